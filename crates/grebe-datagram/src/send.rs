@@ -69,6 +69,14 @@ impl Sender {
     /// [`Error::Open`] where the socket cannot be opened or bound.
     pub fn unconnected(local: SocketAddr, options: &Options) -> Result<Self> {
         let sender = Self::open(local, options)?;
+        if let SocketAddr::V6(every) = local
+            && every.ip().is_unspecified()
+        {
+            // From every address is also from every IPv4 address, whatever this system's default is.
+            let either = sender.socket.socket.set_only_v6(false);
+            let failed = |source| Error::Open { action: "open a UDP socket for", address: local, source };
+            either.map_err(failed)?;
+        }
         sender.socket.socket.bind(&local.into()).map_err(|source| Error::Open {
             action: "bind",
             address: local,

@@ -111,8 +111,12 @@ pub(crate) fn has_gso(_: &Socket) -> bool {
 
 /// IPv4 has the option since macOS 11.
 pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
-    let (level, option) =
-        if v4 { (libc::IPPROTO_IP, libc::IP_DONTFRAG) } else { (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG) };
+    // A socket of IPv6 that carries both families has a setting for each.
+    let set_v4 = set_flag(socket, libc::IPPROTO_IP, libc::IP_DONTFRAG);
+    if v4 { set_v4 } else { set_flag(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG) }
+}
+
+fn set_flag(socket: &Socket, level: c_int, option: c_int) -> io::Result<()> {
     let on: c_int = 1;
     let len = std::mem::size_of::<c_int>() as libc::socklen_t;
     // SAFETY: the option's value is the `len` bytes of `on`.

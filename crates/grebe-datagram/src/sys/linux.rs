@@ -224,12 +224,12 @@ pub(crate) fn enable_timestamps(socket: &Socket) -> bool {
 
 /// DF on every datagram, and no cached path MTU: what a search for the path MTU needs (ip(7), IP_PMTUDISC_PROBE).
 pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
-    let (level, option, value) = if v4 {
-        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
-    } else {
-        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
-    };
-    set(socket, level, option, value)
+    // A socket of IPv6 that carries both families has a setting for each.
+    let set_v4 = set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
+    if v4 {
+        return set_v4;
+    }
+    set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
 }
 
 /// Multicast leaves by the interface with this index (ip(7), IP_MULTICAST_IF).

@@ -72,7 +72,9 @@ fn set_send_segment(socket: &Socket, bytes: u32) -> bool {
 }
 
 pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
-    if v4 { set(socket, IPPROTO_IP, IP_DONTFRAGMENT, 1) } else { set(socket, IPPROTO_IPV6, IPV6_DONTFRAG, 1) }
+    // A socket of IPv6 that carries both families has a setting for each.
+    let set_v4 = set(socket, IPPROTO_IP, IP_DONTFRAGMENT, 1);
+    if v4 { set_v4 } else { set(socket, IPPROTO_IPV6, IPV6_DONTFRAG, 1) }
 }
 
 fn set(socket: &Socket, level: i32, option: i32, value: u32) -> io::Result<()> {
