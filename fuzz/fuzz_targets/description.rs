@@ -16,7 +16,16 @@ fuzz_target!(|input: &[u8]| {
             let mut frame = frame.to_vec();
             frame[..8].copy_from_slice(b"GFH2\x40\0\0\0");
             frame[26..32].copy_from_slice(&[1, 0, 0, 0, 1, 0]);
-            frame[32..40].copy_from_slice(&[payload.len() as u8, (payload.len() >> 8) as u8, 0, 0, 0, 0, 0, 0]);
+            frame[32..40].copy_from_slice(&[
+                payload.len() as u8,
+                (payload.len() >> 8) as u8,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ]);
             frame[48..52].copy_from_slice(&(payload.len() as u32).to_le_bytes());
             frame[52..56].copy_from_slice(&crc32c::crc32c(payload).to_le_bytes());
             if let Ok(Some(description)) = reader.take(&frame) {

@@ -18,7 +18,10 @@ fuzz_target!(|bytes: &[u8]| {
             let (channels, length) = (file.channels(), file.len_samples() as usize);
             assert!((1..=255).contains(&channels) && length > 0 && length <= bytes.len());
             let block = file.block(0, length).expect("what was announced can be read");
-            assert_eq!(block.channel_bytes(channels - 1).expect("it is there").len(), length * format.bytes());
+            assert_eq!(
+                block.channel_bytes(channels - 1).expect("it is there").len(),
+                length * format.bytes()
+            );
         }
     }
 });

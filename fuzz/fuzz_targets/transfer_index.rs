@@ -11,7 +11,11 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(index) = Index::decode(bytes) else { return };
     for entry in &index.entries {
-        assert!(Path::new(OsStr::from_bytes(&entry.name)).components().all(|part| matches!(part, Component::Normal(_))));
+        assert!(
+            Path::new(OsStr::from_bytes(&entry.name))
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)))
+        );
     }
     assert_eq!(Index::decode(&index.encode()).expect("what is written is read"), index);
 });

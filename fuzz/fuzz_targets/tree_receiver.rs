@@ -7,9 +7,9 @@ use std::fs;
 use std::io::{Cursor, sink};
 use std::sync::Arc;
 
-use stream::{frames, hello};
 use grebe_tree::{Cancel, ReceiveTree, receive};
 use libfuzzer_sys::fuzz_target;
+use stream::{frames, hello};
 
 // A sender that says whatever it likes, of any options: nothing beside the destination is touched.
 fuzz_target!(|input: (u16, bool, Vec<(u8, Vec<u8>)>)| {

@@ -8,15 +8,17 @@ use std::io::{Cursor, sink};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use stream::{frames, hello};
 use grebe_tree::{Cancel, Options, SendTree, send};
 use libfuzzer_sys::fuzz_target;
+use stream::{frames, hello};
 
 /// Files, two of them large, one of which comes in blocks.
 static SOURCE: LazyLock<PathBuf> = LazyLock::new(|| {
     let source = std::env::temp_dir().join(format!("grebe-fuzz-tree-{}", std::process::id()));
     fs::create_dir_all(source.join("d")).expect("a directory");
-    for (name, bytes) in [("d/small", 5), ("large", 1_500_000), ("middle", 70_000), ("x.sigmf-data", 2_200_000)] {
+    for (name, bytes) in
+        [("d/small", 5), ("large", 1_500_000), ("middle", 70_000), ("x.sigmf-data", 2_200_000)]
+    {
         fs::write(source.join(name), vec![b'x'; bytes]).expect("a file");
     }
     source

@@ -1,0 +1,4 @@
+//! The relay's socket, and the page with its figures.
+
+mod metrics;
+pub(crate) mod server;

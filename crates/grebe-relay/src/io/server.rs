@@ -1,0 +1,271 @@
+//! The thread that relays: it takes in what the kernel has coalesced, and hands it on as it lies there.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use grebe_datagram::{Gso, Options, Received, Receiver, Sender};
+use grebe_packet::Cancel;
+
+use super::metrics::Metrics;
+use crate::error::Result;
+use crate::proto::message::{MESSAGE_BYTES, Message, MessageBuf};
+use crate::proto::relay::{Figures, Limits, Outbox, RelayCore};
+
+/// How a relay relays.
+#[derive(Debug, Clone, Default)]
+pub struct RelayOptions {
+    /// Where to listen, over UDP; `None`: at [`PORT`](crate::PORT) of every address of either family.
+    pub listen: Option<SocketAddr>,
+    /// Where Prometheus asks for the figures, over HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// What it gives, at most.
+    pub limits: Limits,
+    /// Stops it.
+    pub cancel: Cancel,
+}
+
+/// A relay that is listening.
+///
+/// ```
+/// use std::time::Duration;
+/// use grebe_relay::{Relay, RelayOptions};
+///
+/// # fn main() -> Result<(), grebe_relay::Error> {
+/// let options = RelayOptions { listen: Some("127.0.0.1:0".parse().unwrap()), ..RelayOptions::default() };
+/// let relay = Relay::bind(&options)?;
+/// println!("relaying at {}", relay.address());
+/// options.cancel.cancel(); // a real one runs for ever
+/// assert_eq!(relay.run()?.relayed_bytes, 0);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Relay {
+    datagrams: Receiver<Vec<u8>>,
+    sender: Sender,
+    address: SocketAddr,
+    metrics: Option<Metrics>,
+    core: RelayCore,
+    cancel: Cancel,
+    clock: Instant,
+    /// Buffers that wait to be filled.
+    pool: Vec<Vec<u8>>,
+    /// What came, until it has left.
+    held: Vec<(Vec<u8>, Received)>,
+    passed: Vec<Passed>,
+    answers: Outbox,
+    unsent: u64,
+    kernel_drops: u64,
+    next_look: Duration,
+}
+
+/// Datagrams of one length that lie one behind the other, and where they go.
+struct Passed {
+    held: usize,
+    from: usize,
+    end: usize,
+    segment_bytes: usize,
+    to: SocketAddr,
+}
+
+impl Relay {
+    /// Opens the sockets.
+    ///
+    /// # Errors
+    /// [`Error::Socket`](crate::Error::Socket) and [`Error::Metrics`](crate::Error::Metrics) where an address cannot be bound;
+    /// [`Error::Keys`](crate::Error::Keys) where the system has no random numbers.
+    pub fn bind(options: &RelayOptions) -> Result<Self> {
+        let datagrams = match options.listen {
+            Some(address) => Receiver::bind(address, &socket_options())?,
+            // A system may have no IPv6.
+            None => Receiver::bind((Ipv6Addr::UNSPECIFIED, crate::PORT).into(), &socket_options()).or_else(
+                |_| Receiver::bind((Ipv4Addr::UNSPECIFIED, crate::PORT).into(), &socket_options()),
+            )?,
+        };
+        Ok(Self {
+            address: datagrams.local_addr()?,
+            sender: Sender::on(&datagrams, &socket_options())?,
+            datagrams,
+            metrics: options.metrics.map(Metrics::listen).transpose()?,
+            core: RelayCore::new(options.limits)?,
+            cancel: options.cancel.clone(),
+            clock: Instant::now(),
+            pool: (0..2 * SLOTS).map(|_| vec![0; SLOT_BYTES]).collect(),
+            held: Vec::with_capacity(SLOTS),
+            passed: Vec::with_capacity(PASSED_MAX),
+            answers: Outbox::with_capacity(2 * SLOTS),
+            unsent: 0,
+            kernel_drops: 0,
+            next_look: Duration::ZERO,
+        })
+    }
+
+    /// Where ends find it.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where Prometheus finds its figures.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|metrics| metrics.address)
+    }
+
+    /// Relays until it is cancelled; what it has done.
+    ///
+    /// # Errors
+    /// [`Error::Socket`](crate::Error::Socket) where the socket fails.
+    pub fn run(mut self) -> Result<Figures> {
+        while !self.cancel.is_cancelled() {
+            let outcome = self.datagrams.recv(
+                || self.pool.pop(),
+                |slot, received| {
+                    self.held.push((slot, received));
+                    None
+                },
+            )?;
+            self.kernel_drops = outcome.kernel_drops.unwrap_or(0);
+            self.sort();
+            self.pass_on();
+            self.answer();
+            self.pool.extend(self.held.drain(..).map(|(slot, _)| slot));
+            self.look();
+        }
+        Ok(self.figures())
+    }
+
+    /// Decides about all that came.
+    fn sort(&mut self) {
+        let now_us = self.clock.elapsed().as_micros() as u64;
+        for (number, (slot, received)) in self.held.iter().enumerate() {
+            let mut sorter = Sorter { core: &mut self.core, answers: &mut self.answers, now_us };
+            if received.segment_bytes == MESSAGE_BYTES {
+                for range in received.segments() {
+                    let datagram = &slot[range.clone()];
+                    if !sorter.take_question(received.from, datagram) {
+                        let len = datagram.len();
+                        self.passed.extend(sorter.route(number, received.from, range.start, len, len));
+                    }
+                }
+                continue;
+            }
+            // Among datagrams of one length only the last, which may be shorter, can be a question.
+            let last = received.len - received.len % received.segment_bytes.max(1);
+            let is_question =
+                last < received.len && sorter.take_question(received.from, &slot[last..received.len]);
+            let end = if is_question { last } else { received.len };
+            if end > 0 {
+                self.passed.extend(sorter.route(number, received.from, 0, end, received.segment_bytes));
+            }
+        }
+    }
+
+    /// Hands on what may pass, in as few calls as possible.
+    fn pass_on(&mut self) {
+        if self.passed.is_empty() {
+            return;
+        }
+        let unsent_before = self.sender.counters().unsent;
+        let mut batch = self.sender.batch();
+        for passed in &self.passed {
+            let run = &self.held[passed.held].0[passed.from..passed.end];
+            // What cannot be sent to one end is counted, and stops nobody else's.
+            if batch.push_run_to(passed.to, run, passed.segment_bytes).is_err() {
+                self.unsent += run.len().div_ceil(passed.segment_bytes) as u64;
+            }
+        }
+        // Each failure leaves one message out; a stall leaves all that is left to the batch's end, which tries once more.
+        while let Err(grebe_datagram::Error::Send { .. }) = batch.flush() {}
+        drop(batch);
+        self.unsent += self.sender.counters().unsent - unsent_before;
+        self.passed.clear();
+    }
+
+    fn answer(&mut self) {
+        if self.answers.is_empty() {
+            return;
+        }
+        let mut batch = self.sender.batch();
+        for (to, message) in &self.answers {
+            let _ = batch.push_to(*to, message, &[]);
+        }
+        while let Err(grebe_datagram::Error::Send { .. }) = batch.flush() {}
+        drop(batch);
+        self.answers.clear();
+    }
+
+    /// What is due now and then.
+    fn look(&mut self) {
+        let now = self.clock.elapsed();
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = now + LOOK_EVERY;
+        self.core.tick(now.as_micros() as u64);
+        // A path that takes no coalesced datagrams, or only short ones, shall slow down its own session, and that for a moment.
+        let is_slowed = self.sender.counters().gso_fallbacks > 0 || self.sender.gso() == Gso::Disabled;
+        if is_slowed && let Ok(sender) = Sender::on(&self.datagrams, &socket_options()) {
+            self.sender = sender;
+        }
+        let figures = self.figures();
+        if let Some(metrics) = &self.metrics {
+            metrics.tell(figures);
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        Figures { dropped_unsent: self.unsent, dropped_in_kernel: self.kernel_drops, ..self.core.figures() }
+    }
+}
+
+/// Decides about one buffer of datagrams.
+struct Sorter<'a> {
+    core: &'a mut RelayCore,
+    answers: &'a mut Outbox,
+    now_us: u64,
+}
+
+impl Sorter<'_> {
+    /// Whether a datagram is for the relay itself, which then has answered it.
+    fn take_question(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let Ok(message) = <&MessageBuf>::try_from(datagram) else { return false };
+        let is_question = Message::is_of_relay(message);
+        if is_question {
+            self.core.on_message(self.now_us, from, message, self.answers);
+        }
+        is_question
+    }
+
+    fn route(
+        &mut self,
+        held: usize,
+        sender: SocketAddr,
+        from: usize,
+        len: usize,
+        segment_bytes: usize,
+    ) -> Option<Passed> {
+        let (to, bytes) = self.core.route(self.now_us, sender, len, segment_bytes)?;
+        Some(Passed { held, from, end: from + bytes, segment_bytes, to })
+    }
+}
+
+/// Datagrams keep the length that their sender gave them: what is too long for the other end's path is lost there, and its sender's
+/// probe of that length with it.
+fn socket_options() -> Options {
+    Options {
+        slots: SLOTS,
+        dont_fragment: true,
+        copy_below_bytes: 0,
+        recv_timeout: LOOK_EVERY,
+        send_timeout: Duration::from_millis(5),
+        ..Options::default()
+    }
+}
+
+const SLOTS: usize = 32;
+
+/// One kernel buffer of coalesced datagrams.
+const SLOT_BYTES: usize = 65_536;
+
+/// Runs that are handed on at once: each buffer is one, but for those whose datagrams are as long as a question.
+const PASSED_MAX: usize = SLOTS * (SLOT_BYTES / MESSAGE_BYTES + 1);
+
+const LOOK_EVERY: Duration = Duration::from_millis(200);

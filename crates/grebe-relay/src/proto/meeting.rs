@@ -1,0 +1,444 @@
+//! An end's side: it asks at the relay, learns where the other end may be reached, and says what to try when.
+//!
+//! ```text
+//!  the end that waits               relay                 the end that asks
+//!  JOIN ---------------------------->|
+//!       <-----------------CHALLENGE--|                      both do this
+//!  JOIN with cookie, candidates ---->|
+//!       <--------------------JOINED--|<---- JOIN with cookie, candidates
+//!       <--- JOINED, the other's ----|---- JOINED, the other's --->
+//!  KNOCK, paced, to each candidate ~~~~~~~> opens the way back      each candidate <~~ the session's first packet
+//!       <~~~~~~~~~~~~~~~~~~ first packet of the session: the way that answers first is taken ~~~~~~~~~~~~~~~
+//! ```
+//!
+//! The relayed way is an address like the others, the relay's own: what comes there from one end it passes on to the other. It is named
+//! only when the direct ones have had their time.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use grebe_packet::Key;
+
+use crate::error::{Error, Result};
+use crate::proto::candidates::{Candidate, candidates, decode, encode};
+use crate::proto::cookie::Cookie;
+use crate::proto::keys::{MeetingKeys, SIGNATURE_BYTES};
+use crate::proto::message::{Join, MESSAGE_BYTES, Message, MessageBuf, Refusal, Side};
+
+/// Which ways an end takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Via {
+    /// A direct one where there is one, else the relayed one.
+    #[default]
+    Any,
+    /// Direct ones only.
+    Direct,
+    /// The relayed one only: the other end does not learn this one's addresses.
+    Relay,
+}
+
+/// How an end stands with the relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The relay has not answered yet.
+    Unheard,
+    /// The other end is not there.
+    Alone,
+    /// Both are there.
+    Together,
+    /// The relay does not take this end.
+    Refused(Refusal),
+}
+
+/// What a direct way leads through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// Addresses of the public network, or not known to be others.
+    Nothing,
+    /// A private network that both are in.
+    PrivateNetwork,
+    /// A NAT of this end.
+    OwnNat,
+    /// A NAT of the other end.
+    TheirNat,
+    /// One of each.
+    BothNats,
+}
+
+/// An end's side of a meeting. All times are microseconds of one clock.
+///
+/// Whoever owns the socket calls [`poll`](Self::poll) until it has nothing to send, and [`take`](Self::take) with what came that is
+/// not the session's.
+pub struct Meeting {
+    keys: MeetingKeys,
+    side: Side,
+    via: Via,
+    /// Addresses of the relay, as the socket says them; one of them is in use.
+    relays: Vec<SocketAddr>,
+    at: usize,
+    is_v6: bool,
+    own: Vec<SocketAddr>,
+    end: u64,
+    number: u64,
+    cookie: Option<Cookie>,
+    observed: Option<SocketAddr>,
+    /// This end's candidates, and the same sealed: as long as they are the same, so are the bytes, and nobody takes them for news.
+    plain: Vec<u8>,
+    sealed: Vec<u8>,
+    standing: Standing,
+    theirs: Vec<Candidate>,
+    their_sealed: Vec<u8>,
+    /// Times this end has asked without an answer.
+    unanswered: u32,
+    next_join_us: u64,
+    joined_us: u64,
+    /// When the direct ways have had their time.
+    relayed_from_us: Option<u64>,
+    is_settled: bool,
+    knocks: Knocks,
+    /// Where knocks came from that are not answered yet.
+    heard: VecDeque<SocketAddr>,
+}
+
+/// What the end that waits sends to the other's candidates.
+#[derive(Default)]
+struct Knocks {
+    round: usize,
+    next_us: u64,
+    /// Which candidate is next in this round.
+    at: usize,
+    /// How many more may be sent before the budget has to grow again.
+    budget: u32,
+    grown_us: u64,
+}
+
+impl Meeting {
+    /// `own` are the addresses that `local` is bound to, `relays` those of the relay.
+    ///
+    /// # Errors
+    /// [`Error::Keys`] where keys cannot be made.
+    pub fn new(
+        key: &Key,
+        side: Side,
+        via: Via,
+        local: SocketAddr,
+        own: Vec<SocketAddr>,
+        relays: &[SocketAddr],
+    ) -> Result<Self> {
+        let random = |error: getrandom::Error| Error::Keys { what: error.to_string() };
+        let mut meeting = Self {
+            keys: MeetingKeys::new(key)?,
+            side,
+            via,
+            relays: Vec::new(),
+            at: 0,
+            is_v6: local.is_ipv6(),
+            own: if via == Via::Relay { Vec::new() } else { own },
+            end: getrandom::u64().map_err(random)?,
+            number: getrandom::u64().map_err(random)? >> 1,
+            cookie: None,
+            observed: None,
+            plain: Vec::new(),
+            sealed: Vec::new(),
+            standing: Standing::Unheard,
+            theirs: Vec::new(),
+            their_sealed: Vec::new(),
+            unanswered: 0,
+            next_join_us: 0,
+            joined_us: 0,
+            relayed_from_us: None,
+            is_settled: false,
+            knocks: Knocks { budget: KNOCKS_MAX, ..Knocks::default() },
+            heard: VecDeque::new(),
+        };
+        meeting.relays = relays.iter().filter_map(|relay| meeting.as_sent(*relay)).collect();
+        Ok(meeting)
+    }
+
+    /// The next message that is due, and where it goes.
+    pub fn poll(&mut self, now_us: u64) -> Option<(SocketAddr, MessageBuf)> {
+        if now_us >= self.next_join_us && !self.relays.is_empty() {
+            return self.join(now_us, false);
+        }
+        self.knock(now_us)
+    }
+
+    /// Takes what came from `from` and is not the session's. Anything but what the relay and the other end say changes nothing.
+    /// Returns how many bytes at the front are messages: where the kernel joins datagrams, others may stand behind them.
+    pub fn take(&mut self, now_us: u64, from: SocketAddr, bytes: &[u8]) -> usize {
+        let messages = bytes.chunks_exact(MESSAGE_BYTES).take_while(|bytes| Message::may_be(bytes));
+        let mut taken = 0;
+        for bytes in messages {
+            taken += bytes.len();
+            if let Ok(message) = Message::decode(bytes) {
+                self.take_message(now_us, from, message);
+            }
+        }
+        taken
+    }
+
+    /// Where the other end may be reached directly, the best first.
+    pub fn direct(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let is_wanted = self.via != Via::Relay;
+        self.theirs.iter().filter(move |_| is_wanted).filter_map(|candidate| self.as_sent(candidate.address))
+    }
+
+    /// Where the other end is reached through the relay, once the direct ways have had their time.
+    pub fn relayed(&self, now_us: u64) -> Option<SocketAddr> {
+        self.relayed_from_us.filter(|from_us| now_us >= *from_us).and_then(|_| self.relay())
+    }
+
+    /// Where what is passed on comes from and goes to; `None` where only direct ways are wanted.
+    pub fn relay(&self) -> Option<SocketAddr> {
+        self.relays.get(self.at).copied().filter(|_| self.via != Via::Direct)
+    }
+
+    /// Whether what comes from there may be the other end's.
+    pub fn is_wanted(&self, from: SocketAddr) -> bool {
+        match self.via {
+            Via::Any => true,
+            Via::Relay => self.relays.contains(&from),
+            Via::Direct => !self.relays.contains(&from),
+        }
+    }
+
+    /// Where somebody with the ticket has knocked from, once for each knock: an address that no list has, where a NAT chose it.
+    pub fn next_knock(&mut self) -> Option<SocketAddr> {
+        self.heard.pop_front()
+    }
+
+    /// How this end stands with the relay.
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Both ends have found each other: from now on only the place at the relay is kept, for the case that the way dies.
+    pub fn settle(&mut self) {
+        (self.is_settled, self.knocks.round) = (true, usize::MAX);
+        self.heard.clear();
+    }
+
+    /// Nothing was heard of the other end for long: the relay may have been started again, or the way to it be another one.
+    pub fn on_silence(&mut self, now_us: u64) {
+        self.next_join_us = self.next_join_us.min((self.joined_us + HURRY_US).max(now_us));
+    }
+
+    /// The last message: the relay need not keep the place.
+    pub fn leave(&mut self, now_us: u64) -> Option<(SocketAddr, MessageBuf)> {
+        self.cookie?;
+        self.join(now_us, true)
+    }
+
+    /// What the direct way to `peer` leads through, as far as this end knows.
+    pub fn through(&self, peer: SocketAddr) -> Through {
+        let peer = canonical(peer);
+        if is_private(peer.ip()) {
+            return Through::PrivateNetwork;
+        }
+        if peer.is_ipv6() {
+            return Through::Nothing;
+        }
+        let is_ours =
+            self.observed.is_some_and(|observed| !self.own.iter().any(|own| own.ip() == observed.ip()));
+        let is_named = |candidate: &Candidate| candidate.address == peer && !candidate.is_observed;
+        let is_theirs = !self.theirs.is_empty() && !self.theirs.iter().any(is_named);
+        match (is_ours, is_theirs) {
+            (true, true) => Through::BothNats,
+            (true, false) => Through::OwnNat,
+            (false, true) => Through::TheirNat,
+            (false, false) => Through::Nothing,
+        }
+    }
+
+    fn take_message(&mut self, now_us: u64, from: SocketAddr, message: Message<'_>) {
+        if let Message::Knock { seal } = message {
+            let is_awaited = self.side == Side::Asks && self.via != Via::Relay && !self.is_settled;
+            if is_awaited && self.heard.len() < KNOCKS_HEARD_MAX && self.keys.is_knock(seal) {
+                self.heard.push_back(from);
+            }
+            return;
+        }
+        if self.relays.get(self.at) != Some(&from) {
+            return;
+        }
+        // The number is what an answer shows that its sender has seen a question: nobody off the path has.
+        let is_answer = |number: u64| number <= self.number && self.number - number < ANSWERS_LATE_MAX;
+        match message {
+            Message::Challenge { number, observed, cookie } if is_answer(number) => {
+                (self.cookie, self.observed, self.unanswered) = (Some(cookie), Some(observed), 0);
+                self.next_join_us = now_us;
+            }
+            Message::Joined { number, observed, other } if is_answer(number) => {
+                let is_asked = self.unanswered > 0;
+                self.unanswered = 0;
+                self.on_joined(now_us, other);
+                // What was not asked for says that the other end has come: the relay is to know that this end has heard. The other
+                // end is to hear of a new address.
+                let is_news = !is_asked || self.observed != Some(observed);
+                let wait_us = match (is_news, self.standing) {
+                    (true, _) => ANSWER_US,
+                    _ if self.is_settled || self.side == Side::Waits => KEEP_US,
+                    (_, Standing::Together) => HEARD_US,
+                    _ => ALONE_US,
+                };
+                self.observed = Some(observed);
+                self.next_join_us = now_us.max(self.joined_us + wait_us);
+            }
+            Message::Refused { number, reason } if is_answer(number) => {
+                (self.standing, self.unanswered) = (Standing::Refused(reason), 0);
+                self.next_join_us = now_us + REFUSED_US;
+            }
+            _ => {}
+        }
+    }
+
+    fn on_joined(&mut self, now_us: u64, other: Option<&[u8]>) {
+        let Some(sealed) = other else {
+            self.standing = Standing::Alone;
+            return;
+        };
+        self.standing = Standing::Together;
+        if self.their_sealed != sealed {
+            // What does not open is not the other end's: the relay, or somebody on the path to it, made it.
+            let side = if self.side == Side::Asks { Side::Waits } else { Side::Asks };
+            let Ok(theirs) = self.keys.open(side, sealed).and_then(|plain| decode(&plain)) else { return };
+            (self.theirs, self.their_sealed) = (theirs, sealed.to_vec());
+            if !self.is_settled {
+                (self.knocks.round, self.knocks.at, self.knocks.next_us) = (0, 0, now_us);
+            }
+        }
+        if self.relayed_from_us.is_none() {
+            let has_direct = self.direct().next().is_some();
+            let round_trip_us = now_us.saturating_sub(self.joined_us);
+            let head_start_us = (HEAD_START_US + 4 * round_trip_us).min(HEAD_START_US_MAX);
+            self.relayed_from_us = Some(now_us + if has_direct { head_start_us } else { 0 });
+        }
+    }
+
+    fn join(&mut self, now_us: u64, is_leaving: bool) -> Option<(SocketAddr, MessageBuf)> {
+        if self.unanswered > 0 && self.unanswered.is_multiple_of(ASKED_EACH) && self.relays.len() > 1 {
+            // Another address of the relay may be reached where this one is not. Its proof is another one.
+            self.at = (self.at + 1) % self.relays.len();
+            self.cookie = None;
+        }
+        let to = *self.relays.get(self.at)?;
+        self.number += 1;
+        self.unanswered += 1;
+        self.joined_us = now_us;
+        let tries = JOIN_AGAIN_US.len().min(self.unanswered as usize);
+        self.next_join_us = now_us + JOIN_AGAIN_US[tries - 1];
+        let observed = self.observed.filter(|_| self.via != Via::Relay);
+        let plain = encode(&candidates(&self.own, observed));
+        if self.sealed.is_empty() || self.plain != plain {
+            // Without random numbers nothing can be sealed: then the relayed way is what is left.
+            (self.sealed, self.plain) = (self.keys.seal(self.side, &plain).unwrap_or_default(), plain);
+        }
+        let join = Join {
+            side: self.side,
+            is_leaving,
+            meeting: self.keys.meeting,
+            end: self.end,
+            number: self.number,
+            cookie: self.cookie.unwrap_or_default(),
+            signature: [0; SIGNATURE_BYTES],
+            sealed: &self.sealed,
+        };
+        let mut message = Message::Join(join).encode();
+        self.keys.sign(&mut message);
+        Some((to, message))
+    }
+
+    fn is_knocking(&self) -> bool {
+        self.side == Side::Waits
+            && self.via != Via::Relay
+            && self.knocks.round < KNOCK_AFTER_US.len()
+            && !self.theirs.is_empty()
+    }
+
+    fn knock(&mut self, now_us: u64) -> Option<(SocketAddr, MessageBuf)> {
+        let knocks = &mut self.knocks;
+        let grown =
+            (now_us.saturating_sub(knocks.grown_us) / KNOCK_EACH_US).min(u64::from(KNOCKS_MAX)) as u32;
+        if grown > 0 {
+            (knocks.budget, knocks.grown_us) = ((knocks.budget + grown).min(KNOCKS_MAX), now_us);
+        }
+        loop {
+            if !self.is_knocking() || now_us < self.knocks.next_us || self.knocks.budget == 0 {
+                return None;
+            }
+            let Some(candidate) = self.theirs.get(self.knocks.at).copied() else {
+                let wait_us = KNOCK_AFTER_US[self.knocks.round];
+                (self.knocks.round, self.knocks.at) = (self.knocks.round + 1, 0);
+                self.knocks.next_us = now_us + wait_us;
+                continue;
+            };
+            self.knocks.at += 1;
+            let Some(to) = self.as_sent(candidate.address) else { continue };
+            let seal = self.keys.knock().ok()?;
+            self.knocks.budget -= 1;
+            return Some((to, Message::Knock { seal: &seal }.encode()));
+        }
+    }
+
+    /// An address as this end's socket says it; `None` where the socket cannot reach its family.
+    pub fn as_sent(&self, address: SocketAddr) -> Option<SocketAddr> {
+        match canonical(address) {
+            SocketAddr::V4(v4) if self.is_v6 => {
+                Some(SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()))
+            }
+            SocketAddr::V6(_) if !self.is_v6 => None,
+            address => Some(address),
+        }
+    }
+}
+
+/// An address of IPv4 as such, also where a socket for both families wrote it as one of IPv6.
+pub fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+fn is_private(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_private() || ip.is_loopback() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
+/// When an end asks again that has no answer.
+const JOIN_AGAIN_US: [u64; 6] = [100_000, 250_000, 250_000, 500_000, 1_000_000, 2_000_000];
+
+/// After so many questions without an answer the relay's next address is asked.
+const ASKED_EACH: u32 = 2;
+
+/// How often the end that has the ticket asks while the other one is not there, and until the session has begun.
+const ALONE_US: u64 = 1_000_000;
+const HEARD_US: u64 = 300_000;
+
+/// How often an end asks because of what it was told.
+const ANSWER_US: u64 = 50_000;
+
+/// NATs forget a way that was silent for 30 s or more (RFC 4787 asks for two minutes, and is not always heard).
+const KEEP_US: u64 = 15_000_000;
+const REFUSED_US: u64 = 5_000_000;
+const HURRY_US: u64 = 1_000_000;
+
+/// How much longer than their round trips direct ways have before the relayed one is tried: two more tries of each end.
+const HEAD_START_US: u64 = 400_000;
+const HEAD_START_US_MAX: u64 = 3_000_000;
+
+/// How long after a round of knocks the next one begins.
+const KNOCK_AFTER_US: [u64; 8] =
+    [50_000, 100_000, 200_000, 400_000, 800_000, 1_000_000, 1_000_000, 1_000_000];
+
+/// Knocks that may be sent at once, and how often one more: whoever has the ticket chooses where they go.
+const KNOCKS_MAX: u32 = 100;
+const KNOCK_EACH_US: u64 = 100_000;
+
+/// Knocks that wait to be answered.
+const KNOCKS_HEARD_MAX: usize = 16;
+
+/// Answers to questions before the last one count too.
+const ANSWERS_LATE_MAX: u64 = 16;
+
+#[cfg(test)]
+mod tests;
