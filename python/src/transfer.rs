@@ -195,11 +195,9 @@ fn hear(
 ) -> PyResult<()> {
     match (news, on_ticket, progress) {
         (News::Ticket(word), Some(tell), _) => tell.call1((word,)).map(drop),
-        (News::Notice(Notice::NoAnswerYet { peer }), ..) => {
-            log(py, "info", &format!("no answer from {peer} for 2 s, over UDP or TCP: trying on"))
-        }
-        (News::Notice(Notice::OverTcp), ..) => {
-            log(py, "warning", "UDP does not pass: over TCP, as fast as that goes")
+        (News::Notice(notice), ..) => {
+            let is_slower = matches!(notice, Notice::OverTcp | Notice::Relayed { .. });
+            log(py, if is_slower { "warning" } else { "info" }, &notice.to_string())
         }
         (News::Progress(bytes, total, rate, rtt_us, loss, limit), _, Some(tell)) => {
             let rtt = rtt_us.map(|us| us as f64 / 1e6);
@@ -266,7 +264,11 @@ fn mode_of(name: &str) -> PyResult<Mode> {
 #[cold]
 fn error_of(error: Error) -> PyErr {
     let kind = match &error {
-        Error::NoAnswer { .. } | Error::Silent { .. } | Error::Ended { .. } | Error::Expired => Kind::Gone,
+        Error::NoAnswer { .. }
+        | Error::Relay { .. }
+        | Error::Silent { .. }
+        | Error::Ended { .. }
+        | Error::Expired => Kind::Gone,
         Error::Ticket { .. } => Kind::Usage,
         _ => Kind::General,
     };

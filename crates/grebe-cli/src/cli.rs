@@ -8,6 +8,7 @@ mod host;
 mod location;
 mod probe;
 mod record;
+mod relay;
 mod serve;
 mod stream;
 mod transfer;
@@ -27,9 +28,10 @@ pub(crate) use host::{SshHost, ssh_host};
 pub(crate) use location::{Location, location, printable};
 pub(crate) use probe::{Probe, Target};
 pub(crate) use record::{Record, Save, Trigger};
+pub(crate) use relay::Relay;
 pub(crate) use serve::{Serve, Shown};
 pub(crate) use stream::{Play, Sg, Verify};
-pub(crate) use transfer::{AskWhen, MODES, Meeting, Recv, Send};
+pub(crate) use transfer::{AskWhen, MODES, Meeting, Recv, Send, relay};
 pub(crate) use view::{Channels, Demo, Meanings, View};
 
 /// Moves, shows, records and ships sampled signals at the speed of the machine.
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     Send(Send),
     /// Receive files that `grebe send` sends.
     Recv(Recv),
+    /// Let two sides that are behind NATs meet here, and pass on what they send where no direct way lets it through.
+    Relay(Relay),
     /// Copy files and directories to or from another machine by your own ssh, over any distance: only what changed.
     Cp(Box<Cp>),
     /// Measure what this machine can do, beside the plainest way to do it.
@@ -209,6 +213,7 @@ const EXAMPLES: &str = "Examples:
   grebe top                                              what they all do, and which stage is the slowest
   grebe cp -r runs me@lab:/data/                         a tree to another machine by your own ssh: only what changed
   grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
+  grebe relay                                            a meeting point for both where neither can be reached
 
 Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth: (a
 generator; synth:WAVES?NAME=VALUE&... takes the parameters of grebe sg).

@@ -13,6 +13,7 @@ pub(crate) mod play;
 pub(crate) mod probe;
 pub(crate) mod record;
 pub(crate) mod recv;
+pub(crate) mod relay;
 pub(crate) mod run;
 pub(crate) mod save;
 pub(crate) mod send;

@@ -84,9 +84,10 @@ fn status_of_shared_memory(error: &ShmError) -> Option<u8> {
 
 fn status_of_transfer(error: &TransferError) -> Option<u8> {
     match error {
-        TransferError::NoAnswer { .. } | TransferError::Silent { .. } | TransferError::Expired => {
-            Some(SILENT)
-        }
+        TransferError::NoAnswer { .. }
+        | TransferError::Relay { .. }
+        | TransferError::Silent { .. }
+        | TransferError::Expired => Some(SILENT),
         TransferError::Ticket { .. } => Some(USAGE),
         _ => None,
     }

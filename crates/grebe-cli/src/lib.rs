@@ -72,6 +72,7 @@ fn dispatch(cli: Cli) -> Result<Ending> {
         Command::Top(options) => command::top::run(&options),
         Command::Send(options) => command::send::run(&options),
         Command::Recv(options) => command::recv::run(&options),
+        Command::Relay(options) => command::relay::run(&options),
         Command::Cp(options) => command::cp::run(&options),
         Command::Bench(options) => command::bench::run(options),
         Command::Probe(options) => command::probe::run(&options),

@@ -1,18 +1,18 @@
 //! What `send` and `recv` share: tickets, addresses, the line of progress.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{Address, LeftOut, Notice, Notify, Purpose, Ticket, shown};
+use grebe_transfer::{Address, Error, LeftOut, Notice, Notify, Purpose, Ticket, Via, shown};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::cli::Meeting;
+use crate::cli::{self, Meeting};
 use crate::ending::Usage;
 use crate::output::{note, out};
 use crate::units;
@@ -67,8 +67,42 @@ pub(crate) fn left_out_json<'a>(left_out: impl Iterator<Item = &'a LeftOut>) -> 
     left_out.map(|left| json!({ "path": left.path.to_string_lossy(), "why": left.why })).collect()
 }
 
-/// Puts the addresses into the ticket where the other side finds us.
+/// Listens where the other side is waited for. For a relay that is one socket for both families.
+pub(crate) fn listen<T>(
+    meeting: &Meeting,
+    bind: impl Fn(SocketAddr, Duration) -> Result<T, Error>,
+) -> Result<T> {
+    let any_v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let bound = match meeting.listen {
+        Some(address) => bind(address, meeting.expires),
+        None if relay_of(meeting)?.is_some() => {
+            // A system may have no IPv6.
+            let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+            bind(any, meeting.expires).or_else(|_| bind(any_v4, meeting.expires))
+        }
+        None => bind(any_v4, meeting.expires),
+    };
+    Ok(bound?)
+}
+
+/// The relay of the option, or of `GREBE_RELAY`.
+fn relay_of(meeting: &Meeting) -> Result<Option<Address>> {
+    if meeting.relay.is_some() {
+        return Ok(meeting.relay.clone());
+    }
+    let Some(text) = std::env::var("GREBE_RELAY").ok().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let relay = cli::relay(&text).map_err(|error| Usage(format!("GREBE_RELAY={text}: {error}")))?;
+    Ok(Some(relay))
+}
+
+/// Puts into the ticket where the other side finds us: our addresses, and the relay.
 pub(crate) fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
+    ticket.relay = relay_of(meeting)?;
+    if meeting.via == Via::Relay && ticket.relay.is_none() {
+        return Err(Usage("--via relay needs a relay: --relay HOST, or GREBE_RELAY".into()).into());
+    }
     let Some(port) = ticket.addresses.first().map(Address::port) else { return Ok(()) };
     let mut addresses = Vec::new();
     for host in &meeting.advertise {
@@ -78,13 +112,18 @@ pub(crate) fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
         addresses.truncate(Ticket::ADDRESSES_MAX);
         ticket.addresses = addresses.into_iter().map(Into::into).collect();
     }
+    if meeting.via == Via::Relay {
+        ticket.addresses.clear();
+    }
     Ok(())
 }
 
 /// Prints the ticket on standard output, and on standard error what to do with it.
 pub(crate) fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: bool) -> Result<()> {
     let addresses: Vec<_> = ticket.addresses.iter().map(ToString::to_string).collect();
-    note!("waiting at {} (UDP)", addresses.join(", "));
+    let places = ticket.relay.iter().map(|relay| format!("the relay {relay}"));
+    let places: Vec<_> = places.chain(addresses).collect();
+    note!("waiting at {} (UDP)", places.join(", "));
     if json {
         return out!("{}", json!({ "ticket": *ticket.word() }));
     }
@@ -93,12 +132,32 @@ pub(crate) fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: 
     out!("{}", *ticket.word())
 }
 
-/// Says on standard error what a person may want to know before the end.
-pub(crate) fn notify() -> Notify {
-    Arc::new(|notice| match notice {
-        Notice::NoAnswerYet { peer } => note!("no answer from {peer} for 2 s, over UDP or TCP: trying on"),
-        Notice::OverTcp => note!("UDP does not pass: over TCP, as fast as that goes"),
-    })
+/// Which way a transfer goes, as far as that was told.
+#[derive(Clone, Default)]
+pub(crate) struct Way(Arc<Mutex<Option<&'static str>>>);
+
+impl Way {
+    /// Says on standard error what a person may want to know before the end.
+    pub(crate) fn notify(&self) -> Notify {
+        let way = self.clone();
+        Arc::new(move |notice: Notice| {
+            let name = match notice {
+                Notice::OverTcp => Some("tcp"),
+                Notice::Direct { .. } => Some("direct"),
+                Notice::Relayed { .. } => Some("relayed"),
+                _ => None,
+            };
+            if name.is_some() {
+                *way.0.lock().unwrap_or_else(PoisonError::into_inner) = name;
+            }
+            note!("{notice}");
+        })
+    }
+
+    /// For JSON: `direct` and `relayed` where both sides have met at a relay, `tcp` where no UDP passed.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// `12 s left`, or nothing where that cannot be said.

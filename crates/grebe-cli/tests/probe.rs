@@ -135,7 +135,9 @@ fn wrong_tickets_and_limits_say_what_to_do() {
 /// A ticket for port 9 of a host, where nobody serves.
 fn word(host: &str) -> String {
     let (addresses, key) = (vec![Address::new(host, 9).unwrap()], Key::from_bytes([7; Key::BYTES]));
-    Ticket { purpose: Purpose::Probe, addresses, expires_unix_s: 2_000_000_000, key }.word().to_string()
+    Ticket { purpose: Purpose::Probe, addresses, relay: None, expires_unix_s: 2_000_000_000, key }
+        .word()
+        .to_string()
 }
 
 /// An `ssh` that runs the command on this machine, or fails as the real one does, and a place where it leaves its process id.

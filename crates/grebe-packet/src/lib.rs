@@ -12,6 +12,7 @@
 //! let ticket = Ticket {
 //!     purpose: Purpose::Probe,
 //!     addresses: vec![Address::new("lab.example.org", 4733)?],
+//!     relay: None,
 //!     expires_unix_s: 2_000_000_000,
 //!     key: Key::random()?,
 //! };

@@ -21,6 +21,7 @@ use crate::key::Key;
 /// let ticket = Ticket {
 ///     purpose: Purpose::Transfer,
 ///     addresses: vec![address.into()],
+///     relay: None,
 ///     expires_unix_s: 2_000_000_000,
 ///     key: Key::random()?,
 /// };
@@ -34,8 +35,10 @@ use crate::key::Key;
 pub struct Ticket {
     /// What it opens.
     pub purpose: Purpose,
-    /// Where the peer listens, the best one first; at least one, at most [`Ticket::ADDRESSES_MAX`].
+    /// Where the peer listens, the best one first; at most [`Ticket::ADDRESSES_MAX`], and at least one where there is no relay.
     pub addresses: Vec<Address>,
+    /// Where both ends meet, if they may not reach each other. Only transfers have one.
+    pub relay: Option<Address>,
     /// Seconds since 1970 after which the peer does not answer any more.
     pub expires_unix_s: u64,
     /// What proves both ends to each other.
@@ -61,7 +64,12 @@ impl Ticket {
     pub fn word(&self) -> Zeroizing<String> {
         let mut bytes = Zeroizing::new([0; BYTES_MAX]);
         let mut writer = Writer::new(&mut *bytes);
-        writer.u8(self.purpose.code()).put(self.key.as_bytes()).u64(self.expires_unix_s);
+        let relay = self.relay.as_ref().filter(|_| self.purpose == Purpose::Transfer);
+        let code = if relay.is_some() { TRANSFER_BY_RELAY } else { self.purpose.code() };
+        writer.u8(code).put(self.key.as_bytes()).u64(self.expires_unix_s);
+        if let Some(relay) = relay {
+            relay.write(&mut writer);
+        }
         for address in self.addresses.iter().take(Self::ADDRESSES_MAX) {
             address.write(&mut writer);
         }
@@ -91,26 +99,28 @@ impl Ticket {
         }
         let mut reader = Reader::new(body);
         let code = reader.u8().map_err(|_| wrong("it is too short"))?;
-        if code != purpose.code() {
+        let is_by_relay = code == TRANSFER_BY_RELAY;
+        if code != purpose.code() && !(is_by_relay && purpose == Purpose::Transfer) {
             return Err(wrong(match code {
-                TRANSFER => "it is for a transfer: `grebe send` or `grebe recv`",
+                TRANSFER | TRANSFER_BY_RELAY => "it is for a transfer: `grebe send` or `grebe recv`",
                 PROBE => "it is for `grebe probe`",
                 CONNECTION => "it is for `grebe cp`",
                 _ => "it is of another version of grebe",
             }));
         }
-        Self::read(purpose, &mut reader).map_err(|_| wrong("its addresses cannot be read"))
+        Self::read(purpose, is_by_relay, &mut reader).map_err(|_| wrong("its addresses cannot be read"))
     }
 
-    fn read(purpose: Purpose, reader: &mut Reader<'_>) -> Result<Self> {
+    fn read(purpose: Purpose, is_by_relay: bool, reader: &mut Reader<'_>) -> Result<Self> {
         let key = Key::from_bytes(reader.array()?);
         let expires_unix_s = reader.u64()?;
-        let mut addresses = vec![Address::read(reader)?];
+        let relay = if is_by_relay { Some(Address::read(reader)?) } else { None };
+        let mut addresses = if is_by_relay { Vec::new() } else { vec![Address::read(reader)?] };
         while !reader.is_empty() && addresses.len() < Self::ADDRESSES_MAX {
             addresses.push(Address::read(reader)?);
         }
         reader.end()?;
-        Ok(Self { purpose, addresses, expires_unix_s, key })
+        Ok(Self { purpose, addresses, relay, expires_unix_s, key })
     }
 }
 
@@ -135,9 +145,11 @@ const PREFIX: &str = "grebe";
 const TRANSFER: u8 = 1;
 const PROBE: u8 = 2;
 const CONNECTION: u8 = 3;
+/// As a transfer's, with the relay before the addresses.
+const TRANSFER_BY_RELAY: u8 = 4;
 const CHECK_BYTES: usize = 4;
 /// A name takes 4 bytes beside itself.
-const BYTES_MAX: usize = 1 + Key::BYTES + 8 + Ticket::ADDRESSES_MAX * (253 + 4) + CHECK_BYTES;
+const BYTES_MAX: usize = 1 + Key::BYTES + 8 + (1 + Ticket::ADDRESSES_MAX) * (253 + 4) + CHECK_BYTES;
 
 #[cfg(test)]
 mod tests {
@@ -151,7 +163,7 @@ mod tests {
 
     fn ticket(addresses: Vec<Address>) -> Ticket {
         let key = Key::from_bytes([7; Key::BYTES]);
-        Ticket { purpose: PURPOSE, addresses, expires_unix_s: 1_999_999_999, key }
+        Ticket { purpose: PURPOSE, addresses, relay: None, expires_unix_s: 1_999_999_999, key }
     }
 
     #[test]
@@ -180,6 +192,17 @@ mod tests {
     }
 
     #[test]
+    fn a_relay_suffices_and_is_for_transfers_only() {
+        let relay = Some(Address::new("relay.example.org", 9).unwrap());
+        let ticket = Ticket { relay, ..ticket(Vec::new()) };
+        assert_eq!(Ticket::from_word(&ticket.word(), PURPOSE).unwrap(), ticket);
+        for other in [Purpose::Probe, Purpose::Connection] {
+            let error = Ticket::from_word(&ticket.word(), other).unwrap_err().to_string();
+            assert!(error.contains("for a transfer"), "{error}");
+        }
+    }
+
+    #[test]
     fn nothing_that_is_printed_has_the_key() {
         let ticket = ticket(vec![Address::new("2001:db8::1", 9).unwrap()]);
         let text = format!("{ticket:?}");
@@ -193,8 +216,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_word_is_read_again(addresses in prop::collection::vec(any_address(), 1..9)) {
-            let ticket = ticket(addresses);
+        fn a_word_is_read_again(
+            addresses in prop::collection::vec(any_address(), 1..9), relay in prop::option::of(any_address()),
+        ) {
+            let ticket = Ticket { relay, ..ticket(addresses) };
             prop_assert_eq!(Ticket::from_word(&ticket.word(), PURPOSE).unwrap(), ticket);
         }
 

@@ -3,6 +3,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use grebe_packet::Address;
+
 use crate::proto::index::printable;
 use crate::proto::wire::Verdict;
 
@@ -41,6 +43,14 @@ pub enum Error {
         peer: SocketAddr,
         /// For how long.
         waited: Duration,
+    },
+    /// The ends did not meet at the relay of the ticket.
+    #[error("cannot meet at the relay {relay}: {why}")]
+    Relay {
+        /// The relay.
+        relay: Address,
+        /// What is wrong, and what to look at.
+        why: String,
     },
     /// The peer answered once and has been silent since.
     #[error("the peer has been silent for {} s", waited.as_secs())]
@@ -120,6 +130,15 @@ impl From<grebe_packet::Error> for Error {
 /// A path for people: nothing in it does anything to a terminal.
 pub fn shown(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes())
+}
+
+impl From<grebe_relay::Error> for Error {
+    fn from(error: grebe_relay::Error) -> Self {
+        match error {
+            grebe_relay::Error::Socket(error) => Self::Socket(error),
+            other => Self::Keys { what: other.to_string() },
+        }
+    }
 }
 
 fn describe(verdict: Verdict) -> &'static str {

@@ -59,10 +59,12 @@
 //!   the same files to the same directory again, with a new ticket: the transfer goes on where it was.
 //! - A file that cannot be sent, or that changes meanwhile, does not stop the others, and is [named](LeftOut).
 //! - A path that lets no UDP pass is crossed over TCP, and [`SendOptions::notify`] says so.
+//! - Ends that may not reach each other meet at the relay that the [ticket](Ticket::relay) names, and go directly where a NAT lets
+//!   them, else by the relay; [`Notice`] says which. [`Via`] chooses.
 //! - [`Mode`] says how much of a shared path to take; [`SendProgress::limit`] says what keeps a transfer from being faster.
 //!
 //! # What this crate does not do
-//! It finds no peers, crosses no NAT by itself, and keeps no list of tickets. It does not synchronise directories: what is there
+//! It finds no peers, and keeps no list of tickets. It does not synchronise directories: what is there
 //! stays, or is replaced whole.
 //!
 //! The protocol is described in `docs/transfer-protocol.md`.
@@ -74,10 +76,11 @@ mod proto;
 
 pub use error::{Error, Result, shown};
 pub use grebe_packet::{Address, Cancel, Purpose, Ticket};
+pub use grebe_relay::{PORT as RELAY_PORT, Refusal, Through, Via};
 pub use io::{
     disk::{Accept, LeftOut, Offered, Renamed, source::Source},
     session::{
-        Notice, Notify, ReceiveProgress, ReceiveReport, SendReport, Transport,
+        Notice, Notify, ReceiveProgress, ReceiveReport, SendReport, Transport, WhyRelayed,
         connection::{
             Connection, ConnectionListener, ConnectionOptions, ConnectionProgress, ConnectionReader,
             ConnectionStatus, ConnectionWriter, connect,

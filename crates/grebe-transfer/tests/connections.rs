@@ -208,7 +208,7 @@ fn where_no_udp_passes_tcp_does() {
     let statuses = [ends[0].status.clone(), ends[1].status.clone()];
     exchange(ends, [20_000_000, 10_000_000]);
     assert!(statuses.iter().all(|status| status.progress().received_bytes >= 10_000_000));
-    assert_eq!(*notices.lock().unwrap(), [Notice::OverTcp; 2], "each end says so, once");
+    assert_eq!(*notices.lock().unwrap(), [Notice::OverTcp, Notice::OverTcp], "each end says so, once");
 }
 
 #[test]

@@ -5,15 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use grebe_transfer::Mode;
+use grebe_transfer::{Address, Mode, RELAY_PORT, Via};
 
+use super::host::{Place, place};
 use crate::units;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     grebe send run7.bin logs --to           asks for the receiver's ticket\n  \
     grebe send run7.bin --to < ticket       reads it\n  \
-    grebe send run7.bin                     prints a ticket for the receiver\n\n\
+    grebe send run7.bin                     prints a ticket for the receiver\n  \
+    grebe send run7.bin --relay lab.example.org    both sides are behind NATs: they meet at that relay\n\n\
     A ticket is a secret for one transfer: whoever has it first is the peer. It is also read from GREBE_TICKET. As an argument\n\
     other users of this machine can see it.")]
 pub(crate) struct Send {
@@ -22,7 +24,7 @@ pub(crate) struct Send {
     pub(crate) files: Vec<PathBuf>,
     /// The receiver's ticket; without a value it is asked for, or read from standard input. Without this option, a ticket is
     /// printed for the receiver.
-    #[arg(long, value_name = "TICKET", num_args = 0..=1, default_missing_value = "-", conflicts_with_all = ["listen", "advertise", "expires"])]
+    #[arg(long, value_name = "TICKET", num_args = 0..=1, default_missing_value = "-", conflicts_with_all = ["listen", "advertise", "expires", "relay"])]
     pub(crate) to: Option<String>,
     /// Bits a second on the wire, at most: 20M, 1G.
     #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
@@ -41,6 +43,7 @@ pub(crate) struct Send {
 #[command(after_help = "Examples:\n  \
     grebe recv incoming                          prints a ticket for the sender\n  \
     grebe recv incoming --listen 0.0.0.0:4733 --advertise lab.example.org\n  \
+    grebe recv incoming --relay lab.example.org  both sides are behind NATs: they meet at that relay\n  \
     grebe recv --from < ticket                   with the sender's ticket, into this directory\n\n\
     Files lie in .grebe-partial until all is whole. What was cut off goes on where it was when the same files are sent again, with\n\
     a new ticket.")]
@@ -49,7 +52,7 @@ pub(crate) struct Recv {
     #[arg(value_name = "[TICKET] [DIR]", num_args = 0..=2)]
     pub(crate) places: Vec<String>,
     /// The sender's ticket; without a value it is asked for, or read from standard input.
-    #[arg(long, value_name = "TICKET", num_args = 0..=1, default_missing_value = "-", conflicts_with_all = ["listen", "advertise", "expires"])]
+    #[arg(long, value_name = "TICKET", num_args = 0..=1, default_missing_value = "-", conflicts_with_all = ["listen", "advertise", "expires", "relay"])]
     pub(crate) from: Option<String>,
     /// Replace files that exist.
     #[arg(long)]
@@ -73,12 +76,19 @@ pub(crate) struct Recv {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Meeting")]
 pub(crate) struct Meeting {
-    /// Where to wait for the other side, over UDP; port 0 is any.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:0")]
-    pub(crate) listen: SocketAddr,
+    /// Where to wait for the other side, over UDP; port 0 is any [default: 0.0.0.0:0; with a relay [::]:0].
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
     /// Where the other side finds us, if not at the addresses of this machine: behind a port that a router passes on.
     #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]
     pub(crate) advertise: Vec<String>,
+    /// Meet at this relay (`grebe relay` runs there) where neither side can be reached: directly through both NATs where they let that
+    /// happen, else by the relay. The other side needs the ticket only. Also from GREBE_RELAY.
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = relay)]
+    pub(crate) relay: Option<Address>,
+    /// Which ways to take where the ticket names a relay.
+    #[arg(long, value_name = "WAY", default_value = "any", value_parser = units::choice(&VIAS))]
+    pub(crate) via: Via,
     /// How long the ticket is good.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = units::duration)]
     pub(crate) expires: Duration,
@@ -89,6 +99,18 @@ pub(crate) struct Meeting {
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::duration)]
     pub(crate) keep_trying: Duration,
 }
+
+/// `HOST[:PORT]`.
+pub(crate) fn relay(text: &str) -> Result<Address, String> {
+    let Place { host, port } = place(text)?;
+    Address::new(&host, port.unwrap_or(RELAY_PORT)).map_err(|error| error.to_string())
+}
+
+const VIAS: [(&str, &str, Via); 3] = [
+    ("any", "Directly where that works, else by the relay", Via::Any),
+    ("direct", "Directly only", Via::Direct),
+    ("relay", "By the relay only: the other side does not learn this one's addresses", Via::Relay),
+];
 
 pub(crate) const MODES: [(&str, &str, Mode); 3] = [
     ("fair", "A share like that of the others", Mode::Fair),

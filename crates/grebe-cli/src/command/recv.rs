@@ -24,16 +24,18 @@ use crate::transfer::{self, Display};
 pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let (ticket, directory) = places(options)?;
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let way = transfer::Way::default();
     let receives = ReceiveOptions {
         overwrite: options.overwrite,
         asks: options.ask != AskWhen::Never,
         accept: Some(accept(options.ask, &directory)),
         state: None,
         memory_bytes_max: options.memory as u64,
+        via: options.meeting.via,
         answer_within: options.meeting.wait,
         keep_trying: options.meeting.keep_trying,
         cancel: interrupt::cancel(),
-        notify: transfer::notify(),
+        notify: way.notify(),
     };
     let display = RefCell::new(Display::new(options.json));
     let began = RefCell::new(None);
@@ -43,7 +45,7 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
         Some(ticket) => receive(&ticket, &directory, &receives, on_progress),
         None => {
             let meeting = &options.meeting;
-            let mut listener = ReceiveListener::bind(meeting.listen, meeting.expires)?;
+            let mut listener = transfer::listen(meeting, ReceiveListener::bind)?;
             transfer::advertise(&mut listener.ticket, meeting)?;
             transfer::announce(&listener.ticket, meeting, "grebe send FILE --to", options.json)?;
             listener.receive(&directory, &receives, on_progress)
@@ -59,7 +61,7 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
             if received.renamed.len() > RENAMED_SHOWN {
                 note!("renamed: {} more; --json has them all", received.renamed.len() - RENAMED_SHOWN);
             }
-            tell(&received, options.json)?;
+            tell(&received, &way, options.json)?;
             Ok(if received.left_out.is_empty() { Ending::Good } else { Ending::Partial })
         }
         Err(error @ Error::Cancelled) => {
@@ -175,7 +177,7 @@ fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, arrival: &Rec
     );
 }
 
-fn tell(received: &ReceiveReport, json: bool) -> Result<()> {
+fn tell(received: &ReceiveReport, way: &transfer::Way, json: bool) -> Result<()> {
     let seconds = received.took.as_secs_f64();
     if json {
         let paths: Vec<_> = received.paths.iter().map(|path| path.to_string_lossy()).collect();
@@ -191,6 +193,7 @@ fn tell(received: &ReceiveReport, json: bool) -> Result<()> {
                 "bytes": received.content_bytes,
                 "resumed_bytes": received.resumed_bytes,
                 "peer": received.peer.to_string(),
+                "way": way.name(),
                 "seconds": seconds,
             }
         });

@@ -18,13 +18,15 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     let ticket = transfer::given_ticket(options.to.as_deref())?;
     let source = Arc::new(Source::open(&options.files)?);
     transfer::tell_left_out(source.left_out());
+    let way = transfer::Way::default();
     let sends = SendOptions {
         mode: options.mode,
         limit_bits_per_s: options.bwlimit,
+        via: options.meeting.via,
         answer_within: options.meeting.wait,
         keep_trying: options.meeting.keep_trying,
         cancel: interrupt::cancel(),
-        notify: transfer::notify(),
+        notify: way.notify(),
     };
     let display = RefCell::new(Display::new(options.json));
     let total_bytes = source.file_bytes();
@@ -32,7 +34,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     let sent = match ticket {
         Some(ticket) => send(&source, &ticket, &sends, on_progress),
         None => {
-            let mut listener = SendListener::bind(options.meeting.listen, options.meeting.expires)?;
+            let mut listener = transfer::listen(&options.meeting, SendListener::bind)?;
             transfer::advertise(&mut listener.ticket, &options.meeting)?;
             transfer::announce(&listener.ticket, &options.meeting, "grebe recv --from", options.json)?;
             listener.send(&source, &sends, on_progress)
@@ -45,7 +47,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
             if report.is_partial && report.left_out.is_empty() {
                 note!("the receiver could not have all of it; its own message says what");
             }
-            tell(&report, &source, options.json)?;
+            tell(&report, &source, &way, options.json)?;
             let is_whole = !report.is_partial && source.left_out().is_empty();
             Ok(if is_whole { Ending::Good } else { Ending::Partial })
         }
@@ -89,7 +91,7 @@ fn show(display: &mut Display, progress: &SendProgress, total_bytes: u64) {
     );
 }
 
-fn tell(report: &SendReport, source: &Source, json: bool) -> Result<()> {
+fn tell(report: &SendReport, source: &Source, way: &transfer::Way, json: bool) -> Result<()> {
     let seconds = report.took.as_secs_f64();
     let rate = report.file_bytes as f64 * 8.0 / seconds;
     if json {
@@ -102,6 +104,7 @@ fn tell(report: &SendReport, source: &Source, json: bool) -> Result<()> {
                 "bytes": report.file_bytes,
                 "resumed_bytes": report.resumed_bytes,
                 "peer": report.peer.to_string(),
+                "way": way.name(),
                 "seconds": seconds,
                 "handshake_seconds": report.handshake.as_secs_f64(),
                 "wire_bytes": report.counters.wire_bytes,

@@ -94,6 +94,7 @@ impl Server {
         let ticket = Ticket {
             purpose: Purpose::Probe,
             addresses: vec![SocketAddr::new(ip, address.port()).into()],
+            relay: None,
             expires_unix_s: now.saturating_add(lifetime_max(options)).as_secs(),
             key: key.clone(),
         };

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use grebe_datagram::{route_payload_bytes, set_dont_fragment, wait_readable};
 use grebe_packet::{Cancel, Key, Purpose, Ticket};
+use grebe_relay::Via;
 
+use super::rendezvous::Rendezvous;
 use super::tcp::{self, Heard, PacketStream, TcpDoor};
 use super::{Notice, Notify, Transport};
 use crate::error::{Error, Result};
@@ -34,6 +36,7 @@ pub(super) fn new_ticket(purpose: Purpose, bound: SocketAddr, lifetime: Duration
     Ok(Ticket {
         purpose,
         addresses: addresses.into_iter().map(Into::into).collect(),
+        relay: None,
         expires_unix_s: unix_s().saturating_add(lifetime.as_secs()),
         key: Key::random()?,
     })
@@ -59,12 +62,13 @@ pub(super) fn bind_with_door<T>(
 }
 
 /// Addresses of this host that others can reach; those that only itself can reach where there are no others.
-fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
+pub(super) fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
     let own: Vec<IpAddr> = if_addrs::get_if_addrs()
         .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
         .unwrap_or_default();
     let usable = |ip: &IpAddr| match ip {
-        IpAddr::V4(ip) => bound.is_ipv4() && !ip.is_link_local(),
+        // A socket at every address of IPv6 is at those of IPv4 too.
+        IpAddr::V4(ip) => !ip.is_link_local(),
         IpAddr::V6(ip) => bound.is_ipv6() && !ip.is_unicast_link_local(),
     };
     let mut own: Vec<IpAddr> = own.into_iter().filter(usable).collect();
@@ -74,11 +78,17 @@ fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
     own.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
 }
 
-/// The addresses of a ticket, names looked up.
-pub(super) fn addresses_of(ticket: &Ticket) -> Result<Vec<SocketAddr>> {
+/// The addresses of a ticket that may be asked at, names looked up.
+pub(super) fn addresses_of(ticket: &Ticket, via: Via) -> Result<Vec<SocketAddr>> {
+    if via == Via::Relay {
+        let has_relay = ticket.relay.is_some();
+        return has_relay
+            .then(Vec::new)
+            .ok_or(Error::Ticket { what: "it names no relay, and only one is to be used" });
+    }
     let found: Vec<SocketAddr> =
         ticket.addresses.iter().filter_map(|address| address.to_socket_addrs().ok()).flatten().collect();
-    if found.is_empty() {
+    if found.is_empty() && ticket.relay.is_none() {
         Err(Error::Ticket { what: "it has no address that can be found" })
     } else {
         Ok(found)
@@ -96,6 +106,22 @@ pub(super) fn locals_for(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         }
     }
     locals
+}
+
+/// Binds the sockets to ask from: one for each family of `addresses`. Where both ends meet at a relay it is one for both families, since what
+/// the relay sees of it holds for no other.
+pub(super) fn bind_to_ask<T>(
+    ticket: &Ticket,
+    addresses: &[SocketAddr],
+    bind: impl Fn(SocketAddr) -> Result<T>,
+) -> Result<Vec<T>> {
+    if ticket.relay.is_none() {
+        return bind_each(&locals_for(addresses), bind);
+    }
+    let any: [SocketAddr; 2] = [(Ipv6Addr::UNSPECIFIED, 0).into(), (Ipv4Addr::UNSPECIFIED, 0).into()];
+    // A system may have no IPv6.
+    let bound = bind(any[0]).or_else(|_| bind(any[1]))?;
+    Ok(vec![bound])
 }
 
 /// Binds a socket for each of `locals`; a system may have none of a family.
@@ -116,7 +142,7 @@ pub(super) fn bind_each<T>(locals: &[SocketAddr], bind: impl Fn(SocketAddr) -> R
 /// Bytes of UDP payload that the path to `peer` carries for sure, and longer datagrams to probe, ascending. Those are for routes that carry
 /// them, and for systems where a datagram that is too long for a hop is lost there and not cut into fragments.
 pub(super) fn datagram_bytes(socket: &UdpSocket, peer: SocketAddr) -> (usize, Vec<usize>) {
-    let route_bytes = route_payload_bytes(peer).unwrap_or(DATAGRAM_BYTES);
+    let route_bytes = route_payload_bytes(grebe_relay::canonical(peer)).unwrap_or(DATAGRAM_BYTES);
     let is_whole = set_dont_fragment(socket).is_ok();
     let longer = [1_372, 1_424, 1_472, route_bytes].into_iter();
     let probes = longer.filter(|bytes| is_whole && *bytes <= route_bytes).collect();
@@ -133,26 +159,29 @@ pub(super) struct Asking<'a> {
     pub(super) notify: &'a Notify,
 }
 
-/// Asks at all `addresses` of the ticket, and a moment later over TCP too; the first one that answers is the peer. The number of the socket
-/// that reaches it by UDP is returned too.
+/// Asks at all `addresses` of the ticket, at those that the meeting brings, and a moment later over TCP too; the first one that answers is
+/// the peer. The number of the socket that reaches it by UDP is returned too.
 pub(super) fn ask(
     sockets: &[&UdpSocket],
     ticket: &Ticket,
     addresses: &[SocketAddr],
+    mut meeting: Option<&mut Rendezvous>,
     asking: &Asking<'_>,
 ) -> Result<(Connected, usize)> {
     let mut initiator = Initiator::new(&ticket.key, asking.role)?;
-    let first = *addresses.first().ok_or(Error::Ticket { what: "it has no address" })?;
     let start = Instant::now();
-    let (mut asked, mut next, mut is_told) = (0_usize, start, false);
+    let mut is_told = false;
+    let mut questions: Vec<Question> = Vec::new();
     let mut dialled = None;
     let mut streams: Vec<PacketStream> = Vec::new();
     loop {
         let now = Instant::now();
-        check_time(ticket, first, now - start, asking)?;
-        if !is_told && now - start > UNANSWERED {
+        check_time(ticket, addresses, now - start, meeting.as_deref(), asking)?;
+        if let (false, Some(first), None) = (is_told, addresses.first(), &meeting)
+            && now - start > UNANSWERED
+        {
             is_told = true;
-            (asking.notify)(Notice::NoAnswerYet { peer: first });
+            (asking.notify)(Notice::NoAnswerYet { peer: *first });
         }
         let dials = match asking.transport {
             Transport::Any => now - start >= UDP_ALONE,
@@ -167,25 +196,35 @@ pub(super) fn ask(
             stream.flush();
             streams.push(stream);
         }
-        if now >= next {
-            let asked_by_udp = if asking.transport == Transport::Tcp { &[] } else { sockets };
-            for address in addresses {
-                for socket in asked_by_udp {
-                    // An address that cannot be reached, or is of another family, is one that does not answer.
-                    let _ = socket.send_to(initiator.datagram(), address);
-                }
+        let asked_by_udp = if asking.transport == Transport::Tcp { &[] } else { sockets };
+        note_ways(&mut questions, now, addresses, meeting.as_deref());
+        if let (Some(meeting), Some(socket)) = (&mut meeting, sockets.first()) {
+            meeting.turn(socket);
+            while let Some(from) = meeting.next_knock() {
+                let _ = socket.send_to(initiator.datagram(), from);
             }
-            next = now + ASK_AFTER[asked.min(ASK_AFTER.len() - 1)];
-            asked += 1;
         }
-        let is_one = sockets.len() == 1 && streams.is_empty();
-        let wait = if is_one { LOOK_EVERY } else { LOOK_AT_EACH };
+        for question in questions.iter_mut().filter(|question| now >= question.next) {
+            for socket in asked_by_udp {
+                // An address that cannot be reached, or is of another family, is one that does not answer.
+                let _ = socket.send_to(initiator.datagram(), question.to);
+            }
+            question.next = now + ASK_AFTER[question.asked.min(ASK_AFTER.len() - 1)];
+            question.asked += 1;
+        }
+        let next = questions.iter().map(|question| question.next).min().unwrap_or(now + LOOK_EVERY);
+        let wait = match (sockets.len(), streams.is_empty(), &meeting) {
+            (1, true, None) => LOOK_EVERY,
+            (1, true, Some(_)) => LOOK_AT_MEETING_EVERY,
+            _ => LOOK_AT_EACH,
+        };
         for (number, socket) in sockets.iter().enumerate() {
             // A wait that fails is a short one.
-            let _ = wait_readable(*socket, (next - now).min(wait));
-            if let Some((session, peer)) = read_reply(socket, &mut initiator) {
+            let _ = wait_readable(*socket, next.saturating_duration_since(now).min(wait));
+            if let Some((session, peer)) = read_reply(socket, &mut initiator, meeting.as_deref_mut()) {
                 // After several questions it is not known which one was answered, and the second follows the first at once.
-                let rtt = (asked <= 2).then(|| start.elapsed());
+                let asked = questions.iter().find(|question| question.to == peer && question.asked <= 2);
+                let rtt = asked.map(|question| question.since.elapsed());
                 return Ok((Connected { session, peer, rtt, tcp: None, responder: None }, number));
             }
         }
@@ -196,6 +235,7 @@ pub(super) fn ask(
         if let Some((session, peer, number)) = answered {
             (asking.notify)(Notice::OverTcp);
             let tcp = Some(streams.swap_remove(number));
+            let peer = meeting.as_deref().and_then(|meeting| meeting.as_sent(peer)).unwrap_or(peer);
             let of_family =
                 |socket: &&UdpSocket| socket.local_addr().is_ok_and(|it| it.is_ipv4() == peer.is_ipv4());
             let number = sockets.iter().position(of_family).unwrap_or(0);
@@ -204,7 +244,38 @@ pub(super) fn ask(
     }
 }
 
-fn check_time(ticket: &Ticket, first: SocketAddr, waited: Duration, asking: &Asking<'_>) -> Result<()> {
+/// An address that is asked at.
+struct Question {
+    to: SocketAddr,
+    since: Instant,
+    asked: usize,
+    next: Instant,
+}
+
+/// Adds the addresses that are not asked at yet.
+fn note_ways(
+    questions: &mut Vec<Question>,
+    now: Instant,
+    addresses: &[SocketAddr],
+    meeting: Option<&Rendezvous>,
+) {
+    let mut note = |to: SocketAddr| {
+        if questions.len() < QUESTIONS_MAX && !questions.iter().any(|question| question.to == to) {
+            questions.push(Question { to, since: now, asked: 0, next: now });
+        }
+    };
+    let Some(meeting) = meeting else { return addresses.iter().copied().for_each(note) };
+    addresses.iter().filter_map(|address| meeting.as_sent(*address)).for_each(&mut note);
+    meeting.ways().for_each(note);
+}
+
+fn check_time(
+    ticket: &Ticket,
+    addresses: &[SocketAddr],
+    waited: Duration,
+    meeting: Option<&Rendezvous>,
+    asking: &Asking<'_>,
+) -> Result<()> {
     if asking.cancel.is_cancelled() {
         return Err(Error::Cancelled);
     }
@@ -214,15 +285,25 @@ fn check_time(ticket: &Ticket, first: SocketAddr, waited: Duration, asking: &Ask
     if unix_s() >= ticket.expires_unix_s {
         return Err(Error::Ticket { what: "its time is over" });
     }
-    Err(Error::NoAnswer { peer: first, waited: asking.within })
+    Err(match (meeting, addresses.first()) {
+        (Some(meeting), _) => meeting.failure(),
+        (None, Some(peer)) => Error::NoAnswer { peer: *peer, waited: asking.within },
+        (None, None) => Error::Ticket { what: "it has no address" },
+    })
 }
 
-/// The session of the first true reply, and its sender.
-fn read_reply(socket: &UdpSocket, initiator: &mut Initiator) -> Option<(Session, SocketAddr)> {
-    // Where the kernel joins datagrams, two replies arrive as one.
-    let mut reply = [0; REPLY_BYTES + 1];
-    while let Ok((length, peer)) = socket.recv_from(&mut reply) {
-        if let Ok(session) = initiator.on_reply(&reply[..length.min(REPLY_BYTES)]) {
+/// The session of the first true reply, and its sender. What else comes may be the meeting's.
+fn read_reply(
+    socket: &UdpSocket,
+    initiator: &mut Initiator,
+    mut meeting: Option<&mut Rendezvous>,
+) -> Option<(Session, SocketAddr)> {
+    // Where the kernel joins datagrams, several arrive as one: two replies, or messages and a reply behind them.
+    let mut datagram = [0; 2_048];
+    while let Ok((length, peer)) = socket.recv_from(&mut datagram) {
+        let taken = meeting.as_deref_mut().map_or(0, |meeting| meeting.take(peer, &datagram[..length]));
+        let reply = &datagram[taken..length];
+        if let Ok(session) = initiator.on_reply(&reply[..reply.len().min(REPLY_BYTES)]) {
             return Some((session, peer));
         }
     }
@@ -235,6 +316,7 @@ pub(super) fn answer(
     door: &mut Option<TcpDoor>,
     ticket: &Ticket,
     role: Role,
+    mut meeting: Option<&mut Rendezvous>,
     cancel: &Cancel,
 ) -> Result<Connected> {
     let mut responder = Responder::new(ticket.key.clone(), role);
@@ -249,8 +331,16 @@ pub(super) fn answer(
         }
         // A wait that fails is a short one.
         let _ = wait_readable(socket, LOOK_AT_DOOR_EVERY);
+        if let Some(meeting) = &mut meeting {
+            meeting.turn(socket);
+        }
         while let Ok((length, peer)) = socket.recv_from(&mut datagram) {
             let datagram = &mut datagram[..length];
+            if let Some(meeting) = &mut meeting
+                && (meeting.take(peer, datagram) > 0 || !meeting.is_wanted(peer))
+            {
+                continue;
+            }
             // A peer without the key gets no answer.
             if let Ok(reply) = responder.on_init(datagram) {
                 let _ = socket.send_to(&reply, peer);
@@ -349,6 +439,12 @@ const ASK_AFTER: [Duration; 6] = [
 
 /// With several sockets each is looked at so long.
 const LOOK_AT_EACH: Duration = Duration::from_millis(1);
+
+/// How often an end that meets another one looks what is due.
+const LOOK_AT_MEETING_EVERY: Duration = Duration::from_millis(5);
+
+/// A ticket's addresses, twice the other end's, and the relay's.
+const QUESTIONS_MAX: usize = 64;
 
 /// How often an end looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

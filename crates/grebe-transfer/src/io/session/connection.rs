@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use grebe_datagram::{Options, Receiver as Datagrams, Sender};
 use grebe_packet::{Cancel, Purpose, Ticket};
+use grebe_relay::Via;
 
 use self::driver::{Driver, Early, Start};
 use self::stream::Shared;
@@ -105,7 +106,7 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
     if ticket.purpose != Purpose::Connection {
         return Err(Error::Ticket { what: "it is not for a connection" });
     }
-    let addresses = connect::addresses_of(ticket)?;
+    let addresses = connect::addresses_of(ticket, Via::Direct)?;
     let bind = |local| {
         let datagrams = Datagrams::bind(local, &socket_options())?;
         let socket = another_handle(&datagrams)?;
@@ -120,7 +121,7 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
         notify: &options.notify,
     };
     let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
-    let (connected, number) = connect::ask(&own, ticket, &addresses, &asking)?;
+    let (connected, number) = connect::ask(&own, ticket, &addresses, None, &asking)?;
     let (datagrams, socket) = sockets.swap_remove(number);
     let Connected { mut session, peer, rtt, tcp, .. } = connected;
     let second = take_second(&mut session)?;

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use grebe_datagram::{Options, Receiver as Datagrams};
 use grebe_packet::{Cancel, Purpose, Ticket};
+use grebe_relay::{Side, Via};
 
 use self::receiving::Receiving;
 use super::connect::{self, Asking};
+use super::rendezvous::Rendezvous;
 use super::tcp::TcpDoor;
 use super::{KEEP_TRYING, Notify, ReceiveProgress, ReceiveReport, Transport};
 use crate::error::{Error, Result};
@@ -45,6 +47,8 @@ pub struct ReceiveOptions {
     pub keep_trying: Duration,
     /// Memory that bytes may take which came before others that are missing, at least 48 MiB. Where the path holds more, the sender waits.
     pub memory_bytes_max: u64,
+    /// Which ways are taken where the ticket names a relay.
+    pub via: Via,
     /// Stops the transfer.
     pub cancel: Cancel,
     /// Is called with what a user may want to know before the end.
@@ -82,7 +86,8 @@ impl ReceiveListener {
     ) -> Result<ReceiveReport> {
         let Self { datagrams, ticket, door } = self;
         let mut receiving = Receiving::new(&datagrams, directory, options)?;
-        receiving.door = door;
+        receiving.door = door.filter(|_| options.via != Via::Relay);
+        receiving.meet(&ticket, Side::Waits, options)?;
         receiving.answer(Responder::new(ticket.key.clone(), Role::Send), ticket.expires_unix_s);
         receiving.run(datagrams, options, on_progress)
     }
@@ -98,13 +103,17 @@ pub fn receive(
     options: &ReceiveOptions,
     on_progress: impl FnMut(&ReceiveProgress),
 ) -> Result<ReceiveReport> {
-    let addresses = connect::addresses_of(ticket)?;
+    let addresses = connect::addresses_of(ticket, options.via)?;
     let bind = |local| {
         let datagrams = Datagrams::bind(local, &socket_options())?;
         let socket = another_handle(&datagrams)?;
         Ok((datagrams, socket))
     };
-    let mut sockets = connect::bind_each(&connect::locals_for(&addresses), bind)?;
+    let mut sockets = connect::bind_to_ask(ticket, &addresses, bind)?;
+    let mut meeting = match sockets.first() {
+        Some((_, socket)) => Rendezvous::start(ticket, Side::Asks, options.via, socket, &options.notify)?,
+        None => None,
+    };
     let asking = Asking {
         role: Role::Receive,
         within: options.answer_within,
@@ -113,10 +122,11 @@ pub fn receive(
         notify: &options.notify,
     };
     let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
-    let (connected, number) = connect::ask(&own, ticket, &addresses, &asking)?;
+    let asked = connect::ask(&own, ticket, &addresses, meeting.as_mut(), &asking);
+    let (connected, number) = Rendezvous::leave_on_failure(&mut meeting, own[0], asked)?;
     let (datagrams, _) = sockets.swap_remove(number);
     let mut receiving = Receiving::new(&datagrams, directory, options)?;
-    receiving.go_on(connected, addresses);
+    receiving.go_on(connected, addresses, meeting);
     receiving.run(datagrams, options, on_progress)
 }
 
@@ -130,6 +140,7 @@ impl Default for ReceiveOptions {
             answer_within: Duration::from_secs(10),
             keep_trying: KEEP_TRYING,
             memory_bytes_max: WINDOW_BYTES_MAX,
+            via: Via::Any,
             cancel: Cancel::default(),
             notify: Arc::new(|_| {}),
         }

@@ -1,13 +1,18 @@
 //! Sending files: the options, the listener, and the thread that reads, builds packets, sends them and takes the receiver's reports.
 
+mod path;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Options, Sender as Datagrams, wait_readable};
+use grebe_datagram::{Sender as Datagrams, wait_readable};
 use grebe_packet::{Cancel, Purpose, Ticket};
+use grebe_relay::{Side, Via};
 
+use self::path::{Path, open_udp};
 use super::connect::{self, Asking, Connected, Fallback};
+use super::rendezvous::Rendezvous;
 use super::tcp::{Heard, PacketStream, TcpDoor};
 use super::{KEEP_TRYING, Notice, Notify, SendReport, Transport, taken};
 use crate::error::{Error, Result};
@@ -29,6 +34,8 @@ pub struct SendOptions {
     pub mode: Mode,
     /// Bits per second on the wire, at most; `None`: what the path gives.
     pub limit_bits_per_s: Option<f64>,
+    /// Which ways are taken where the ticket names a relay.
+    pub via: Via,
     /// For how long an answer is waited for.
     pub answer_within: Duration,
     /// For how long a receiver that was there may be silent.
@@ -63,8 +70,12 @@ pub fn send(
     on_progress: impl FnMut(&SendProgress),
 ) -> Result<SendReport> {
     let start = Instant::now();
-    let addresses = connect::addresses_of(ticket)?;
-    let mut sockets = connect::bind_each(&connect::locals_for(&addresses), open_udp)?;
+    let addresses = connect::addresses_of(ticket, options.via)?;
+    let mut sockets = connect::bind_to_ask(ticket, &addresses, open_udp)?;
+    let mut meeting = match sockets.first() {
+        Some((_, socket)) => Rendezvous::start(ticket, Side::Asks, options.via, socket, &options.notify)?,
+        None => None,
+    };
     let asking = Asking {
         role: Role::Send,
         within: options.answer_within,
@@ -73,7 +84,8 @@ pub fn send(
         notify: &options.notify,
     };
     let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
-    let (connected, number) = connect::ask(&own, ticket, &addresses, &asking)?;
+    let asked = connect::ask(&own, ticket, &addresses, meeting.as_mut(), &asking);
+    let (connected, number) = Rendezvous::leave_on_failure(&mut meeting, own[0], asked)?;
     let (datagrams, socket) = sockets.swap_remove(number);
     let path = Path {
         datagrams,
@@ -82,6 +94,8 @@ pub fn send(
         tcp: None,
         door: None,
         fallback: Fallback::new(addresses),
+        meeting,
+        heard_us: 0,
     };
     run(source, path, connected, start, options, on_progress)
 }
@@ -110,10 +124,15 @@ impl SendListener {
         options: &SendOptions,
         on_progress: impl FnMut(&SendProgress),
     ) -> Result<SendReport> {
-        let Self { datagrams, socket, ticket, mut door } = self;
-        let connected = connect::answer(&socket, &mut door, &ticket, Role::Receive, &options.cancel)?;
+        let Self { datagrams, socket, ticket, door } = self;
+        let mut door = door.filter(|_| options.via != Via::Relay);
+        let mut meeting = Rendezvous::start(&ticket, Side::Waits, options.via, &socket, &options.notify)?;
+        let answered =
+            connect::answer(&socket, &mut door, &ticket, Role::Receive, meeting.as_mut(), &options.cancel);
+        let connected = Rendezvous::leave_on_failure(&mut meeting, &socket, answered)?;
         let fallback = Fallback::new(Vec::new());
-        let path = Path { datagrams, socket, peer: connected.peer, tcp: None, door, fallback };
+        let path =
+            Path { datagrams, socket, peer: connected.peer, tcp: None, door, fallback, meeting, heard_us: 0 };
         run(source, path, connected, Instant::now(), options, on_progress)
     }
 }
@@ -123,6 +142,7 @@ impl Default for SendOptions {
         Self {
             mode: Mode::Fair,
             limit_bits_per_s: None,
+            via: Via::Any,
             answer_within: Duration::from_secs(10),
             keep_trying: KEEP_TRYING,
             cancel: Cancel::default(),
@@ -133,7 +153,7 @@ impl Default for SendOptions {
 
 fn run(
     source: &Arc<Source>,
-    path: Path,
+    mut path: Path,
     connected: Connected,
     start: Instant,
     options: &SendOptions,
@@ -141,6 +161,9 @@ fn run(
 ) -> Result<SendReport> {
     let handshake = start.elapsed();
     let peer = path.peer;
+    if let Some(meeting) = path.meeting.as_mut().filter(|_| connected.tcp.is_none()) {
+        meeting.settle(peer);
+    }
     let local_port = path.socket.local_addr().map_or(0, |local| local.port());
     let (datagram_bytes, probe_datagram_bytes) = connect::datagram_bytes(&path.socket, path.peer);
     let sender_options = SenderOptions {
@@ -154,7 +177,10 @@ fn run(
     };
     let mut sending = Sending::start(source, path, connected, sender_options);
     let ended = sending.run(options, on_progress);
-    let Sending { sender, clock, resumed_bytes, outgoing, path, .. } = sending;
+    let Sending { sender, clock, resumed_bytes, outgoing, mut path, .. } = sending;
+    if let Some(meeting) = &mut path.meeting {
+        meeting.leave(&path.socket);
+    }
     // The receiver is to hear how it ended.
     if let Some(tcp) = path.tcp {
         tcp.finish();
@@ -165,7 +191,7 @@ fn run(
         left_out: outgoing.content.left_out(),
         is_partial: sender.verdict() == Some(Verdict::Partial),
         resumed_bytes,
-        peer,
+        peer: grebe_relay::canonical(peer),
         took: start.elapsed(),
         handshake,
         counters: sender.counters,
@@ -173,26 +199,6 @@ fn run(
         datagram_bytes: sender.sizes.longest(),
         progress: sender.progress(),
     })
-}
-
-/// How the peer is reached.
-struct Path {
-    datagrams: Datagrams,
-    /// Another handle on the same socket, for what the peer sends.
-    socket: UdpSocket,
-    peer: SocketAddr,
-    /// All goes by this while it lasts.
-    tcp: Option<PacketStream>,
-    /// Where a receiver comes that has the ticket.
-    door: Option<TcpDoor>,
-    fallback: Fallback,
-}
-
-/// A socket for a sender at `local`, with a second handle for what the peer sends.
-fn open_udp(local: SocketAddr) -> Result<(Datagrams, UdpSocket)> {
-    let datagrams = Datagrams::unconnected(local, &Options::default())?;
-    let socket = datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
-    Ok((datagrams, socket))
 }
 
 /// One transfer at its sender.
@@ -315,11 +321,15 @@ impl Sending {
             let Ok((length, from)) = self.path.socket.recv_from(&mut datagram) else { return };
             let is_silent = self.is_silent(now_us);
             match self.take_report(now_us, &mut datagram[..length]) {
-                Heard::Peer if is_silent && connect::is_moved(self.path.peer, from) => self.path.peer = from,
+                Heard::Peer => self.path.heard(now_us, from, is_silent),
                 Heard::Question(said) => {
                     let _ = self.path.socket.send_to(&said, from);
                 }
-                Heard::Peer | Heard::Nothing => {}
+                Heard::Nothing => {
+                    if let Some(meeting) = &mut self.path.meeting {
+                        meeting.take(from, &datagram[..length]);
+                    }
+                }
             }
         }
     }
@@ -353,6 +363,7 @@ impl Sending {
         if is_over {
             self.go_by(None);
         }
+        self.path.keep_place(now_us);
         let mut found = self.path.fallback.poll(now_us, self.sender.heard_us);
         if now_us >= self.next_look_us
             && let Some(mut door) = self.path.door.take()

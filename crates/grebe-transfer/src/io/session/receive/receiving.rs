@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use grebe_datagram::Receiver as Datagrams;
-use grebe_packet::Cancel;
+use grebe_packet::{Cancel, Ticket};
+use grebe_relay::Side;
 
 use super::{ReceiveOptions, another_handle};
 use crate::error::{Error, Result};
 use crate::io::disk::writer::Writer;
 use crate::io::disk::{LeftOut, Place, Renamed, groups, journal_key};
 use crate::io::session::connect::{self, Connected, Fallback};
+use crate::io::session::rendezvous::Rendezvous;
 use crate::io::session::tcp::{Heard, PacketStream, TcpDoor};
 use crate::io::session::{Notice, Notify, ReceiveProgress, ReceiveReport, taken};
 use crate::io::{ArrivalTimes, Clock, unix_s};
@@ -33,6 +35,8 @@ pub(super) struct Receiving {
     tcp: Option<PacketStream>,
     /// Where a sender comes that has the ticket.
     pub(super) door: Option<TcpDoor>,
+    /// Where both ends meet, if the ticket names a relay.
+    meeting: Option<Rendezvous>,
     /// When to look who came by TCP.
     next_look_us: u64,
     session: Option<Session>,
@@ -72,6 +76,7 @@ impl Receiving {
             peer: None,
             tcp: None,
             door: None,
+            meeting: None,
             next_look_us: 0,
             session: None,
             core,
@@ -98,14 +103,29 @@ impl Receiving {
         })
     }
 
+    /// Meets the sender at the relay of the ticket, if that names one.
+    pub(super) fn meet(&mut self, ticket: &Ticket, side: Side, options: &ReceiveOptions) -> Result<()> {
+        self.meeting = Rendezvous::start(ticket, side, options.via, &self.socket, &options.notify)?;
+        Ok(())
+    }
+
     /// Waits for a sender that proves the key, until the ticket expires.
     pub(super) fn answer(&mut self, responder: Responder, expires_unix_s: u64) {
         (self.responder, self.expires_unix_s) = (Some(responder), expires_unix_s);
     }
 
     /// Goes on with a sender that has answered.
-    pub(super) fn go_on(&mut self, connected: Connected, addresses: Vec<SocketAddr>) {
+    pub(super) fn go_on(
+        &mut self,
+        connected: Connected,
+        addresses: Vec<SocketAddr>,
+        meeting: Option<Rendezvous>,
+    ) {
         self.fallback = Fallback::new(addresses);
+        self.meeting = meeting;
+        if let Some(meeting) = self.meeting.as_mut().filter(|_| connected.tcp.is_none()) {
+            meeting.settle(connected.peer);
+        }
         (self.session, self.peer, self.tcp) = (Some(connected.session), Some(connected.peer), connected.tcp);
         self.core.heard(0);
     }
@@ -117,11 +137,30 @@ impl Receiving {
         options: &ReceiveOptions,
         mut on_progress: impl FnMut(&ReceiveProgress),
     ) -> Result<ReceiveReport> {
+        let received = self.receive(&mut datagrams, options, &mut on_progress);
+        if let Some(meeting) = &mut self.meeting {
+            meeting.leave(&self.socket);
+        }
+        received?;
+        if let Some(tcp) = self.tcp.take() {
+            tcp.finish();
+        }
+        let report = self.finish()?;
+        on_progress(&self.progress());
+        Ok(report)
+    }
+
+    fn receive(
+        &mut self,
+        datagrams: &mut Datagrams<Vec<u8>>,
+        options: &ReceiveOptions,
+        mut on_progress: impl FnMut(&ReceiveProgress),
+    ) -> Result<()> {
         let clock = Clock::start();
         loop {
             self.check_stop(clock.now_us(), &options.cancel)?;
             self.look_for_another_way(clock.now_us(), options);
-            self.receive_batch(&clock, &mut datagrams, &options.notify)?;
+            self.receive_batch(&clock, datagrams, &options.notify)?;
             let now_us = clock.now_us();
             self.take_outcome(now_us);
             if self.core.verdict().is_some() && self.whole_us == 0 {
@@ -133,15 +172,9 @@ impl Receiving {
                 self.next_progress_us = now_us + 100_000;
             }
             if self.session.is_some() && self.core.is_over(now_us) {
-                break;
+                return Ok(());
             }
         }
-        if let Some(tcp) = self.tcp.take() {
-            tcp.finish();
-        }
-        let report = self.finish()?;
-        on_progress(&self.progress());
-        Ok(report)
     }
 
     /// Fails where nobody connected in time, or where the user cancels; after the offer, the sender hears of that first.
@@ -161,7 +194,18 @@ impl Receiving {
 
     /// A sender that is silent is called, and over TCP too: it may have lost its way here.
     fn look_for_another_way(&mut self, now_us: u64, options: &ReceiveOptions) {
-        let is_silent = now_us.saturating_sub(self.core.heard_us) > connect::SILENT_US;
+        let silent_us = now_us.saturating_sub(self.core.heard_us);
+        let is_silent = silent_us > connect::SILENT_US;
+        if let Some(meeting) = &mut self.meeting {
+            meeting.turn(&self.socket);
+            // Reports alone go there: the sender chooses its way itself, and comes with it.
+            if let Some(peer) = self.peer
+                && let Some(relay) = meeting.way_after_silence(Duration::from_micros(silent_us), peer)
+            {
+                self.peer = Some(relay);
+                meeting.settle(relay);
+            }
+        }
         if self.session.is_none() || self.core.verdict().is_some() {
             return;
         }
@@ -218,20 +262,39 @@ impl Receiving {
             |mut slot, received| {
                 let now = now.get_or_insert_with(|| clock.reading());
                 let arrived_us = self.arrivals.us_of(now, received.timestamp);
+                let is_wanted = self.meeting.as_ref().is_none_or(|meeting| meeting.is_wanted(received.from));
                 for range in received.segments() {
-                    match self.take_packet(arrived_us, &mut slot[range]) {
+                    let heard = match is_wanted {
+                        true => self.take_packet(arrived_us, &mut slot[range.clone()]),
+                        false => Heard::Nothing,
+                    };
+                    match heard {
                         // The newest packet shows where the sender is: behind a NAT that may change. Only reports are sent there.
-                        Heard::Peer => (self.peer, self.tcp) = (Some(received.from), None),
+                        Heard::Peer => self.go_to(received.from),
                         Heard::Question(answer) => {
                             let _ = self.socket.send_to(&answer, received.from);
                         }
-                        Heard::Nothing => {}
+                        Heard::Nothing => {
+                            if let Some(meeting) = &mut self.meeting {
+                                meeting.take(received.from, &slot[range]);
+                            }
+                        }
                     }
                 }
                 Some(slot)
             },
         )?;
         Ok(())
+    }
+
+    fn go_to(&mut self, peer: SocketAddr) {
+        self.tcp = None;
+        if self.peer != Some(peer) {
+            self.peer = Some(peer);
+            if let Some(meeting) = &mut self.meeting {
+                meeting.settle(peer);
+            }
+        }
     }
 
     fn look_who_came(&mut self, clock: &Clock, notify: &Notify) {
@@ -263,7 +326,7 @@ impl Receiving {
             renamed: std::mem::take(&mut self.renamed),
             content_bytes: groups::content_bytes(offer.total_bytes).unwrap_or(0),
             resumed_bytes: self.writer.as_ref().map_or(0, |writer| writer.held.covered()),
-            peer,
+            peer: grebe_relay::canonical(peer),
             took: Duration::from_micros(self.whole_us.saturating_sub(self.first_us)),
         })
     }

@@ -1,0 +1,37 @@
+//! `grebe relay`: a meeting point for two sides that may not reach each other.
+
+use anyhow::Result;
+use grebe_relay::{Limits, Relay, RelayOptions};
+
+use crate::cli;
+use crate::ending::Ending;
+use crate::output::note;
+use crate::{interrupt, transfer};
+
+pub(crate) fn run(options: &cli::Relay) -> Result<Ending> {
+    let relay = Relay::bind(&RelayOptions {
+        listen: options.listen,
+        metrics: options.metrics,
+        limits: Limits {
+            sessions: options.sessions as usize,
+            sessions_per_host: options.sessions_per_host as usize,
+            session_bits_per_s: options.session_rate,
+            bits_per_s: options.rate,
+            idle_us: options.idle.as_micros() as u64,
+        },
+        cancel: interrupt::cancel(),
+    })?;
+    note!("listening on udp://{}", relay.address());
+    if let Some(address) = relay.metrics_address() {
+        note!("figures at http://{address}/metrics");
+    }
+    let port = match relay.address().port() {
+        grebe_relay::PORT => String::new(),
+        port => format!(":{port}"),
+    };
+    note!("on either side: grebe recv --relay HOST{port}, or grebe send FILE --relay HOST{port}");
+    let figures = relay.run()?;
+    note!("relayed {} in {} datagrams", transfer::size(figures.relayed_bytes), figures.relayed_datagrams);
+    // It runs until it is told to stop: that is its good end.
+    Ok(Ending::Good)
+}
