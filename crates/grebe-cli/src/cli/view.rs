@@ -22,6 +22,7 @@ use crate::units;
     grebe view shm://adc --ring /data/box --last 30s\n  \
     grebe view 'serve://mast:4780?token=...'\n  \
     grebe view ssh://me@mast/udp://:5000\n  \
+    grebe view me@lab:run7.sigmf-meta\n  \
     grebe view 'synth:sine,square?channels=2&frequency=1k'\n  \
     grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
     grebe view examples/data/ecg.sigmf-meta --names ECG --units V --scale 5u\n  \
@@ -32,7 +33,7 @@ use crate::units;
 pub(crate) struct View {
     /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k. Several
     /// stand side by side in the window. serve://... is a link of grebe serve; ssh://[USER@]HOST/URI shows a stream of that machine, by
-    /// your own ssh.
+    /// your own ssh. [USER@]HOST:PATH is a SigMF recording there: what is looked at comes here.
     #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = super::serve::shown)]
     pub(crate) uris: Vec<Shown>,
     /// Start a generator and show its stream: 'sg ...' or 'play ...', or a program that writes frames to standard output.
@@ -45,7 +46,8 @@ pub(crate) struct View {
     /// Draw one picture to this file, without a display or a GPU; - is standard output.
     #[arg(long, value_name = "FILE", value_parser = units::picture)]
     pub(crate) png: Option<PathBuf>,
-    /// When to draw the picture: this long after the stream began, or at its end [default: 2s; for a file its end].
+    /// When to draw the picture: this long after the stream began, or at its end [default: 2s; for a file its end]. Of a
+    /// recording that is still being copied: how long to wait for what it shows [60s].
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "png")]
     pub(crate) after: Option<Duration>,
     /// Size of the picture in pixels.

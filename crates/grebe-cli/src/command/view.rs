@@ -17,7 +17,7 @@ use grebe_view::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::cli::{self, Location, SshHost, View, location};
+use crate::cli::{self, How, Location, SshHost, View, location};
 use crate::command::cp::Fetch;
 use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
@@ -168,7 +168,12 @@ impl Spawn {
 fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result<Shown> {
     let uri = &uris[place];
     if let Some((host, path)) = elsewhere(uri) {
-        let fetch = Fetch::start(&host, &path)?;
+        let how = How {
+            ssh: options.far.ssh.clone(),
+            remote_path: options.far.remote_path.clone(),
+            ..How::default()
+        };
+        let fetch = Fetch::start(&host, &path, &how)?;
         let fetched = fetch.path().to_path_buf();
         // What is short is there by now, and shown as any other.
         let recording = Incoming::open(&fetched)?;
@@ -229,6 +234,13 @@ fn elsewhere(uri: &Uri) -> Option<(SshHost, Vec<u8>)> {
     }
 }
 
+/// As a person calls it.
+fn name_of(uri: &Uri, is_elsewhere: bool) -> String {
+    let name = uri.to_string();
+    let plain = name.strip_prefix("file:").filter(|_| is_elsewhere);
+    plain.map_or_else(|| name.clone(), str::to_owned)
+}
+
 /// A recording that is still being copied.
 fn look_at_incoming(
     recording: Incoming,
@@ -245,6 +257,7 @@ fn look_at_incoming(
         file_samples: Some(recording.len_samples()),
         progress: recording.progress(),
         failure: fetch.as_ref().map(|fetch| fetch.failure.clone()).unwrap_or_default(),
+        name: name_of(&uris[place], fetch.is_some()),
         fetch,
         ..show_of(uris, place, options, whole_s)?
     };
@@ -258,7 +271,7 @@ fn look_at_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, option
     let mut here = uris.to_vec();
     here[place] = Uri::File(path.to_path_buf());
     let mut shown = open(&here, place, options, &mut Spawn::None)?;
-    shown.show.name = uris[place].to_string();
+    shown.show.name = name_of(&uris[place], true);
     shown.show.session = session_file(&uris[place], uris, options);
     shown.show.fetch = Some(fetch);
     Ok(shown)

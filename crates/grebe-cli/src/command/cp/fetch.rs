@@ -33,14 +33,14 @@ pub(crate) struct Fetch {
 
 impl Fetch {
     /// Logs in, and waits until there is something to look at.
-    pub(crate) fn start(host: &SshHost, path: &[u8]) -> Result<Self> {
+    pub(crate) fn start(host: &SshHost, path: &[u8], how: &How) -> Result<Self> {
         interrupt::catch();
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         let name =
             str::from_utf8(name).map_err(|_| Usage("the name of the recording is no text".to_owned()))?;
         let folder = Folder::make()?;
         let cancel = interrupt::cancel();
-        let settings = Config::of_user()?.settings(host, &How::default())?;
+        let settings = Config::of_user()?.settings(host, how)?;
         let hello = Hello {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
