@@ -306,6 +306,31 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
 }
 
 #[test]
+fn a_certificate_is_known_by_its_link_and_another_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (key, certificate) = (at("key.pem"), at("cert.pem"));
+    let make = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=mast";
+    let made = std::process::Command::new("openssl")
+        .args(make.split(' '))
+        .args(["-keyout", &key, "-out", &certificate])
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        println!("skipped: no openssl to make a certificate with");
+        return;
+    }
+    let served = serve(&["synth:sine?rate=1M&frequency=1k", "--tls-cert", &certificate, "--tls-key", &key]);
+    let (_, digest) = served.link.split_once("&cert=").unwrap();
+    let numbers = picture(&served.link, &folder.path().join("x.png"), &["--span", "10ms"]);
+    assert!((numbers["channels"][0]["frequency"].as_f64().unwrap() - 1000.0).abs() < 1.0, "{numbers}");
+    let other = served.link.replace(digest, &"a5".repeat(32));
+    let said = text(&run(&["view", &other, "--png", "-"]).stderr);
+    assert!(said.contains("another certificate"), "{said}");
+    let plain = served.link.replace(&format!("&cert={digest}"), "");
+    assert!(!run(&["view", &plain, "--png", "-"]).status.success());
+}
+
+#[test]
 fn only_so_many_look_at_once() {
     let mut served = serve(&["synth:sine?rate=1M", "--viewers", "1"]);
     let mut first = served.socket();

@@ -89,10 +89,12 @@ impl Pace {
         self.rates.front().map(|(_, rate)| *rate)
     }
 
-    /// How much of what comes in pieces may ride with the next message.
-    pub(crate) fn piece_bytes(&mut self, now_ns: u64) -> usize {
-        let part = self.window_bytes(now_ns) / 4.0;
-        (part as usize).clamp(PIECES_BYTES_MIN, PIECES_BYTES_MAX)
+    /// How much of what comes in pieces may ride with a message that is sent so long after the one before: a quarter of what the
+    /// path carries meanwhile.
+    pub(crate) fn piece_bytes(&mut self, since_ns: u64, now_ns: u64) -> usize {
+        let since_s = since_ns.clamp(PIECES_SINCE_NS_MIN, PIECES_SINCE_NS_MAX) as f64 * 1e-9;
+        let bytes = self.rate_bytes_per_s(now_ns).unwrap_or(0.0) * since_s / 4.0;
+        (bytes as usize).clamp(PIECES_BYTES_MIN, PIECES_BYTES_MAX)
     }
 
     /// For how long the oldest message has been under way.
@@ -113,6 +115,8 @@ const GAIN: f64 = 1.25;
 const MEAN_WEIGHT: f64 = 0.125;
 const RATE_HOLDS_NS: u64 = 2_000_000_000;
 const ROUND_TRIP_HOLDS_NS: u64 = 10_000_000_000;
+const PIECES_SINCE_NS_MIN: u64 = 16_000_000;
+const PIECES_SINCE_NS_MAX: u64 = 200_000_000;
 const PIECES_BYTES_MIN: usize = 256;
 const PIECES_BYTES_MAX: usize = 16 << 10;
 

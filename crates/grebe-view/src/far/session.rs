@@ -70,6 +70,7 @@ pub struct FarSession {
     /// The next picture, before whose message something is to be told.
     next: Option<Picture>,
     sent_ns: u64,
+    picture_ns: u64,
     number: u64,
     before: Before,
     stock: Stock,
@@ -133,6 +134,7 @@ impl FarSession {
             asked_ns: 0,
             next: None,
             sent_ns: 0,
+            picture_ns: 0,
             number: 0,
             before: Before::default(),
             stock: Stock::default(),
@@ -267,7 +269,7 @@ impl FarSession {
 
     /// When pieces need no longer wait for a picture.
     fn pieces_ns(&self) -> u64 {
-        self.asked_ns.max(self.sent_ns) + PIECES_WAIT_NS
+        self.asked_ns.max(self.picture_ns) + PIECES_WAIT_NS
     }
 
     fn look_at(&mut self, viewport: &FarViewport) {
@@ -366,8 +368,10 @@ impl FarSession {
         out.u8(PICTURE);
         out.varint(self.number);
         self.before.write(&mut picture, viewport, now_ns, &mut out);
-        let piece_bytes = self.pace.piece_bytes(now_ns);
+        let since_ns = now_ns.saturating_sub(self.picture_ns);
+        let piece_bytes = self.pace.piece_bytes(since_ns, now_ns);
         self.pieces.write(&mut self.stock, piece_bytes, &mut out);
+        self.picture_ns = now_ns;
         self.send(out.bytes, now_ns)
     }
 
@@ -375,7 +379,7 @@ impl FarSession {
         let mut out = Writer::default();
         out.u8(PIECES);
         out.varint(self.number + 1);
-        let piece_bytes = self.pace.piece_bytes(now_ns);
+        let piece_bytes = self.pace.piece_bytes(PIECES_WAIT_NS, now_ns);
         if !self.pieces.write(&mut self.stock, piece_bytes, &mut out) {
             return None;
         }

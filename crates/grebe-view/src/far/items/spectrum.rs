@@ -18,7 +18,8 @@ pub(super) fn write(view: &SpectrumView, viewport: u64, out: &mut Writer) {
     out.varint(view.channels.len() as u64);
     for channel in &view.channels {
         let highest = |levels: &[f32]| -> Vec<i32> {
-            let of = |levels: &[f32]| levels.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            // `max` passes over what is not a number.
+            let of = |levels: &[f32]| levels.iter().copied().reduce(f32::max).unwrap_or(f32::NAN);
             levels.chunks(joined).map(|levels| steps(of(levels), EIGHTHS)).collect()
         };
         let (levels, held) = (highest(&channel.dbfs), highest(&channel.hold_dbfs));
@@ -233,8 +234,10 @@ mod tests {
     #[test]
     fn rows_that_moved_are_not_said_again() {
         let rows = |from: u64| {
-            let cell =
-                |row: u64, x: u64| -90.0 + ((from.wrapping_sub(row)) * 31 % 17 + x * 5 % 11) as f32 * 0.5;
+            let cell = |row: u64, x: u64| {
+                let mixed = (from.wrapping_sub(row) * 256 + x).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                -90.0 + (mixed >> 60) as f32 * 0.5
+            };
             let cells = (0..128u64).flat_map(|row| (0..256u64).map(move |x| cell(row, x)));
             WaterfallView {
                 channel: 1,
