@@ -323,7 +323,7 @@ def main():
         numbers(page)
         accessible(page)
         modules(page)
-        vectors(page) if Path("crates/grebe-serve/tests/vectors.json").exists() else None
+        vectors(page)
         links(browser, page, server)
         complaints = page.complaints()
         check(f"the console has no complaint {complaints or ''}", not complaints)

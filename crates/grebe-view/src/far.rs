@@ -22,6 +22,8 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod told;
+#[cfg(test)]
+mod vectors;
 
 pub use bytes::Malformed;
 pub use scope::{FarError, FarScope};
