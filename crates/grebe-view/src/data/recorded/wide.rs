@@ -105,14 +105,16 @@ impl Wide {
             if self.sampled.contains_key(&number) {
                 continue;
             }
-            // A picture needs some, however slow the disk is.
-            if begun.elapsed() > most && self.sampled.len() >= SAMPLED_MIN {
-                return;
-            }
             // Of what is still being copied, what has come of it.
             let Range { start, end } = recording.readable(spans[at].start..spans[at].end);
             if start == end {
+                // Nothing: its neighbours say nothing of it either.
+                self.sampled.insert(number, Vec::new());
                 continue;
+            }
+            // A picture needs some, however slow the disk is.
+            if begun.elapsed() > most && self.sampled.len() >= SAMPLED_MIN {
+                return;
             }
             let length = (end - start).min(LOOK_SAMPLES);
             let middle = start + (end - start - length) / 2;
