@@ -37,7 +37,7 @@ pub enum Error {
         what: String,
     },
     /// The peer did not answer at all.
-    #[error("no answer from {peer} within {} s: is it running, and and does its host let UDP in, through a firewall, or by a port that a router passes on?", waited.as_secs())]
+    #[error("no answer from {peer} within {} s: is it running, and does its host let UDP in, through a firewall, or by a port that a router passes on?", waited.as_secs())]
     NoAnswer {
         /// Who was asked.
         peer: SocketAddr,

@@ -142,8 +142,11 @@ impl DeliveryRate {
             return 0;
         }
         let is_new = self.history.back().is_none_or(|last| newest.1 > last.1);
-        let gap_us =
-            if is_new { self.came_us.replace(at_us).map_or(0, |came_us| at_us.saturating_sub(came_us)) } else { 0 };
+        let gap_us = if is_new {
+            self.came_us.replace(at_us).map_or(0, |came_us| at_us.saturating_sub(came_us))
+        } else {
+            0
+        };
         while self.history.len() >= HISTORY_REPORTS
             || self.history.get(1).is_some_and(|second| second.0 + span_us <= newest.0)
         {
