@@ -26,7 +26,10 @@ pub(super) fn complete(sources: &mut Vec<PathBuf>, cancel: &Cancel) -> Option<Te
                     summarize(&recording, &mut left, cancel);
                 }
             }
-            all.push(source);
+            // A summary may have come with its recording.
+            if !all.contains(&source) {
+                all.push(source);
+            }
             continue;
         };
         let named = named_by(&base, &source);
@@ -199,6 +202,9 @@ mod tests {
             complete(&["a.sigmf-data", "x.bin", "a.sigmf-meta"]),
             "a.grebe-summary a.sigmf-data a.sigmf-meta x.bin"
         );
+        let all = ["a.grebe-summary", "a.sigmf-data", "a.sigmf-meta", "a.grebe-summary"];
+        assert_eq!(complete(&all[..3]), "a.grebe-summary a.sigmf-data a.sigmf-meta", "each once");
+        assert_eq!(complete(&all[1..]), "a.grebe-summary a.sigmf-data a.sigmf-meta", "in whatever order");
         assert_eq!(complete(&["b.sigmf-meta"]), "b.sigmf-meta");
         assert_eq!(complete(&["c.sigmf-collection"]), "c.sigmf-collection c_ch1.sigmf-meta c_ch2.sigmf-data");
         assert_eq!(
