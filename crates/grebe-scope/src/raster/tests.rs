@@ -165,7 +165,7 @@ fn what_has_come_is_a_bar_that_is_brighter_where_more_has() {
     let image = Picture { arrived: Some(&arrived), ..picture(&[]) }.draw().unwrap();
     let plain = picture(&[]).draw().unwrap();
     let (cursor, grid) = (Theme::dark().cursor, Theme::dark().grid);
-    let at = |part: f64| (76.0 + part * plot_columns(400) as f64) as usize;
+    let at = |part: f64| (part * plot_columns(400) as f64) as usize;
     let rows = |x: usize, color: Color| pixels_at(&image, x).into_iter().filter(|&it| it == color).count();
     assert_eq!(rows(at(0.25), cursor), 4);
     assert_eq!((rows(at(0.6), cursor), rows(at(0.9), cursor)), (0, 0));

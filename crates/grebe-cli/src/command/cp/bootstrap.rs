@@ -166,11 +166,13 @@ mod tests {
             let folder = cache.path().join(names(number));
             fs::create_dir(&folder).unwrap();
             fs::write(folder.join("grebe"), "program").unwrap();
+            if number == 5 {
+                fs::write(folder.join("mine"), "not ours").unwrap();
+            }
             let used = SystemTime::now() - Duration::from_secs(3_600 * (number + 1));
             fs::File::open(&folder).unwrap().set_modified(used).unwrap();
         }
         fs::create_dir(cache.path().join("pictures-of-2026")).unwrap();
-        fs::write(cache.path().join(names(5)).join("mine"), "not ours").unwrap();
         // The one that is run was not used for the longest time but one.
         remove_unused(&cache.path().join(names(4)));
         let mut left: Vec<_> =
