@@ -118,7 +118,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
 
     /// The samples that are to be held for a picture that ends at `right`; whether they are all that it shows.
     fn hold_for(&mut self, viewport: &Viewport, span_samples: f64, right: f64) -> bool {
-        let margin = span_samples / viewport.columns_in_range() as f64 * 2.0 + SINC_SAMPLES;
+        let margin = margin(viewport, span_samples);
         let (left, right) = (right - span_samples - margin, right + margin);
         let indices = left.max(0.0) as u64..right.max(0.0) as u64;
         let is_known = self.recording.outline().position_of(indices.end).0 <= self.recording.known_samples();
@@ -160,8 +160,11 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         // Spectra and one channel over another are of the newest samples.
         let newest = if viewport.spectrum.is_some() || viewport.xy.is_some() { NEWEST_WANTED } else { 0 };
         let singly = if needs_samples { length } else { newest.min(length) };
+        // As much to either side as is held.
+        let margin = if singly > 0 { margin(viewport, window.end - window.start) } else { 0.0 };
+        let first = if needs_samples { window.start - margin } else { window.end.ceil() - singly as f64 };
         let wanted = WantedSamples {
-            singly: shown.end - singly..shown.end,
+            singly: self.positions(first..window.end.ceil() + margin),
             shown: shown.clone(),
             node_log2: extent.grid.quantum_samples().max(1).ilog2(),
         };
@@ -410,6 +413,11 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         // What was guessed is guessed better, until it is known.
         changed || !self.guessed.is_empty()
     }
+}
+
+/// What is held to either side of what is shown, for the lines that lead there.
+fn margin(viewport: &Viewport, span_samples: f64) -> f64 {
+    span_samples / viewport.columns_in_range() as f64 * 2.0 + SINC_SAMPLES
 }
 
 /// The lane's place among those of a recording, where it is one of its samples.

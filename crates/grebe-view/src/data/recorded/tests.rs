@@ -367,9 +367,9 @@ fn what_has_not_come_is_drawn_from_nodes_and_asked_for_and_then_read() {
     let guessed = core.answer(&narrow, 1);
     assert!(guessed.is_estimated && guessed.lanes[0].line.is_none());
     let wanted = shared.lock().unwrap().wanted.clone().unwrap();
-    let is_about = |at: u64, expected: u64| at.abs_diff(expected) <= 80;
+    let is_about = |at: u64, expected: u64| at.abs_diff(expected) <= 200;
     let Range { start, end } = wanted.singly;
-    assert!(is_about(start, 2_980_000) && is_about(end, 3_000_000), "whole columns: {wanted:?}");
+    assert!(is_about(start, 2_980_000) && is_about(end, 3_000_000), "with what stands beside it: {wanted:?}");
     let arrived = guessed.arrived.clone().unwrap();
     assert!(arrived.iter().all(|&part| part == 0.0), "{arrived:?}");
     // Nodes are of all their samples: no peak is below what there is.
