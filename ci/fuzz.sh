@@ -14,21 +14,23 @@ cargo fuzz --version 2>/dev/null || cargo install --quiet --locked cargo-fuzz ||
 }
 cargo +nightly fuzz build
 mkdir -p target/ci
-passed=0 failed=0
-for target in $(cargo +nightly fuzz list); do
-  inputs=("fuzz/corpus/$target") # what is found goes into the first
+
+# Runs a target, and says how it went in one piece: others run beside it.
+run() {
+  local target=$1 log=target/ci/fuzz-$1.log inputs=("fuzz/corpus/$1") # what is found goes into the first
   mkdir -p "${inputs[0]}"
   [ ! -d "fuzz/seeds/$target" ] || inputs+=("fuzz/seeds/$target")
-  log=target/ci/fuzz-$target.log
   if cargo +nightly fuzz run "$target" "${inputs[@]}" -- -max_total_time="${GREBE_FUZZ_SECONDS:-6}" -timeout=10 \
     -rss_limit_mb=4096 >"$log" 2>&1; then
     echo "ok      $target: $(grep '^Done' "$log")"
-    passed=$((passed + 1))
   else
-    echo "FAILED  $target"
-    tail -n 60 "$log" | sed 's/^/        /'
-    failed=$((failed + 1))
+    printf 'FAILED  %s\n%s\n' "$target" "$(tail -n 60 "$log" | sed 's/^/        /')"
   fi
-done
+}
+export -f run
+
+# A target keeps one processor busy.
+cargo +nightly fuzz list | xargs -P "$(nproc)" -I{} bash -c 'run {}' | tee target/ci/fuzz-runs.log
+passed=$(grep -c '^ok ' target/ci/fuzz-runs.log || true) failed=$(grep -c '^FAILED ' target/ci/fuzz-runs.log || true)
 echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+[ "$failed" -eq 0 ] && [ "$((passed + failed))" -eq "$(cargo +nightly fuzz list | wc -l)" ]
