@@ -18,9 +18,10 @@ pub(crate) use changed::{Made, MadeWord, Refine, SignaturePart, SignatureState, 
 pub(crate) use data::{DataFrame, DataWriter, RecordKind};
 pub(crate) use frame::{Frame, FrameReader, FrameWriter, Kind};
 pub(crate) use hello::{Hello, Role};
+#[cfg(unix)]
+pub(crate) use listing::ATTRIBUTE_BYTES_MAX;
 pub(crate) use listing::{
-    ATTRIBUTE_BYTES_MAX, ATTRIBUTES_BYTES_MAX, Attribute, Entry, EntryKind, Listing, ListingWriter, Owner,
-    TOUCHED_BYTES,
+    ATTRIBUTES_BYTES_MAX, Attribute, Entry, EntryKind, Listing, ListingWriter, Owner, TOUCHED_BYTES,
 };
 pub(crate) use outcome::{Note, SenderEnd, Summary};
 

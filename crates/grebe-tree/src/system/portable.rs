@@ -257,8 +257,10 @@ fn from_std(metadata: &fs::Metadata) -> Metadata {
         Kind::Symlink
     } else if kind.is_dir() {
         Kind::Directory
-    } else {
+    } else if kind.is_file() {
         Kind::File
+    } else {
+        Kind::Special
     };
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     let modified_ns = match modified.duration_since(SystemTime::UNIX_EPOCH) {
