@@ -1,6 +1,6 @@
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use grebe_frame::SampleFormat;
 use grebe_testing::Rng;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::block::{COARSE, FINE, SUMS_LOG2};
 use super::builder::SummaryWriter;
-use super::format::Stamp;
+use super::format::{HEAD_BYTES, Head, Stamp};
 use super::nodes::{Extremes, Lanes, LevelSums};
 use super::*;
 
@@ -199,6 +199,127 @@ fn one_that_somebody_else_wrote_by_the_page_is_read() {
     let mut all = Extremes::NONE;
     finest.iter().for_each(|&node| all.merge(node));
     assert_eq!(coarsest, [all]);
+}
+
+/// Two complex channels, with nothing near the largest that a sample can be.
+fn ramps(samples: usize) -> Vec<Vec<u8>> {
+    let value = |channel: usize, number: usize| ((number * 7 + channel * 300) % 1000) as i16;
+    let channel =
+        |channel| (0..samples * 2).flat_map(|number| value(channel, number).to_le_bytes()).collect();
+    (0..2).map(channel).collect()
+}
+
+#[test]
+fn samples_contradict_a_summary_only_where_its_nodes_can_tell() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.grebe-summary");
+    let (format, samples) = (SampleFormat::Ci16, 70_100);
+    let channels = ramps(samples);
+    write(&path, format, &channels, &mut Rng::with_seed(1));
+    let summary = Summary::open(&path).unwrap().unwrap();
+    let read = |at: usize, length: usize| -> Vec<u8> {
+        channels.iter().flat_map(|bytes| bytes[at * 4..(at + length) * 4].to_vec()).collect()
+    };
+    for (at, length) in [(0, 70_100), (1, 1_000), (256, 256), (300, 100), (69_900, 200), (0, 0)] {
+        assert!(!summary.contradicts(at as u64, &read(at, length)), "{length} samples at {at}");
+    }
+    // 1,000 samples from 100 on: whole nodes are those from 256 to 1,024.
+    for (channel, sample, is_seen) in
+        [(0, 0, false), (0, 155, false), (0, 156, true), (1, 500, true), (1, 923, true), (1, 924, false)]
+    {
+        let mut other = read(100, 1_000);
+        let at = (channel * 1_000 + sample) * 4;
+        // Q of it.
+        other[at + 2..at + 4].copy_from_slice(&i16::MAX.to_le_bytes());
+        let is_contradicted = summary.contradicts(100, &other);
+        assert_eq!(is_contradicted, is_seen, "channel {channel}, the sample {sample} behind the first");
+    }
+    // What the summary knows nothing of.
+    assert!(!summary.contradicts(70_144, &[0x7f; 256 * 8]));
+    assert!(!summary.contradicts(1 << 40, &read(0, 1_000)));
+}
+
+#[test]
+fn the_bytes_of_some_samples_are_those_that_their_nodes_are_read_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.grebe-summary");
+    // 64 lanes: blocks of 2^18 samples, of which the last one is shorter.
+    let (format, samples, block) = (SampleFormat::I8, 700_000, 1 << 18);
+    let mut rng = Rng::with_seed(1);
+    let channels: Vec<Vec<u8>> = (0..64).map(|_| bytes_of(format, samples as usize, &mut rng)).collect();
+    write(&path, format, &channels, &mut rng);
+    let good = fs::read(&path).unwrap();
+    let head = Head::decode(good.first_chunk().unwrap()).unwrap();
+    let blocks = HEAD_BYTES as u64..head.coarse_at();
+    let whole = Summary::open(&path).unwrap().unwrap();
+    assert_eq!(whole.bytes_of(0..samples), blocks);
+    assert_eq!(whole.bytes_of(0..u64::MAX), blocks, "there is no more");
+    assert!(whole.bytes_of(0..0).is_empty());
+    for (wanted, known) in [
+        (0..1, 0..1),
+        (block - 1..block, 0..1),
+        (block - 1..block + 1, 0..2),
+        (block..2 * block, 1..2),
+        (samples - 1..samples, 2..3),
+        (5..samples, 0..3),
+    ] {
+        let here = whole.bytes_of(wanted.clone());
+        // Nothing else has come.
+        let mut part = good.clone();
+        part[blocks.start as usize..here.start as usize].fill(0);
+        part[here.end as usize..blocks.end as usize].fill(0);
+        fs::write(&path, &part).unwrap();
+        let summary = Summary::open(&path).unwrap().expect("what is behind the blocks is there");
+        for number in 0..3 {
+            let read = summary.extremes(63, 8, number << 10..(number << 10) + 1, &mut Vec::new());
+            assert_eq!(read.is_ok(), known.contains(&number), "block {number}, samples {wanted:?}");
+        }
+    }
+}
+
+#[test]
+fn a_summary_that_arrives_is_taken_where_all_that_is_known_fits() {
+    use crate::SampleFile;
+    let folder = tempfile::tempdir().unwrap();
+    let (data, path) = (folder.path().join("x.s16"), folder.path().join("x.grebe-summary"));
+    let mut rng = Rng::with_seed(2);
+    let (format, samples) = (SampleFormat::I16, 100_000);
+    let channels = [bytes_of(format, samples, &mut rng)];
+    fs::write(&data, &channels[0]).unwrap();
+    let modified = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789);
+    // Its fingerprint cannot be compared yet.
+    let stamp = Stamp { bytes: 200_000, modified_ns: 1_700_000_000_123_456_789, fingerprint: [9; 16] };
+    let mut writer = SummaryWriter::create(&path, format, 1).unwrap();
+    writer.append(&[&channels[0]]).unwrap();
+    writer.finish(stamp).unwrap();
+    let file = SampleFile::open(&data).unwrap();
+    let open =
+        |file: &SampleFile, bytes, modified| Summary::open_arriving(&path, file, bytes, modified).unwrap();
+    check(&open(&file, 200_000, modified).unwrap(), Lanes::new(format, 1), &channels);
+    assert!(open(&file, 200_001, modified).is_none());
+    assert!(open(&file, 200_000, modified + Duration::from_nanos(1)).is_none());
+    assert!(open(&file, 200_000, SystemTime::UNIX_EPOCH - Duration::from_secs(1)).is_none());
+    let other = folder.path().join("y.s16");
+    fs::write(&other, &channels[0][..199_998]).unwrap();
+    assert!(open(&SampleFile::open(&other).unwrap(), 200_000, modified).is_none(), "a sample less");
+
+    let good = fs::read(&path).unwrap();
+    let head = Head::decode(good.first_chunk().unwrap()).unwrap();
+    let coarse_at = head.coarse_at() as usize;
+    // Only both ends of it have come.
+    let mut part = good.clone();
+    part[HEAD_BYTES..coarse_at].fill(0);
+    fs::write(&path, &part).unwrap();
+    let summary = open(&file, 200_000, modified).unwrap();
+    summary.extremes(0, 16, 0..2, &mut Vec::new()).unwrap();
+    assert!(summary.extremes(0, 14, 0..1, &mut Vec::new()).is_err());
+    // One end of it has not.
+    for missing in [0, HEAD_BYTES - 1, coarse_at, good.len() - 1] {
+        let mut part = good.clone();
+        part[missing] ^= 1;
+        fs::write(&path, &part).unwrap();
+        assert!(open(&file, 200_000, modified).is_none(), "byte {missing}");
+    }
 }
 
 /// Waits until the summary is there.
