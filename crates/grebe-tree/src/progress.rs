@@ -73,7 +73,7 @@ pub struct Snapshot {
     pub files_same: u64,
     /// Their bytes, and those of parts that were there.
     pub bytes_same: u64,
-    /// Bytes of files that travelled.
+    /// Bytes of files that travelled or, within one host, were read and written.
     pub data_bytes: u64,
     /// Bytes that this end wrote to the stream, or read from it, all told.
     pub stream_bytes: u64,

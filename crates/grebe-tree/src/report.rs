@@ -23,7 +23,8 @@ pub struct Report {
     pub links_made: u64,
     /// Names that were removed at the destination.
     pub deleted: u64,
-    /// Bytes of files that travelled; less than was copied where parts were there, or holes.
+    /// Bytes of files that travelled or, within one host, were read and written; less than was copied where parts were there, or holes,
+    /// or the file system shares content.
     pub data_bytes: u64,
     /// Bytes that this end wrote to the stream.
     pub written_bytes: u64,

@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::progress::add;
 use crate::receive::shared::{Pending, Receiving};
 use crate::system::{
     self, Kind, Metadata, clone_content, copy_range, is_full, next_data, read_at, reason, write_all_at,
@@ -101,6 +102,8 @@ fn copy_once(
                 return Ok(true);
             }
             at += copied;
+            add(&receiving.done.data_bytes, copied);
+            add(&receiving.progress.data_bytes, copied);
             step(at);
         }
     }

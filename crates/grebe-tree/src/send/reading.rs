@@ -269,6 +269,7 @@ impl Reading<'_> {
             }
             return Ok(self.small(open, file, &before, later_ns));
         }
+        self.copied_bytes += from;
         self.large(open, file, &before, from, later_ns)
     }
 

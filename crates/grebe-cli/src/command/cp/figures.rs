@@ -38,6 +38,8 @@ pub(super) struct Outcome {
     pub(super) links_made: u64,
     pub(super) deleted: u64,
     pub(super) data_bytes: u64,
+    /// Of the bytes that were copied those that were at the destination, in an older file or in what an earlier copy left.
+    pub(super) found_bytes: u64,
     pub(super) wire_bytes: u64,
     pub(super) left_out: Vec<(PathText, String)>,
     pub(super) left_out_count: u64,
@@ -74,6 +76,18 @@ impl Outcome {
         let (name, why) = self.left_out.first()?;
         Some(format!("{}: {why}", printable(name.bytes())))
     }
+
+    /// What came of a copy whose counters are over.
+    pub(super) fn of(report: Report, counters: &Snapshot) -> Self {
+        // What was the same counts there, too.
+        let found_bytes = counters.bytes_same.saturating_sub(report.bytes_same);
+        Self { found_bytes, ..report.into() }
+    }
+
+    /// Bytes that were copied, and neither moved nor found.
+    pub(super) fn spared_bytes(&self) -> u64 {
+        self.bytes_copied.saturating_sub(self.data_bytes).saturating_sub(self.found_bytes)
+    }
 }
 
 impl From<Report> for Outcome {
@@ -89,6 +103,7 @@ impl From<Report> for Outcome {
             links_made: report.links_made,
             deleted: report.deleted,
             data_bytes: report.data_bytes,
+            found_bytes: 0,
             wire_bytes: report.written_bytes + report.read_bytes,
             left_out: report.left_out.into_iter().map(left_out).collect(),
             left_out_count: report.left_out_count,

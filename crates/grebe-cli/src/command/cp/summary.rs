@@ -33,26 +33,37 @@ pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
         }
         (false, 0) => format!("nothing to copy to {destination}, in {seconds:.1} s"),
         (false, count) => {
-            let rate = Engineering::new(outcome.bytes_copied as f64 * 8.0 / seconds.max(1e-3), "bit/s");
-            let took = format!("in {seconds:.1} s, {rate}");
-            format!("copied {}, {}, to {destination} {took}", files(count), size(outcome.bytes_copied))
+            let copied = format!("copied {}, {}", files(count), size(outcome.bytes_copied));
+            format!("{copied}, to {destination} in {seconds:.1} s")
         }
     };
+    // What was not moved took no time: it is said apart.
+    let rate = Engineering::new(outcome.data_bytes as f64 * 8.0 / seconds.max(1e-3), "bit/s");
+    let is_all_moved = outcome.data_bytes >= outcome.bytes_copied;
+    if !is_dry && outcome.bytes_copied > 0 && is_all_moved {
+        first += &format!(", {rate}");
+    }
     if *way != Way::Disk && !is_dry {
         first += &format!(", over {}", way.name());
     }
     let mut more = Vec::new();
+    if !is_dry && !is_all_moved {
+        let moved = size(outcome.data_bytes);
+        more.push(format!("{moved} of it moved, {rate}"));
+        if outcome.found_bytes > 0 {
+            more.push(format!("{} of it found there", size(outcome.found_bytes)));
+        }
+        if outcome.spared_bytes() > 0 {
+            // Within one machine the file system may have no second copy of it.
+            let what = if *way == Way::Disk { "holes, or shared with its source" } else { "holes" };
+            more.push(format!("{} of it {what}", size(outcome.spared_bytes())));
+        }
+    }
     if *way != Way::Disk && !is_dry {
         more.push(format!("{} on the wire", size(wire_bytes(whole))));
     }
     if outcome.files_same > 0 {
         more.push(format!("{}, {}, there already", files(outcome.files_same), size(outcome.bytes_same)));
-    }
-    if outcome.data_bytes < outcome.bytes_copied && !is_dry && *way != Way::Disk {
-        more.push(format!(
-            "{} of what was copied too, or holes",
-            size(outcome.bytes_copied - outcome.data_bytes)
-        ));
     }
     let made =
         [(outcome.links_made, "link", "links"), (outcome.directories_made, "directory", "directories")];
@@ -146,6 +157,7 @@ mod tests {
         {
             assert!(lines[1].contains(words), "{words} in {lines:?}");
         }
+        assert!(!lines[1].contains("of it"), "all of it moved: {lines:?}");
         let slow_disk = Outcome { waits_ms: [(4_000, 10), (100, 3_000)], ..outcome.clone() };
         assert_eq!(limit(&whole(&slow_disk), 4.9), Some("writing"));
         let busy = Outcome { waits_ms: [(400, 10), (100, 300)], ..outcome };
@@ -153,5 +165,24 @@ mod tests {
         let dry = Outcome { files_copied: 1, deleted: 2, ..Outcome::default() };
         let lines = summary(&Whole { is_dry: true, ..whole(&dry) }, 4.9).join("\n");
         assert!(lines.starts_with("would copy 1 file") && lines.contains("2 to remove"), "{lines}");
+    }
+
+    #[test]
+    fn what_was_not_moved_is_said_apart_and_makes_no_rate() {
+        let sparse = Outcome {
+            files_copied: 1,
+            bytes_copied: 10_000_000_000,
+            data_bytes: 1_000_000,
+            found_bytes: 2_000_000,
+            ..Outcome::default()
+        };
+        let lines = summary(&whole(&sparse), 0.5);
+        assert_eq!(lines[0], "copied 1 file, 10 GB, to lab:/data in 0.5 s, over UDP");
+        let words = "1 MB of it moved, 16 Mbit/s; 2 MB of it found there; 10 GB of it holes";
+        assert!(lines[1].starts_with(words), "{lines:?}");
+        let shared = Outcome { data_bytes: 0, found_bytes: 0, ..sparse };
+        let lines = summary(&Whole { way: Way::Disk, ..whole(&shared) }, 0.5);
+        let words = "0 B of it moved, 0 bit/s; 10 GB of it holes, or shared with its source";
+        assert_eq!(lines[1], words, "{lines:?}");
     }
 }

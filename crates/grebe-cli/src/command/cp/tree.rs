@@ -36,7 +36,7 @@ pub(super) fn run(
             grebe_tree::receive(reader, writer, &tree, progress, cancel)?
         }
     };
-    Ok(report.into())
+    Ok(Outcome::of(report, &progress.snapshot()))
 }
 
 /// Both parts, within this machine.
@@ -48,7 +48,8 @@ pub(super) fn copy(
     cancel: &Cancel,
 ) -> Result<Outcome> {
     let tree = SendTree { sources, options: Some(wishes.options()?) };
-    Ok(grebe_tree::copy(&tree, destination, progress, cancel)?.into())
+    let report = grebe_tree::copy(&tree, destination, progress, cancel)?;
+    Ok(Outcome::of(report, &progress.snapshot()))
 }
 
 impl Wishes {
