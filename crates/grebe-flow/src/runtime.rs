@@ -23,7 +23,7 @@ use grebe_ring::Policy;
 pub use handles::Node;
 use handles::{ABORT_TIMEOUT, DRAIN_MAX, DRAIN_TIMEOUT, Ended};
 pub(crate) use handles::{Handles, QueueHandle, StageHandle};
-pub use thread::short_slices;
+pub use thread::{idle_disk_priority, short_slices};
 pub(crate) use worker::{Assembly, Route, StageSlot, Worker};
 
 use crate::batch_stream::BatchStream;

@@ -83,6 +83,37 @@ pub fn short_slices() -> bool {
     false
 }
 
+/// Lets the disk serve everybody else before the calling thread and those that it starts from now on; whether that was granted. For
+/// work in the background that reads or writes as fast as a disk can. Large reads in order keep a disk's queue at one place: where
+/// the scheduler of Linux is `mq-deadline`, any other read then waits for its deadline of half a second, a program's own pages among
+/// them. It has an effect there and with `bfq`; disks without a scheduler serve in the order of what comes.
+///
+/// ```
+/// std::thread::spawn(|| {
+///     let is_granted = grebe_flow::idle_disk_priority();
+///     // ... read a file from its begin to its end
+/// # drop(is_granted);
+/// });
+/// ```
+#[cfg(target_os = "linux")]
+pub fn idle_disk_priority() -> bool {
+    // SAFETY: numbers only; 0 is this thread.
+    let status = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE) };
+    status == 0
+}
+
+/// Not to be had here: `false`.
+#[cfg(not(target_os = "linux"))]
+pub fn idle_disk_priority() -> bool {
+    false
+}
+
+/// `linux/ioprio.h`: a class in the upper bits, a level in the lower ones.
+#[cfg(target_os = "linux")]
+const IOPRIO_IDLE: libc::c_long = 3 << 13;
+#[cfg(target_os = "linux")]
+const IOPRIO_WHO_PROCESS: libc::c_long = 1;
+
 /// The shortest that Linux grants.
 #[cfg(target_os = "linux")]
 const SLICE_NS: u64 = 100_000;
@@ -108,5 +139,20 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn threads_that_are_started_afterwards_have_the_priority_too() {
+        // SAFETY: numbers only; 0 is this thread.
+        let priority = || unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) };
+        let own = std::thread::spawn(move || {
+            if !idle_disk_priority() {
+                return eprintln!("skipped: the system does not let it");
+            }
+            let started = std::thread::spawn(priority).join().unwrap();
+            assert_eq!((priority(), started), (IOPRIO_IDLE, IOPRIO_IDLE));
+        });
+        own.join().unwrap();
+        assert_ne!(priority(), IOPRIO_IDLE, "of that thread alone");
     }
 }

@@ -225,6 +225,8 @@ impl SummarizedFile {
         self.shared = Arc::clone(&shared);
         let path = self.path.clone();
         let make = move || {
+            // The pictures that somebody waits for are read from the same disk meanwhile, and so is everybody else's.
+            grebe_flow::idle_disk_priority();
             if let Err(why) = Maker::new(&path, &shared).and_then(Maker::run) {
                 let mut now = shared.now();
                 *now = Now { state: SummaryState::Failed(why), ..Now::default() };
