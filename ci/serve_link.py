@@ -38,9 +38,11 @@ def main():
     parser.add_argument("--duration", type=float, default=20)
     parser.add_argument("--tcp", default="", help="congestion control of the sending end, as bbr; as it is where none is given")
     options = parser.parse_args()
+    # A path that begins with "." loses that, and would be looked for among the commands.
+    options.grebe, options.wanlink = options.grebe.resolve(), options.wanlink.resolve()
     stream = f"shm://{NAME}"
     print(f"1 channel of {options.rate}S/s {options.wave}, {options.columns} columns, {options.viewers} viewers; load {os.getloadavg()[0]:.1f}\n")
-    print("| link | span | pictures/s | age p50, p95, max | wire | samples lost |\n|---|--:|--:|--:|--:|--:|", flush=True)
+    print("| link | span | pictures/s | age p50, p95, max | wire | server's processor | samples lost |\n|---|--:|--:|--:|--:|--:|--:|", flush=True)
     generator = [options.grebe, "sg", "--to", stream, "--rate", options.rate, "--wave", options.wave, "--frequency", "997"]
     with Kept(generator):
         for link in options.links:
@@ -52,28 +54,44 @@ def main():
                 serve = ["ip", "netns", "exec", f"{NAME}-a", options.grebe, "serve", stream, "--json", "--listen", f"{THERE}:4780"]
                 with Kept(serve) as server:
                     token = json.loads(server.line())["link"].split("token=")[1]
+                    alone = used(server, options.duration / 2)
+                    print(f"the server takes {alone:.2f} of a core before anybody looks", flush=True)
                     for span in options.spans:
-                        print(row(options, token, rate, delay_ms, loss, span), flush=True)
+                        print(row(options, server, token, rate, delay_ms, loss, span), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f}")
 
 
-def row(options, token, rate, delay_ms, loss, span):
-    before = sent_bytes()
+def row(options, server, token, rate, delay_ms, loss, span):
+    before, cpu_before, begun = sent_bytes(), cpu_s(server), time.monotonic()
     own = [sys_executable(), __file__, "--look", token, str(span), str(options.columns), str(options.duration)]
     viewers = [subprocess.Popen(["ip", "netns", "exec", f"{NAME}-b", *own], stdout=subprocess.PIPE) for _ in range(options.viewers)]
     found = [json.loads(viewer.communicate()[0]) for viewer in viewers]
     # Those of the first seconds count too: the path was full then.
     wire = (sent_bytes() - before) * 8 / (options.duration + BEGINS_S) / 1e6
+    cores = (cpu_s(server) - cpu_before) / (time.monotonic() - begun)
     ages = sorted(age for one in found for age in one["ages_ms"])
     if not ages:
-        return f"| {rate:g} Mbit/s, {delay_ms:g} ms, {loss * 100:g} % | {span:g} s | none | | | |"
+        return f"| {rate:g} Mbit/s, {delay_ms:g} ms, {loss * 100:g} % | {span:g} s | none | | | | |"
     at = lambda part: ages[min(int(len(ages) * part), len(ages) - 1)]
     per_s = min(len(one["ages_ms"]) for one in found) / options.duration
     lost = max(one["lost"] for one in found)
     return (
         f"| {rate:g} Mbit/s, {delay_ms:g} ms, {loss * 100:g} % | {span:g} s | {per_s:.1f} | {at(0.5):.0f}, {at(0.95):.0f}, {ages[-1]:.0f} ms"
-        f" | {wire:.2f} Mbit/s | {lost} |"
+        f" | {wire:.2f} Mbit/s | {cores:.2f} cores | {lost} |"
     )
+
+
+def used(server, duration):
+    """Cores that the server takes for so long."""
+    time.sleep(BEGINS_S)
+    before = cpu_s(server)
+    time.sleep(duration)
+    return (cpu_s(server) - before) / duration
+
+
+def cpu_s(server):
+    words = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def look(token, span, columns, duration):
