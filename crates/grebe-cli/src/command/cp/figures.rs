@@ -50,7 +50,16 @@ pub(super) struct Outcome {
 /// How fast it was lately, and how long the rest takes if it goes on so.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    seen: VecDeque<(Instant, u64, u64)>,
+    seen: VecDeque<Seen>,
+}
+
+/// How far it was at a time.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    at: Instant,
+    moved_bytes: u64,
+    done_bytes: u64,
+    done_files: u64,
 }
 
 impl From<Snapshot> for Figures {
@@ -114,37 +123,40 @@ impl From<Report> for Outcome {
 
 impl Pace {
     pub(super) fn add(&mut self, now: Instant, figures: &Figures) {
-        self.seen.push_back((now, figures.bytes_done, figures.files_done));
+        self.seen.push_back(Seen {
+            at: now,
+            moved_bytes: figures.data_bytes,
+            done_bytes: figures.bytes_done,
+            done_files: figures.files_done,
+        });
         while self.seen.len() > 2
-            && self.seen.get(1).is_some_and(|(at, ..)| now.duration_since(*at) >= WINDOW)
+            && self.seen.get(1).is_some_and(|seen| now.duration_since(seen.at) >= WINDOW)
         {
             self.seen.pop_front();
         }
     }
 
-    /// Bytes and files a second.
+    /// Bytes that moved and files that were done, a second. Holes and what was there already are no rate of anything.
     pub(super) fn rates(&self) -> (f64, f64) {
-        let (Some(first), Some(last)) = (self.seen.front(), self.seen.back()) else { return (0.0, 0.0) };
-        let seconds = last.0.duration_since(first.0).as_secs_f64();
-        let rate = |from: u64, to: u64| to.saturating_sub(from) as f64 / seconds;
-        if seconds < 0.05 { (0.0, 0.0) } else { (rate(first.1, last.1), rate(first.2, last.2)) }
+        (self.rate(|seen| seen.moved_bytes), self.rate(|seen| seen.done_files))
     }
 
     /// How long the rest takes; `None` where that cannot be said: while not all is found, and in the first seconds.
     pub(super) fn left(&self, figures: &Figures) -> Option<Duration> {
         let (first, last) = (self.seen.front()?, self.seen.back()?);
-        if !figures.is_scanned || last.0.duration_since(first.0) < SAID_AFTER {
+        if !figures.is_scanned || last.at.duration_since(first.at) < SAID_AFTER {
             return None;
         }
-        let (bytes_per_s, files_per_s) = self.rates();
         // Small files cost their number, large ones their bytes.
         let of = |left: u64, per_s: f64| match (left, per_s > 0.0) {
             (0, _) => Some(0.0),
             (left, true) => Some(left as f64 / per_s),
             (_, false) => None,
         };
-        let bytes = of(figures.bytes_found.saturating_sub(figures.bytes_done), bytes_per_s);
-        let files = of(figures.files_found.saturating_sub(figures.files_done), files_per_s);
+        let bytes_left = figures.bytes_found.saturating_sub(figures.bytes_done);
+        let files_left = figures.files_found.saturating_sub(figures.files_done);
+        let bytes = of(bytes_left, self.steady_rate(|seen| seen.done_bytes));
+        let files = of(files_left, self.steady_rate(|seen| seen.done_files));
         let seconds = match (bytes, files) {
             (Some(bytes), Some(files)) => bytes.max(files),
             // One long file finishes none for a while.
@@ -153,10 +165,44 @@ impl Pace {
         };
         (seconds < 1e7).then(|| Duration::from_secs_f64(seconds))
     }
+
+    /// Over the whole window.
+    fn rate(&self, of: impl Fn(&Seen) -> u64) -> f64 {
+        match (self.seen.front(), self.seen.back()) {
+            (Some(first), Some(last)) if last.at.duration_since(first.at) >= SHORTEST => {
+                rate(first, last, &of)
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// That of most seconds: a hole of gigabytes, or as much that turned out to be there, is done in no time and says nothing of the rest.
+    fn steady_rate(&self, of: impl Fn(&Seen) -> u64) -> f64 {
+        let Some(mut from) = self.seen.front() else { return 0.0 };
+        let mut rates = Vec::new();
+        for seen in &self.seen {
+            if seen.at.duration_since(from.at) >= SLICE {
+                rates.push(rate(from, seen, &of));
+                from = seen;
+            }
+        }
+        rates.sort_by(f64::total_cmp);
+        let median = rates.get(rates.len().saturating_sub(1) / 2).copied().unwrap_or_default();
+        // What comes in lumps is done in few of the seconds.
+        if median > 0.0 { median } else { self.rate(of) }
+    }
+}
+
+fn rate(from: &Seen, to: &Seen, of: impl Fn(&Seen) -> u64) -> f64 {
+    of(to).saturating_sub(of(from)) as f64 / to.at.duration_since(from.at).as_secs_f64()
 }
 
 /// What is called lately.
 const WINDOW: Duration = Duration::from_secs(10);
+/// What is one rate among those of which the middle one counts.
+const SLICE: Duration = Duration::from_secs(1);
+/// No rate is that of a shorter time.
+const SHORTEST: Duration = Duration::from_millis(50);
 const SAID_AFTER: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
@@ -168,6 +214,7 @@ mod tests {
             bytes_found: 1_000,
             files_found: 100,
             bytes_done,
+            data_bytes: bytes_done,
             files_done,
             is_scanned,
             ..Figures::default()
@@ -198,5 +245,25 @@ mod tests {
             pace.add(began + Duration::from_secs(second), &figures(bytes, 0, true));
         }
         assert_eq!(pace.rates().0, 10.0);
+    }
+    #[test]
+    fn holes_and_what_was_there_make_no_rate_and_no_hope() {
+        let began = Instant::now();
+        let mut pace = Pace::default();
+        let at = |second: u64, here: u64| Figures {
+            bytes_found: 10_000_001_000,
+            bytes_done: here + second * 100,
+            data_bytes: second * 100,
+            files_found: 1,
+            is_scanned: true,
+            ..Figures::default()
+        };
+        for second in 0..=5 {
+            // In the third second a hole.
+            let now = at(second, if second < 3 { 0 } else { 10_000_000_000 });
+            pace.add(began + Duration::from_secs(second), &now);
+            assert!(second == 0 || pace.rates().0 == 100.0, "after {second} s");
+        }
+        assert_eq!(pace.left(&at(5, 10_000_000_000)), Some(Duration::from_secs(5)));
     }
 }
