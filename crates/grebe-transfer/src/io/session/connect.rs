@@ -32,7 +32,7 @@ pub(super) fn new_ticket(purpose: Purpose, bound: SocketAddr, lifetime: Duration
     if addresses.is_empty() {
         return Err(Error::Ticket { what: "this host has no address of that family to name in it" });
     }
-    addresses.truncate(Ticket::ADDRESSES_MAX);
+    keep_best(&mut addresses);
     Ok(Ticket {
         purpose,
         addresses: addresses.into_iter().map(Into::into).collect(),
@@ -61,7 +61,19 @@ pub(super) fn bind_with_door<T>(
     }
 }
 
-/// Addresses of this host that others can reach; those that only itself can reach where there are no others.
+/// As many as a ticket holds, of both families where there are both.
+fn keep_best(addresses: &mut Vec<SocketAddr>) {
+    let of_v4 = addresses.iter().filter(|address| address.is_ipv4()).count();
+    let v6_max = Ticket::ADDRESSES_MAX - of_v4.min(Ticket::ADDRESSES_MAX / 2);
+    let mut of_v6 = 0;
+    addresses.retain(|address| {
+        of_v6 += usize::from(address.is_ipv6());
+        address.is_ipv4() || of_v6 <= v6_max
+    });
+    addresses.truncate(Ticket::ADDRESSES_MAX);
+}
+
+/// Addresses of this host that others can reach, those of IPv6 first; those that only itself can reach where there are no others.
 pub(super) fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
     let own: Vec<IpAddr> = if_addrs::get_if_addrs()
         .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
@@ -75,6 +87,8 @@ pub(super) fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
     if own.iter().any(|ip| !ip.is_loopback()) {
         own.retain(|ip| !ip.is_loopback());
     }
+    // They are all asked at once; where two ways are equally fast it is the one without a NAT.
+    own.sort_by_key(IpAddr::is_ipv4);
     own.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
 }
 
@@ -476,5 +490,72 @@ mod tests {
         tries.set(0);
         let (_socket, at, door) = bind_with_door(taken_at, bind, bound).unwrap();
         assert!(door.is_none() && at == taken_at && tries.get() == 1);
+    }
+    #[test]
+    fn a_ticket_names_both_families_and_those_of_ipv6_first() {
+        let v6 = |number: u16| SocketAddr::from(([0xfd00, 0, 0, 0, 0, 0, 0, number], 7));
+        let v4 = |number: u8| SocketAddr::from(([10, 0, 0, number], 7));
+        for (of_v6, of_v4, kept) in
+            [(1, 1, (1, 1)), (20, 1, (7, 1)), (20, 20, (4, 4)), (0, 20, (0, 8)), (2, 20, (2, 6))]
+        {
+            let mut addresses: Vec<_> =
+                (0..of_v6).map(v6).chain((0..of_v4).map(|number| v4(number as u8))).collect();
+            keep_best(&mut addresses);
+            let (first, rest) = addresses.split_at(kept.0);
+            assert!(first.iter().all(SocketAddr::is_ipv6) && rest.iter().all(SocketAddr::is_ipv4));
+            assert_eq!(rest.len(), kept.1, "{of_v6} and {of_v4}");
+        }
+        let own = own_addresses((Ipv6Addr::UNSPECIFIED, 7).into());
+        assert!(own.is_sorted_by_key(SocketAddr::is_ipv4), "{own:?}");
+    }
+
+    #[test]
+    fn both_families_are_asked_at_once_and_the_one_that_answers_is_the_peer() {
+        let Ok(listener) = UdpSocket::bind("[::1]:0") else {
+            println!("skipped: this machine has no IPv6");
+            return;
+        };
+        listener.set_nonblocking(true).unwrap();
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        silent.set_nonblocking(true).unwrap();
+        let mut ticket =
+            new_ticket(Purpose::Connection, listener.local_addr().unwrap(), Duration::from_secs(60)).unwrap();
+        ticket.addresses.push(silent.local_addr().unwrap().into());
+        for is_v6_first in [true, false] {
+            if !is_v6_first {
+                ticket.addresses.reverse();
+            }
+            let addresses = addresses_of(&ticket, Via::Any).unwrap();
+            let bind = |local| {
+                let socket = UdpSocket::bind(local).unwrap();
+                socket.set_nonblocking(true).unwrap();
+                Ok(socket)
+            };
+            let sockets = bind_to_ask(&ticket, &addresses, bind).unwrap();
+            assert_eq!(sockets.len(), 2, "one for each family");
+            let (key, cancel) = (ticket.clone(), Cancel::default());
+            let (answers, stop) = (listener.try_clone().unwrap(), cancel.clone());
+            let answering = std::thread::spawn(move || {
+                let answered = answer(&answers, &mut None, &key, Role::Connect, None, &stop);
+                assert!(matches!(answered, Err(Error::Cancelled)), "nobody goes on here");
+            });
+            let notify: Notify = std::sync::Arc::new(|_| {});
+            let asking = Asking {
+                role: Role::Connect,
+                within: Duration::from_secs(60),
+                transport: Transport::Udp,
+                cancel: &Cancel::default(),
+                notify: &notify,
+            };
+            let sockets: Vec<&UdpSocket> = sockets.iter().collect();
+            let (connected, number) = ask(&sockets, &ticket, &addresses, None, &asking).unwrap();
+            assert_eq!(connected.peer, listener.local_addr().unwrap());
+            assert!(sockets[number].local_addr().unwrap().is_ipv6());
+            cancel.cancel();
+            answering.join().unwrap();
+            let mut datagram = [0; 2_048];
+            assert!(silent.recv(&mut datagram).is_ok(), "the other family was asked, too");
+            while silent.recv(&mut datagram).is_ok() {}
+        }
     }
 }
