@@ -67,28 +67,31 @@ pub(crate) fn left_out_json<'a>(left_out: impl Iterator<Item = &'a LeftOut>) -> 
     left_out.map(|left| json!({ "path": left.path.to_string_lossy(), "why": left.why })).collect()
 }
 
-/// Listens where the other side is waited for. For a relay that is one socket for both families.
+/// Listens where the other side is waited for.
 pub(crate) fn listen<T>(
     meeting: &Meeting,
     bind: impl Fn(SocketAddr, Duration) -> Result<T, Error>,
 ) -> Result<T> {
-    let any_v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let bound = match meeting.listen {
         Some(address) => bind(address, meeting.expires),
-        None if relay_of(meeting)?.is_some() => {
-            // A system may have no IPv6.
-            let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
-            bind(any, meeting.expires).or_else(|_| bind(any_v4, meeting.expires))
-        }
-        None => bind(any_v4, meeting.expires),
+        None => listen_anywhere(0, |any| bind(any, meeting.expires)),
     };
     Ok(bound?)
 }
 
-/// The relay of the option, or of `GREBE_RELAY`.
-fn relay_of(meeting: &Meeting) -> Result<Option<Address>> {
-    if meeting.relay.is_some() {
-        return Ok(meeting.relay.clone());
+/// At every address of this machine, of both families.
+pub(crate) fn listen_anywhere<T>(
+    port: u16,
+    bind: impl Fn(SocketAddr) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // A system may have no IPv6.
+    bind((Ipv6Addr::UNSPECIFIED, port).into()).or_else(|_| bind((Ipv4Addr::UNSPECIFIED, port).into()))
+}
+
+/// The relay of an option, or of `GREBE_RELAY`.
+pub(crate) fn relay_of(option: Option<&Address>) -> Result<Option<Address>> {
+    if let Some(relay) = option {
+        return Ok(Some(relay.clone()));
     }
     let Some(text) = std::env::var("GREBE_RELAY").ok().filter(|text| !text.is_empty()) else {
         return Ok(None);
@@ -99,7 +102,7 @@ fn relay_of(meeting: &Meeting) -> Result<Option<Address>> {
 
 /// Puts into the ticket where the other side finds us: our addresses, and the relay.
 pub(crate) fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
-    ticket.relay = relay_of(meeting)?;
+    ticket.relay = relay_of(meeting.relay.as_ref())?;
     if meeting.via == Via::Relay && ticket.relay.is_none() {
         return Err(Usage("--via relay needs a relay: --relay HOST, or GREBE_RELAY".into()).into());
     }

@@ -64,8 +64,9 @@ impl Ticket {
     pub fn word(&self) -> Zeroizing<String> {
         let mut bytes = Zeroizing::new([0; BYTES_MAX]);
         let mut writer = Writer::new(&mut *bytes);
-        let relay = self.relay.as_ref().filter(|_| self.purpose == Purpose::Transfer);
-        let code = if relay.is_some() { TRANSFER_BY_RELAY } else { self.purpose.code() };
+        let by_relay = self.relay.as_ref().zip(self.purpose.code_by_relay());
+        let relay = by_relay.map(|(relay, _)| relay);
+        let code = by_relay.map_or_else(|| self.purpose.code(), |(_, code)| code);
         writer.u8(code).put(self.key.as_bytes()).u64(self.expires_unix_s);
         if let Some(relay) = relay {
             relay.write(&mut writer);
@@ -99,12 +100,12 @@ impl Ticket {
         }
         let mut reader = Reader::new(body);
         let code = reader.u8().map_err(|_| wrong("it is too short"))?;
-        let is_by_relay = code == TRANSFER_BY_RELAY;
-        if code != purpose.code() && !(is_by_relay && purpose == Purpose::Transfer) {
+        let is_by_relay = purpose.code_by_relay() == Some(code);
+        if code != purpose.code() && !is_by_relay {
             return Err(wrong(match code {
                 TRANSFER | TRANSFER_BY_RELAY => "it is for a transfer: `grebe send` or `grebe recv`",
                 PROBE => "it is for `grebe probe`",
-                CONNECTION => "it is for `grebe cp`",
+                CONNECTION | CONNECTION_BY_RELAY => "it is for `grebe cp`",
                 _ => "it is of another version of grebe",
             }));
         }
@@ -132,6 +133,15 @@ impl Purpose {
             Self::Connection => CONNECTION,
         }
     }
+
+    /// Where a relay is named; `None`: none can be.
+    fn code_by_relay(self) -> Option<u8> {
+        match self {
+            Self::Transfer => Some(TRANSFER_BY_RELAY),
+            Self::Connection => Some(CONNECTION_BY_RELAY),
+            Self::Probe => None,
+        }
+    }
 }
 
 /// Against slips of the hand, not against forgery: the key is what proves a ticket.
@@ -147,6 +157,8 @@ const PROBE: u8 = 2;
 const CONNECTION: u8 = 3;
 /// As a transfer's, with the relay before the addresses.
 const TRANSFER_BY_RELAY: u8 = 4;
+/// As a connection's, with the relay before the addresses.
+const CONNECTION_BY_RELAY: u8 = 5;
 const CHECK_BYTES: usize = 4;
 /// A name takes 4 bytes beside itself.
 const BYTES_MAX: usize = 1 + Key::BYTES + 8 + (1 + Ticket::ADDRESSES_MAX) * (253 + 4) + CHECK_BYTES;
@@ -192,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_suffices_and_is_for_transfers_only() {
+    fn a_relay_suffices_for_a_transfer_and_for_a_connection_each_for_its_own() {
         let relay = Some(Address::new("relay.example.org", 9).unwrap());
         let ticket = Ticket { relay, ..ticket(Vec::new()) };
         assert_eq!(Ticket::from_word(&ticket.word(), PURPOSE).unwrap(), ticket);
@@ -200,6 +212,13 @@ mod tests {
             let error = Ticket::from_word(&ticket.word(), other).unwrap_err().to_string();
             assert!(error.contains("for a transfer"), "{error}");
         }
+        let connection = Ticket { purpose: Purpose::Connection, ..ticket };
+        assert_eq!(Ticket::from_word(&connection.word(), Purpose::Connection).unwrap(), connection);
+        let error = Ticket::from_word(&connection.word(), PURPOSE).unwrap_err().to_string();
+        assert!(error.contains("`grebe cp`"), "{error}");
+        let probe =
+            Ticket::from_word(&Ticket { purpose: Purpose::Probe, ..connection }.word(), Purpose::Probe);
+        assert!(probe.is_err(), "it names no address");
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use grebe_transfer::Mode;
+use grebe_transfer::{Address, Mode};
 
 use super::location::{Location, location};
-use super::transfer::MODES;
+use super::transfer::{MODES, relay};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -23,7 +23,8 @@ use crate::units;
     grebe cp --progressive lab:run7.sigmf-meta .  a recording: grebe view run7.sigmf-meta shows it while it comes\n  \
     grebe cp --ssh 'ssh -p 2222 -J gate' run7.bin lab:\n\n\
     grebe has to be installed at the other end, or say --bootstrap. Names are as scp has them: HOST:PATH is there, and relative to\n\
-    the home; ./a:b is here. The data goes over UDP, over TCP where UDP does not pass, and over ssh where neither does.\n\
+    the home; ./a:b is here. The data goes over UDP, over TCP where UDP does not pass, and over ssh where neither does; with\n\
+    --relay also between NATs.\n\
     After Ctrl-C or a break, the same command goes on where it was. docs/copy-trees.md says more.\n\
     Exit status: 0 all is there, 1 failed, 2 wrong usage, 3 the other side fell silent, 4 something was left out (it is named),\n\
     130 interrupted."
@@ -124,6 +125,9 @@ pub(crate) struct How {
     /// Where datagrams find the other end, if not where ssh does.
     #[arg(long, value_name = "HOST")]
     pub(crate) address: Option<String>,
+    /// Where neither end reaches the other, both meet at this relay (`grebe relay` runs there). Also from GREBE_RELAY.
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = relay)]
+    pub(crate) relay: Option<Address>,
     /// Bits a second on the wire, at most: 20M, 1G.
     #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
     pub(crate) bwlimit: Option<f64>,
@@ -160,12 +164,14 @@ pub(crate) enum Via {
     Auto,
     Udp,
     Tcp,
+    Relay,
     Ssh,
 }
 
-pub(crate) const WAYS: [(&str, &str, Via); 4] = [
-    ("auto", "UDP, else TCP at the same port, else ssh", Via::Auto),
-    ("udp", "UDP only", Via::Udp),
+pub(crate) const WAYS: [(&str, &str, Via); 5] = [
+    ("auto", "UDP, else TCP at the same port, else the relay if one is named, else ssh", Via::Auto),
+    ("udp", "UDP only, directly or by the relay", Via::Udp),
     ("tcp", "A TCP connection beside ssh", Via::Tcp),
+    ("relay", "UDP by the relay only", Via::Relay),
     ("ssh", "The connection that ssh has", Via::Ssh),
 ];

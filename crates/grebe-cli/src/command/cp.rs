@@ -28,7 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
-use grebe_transfer::{Cancel, ConnectionStatus};
+use grebe_transfer::{Cancel, ConnectionStatus, Notify};
 use grebe_tree::Progress;
 
 pub(crate) use self::fetch::Fetch;
@@ -116,7 +116,7 @@ impl<'a> Copy<'a> {
         let hello = self.hello(&settings, there, listen(&settings));
         let mut there = There::start(&settings, &hello)?;
         self.agree_on_order(&there);
-        let connected = there.channel(&settings, &beside(&settings, &cancel));
+        let connected = there.channel(&settings, &beside(&settings, &cancel, &self.teller.notify()));
         let channel = match connected {
             Ok(channel) => channel,
             Err(error) => return Err(there.explain(error, &self.teller)),
@@ -240,15 +240,20 @@ fn watch(
 
 /// How an end on another machine is reached, where it does not have to be `ssh`.
 fn listen(settings: &Settings) -> Meet {
-    if settings.via == Via::Ssh { Meet::Here } else { Meet::Listen { port: settings.port } }
+    match settings.via {
+        Via::Ssh => Meet::Here,
+        Via::Tcp => Meet::Listen { port: settings.port, relay: None },
+        _ => Meet::Listen { port: settings.port, relay: settings.relay.as_ref().map(ToString::to_string) },
+    }
 }
 
-fn beside(settings: &Settings, cancel: &Cancel) -> Beside {
+fn beside(settings: &Settings, cancel: &Cancel, notify: &Notify) -> Beside {
     Beside {
         via: settings.via,
         mode: settings.mode,
         limit_bits_per_s: settings.limit_bits_per_s,
         cancel: cancel.clone(),
+        notify: notify.clone(),
     }
 }
 

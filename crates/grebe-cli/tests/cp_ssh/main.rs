@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod kills;
+mod relay;
 mod sshd;
 #[path = "../support/mod.rs"]
 mod support;

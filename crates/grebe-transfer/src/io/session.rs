@@ -2,6 +2,8 @@
 
 mod connect;
 pub(crate) mod connection;
+mod outlet;
+mod path;
 pub(crate) mod receive;
 mod rendezvous;
 pub(crate) mod send;

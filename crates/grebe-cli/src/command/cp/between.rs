@@ -44,6 +44,10 @@ impl Copy<'_> {
         };
         self.agree_on_order(&sender);
         let way = match sender.way() {
+            Some(Way::Relay) => {
+                self.teller.note(&format!("the data goes from {from} to {to} by the relay, over UDP"));
+                Way::Relay
+            }
             Some(way) => {
                 self.teller.note(&format!("the data goes directly from {from} to {to}, over {}", way.name()));
                 way

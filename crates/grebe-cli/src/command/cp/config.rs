@@ -18,14 +18,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use grebe_transfer::Mode;
+use grebe_transfer::{Address, Mode};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::cli::{How, Location, MODES, SshHost, Via, WAYS};
 use crate::ending::Usage;
 use crate::ssh::Ssh;
-use crate::units;
+use crate::{transfer, units};
 
 /// All of it.
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -48,6 +48,8 @@ struct Section {
     #[serde(deserialize_with = "via")]
     via: Option<Via>,
     port: Option<u16>,
+    #[serde(deserialize_with = "relay")]
+    relay: Option<Address>,
     #[serde(deserialize_with = "rate")]
     bwlimit: Option<f64>,
     #[serde(deserialize_with = "mode")]
@@ -66,6 +68,7 @@ pub(super) struct Settings {
     pub(super) via: Via,
     pub(super) port: u16,
     pub(super) address: Option<String>,
+    pub(super) relay: Option<Address>,
     pub(super) limit_bits_per_s: Option<f64>,
     pub(super) mode: Mode,
 }
@@ -128,12 +131,19 @@ impl Config {
         let ssh = how.ssh.as_deref().or(own.ssh.as_deref()).or(all.ssh.as_deref());
         let program =
             how.remote_path.as_deref().or(own.remote_path.as_deref()).or(all.remote_path.as_deref());
+        let named = own.relay.as_ref().or(all.relay.as_ref());
+        let relay = transfer::relay_of(how.relay.as_ref())?.or(named.cloned());
+        let via = how.via.or(own.via).or(all.via).unwrap_or_default();
+        if via == Via::Relay && relay.is_none() {
+            return Err(Usage("--via relay needs a relay: --relay HOST, or GREBE_RELAY".to_owned()).into());
+        }
         Ok(Settings {
             host,
             ssh: ssh.map_or_else(|| Ok(Ssh::plain()), Ssh::by)?.for_channel(),
             program: program.unwrap_or("grebe").to_owned(),
             bootstrap: how.bootstrap || own.bootstrap.or(all.bootstrap).unwrap_or(false),
-            via: how.via.or(own.via).or(all.via).unwrap_or_default(),
+            via,
+            relay,
             port: how.port.or(own.port).or(all.port).unwrap_or(0),
             address: how.address.clone().or_else(|| own.address.clone()),
             limit_bits_per_s: how.bwlimit.or(own.bwlimit).or(all.bwlimit),
@@ -168,6 +178,11 @@ fn one_of<'a, D: Deserializer<'a>, T: Copy>(
     choice.map(Some).ok_or_else(|| D::Error::custom(format!("{name:?} is none of {}", names.join(", "))))
 }
 
+fn relay<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Address>, D::Error> {
+    let text = String::deserialize(from)?;
+    crate::cli::relay(&text).map(Some).map_err(D::Error::custom)
+}
+
 fn rate<'a, D: Deserializer<'a>>(from: D) -> Result<Option<f64>, D::Error> {
     let text = String::deserialize(from)?;
     units::rate_hz(&text).map(Some).map_err(D::Error::custom)
@@ -188,6 +203,7 @@ name = "me@lab.example.org:2222"
 remote-path = "/opt/grebe"
 bwlimit = "1G"
 port = 4733
+relay = "relay.example.org"
 exclude = ["/scratch"]
 "#;
 
@@ -203,6 +219,7 @@ exclude = ["/scratch"]
         assert_eq!((lab.host.to_string().as_str(), lab.host.port), ("me@lab.example.org", Some(2_222)));
         assert_eq!((lab.program.as_str(), lab.port, lab.limit_bits_per_s), ("./grebe", 4_733, Some(1e9)));
         assert_eq!((lab.mode, lab.via), (Mode::Background, Via::Auto));
+        assert_eq!(lab.relay.unwrap().to_string(), "relay.example.org:4737");
         let other = config.settings(&host("other"), &How::default()).unwrap();
         assert_eq!((other.host, other.limit_bits_per_s, other.port), (host("other"), Some(20e6), 0));
         let places = [Location::Here("a".into()), Location::There { host: host("lab"), path: Vec::new() }];
@@ -216,6 +233,7 @@ exclude = ["/scratch"]
             ("\n[defaults]\nmodee = \"fair\"\n", "cp.toml:3: unknown field `modee`"),
             ("[hosts.lab]\nmode = \"gready\"\n", "cp.toml:2: \"gready\" is none of fair, greedy, background"),
             ("[hosts.lab]\nbwlimit = \"fast\"\n", "cp.toml:2: "),
+            ("[hosts.lab]\nrelay = \"no port:x\"\n", "cp.toml:2: "),
             ("[defaults\n", "cp.toml:1: "),
             ("[defaults]\naddress = \"x\"\n", "below [hosts.NAME]"),
         ] {

@@ -62,7 +62,7 @@ impl Fetch {
             );
         }
         let teller = Teller::new(&Tell { quiet: true, ..Tell::default() }, false)?;
-        let channel = match there.channel(&settings, &beside(&settings, &cancel)) {
+        let channel = match there.channel(&settings, &beside(&settings, &cancel, &teller.notify())) {
             Ok(channel) => channel,
             Err(error) => return Err(there.explain(error, &teller)),
         };

@@ -61,8 +61,12 @@ pub(super) enum Task {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Meet {
-    /// By what it prints: a ticket for this port; 0 is any.
-    Listen { port: u16 },
+    /// By what it prints: a ticket for this port; 0 is any. Where that is not reached, both meet at the relay.
+    Listen {
+        port: u16,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        relay: Option<String>,
+    },
     /// It goes to the peer.
     Connect { ticket: String },
     /// Through `ssh`.
@@ -151,6 +155,8 @@ pub(super) struct FileDone {
 pub(super) enum Way {
     Udp,
     Tcp,
+    /// Over UDP, passed on by a relay.
+    Relay,
     Ssh,
     /// Within this machine.
     Disk,
@@ -227,6 +233,7 @@ impl Way {
         match self {
             Self::Udp => "UDP",
             Self::Tcp => "TCP",
+            Self::Relay => "UDP by the relay",
             Self::Ssh => "ssh",
             Self::Disk => "disk",
         }
@@ -324,7 +331,7 @@ mod tests {
                 recordings: true,
             },
             what: Some(Wishes { delete: true, exclude: vec!["*.o".to_owned()], ..Wishes::default() }),
-            meet: Meet::Listen { port: 7 },
+            meet: Meet::Listen { port: 7, relay: Some("lab:4737".to_owned()) },
             via: Via::Auto,
             mode: Mode::Background,
             limit_bits_per_s: Some(2e6),
@@ -333,6 +340,8 @@ mod tests {
         let line = serde_json::to_string(&hello).unwrap();
         assert!(!line.contains('\n') && line.contains("\"background\""), "{line}");
         assert_eq!(serde_json::from_str::<Hello>(&line).unwrap(), hello);
+        let older = serde_json::from_str::<Meet>("{\"listen\":{\"port\":7}}").unwrap();
+        assert_eq!(older, Meet::Listen { port: 7, relay: None });
 
         let ready = Ready {
             protocol: 1,

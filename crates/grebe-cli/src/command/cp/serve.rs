@@ -5,14 +5,14 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use grebe_transfer::{Cancel, ConnectionListener, Purpose, Ticket};
+use grebe_transfer::{Address, Cancel, ConnectionListener, Purpose, Ticket};
 use grebe_tree::Progress;
 
 use super::bootstrap;
@@ -20,10 +20,11 @@ use super::figures::Figures;
 use super::lines::{Event, FileDone, Hello, Meet, PROTOCOL, Ready, Tells, Turn};
 use super::tree;
 use super::way::{Beside, Channel};
-use crate::cli::{Cp, Via};
+use crate::cli::{self, Cp, Via};
 use crate::ending::{self, Ending, Usage};
 use crate::interrupt;
 use crate::output::{event, note, out};
+use crate::transfer;
 
 /// Its input, from the first line on.
 type Input = BufReader<File>;
@@ -103,6 +104,8 @@ fn meet(hello: &Hello, input: Input, cancel: &Cancel) -> Result<Channel> {
         mode: hello.mode,
         limit_bits_per_s: hello.limit_bits_per_s,
         cancel: cancel.clone(),
+        // The other end says it.
+        notify: Arc::new(|_| {}),
     };
     match &hello.meet {
         Meet::Here => {
@@ -122,19 +125,14 @@ fn meet(hello: &Hello, input: Input, cancel: &Cancel) -> Result<Channel> {
                 None => through_ssh(input, &beside),
             }
         }
-        Meet::Listen { port } => listen(*port, &beside, input),
+        Meet::Listen { port, relay } => listen(*port, relay.as_deref(), &beside, input),
     }
 }
 
 /// Waits at a port, and for the line that says that the data comes through `ssh` after all.
-fn listen(port: u16, beside: &Beside, input: Input) -> Result<Channel> {
-    let reached_at = reached_at();
-    let any: IpAddr = match reached_at {
-        Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
-        _ => Ipv4Addr::UNSPECIFIED.into(),
-    };
-    let bound = ConnectionListener::bind(SocketAddr::new(any, port), TICKET_GOOD_FOR);
-    let listener = match bound {
+fn listen(port: u16, relay: Option<&str>, beside: &Beside, input: Input) -> Result<Channel> {
+    let bound = transfer::listen_anywhere(port, |any| ConnectionListener::bind(any, TICKET_GOOD_FOR));
+    let mut listener = match bound {
         Ok(listener) => listener,
         // There is another way.
         Err(error) if beside.via == Via::Auto => {
@@ -144,13 +142,14 @@ fn listen(port: u16, beside: &Beside, input: Input) -> Result<Channel> {
         }
         Err(error) => return Err(error.into()),
     };
+    listener.ticket.relay = relay.map(found_relay).transpose()?.flatten();
     let ticket = Some(listener.ticket.word().to_string());
-    let reached_at = reached_at.map(|ip| ip.to_string());
+    let reached_at = reached_at().map(|ip| ip.to_string());
     out!("{}", Ready { ticket, reached_at, ..ready() }.line())?;
 
     let (tells, told) = mpsc::channel();
     let waits = Cancel::default();
-    let options = { Beside { cancel: waits.clone(), ..beside.clone() }.options() };
+    let options = { Beside { cancel: waits.clone(), ..beside.clone() }.options(relay.is_some()) };
     let accepted = tells.clone();
     thread::spawn(move || {
         let channel = listener.accept(&options).map_err(anyhow::Error::from);
@@ -172,6 +171,18 @@ fn listen(port: u16, beside: &Beside, input: Input) -> Result<Channel> {
             bail!("the other end is gone")
         }
     }
+}
+
+/// The relay, if its name is known here: else there are other ways.
+fn found_relay(relay: &str) -> Result<Option<Address>> {
+    let address = cli::relay(relay).map_err(|error| Usage(format!("the relay {relay}: {error}")))?;
+    Ok(match address.to_socket_addrs() {
+        Ok(_) => Some(address),
+        Err(error) => {
+            note!("the relay {relay} is not found from here: {error}");
+            None
+        }
+    })
 }
 
 /// What may happen while it waits.

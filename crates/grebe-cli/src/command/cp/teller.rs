@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::ConnectionStatus;
+use grebe_transfer::{ConnectionStatus, Notice, Notify};
 use grebe_tree::{Done, Progress};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -87,11 +87,26 @@ impl Teller {
             self.json(&json!({ "way": { "way": way, "fallback": is_second_best } }));
         } else if is_second_best && way == Way::Tcp {
             self.note("UDP does not pass: the data goes over TCP, as fast as that goes");
-        } else if is_second_best {
+        } else if is_second_best && way == Way::Ssh {
             self.note("neither UDP nor TCP passes: the data goes through ssh, as fast as that goes");
         } else if self.lines.is_listing {
             self.note(&format!("the data goes over {}", way.name()));
         }
+    }
+
+    /// Says where both ends meet and how they go on from there; over what the data goes is said with the way.
+    pub(super) fn notify(&self) -> Notify {
+        let (lines, is_told) = (self.lines.clone(), !self.is_quiet && !self.lines.json);
+        Arc::new(move |notice: Notice| {
+            let is_news = match notice {
+                Notice::Direct { .. } => lines.is_listing,
+                Notice::NoRelayYet { .. } | Notice::RelayRefuses { .. } | Notice::Relayed { .. } => true,
+                _ => false,
+            };
+            if is_told && is_news {
+                lines.bar.suspend(|| note!("{notice}"));
+            }
+        })
     }
 
     /// A line for a person, above the one that moves.

@@ -2,12 +2,14 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_transfer::{
-    Cancel, Connection, ConnectionOptions, ConnectionStatus, Error, Mode, Notice, Ticket, Transport, connect,
+    Cancel, Connection, ConnectionOptions, ConnectionStatus, Error, Mode, Notice, Notify, Ticket, Transport,
+    connect,
 };
 
 use super::lines::Way;
@@ -23,12 +25,14 @@ pub(super) struct Channel {
 }
 
 /// How a connection beside `ssh` is made.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Beside {
     pub(super) via: Via,
     pub(super) mode: Mode,
     pub(super) limit_bits_per_s: Option<f64>,
     pub(super) cancel: Cancel,
+    /// Is told which way it is where both ends meet at a relay.
+    pub(super) notify: Notify,
 }
 
 impl Channel {
@@ -78,9 +82,22 @@ impl Channel {
 impl Beside {
     /// Goes to the end that made the ticket; `None`: no way leads there in time, and there is another.
     pub(super) fn reach(&self, ticket: &Ticket) -> Result<Option<Channel>> {
-        match connect(ticket, &self.options()) {
-            Ok(connection) => Ok(Some(Channel::connected(connection)?)),
-            Err(Error::NoAnswer { .. } | Error::Socket(_) | Error::Ticket { .. })
+        let is_relayed = Arc::new(AtomicBool::new(false));
+        let (told, notify) = (is_relayed.clone(), self.notify.clone());
+        let mut options = self.options(ticket.relay.is_some());
+        options.notify = Arc::new(move |notice: Notice| {
+            told.fetch_or(matches!(notice, Notice::Relayed { .. }), Ordering::Relaxed);
+            notify(notice);
+        });
+        match connect(ticket, &options) {
+            Ok(connection) => {
+                let mut channel = Channel::connected(connection)?;
+                if is_relayed.load(Ordering::Relaxed) {
+                    channel.way = Way::Relay;
+                }
+                Ok(Some(channel))
+            }
+            Err(Error::NoAnswer { .. } | Error::Socket(_) | Error::Ticket { .. } | Error::Relay { .. })
                 if self.via == Via::Auto =>
             {
                 Ok(None)
@@ -89,19 +106,23 @@ impl Beside {
         }
     }
 
-    pub(super) fn options(&self) -> ConnectionOptions {
+    pub(super) fn options(&self, has_relay: bool) -> ConnectionOptions {
         ConnectionOptions {
             mode: self.mode,
             limit_bits_per_s: self.limit_bits_per_s,
             transport: match self.via {
-                Via::Udp => Transport::Udp,
+                Via::Udp | Via::Relay => Transport::Udp,
                 Via::Tcp => Transport::Tcp,
                 Via::Auto | Via::Ssh => Transport::Any,
             },
-            answer_within: if self.via == Via::Auto { DECIDED_WITHIN } else { ASKED_FOR },
+            via: if self.via == Via::Relay { grebe_transfer::Via::Relay } else { grebe_transfer::Via::Any },
+            answer_within: match (self.via, has_relay) {
+                (Via::Auto, false) => DECIDED_WITHIN,
+                (Via::Auto, true) => DECIDED_WITH_RELAY_WITHIN,
+                _ => ASKED_FOR,
+            },
             cancel: self.cancel.clone(),
-            // Which way it is, is said once it is known.
-            notify: Arc::new(|_: Notice| {}),
+            notify: self.notify.clone(),
             ..ConnectionOptions::default()
         }
     }
@@ -133,6 +154,8 @@ impl<W: Write> Write for Limited<W> {
 const FIRST_WORD: u8 = b'g';
 /// Where neither UDP nor TCP answers, ssh is there.
 const DECIDED_WITHIN: Duration = Duration::from_secs(2);
+/// What answers directly comes first; then the relay takes some round trips.
+const DECIDED_WITH_RELAY_WITHIN: Duration = Duration::from_secs(5);
 /// Where the user wants no other way.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 

@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use grebe_datagram::{Options, Receiver as Datagrams, Sender};
 use grebe_packet::{Cancel, Purpose, Ticket};
-use grebe_relay::Via;
+use grebe_relay::{Side, Via};
 
 use self::driver::{Driver, Early, Start};
 use self::stream::Shared;
 pub use self::stream::{ConnectionProgress, ConnectionReader, ConnectionStatus, ConnectionWriter};
 use super::connect::{self, Asking, Connected, Fallback, LOOK_AT_DOOR_EVERY};
+use super::path::Path;
 use super::receive::{another_handle, socket_options};
+use super::rendezvous::Rendezvous;
 use super::tcp::{Heard, TcpDoor};
 use super::{KEEP_TRYING, Notice, Notify, Transport};
 use crate::error::{Error, Result};
@@ -87,6 +89,8 @@ pub struct ConnectionOptions {
     pub limit_bits_per_s: Option<f64>,
     /// What the end that has the ticket goes by; the one that listens takes what comes.
     pub transport: Transport,
+    /// Which ways are taken where the ticket names a relay.
+    pub via: Via,
     /// For how long an answer is waited for.
     pub answer_within: Duration,
     /// For how long the other end, once it was there, may be silent. An end that is there is heard each second, whatever its application does.
@@ -106,13 +110,19 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
     if ticket.purpose != Purpose::Connection {
         return Err(Error::Ticket { what: "it is not for a connection" });
     }
-    let addresses = connect::addresses_of(ticket, Via::Direct)?;
+    let addresses = connect::addresses_of(ticket, options.via)?;
     let bind = |local| {
         let datagrams = Datagrams::bind(local, &socket_options())?;
         let socket = another_handle(&datagrams)?;
         Ok((datagrams, socket))
     };
-    let mut sockets = connect::bind_each(&connect::locals_for(&addresses), bind)?;
+    let mut sockets = connect::bind_to_ask(ticket, &addresses, bind)?;
+    let mut meeting = match sockets.first() {
+        Some((_, socket)) if options.transport != Transport::Tcp => {
+            Rendezvous::start(ticket, Side::Asks, options.via, socket, &options.notify)?
+        }
+        _ => None,
+    };
     let asking = Asking {
         role: Role::Connect,
         within: options.answer_within,
@@ -121,21 +131,20 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
         notify: &options.notify,
     };
     let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
-    let (connected, number) = connect::ask(&own, ticket, &addresses, None, &asking)?;
+    let asked = connect::ask(&own, ticket, &addresses, meeting.as_mut(), &asking);
+    let (connected, number) = Rendezvous::leave_on_failure(&mut meeting, own[0], asked)?;
     let (datagrams, socket) = sockets.swap_remove(number);
     let Connected { mut session, peer, rtt, tcp, .. } = connected;
     let second = take_second(&mut session)?;
+    let out = Sender::on(&datagrams, &Options::default())?;
+    let dialled = if options.transport == Transport::Udp { Vec::new() } else { addresses };
     let start = Start {
-        out: Sender::on(&datagrams, &Options::default())?,
-        datagrams: Some(datagrams),
-        socket,
+        datagrams,
+        path: Path { fallback: Fallback::new(dialled), meeting, ..Path::new(out, socket, peer) },
         own: session,
         other: second,
-        peer,
         rtt,
         tcp,
-        door: None,
-        fallback: Fallback::new(if options.transport == Transport::Udp { Vec::new() } else { addresses }),
         responder: None,
         clock: Clock::start(),
     };
@@ -160,70 +169,94 @@ impl ConnectionListener {
     /// Waits for the other end.
     ///
     /// # Errors
-    /// [`Error::Expired`] where nobody connected in time; [`Error::Cancelled`]; [`Error::Socket`].
+    /// [`Error::Expired`] where nobody connected in time; [`Error::Relay`] where the relay's name is not found; [`Error::Cancelled`];
+    /// [`Error::Socket`].
     pub fn accept(self, options: &ConnectionOptions) -> Result<Connection> {
-        let Self { mut datagrams, ticket, mut door } = self;
+        let Self { datagrams, ticket, door } = self;
+        let door = door.filter(|_| options.via != Via::Relay);
         let socket = another_handle(&datagrams)?;
-        let mut answering = Answering {
-            responder: Responder::new(ticket.key.clone(), Role::Connect),
-            found: None,
-            early: Early::default(),
-            answered: 0,
-            answered_at: Instant::now(),
-        };
-        let (clock, mut arrivals) = (Clock::start(), ArrivalTimes::default());
-        datagrams.set_timeout(LOOK_AT_DOOR_EVERY);
-        let (found, tcp) = loop {
-            if options.cancel.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            if unix_s() >= ticket.expires_unix_s {
-                return Err(Error::Expired);
-            }
-            datagrams.recv(
-                || Some(vec![0; SLOT_BYTES]),
-                |mut slot, received| {
-                    let arrived_us = arrivals.us_of(&clock.reading(), received.timestamp);
-                    for range in received.segments() {
-                        if let Some(answer) = answering.take(arrived_us, received.from, &mut slot[range]) {
-                            let _ = socket.send_to(&answer, received.from);
-                        }
-                    }
-                    Some(slot)
-                },
-            )?;
-            if let Some(found) = answering.found.take() {
-                break (found, None);
-            }
-            let came = door
-                .as_mut()
-                .and_then(|door| door.poll(|packet| answering.take_by_tcp(clock.now_us(), packet)));
-            if let Some(tcp) = came
-                && let (Some((session, _)), Some(peer)) = (answering.found.take(), tcp.peer())
-            {
-                (options.notify)(Notice::OverTcp);
-                break ((session, peer), Some(tcp));
-            }
-        };
-        let (mut session, peer) = found;
-        let second = take_second(&mut session)?;
-        let rtt = (answering.answered <= 2 && tcp.is_none()).then(|| answering.answered_at.elapsed());
-        let start = Start {
-            out: Sender::on(&datagrams, &Options::default())?,
-            datagrams: Some(datagrams),
-            socket,
-            own: second,
-            other: session,
-            peer,
-            rtt,
-            tcp,
-            door,
-            fallback: Fallback::new(Vec::new()),
-            responder: Some(answering.responder),
-            clock,
-        };
-        start_connection(start, answering.early, options)
+        let mut meeting = Rendezvous::start(&ticket, Side::Waits, options.via, &socket, &options.notify)?;
+        let accepted = accept(datagrams, &ticket, door, &socket, &mut meeting, options);
+        let (mut start, early) = Rendezvous::leave_on_failure(&mut meeting, &socket, accepted)?;
+        start.path.meeting = meeting;
+        start_connection(start, early, options)
     }
+}
+
+/// Waits for the other end.
+fn accept(
+    mut datagrams: Datagrams<Vec<u8>>,
+    ticket: &Ticket,
+    mut door: Option<TcpDoor>,
+    socket: &UdpSocket,
+    meeting: &mut Option<Rendezvous>,
+    options: &ConnectionOptions,
+) -> Result<(Start, Early)> {
+    let mut answering = Answering {
+        responder: Responder::new(ticket.key.clone(), Role::Connect),
+        found: None,
+        early: Early::default(),
+        answered: 0,
+        answered_at: Instant::now(),
+    };
+    let (clock, mut arrivals) = (Clock::start(), ArrivalTimes::default());
+    datagrams.set_timeout(LOOK_AT_DOOR_EVERY);
+    let (found, tcp) = loop {
+        if options.cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if unix_s() >= ticket.expires_unix_s {
+            return Err(Error::Expired);
+        }
+        if let Some(meeting) = meeting {
+            meeting.turn(socket);
+        }
+        datagrams.recv(
+            || Some(vec![0; SLOT_BYTES]),
+            |mut slot, received| {
+                if meeting.as_ref().is_some_and(|meeting| !meeting.is_wanted(received.from)) {
+                    return Some(slot);
+                }
+                let arrived_us = arrivals.us_of(&clock.reading(), received.timestamp);
+                for range in received.segments() {
+                    let datagram = &mut slot[range];
+                    if meeting.as_mut().is_some_and(|meeting| meeting.take(received.from, datagram) > 0) {
+                        continue;
+                    }
+                    if let Some(answer) = answering.take(arrived_us, received.from, datagram) {
+                        let _ = socket.send_to(&answer, received.from);
+                    }
+                }
+                Some(slot)
+            },
+        )?;
+        if let Some(found) = answering.found.take() {
+            break (found, None);
+        }
+        let came =
+            door.as_mut().and_then(|door| door.poll(|packet| answering.take_by_tcp(clock.now_us(), packet)));
+        if let Some(tcp) = came
+            && let (Some((session, _)), Some(peer)) = (answering.found.take(), tcp.peer())
+        {
+            (options.notify)(Notice::OverTcp);
+            break ((session, peer), Some(tcp));
+        }
+    };
+    let (mut session, peer) = found;
+    let second = take_second(&mut session)?;
+    let rtt = (answering.answered <= 2 && tcp.is_none()).then(|| answering.answered_at.elapsed());
+    let (out, own) = (Sender::on(&datagrams, &Options::default())?, another_handle(&datagrams)?);
+    let start = Start {
+        datagrams,
+        path: Path { door, ..Path::new(out, own, peer) },
+        own: second,
+        other: session,
+        rtt,
+        tcp,
+        responder: Some(answering.responder),
+        clock,
+    };
+    Ok((start, answering.early))
 }
 
 impl Default for ConnectionOptions {
@@ -232,6 +265,7 @@ impl Default for ConnectionOptions {
             mode: Mode::Fair,
             limit_bits_per_s: None,
             transport: Transport::Any,
+            via: Via::Any,
             answer_within: Duration::from_secs(10),
             keep_trying: KEEP_TRYING,
             cancel: Cancel::default(),
@@ -292,7 +326,7 @@ fn take_second(session: &mut Session) -> Result<Session> {
 
 /// Starts the thread that carries the connection.
 fn start_connection(start: Start, early: Early, options: &ConnectionOptions) -> Result<Connection> {
-    let peer = start.peer;
+    let peer = start.path.peer;
     let cannot =
         |source| grebe_datagram::Error::Open { action: "start the connection with", address: peer, source };
     let shared = Arc::new(Shared::new(driver::ROOM_BYTES_MIN, start.tcp.is_some()).map_err(cannot)?);
@@ -301,7 +335,7 @@ fn start_connection(start: Start, early: Early, options: &ConnectionOptions) -> 
     let options = options.clone();
     let thread = std::thread::Builder::new().name("grebe-connection".into());
     thread.spawn(move || driver.run(early, &options)).map_err(cannot)?;
-    Ok(Connection { reader, writer, status, peer })
+    Ok(Connection { reader, writer, status, peer: grebe_relay::canonical(peer) })
 }
 
 /// One kernel buffer of coalesced datagrams.

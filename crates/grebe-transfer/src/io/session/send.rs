@@ -1,7 +1,5 @@
 //! Sending files: the options, the listener, and the thread that reads, builds packets, sends them and takes the receiver's reports.
 
-mod path;
-
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +8,9 @@ use grebe_datagram::{Sender as Datagrams, wait_readable};
 use grebe_packet::{Cancel, Purpose, Ticket};
 use grebe_relay::{Side, Via};
 
-use self::path::{Path, open_udp};
 use super::connect::{self, Asking, Connected, Fallback};
+use super::outlet::PACKET_BYTES_MAX;
+use super::path::{Path, open_udp};
 use super::rendezvous::Rendezvous;
 use super::tcp::{Heard, PacketStream, TcpDoor};
 use super::{KEEP_TRYING, Notice, Notify, SendReport, Transport, taken};
@@ -87,16 +86,8 @@ pub fn send(
     let asked = connect::ask(&own, ticket, &addresses, meeting.as_mut(), &asking);
     let (connected, number) = Rendezvous::leave_on_failure(&mut meeting, own[0], asked)?;
     let (datagrams, socket) = sockets.swap_remove(number);
-    let path = Path {
-        datagrams,
-        socket,
-        peer: connected.peer,
-        tcp: None,
-        door: None,
-        fallback: Fallback::new(addresses),
-        meeting,
-        heard_us: 0,
-    };
+    let path =
+        Path { fallback: Fallback::new(addresses), meeting, ..Path::new(datagrams, socket, connected.peer) };
     run(source, path, connected, start, options, on_progress)
 }
 
@@ -130,9 +121,7 @@ impl SendListener {
         let answered =
             connect::answer(&socket, &mut door, &ticket, Role::Receive, meeting.as_mut(), &options.cancel);
         let connected = Rendezvous::leave_on_failure(&mut meeting, &socket, answered)?;
-        let fallback = Fallback::new(Vec::new());
-        let path =
-            Path { datagrams, socket, peer: connected.peer, tcp: None, door, fallback, meeting, heard_us: 0 };
+        let path = Path { door, meeting, ..Path::new(datagrams, socket, connected.peer) };
         run(source, path, connected, Instant::now(), options, on_progress)
     }
 }
@@ -177,10 +166,9 @@ fn run(
     };
     let mut sending = Sending::start(source, path, connected, sender_options);
     let ended = sending.run(options, on_progress);
-    let Sending { sender, clock, resumed_bytes, outgoing, mut path, .. } = sending;
-    if let Some(meeting) = &mut path.meeting {
-        meeting.leave(&path.socket);
-    }
+    let Sending { packets, clock, resumed_bytes, mut path, .. } = sending;
+    let Packets { sender, outgoing, .. } = packets;
+    path.leave();
     // The receiver is to hear how it ended.
     if let Some(tcp) = path.tcp {
         tcp.finish();
@@ -204,32 +192,30 @@ fn run(
 /// One transfer at its sender.
 struct Sending {
     path: Path,
-    session: Session,
+    packets: Packets,
     responder: Option<Responder>,
-    sender: Sender,
     clock: Clock,
-    outgoing: Outgoing,
-    offer: Offer,
     /// Bytes that the receiver had from an earlier session, or in files that are there.
     resumed_bytes: u64,
     received: ReceivedPackets,
     /// When to look who came by TCP.
     next_look_us: u64,
-    /// Packets as they are handed to the kernel.
-    slab: Vec<u8>,
-    /// Datagrams of one length in the slab: where they begin and end, and the length.
-    runs: Vec<(usize, usize, usize)>,
+}
+
+/// What packets are made of.
+struct Packets {
+    session: Session,
+    sender: Sender,
+    outgoing: Outgoing,
+    offer: Offer,
 }
 
 impl Sending {
     fn start(source: &Arc<Source>, path: Path, connected: Connected, options: SenderOptions) -> Self {
         let total_bytes = source.stream_bytes();
-        let mut sending = Self {
-            path,
+        let packets = Packets {
             session: connected.session,
-            responder: connected.responder,
             sender: Sender::new(total_bytes, options),
-            clock: Clock::start(),
             outgoing: Outgoing::start(source),
             offer: Offer {
                 total_bytes,
@@ -237,11 +223,15 @@ impl Sending {
                 content: source.content(),
                 touched: source.touched(),
             },
+        };
+        let mut sending = Self {
+            path,
+            packets,
+            responder: connected.responder,
+            clock: Clock::start(),
             resumed_bytes: 0,
             received: ReceivedPackets::default(),
             next_look_us: 0,
-            slab: vec![0; SLAB_BYTES],
-            runs: Vec::with_capacity(256),
         };
         if let Some(tcp) = connected.tcp {
             sending.go_by(Some(tcp));
@@ -258,26 +248,26 @@ impl Sending {
             self.take_reports(now_us);
             self.look_for_another_way(now_us, options);
             if cancel.is_cancelled() {
-                self.sender.cancel();
+                self.packets.sender.cancel();
             }
             if let Err(error) = self.send_due(now_us) {
                 // Tells the receiver, which then need not wait.
-                self.sender.cancel();
+                self.packets.sender.cancel();
                 let _ = self.send_due(now_us);
                 return Err(error);
             }
-            if now_us >= next_progress_us || self.sender.is_done() {
-                on_progress(&self.sender.progress());
+            if now_us >= next_progress_us || self.packets.sender.is_done() {
+                on_progress(&self.packets.sender.progress());
                 next_progress_us = now_us + 100_000;
             }
-            if self.sender.is_done() {
-                return match self.sender.verdict() {
+            if self.packets.sender.is_done() {
+                return match self.packets.sender.verdict() {
                     Some(Verdict::Whole | Verdict::Partial) | None => Ok(()),
                     Some(_) if cancel.is_cancelled() => Err(Error::Cancelled),
                     Some(verdict) => Err(Error::Ended { verdict }),
                 };
             }
-            if self.sender.is_peer_gone(now_us) {
+            if self.packets.sender.is_peer_gone(now_us) {
                 return Err(Error::Silent { waited: options.keep_trying });
             }
             self.wait();
@@ -288,14 +278,14 @@ impl Sending {
     fn wait(&mut self) {
         let now_us = self.clock.now_us();
         let has_room = self.path.tcp.as_ref().is_none_or(PacketStream::has_room);
-        let due_us = if has_room { self.sender.next_time_us(now_us) } else { u64::MAX };
+        let due_us = if has_room { self.packets.sender.next_time_us(now_us) } else { u64::MAX };
         let wait_us = due_us.saturating_sub(now_us).min(20_000);
         if wait_us == 0 {
             return;
         }
-        if has_room && self.sender.is_waiting_for_source() {
+        if has_room && self.packets.sender.is_waiting_for_source() {
             // What is read next is as urgent as a report.
-            return self.outgoing.wait(Duration::from_micros(wait_us.min(SOURCE_WAIT_US)));
+            return self.packets.outgoing.wait(Duration::from_micros(wait_us.min(SOURCE_WAIT_US)));
         }
         let wait = Duration::from_micros(wait_us.max(WAIT_US_MIN));
         if let Some(tcp) = &self.path.tcp {
@@ -336,20 +326,20 @@ impl Sending {
 
     /// Takes what may be the receiver's; its newest packet shows where it is.
     fn take_report(&mut self, now_us: u64, datagram: &mut [u8]) -> Heard {
-        let Ok((number, plain)) = self.session.open(&self.received, datagram) else {
+        let Ok((number, plain)) = self.packets.session.open(&self.received, datagram) else {
             return taken(&mut self.responder, datagram).map_or(Heard::Nothing, Heard::Question);
         };
         let is_newest = self.received.highest().is_none_or(|highest| number > highest);
         self.received.accept(number);
         match Frame::decode(plain) {
-            Ok(Frame::Feedback(report)) => self.sender.on_feedback(now_us, &report),
-            Ok(Frame::Outcome(verdict)) => self.sender.on_outcome(now_us, verdict),
+            Ok(Frame::Feedback(report)) => self.packets.sender.on_feedback(now_us, &report),
+            Ok(Frame::Outcome(verdict)) => self.packets.sender.on_outcome(now_us, verdict),
             Ok(Frame::Held(held)) => {
-                self.sender.on_held(now_us, &held);
+                self.packets.sender.on_held(now_us, &held);
                 let held_bytes = held.iter().map(|range| range.end - range.start).sum();
                 if held_bytes > self.resumed_bytes {
                     self.resumed_bytes = held_bytes;
-                    self.outgoing.skip(self.sender.confirmed.clone());
+                    self.packets.outgoing.skip(self.packets.sender.confirmed.clone());
                 }
             }
             _ => {}
@@ -364,7 +354,7 @@ impl Sending {
             self.go_by(None);
         }
         self.path.keep_place(now_us);
-        let mut found = self.path.fallback.poll(now_us, self.sender.heard_us);
+        let mut found = self.path.fallback.poll(now_us, self.packets.sender.heard_us);
         if now_us >= self.next_look_us
             && let Some(mut door) = self.path.door.take()
         {
@@ -386,76 +376,42 @@ impl Sending {
     }
 
     fn is_silent(&self, now_us: u64) -> bool {
-        now_us.saturating_sub(self.sender.heard_us) > connect::SILENT_US
+        now_us.saturating_sub(self.packets.sender.heard_us) > connect::SILENT_US
     }
 
     /// Goes on by a TCP connection, or by UDP again.
     fn go_by(&mut self, tcp: Option<PacketStream>) {
-        self.sender.use_stream(self.clock.now_us(), tcp.is_some());
-        self.path.tcp = tcp;
+        let now_us = self.clock.now_us();
+        self.packets.sender.use_stream(now_us, tcp.is_some());
+        self.path.go_by(now_us, tcp);
     }
 
-    /// Builds the packets that are due and hands them to the kernel in as few calls as possible.
     fn send_due(&mut self, now_us: u64) -> Result<()> {
-        if let Some(mut tcp) = self.path.tcp.take() {
-            let sent = self.send_by(&mut tcp, now_us);
-            self.path.tcp = Some(tcp);
-            return sent;
-        }
-        let mut at = 0;
-        self.runs.clear();
-        while at + SLOT_BYTES <= SLAB_BYTES {
-            let Some(transmit) = self.next_transmit(now_us) else { break };
-            let length = self.build(&transmit, at)?;
-            match self.runs.last_mut() {
-                Some((_, end, segment)) if *segment == length => *end += length,
-                _ => self.runs.push((at, at + length, length)),
-            }
-            at += length;
-        }
-        if self.runs.is_empty() {
-            return Ok(());
-        }
-        let mut batch = self.path.datagrams.batch();
-        for (from, to, segment) in &self.runs {
-            // What the kernel refuses counts as lost: the core sends it again, or gives up after a long silence.
-            let _ = batch.push_run_to(self.path.peer, &self.slab[*from..*to], *segment);
-        }
-        let _ = batch.flush();
-        Ok(())
+        let Self { path, packets, .. } = self;
+        path.send(|room| packets.build_next(now_us, room))
     }
+}
 
-    /// Gives a TCP connection what it takes: that is what holds the sender back.
-    fn send_by(&mut self, tcp: &mut PacketStream, now_us: u64) -> Result<()> {
-        tcp.flush();
-        for _ in 0..PACKETS_A_TURN {
-            if !tcp.has_room() {
-                break;
-            }
-            let Some(transmit) = self.next_transmit(now_us) else { break };
-            let length = self.build(&transmit, 0)?;
-            tcp.send(&self.slab[..length]);
-        }
-        tcp.flush();
-        Ok(())
-    }
-
-    fn next_transmit(&mut self, now_us: u64) -> Option<Transmit> {
+impl Packets {
+    /// Builds the next packet that is due, protected, and returns its length.
+    fn build_next(&mut self, now_us: u64, room: &mut [u8]) -> Result<Option<usize>> {
         if self.sender.verdict().is_none() {
             let (fresh_from, needed_from) = (self.sender.fresh, self.sender.confirmed.prefix_end());
             self.sender.make_available(self.outgoing.advance(fresh_from, needed_from));
         }
-        self.sender.poll_transmit(now_us)
+        match self.sender.poll_transmit(now_us) {
+            Some(transmit) => self.build(&transmit, room).map(Some),
+            None => Ok(None),
+        }
     }
 
-    /// Builds one protected packet in the slab, and returns its length.
-    fn build(&mut self, transmit: &Transmit, at: usize) -> Result<usize> {
+    fn build(&mut self, transmit: &Transmit, room: &mut [u8]) -> Result<usize> {
         let stamp = transmit.stamp;
         let frame_bytes = match transmit.item {
             Item::Data { offset, len } => {
-                let payload_at = at + HEADER_BYTES + DATA_HEADER_BYTES;
-                self.slab[at + HEADER_BYTES..payload_at].copy_from_slice(&data_header(stamp, offset, false));
-                self.outgoing.fill(offset, &mut self.slab[payload_at..payload_at + len as usize]);
+                let payload_at = HEADER_BYTES + DATA_HEADER_BYTES;
+                room[HEADER_BYTES..payload_at].copy_from_slice(&data_header(stamp, offset, false));
+                self.outgoing.fill(offset, &mut room[payload_at..payload_at + len as usize]);
                 DATA_HEADER_BYTES + len as usize
             }
             item => {
@@ -468,12 +424,12 @@ impl Sending {
                     Item::Ping => Frame::Probe { stamp, padding: 0 },
                     Item::Data { .. } | Item::Close => Frame::Close,
                 };
-                let room = &mut self.slab[at + HEADER_BYTES..at + SLOT_BYTES - TAG_BYTES];
+                let room = &mut room[HEADER_BYTES..PACKET_BYTES_MAX - TAG_BYTES];
                 frame.encode(room).ok_or(Error::Malformed { what: "a frame longer than a datagram" })?
             }
         };
         let length = HEADER_BYTES + frame_bytes + TAG_BYTES;
-        self.session.seal(transmit.number, &mut self.slab[at..at + length])?;
+        self.session.seal(transmit.number, &mut room[..length])?;
         Ok(length)
     }
 }
@@ -481,18 +437,11 @@ impl Sending {
 /// For how long the sender waits for the reader without looking for reports.
 const SOURCE_WAIT_US: u64 = 500;
 
-/// Reports that are taken, and packets that a TCP connection is given, before the other is done.
+/// Reports that are taken before anything is sent.
 const REPORTS_A_TURN: usize = 64;
-const PACKETS_A_TURN: usize = 64;
 
 /// How often the sender looks who came by TCP and, while it sends by TCP, whether something came by UDP.
 const LOOK_EVERY_US: u64 = 100_000;
-
-/// Room for the longest datagram.
-const SLOT_BYTES: usize = 65_536;
-
-/// What is built at once still lies in the core's cache when the kernel copies it.
-const SLAB_BYTES: usize = 4 * SLOT_BYTES;
 
 /// Kind and stamp of a probe.
 const PROBE_HEAD_BYTES: usize = 6;

@@ -3,17 +3,19 @@
 mod packets;
 mod way;
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grebe_datagram::{Receiver as Datagrams, Sender as Out};
+use grebe_datagram::Receiver as Datagrams;
 
+use self::packets::Packets;
 use super::stream::{ConnectionProgress, Failure, Shared};
 use super::{ConnectionOptions, SLOT_BYTES};
 use crate::error::Error;
-use crate::io::session::connect::{self, Fallback};
-use crate::io::session::tcp::{PacketStream, TcpDoor};
+use crate::io::session::connect;
+use crate::io::session::path::Path;
+use crate::io::session::tcp::PacketStream;
 use crate::io::{ArrivalTimes, Clock};
 use crate::proto::connection::{Broken, ConnectionEnd};
 use crate::proto::handshake::{Responder, Session};
@@ -23,22 +25,15 @@ use crate::proto::wire::{Frame, ReceivedPackets, Verdict, WINDOW_BYTES_MAX};
 
 /// What a connection begins with.
 pub(super) struct Start {
-    /// `None` while it is asked.
-    pub(super) datagrams: Option<Datagrams<Vec<u8>>>,
-    pub(super) out: Out,
-    /// Another handle on the socket, to answer strangers on.
-    pub(super) socket: UdpSocket,
+    /// What comes from the other end.
+    pub(super) datagrams: Datagrams<Vec<u8>>,
+    pub(super) path: Path,
     /// The session of the stream that this end writes, and that of the other end's.
     pub(super) own: Session,
     pub(super) other: Session,
-    pub(super) peer: SocketAddr,
     pub(super) rtt: Option<Duration>,
-    /// All goes by this while it lasts.
+    /// It was by this that the other end was found.
     pub(super) tcp: Option<PacketStream>,
-    /// Where the other end comes by TCP, if this end made the ticket.
-    pub(super) door: Option<TcpDoor>,
-    /// How this end goes there, if it has the ticket.
-    pub(super) fallback: Fallback,
     /// Tells those who come too late with the ticket.
     pub(super) responder: Option<Responder>,
     pub(super) clock: Clock,
@@ -54,61 +49,61 @@ pub(super) struct Early {
 }
 
 pub(super) struct Driver {
-    start: Start,
+    /// `None` while it is asked.
+    datagrams: Option<Datagrams<Vec<u8>>>,
+    path: Path,
+    packets: Packets,
     shared: Arc<Shared>,
-    core: ConnectionEnd,
-    /// Numbers of what came about this end's stream.
-    replies: ReceivedPackets,
-    /// Number of the next packet about the other end's stream.
-    reply_number: u64,
-    sent: SendBuffer,
-    received: ReceiveBuffer,
     arrivals: ArrivalTimes,
-    /// When something came by the way that is in use now.
-    way_heard_us: u64,
     /// When to look who came by TCP and, while TCP is used, whether something came by UDP.
     next_look_us: u64,
     /// The last look at the socket brought something: the next one may, too.
     is_busy: bool,
     failure: Option<Failure>,
     keep_trying: Duration,
-    /// Packets as they are handed to the kernel.
-    slab: Vec<u8>,
-    /// Datagrams of one length in the slab: where they begin and end, and the length.
-    runs: Vec<(usize, usize, usize)>,
 }
 
 impl Driver {
-    pub(super) fn new(mut start: Start, shared: Arc<Shared>, options: &ConnectionOptions) -> Self {
-        let now_us = start.clock.now_us();
-        let (datagram_bytes, probe_datagram_bytes) = connect::datagram_bytes(&start.socket, start.peer);
-        let local_port = start.socket.local_addr().map_or(0, |local| local.port());
+    pub(super) fn new(start: Start, shared: Arc<Shared>, options: &ConnectionOptions) -> Self {
+        let Start { datagrams, mut path, own, other, rtt, tcp, responder, clock } = start;
+        let now_us = clock.now_us();
+        let (datagram_bytes, probe_datagram_bytes) = connect::datagram_bytes(&path.socket, path.peer);
+        let local_port = path.socket.local_addr().map_or(0, |local| local.port());
         let sender_options = SenderOptions {
             mode: options.mode,
             limit_bits_per_s: options.limit_bits_per_s,
-            rtt_us: start.rtt.map(|rtt| rtt.as_micros() as u64),
+            rtt_us: rtt.map(|rtt| rtt.as_micros() as u64),
             datagram_bytes,
             probe_datagram_bytes,
             seed: u64::from(local_port) + u64::from(std::process::id()),
             silence_us_max: options.keep_trying.as_micros() as u64,
         };
-        let tcp = start.tcp.take();
-        let mut driver = Self {
-            start,
-            shared,
+        path.heard_us = now_us;
+        let peer = path.peer;
+        if let Some(meeting) = path.meeting.as_mut().filter(|_| tcp.is_none()) {
+            meeting.settle(peer);
+        }
+        let packets = Packets {
             core: ConnectionEnd::new(now_us, WINDOW_BYTES, sender_options),
+            own,
+            other,
             replies: ReceivedPackets::default(),
             reply_number: 0,
             sent: SendBuffer::default(),
             received: ReceiveBuffer::default(),
+            responder,
+            clock,
+        };
+        let mut driver = Self {
+            datagrams: Some(datagrams),
+            path,
+            packets,
+            shared,
             arrivals: ArrivalTimes::default(),
-            way_heard_us: now_us,
             next_look_us: 0,
             is_busy: false,
             failure: None,
             keep_trying: options.keep_trying,
-            slab: vec![0; SLAB_BYTES],
-            runs: Vec::with_capacity(256),
         };
         if tcp.is_some() {
             driver.go_by(now_us, tcp);
@@ -121,15 +116,15 @@ impl Driver {
         if let Some((arrived_us, number, datagram_bytes, plain)) = early.first
             && let Ok(frame) = Frame::decode(&plain)
         {
-            self.take_frame(arrived_us, number, datagram_bytes, &frame);
+            self.packets.take_frame(arrived_us, number, datagram_bytes, &frame);
         }
         for (arrived_us, from, mut datagram) in early.rest {
             self.take_datagram(arrived_us, from, &mut datagram);
         }
         loop {
-            let now_us = self.start.clock.now_us();
+            let now_us = self.now_us();
             if options.cancel.is_cancelled() {
-                self.core.stop(now_us);
+                self.packets.core.stop(now_us);
             }
             self.look_for_another_way(now_us, options);
             self.exchange(now_us);
@@ -137,20 +132,21 @@ impl Driver {
                 self.fail(&error);
                 break;
             }
-            if self.core.is_over(self.start.clock.now_us()) {
+            if self.packets.core.is_over(self.now_us()) {
                 break;
             }
         }
-        self.exchange(self.start.clock.now_us());
+        self.exchange(self.now_us());
+        self.path.leave();
         // The other end is to hear how it ended.
-        if let Some(tcp) = self.start.tcp.take() {
+        if let Some(tcp) = self.path.tcp.take() {
             tcp.finish();
         }
     }
 
     /// Gives to the application what came, and takes what it wrote.
     fn exchange(&mut self, now_us: u64) {
-        let Self { core, sent, received, .. } = self;
+        let Packets { core, sent, received, .. } = &mut self.packets;
         let broken = self.failure.clone().or(core.broken().map(|broken| failure(broken, self.keep_trying)));
         let mut guard = self.shared.lock();
         let state = &mut *guard;
@@ -203,9 +199,13 @@ impl Driver {
             queue_us: progress.queue_us,
             loss: progress.loss,
             limit: progress.limit,
-            is_over_tcp: self.start.tcp.is_some(),
+            is_over_tcp: self.path.tcp.is_some(),
         };
         self.shared.let_go(state);
+    }
+
+    fn now_us(&self) -> u64 {
+        self.packets.clock.now_us()
     }
 
     /// Ends as this end cannot go on; the other one is told if it can be.
@@ -215,8 +215,8 @@ impl Driver {
             _ => std::io::ErrorKind::Other,
         };
         self.failure = Some(Failure::Socket { kind, what: error.to_string() });
-        let now_us = self.start.clock.now_us();
-        self.core.stop(now_us);
+        let now_us = self.now_us();
+        self.packets.core.stop(now_us);
         let _ = self.send_due(now_us);
     }
 }
@@ -224,7 +224,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         // Also where this thread panics: nobody waits for ever.
-        let broken = self.core.broken().map(|broken| failure(broken, self.keep_trying));
+        let broken = self.packets.core.broken().map(|broken| failure(broken, self.keep_trying));
         let failure = self.failure.take().or(broken);
         self.shared.end(|| failure.unwrap_or(Failure::Ended { verdict: Verdict::Cancelled }));
     }
@@ -255,6 +255,3 @@ const WINDOW_BYTES: u64 = 16 << 20;
 
 /// What was read opens the window at least once in so many bytes.
 const CALL_BYTES: u64 = 4 << 20;
-
-/// What is built at once still lies in the core's cache when the kernel copies it.
-const SLAB_BYTES: usize = 4 * SLOT_BYTES;

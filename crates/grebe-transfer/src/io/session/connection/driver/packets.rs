@@ -1,42 +1,64 @@
 //! Packets: how those of this end are made, and what those of the other end mean.
 
-use super::{Driver, SLOT_BYTES};
 use crate::error::{Error, Result};
+use crate::io::Clock;
+use crate::io::session::outlet::PACKET_BYTES_MAX;
 use crate::io::session::taken;
 use crate::io::session::tcp::Heard;
+use crate::proto::connection::ConnectionEnd;
+use crate::proto::handshake::{Responder, Session};
 use crate::proto::receiver::Arrived;
 use crate::proto::sender::Transmit;
 use crate::proto::sent_packets::Item;
-use crate::proto::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, TAG_BYTES, data_header};
+use crate::proto::stream_buffer::{ReceiveBuffer, SendBuffer};
+use crate::proto::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, ReceivedPackets, TAG_BYTES, data_header};
 
-impl Driver {
-    /// Builds the next packet that is due in the slab, sealed, and returns its length: what is to be said about the other end's stream
+/// Both streams, and the sessions that protect their packets.
+pub(super) struct Packets {
+    pub(super) core: ConnectionEnd,
+    /// The session of the stream that this end writes, and that of the other end's.
+    pub(super) own: Session,
+    pub(super) other: Session,
+    /// Numbers of what came about this end's stream.
+    pub(super) replies: ReceivedPackets,
+    /// Number of the next packet about the other end's stream.
+    pub(super) reply_number: u64,
+    pub(super) sent: SendBuffer,
+    pub(super) received: ReceiveBuffer,
+    /// Tells those who come too late with the ticket.
+    pub(super) responder: Option<Responder>,
+    pub(super) clock: Clock,
+}
+
+impl Packets {
+    /// Builds the next packet that is due in the room, sealed, and returns its length: what is to be said about the other end's stream
     /// comes before this end's own.
-    pub(super) fn build_next(&mut self, now_us: u64, at: usize) -> Result<Option<usize>> {
-        let room = &mut self.slab[at + HEADER_BYTES..at + REPLY_BYTES_MAX - TAG_BYTES];
-        if let Some(frame_bytes) = self.core.poll_reply(now_us, room) {
+    pub(super) fn build_next(&mut self, now_us: u64, room: &mut [u8]) -> Result<Option<usize>> {
+        if let Some(frame_bytes) =
+            self.core.poll_reply(now_us, &mut room[HEADER_BYTES..REPLY_BYTES_MAX - TAG_BYTES])
+        {
             let length = HEADER_BYTES + frame_bytes + TAG_BYTES;
-            self.start.other.seal(self.reply_number, &mut self.slab[at..at + length])?;
+            self.other.seal(self.reply_number, &mut room[..length])?;
             self.reply_number += 1;
             return Ok(Some(length));
         }
         let Some(transmit) = self.core.poll_transmit(now_us) else { return Ok(None) };
-        let frame_bytes = self.build(&transmit, at + HEADER_BYTES)?;
+        let frame_bytes = self.build(&transmit, &mut room[HEADER_BYTES..])?;
         let length = HEADER_BYTES + frame_bytes + TAG_BYTES;
-        self.start.own.seal(transmit.number, &mut self.slab[at..at + length])?;
+        self.own.seal(transmit.number, &mut room[..length])?;
         Ok(Some(length))
     }
 
-    /// Writes the frame of a packet of this end's stream to this place of the slab, and returns its length.
-    fn build(&mut self, transmit: &Transmit, at: usize) -> Result<usize> {
+    /// Writes the frame of a packet of this end's stream, and returns its length.
+    fn build(&mut self, transmit: &Transmit, room: &mut [u8]) -> Result<usize> {
         let stamp = transmit.stamp;
         let frame = match transmit.item {
             Item::Data { offset, len } => {
                 let is_last = self.core.sender.is_last(offset + u64::from(len));
-                let payload_at = at + DATA_HEADER_BYTES;
-                self.slab[at..payload_at].copy_from_slice(&data_header(stamp, offset, is_last));
-                self.sent.fill(offset, &mut self.slab[payload_at..payload_at + len as usize]);
-                return Ok(DATA_HEADER_BYTES + len as usize);
+                let end = DATA_HEADER_BYTES + len as usize;
+                room[..DATA_HEADER_BYTES].copy_from_slice(&data_header(stamp, offset, is_last));
+                self.sent.fill(offset, &mut room[DATA_HEADER_BYTES..end]);
+                return Ok(end);
             }
             Item::Probe { datagram_bytes } => {
                 let around = HEADER_BYTES + TAG_BYTES + PROBE_HEAD_BYTES;
@@ -45,35 +67,35 @@ impl Driver {
             Item::Ping | Item::Offer => Frame::Probe { stamp, padding: 0 },
             Item::Close => Frame::Close,
         };
-        let room = &mut self.slab[at..at + SLOT_BYTES - HEADER_BYTES - TAG_BYTES];
+        let room = &mut room[..PACKET_BYTES_MAX - HEADER_BYTES - TAG_BYTES];
         frame.encode(room).ok_or(Error::Malformed { what: "a frame longer than a datagram" })
     }
 
     /// Takes what may be the other end's; its newest packet shows where it is.
     pub(super) fn take_packet(&mut self, now_us: u64, packet: &mut [u8]) -> Heard {
         let packet_bytes = packet.len();
-        if self.start.other.is_addressed(packet) {
+        if self.other.is_addressed(packet) {
             let packets = self.core.receiver.packets();
             let highest = packets.highest();
-            let Ok((number, plain)) = self.start.other.open(packets, packet) else { return Heard::Nothing };
+            let Ok((number, plain)) = self.other.open(packets, packet) else { return Heard::Nothing };
             if let Ok(frame) = Frame::decode(plain) {
                 self.take_frame(now_us, number, packet_bytes, &frame);
             }
             return heard(number, highest);
         }
-        if self.start.own.is_addressed(packet) {
+        if self.own.is_addressed(packet) {
             let highest = self.replies.highest();
-            let Ok((number, plain)) = self.start.own.open(&self.replies, packet) else {
+            let Ok((number, plain)) = self.own.open(&self.replies, packet) else {
                 return Heard::Nothing;
             };
             self.replies.accept(number);
             if let Ok(frame) = Frame::decode(plain) {
                 // By the clock that its packets left by, which must not go back.
-                self.core.on_reply(self.start.clock.now_us(), &frame);
+                self.core.on_reply(self.clock.now_us(), &frame);
             }
             return heard(number, highest);
         }
-        taken(&mut self.start.responder, packet).map_or(Heard::Nothing, Heard::Question)
+        taken(&mut self.responder, packet).map_or(Heard::Nothing, Heard::Question)
     }
 
     pub(super) fn take_frame(&mut self, now_us: u64, number: u64, packet_bytes: usize, frame: &Frame<'_>) {

@@ -5,60 +5,22 @@ use std::time::Duration;
 
 use grebe_datagram::wait_either_readable;
 
-use super::{ConnectionOptions, Driver, SLAB_BYTES, SLOT_BYTES};
+use super::{ConnectionOptions, Driver, SLOT_BYTES};
 use crate::error::Result;
 use crate::io::session::Notice;
 use crate::io::session::connect;
 use crate::io::session::tcp::{Heard, PacketStream};
 
 impl Driver {
-    /// Builds the packets that are due and hands them to the kernel in as few calls as possible.
     pub(super) fn send_due(&mut self, now_us: u64) -> Result<()> {
-        if let Some(mut tcp) = self.start.tcp.take() {
-            let sent = self.send_by(&mut tcp, now_us);
-            self.start.tcp = Some(tcp);
-            return sent;
-        }
-        let mut at = 0;
-        self.runs.clear();
-        while at + SLOT_BYTES <= SLAB_BYTES {
-            let Some(length) = self.build_next(now_us, at)? else { break };
-            match self.runs.last_mut() {
-                Some((_, end, segment)) if *segment == length => *end += length,
-                _ => self.runs.push((at, at + length, length)),
-            }
-            at += length;
-        }
-        if self.runs.is_empty() {
-            return Ok(());
-        }
-        let mut batch = self.start.out.batch();
-        for (from, to, segment) in &self.runs {
-            // What the kernel refuses counts as lost: the core sends it again, or gives up after a long silence.
-            let _ = batch.push_run_to(self.start.peer, &self.slab[*from..*to], *segment);
-        }
-        let _ = batch.flush();
-        Ok(())
-    }
-
-    /// Gives a TCP connection what it takes: that is what holds this end back.
-    fn send_by(&mut self, tcp: &mut PacketStream, now_us: u64) -> Result<()> {
-        tcp.flush();
-        for _ in 0..PACKETS_A_TURN {
-            if !tcp.has_room() {
-                break;
-            }
-            let Some(length) = self.build_next(now_us, 0)? else { break };
-            tcp.send(&self.slab[..length]);
-        }
-        tcp.flush();
-        Ok(())
+        let Self { path, packets, .. } = self;
+        path.send(|room| packets.build_next(now_us, room))
     }
 
     /// Waits until a packet is due, or something comes or is written, and takes what came.
     pub(super) fn receive(&mut self) -> Result<()> {
         self.wait();
-        if let Some(mut tcp) = self.start.tcp.take() {
+        if let Some(mut tcp) = self.path.tcp.take() {
             // What it has read and not handed out yet, nobody can wait for.
             self.is_busy = true;
             for _ in 0..PACKETS_A_TURN {
@@ -66,13 +28,13 @@ impl Driver {
                     self.is_busy = false;
                     break;
                 };
-                let now_us = self.start.clock.now_us();
-                if let Heard::Peer = self.take_packet(now_us, packet) {
-                    self.way_heard_us = now_us;
+                let now_us = self.now_us();
+                if let Heard::Peer = self.packets.take_packet(now_us, packet) {
+                    self.path.heard_us = now_us;
                 }
             }
-            self.start.tcp = Some(tcp);
-            if self.start.clock.now_us() < self.next_look_us {
+            self.path.tcp = Some(tcp);
+            if self.now_us() < self.next_look_us {
                 return Ok(());
             }
         }
@@ -83,9 +45,9 @@ impl Driver {
         if std::mem::take(&mut self.is_busy) {
             return;
         }
-        let now_us = self.start.clock.now_us();
-        let has_room = self.start.tcp.as_ref().is_none_or(PacketStream::has_room);
-        let due_us = if has_room { self.core.next_time_us(now_us) } else { u64::MAX };
+        let now_us = self.now_us();
+        let has_room = self.path.tcp.as_ref().is_none_or(PacketStream::has_room);
+        let due_us = if has_room { self.packets.core.next_time_us(now_us) } else { u64::MAX };
         let wait_us = due_us.saturating_sub(now_us).min(WAIT_US_MAX);
         if wait_us == 0 {
             return;
@@ -99,12 +61,12 @@ impl Driver {
         drop(state);
         let called = self.shared.wake.socket();
         // A wait that fails is a short one.
-        let _ = match &self.start.tcp {
+        let _ = match &self.path.tcp {
             Some(tcp) => {
                 let (stream, wait) = tcp.waits(wait);
                 wait_either_readable(stream, called, wait)
             }
-            None => wait_either_readable(&self.start.socket, called, wait),
+            None => wait_either_readable(&self.path.socket, called, wait),
         };
         if !std::mem::take(&mut self.shared.lock().thread_sleeps) {
             self.shared.wake.forget();
@@ -113,12 +75,12 @@ impl Driver {
 
     fn receive_datagrams(&mut self) -> Result<()> {
         // The socket is borrowed apart from the rest, which takes what it brings.
-        let Some(mut datagrams) = self.start.datagrams.take() else { return Ok(()) };
+        let Some(mut datagrams) = self.datagrams.take() else { return Ok(()) };
         let mut now = None;
         let outcome = datagrams.try_recv(
             || Some(vec![0; SLOT_BYTES]),
             |mut slot, received| {
-                let now = now.get_or_insert_with(|| self.start.clock.reading());
+                let now = now.get_or_insert_with(|| self.packets.clock.reading());
                 let arrived_us = self.arrivals.us_of(now, received.timestamp);
                 for range in received.segments() {
                     self.take_datagram(arrived_us, received.from, &mut slot[range]);
@@ -126,49 +88,52 @@ impl Driver {
                 Some(slot)
             },
         );
-        self.start.datagrams = Some(datagrams);
+        self.datagrams = Some(datagrams);
         self.is_busy |= outcome?.datagrams > 0;
         Ok(())
     }
 
     pub(super) fn take_datagram(&mut self, arrived_us: u64, from: SocketAddr, datagram: &mut [u8]) {
-        match self.take_packet(arrived_us, datagram) {
-            Heard::Peer if from == self.start.peer => {
-                if self.start.tcp.is_none() {
-                    self.way_heard_us = arrived_us;
-                }
-            }
-            // Behind a NAT its port may change. Whoever holds back packets and sends them from elsewhere shall not choose whom we send to.
-            Heard::Peer if self.is_lost(arrived_us) && connect::is_moved(self.start.peer, from) => {
-                (self.start.peer, self.way_heard_us) = (from, arrived_us);
+        if self.path.meeting.as_ref().is_some_and(|meeting| !meeting.is_wanted(from)) {
+            return;
+        }
+        match self.packets.take_packet(arrived_us, datagram) {
+            Heard::Peer => {
+                let is_lost = self.is_lost(arrived_us);
+                self.path.heard(arrived_us, from, is_lost);
             }
             Heard::Question(answer) => {
-                let _ = self.start.socket.send_to(&answer, from);
+                let _ = self.path.socket.send_to(&answer, from);
             }
-            Heard::Peer | Heard::Nothing => {}
+            Heard::Nothing => {
+                if let Some(meeting) = &mut self.path.meeting {
+                    meeting.take(from, datagram);
+                }
+            }
         }
     }
 
     /// Another end that is silent is looked for over TCP, or comes by itself.
     pub(super) fn look_for_another_way(&mut self, now_us: u64, options: &ConnectionOptions) {
-        if self.start.tcp.as_ref().is_some_and(PacketStream::is_over) {
+        if self.path.tcp.as_ref().is_some_and(PacketStream::is_over) {
             self.go_by(now_us, None);
         }
-        if self.core.is_settled() {
+        self.path.keep_place(now_us);
+        if self.packets.core.is_settled() {
             return;
         }
-        let mut found = self.start.fallback.poll(now_us, self.way_heard_us);
+        let mut found = self.path.fallback.poll(now_us, self.path.heard_us);
         if now_us >= self.next_look_us {
             self.next_look_us = now_us + LOOK_EVERY_US;
-            if let Some(mut door) = self.start.door.take() {
-                found = found.or(door.poll(|packet| self.take_packet(now_us, packet)));
-                self.start.door = Some(door);
+            if let Some(mut door) = self.path.door.take() {
+                found = found.or(door.poll(|packet| self.packets.take_packet(now_us, packet)));
+                self.path.door = Some(door);
             }
         }
         // Only from where the other end is, or where it is lost.
         let is_lost = self.is_lost(now_us);
         let is_ours =
-            |tcp: &PacketStream| is_lost || tcp.peer().is_some_and(|peer| peer.ip() == self.start.peer.ip());
+            |tcp: &PacketStream| is_lost || tcp.peer().is_some_and(|peer| peer.ip() == self.path.peer.ip());
         if let Some(tcp) = found.filter(is_ours) {
             (options.notify)(Notice::OverTcp);
             self.go_by(now_us, Some(tcp));
@@ -177,20 +142,17 @@ impl Driver {
 
     /// Whether nothing has come for long by the way that is in use.
     fn is_lost(&self, now_us: u64) -> bool {
-        now_us.saturating_sub(self.way_heard_us) > connect::SILENT_US
+        now_us.saturating_sub(self.path.heard_us) > connect::SILENT_US
     }
 
     /// Goes on by a TCP connection, or by UDP again.
     pub(super) fn go_by(&mut self, now_us: u64, tcp: Option<PacketStream>) {
-        self.core.sender.use_stream(now_us, tcp.is_some());
-        if tcp.is_some() {
-            self.way_heard_us = now_us;
-        }
-        self.start.tcp = tcp;
+        self.packets.core.sender.use_stream(now_us, tcp.is_some());
+        self.path.go_by(now_us, tcp);
     }
 }
 
-/// Packets that a TCP connection is given, or brings, before the other is done.
+/// Packets that a TCP connection brings before anything is sent.
 const PACKETS_A_TURN: usize = 64;
 
 /// How often this end looks who came by TCP and, while TCP is used, whether something came by UDP.
