@@ -161,7 +161,7 @@ fn mistakes_are_told_with_what_to_do() {
         (vec!["cp", "--no-config", "a", "lab:b", "c"], 2, "from one machine"),
         (vec!["cp", "--no-config", "-oProxyCommand=x:y", "c"], 2, "unexpected argument"),
         (vec!["cp", "--no-config", "--", "-oProxyCommand=x:y", "c"], 2, "./NAME"),
-        (vec!["cp", "--no-config", "--via", "pigeon", "a", "b"], 2, "auto, udp, tcp, ssh"),
+        (vec!["cp", "--no-config", "--via", "pigeon", "a", "b"], 2, "auto, udp, tcp, relay, ssh"),
         (vec!["cp", "--no-config", "--ssh", "ssh 'x", "a", "lab:b"], 2, "quotes closed"),
         (vec!["cp", "--no-config", "--bwlimit", "fast", "a", "b"], 2, "--bwlimit"),
         (vec!["cp", &dir, &to], 2, "cp.toml:3: unknown field `modee`"),
