@@ -5,6 +5,7 @@ mod cp;
 mod event;
 mod file;
 mod host;
+mod lab;
 mod location;
 mod probe;
 mod record;
@@ -25,6 +26,7 @@ pub(crate) use cp::{Cp, How, Tell, Via, WAYS, What};
 pub(crate) use event::{Conditions, EventKind};
 pub(crate) use file::{Convert, Find, Info};
 pub(crate) use host::{SshHost, ssh_host};
+pub(crate) use lab::{Lab, Ls};
 pub(crate) use location::{Location, location, printable};
 pub(crate) use probe::{Probe, Target};
 pub(crate) use record::{Record, Save, Trigger};
@@ -86,6 +88,8 @@ pub(crate) enum Command {
     Probe(Probe),
     /// List what can be opened here and now, as the URIs that open it: radios, serial ports, sound, shared memory.
     Devices(Devices),
+    /// List the streams that are announced in the lab, on this machine and others, by name.
+    Ls(Ls),
     /// Look at this machine: what it can do for grebe, what limits it, and what fixes that.
     Doctor(Doctor),
     /// Print what a shell needs to complete these commands and their options.
@@ -145,6 +149,8 @@ pub(crate) struct Run {
     /// Print the result as JSON on standard output; with --kinds, all schemas.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) lab: Lab,
 }
 
 #[derive(Debug, Args)]
@@ -210,11 +216,12 @@ const EXAMPLES: &str = "Examples:
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
   grebe record udp://:5000 box --ring 30m                the last half hour of it, for as long as it runs
   grebe run examples/graphs/envelope.toml                a graph of stages that a file describes
+  grebe sg --name lab/mast3/adc --to shm://adc           a stream that others find by its name: grebe ls, grebe view lab/mast3/adc
   grebe top                                              what they all do, and which stage is the slowest
   grebe cp -r runs me@lab:/data/                         a tree to another machine by your own ssh: only what changed
   grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
   grebe relay                                            a meeting point for both where neither can be reached
 
-Streams are named by URIs: udp://HOST:PORT, shm://NAME, pipe:, file:PATH (or just the path of a recording), synth: (a
+Streams are named by URIs: udp://HOST:PORT, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, file:PATH (or just the path of a recording), synth: (a
 generator; synth:WAVES?NAME=VALUE&... takes the parameters of grebe sg).
 Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 4 not all of it (a recording that is not whole or was changed, files left out), 5 the disk is full, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";

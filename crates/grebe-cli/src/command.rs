@@ -9,6 +9,7 @@ pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod info;
+pub(crate) mod ls;
 pub(crate) mod play;
 pub(crate) mod probe;
 pub(crate) mod record;

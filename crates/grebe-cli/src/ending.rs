@@ -66,7 +66,10 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
 
 fn status_of_stream(error: &StreamError) -> Option<u8> {
     match error {
-        StreamError::Idle { .. } | StreamError::Gone | StreamError::DeviceGone { .. } => Some(SILENT),
+        StreamError::Idle { .. }
+        | StreamError::Gone
+        | StreamError::ProducerGone { .. }
+        | StreamError::DeviceGone { .. } => Some(SILENT),
         StreamError::Name { .. } | StreamError::Setting { .. } => Some(USAGE),
         StreamError::Shm(error) => status_of_shared_memory(error),
         error if error.is_full() => Some(FULL),

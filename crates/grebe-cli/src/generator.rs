@@ -55,8 +55,8 @@ impl Recipe {
             ))
         })?;
         let (to, is_remote) = match read.command {
-            Some(cli::Command::Sg(sg)) => (sg.to.clone(), sg.as_play().is_none()),
-            Some(cli::Command::Play(play)) => (play.to[0].clone(), false),
+            Some(cli::Command::Sg(sg)) => (sg.to.clone().unwrap_or_default(), sg.as_play().is_none()),
+            Some(cli::Command::Play(play)) => (play.to.first().cloned().unwrap_or_default(), false),
             _ => (Uri::Pipe(Wire::Every), false),
         };
         let mut command = this_command()?;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions, Running, Snapshot, Stage, StageSnapshot, telemetry};
 use grebe_scope::Engineering;
-use grebe_stages::Notice;
+use grebe_stages::{NamedStream, Notice, SinkOptions, Uri, open_sink};
+use grebe_zenoh::StreamName;
 use indicatif::ProgressBar;
 
 use self::disk_use::DiskUse;
@@ -61,6 +62,8 @@ pub(crate) struct Pair {
     pub(crate) queue_batches: usize,
     /// Who else sees the stream, called [`TRIGGER`], and by what queue: what is dropped there is no loss of the sink's.
     pub(crate) trigger: Option<(Box<dyn Stage>, QueueOptions)>,
+    /// Announces the stream in the lab, and sends it over Zenoh to who has no other way.
+    pub(crate) announcer: Option<Box<dyn Stage>>,
 }
 
 impl Pair {
@@ -77,13 +80,17 @@ impl Pair {
         as_json: bool,
         judge: impl FnOnce(&StageSnapshot, Result<Ending>) -> Result<Ending>,
     ) -> Result<Ending> {
-        let Pair { source: (from, source), sink: (to, sink), queue_batches, trigger } = self;
+        let Pair { source: (from, source), sink: (to, sink), queue_batches, trigger, announcer } = self;
         let mut graph = Graph::new();
         let (source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
         graph.connect(source, sink, QueueOptions::block(queue_batches));
         if let Some((stage, queue)) = trigger {
             let trigger = graph.add_boxed(TRIGGER, stage);
             graph.connect(source, trigger, queue);
+        }
+        if let Some(stage) = announcer {
+            let announcer = graph.add_boxed("announcer", stage);
+            graph.connect(source, announcer, QueueOptions::drop_oldest(ANNOUNCER_BATCHES));
         }
         let (snapshot, ending) = drive(command, graph, &Progress::of(to))?;
         let ending = match snapshot.stage(to) {
@@ -164,6 +171,33 @@ pub(crate) fn tell(notice: Notice) {
     }
 }
 
+/// Where a stream goes that may have a name: to the name alone where nothing else is said, else also there.
+pub(crate) struct Destination {
+    /// What the command sends to.
+    pub(crate) to: Uri,
+    /// The name, beside that.
+    name: Option<StreamName>,
+}
+
+impl Destination {
+    pub(crate) fn of(to: Option<&Uri>, name: Option<&StreamName>) -> Self {
+        let named = |name: &StreamName| Uri::Named(NamedStream { name: name.clone(), way: None });
+        match (to, name) {
+            (Some(to), name) => Self { to: to.clone(), name: name.cloned() },
+            (None, Some(name)) => Self { to: named(name), name: None },
+            (None, None) => Self { to: Uri::default(), name: None },
+        }
+    }
+
+    /// The stage that announces it, where it goes somewhere else, too.
+    pub(crate) fn announcer(&self, options: &SinkOptions) -> Result<Option<Box<dyn Stage>>> {
+        let Some(name) = self.name.clone() else { return Ok(None) };
+        let options = SinkOptions { ways: self.to.way_to_read().into_iter().collect(), ..options.clone() };
+        let named = Uri::Named(NamedStream { name, way: None });
+        Ok(Some(open_sink(&named, &SinkOptions { lends_pool: false, ..options }, &mut tell)?.stage))
+    }
+}
+
 /// Ends the command when standard input is closed: its owner is gone.
 pub(crate) fn end_with_stdin() {
     std::thread::spawn(|| {
@@ -171,6 +205,9 @@ pub(crate) fn end_with_stdin() {
         interrupt::raise();
     });
 }
+
+/// Of a stream on its way to Zenoh, which may be slower than the other way that it takes.
+const ANNOUNCER_BATCHES: usize = 32;
 
 /// The stage that looks for what a stretch is kept for.
 pub(crate) const TRIGGER: &str = "trigger";

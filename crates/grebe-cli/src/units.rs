@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grebe_flow::{Count, NoQuantity, RateHz, SizeBytes, Time};
 use grebe_stages::{Error, RingLength, Rotate, Uri, WriteWay};
+use grebe_zenoh::StreamName;
 
 /// A stream. What is wrong with it is said without its name, which clap puts in front.
 pub(crate) fn uri(text: &str) -> Result<Uri, String> {
@@ -15,6 +16,11 @@ pub(crate) fn uri(text: &str) -> Result<Uri, String> {
         Error::Name { reason, .. } => reason,
         other => other.to_string(),
     })
+}
+
+/// The name of a stream in the lab.
+pub(crate) fn stream_name(text: &str) -> Result<StreamName, String> {
+    text.parse().map_err(str::to_owned)
 }
 
 /// A rate in hertz, with decimal multiples: `360`, `48k`, `25M`, `1.5G`.

@@ -103,6 +103,17 @@ pub enum Error {
     /// A stream whose sender has gone without an end of stream.
     #[error("nothing arrived for {timeout:?}: the sender is gone (it sent no end of stream)")]
     Idle { timeout: Duration },
+    /// A lab that cannot be joined, or a stream that cannot be had in it.
+    #[error(transparent)]
+    Lab(#[from] grebe_zenoh::Error),
+    /// A stream over Zenoh whose producer has gone without an end of stream.
+    #[error(
+        "{uri}: its producer is gone (it sent no end of stream); what came until then is good, and with reconnect in its name grebe waits for it"
+    )]
+    ProducerGone { uri: String },
+    /// A name that nobody announces.
+    #[error("nobody announces {name}; looked by {reach}")]
+    Unannounced { name: String, reach: String },
     /// A byte stream that was closed without an end of stream.
     #[error(
         "the pipe was closed without an end of stream: its writer is gone, and what it wrote last may be missing"

@@ -3,8 +3,8 @@
 mod described;
 pub(crate) mod pipe;
 
-mod announce;
-mod arrival;
+pub(crate) mod announce;
+pub(crate) mod arrival;
 mod reorder;
 mod second_sender;
 mod shm_sink;

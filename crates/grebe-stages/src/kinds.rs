@@ -8,6 +8,7 @@ mod recording;
 mod soapy;
 mod text;
 mod vita49;
+mod zenoh;
 mod zmq;
 
 use std::time::Duration;
@@ -31,6 +32,7 @@ use recording::{Play, Record};
 use soapy::{SoapyIn, SoapyOut};
 use text::{TextIn, TextOut};
 use vita49::{Vita49In, Vita49Out};
+use zenoh::{NamedIn, NamedOut, ZenohIn, ZenohOut};
 use zmq::{ZmqIn, ZmqOut};
 
 /// All built-in kinds.
@@ -47,6 +49,7 @@ pub fn kinds() -> Kinds {
     kinds.add::<TextIn>().add::<TextOut>().add::<AudioIn>().add::<AudioOut>();
     kinds.add::<RtlTcpIn>().add::<RtlTcpOut>().add::<ZmqIn>().add::<ZmqOut>();
     kinds.add::<SoapyIn>().add::<SoapyOut>();
+    kinds.add::<NamedIn>().add::<NamedOut>().add::<ZenohIn>().add::<ZenohOut>();
     kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
     kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();
     kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
@@ -150,6 +153,10 @@ mod tests {
             "kind = \"pipe_out\"",
             "kind = \"rtl_tcp_in\"\nparams = { uri = \"rtl_tcp://pi:1234?gain=auto\", samples = \"1M\" }",
             "kind = \"zmq_in\"\nparams = { uri = \"zmq://x:1?format=cf32&tags\" }",
+            "kind = \"named_in\"\nparams = { name = \"lab/mast3/adc?way=udp\", idle_timeout = \"5s\" }",
+            "kind = \"named_out\"\nparams = { name = \"lab/mast3/adc\", ways = [\"shm://adc?wait=1\"] }",
+            "kind = \"zenoh_in\"\nparams = { uri = \"zenoh://site/adc?reconnect\", samples = 5 }",
+            "kind = \"zenoh_out\"\nparams = { uri = \"zenoh://adc?policy=block\" }",
             "kind = \"zmq_out\"\nparams = { uri = \"zmq://:1?format=cf32&type=push&listen\" }",
             "kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1234?listen\" }",
             "kind = \"soapy_in\"\nparams = { uri = \"soapy:driver=rtlsdr, serial=1?gain=auto&channels=0,1\", samples = 5 }",
@@ -200,6 +207,10 @@ mod tests {
                 "kind = \"zmq_in\"\nparams = { uri = \"zmq://x:1?format=cf32&type=req\" }",
                 "sub, pull, pub or push",
             ),
+            ("kind = \"named_in\"\nparams = { name = \"adc\" }", "lab/mast3/adc"),
+            ("kind = \"named_out\"\nparams = { name = \"lab/adc\", ways = [\"pipe:\"] }", "no way to read"),
+            ("kind = \"zenoh_in\"\nparams = { uri = \"zenoh://a/**\" }", "no key of Zenoh's"),
+            ("kind = \"zenoh_out\"\nparams = { uri = \"udp://:1\" }", "zenoh://WORD/WORD"),
             ("kind = \"shm_in\"\nparams = { uri = \"udp://:1\" }", "shm://NAME"),
             ("kind = \"shm_in\"\nparams = { uri = \"shm://adc?wait=2\" }", "shm_out"),
             ("kind = \"shm_out\"\nparams = { uri = \"shm://adc?wait=some\" }", "give a number"),

@@ -64,6 +64,7 @@ mod text;
 mod tuner;
 mod uri;
 mod vita49;
+mod zenoh;
 mod zmq;
 
 pub use {
@@ -94,6 +95,7 @@ pub use {
     tuner::{Tuner, Tuning},
     uri::{HostPort, ShmName, Uri, Wire},
     vita49::Vita49Stream,
+    zenoh::{NamedStream, Way, ZenohKey},
     zmq::Zmq,
 };
 

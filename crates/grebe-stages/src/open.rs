@@ -14,6 +14,7 @@ mod soapy;
 mod text;
 mod there;
 mod vita49;
+mod zenoh;
 mod zmq;
 
 use std::net::SocketAddr;
@@ -92,6 +93,8 @@ pub fn open_source(
         Uri::Soapy(of) => soapy::source(of, &options, notify),
         Uri::Vita49(stream) => vita49::source(uri, stream, &options, notify),
         Uri::Zmq(of) => zmq::source(uri, of, &options, notify),
+        Uri::Zenoh(from) => zenoh::source(from, &options),
+        Uri::Named(from) => zenoh::named_source(from, options, notify),
         Uri::File(path) => recording::source(path, &options, notify),
         Uri::Synth(synth) => generator::source(synth, options),
     }
@@ -124,6 +127,8 @@ pub fn open_sink(
         Uri::Soapy(of) => Box::new(soapy::sink(of, options, notify)?),
         Uri::Vita49(stream) => Box::new(vita49::sink(uri, stream, datagram_bytes, options, notify)?),
         Uri::Zmq(of) => Box::new(zmq::sink(uri, of, options, notify)?),
+        Uri::Zenoh(to) => Box::new(zenoh::sink(to, options, notify)?),
+        Uri::Named(to) => Box::new(zenoh::named_sink(to, options, notify)?),
         Uri::File(path) => Box::new(recording::sink(path, options)?),
         Uri::Synth(_) => {
             let reason = "cannot be sent to: it is a generator".to_owned();

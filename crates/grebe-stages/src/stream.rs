@@ -62,6 +62,11 @@ impl Limit {
         Self { left: samples }
     }
 
+    /// Samples per channel that may still pass; `None`: all.
+    pub(crate) fn left(&self) -> Option<u64> {
+        self.left
+    }
+
     /// Whether no more will pass.
     pub(crate) fn is_reached(&self) -> bool {
         self.left == Some(0)

@@ -20,6 +20,7 @@ use crate::soapy::Soapy;
 use crate::synth::{Synth, query};
 use crate::text::TextStream;
 use crate::vita49::Vita49Stream;
+use crate::zenoh::{NamedStream, ZenohKey, way_to_read};
 use crate::zmq::Zmq;
 use multicast::Multicast;
 
@@ -39,6 +40,8 @@ use multicast::Multicast;
 /// | `soapy:driver=rtlsdr?frequency=100M&rate=2.4M` | a radio behind SoapySDR: see [`Soapy`] | sends by it |
 /// | `vrt://HOST:PORT` | takes VITA-49 packets that come there: see [`Vita49Stream`] | sends them |
 /// | `zmq://HOST:PORT?format=cf32` | reads what a ZMQ block of GNU Radio sends: see [`Zmq`] | sends to such blocks |
+/// | `zenoh://KEY` | takes frames that are sent to that key of [Zenoh](https://zenoh.io)'s: see [`ZenohKey`] | sends them |
+/// | `lab/mast3/adc` | reads the stream that a host announces under that name, by the best way: see [`NamedStream`] | announces it |
 /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
 /// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
 ///
@@ -76,6 +79,10 @@ pub enum Uri {
     Vita49(Box<Vita49Stream>),
     /// GNU Radio's items over ZeroMQ.
     Zmq(Box<Zmq>),
+    /// Frames under a key of Zenoh's.
+    Zenoh(ZenohKey),
+    /// A stream that some host announces under this name.
+    Named(NamedStream),
     /// A recording.
     File(PathBuf),
     /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] but those of the
@@ -222,7 +229,19 @@ impl FromStr for Uri {
     }
 }
 
+impl Default for Uri {
+    /// Where streams go that are told nothing else: `udp://127.0.0.1:5000`.
+    fn default() -> Self {
+        Self::Udp(HostPort::new("127.0.0.1", 5000), Wire::Every)
+    }
+}
+
 impl Uri {
+    /// What to tell readers of a stream that goes there: `shm://NAME`, `udp://HOST:PORT`, `zenoh://KEY`. `None`: nobody else can read that.
+    pub fn way_to_read(&self) -> Option<String> {
+        way_to_read(self)
+    }
+
     /// Where its datagrams go to or come in, where it has some.
     fn datagrams_at(&mut self) -> Option<&mut HostPort> {
         match self {
@@ -267,6 +286,9 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
         let zmq = Zmq::parse(parse_host_port(at).map_err(malformed)?, query);
         return Ok(Uri::Zmq(Box::new(zmq.map_err(|reason| malformed(&reason))?)));
     }
+    if let Some(rest) = text.strip_prefix("zenoh://") {
+        return Ok(Uri::Zenoh(ZenohKey::parse(rest).map_err(|reason| malformed(&reason))?));
+    }
     if let Some(rest) = text.strip_prefix("vrt://") {
         let (at, query) = rest.split_once('?').unwrap_or((rest, ""));
         let stream = Vita49Stream::parse(parse_host_port(at).map_err(malformed)?, query);
@@ -299,8 +321,11 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
     if is_recording(Path::new(text)) {
         return Ok(Uri::File(text.into()));
     }
+    if let Some(named) = NamedStream::parse(text) {
+        return Ok(Uri::Named(named.map_err(|reason| malformed(&reason))?));
+    }
     Err(malformed(
-        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., serial:PORT, audio:, rtl_tcp://HOST:PORT, soapy:ARGUMENTS, vrt://HOST:PORT, zmq://HOST:PORT?format=..., file:PATH or synth:",
+        "names no stream: use udp://HOST:PORT, shm://NAME, pipe:, tcp://HOST:PORT?format=..., serial:PORT, audio:, rtl_tcp://HOST:PORT, soapy:ARGUMENTS, vrt://HOST:PORT, zmq://HOST:PORT?format=..., zenoh://KEY, a name such as lab/mast3/adc, file:PATH or synth:",
     ))
 }
 
@@ -433,6 +458,8 @@ impl fmt::Display for Uri {
                 stream.at.multicast.write(f, !name.contains('?'))
             }
             Uri::Zmq(zmq) => write!(f, "{zmq}"),
+            Uri::Zenoh(key) => write!(f, "{key}"),
+            Uri::Named(named) => write!(f, "{named}"),
             Uri::File(path) => write!(f, "file:{}", path.display()),
             Uri::Synth(synth) => write!(f, "synth:{}", query::Query(synth)),
         }

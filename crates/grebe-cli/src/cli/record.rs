@@ -7,6 +7,7 @@ use clap::Args;
 use grebe_stages::{RingLength, Rotate, Uri, WriteWay};
 
 use super::event::{Conditions, EventKind, event_kind};
+use super::lab::Lab;
 use super::stream::Reception;
 use crate::units;
 
@@ -15,6 +16,7 @@ use crate::units;
     grebe record udp://:5000 out.sigmf-meta\n  \
     grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n  \
     grebe record shm://adc out.sigmf-meta --buffer 2G\n  \
+    grebe record lab/mast3/adc out.sigmf-meta --router tcp/lab-server:7447\n  \
     grebe record shm://adc night.sigmf-meta --rotate 10m --keep 1T\n  \
     grebe record shm://adc --to /disk1/fast.sigmf-meta --to /disk2/ --buffer 2G    # as fast as both disks\n  \
     grebe record shm://adc /data/box --ring 30m    # grebe save /data/box --last 20s keeps a stretch of it\n  \
@@ -24,7 +26,7 @@ use crate::units;
     Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://, pipe:),\n\
     4 samples were lost with one of several disks, 5 the disk is full (what was recorded until then is good), 130 interrupted.")]
 pub(crate) struct Record {
-    /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k.
+    /// The stream: udp://:5000, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k.
     #[arg(value_parser = units::uri)]
     pub(crate) uri: Uri,
     /// The recording to make: NAME.sigmf-meta; with --ring, the folder of the ring.
@@ -73,6 +75,8 @@ pub(crate) struct Record {
     pub(crate) trigger: Trigger,
     #[command(flatten)]
     pub(crate) transport: Reception,
+    #[command(flatten)]
+    pub(crate) lab: Lab,
 }
 
 /// For what a stretch of a ring is kept.

@@ -9,6 +9,7 @@ use grebe_serve::FarAddress;
 use grebe_stages::Uri;
 
 use super::host::{SshHost, ssh_host};
+use super::lab::Lab;
 use super::stream::Reception;
 use super::view::Meanings;
 use crate::units;
@@ -57,6 +58,8 @@ pub(crate) struct Serve {
     pub(crate) meanings: Meanings,
     #[command(flatten)]
     pub(crate) transport: Reception,
+    #[command(flatten)]
+    pub(crate) lab: Lab,
 }
 
 /// What a scope shows: a stream or a file of this machine, or what is served elsewhere.

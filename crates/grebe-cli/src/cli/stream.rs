@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use grebe_stages::{Alignment, Format, FrequencyHz, Uri};
+use grebe_zenoh::StreamName;
 
+use super::lab::Lab;
 use crate::units;
 
 /// Options of the receiving end of a UDP stream.
@@ -39,11 +41,18 @@ pub(crate) struct Transport {
     grebe sg --rate 1G --to 'shm://adc?readers=1&wait=1'\n  \
     grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
     grebe sg --format cf32 --rate 2.4M --wave qpsk --symbol-rate 300k --snr 20 --to shm://radio\n  \
-    grebe sg --rate 1M --duration 10s --to tone.sigmf-meta")]
+    grebe sg --rate 1M --duration 10s --to tone.sigmf-meta\n  \
+    grebe sg --rate 1M --name lab/mast3/adc    # for grebe view lab/mast3/adc, wherever that is\n  \
+    grebe sg --rate 1G --name lab/mast3/adc --to shm://adc")]
 pub(crate) struct Sg {
-    /// Where to send the stream: udp://HOST:PORT, shm://NAME, pipe:, or a recording to make.
-    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000", value_parser = units::uri)]
-    pub(crate) to: Uri,
+    /// Where to send the stream: udp://HOST:PORT, shm://NAME, pipe:, or a recording to make [default: udp://127.0.0.1:5000, or with
+    /// --name to who asks for it].
+    #[arg(long, value_name = "URI", value_parser = units::uri)]
+    pub(crate) to: Option<Uri>,
+    /// Announce the stream under this name in the lab: grebe ls, grebe view NAME. Readers take it where --to sends it, if they can, and
+    /// else over Zenoh; without --to, over Zenoh alone.
+    #[arg(long, value_name = "NAME", value_parser = units::stream_name)]
+    pub(crate) name: Option<StreamName>,
     /// Channels, 1 to 255.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) channels: u8,
@@ -104,6 +113,8 @@ pub(crate) struct Sg {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) transport: Transport,
+    #[command(flatten)]
+    pub(crate) lab: Lab,
 }
 
 #[derive(Debug, Args)]
@@ -123,9 +134,13 @@ pub(crate) struct Play {
     /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or raw files (x.cu8?rate=2.4M).
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Where to send the stream; several times: a destination for each recording.
-    #[arg(long, value_name = "URI", default_value = "udp://127.0.0.1:5000", value_parser = units::uri)]
+    /// Where to send the stream; several times: a destination for each recording [default: udp://127.0.0.1:5000, or with --name to
+    /// who asks for it].
+    #[arg(long, value_name = "URI", value_parser = units::uri)]
     pub(crate) to: Vec<Uri>,
+    /// Announce the stream under this name in the lab, as grebe sg does; of several recordings, where they are one stream.
+    #[arg(long, value_name = "NAME", value_parser = units::stream_name)]
+    pub(crate) name: Option<StreamName>,
     /// Which samples of several recordings belong together.
     #[arg(long, value_name = "HOW", default_value = "time", value_parser = units::choice(&ALIGNMENTS))]
     pub(crate) align: Alignment,
@@ -155,6 +170,8 @@ pub(crate) struct Play {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) transport: Transport,
+    #[command(flatten)]
+    pub(crate) lab: Lab,
 }
 
 #[derive(Debug, Args)]
@@ -203,7 +220,9 @@ impl Sg {
         let Ok(Uri::File(file)) = only.parse() else { return None };
         Some(Play {
             files: vec![file],
-            to: vec![self.to.clone()],
+            to: self.to.iter().cloned().collect(),
+            name: self.name.clone(),
+            lab: self.lab.clone(),
             align: Alignment::default(),
             speed: 1.0,
             free_run: self.free_run,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use grebe_view::{Part, ThemeChoice};
 
+use super::lab::Lab;
 use super::serve::Shown;
 use super::stream::Reception;
 use super::trigger::Trigger;
@@ -16,6 +17,7 @@ use crate::units;
 #[command(after_help = "Examples:\n  \
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
+    grebe view lab/mast3/adc --router tcp/lab-server:7447\n  \
     grebe view serial:///dev/ttyACM0\n  \
     grebe view audio:\n  \
     grebe view udp://:5000 udp://:5001\n  \
@@ -31,7 +33,7 @@ use crate::units;
     grebe view examples/data/ecg.sigmf-meta --span 2s --trigger-coupling lf-reject --holdoff 200ms\n\n\
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub(crate) struct View {
-    /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k. Several
+    /// The stream: udp://:5000, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k. Several
     /// stand side by side in the window. serve://... is a link of grebe serve; ssh://[USER@]HOST/URI shows a stream of that machine, by
     /// your own ssh. [USER@]HOST:PATH is a SigMF recording there: what is looked at comes here.
     #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = super::serve::shown)]
@@ -98,6 +100,8 @@ pub(crate) struct View {
     pub(crate) bench: Option<Duration>,
     #[command(flatten)]
     pub(crate) transport: Reception,
+    #[command(flatten)]
+    pub(crate) lab: Lab,
     #[command(flatten)]
     pub(crate) far: Far,
 }

@@ -11,7 +11,7 @@ use grebe_stages::{
 use crate::cli::Play;
 use crate::ending::{Ending, Usage, one_line};
 use crate::graph::report::print_graph;
-use crate::graph::{Pair, Progress, SEND_QUEUE_BATCHES, drive, end_with_stdin, tell};
+use crate::graph::{Destination, Pair, Progress, SEND_QUEUE_BATCHES, drive, end_with_stdin, tell};
 use crate::interrupt;
 
 /// Plays to the end, or until it is interrupted.
@@ -19,15 +19,21 @@ pub(crate) fn run(options: &Play) -> Result<Ending> {
     if options.tethered {
         end_with_stdin();
     }
+    options.lab.configure();
     match &options.to[..] {
-        [to] => to_one(options, to),
+        [] | [_] => to_one(options),
+        _ if options.name.is_some() => {
+            let what = "--name is of one stream: give one --to, or none";
+            Err(Usage(what.to_owned()).into())
+        }
         each => to_each(options, each),
     }
 }
 
 /// All recordings are channels of one stream.
-fn to_one(options: &Play, to: &Uri) -> Result<Ending> {
-    let from = source_options(options, std::slice::from_ref(to))?;
+fn to_one(options: &Play) -> Result<Ending> {
+    let destination = Destination::of(options.to.first(), options.name.as_ref());
+    let from = source_options(options, std::slice::from_ref(&destination.to))?;
     let to_options = sink_options(&from);
     // The files first: without them there is nothing to open a socket for.
     let file = match &options.files[..] {
@@ -35,12 +41,14 @@ fn to_one(options: &Play, to: &Uri) -> Result<Ending> {
         _ => SampleFile::side_by_side(opened(options)?, options.align)?,
     };
     let source = open_file(file, &from, &mut tell)?;
-    let sink = open_sink(to, &to_options, &mut tell)?;
+    let sink = open_sink(&destination.to, &to_options, &mut tell)?;
+    let announcer = destination.announcer(&to_options)?;
     let pair = Pair {
         source: ("player", source.stage),
         sink: ("sender", sink.stage),
         queue_batches: SEND_QUEUE_BATCHES,
         trigger: None,
+        announcer,
     };
     pair.run("play", "sent", options.json)
 }
@@ -106,5 +114,10 @@ fn source_options(options: &Play, to: &[Uri]) -> Result<SourceOptions> {
 }
 
 fn sink_options(from: &SourceOptions) -> SinkOptions {
-    SinkOptions { transport: from.transport.clone(), cancel: interrupt::cancel(), ..SinkOptions::default() }
+    SinkOptions {
+        transport: from.transport.clone(),
+        producer: "play".to_owned(),
+        cancel: interrupt::cancel(),
+        ..SinkOptions::default()
+    }
 }

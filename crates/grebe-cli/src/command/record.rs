@@ -6,7 +6,9 @@ use std::sync::mpsc::{Sender, channel};
 use anyhow::{Result, anyhow};
 use grebe_scope::Engineering;
 use grebe_shm::Policy;
-use grebe_stages::{LeftOut, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source};
+use grebe_stages::{
+    LeftOut, Notice, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source,
+};
 
 use crate::cli::Record;
 use crate::ending::Ending;
@@ -20,6 +22,7 @@ use self::trigger::Watch;
 
 /// `grebe record`: write a stream to a SigMF recording.
 pub(crate) fn run(options: &Record) -> Result<Ending> {
+    options.lab.configure();
     let watch = Watch::of(options)?;
     let mut disks = options.file.iter().chain(&options.to).cloned();
     // One of both is there.
@@ -49,6 +52,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         idle_timeout: options.idle_timeout,
         samples: options.samples,
         cancel: interrupt::cancel(),
+        news: Some(tell_news()),
         ..SourceOptions::default()
     };
     let source = open_source(&options.uri, from, &mut tell)?;
@@ -59,6 +63,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         source: ("source", source.stage),
         sink: ("recorder", sink.stage),
         queue_batches: QUEUE_BATCHES,
+        announcer: None,
         trigger: watch.map(|watch| watch.stage(source.lent_max)),
     };
     pair.run_and_judge("record", "recorded", options.json, |recorder, ending| {
@@ -82,6 +87,13 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
             Err(error) => Err(error.context(unwritten)),
         }
     })
+}
+
+/// Says by which way a stream comes when its producer has returned.
+fn tell_news() -> Sender<Notice> {
+    let (told, news) = channel();
+    std::thread::spawn(move || news.into_iter().for_each(tell));
+    told
 }
 
 /// Says which disk is left out.

@@ -14,6 +14,7 @@ use crate::output::note;
 use crate::{interrupt, output};
 
 pub(crate) fn run(options: &Run) -> Result<Ending> {
+    options.lab.configure();
     let kinds = grebe_stages::kinds();
     if let Some(name) = &options.kinds {
         return describe(name, &kinds, options.json).map(|()| Ending::Good);

@@ -24,6 +24,7 @@ use crate::receiver;
 use crate::show::{OnDisk, Scope, Show, Shown, Stoppable};
 
 pub(crate) fn run(options: &Serve) -> Result<Ending> {
+    options.lab.configure();
     let shown = open(options)?;
     let offer = offer(options)?;
     let ended = match options.stdio {

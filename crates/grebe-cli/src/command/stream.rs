@@ -9,7 +9,7 @@ use grebe_stages::{
 use crate::cli::Sg;
 use crate::ending::{Ending, Usage};
 use crate::generator;
-use crate::graph::{Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
+use crate::graph::{Destination, Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
 use crate::interrupt;
 
 /// `grebe sg`: generate signals and send them.
@@ -20,10 +20,13 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
     if options.tethered && !options.remote {
         end_with_stdin();
     }
+    options.lab.configure();
     let mut transport = options.transport.options();
+    let destination = Destination::of(options.to.as_ref(), options.name.as_ref());
     let to = SinkOptions {
         transport: transport.clone(),
         lends_pool: true,
+        producer: "sg".to_owned(),
         cancel: interrupt::cancel(),
         ..SinkOptions::default()
     };
@@ -33,7 +36,8 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         Notice::SmallBuffer(granted) if granted.granted_bytes as f64 > bytes_per_s * BUFFER_S => {}
         notice => tell(notice),
     };
-    let sink = open_sink(&options.to, &to, &mut tell_what_matters)?;
+    let sink = open_sink(&destination.to, &to, &mut tell_what_matters)?;
+    let announcer = destination.announcer(&to)?;
     transport.datagram_bytes = Some(sink.datagram_bytes);
     let from = SourceOptions { transport, pool: sink.pool, ..SourceOptions::default() };
     let source = open_source(&Uri::Synth(Box::new(synth(options)?)), from, &mut tell)?;
@@ -45,6 +49,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         sink: ("sender", sink.stage),
         queue_batches: SEND_QUEUE_BATCHES,
         trigger: None,
+        announcer,
     };
     pair.run("sg", "sent", options.json)
 }

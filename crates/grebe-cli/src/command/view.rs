@@ -32,6 +32,7 @@ use crate::show::{
 pub(super) mod far;
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
+    options.lab.configure();
     let (uris, elsewhere) = places(&options.uris);
     if !elsewhere.is_empty() {
         return far::run(options, &uris, &elsewhere);
@@ -208,7 +209,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
         // A radio's clock may be set to UTC.
         is_same_boot: options.spawn.is_some()
-            || !matches!(uri, Uri::Udp(..) | Uri::Vita49(_) | Uri::Soapy(_)),
+            || !matches!(uri, Uri::Udp(..) | Uri::Vita49(_) | Uri::Soapy(_) | Uri::Zenoh(_) | Uri::Named(_)),
         file_samples: source.samples,
         failure: scope.failure,
         second_sender: source.second_sender,

@@ -60,6 +60,11 @@ impl ShmSource {
         self
     }
 
+    /// Samples per channel that may still pass; `None`: all.
+    pub(crate) fn left_samples(&self) -> Option<u64> {
+        self.limit.left()
+    }
+
     /// Waits for the next stream of this name where one ends.
     pub(crate) fn listens_on(mut self, next: Option<(String, SubscriberOptions)>) -> Self {
         self.next = next;

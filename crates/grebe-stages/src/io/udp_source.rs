@@ -68,6 +68,11 @@ impl UdpSource {
         self
     }
 
+    /// Samples per channel that may still pass; `None`: all.
+    pub(crate) fn left_samples(&self) -> Option<u64> {
+        self.intake.limit.left()
+    }
+
     /// Waits for the next stream where one ends.
     pub(crate) fn listens_on(mut self, listens_on: bool) -> Self {
         self.intake.listens_on = listens_on;

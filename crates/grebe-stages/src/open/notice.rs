@@ -15,6 +15,29 @@ pub enum Notice {
         /// The stream.
         name: String,
     },
+    /// Nobody announces a stream of this name yet.
+    WaitingForName {
+        /// The stream.
+        name: String,
+        /// How far is looked.
+        reach: String,
+    },
+    /// How a stream is read that was asked for by its name.
+    Way {
+        /// The stream.
+        name: String,
+        /// Who makes it.
+        from: String,
+        /// The URI that is read.
+        by: String,
+    },
+    /// A stream is announced under this name.
+    Announced {
+        /// The stream.
+        name: String,
+        /// How far that is seen.
+        reach: String,
+    },
     /// A stream in shared memory was made.
     Lending {
         /// The stream.
@@ -53,6 +76,9 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Notice::WaitingForStream { name } => write!(f, "waiting for the stream shm://{name}"),
+            Notice::WaitingForName { name, reach } => write!(f, "waiting for {name}; looking by {reach}"),
+            Notice::Way { name, from, by } => write!(f, "{name} of {from} by {by}"),
+            Notice::Announced { name, reach } => write!(f, "announced as {name}; seen by {reach}"),
             Notice::Lending { name, footprint } => write!(f, "lending as shm://{name}: {footprint}"),
             Notice::WaitingForReaders { count } => write!(f, "waiting for {count} to read it"),
             Notice::SmallBuffer(granted) => {

@@ -8,6 +8,7 @@ use grebe_frame::BatchPool;
 use grebe_ring::Cancel;
 use grebe_shm::Policy;
 
+use super::Notice;
 use super::there::Patience;
 use crate::error::Error;
 use crate::file::{LeftOut, RingLength, RingPlan, Rotate, WriteWay};
@@ -59,6 +60,8 @@ pub struct SourceOptions {
     pub length: Option<Duration>,
     /// Memory that a generator or a UDP source writes into, instead of its own: [`OpenSink::pool`](crate::OpenSink::pool).
     pub pool: Option<BatchPool>,
+    /// Is told by which way a stream that was asked for by its name is read, when its producer has returned.
+    pub news: Option<Sender<Notice>>,
     /// Ends the wait for a stream.
     pub cancel: Cancel,
 }
@@ -99,6 +102,10 @@ pub struct SinkOptions {
     pub frame_bytes_max: Option<usize>,
     /// Is told what clients of an `rtl_tcp` server ask for: the receiver that the stream comes from ([`OpenSource::tuner`](crate::OpenSource::tuner)).
     pub tuner: Option<Tuner>,
+    /// What announces of the stream call this command.
+    pub producer: String,
+    /// URIs by which readers elsewhere get a stream that is announced, beside Zenoh.
+    pub ways: Vec<String>,
     /// Ends the wait for readers.
     pub cancel: Cancel,
 }
@@ -139,7 +146,7 @@ impl Transport {
         }
     }
 
-    pub(super) fn socket_options(&self, at: &HostPort) -> Result<grebe_datagram::Options, Error> {
+    pub(crate) fn socket_options(&self, at: &HostPort) -> Result<grebe_datagram::Options, Error> {
         let mut options = grebe_datagram::Options {
             burst: self.burst,
             latency: self.latency,
@@ -187,6 +194,7 @@ impl Default for SourceOptions {
             start: Duration::ZERO,
             length: None,
             pool: None,
+            news: None,
             cancel: Cancel::default(),
         }
     }

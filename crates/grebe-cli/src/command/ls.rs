@@ -1,0 +1,152 @@
+//! `grebe ls`: the streams that are announced in the lab.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use grebe_scope::Engineering;
+use grebe_zenoh::{Found, Lab};
+use serde_json::{Value, json};
+
+use crate::cli::Ls;
+use crate::ending::Ending;
+use crate::interrupt;
+use crate::output::{self, note, out};
+
+pub(crate) fn run(options: &Ls) -> Result<Ending> {
+    options.lab.configure();
+    let lab = Lab::shared()?;
+    if options.watch {
+        return watch(&lab, options);
+    }
+    let found = lab.list(&options.pattern, ANSWERS_WITHIN)?;
+    if options.json {
+        out!("{:#}", found.iter().map(as_json).collect::<Value>())?;
+    } else {
+        output::text(&table(&found))?;
+    }
+    if found.is_empty() {
+        return Err(anyhow!("nobody announces {}; looked by {}", options.pattern, lab.reach()));
+    }
+    Ok(Ending::Good)
+}
+
+/// Says what comes and goes until the user, or the reader, has enough.
+fn watch(lab: &Lab, options: &Ls) -> Result<Ending> {
+    interrupt::catch();
+    let watch = lab.watch(&options.pattern)?;
+    let mut known: BTreeMap<(String, String), Found> = BTreeMap::new();
+    let mut changes = u64::MAX;
+    if !options.json {
+        note!("looking for {} by {}; Ctrl-C ends it", options.pattern, lab.reach());
+    }
+    while !interrupt::is_pending() && !output::is_reader_gone() {
+        // What a stream is, its producer knows with the first samples: it is asked again until it says so.
+        let is_news = watch.wait(changes, LOOK_EVERY);
+        let is_vague = known.values().any(|found| found.what.channels == 0);
+        if !is_news && !is_vague {
+            continue;
+        }
+        changes = watch.changes();
+        let there = watch.streams();
+        let gone: Vec<_> = known.keys().filter(|key| !there.contains(key)).cloned().collect();
+        for found in gone.iter().filter_map(|key| known.remove(key)) {
+            tell("gone", &found, options.json)?;
+        }
+        for (session, name) in there {
+            let key = (session, name);
+            if known.get(&key).is_some_and(|found| found.what.channels > 0) {
+                continue;
+            }
+            let Ok(name) = key.1.parse() else { continue };
+            let Some(found) = lab.what(&key.0, &name, ANSWERS_WITHIN)? else { continue };
+            if known.get(&key) != Some(&found) {
+                tell(if known.contains_key(&key) { "is" } else { "here" }, &found, options.json)?;
+                known.insert(key, found);
+            }
+        }
+    }
+    Ok(Ending::Interrupted)
+}
+
+fn tell(event: &str, found: &Found, is_json: bool) -> Result<()> {
+    if is_json {
+        let mut line = as_json(found);
+        line["event"] = json!(event);
+        return out!("{line}");
+    }
+    output::text(&output::in_locale(format!("{event:<4}  {}\n", row(found).join("  "))))
+}
+
+fn as_json(found: &Found) -> Value {
+    let mut value = serde_json::to_value(&found.what).unwrap_or_default();
+    value["name"] = json!(found.name.as_str());
+    value["session"] = json!(found.session);
+    value
+}
+
+fn table(found: &[Found]) -> String {
+    let rows: Vec<[String; 4]> = found.iter().map(row).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2)];
+    let line = |row: &[String; 4]| {
+        let [name, signal, host, ways] = row;
+        format!("{name:<0$}  {signal:<1$}  {host:<2$}  {ways}\n", widths[0], widths[1], widths[2])
+    };
+    output::in_locale(rows.iter().map(line).collect())
+}
+
+/// Name, samples, host, ways.
+fn row(found: &Found) -> [String; 4] {
+    let what = &found.what;
+    let plural = if what.channels == 1 { "" } else { "s" };
+    let signal = match what.channels {
+        0 => "no samples yet".to_owned(),
+        _ if what.sample_rate_hz == 0.0 => format!("{} channel{plural} of {}", what.channels, what.format),
+        channels => {
+            format!(
+                "{channels} channel{plural} of {} at {}",
+                what.format,
+                Engineering::new(what.sample_rate_hz, "S/s")
+            )
+        }
+    };
+    // The way that all have is long, and says nothing.
+    let own = format!("zenoh://grebe/data/{}/{}", found.session, found.name);
+    let ways = what.ways.iter().map(|way| if *way == own { "zenoh" } else { way.as_str() });
+    [found.name.to_string(), signal, what.to_string(), ways.collect::<Vec<_>>().join(", ")]
+}
+
+/// How long the slowest producer may take to answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use grebe_zenoh::What;
+
+    use super::*;
+
+    #[test]
+    fn streams_stand_in_columns_with_the_ways_to_them() {
+        let what = |channels| What {
+            host: "mast3".into(),
+            pid: 7,
+            command: "sg".into(),
+            ways: vec!["shm://adc".into(), "zenoh://grebe/data/a1/lab/adc".into()],
+            format: "i16".into(),
+            channels,
+            sample_rate_hz: 1e6,
+            ..What::default()
+        };
+        let found = |name: &str, channels| Found {
+            session: "a1".into(),
+            name: name.parse().unwrap(),
+            what: what(channels),
+        };
+        let text = table(&[found("lab/adc", 2), found("lab/x", 0)]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "lab/adc  2 channels of i16 at 1 MS/s  mast3 (sg, process 7)  shm://adc, zenoh");
+        assert!(lines[1].starts_with("lab/x    no samples yet               mast3"), "{}", lines[1]);
+    }
+}

@@ -1,0 +1,264 @@
+//! Streams that are announced, found, read and lost, each end in a process of its own.
+#![cfg(unix)]
+
+mod support;
+
+use support::{run, text};
+
+#[cfg(not(feature = "zenoh"))]
+#[test]
+fn without_zenoh_a_name_says_how_to_build_it_in() {
+    for arguments in [
+        &["ls"][..],
+        &["view", "lab/mast3/adc", "--png", "x.png"],
+        &["sg", "--name", "lab/mast3/adc", "--samples", "10"],
+        &["sg", "--to", "zenoh://adc", "--samples", "10"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains("built without Zenoh") && said.contains("--features zenoh"), "{said}");
+    }
+}
+
+#[test]
+fn what_is_no_name_is_refused_before_anything_is_opened() {
+    for (arguments, reason) in [
+        (&["sg", "--name", "adc"][..], "slashes between"),
+        (&["ls", "a*"], "no pattern of names"),
+        (&["ls", "--router", "udp/x:1"], "write tcp/HOST:7447"),
+        (&["ls", "--router", "x:1", "--scout"], "cannot be used with"),
+        (&["view", "zenoh://a/**"], "no key of Zenoh's"),
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[cfg(feature = "zenoh")]
+mod with_zenoh {
+    use std::io::{BufRead, BufReader, Read};
+    use std::path::Path;
+    use std::process::{Child, ChildStderr, Output, Stdio};
+    use std::time::{Duration, Instant};
+
+    use super::support::{data, example, finish, grebe, run, signal, text};
+
+    /// Ends with the test.
+    struct Running(Option<Child>, BufReader<ChildStderr>, String);
+
+    impl Running {
+        fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+            let mut command = grebe(arguments);
+            command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let stderr = BufReader::new(child.stderr.take().unwrap());
+            Self(Some(child), stderr, String::new())
+        }
+
+        /// Reads on until it has said this.
+        fn says(mut self, words: &str) -> Self {
+            while !self.2.contains(words) {
+                assert!(self.1.read_line(&mut self.2).unwrap() > 0, "no '{words}' in: {}", self.2);
+            }
+            self
+        }
+
+        fn signal(&self, name: &str) {
+            signal(name, self.0.as_ref().unwrap().id());
+        }
+
+        fn finish(mut self) -> (Output, String) {
+            let output = finish(self.0.take().unwrap());
+            self.1.read_to_string(&mut self.2).unwrap();
+            (output, std::mem::take(&mut self.2))
+        }
+    }
+
+    impl Drop for Running {
+        fn drop(&mut self) {
+            if let Some(mut child) = self.0.take() {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+    }
+
+    /// Another one for each test, and each run of it.
+    fn name(of: &str) -> String {
+        format!("test-{}/{of}/adc", std::process::id())
+    }
+
+    fn listed(name: &str) -> Option<serde_json::Value> {
+        let output = run(&["ls", name, "--json"]);
+        let found: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(i32::from(found.is_empty())), "{}", text(&output.stderr));
+        found.into_iter().find(|it| it["channels"].as_u64() > Some(0))
+    }
+
+    /// Waits until the list says so.
+    fn await_list(name: &str, is_there: bool) -> Option<serde_json::Value> {
+        let began = Instant::now();
+        loop {
+            let found = listed(name);
+            if found.is_some() == is_there {
+                return found;
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "{name}: {found:?}");
+        }
+    }
+
+    fn metadata(file: &Path) -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_named_stream_is_listed_and_read_by_the_best_way_or_the_one_that_is_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (name, memory) = (name("ways"), format!("shm://lab-ways-{}", std::process::id()));
+        let sg = ["sg", "--rate", "100k", "--channels", "2", "--name", &name, "--to", &memory];
+        let producer = Running::start(&sg, &[]).says("announced as");
+        let found = await_list(&name, true).unwrap();
+        assert_eq!((found["format"].as_str(), found["channels"].as_u64()), (Some("i16"), Some(2)));
+        assert_eq!((found["sample_rate_hz"].as_f64(), found["command"].as_str()), (Some(1e5), Some("sg")));
+        assert_eq!(found["ways"].as_array().unwrap().len(), 2, "{found}");
+        let ways: &[(&str, &str)] = if cfg!(target_os = "linux") {
+            &[("", &memory), ("?way=shm", &memory), ("?way=zenoh", "zenoh://grebe/data/")]
+        } else {
+            &[("?way=zenoh", "zenoh://grebe/data/")]
+        };
+        for (way, by) in ways {
+            let file = folder.path().join(format!("{}.sigmf-meta", way.len()));
+            let from = format!("{name}{way}");
+            let output = run(&["record", &from, file.to_str().unwrap(), "--samples", "20k", "--json"]);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{said}");
+            assert!(said.contains(&format!(" by {by}")), "{said}");
+            let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(report["samples"].as_u64(), Some(20_000), "{report}");
+        }
+        let output = run(&[
+            "record",
+            &format!("{name}?way=udp"),
+            folder.path().join("x.sigmf-meta").to_str().unwrap(),
+        ]);
+        assert!(text(&output.stderr).contains("cannot be read by udp"), "{}", text(&output.stderr));
+        let output = run(&["sg", "--name", &name, "--samples", "10"]);
+        assert!(text(&output.stderr).contains("is announced already, by "), "{}", text(&output.stderr));
+        producer.signal("-INT");
+        let (output, said) = producer.finish();
+        assert_eq!(output.status.code(), Some(130), "{said}");
+        await_list(&name, false);
+    }
+
+    #[test]
+    fn a_recording_comes_over_zenoh_as_it_was_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("came.sigmf-meta");
+        let key = format!("zenoh://test/{}/ecg", std::process::id());
+        let record = Running::start(&["record", &key, file.to_str().unwrap(), "--json"], &[]);
+        let ecg = example("ecg.sigmf-meta");
+        let output = run(&[
+            "play",
+            ecg.to_str().unwrap(),
+            "--to",
+            &format!("{key}?wait&policy=block"),
+            "--speed",
+            "1000",
+        ]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let (output, said) = record.finish();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(data(&file), data(&ecg));
+        let of = |file: &Path| {
+            let lead = metadata(file)["global"]["grebe:channels"][0].clone();
+            ["name", "unit", "scale"].map(|key| lead[key].clone())
+        };
+        assert_eq!(of(&file), of(&ecg), "what the stream is has come, too");
+    }
+
+    #[test]
+    fn a_producer_that_is_killed_disappears_and_one_that_returns_goes_on_behind_a_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let (name, file) = (name("returns"), folder.path().join("came.sigmf-meta"));
+        let first = Running::start(&["sg", "--rate", "10k", "--name", &name], &[]).says("announced as");
+        let record =
+            Running::start(&["record", &name, file.to_str().unwrap(), "--json"], &[]).says(" by zenoh://");
+        let began = Instant::now();
+        while !file.exists() {
+            assert!(began.elapsed() < Duration::from_secs(30), "nothing is recorded");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        first.signal("-KILL");
+        await_list(&name, false);
+        let sg = ["sg", "--rate", "10k", "--name", &name, "--samples", "10k"];
+        let again = Running::start(&sg, &[]);
+        let (output, said) = again.finish();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let (output, said) = record.finish();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.contains(" by zenoh://"), "how it came again is said: {said}");
+        let meta = metadata(&file);
+        let labels: Vec<&str> = meta["annotations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|it| it["core:label"].as_str().or(it["core:comment"].as_str()))
+            .collect();
+        assert!(labels.iter().any(|label| label.contains("the sender began again")), "{meta}");
+        assert_eq!(meta["captures"].as_array().unwrap().len(), 2, "{meta}");
+    }
+
+    #[test]
+    fn without_an_end_a_key_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("came.sigmf-meta");
+        let key = format!("zenoh://test/{}/gone", std::process::id());
+        let record = Running::start(&["record", &key, file.to_str().unwrap()], &[]);
+        let producer = Running::start(&["sg", "--rate", "10k", "--to", &format!("{key}?wait")], &[]);
+        let began = Instant::now();
+        while !file.exists() {
+            assert!(began.elapsed() < Duration::from_secs(30), "nothing is recorded");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        producer.signal("-KILL");
+        let (output, said) = record.finish();
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains("its producer is gone"), "{said}");
+        assert!(!data(&file).is_empty(), "what came is good");
+    }
+
+    #[test]
+    fn all_goes_through_a_router_where_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let config = folder.path().join("router.json5");
+        let text_of = format!(
+            "{{ mode: 'router', listen: {{ endpoints: ['tcp/{free}'] }}, scouting: {{ multicast: {{ enabled: false }} }} }}"
+        );
+        std::fs::write(&config, text_of).unwrap();
+        let router = format!("tcp/{free}");
+        let output = run(&["ls", "--router", &router]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            text(&output.stderr).contains(&format!("cannot join the lab by the router {router}")),
+            "{}",
+            text(&output.stderr)
+        );
+        // A session in the mode of a router is what zenohd is.
+        let _router =
+            Running::start(&["ls", "-w", "--zenoh", config.to_str().unwrap()], &[]).says("looking for");
+        let name = name("router");
+        let environment = [("GREBE_ROUTER", router.as_str())];
+        let producer =
+            Running::start(&["sg", "--rate", "100k", "--name", &name], &environment).says("announced as");
+        assert_eq!(listed(&name), None, "it is not seen beside the router");
+        let file = folder.path().join("came.sigmf-meta");
+        let output = run(&["record", &name, file.to_str().unwrap(), "--samples", "20k", "--router", &router]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(data(&file).len(), 40_000, "{said}");
+        drop(producer);
+    }
+}

@@ -1,0 +1,355 @@
+//! A stream that is found by its name, as a source.
+
+use std::time::{Duration, Instant};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_ring::Cancel;
+use grebe_shm::{Error as ShmError, SubscriberOptions};
+use grebe_zenoh::{Found, Lab, Pattern, Watch};
+
+use crate::error::Error;
+use crate::io::arrival::ArrivalCounters;
+use crate::io::{ShmSource, UdpSource};
+use crate::open::{Notice, Transport};
+use crate::zenoh::source::ReaderOptions;
+use crate::zenoh::ways::{Candidate, heard_at};
+use crate::zenoh::{NamedStream, ZenohSource};
+
+/// Reads the stream of a name by the best way there is. A producer that is gone without an end of stream is waited for; when it returns,
+/// also on another host or by another way, its stream goes on behind the gap.
+pub(crate) struct NamedSource {
+    from: NamedStream,
+    lab: Lab,
+    watch: Watch,
+    /// Of the watch, when it was looked at last.
+    known: u64,
+    reading: Reading,
+    /// `None`: its producer is gone.
+    current: Option<Current>,
+    /// The session of the producer that is gone, although it may still be announced.
+    gone: Option<String>,
+    /// Samples per channel that may still pass.
+    left_samples: Option<u64>,
+    waits_since: Instant,
+    counters: Mirror,
+}
+
+/// How a reader wants it.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub(crate) transport: Transport,
+    pub(crate) subscriber: SubscriberOptions,
+    pub(crate) samples: Option<u64>,
+    pub(crate) listens_on: bool,
+    pub(crate) idle_timeout: Option<Duration>,
+    /// Whether one that nobody announces yet is waited for.
+    pub(crate) waits: bool,
+    pub(crate) cancel: Cancel,
+    /// Is told by which way the stream is read when its producer has returned.
+    pub(crate) news: Option<std::sync::mpsc::Sender<Notice>>,
+}
+
+struct Current {
+    session: String,
+    by: By,
+}
+
+enum By {
+    Shm(Box<ShmSource>),
+    Udp(Box<UdpSource>),
+    Zenoh(Box<ZenohSource>),
+}
+
+impl NamedSource {
+    /// Finds the producer, and opens the best way to it.
+    ///
+    /// # Errors
+    /// The lab cannot be joined, nobody announces the name and nobody wants to wait, or the way that is wanted is none.
+    pub(crate) fn open(
+        from: &NamedStream,
+        reading: Reading,
+        notify: &mut dyn FnMut(Notice),
+    ) -> Result<Self, Error> {
+        let lab = Lab::shared()?;
+        let watch = lab.watch(&Pattern::from(&from.name))?;
+        let mut source = Self {
+            from: from.clone(),
+            lab,
+            watch,
+            known: 0,
+            left_samples: reading.samples,
+            reading,
+            current: None,
+            gone: None,
+            waits_since: Instant::now(),
+            counters: Mirror::new(),
+        };
+        source.watch.settle(SETTLE);
+        let mut is_told = false;
+        loop {
+            source.known = source.watch.changes();
+            if let Some(notice) = source.find()? {
+                notify(notice);
+                return Ok(source);
+            }
+            if source.reading.cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let (name, reach) = (source.from.name.to_string(), source.lab.reach().to_owned());
+            if !source.reading.waits {
+                return Err(Error::Unannounced { name, reach });
+            }
+            source.check_idle()?;
+            if !std::mem::replace(&mut is_told, true) {
+                notify(Notice::WaitingForName { name, reach });
+            }
+            source.watch.wait(source.known, LOOK_EVERY);
+        }
+    }
+
+    /// Batches that may be out to this reader of shared memory.
+    pub(crate) fn lent_max(&self) -> Option<usize> {
+        match &self.current.as_ref()?.by {
+            By::Shm(source) => Some(source.lent_max()),
+            _ => None,
+        }
+    }
+
+    /// Opens the best way to the newest producer of the name, where there is one; how the stream is read then.
+    fn find(&mut self) -> Result<Option<Notice>, Error> {
+        let mut found: Vec<Found> = Vec::new();
+        for (session, _) in self.watch.streams() {
+            if self.gone.as_ref() != Some(&session) {
+                found.extend(self.lab.what(&session, &self.from.name, ANSWERS_WITHIN)?);
+            }
+        }
+        let Some(newest) = found.into_iter().max_by_key(|found| found.what.since_unix_ms) else {
+            return Ok(None);
+        };
+        let candidates = Candidate::of(&newest, self.from.way);
+        for candidate in &candidates {
+            let Some(by) = self.open_way(candidate)? else { continue };
+            self.current = Some(Current { session: newest.session, by });
+            let (name, from) = (newest.name.to_string(), newest.what.to_string());
+            return Ok(Some(Notice::Way { name, from, by: candidate.uri() }));
+        }
+        let way = self.from.way.map_or("", |way| way.name());
+        let reason = format!(
+            "cannot be read by {}: {} sends it by {}",
+            if way.is_empty() { "any way from here" } else { way },
+            newest.what,
+            newest.what.ways.join(", ")
+        );
+        Err(Error::Name { name: self.from.to_string(), reason })
+    }
+
+    /// `None`: nothing comes by this way.
+    fn open_way(&self, candidate: &Candidate) -> Result<Option<By>, Error> {
+        let Reading { transport, subscriber, listens_on, idle_timeout, .. } = &self.reading;
+        match candidate {
+            Candidate::Shm(name) => match ShmSource::connect(name, subscriber) {
+                Ok(source) => {
+                    let source = source.idle_timeout(*idle_timeout).samples(self.left_samples);
+                    Ok(Some(By::Shm(Box::new(source))))
+                }
+                // Another user's, or of another container.
+                Err(_) => Ok(None),
+            },
+            Candidate::Udp(at) => {
+                let Some(address) = heard_at(at, transport)? else { return Ok(None) };
+                let Ok(source) = UdpSource::bind(address, &transport.socket_options(at)?) else {
+                    return Ok(None);
+                };
+                let source =
+                    source.idle_timeout(*idle_timeout).samples(self.left_samples).listens_on(*listens_on);
+                Ok(Some(By::Udp(Box::new(source))))
+            }
+            Candidate::Zenoh(key) => {
+                let options = ReaderOptions {
+                    policy: None,
+                    samples: self.left_samples,
+                    listens_on: *listens_on,
+                    idle_timeout: *idle_timeout,
+                };
+                Ok(Some(By::Zenoh(Box::new(ZenohSource::of_key(&self.lab, key, options)?))))
+            }
+        }
+    }
+
+    /// Its producer is gone: what was counted stays counted, and who comes next is waited for.
+    fn leave(&mut self) {
+        let Some(Current { session, by }) = self.current.take() else { return };
+        self.left_samples = by.left_samples();
+        self.counters.keep();
+        self.gone = Some(session);
+        self.waits_since = Instant::now();
+        // Who has come meanwhile is looked at.
+        self.known = u64::MAX;
+    }
+
+    /// Whether the producer that is read is announced no more, and another is.
+    fn is_replaced(&self) -> bool {
+        let Some(current) = &self.current else { return false };
+        let streams = self.watch.streams();
+        !streams.is_empty() && streams.iter().all(|(session, _)| *session != current.session)
+    }
+
+    fn check_idle(&self) -> Result<(), Error> {
+        match self.reading.idle_timeout {
+            Some(timeout) if self.waits_since.elapsed() >= timeout => Err(Error::Idle { timeout }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nobody sends: looks who has come.
+    fn wait(&mut self, ctx: &Context) -> Result<(), Error> {
+        if !ctx.waiting(|| self.watch.wait(self.known, LOOK_EVERY)) {
+            return self.check_idle();
+        }
+        self.known = self.watch.changes();
+        let found = ctx.waiting(|| self.find());
+        match found {
+            Ok(Some(notice)) => {
+                // Whoever asked may not listen any more.
+                let _ = self.reading.news.as_ref().map(|news| news.send(notice));
+                Ok(())
+            }
+            Ok(None) => self.check_idle(),
+            // It may come by another way when it comes again.
+            Err(Error::Name { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Stage for NamedSource {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if self.current.is_some() && self.watch.changes() != self.known && self.is_replaced() {
+            let is_drained = self.current.as_ref().is_none_or(|current| current.by.is_drained());
+            if is_drained {
+                self.leave();
+            }
+        }
+        let Some(current) = &mut self.current else {
+            self.wait(ctx)?;
+            return Ok(Outcome::Produced);
+        };
+        let outcome = current.by.stage().process(input, output, ctx);
+        self.counters.follow(current.by.counters(), false);
+        match outcome {
+            Ok(Outcome::End) if current.by.goes_on_listening(self.reading.listens_on) => {
+                self.leave();
+                Ok(Outcome::Produced)
+            }
+            Err(error) if is_producer_gone(error.as_ref()) => {
+                self.leave();
+                Ok(Outcome::Produced)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if let Some(current) = &mut self.current {
+            current.by.stage().finish(output, ctx)?;
+            self.counters.follow(current.by.counters(), true);
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.shown.shared())
+    }
+}
+
+impl By {
+    fn stage(&mut self) -> &mut dyn Stage {
+        match self {
+            By::Shm(source) => &mut **source,
+            By::Udp(source) => &mut **source,
+            By::Zenoh(source) => &mut **source,
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        match self {
+            By::Shm(source) => source.counters(),
+            By::Udp(source) => source.counters(),
+            By::Zenoh(source) => source.counters(),
+        }
+    }
+
+    fn left_samples(&self) -> Option<u64> {
+        match self {
+            By::Shm(source) => source.left_samples(),
+            By::Udp(source) => source.left_samples(),
+            By::Zenoh(source) => source.left_samples(),
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        match self {
+            // The hang-up says it.
+            By::Shm(_) => false,
+            By::Udp(_) => true,
+            By::Zenoh(source) => source.is_drained(),
+        }
+    }
+
+    /// Whether a stream that has ended is one of several: the other ways go on by themselves.
+    fn goes_on_listening(&self, listens_on: bool) -> bool {
+        listens_on && matches!(self, By::Shm(_)) && self.left_samples() != Some(0)
+    }
+}
+
+fn is_producer_gone(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(ShmError::ProducerGone { .. }))
+}
+
+/// The counters of all ways that were taken, one after the other.
+struct Mirror {
+    shown: ArrivalCounters,
+    kept: Vec<u64>,
+    now: Vec<u64>,
+    at: Option<Instant>,
+    last: Option<Counters>,
+}
+
+impl Mirror {
+    fn new() -> Self {
+        let shown = ArrivalCounters::new();
+        let zeros = vec![0; shown.shared().iter().count()];
+        Self { shown, kept: zeros.clone(), now: zeros, at: None, last: None }
+    }
+
+    /// Shows what the way that is taken counts, now and then.
+    fn follow(&mut self, counters: Option<Counters>, is_last: bool) {
+        if !is_last && self.at.is_some_and(|at| at.elapsed() < MIRROR_EVERY) {
+            return;
+        }
+        self.at = Some(Instant::now());
+        self.last = counters;
+        let Some(counters) = &self.last else { return };
+        let shown = self.shown.shared();
+        for (position, (_, value)) in counters.iter().enumerate() {
+            self.now[position] = value;
+            shown.set(position, self.kept[position] + value);
+        }
+    }
+
+    /// The way is left: what it counted stays.
+    fn keep(&mut self) {
+        let last = self.last.take();
+        self.follow(last, true);
+        for (kept, now) in self.kept.iter_mut().zip(&mut self.now) {
+            *kept += std::mem::take(now);
+        }
+        (self.last, self.at) = (None, None);
+    }
+}
+
+/// How long the tokens that there are take to come.
+const SETTLE: Duration = Duration::from_millis(100);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+const MIRROR_EVERY: Duration = Duration::from_millis(50);

@@ -1,0 +1,161 @@
+//! By which ways a stream can be had from here, the best first.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use grebe_datagram::Receiver;
+use grebe_zenoh::{Found, Lab};
+
+use crate::error::Error;
+use crate::open::Transport;
+use crate::uri::{HostPort, ShmName, Uri, Wire};
+use crate::zenoh::{Way, ZenohKey};
+
+/// What to tell readers of a stream that goes there; `None`: nobody else can read that.
+pub(crate) fn way_to_read(sink: &Uri) -> Option<String> {
+    match sink {
+        Uri::Shm(ShmName { name, .. }) => Some(format!("shm://{name}")),
+        Uri::Udp(to, Wire::Every) => Some(format!("udp://{to}")),
+        Uri::Zenoh(ZenohKey { key, .. }) => Some(format!("zenoh://{key}")),
+        _ => None,
+    }
+}
+
+/// A way that can be tried.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Candidate {
+    /// A stream in shared memory.
+    Shm(String),
+    /// Datagrams to a group, or to this host.
+    Udp(HostPort),
+    /// A key.
+    Zenoh(String),
+}
+
+impl Candidate {
+    /// What can be tried, the best first: memory within a machine, datagrams, Zenoh.
+    pub(super) fn of(found: &Found, forced: Option<Way>) -> Vec<Self> {
+        let mut all: Vec<Self> = found.what.ways.iter().filter_map(|way| Self::parse(way)).collect();
+        all.retain(|candidate| forced.is_none_or(|way| candidate.way() == way));
+        all.retain(|candidate| match candidate {
+            Self::Shm(_) => found.what.is_here(),
+            // To the host itself: nothing of it comes here.
+            Self::Udp(to) => found.what.is_here() || !is_loopback(to),
+            Self::Zenoh(_) => true,
+        });
+        all.sort_by_key(Self::way);
+        all
+    }
+
+    fn parse(way: &str) -> Option<Self> {
+        match way.parse().ok()? {
+            Uri::Shm(shm) => Some(Self::Shm(shm.name)),
+            Uri::Udp(to, _) => Some(Self::Udp(to)),
+            Uri::Zenoh(to) => Some(Self::Zenoh(to.key)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn way(&self) -> Way {
+        match self {
+            Self::Shm(_) => Way::Shm,
+            Self::Udp(_) => Way::Udp,
+            Self::Zenoh(_) => Way::Zenoh,
+        }
+    }
+
+    /// The URI that is read.
+    pub(super) fn uri(&self) -> String {
+        match self {
+            Self::Shm(name) => format!("shm://{name}"),
+            Self::Udp(at) => format!("udp://{at}"),
+            Self::Zenoh(key) => format!("zenoh://{key}"),
+        }
+    }
+}
+
+/// Where to listen for datagrams that pass here: they come, or it is not taken for a way.
+pub(super) fn heard_at(at: &HostPort, transport: &Transport) -> Result<Option<SocketAddr>, Error> {
+    let address = at.to_send()?;
+    let options = grebe_datagram::Options { recv_timeout: WITHIN, ..transport.socket_options(at)? };
+    // Another host's address, or a port that somebody here reads already.
+    let Ok(mut receiver) = Receiver::<Vec<u8>>::bind(address, &options) else { return Ok(None) };
+    let mut is_heard = false;
+    let received = receiver.recv(
+        || Some(vec![0; 1 << 16]),
+        |_, received| {
+            is_heard |= received.segments().next().is_some();
+            None
+        },
+    );
+    Ok(received.is_ok_and(|_| is_heard).then_some(address))
+}
+
+fn is_loopback(to: &HostPort) -> bool {
+    to.to_send().is_ok_and(|address| address.ip().is_loopback())
+}
+
+/// A key of the frames that the producer of every announced stream sends.
+pub(super) fn own_way(lab: &Lab, name: &grebe_zenoh::StreamName) -> String {
+    format!("zenoh://{}", lab.data_key(name))
+}
+
+/// Streams have a frame every ten milliseconds; others are taken by Zenoh.
+const WITHIN: Duration = Duration::from_millis(400);
+
+#[cfg(test)]
+mod tests {
+    use grebe_zenoh::What;
+
+    use super::*;
+
+    fn found(boot: String, ways: &[&str]) -> Found {
+        let ways = ways.iter().map(|&way| way.to_owned()).collect();
+        Found {
+            session: "a1".to_owned(),
+            name: "lab/adc".parse().unwrap(),
+            what: What { boot, ways, ..What::default() },
+        }
+    }
+
+    #[test]
+    fn memory_is_better_than_datagrams_and_those_than_zenoh() {
+        let ways = [
+            "zenoh://grebe/data/a1/lab/adc",
+            "udp://239.1.2.3:5000",
+            "shm://adc",
+            "udp://127.0.0.1:5000",
+            "horse:",
+        ];
+        let uris = |found: &Found, forced| -> Vec<String> {
+            Candidate::of(found, forced).iter().map(Candidate::uri).collect()
+        };
+        let elsewhere = found("another".to_owned(), &ways);
+        assert_eq!(uris(&elsewhere, None), ["udp://239.1.2.3:5000", "zenoh://grebe/data/a1/lab/adc"]);
+        assert_eq!(uris(&elsewhere, Some(Way::Shm)), [""; 0]);
+        let boot = grebe_zenoh::boot_id();
+        if !boot.is_empty() {
+            let here = found(boot, &ways);
+            assert_eq!(uris(&here, None)[0], "shm://adc");
+            assert_eq!(uris(&here, None).len(), 4);
+            assert_eq!(uris(&here, Some(Way::Zenoh)), ["zenoh://grebe/data/a1/lab/adc"]);
+        }
+    }
+
+    #[test]
+    fn datagrams_are_a_way_where_they_come() {
+        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let at = HostPort::new("127.0.0.1", free.port());
+        assert_eq!(heard_at(&at, &Transport::default()).unwrap(), None, "nothing comes");
+        let sending = std::thread::spawn(move || {
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            for _ in 0..400 {
+                let _ = socket.send_to(b"x", free);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let is_heard = (0..10).any(|_| heard_at(&at, &Transport::default()).unwrap() == Some(free));
+        assert!(is_heard);
+        sending.join().unwrap();
+    }
+}

@@ -1,0 +1,24 @@
+//! What the fuzz targets drive: the parts that read what another host sent.
+
+use crate::{Found, SenderId, What, pieces};
+
+/// A message and its attachment: its pieces lie one after the other, within it.
+pub fn message(attachment: &[u8], message: &[u8]) {
+    let sender = SenderId::read(attachment);
+    assert!(attachment.len() == 16 || sender == SenderId::default());
+    let mut at = 0;
+    for piece in pieces(message) {
+        let Ok(piece) = piece else { break };
+        assert!(piece.range.start == at && piece.range.end > at && piece.range.end <= message.len());
+        at = piece.range.end;
+    }
+}
+
+/// An announcement: what is accepted is printable, and says the same when it is sent on.
+pub fn announcement(key: &str, json: &[u8]) {
+    let Ok(found) = Found::parse(key, json) else { return };
+    let texts = [&found.what.host, &found.what.command, &found.what.format];
+    assert!(texts.into_iter().chain(&found.what.ways).all(|text| !text.contains(char::is_control)));
+    let again = What::parse(found.what.to_json().as_bytes());
+    assert!(again.is_ok(), "{again:?}");
+}

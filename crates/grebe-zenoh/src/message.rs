@@ -1,0 +1,155 @@
+//! The bytes of a message: frames back to back, as in a pipe, and who sent them.
+
+use std::ops::Range;
+
+use grebe_frame::{DescriptionReader, HEADER_BYTES, Header, Refusal};
+
+/// Bytes of frames in a message at most: with what Zenoh writes around it, one of its batches of 65,535 holds it, and nothing is cut
+/// into fragments. A frame that is longer goes alone.
+pub const MESSAGE_BYTES_MAX: usize = 65_000;
+
+/// Who sent a message: 16 bytes beside the frames (Zenoh's attachment), another for each sender. All zero where somebody said
+/// nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SenderId(pub [u8; 16]);
+
+impl SenderId {
+    /// Out of an attachment; one that is something else says nothing.
+    pub fn read(attachment: &[u8]) -> Self {
+        attachment.try_into().map(Self).unwrap_or_default()
+    }
+}
+
+/// Something in a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Piece {
+    /// Its bytes in the message.
+    pub range: Range<usize>,
+    /// Of a frame of samples, or of an end of stream; `None`: it is a part of a description.
+    pub header: Option<Header>,
+}
+
+/// Takes a message apart. What is no frame ends it: nothing says where another would begin.
+///
+/// ```
+/// use grebe_frame::{HEADER_BYTES, Header, SampleFormat};
+/// use grebe_zenoh::pieces;
+///
+/// let header = Header { channel_count: 1, block_length_samples: 4, ..Header::default() };
+/// let mut message = vec![0; 2 * (HEADER_BYTES + 8)];
+/// message.chunks_exact_mut(HEADER_BYTES + 8).for_each(|frame| header.write((&mut frame[..HEADER_BYTES]).try_into().unwrap()));
+/// assert_eq!(pieces(&message).map(|piece| piece.unwrap().range.start).collect::<Vec<_>>(), [0, 72]);
+/// assert!(pieces(&message[..100]).last().unwrap().is_err());
+/// ```
+pub fn pieces(message: &[u8]) -> Pieces<'_> {
+    Pieces { message, at: 0 }
+}
+
+/// See [`pieces`].
+#[derive(Debug)]
+pub struct Pieces<'a> {
+    message: &'a [u8],
+    at: usize,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Result<Piece, Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.message.get(self.at..).filter(|rest| !rest.is_empty())?;
+        let piece = length(rest).map(|(length, header)| {
+            let range = self.at..self.at + length;
+            self.at = range.end;
+            Piece { range, header }
+        });
+        if piece.is_err() {
+            self.at = self.message.len();
+        }
+        Some(piece)
+    }
+}
+
+/// Bytes of the first piece.
+fn length(bytes: &[u8]) -> Result<(usize, Option<Header>), Refusal> {
+    if bytes.len() < HEADER_BYTES {
+        return Err(Refusal::Short);
+    }
+    let (length, header) = match Header::parse(bytes) {
+        Ok(header) => (header.frame_bytes(), Some(header)),
+        Err(Refusal::Description) => (DescriptionReader::frame_bytes(bytes)?, None),
+        Err(reason) => return Err(reason),
+    };
+    if length > bytes.len() { Err(Refusal::Truncated) } else { Ok((length, header)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use grebe_frame::Description;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame(sequence: u64) -> Vec<u8> {
+        let header = Header {
+            sequence,
+            channel_count: 1,
+            block_length_samples: 3,
+            sample_rate_hz: 1.0,
+            ..Header::default()
+        };
+        let mut bytes = [0; HEADER_BYTES];
+        header.write(&mut bytes);
+        [&bytes[..], &[7; 6]].concat()
+    }
+
+    #[test]
+    fn a_message_is_frames_and_descriptions_one_after_the_other() {
+        let next = Header { sequence: 1, channel_count: 1, ..Header::default() };
+        let said = Description { name: Some("adc".to_owned()), ..Description::default() };
+        let said = said.frames(&next, 1400).unwrap().concat();
+        let message = [frame(0), said.clone(), frame(1)].concat();
+        let pieces: Vec<Piece> = pieces(&message).map(Result::unwrap).collect();
+        let sequences: Vec<_> =
+            pieces.iter().map(|piece| piece.header.map(|header| header.sequence)).collect();
+        assert_eq!(sequences, [Some(0), None, Some(1)]);
+        assert_eq!(pieces[1].range, 70..70 + said.len());
+        assert_eq!(pieces[2].range.end, message.len());
+    }
+
+    #[test]
+    fn what_is_no_frame_is_refused_once_and_ends_the_message() {
+        let good = frame(0);
+        for (bytes, reason) in [
+            ([&good[..], b"x"].concat(), Refusal::Short),
+            ([&good[..], &[9; 64]].concat(), Refusal::Magic),
+            ([&good[..], &good[..69]].concat(), Refusal::Truncated),
+        ] {
+            let all: Vec<_> = pieces(&bytes).collect();
+            assert!(all[0].is_ok());
+            assert_eq!(all[1..], [Err(reason)]);
+        }
+        assert_eq!(pieces(&[]).count(), 0);
+    }
+
+    #[test]
+    fn a_sender_is_sixteen_bytes_or_nobody() {
+        assert_eq!(SenderId::read(&[5; 16]), SenderId([5; 16]));
+        assert_eq!(SenderId::read(&[5; 15]), SenderId::default());
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_lie_one_after_the_other_whatever_comes(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), is_near: bool) {
+            if is_near {
+                bytes.splice(0..0, frame(3));
+            }
+            let mut at = 0;
+            for piece in pieces(&bytes) {
+                let Ok(piece) = piece else { break };
+                prop_assert_eq!(piece.range.start, at);
+                prop_assert!(piece.range.end > at && piece.range.end <= bytes.len());
+                at = piece.range.end;
+            }
+        }
+    }
+}

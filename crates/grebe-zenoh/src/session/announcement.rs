@@ -1,0 +1,80 @@
+//! A stream that is announced: a token that goes with this process, and answers to who asks what it is.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use zenoh::Wait;
+use zenoh::liveliness::LivelinessToken;
+use zenoh::query::Queryable;
+
+use super::{Lab, SETTLE, failed};
+use crate::error::Error;
+use crate::name::{Pattern, StreamName};
+use crate::what::{Found, HERE, WHAT, What};
+
+/// A stream that is announced until this is dropped.
+#[derive(Debug)]
+pub struct Announcement {
+    // In this order: who sees the token can ask.
+    _presence: Presence,
+    _answers: Queryable<()>,
+    said: Arc<Mutex<What>>,
+}
+
+impl Announcement {
+    pub(super) fn make(lab: &Lab, name: &StreamName, what: What) -> Result<Self, Error> {
+        refuse_second(lab, name)?;
+        let said = Arc::new(Mutex::new(what));
+        let answers = said.clone();
+        let key = format!("{WHAT}{}/{name}", lab.id());
+        let answer_key = key.clone();
+        let queryable = lab.0.session.declare_queryable(&key).complete(true).callback(move |query| {
+            let json = answers.lock().unwrap_or_else(PoisonError::into_inner).to_json();
+            // Who asked may be gone.
+            let _ = query.reply(&answer_key, json).wait();
+        });
+        let action = format!("announce {name}");
+        let queryable = queryable.wait().map_err(failed(&action))?;
+        Ok(Self { _presence: Presence::show(lab, HERE, name.as_str())?, _answers: queryable, said })
+    }
+
+    /// Changes what is said of the stream.
+    pub fn say(&self, change: impl FnOnce(&mut What)) {
+        change(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// That somebody is there, seen by all until this is dropped.
+#[derive(Debug)]
+pub struct Presence {
+    _token: LivelinessToken,
+    _lab: Lab,
+}
+
+impl Presence {
+    pub(super) fn show(lab: &Lab, prefix: &str, stream: &str) -> Result<Self, Error> {
+        let token = lab.0.session.liveliness().declare_token(format!("{prefix}{}/{stream}", lab.id()));
+        let token = token.wait().map_err(failed(&format!("announce {stream}")))?;
+        Ok(Self { _token: token, _lab: lab.clone() })
+    }
+}
+
+/// A producer that was killed may be announced for a moment still.
+fn refuse_second(lab: &Lab, name: &StreamName) -> Result<(), Error> {
+    let watch = lab.watch(&Pattern::from(name))?;
+    let began = Instant::now();
+    loop {
+        watch.settle(SETTLE);
+        let Some((session, _)) = watch.streams().into_iter().next() else { return Ok(()) };
+        if began.elapsed() >= LINGERS {
+            let found = lab.what(&session, name, LINGERS)?;
+            let by =
+                found.map_or_else(|| format!("the session {session}"), |Found { what, .. }| what.to_string());
+            return Err(Error::Taken { name: name.to_string(), by });
+        }
+        std::thread::sleep(SETTLE);
+    }
+}
+
+/// Longer than the lease of who is gone.
+const LINGERS: Duration = Duration::from_millis(2_500);

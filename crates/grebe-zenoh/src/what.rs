@@ -1,0 +1,224 @@
+//! What is said of a stream that is announced: JSON of a few lines.
+
+use std::fmt;
+
+use grebe_frame::Description;
+use serde::{Deserialize, Serialize};
+
+use crate::name::StreamName;
+
+/// What a stream is, where it is made, and by which ways it can be had.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct What {
+    /// The host that makes it.
+    pub host: String,
+    /// That host since it was started: two processes that say the same can share memory.
+    pub boot: String,
+    /// The process.
+    pub pid: u32,
+    /// The command: `sg`.
+    pub command: String,
+    /// When the stream was announced, in milliseconds since 1970.
+    pub since_unix_ms: u64,
+    /// URIs by which the stream can be read, the host's own words for it.
+    pub ways: Vec<String>,
+    /// What a sample is; empty until there is one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub format: String,
+    /// Channels; 0 until there are samples.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub channels: u32,
+    /// Samples per second and channel; 0 where that is not known.
+    #[serde(skip_serializing_if = "is_unknown")]
+    pub sample_rate_hz: f64,
+    /// What the producer says of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<Box<Description>>,
+}
+
+/// A stream that somebody announces.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The producer's session: another one, where a producer was started again.
+    pub session: String,
+    /// The stream.
+    pub name: StreamName,
+    /// What it is.
+    pub what: What,
+}
+
+impl What {
+    /// Of this process: its host, its number, now.
+    pub fn of_this_process(command: &str) -> Self {
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        Self {
+            host: host_name(),
+            boot: boot_id(),
+            pid: std::process::id(),
+            command: command.to_owned(),
+            since_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            ..Self::default()
+        }
+    }
+
+    /// As it is sent; without its description where that would be too long.
+    pub fn to_json(&self) -> String {
+        let json = |what: &Self| serde_json::to_string(what).unwrap_or_else(|_| "{}".to_owned());
+        let whole = json(self);
+        if whole.len() <= JSON_BYTES_MAX { whole } else { json(&Self { description: None, ..self.clone() }) }
+    }
+
+    /// Reads what somebody sent: nothing of it does anything to a terminal, and there is no more of it than fits.
+    ///
+    /// # Errors
+    /// Why it is no such announcement.
+    pub fn parse(json: &[u8]) -> Result<Self, String> {
+        if json.len() > JSON_BYTES_MAX {
+            return Err(format!("has {} bytes; the most are {JSON_BYTES_MAX}", json.len()));
+        }
+        let mut what: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let texts = [&mut what.host, &mut what.boot, &mut what.command, &mut what.format];
+        texts.into_iter().chain(&mut what.ways).for_each(tame);
+        what.ways.truncate(WAYS_MAX);
+        what.sample_rate_hz =
+            Some(what.sample_rate_hz).filter(|hz| hz.is_finite() && *hz > 0.0).unwrap_or(0.0);
+        Ok(what)
+    }
+
+    /// Whether it is made on this machine, since it was started.
+    pub fn is_here(&self) -> bool {
+        !self.boot.is_empty() && self.boot == boot_id()
+    }
+}
+
+impl fmt::Display for What {
+    /// `mast3 (sg, process 12)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, process {})", self.host, self.command, self.pid)
+    }
+}
+
+impl Found {
+    /// Reads the answer of a producer to the question what its streams are; `key` is that of the answer.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn parse(key: &str, json: &[u8]) -> Result<Self, String> {
+        let told = token(key, WHAT).and_then(|(session, name)| Some((session, name.parse().ok()?)));
+        let (session, name) = told.ok_or_else(|| format!("{key} is no key of an announcement"))?;
+        What::parse(json).map(|what| Self { session, name, what })
+    }
+}
+
+/// Session and stream of a key `PREFIX/SESSION/STREAM`.
+pub(crate) fn token(key: &str, prefix: &str) -> Option<(String, String)> {
+    let (session, stream) = key.strip_prefix(prefix)?.split_once('/')?;
+    let is_session =
+        !session.is_empty() && session.len() <= 64 && session.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_session && !stream.is_empty()).then(|| (session.to_owned(), stream.to_owned()))
+}
+
+/// What this host calls itself.
+pub fn host_name() -> String {
+    #[cfg(unix)]
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let name = std::env::var("COMPUTERNAME").unwrap_or_default();
+    if name.is_empty() { "unknown".to_owned() } else { name }
+}
+
+/// Another one each time that this machine is started; empty where the system has none.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// A line of text, and not a long one.
+fn tame(text: &mut String) {
+    if text.len() > TEXT_BYTES_MAX || text.contains(char::is_control) {
+        *text = text.chars().filter(|c| !c.is_control()).take(TEXT_BYTES_MAX / 4).collect();
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_unknown(hz: &f64) -> bool {
+    *hz == 0.0
+}
+
+/// What a producer says of a stream: it answers questions there.
+pub(crate) const WHAT: &str = "grebe/what/";
+/// That a stream of some name is there: a token that goes with its producer.
+#[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
+pub(crate) const HERE: &str = "grebe/here/";
+/// The same of one that has but a key.
+#[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
+pub(crate) const LIVE: &str = "grebe/live/";
+const JSON_BYTES_MAX: usize = 128 << 10;
+const TEXT_BYTES_MAX: usize = 512;
+const WAYS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_read_again() {
+        let description = Description { centre_frequency_hz: Some(1e8), ..Description::default() };
+        let what = What {
+            ways: vec!["shm://adc".to_owned()],
+            format: "i16".to_owned(),
+            channels: 2,
+            sample_rate_hz: 1e6,
+            description: Some(Box::new(description)),
+            ..What::of_this_process("sg")
+        };
+        assert_eq!(What::parse(what.to_json().as_bytes()), Ok(what.clone()));
+        let found = Found::parse("grebe/what/a1/lab/adc", what.to_json().as_bytes()).unwrap();
+        assert_eq!((found.session.as_str(), found.name.as_str()), ("a1", "lab/adc"));
+        assert!(cfg!(not(target_os = "linux")) || what.is_here());
+        let elsewhere = What { boot: "x".to_owned(), ..what };
+        assert!(!elsewhere.is_here());
+    }
+
+    #[test]
+    fn what_strangers_say_is_tamed() {
+        let json = r#"{"host":"a\u001b[2Jb","ways":["shm://x\n"],"sample_rate_hz":-5,"unknown":1}"#;
+        let what = What::parse(json.as_bytes()).unwrap();
+        assert_eq!(
+            (what.host.as_str(), what.ways[0].as_str(), what.sample_rate_hz),
+            ("a[2Jb", "shm://x", 0.0)
+        );
+        assert_eq!(What::parse(b"{}"), Ok(What::default()));
+        let many = format!(r#"{{"host":"{}","ways":[{}"x"]}}"#, "h".repeat(5_000), "\"x\",".repeat(40));
+        let what = What::parse(many.as_bytes()).unwrap();
+        assert_eq!((what.host.len(), what.ways.len()), (128, 16));
+        for bad in ["", "\"x\"", "5", "{\"pid\":-1}", &" ".repeat(JSON_BYTES_MAX + 1)] {
+            assert!(What::parse(bad.as_bytes()).is_err());
+        }
+        for key in ["grebe/what/a1", "grebe/what/zz/lab/adc", "grebe/here/a1/lab/adc", "grebe/what/a1/x", "x"]
+        {
+            assert!(Found::parse(key, b"{}").is_err(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_description_that_is_too_long_is_left_out() {
+        let description = Description { notes: Some("x".repeat(JSON_BYTES_MAX)), ..Description::default() };
+        let what = What { description: Some(Box::new(description)), ..What::default() };
+        assert_eq!(What::parse(what.to_json().as_bytes()).unwrap().description, None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), key in ".{0,60}") {
+            let _ = Found::parse(&key, &bytes);
+        }
+    }
+}
