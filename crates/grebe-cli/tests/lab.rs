@@ -58,9 +58,18 @@ mod with_zenoh {
         }
 
         /// Reads on until it has said this.
-        fn says(mut self, words: &str) -> Self {
-            while !self.2.contains(words) {
-                assert!(self.1.read_line(&mut self.2).unwrap() > 0, "no '{words}' in: {}", self.2);
+        fn says(self, words: &str) -> Self {
+            self.says_times(words, 1)
+        }
+
+        /// Reads on until it has said this so many times.
+        fn says_times(mut self, words: &str, times: usize) -> Self {
+            while self.2.matches(words).count() < times {
+                assert!(
+                    self.1.read_line(&mut self.2).unwrap() > 0,
+                    "not {times} times '{words}' in: {}",
+                    self.2
+                );
             }
             self
         }
@@ -192,13 +201,19 @@ mod with_zenoh {
         }
         first.signal("-KILL");
         await_list(&name, false);
-        let sg = ["sg", "--rate", "10k", "--name", &name, "--samples", "10k"];
-        let again = Running::start(&sg, &[]);
+        let again = Running::start(&["sg", "--rate", "10k", "--name", &name], &[]);
+        // How it came again is said, and then samples come.
+        let record = record.says_times(" by zenoh://", 2);
+        let began = Instant::now();
+        while metadata(&file)["captures"].as_array().unwrap().len() < 2 {
+            assert!(began.elapsed() < Duration::from_secs(30), "nothing more is recorded");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        again.signal("-INT");
         let (output, said) = again.finish();
-        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(output.status.code(), Some(130), "{said}");
         let (output, said) = record.finish();
         assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(said.contains(" by zenoh://"), "how it came again is said: {said}");
         let meta = metadata(&file);
         let labels: Vec<&str> = meta["annotations"]
             .as_array()
