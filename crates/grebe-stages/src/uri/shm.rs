@@ -1,0 +1,154 @@
+//! What a name says of a stream in shared memory: `shm://adc?readers=2`.
+
+use std::fmt;
+
+use grebe_flow::SizeBytes;
+
+/// A stream in shared memory, and what either end may add: `shm://NAME?policy=drop_latest` for who reads it,
+/// `shm://NAME?readers=2&wait=2&block=no` for who makes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShmName {
+    /// The stream.
+    pub name: String,
+    /// `policy=`: what happens when this reader is too slow; `None`: what whoever opens the stream chose.
+    pub policy: Option<grebe_shm::Policy>,
+    /// `wait=`: the stream begins once so many processes read it.
+    pub wait_consumers: u16,
+    /// `block=no`: no reader may make the stream wait.
+    pub allow_block: bool,
+    /// `readers=`: how many may read it at a time, who share its memory out among them; `None`: 4.
+    pub readers_max: Option<u16>,
+    /// `memory=`: bytes of samples that it holds, 16 MiB to 16 GiB: for how long a reader may stall; `None`: 256 MiB.
+    pub memory_bytes: Option<u64>,
+}
+
+impl ShmName {
+    /// How the stream is to be made, with frames of at most so many bytes.
+    pub(crate) fn publisher_options(&self, frame_bytes_max: Option<usize>) -> grebe_shm::PublisherOptions {
+        let options = grebe_shm::PublisherOptions::default();
+        let options = grebe_shm::PublisherOptions {
+            allow_block: self.allow_block,
+            consumers_max: self.readers_max.map_or(options.consumers_max, usize::from),
+            chunks: self.memory_bytes.map_or(options.chunks, |bytes| bytes as usize / options.chunk_bytes),
+            ..options
+        };
+        match frame_bytes_max {
+            Some(bytes) if bytes > options.chunk_bytes => of_large_chunks(options, bytes),
+            _ => options,
+        }
+    }
+}
+
+pub(super) fn parse_shm(text: &str) -> Result<ShmName, String> {
+    let (name, query) = text.split_once('?').unwrap_or((text, ""));
+    let name = name.strip_suffix('/').unwrap_or(name).to_owned();
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.len() > 64 || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(good) {
+        return Err("needs a name of 1 to 64 letters, digits, '-', '_' and '.': shm://adc".to_owned());
+    }
+    let mut shm = ShmName {
+        name,
+        policy: None,
+        wait_consumers: 0,
+        allow_block: true,
+        readers_max: None,
+        memory_bytes: None,
+    };
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match key {
+            "policy" => {
+                shm.policy = Some(value.parse().map_err(|error| format!("has a wrong policy: {error}"))?)
+            }
+            "wait" => {
+                shm.wait_consumers =
+                    value.parse().map_err(|_| format!("waits for '{value}' readers: give a number"))?;
+            }
+            "readers" => {
+                let readers = value.parse().ok().filter(|readers| (1..=64).contains(readers));
+                shm.readers_max = Some(readers.ok_or_else(|| format!("has readers={value}: give 1 to 64"))?);
+            }
+            "memory" => {
+                let bytes: Option<SizeBytes> = value.parse().ok();
+                let bytes = bytes.map(|bytes| bytes.0 as u64).filter(|bytes| SHM_BYTES.contains(bytes));
+                shm.memory_bytes = Some(
+                    bytes.ok_or_else(|| format!("has memory={value}: give 16M to 16G, for example 1G"))?,
+                );
+            }
+            "block" if value == "yes" => shm.allow_block = true,
+            "block" if value == "no" => shm.allow_block = false,
+            "block" => return Err("has block= without yes or no".to_owned()),
+            _ => {
+                return Err(format!(
+                    "has an unknown '{key}': known are policy, readers, memory, wait and block"
+                ));
+            }
+        }
+    }
+    let readers_max = shm.publisher_options(None).consumers_max;
+    if usize::from(shm.wait_consumers) > readers_max {
+        let wanted = shm.wait_consumers;
+        return Err(format!("waits for {wanted} readers and lets {readers_max} in: add readers={wanted}"));
+    }
+    Ok(shm)
+}
+
+/// Chunks that hold a frame of so many bytes: as much memory as ever, or as much more as a few of them for everybody take.
+fn of_large_chunks(options: grebe_shm::PublisherOptions, bytes: usize) -> grebe_shm::PublisherOptions {
+    let memory_bytes = options.chunks * options.chunk_bytes;
+    let chunk_bytes = bytes.next_multiple_of(64);
+    let options = grebe_shm::PublisherOptions { chunk_bytes, reserve_chunks: CHUNKS_IN_HAND, ..options };
+    let own = options.reserve_chunks + options.resting_chunks();
+    let chunks = (memory_bytes / chunk_bytes).max(own + CHUNKS_A_READER * options.consumers_max);
+    grebe_shm::PublisherOptions { chunks, ..options }
+}
+
+impl fmt::Display for ShmName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        let policy = self.policy.map(|policy| format!("policy={policy}"));
+        let readers = self.readers_max.map(|readers| format!("readers={readers}"));
+        let wait = (self.wait_consumers > 0).then(|| format!("wait={}", self.wait_consumers));
+        let block = (!self.allow_block).then(|| "block=no".to_owned());
+        let memory = self.memory_bytes.map(|bytes| format!("memory={bytes}"));
+        let pairs: Vec<String> = [policy, readers, memory, wait, block].into_iter().flatten().collect();
+        if pairs.is_empty() { Ok(()) } else { write!(f, "?{}", pairs.join("&")) }
+    }
+}
+
+/// What `memory=` may be.
+const SHM_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 30;
+
+/// Large chunks that a producer fills, and that wait to be lent.
+const CHUNKS_IN_HAND: usize = 6;
+/// Large chunks that a reader has at least: one that it reads, and others that wait.
+const CHUNKS_A_READER: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_is_cut_into_chunks_that_hold_the_largest_frame() {
+        let shm = parse_shm("a?readers=3").unwrap();
+        let usual = shm.publisher_options(None);
+        let memory_bytes = usual.chunk_bytes * usual.chunks;
+        assert_eq!((usual.chunk_bytes, usual.consumers_max), (256 << 10, 3));
+        assert_eq!(shm.publisher_options(Some(256 << 10)).chunks, usual.chunks);
+        for memory_bytes in [16 << 20, 1 << 30, 16 << 30] {
+            let shm = ShmName { memory_bytes: Some(memory_bytes), readers_max: Some(64), ..shm.clone() };
+            let options = shm.publisher_options(None);
+            assert_eq!(options.chunks as u64 * options.chunk_bytes as u64, memory_bytes);
+            assert!(options.chunks > options.reserve_chunks + options.resting_chunks());
+        }
+        for frame_bytes in [500_001_usize, (4 << 20) + 64, 64 << 20] {
+            let large = shm.publisher_options(Some(frame_bytes));
+            assert_eq!(large.chunk_bytes, frame_bytes.next_multiple_of(64));
+            assert!((1..=usual.resting_chunks()).contains(&large.resting_chunks()));
+            assert!(large.reserve_chunks > 5, "for the producer itself");
+            let own = large.reserve_chunks + large.resting_chunks();
+            assert!(large.chunks >= own + 3 * CHUNKS_A_READER, "a few for everybody");
+            assert!(large.chunks * large.chunk_bytes > memory_bytes - large.chunk_bytes, "no less than ever");
+        }
+    }
+}
