@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use grebe_transfer::Cancel;
 use grebe_tree::{Arriving, Progress};
+use serde_json::Value;
 
 use super::config::Config;
 use super::lines::{Hello, PROTOCOL, PathText, Task, Tells, Wishes};
@@ -102,9 +103,7 @@ impl Fetch {
         let began = Instant::now();
         loop {
             let is_over = self.copying.as_ref().is_none_or(JoinHandle::is_finished);
-            if self.has_begun() {
-                return Ok(self);
-            }
+            let Some(missing) = self.missing() else { return Ok(self) };
             if is_over {
                 let ended = self.copying.take().and_then(|copying| copying.join().ok());
                 let error = match ended {
@@ -120,30 +119,34 @@ impl Fetch {
                 return Err(grebe_tree::Error::Cancelled.into());
             }
             if began.elapsed() > BEGINS_WITHIN {
-                bail!("nothing of the recording came within {} s", BEGINS_WITHIN.as_secs());
+                let missing = missing.strip_prefix(&self.folder.inside).unwrap_or(&missing).display();
+                bail!("{missing} did not begin to come within {} s: is it there?", BEGINS_WITHIN.as_secs());
             }
             thread::sleep(LOOK_EVERY);
         }
     }
 
-    fn has_begun(&self) -> bool {
+    /// What a scope cannot do without and has not begun to come.
+    fn missing(&self) -> Option<PathBuf> {
         let has_data = |name: &Path| {
             let is_data = |path: &Path| path.extension().is_some_and(|extension| extension == "sigmf-data");
             is_data(name) && name.is_file() || Arriving::find(name).is_ok_and(|found| found.is_some())
         };
-        let base = self.name.with_extension("");
+        let base = self.name.with_extension("").into_os_string();
         let with = |end: &str| {
-            let mut name = base.clone().into_os_string();
+            let mut name = base.clone();
             name.push(end);
             PathBuf::from(name)
         };
-        // Of a collection, all metadata come before any data that is large; small data are there with them.
-        let metas = names_ending(&self.folder.inside, "sigmf-meta");
-        let is_described = match with(".sigmf-collection").is_file() {
-            true => !metas.is_empty(),
-            false => with(".sigmf-meta").is_file(),
+        let metas = match fs::read(with(".sigmf-collection")) {
+            Ok(collection) => metas_of(&collection, &self.folder.inside),
+            Err(_) => vec![with(".sigmf-meta")],
         };
-        is_described && metas.iter().all(|meta| has_data(&meta.with_extension("sigmf-data")))
+        let mut missing = metas.iter().flat_map(|meta| {
+            let data = meta.with_extension("sigmf-data");
+            [(!meta.is_file()).then(|| meta.clone()), (!has_data(&data)).then_some(data)]
+        });
+        missing.find_map(|file| file)
     }
 }
 
@@ -160,9 +163,16 @@ impl Drop for Fetch {
     }
 }
 
-fn names_ending(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.filter(|path| path.extension().is_some_and(|its| its == extension)).collect()
+/// The metadata that a collection names. Small files get their names in any order, so that any of these may still be missing.
+fn metas_of(collection: &[u8], folder: &Path) -> Vec<PathBuf> {
+    let collection: Value = serde_json::from_slice(collection).unwrap_or_default();
+    let streams = collection.pointer("/collection/core:streams").and_then(Value::as_array);
+    let names = streams.into_iter().flatten().filter_map(|stream| {
+        // Older files have a pair in the place of an object.
+        stream.get("name").or(stream.get(0))?.as_str()
+    });
+    // What else it may say is refused by whoever opens it.
+    names.map(|name| folder.join(format!("{name}.sigmf-meta"))).collect()
 }
 
 /// A folder of this process in the user's cache: what was looked at may be more than fits into memory. One that a killed process left is
@@ -206,3 +216,17 @@ const LOCK: &str = "lock";
 /// Summaries that are missing are made there first.
 const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collection_waits_for_all_that_it_names() {
+        let of = |collection: &[u8]| metas_of(collection, Path::new("files"));
+        let two =
+            br#"{"collection": {"core:streams": [{"name": "two_ch1"}, {"hash": "x"}, ["two_ch2", "x"]]}}"#;
+        assert_eq!(of(two), [Path::new("files/two_ch1.sigmf-meta"), Path::new("files/two_ch2.sigmf-meta")]);
+        assert!(of(b"no collection").is_empty());
+    }
+}
