@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use grebe_datagram::wait_readable;
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// What a packet that came by TCP is to this end.
 pub(super) enum Heard {
@@ -159,6 +160,20 @@ impl PacketStream {
     }
 }
 
+/// Listens as the standard library does, but that every address of IPv6 is also every one of IPv4: Windows keeps them apart.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        socket.set_only_v6(false)?;
+    }
+    // Elsewhere it would let others have the port, too.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(CONNECTIONS_TO_ACCEPT_MAX)?;
+    Ok(socket.into())
+}
+
 /// The port of the end that made the ticket, and those who came there and have not shown yet that they are the peer.
 #[derive(Debug)]
 pub(super) struct TcpDoor {
@@ -169,7 +184,7 @@ pub(super) struct TcpDoor {
 impl TcpDoor {
     /// Listens at `address`. `None` where that is not possible: most transfers do not need it.
     pub(super) fn open(address: SocketAddr) -> Option<Self> {
-        let listener = TcpListener::bind(address).ok()?;
+        let listener = listen(address).ok()?;
         listener.set_nonblocking(true).ok()?;
         Some(Self { listener, waiting: Vec::new() })
     }
@@ -237,6 +252,9 @@ const FINISH_TURNS: u32 = 1_000;
 /// One is enough for the peer; the others are for strangers that connect and stay.
 const WAITING_MAX: usize = 8;
 
+/// As many as the standard library lets wait.
+const CONNECTIONS_TO_ACCEPT_MAX: i32 = 128;
+
 /// What a stranger may have looked at in one turn.
 const PACKETS_A_TURN: usize = 64;
 
@@ -277,6 +295,28 @@ mod tests {
             }
             assert!(!stream.is_over());
             stream.wait(Duration::from_secs(10));
+        }
+    }
+
+    #[test]
+    fn every_address_is_of_both_families() {
+        let Some(mut door) = TcpDoor::open("[::]:0".parse().unwrap()) else {
+            return eprintln!("skipped: this machine has no IPv6");
+        };
+        let port = door.listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "::1"] {
+            let stream = TcpStream::connect((host, port)).unwrap();
+            let mut near = PacketStream::new(stream).unwrap();
+            near.send(host.as_bytes());
+            near.flush();
+            let mut heard = Vec::new();
+            while heard.is_empty() {
+                door.poll(|packet| {
+                    heard = packet.to_vec();
+                    Heard::Nothing
+                });
+            }
+            assert_eq!(heard, host.as_bytes());
         }
     }
 
