@@ -4,7 +4,7 @@
 # (`test result: ok. 3 passed; 0 failed; ...`) or plainly (`3 passed, 0 failed`); one that reports none counts as one.
 # A line that begins with `skipped: ` is repeated at the end, and counted.
 
-passed=0 failed=0 ignored=0 chosen="" failures="" times="" skips=""
+passed=0 failed=0 ignored=0 chosen="" failures="" broken="" times="" skips=""
 logs=target/ci
 all_s=4800 # in all: a run that would take longer ends with what it has
 mkdir -p "$logs"
@@ -65,6 +65,7 @@ close() {
   passed=$((passed + p)) failed=$((failed + f)) ignored=$((ignored + i))
   times+=$(printf '%6d s  %-10s %s passed, %s failed\n_' "$took" "$name" "$p" "$f") && times=${times%_}
   skips+=$(sed -n "s/^skipped: /  $name: /p" "$logs/$name.log"; printf _) && skips=${skips%_}
+  broken+=$(failed_in "$logs/$name.log" "$name"; printf _) && broken=${broken%_}
   case $status in
     0) printf '==> %s: good, %d s\n' "$name" "$took" ;;
     124 | 137) printf '==> %s: FAILED, not done after %d s\n' "$name" "$took" ; failures+=" $name" ;;
@@ -86,10 +87,20 @@ count() {
     }' "$1"
 }
 
-# The times, what was skipped, and the sum as the last line. Exits with 1 where anything failed.
+# The tests that a log reports as failed, with the first lines of what they said.
+failed_in() {
+  awk -v step="$2" '
+    NR == FNR { if (/^test .+ \.\.\. FAILED$/) { failed[$2] = 1; print "  " step ": " $2 } else if (/^FAILED  ?[^ ]/) print "  " step ": " $2; next }
+    /^test result: |^failures:/ { left = 0 }
+    /^---- .+ ----$/ { left = $2 in failed ? 12 : 0; next }
+    left > 0 && NF   { left -= 1; print "      " substr($0, 1, 300) }' "$1" "$1"
+}
+
+# The times, what was skipped, what failed, and the sum as the last line. Exits with 1 where anything failed.
 finish() {
   printf '\n%s%6d s  in all\n' "$times" "$SECONDS"
   [ -z "$skips" ] || printf 'skipped:\n%s' "$skips"
+  [ -z "$broken" ] || printf 'failed tests:\n%s' "$broken"
   [ -z "$failures" ] || printf 'FAILED:%s\n' "$failures"
   printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$ignored"
   [ "$failed" -eq 0 ] && [ -z "$failures" ]

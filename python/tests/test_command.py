@@ -56,3 +56,16 @@ def test_it_starts_itself_again(tmp_path: pathlib.Path) -> None:
     seen = run("view", "--spawn", "sg --channels 1 --rate 48k", "--png", str(picture), "--after", "100ms")
     assert seen.returncode == 0, seen.stderr
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_stream_of_another_process_is_found_by_its_name() -> None:
+    """As far as this machine: no scouting, no router."""
+    name = f"test-{os.getpid()}/python/adc"
+    words = ["sg", "--name", name, "--to", f"shm://lab-python-{os.getpid()}?wait=1", "--channels", "2", "--rate", "1M", "--samples", "100k"]
+    with subprocess.Popen([*GREBE, *words], stderr=subprocess.PIPE, text=True) as producer:
+        assert producer.stderr is not None
+        while "announced as" not in producer.stderr.readline():
+            assert producer.poll() is None
+        samples = grebe.open(name, timeout=60).read(100_000)
+        producer.communicate(timeout=60)
+    assert samples.shape == (2, 100_000) and producer.returncode == 0

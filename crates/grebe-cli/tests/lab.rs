@@ -36,7 +36,6 @@ fn what_is_no_name_is_refused_before_anything_is_opened() {
     }
 }
 
-#[cfg(feature = "zenoh")]
 mod with_zenoh {
     use std::io::{BufRead, BufReader, Read};
     use std::path::Path;
@@ -123,6 +122,7 @@ mod with_zenoh {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
     fn a_named_stream_is_listed_and_read_by_the_best_way_or_the_one_that_is_wanted() {
         let folder = tempfile::tempdir().unwrap();
         let (name, memory) = (name("ways"), format!("shm://lab-ways-{}", std::process::id()));
@@ -162,6 +162,7 @@ mod with_zenoh {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
     fn a_recording_comes_over_zenoh_as_it_was_sent() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("came.sigmf-meta");
@@ -188,6 +189,7 @@ mod with_zenoh {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
     fn a_producer_that_is_killed_disappears_and_one_that_returns_goes_on_behind_a_mark() {
         let folder = tempfile::tempdir().unwrap();
         let (name, file) = (name("returns"), folder.path().join("came.sigmf-meta"));
@@ -226,6 +228,7 @@ mod with_zenoh {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
     fn without_an_end_a_key_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("came.sigmf-meta");
@@ -245,6 +248,7 @@ mod with_zenoh {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
     fn all_goes_through_a_router_where_there_is_one() {
         let folder = tempfile::tempdir().unwrap();
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

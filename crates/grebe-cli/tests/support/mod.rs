@@ -5,14 +5,16 @@ pub(crate) mod recordings;
 #[cfg(unix)]
 pub(crate) mod trees;
 
+use std::env;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The command with these arguments.
+/// The command with these arguments: the one that was built with the tests, or the one that GREBE_COMMAND names.
 pub(crate) fn grebe(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_grebe"));
+    let built = env::var_os("GREBE_COMMAND").unwrap_or_else(|| env!("CARGO_BIN_EXE_grebe").into());
+    let mut command = Command::new(built);
     // What a test notes, it notes nowhere in the user's own directories.
     let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
     command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state);
