@@ -1,7 +1,7 @@
 #![no_main]
 
 use grebe_frame::{BatchPool, Header};
-use grebe_view::{FarOffer, FarScope, FarSession, ScopeFeed, SourceStatus, greeting};
+use grebe_view::{FarOffer, FarScope, FarSession, Right, ScopeFeed, SourceStatus, greeting};
 use libfuzzer_sys::fuzz_target;
 
 // What a viewer says to a server: a line a message. Whatever it asks for, its answers are understood by a viewer.
@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
     feed.finish();
     let _ = greeting(text);
     let hello = greeting(r#"{"hello":{"protocol":1}}"#).unwrap();
-    let mut session = FarSession::new(link, &hello, &FarOffer::default(), 0);
+    let mut session = FarSession::new(link, &hello, &FarOffer::default(), Right::Control, 0);
     let (mut scope, _seen) = FarScope::new("grebe fuzz", "there", || {});
     scope.connected("", 60.0);
     let mut now_ns = 0;

@@ -190,7 +190,10 @@ fn remote(obey: impl Fn(GeneratorCommand) -> Result<(), String> + Send + 'static
             }
         })
     };
-    GeneratorRemote { waves: WaveName::ALL.iter().map(|wave| wave.name()).collect(), tell: Box::new(tell) }
+    GeneratorRemote {
+        waves: WaveName::ALL.iter().map(|wave| wave.name().to_owned()).collect(),
+        tell: Box::new(tell),
+    }
 }
 
 /// Obeys the commands on standard input, and ends this command when it is closed: its owner is gone.

@@ -12,6 +12,7 @@ pub(crate) fn remote_of(tuner: Tuner) -> ReceiverRemote {
     };
     let tune = move |Tuned { frequency_hz, rate_hz, gain_db }| {
         tuner.change(|tuning| *tuning = Tuning { frequency_hz, rate_hz, gain_db });
+        Ok(())
     };
     ReceiverRemote { tuned: Box::new(tuned), tune: Box::new(tune) }
 }

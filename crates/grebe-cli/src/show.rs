@@ -1,6 +1,7 @@
 //! Showing streams: in a window, in the terminal, or as a picture.
 
 mod arriving;
+mod export;
 mod files;
 mod keeper;
 mod recording;
@@ -16,7 +17,8 @@ use grebe_flow::{
 use grebe_stages::SecondSender;
 use grebe_view::{
     ChannelSetup, Error, GeneratorRemote, LaneId, LaneMask, Loss, Picture, PngOptions, ReceiverRemote,
-    Recording, RecordingScope, ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions, ViewOptions,
+    Recording, RecordingScope, ScopeLink, ScopeStage, SourceStatus, StretchKeeper, ThemeChoice,
+    TriggerOptions, ViewOptions,
 };
 
 use crate::command::cp::Fetch;
@@ -141,6 +143,8 @@ pub(crate) struct Show {
     pub(crate) progress: Progress,
     /// Keeps stretches of it, where a ring records it.
     pub(crate) keeper: Option<Keeper>,
+    /// The same where that is somewhere else, until the scope takes it.
+    pub(crate) far_keeper: Mutex<Option<StretchKeeper>>,
     /// Opens files in place of it.
     pub(crate) opener: Option<Arc<Opener>>,
     /// Who else sends to the port.
@@ -219,8 +223,9 @@ impl Shown {
         options.symbol_rate_hz = self.show.symbol_rate_hz;
         options.band_hz = self.show.band_hz;
         options.trigger = self.show.trigger;
-        options.export = Some(Box::new(files::export));
-        options.keeper = self.show.keeper.as_ref().map(Keeper::for_scope);
+        options.export = Some(Box::new(export::export));
+        let far_keeper = self.show.far_keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        options.keeper = self.show.keeper.as_ref().map(Keeper::for_scope).or(far_keeper);
         if let Some(opener) = opener {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));
         }

@@ -20,6 +20,8 @@ struct Served {
     /// Host and port.
     address: String,
     token: String,
+    /// The token of who may change the source.
+    control: Option<String>,
     stderr: BufReader<ChildStderr>,
 }
 
@@ -36,9 +38,11 @@ fn serve(arguments: &[&str]) -> Served {
     };
     let of = |key: &str| printed[key].as_str().unwrap().to_owned();
     let (link, address) = (of("link"), of("listen"));
-    let token = link.split("token=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+    let token_of = |link: &str| link.split("token=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+    let token = token_of(&link);
+    let control = printed["control_link"].as_str().map(token_of);
     assert!(of("page").ends_with(&format!("#token={token}")), "{printed}");
-    Served { child, link, address, token, stderr }
+    Served { child, link, address, token, control, stderr }
 }
 
 impl Served {
@@ -328,6 +332,57 @@ fn a_certificate_is_known_by_its_link_and_another_is_not_believed() {
     assert!(said.contains("another certificate"), "{said}");
     let plain = served.link.replace(&format!("&cert={digest}"), "");
     assert!(!run(&["view", &plain, "--png", "-"]).status.success());
+}
+
+#[test]
+fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that_it_may_not() {
+    let mut served = serve(&["synth:sine?rate=1M&frequency=1k", "--control"]);
+    let control = served.control.clone().unwrap();
+    assert_ne!(control, served.token);
+    let until = |stream: &mut TcpStream, words: &str| {
+        loop {
+            let (kind, bytes) = hear(stream).unwrap_or_else(|| panic!("it ended before it said {words:?}"));
+            if kind == 2 {
+                // Each is acknowledged: what is told comes with pictures.
+                let (number, length) =
+                    bytes[1..].iter().enumerate().fold((0, None), |(sum, end), (at, byte)| match end {
+                        None => (sum | u64::from(byte & 127) << (7 * at), (byte & 128 == 0).then_some(at)),
+                        end => (sum, end),
+                    });
+                assert!(length.is_some());
+                say(stream, &format!(r#"{{"ack":{number}}}"#)).unwrap();
+            } else if text(&bytes).contains(words) {
+                return text(&bytes);
+            }
+        }
+    };
+    let mut looks = served.socket();
+    say(&mut looks, &served.hello()).unwrap();
+    let welcome = until(&mut looks, "welcome");
+    assert!(welcome.contains(r#""may_control":false"#) && welcome.contains("square"), "{welcome}");
+    say(&mut looks, r#"{"viewport":{"number":1,"columns":100,"span":0.01}}"#).unwrap();
+    say(&mut looks, r#"{"control":{"rate":500000}}"#).unwrap();
+    let refused = until(&mut looks, "said");
+    assert!(refused.contains("--control"), "{refused}");
+    say(&mut looks, r#"{"control":{"keep":{"number":7}}}"#).unwrap();
+    let refused = until(&mut looks, "kept");
+    assert!(refused.contains("not kept") && refused.contains("--control"), "{refused}");
+
+    let mut controls = served.socket();
+    say(&mut controls, &served.hello().replace(&served.token, &control)).unwrap();
+    assert!(until(&mut controls, "welcome").contains(r#""may_control":true"#));
+    say(&mut controls, r#"{"control":{"rate":2000000}}"#).unwrap();
+    served.says("wants the generator at 2000000 samples a second");
+    until(&mut looks, r#""rate_hz":2000000.0"#);
+    say(&mut controls, r#"{"control":{"wave":"cube"}}"#).unwrap();
+    assert!(until(&mut controls, "said").contains("cube"));
+    say(&mut controls, r#"{"control":{"keep":{"number":8}}}"#).unwrap();
+    assert!(until(&mut controls, "kept").contains("--ring DIR"));
+    // A wish that is none ends the one who says it, and nobody else.
+    say(&mut controls, r#"{"control":{"format":"the disk"}}"#).unwrap();
+    until(&mut controls, "refused");
+    say(&mut looks, r#"{"control":"pause"}"#).unwrap();
+    until(&mut looks, "said");
 }
 
 #[test]

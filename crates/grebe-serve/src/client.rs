@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use grebe_flow::monotonic_ns;
-use grebe_view::{ChannelMeaning, FarError, FarMessage, FarScope, ScopeLink, SourceStatus};
+use grebe_view::{ChannelMeaning, FarError, FarMessage, FarScope, ScopeLink, SourceControls, SourceStatus};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -23,13 +23,44 @@ use crate::tls;
 
 /// A scope that is somewhere else, as long as this is held.
 pub struct FarViewer {
-    pub(crate) status: Option<Box<dyn Fn() -> SourceStatus + Send>>,
-    pub(crate) channels: Vec<ChannelMeaning>,
-    pub(crate) end: Box<dyn Fn() + Send + Sync>,
-    pub(crate) thread: Option<JoinHandle<()>>,
+    status: Option<Box<dyn Fn() -> SourceStatus + Send>>,
+    welcomed: Welcomed,
+    end: Box<dyn Fn() + Send + Sync>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a server said when it let this viewer in.
+#[derive(Default)]
+pub(crate) struct Welcomed {
+    channels: Vec<ChannelMeaning>,
+    controls: SourceControls,
+}
+
+impl Welcomed {
+    pub(crate) fn by(scope: &FarScope) -> Welcomed {
+        Welcomed { channels: scope.channels(), controls: scope.controls() }
+    }
 }
 
 impl FarViewer {
+    /// One whose thread ends when `end` is called.
+    pub(crate) fn new(
+        status: Box<dyn Fn() -> SourceStatus + Send>,
+        end: Box<dyn Fn() + Send + Sync>,
+        thread: JoinHandle<()>,
+    ) -> FarViewer {
+        FarViewer { status: Some(status), welcomed: Welcomed::default(), end, thread: Some(thread) }
+    }
+
+    pub(crate) fn welcome(&mut self, welcomed: Welcomed) {
+        self.welcomed = welcomed;
+    }
+
+    /// What of the source can be changed from here; the first time, and once.
+    pub fn take_controls(&mut self) -> SourceControls {
+        std::mem::take(&mut self.welcomed.controls)
+    }
+
     /// What a front end asks for a few times a second; the first time, and once.
     pub fn take_status(&mut self) -> Option<Box<dyn Fn() -> SourceStatus + Send>> {
         self.status.take()
@@ -37,7 +68,7 @@ impl FarViewer {
 
     /// What the numbers of the channels mean, as the server was told.
     pub fn channels(&self) -> &[ChannelMeaning] {
-        &self.channels
+        &self.welcomed.channels
     }
 }
 
@@ -94,11 +125,11 @@ pub fn connect(
         is_ended.store(true, Ordering::Release);
         woken.notify_one();
     });
-    let mut viewer = FarViewer { status: Some(status), channels: Vec::new(), end, thread: Some(thread) };
+    let mut viewer = FarViewer::new(status, end, thread);
     loop {
         match first.recv_timeout(Duration::from_millis(50)) {
             Ok(came) => {
-                viewer.channels = came?;
+                viewer.welcome(came?);
                 return Ok((link, viewer));
             }
             Err(mpsc::RecvTimeoutError::Timeout) if !is_cancelled() => {}
@@ -117,7 +148,7 @@ struct Carrier {
     woken: Arc<Notify>,
     is_ended: Arc<AtomicBool>,
     /// Who waits for the first connection.
-    first: Option<mpsc::Sender<Result<Vec<ChannelMeaning>, Error>>>,
+    first: Option<mpsc::Sender<Result<Welcomed, Error>>>,
 }
 
 impl Carrier {
@@ -218,7 +249,7 @@ impl Carrier {
             if self.scope.is_welcome()
                 && let Some(first) = self.first.take()
             {
-                let _ = first.send(Ok(self.scope.channels()));
+                let _ = first.send(Ok(Welcomed::by(&self.scope)));
             }
         }
     }

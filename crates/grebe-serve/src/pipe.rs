@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use grebe_flow::monotonic_ns;
-use grebe_view::{FarMessage, FarOffer, FarScope, FarSession, ScopeLink, SourceStatus, greeting};
+use grebe_view::{FarMessage, FarOffer, FarScope, FarSession, Right, ScopeLink, SourceStatus, greeting};
 
-use crate::client::FarViewer;
+use crate::client::{FarViewer, Welcomed};
 use crate::error::Error;
 
-/// Serves one viewer at the other end of two pipes, until it is gone. Whoever holds the pipes was let in by who opened them.
+/// Serves one viewer at the other end of two pipes, until it is gone. Whoever holds the pipes was let in by who opened them, and
+/// runs programs there anyway: it may change what the source makes.
 ///
 /// # Errors
 /// [`Error::Pipe`]: the viewer says what cannot be, or takes nothing in.
@@ -40,12 +41,14 @@ pub fn serve_pipe(
         Ok(greeting) => greeting,
         Err(refusal) => return refuse(refusal),
     };
+    // An exact analysis of a stream that is over holds up no answer to a ping.
+    let _after_end = link.answer_after_end().map_err(Error::System)?;
     let link = link.another();
     link.on_picture(move || {
         // A full queue is looked at anyway.
         let _ = events.try_send(Event::Woken);
     });
-    let mut session = FarSession::new(link, &greeting, offer, monotonic_ns());
+    let mut session = FarSession::new(link, &greeting, offer, Right::Control, monotonic_ns());
     loop {
         while let Some(message) = session.next(monotonic_ns(), &status) {
             if write(&mut output, &message).is_err() {
@@ -106,8 +109,8 @@ pub fn view_pipe(
         is_ended.store(true, Ordering::Release);
         let _ = events.lock().unwrap_or_else(PoisonError::into_inner).try_send(Event::Woken);
     });
-    let mut viewer = FarViewer { status: Some(status), channels: Vec::new(), end, thread: Some(thread) };
-    viewer.channels = first.recv().map_err(|_| Error::Pipe("it ended".into()))??;
+    let mut viewer = FarViewer::new(status, end, thread);
+    viewer.welcome(first.recv().map_err(|_| Error::Pipe("it ended".into()))??);
     Ok((link, viewer))
 }
 
@@ -116,7 +119,7 @@ struct PipeScope {
     output: Box<dyn Write + Send>,
     happened: mpsc::Receiver<Event>,
     is_ended: Arc<AtomicBool>,
-    first: Option<mpsc::Sender<Result<Vec<grebe_view::ChannelMeaning>, Error>>>,
+    first: Option<mpsc::Sender<Result<Welcomed, Error>>>,
     name: String,
 }
 
@@ -150,7 +153,7 @@ impl PipeScope {
             if self.scope.is_welcome()
                 && let Some(first) = self.first.take()
             {
-                let _ = first.send(Ok(self.scope.channels()));
+                let _ = first.send(Ok(Welcomed::by(&self.scope)));
             }
         }
     }

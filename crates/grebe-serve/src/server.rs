@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use grebe_view::{FarOffer, Refusal, ScopeLink, SourceStatus};
+use grebe_view::{AfterEnd, FarOffer, Refusal, Right, ScopeLink, SourceStatus};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -34,6 +34,8 @@ pub struct ServeOptions {
     pub viewers_max: usize,
     /// Certificate and key, in PEM form; `None`: without TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// Whether there is a second token, whose holders may change what the source makes.
+    pub gives_control: bool,
     /// What each viewer is told of the source.
     pub offer: FarOffer,
     /// Asked a few times a second what is known of the source.
@@ -62,6 +64,13 @@ pub enum ServeEvent {
         /// Why it was sent away; `None`: it went.
         why: Option<String>,
     },
+    /// A viewer changed something at the source.
+    Changed {
+        /// Its address.
+        from: SocketAddr,
+        /// In words.
+        what: String,
+    },
     /// Somebody was not let in.
     Refused {
         /// Their address.
@@ -77,6 +86,8 @@ pub struct Server {
     digest: Option<[u8; 32]>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    /// What takes long to compute of a stream that is over holds up no connection.
+    _after_end: AfterEnd,
 }
 
 /// What all connections of a server know.
@@ -84,7 +95,9 @@ pub(crate) struct Shared {
     pub(crate) link: ScopeLink,
     pub(crate) offer: FarOffer,
     pub(crate) gate: Gate,
-    pub(crate) token: Token,
+    token: Token,
+    /// Lets its holder change what the source makes, too.
+    control: Option<Token>,
     pub(crate) ends: watch::Sender<bool>,
     status: Mutex<SourceStatus>,
     viewers: Arc<AtomicUsize>,
@@ -110,11 +123,13 @@ impl Server {
         let listener = std::net::TcpListener::bind(options.listen).map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
+        let after_end = link.answer_after_end().map_err(Error::System)?;
         let shared = Arc::new(Shared {
             link,
             offer: options.offer,
             gate: Gate { hosts: options.hosts, origins: options.frame_origins },
             token: Token::new().map_err(Error::System)?,
+            control: options.gives_control.then(Token::new).transpose().map_err(Error::System)?,
             ends: watch::Sender::new(false),
             status: Mutex::default(),
             viewers: Arc::default(),
@@ -134,7 +149,7 @@ impl Server {
         };
         let thread =
             std::thread::Builder::new().name("grebe-serve".into()).spawn(run).map_err(Error::System)?;
-        Ok(Server { address, digest, shared, thread: Some(thread) })
+        Ok(Server { address, digest, shared, thread: Some(thread), _after_end: after_end })
     }
 
     /// Where it listens.
@@ -142,16 +157,18 @@ impl Server {
         self.address
     }
 
-    /// The link for `grebe view`, by the name or the address that viewers reach this machine by.
-    pub fn link_for(&self, host: &str) -> FarAddress {
-        FarAddress::new(host, self.address.port(), self.shared.token.word(), self.digest)
+    /// The link for `grebe view`, by the name or the address that viewers reach this machine by; `None`: nobody has that right.
+    pub fn link_for(&self, host: &str, right: Right) -> Option<FarAddress> {
+        let token = self.shared.token_for(right)?;
+        Some(FarAddress::new(host, self.address.port(), token.word(), self.digest))
     }
 
     /// The link for a browser.
-    pub fn page_for(&self, host: &str) -> String {
+    pub fn page_for(&self, host: &str, right: Right) -> Option<String> {
         let scheme = if self.digest.is_some() { "https" } else { "http" };
         let place = FarAddress::new(host, self.address.port(), "", None).place();
-        format!("{scheme}://{place}/#token={}", self.shared.token.word())
+        let token = self.shared.token_for(right)?;
+        Some(format!("{scheme}://{place}/#token={}", token.word()))
     }
 
     /// Viewers that look now.
@@ -189,6 +206,25 @@ impl Shared {
     /// What is known of the source.
     pub(crate) fn status(&self) -> SourceStatus {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the holder of a word may do; `None`: not even come in.
+    pub(crate) fn right_of(&self, word: &str) -> Option<Right> {
+        // Both are compared, whatever the first says.
+        let (may_look, may_control) =
+            (self.token.is(word), self.control.as_ref().is_some_and(|it| it.is(word)));
+        match (may_look, may_control) {
+            (_, true) => Some(Right::Control),
+            (true, false) => Some(Right::Look),
+            (false, false) => None,
+        }
+    }
+
+    fn token_for(&self, right: Right) -> Option<&Token> {
+        match right {
+            Right::Look => Some(&self.token),
+            Right::Control => self.control.as_ref(),
+        }
     }
 
     pub(crate) fn viewers(&self) -> usize {

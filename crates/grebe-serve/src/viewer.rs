@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use grebe_flow::monotonic_ns;
-use grebe_view::{FarMessage, FarSession, Greeting, Refusal, greeting};
+use grebe_view::{FarMessage, FarSession, Greeting, Refusal, Right, greeting};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -83,11 +83,11 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let ended = match greet(shared, &mut socket).await {
-        Ok(greeting) => match shared.seat() {
+        Ok((greeting, right)) => match shared.seat() {
             Ok(seat) => {
                 is_known();
                 shared.tell(ServeEvent::Came { from, viewers: shared.viewers() });
-                let ended = look(shared, &mut socket, &greeting).await;
+                let ended = look(shared, &mut socket, &greeting, (from, right)).await;
                 drop(seat);
                 let why = ended.as_ref().err().map(ToString::to_string);
                 shared.tell(ServeEvent::Left { from, viewers: shared.viewers(), why });
@@ -108,22 +108,28 @@ where
     Ok(())
 }
 
-/// The first message of a viewer that may look.
-async fn greet<S>(shared: &Shared, socket: &mut WebSocketStream<S>) -> Result<Greeting, Refusal>
+/// The first message of a viewer that may look, and what else it may.
+async fn greet<S>(shared: &Shared, socket: &mut WebSocketStream<S>) -> Result<(Greeting, Right), Refusal>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let first = timeout(GREETING_TIME, next_text(socket)).await;
     let first = first.map_err(|_| Refusal("no hello came within 5 s".into()))??;
     let greeting = greeting(&first.ok_or_else(|| Refusal("it ended before a hello".into()))?)?;
-    if !shared.token.is(&greeting.token) {
-        return Err(Refusal("the token is not the one that grebe serve printed when it was started".into()));
-    }
-    Ok(greeting)
+    let right = shared.right_of(&greeting.token);
+    let right = right.ok_or_else(|| {
+        Refusal("the token is not the one that grebe serve printed when it was started".into())
+    })?;
+    Ok((greeting, right))
 }
 
 /// A viewer, until it ends or has to be sent away.
-async fn look<S>(shared: &Shared, socket: &mut WebSocketStream<S>, greeting: &Greeting) -> Result<(), Refusal>
+async fn look<S>(
+    shared: &Shared,
+    socket: &mut WebSocketStream<S>,
+    greeting: &Greeting,
+    (from, right): (SocketAddr, Right),
+) -> Result<(), Refusal>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -133,7 +139,7 @@ where
         let woken = Arc::clone(&woken);
         move || woken.notify_one()
     });
-    let mut session = FarSession::new(link, greeting, &shared.offer, monotonic_ns());
+    let mut session = FarSession::new(link, greeting, &shared.offer, right, monotonic_ns());
     let mut ends = shared.ends.subscribe();
     loop {
         while let Some(message) = session.next(monotonic_ns(), || shared.status()) {
@@ -149,7 +155,12 @@ where
         let wake = Duration::from_nanos(session.wake_ns(now_ns).saturating_sub(now_ns));
         tokio::select! {
             text = next_text(socket) => match text? {
-                Some(text) => session.take(&text, monotonic_ns())?,
+                Some(text) => {
+                    session.take(&text, monotonic_ns())?;
+                    if let Some(what) = session.take_changed() {
+                        shared.tell(ServeEvent::Changed { from, what });
+                    }
+                }
                 None => return Ok(()),
             },
             () = woken.notified() => {}

@@ -12,6 +12,7 @@
 mod asked;
 mod bytes;
 mod columns;
+mod control;
 mod items;
 mod pace;
 mod picture;
@@ -26,6 +27,7 @@ mod told;
 mod vectors;
 
 pub use bytes::Malformed;
+pub use control::{Right, SharedControls, SourceControls};
 pub use scope::{FarError, FarScope};
 pub use session::{FarOffer, FarSession, Greeting, Refusal, greeting};
 pub use told::ChannelMeaning;

@@ -87,7 +87,7 @@ pub use data::{
     extract::{Extract, ExtractRun, ExtractSamples},
     feed::{RecordingScope, ScopeFeed, ScopeStage},
     lane::{LaneId, LaneMask, Part},
-    link::ScopeLink,
+    link::{AfterEnd, ScopeLink},
     measure::LaneMeasurements,
     picture::{Flow, GapMark, LaneColumns, Picture, StreamInfo},
     recording::{Recording, RecordingOutline, RecordingSums, Stretch, WantedSamples},
@@ -103,7 +103,7 @@ pub use data::{
 pub use error::Error;
 pub use far::{
     ChannelMeaning, FarError, FarMessage, FarOffer, FarScope, FarSession, Greeting, Malformed, Refusal,
-    greeting,
+    Right, SharedControls, SourceControls, greeting,
 };
 pub use model::{
     channel::{ChannelSetup, ThemeChoice},

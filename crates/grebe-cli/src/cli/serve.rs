@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use grebe_serve::FarAddress;
@@ -18,10 +19,11 @@ use crate::units;
 #[command(after_help = "Examples:\n  \
     grebe serve udp://:5000\n  \
     grebe serve shm://adc --listen 0.0.0.0:4780 --tls-cert cert.pem --tls-key key.pem\n  \
+    grebe serve 'rtl_tcp://localhost:1234?frequency=100M' --control --ring /data/box\n  \
     grebe serve night.sigmf-meta --names antenna --units V --scale 30u\n  \
     grebe view ssh://me@mast/udp://:5000      starts it there by your own ssh, and ends it afterwards\n\n\
     The samples stay here: pictures go to whoever has a link that is printed, in a browser or with grebe view. Whoever has it may\n\
-    look, and change nothing here. Without --listen only this machine can connect; beyond it, give a certificate, or use ssh.\n\
+    look, and change nothing here; with --control a second link is printed, whose holders may. Without --listen only this machine can connect; beyond it, give a certificate, or use ssh.\n\
     Ctrl-C ends it.")]
 pub(crate) struct Serve {
     /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:.
@@ -39,6 +41,15 @@ pub(crate) struct Serve {
     /// Viewers at once at most.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with = "stdio")]
     pub(crate) viewers: u16,
+    /// Print a second link: who has it may also tune the receiver, set the generator, and have stretches of the --ring kept here.
+    #[arg(long, conflicts_with = "stdio")]
+    pub(crate) control: bool,
+    /// The folder that grebe record --ring writes this stream into: who may change things here can have a stretch of it kept for good.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) ring: Option<PathBuf>,
+    /// How much of what came last is kept then; of a held picture it is what is on the screen.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "20s", requires = "ring")]
+    pub(crate) last: Duration,
     /// The certificate to show, with the chain that leads to it, as a PEM file; one that you signed yourself will do for grebe view.
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "stdio")]
     pub(crate) tls_cert: Option<PathBuf>,

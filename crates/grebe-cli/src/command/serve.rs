@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -10,7 +10,7 @@ use grebe_flow::QueueOptions;
 use grebe_serve::{ServeEvent, ServeOptions, Server, serve_pipe};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, SourceOptions, Uri, open_source};
-use grebe_view::{ChannelMeaning, FarOffer};
+use grebe_view::{ChannelMeaning, FarOffer, Right, SharedControls, SourceControls};
 use serde_json::json;
 
 use super::view::{advice, far::Ready, is_file, setups};
@@ -21,12 +21,12 @@ use crate::graph::tell;
 use crate::interrupt;
 use crate::output::{note, out};
 use crate::receiver;
-use crate::show::{OnDisk, Scope, Show, Shown, Stoppable};
+use crate::show::{Keeper, OnDisk, Scope, Show, Shown, Stoppable};
 
 pub(crate) fn run(options: &Serve) -> Result<Ending> {
     options.lab.configure();
     let shown = open(options)?;
-    let offer = offer(options)?;
+    let offer = FarOffer { controls: controls(&shown), ..offer(options)? };
     let ended = match options.stdio {
         true => serve_one(&shown, &offer),
         false => serve_all(options, &shown, offer),
@@ -47,6 +47,7 @@ fn serve_all(options: &Serve, shown: &Shown, offer: FarOffer) -> Result<Ending> 
             frame_origins: options.frame_origins.clone(),
             viewers_max: usize::from(options.viewers),
             tls: options.tls_cert.clone().zip(options.tls_key.clone()),
+            gives_control: options.control,
             offer,
             status: shown.status(),
             tell: Box::new(say),
@@ -66,6 +67,7 @@ fn serve_all(options: &Serve, shown: &Shown, offer: FarOffer) -> Result<Ending> 
         }
     }
     server.stop();
+    shown.show.keeper.iter().for_each(Keeper::finish);
     Ok(Ending::Interrupted)
 }
 
@@ -73,13 +75,15 @@ fn serve_all(options: &Serve, shown: &Shown, offer: FarOffer) -> Result<Ending> 
 fn serve_one(shown: &Shown, offer: &FarOffer) -> Result<Ending> {
     out!("{}", Ready::line())?;
     serve_pipe(io::stdin(), io::stdout(), &shown.link, offer, shown.status())?;
+    shown.show.keeper.iter().for_each(Keeper::finish);
     Ok(Ending::Good)
 }
 
 /// The source with a scope, running.
 fn open(options: &Serve) -> Result<Shown> {
     let uri = &options.uri;
-    let show = Show { command: "serve", name: uri.to_string(), ..Show::default() };
+    let keeper = options.ring.as_ref().map(|folder| Keeper::new(folder, options.last));
+    let show = Show { command: "serve", name: uri.to_string(), keeper, ..Show::default() };
     if let Uri::File(path) = uri
         && let Some(recording) = OnDisk::open(path)?
     {
@@ -120,6 +124,16 @@ fn open(options: &Serve) -> Result<Shown> {
     Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
 }
 
+/// What viewers with the second right can change.
+fn controls(shown: &Shown) -> SharedControls {
+    let Show { generator, receiver, keeper, .. } = &shown.show;
+    SharedControls::new(SourceControls {
+        generator: generator.lock().unwrap_or_else(PoisonError::into_inner).take(),
+        receiver: receiver.lock().unwrap_or_else(PoisonError::into_inner).take(),
+        keeper: keeper.as_ref().map(Keeper::for_scope),
+    })
+}
+
 fn offer(options: &Serve) -> Result<FarOffer> {
     let channels = setups(&options.meanings)?.into_iter();
     Ok(FarOffer {
@@ -128,13 +142,15 @@ fn offer(options: &Serve) -> Result<FarOffer> {
         channels: channels
             .map(|it| ChannelMeaning { name: it.name, unit: it.unit, scale: it.scale, offset: it.offset })
             .collect(),
+        ..FarOffer::default()
     })
 }
 
 /// Prints the links, and what to think of before they are handed on.
 fn print(options: &Serve, shown: &Shown, server: &Server) -> Result<()> {
     let host = options.hosts.first().cloned().unwrap_or_else(|| reached_at(server.address()).to_string());
-    let (page, link) = (server.page_for(&host), server.link_for(&host).to_string());
+    let page = |right| server.page_for(&host, right).unwrap_or_default();
+    let link = |right| server.link_for(&host, right).map(|it| it.to_string()).unwrap_or_default();
     let is_local = server.address().ip().is_loopback();
     if !is_local && options.tls_cert.is_none() {
         note!(
@@ -142,11 +158,23 @@ fn print(options: &Serve, shown: &Shown, server: &Server) -> Result<()> {
         );
     }
     if options.json {
-        return out!("{}", json!({ "listen": server.address().to_string(), "page": page, "link": link }));
+        let mut printed = json!({
+            "listen": server.address().to_string(), "page": page(Right::Look), "link": link(Right::Look),
+        });
+        if options.control {
+            printed["control_page"] = page(Right::Control).into();
+            printed["control_link"] = link(Right::Control).into();
+        }
+        return out!("{printed}");
     }
     out!("serving {} to up to {} viewers; Ctrl-C ends it", shown.show.name, options.viewers)?;
-    out!("  in a browser     {page}")?;
-    out!("  with grebe       grebe view '{link}'")?;
+    out!("  in a browser     {}", page(Right::Look))?;
+    out!("  with grebe       grebe view '{}'", link(Right::Look))?;
+    if options.control {
+        out!("  and who may change what the source makes:")?;
+        out!("  in a browser     {}", page(Right::Control))?;
+        out!("  with grebe       grebe view '{}'", link(Right::Control))?;
+    }
     if is_local {
         out!(
             "  from elsewhere   grebe view ssh://THIS-MACHINE/{}  (or --listen 0.0.0.0:4780)",
@@ -177,6 +205,7 @@ fn say(event: ServeEvent) {
         ServeEvent::Left { from, viewers, why: Some(why) } => {
             note!("grebe: {from} was sent away: {} ({viewers} now)", printable(why.as_bytes()));
         }
+        ServeEvent::Changed { from, what } => note!("grebe: {from} wants {}", printable(what.as_bytes())),
         ServeEvent::Refused { from, why } => {
             note!("grebe: {from} was not let in: {}", printable(why.as_bytes()));
         }

@@ -31,7 +31,7 @@ impl Keeper {
     }
 
     /// What a scope asks.
-    pub(super) fn for_scope(&self) -> StretchKeeper {
+    pub(crate) fn for_scope(&self) -> StretchKeeper {
         let keeper = self.clone();
         StretchKeeper {
             last: format!("the last {}", Engineering::new(self.last.as_secs_f64(), "s")),
@@ -74,7 +74,7 @@ impl Keeper {
     }
 
     /// Waits for what is being saved still; nobody looks at the scope any more.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         let saves = std::mem::take(&mut *self.saves.lock().unwrap_or_else(PoisonError::into_inner));
         if saves.iter().any(|save| !save.is_finished()) {
             note!("grebe: a stretch is still being kept");

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use grebe_frame::SampleFormat;
 use grebe_scope::Scale;
 
 use crate::data::lane::{LaneId, LaneMask};
@@ -13,6 +14,8 @@ use crate::data::tracks::{Track, Tracks};
 pub struct Extract {
     /// Samples per second and channel; 0 = unknown.
     pub rate_hz: f64,
+    /// What the samples were in their stream.
+    pub format: SampleFormat,
     /// The stretch that was asked for, as absolute sample indices.
     pub range: Range<u64>,
     /// What each vector of a run is: real channels, or I and Q of complex ones by turns.
@@ -37,7 +40,7 @@ pub struct ExtractRun {
 pub enum ExtractSamples {
     /// 8 or 16 bits, as they came.
     I16(Vec<Vec<i16>>),
-    /// Others, rounded to 24 bits where they had more; those of cu8 around 0.
+    /// Others, rounded to 24 bits where they had more; those of cu8 less 127.5.
     F32(Vec<Vec<f32>>),
 }
 
@@ -67,6 +70,20 @@ impl ExtractSamples {
 }
 
 impl Extract {
+    /// Whether the stream's samples may be other ones: those of f64, and those of i32 that have more than 24 bits, were rounded.
+    pub fn is_rounded(&self) -> bool {
+        let has_more = |value: &f32| value.abs() >= EXACT_BELOW;
+        let values = self.runs.iter().filter_map(|run| match &run.samples {
+            ExtractSamples::F32(lanes) => Some(lanes),
+            ExtractSamples::I16(_) => None,
+        });
+        match self.format {
+            SampleFormat::F64 => !self.runs.is_empty(),
+            SampleFormat::I32 => values.flatten().flatten().any(has_more),
+            _ => false,
+        }
+    }
+
     pub(crate) fn len_samples(&self) -> u64 {
         self.runs.iter().map(|run| run.samples.len() as u64).sum()
     }
@@ -117,7 +134,7 @@ impl Extract {
         let runs = runs.into_iter();
         let runs =
             runs.map(|(first_sample_index, lanes)| ExtractRun { first_sample_index, samples: run(lanes) });
-        Extract { rate_hz, range, lanes, runs: runs.collect(), triggers }
+        Extract { rate_hz, format: tracks.format(), range, lanes, runs: runs.collect(), triggers }
     }
 }
 
@@ -158,6 +175,8 @@ impl<K: Kind> Runs<K> {
 }
 
 const SAMPLES_MAX: u64 = 1 << 24;
+/// Below it every whole number is an `f32`, and no other was rounded to it.
+const EXACT_BELOW: f32 = 16_777_216.0;
 
 #[cfg(test)]
 mod tests {
@@ -186,5 +205,22 @@ mod tests {
             }
         }
         assert_eq!(core.extract(Viewer::default(), 0..100).len_samples(), 0, "no longer held singly");
+        assert_eq!(extract.format, SampleFormat::I16);
+    }
+
+    #[test]
+    fn what_was_rounded_says_so() {
+        let of = |format, value: f32| Extract {
+            format,
+            runs: vec![ExtractRun {
+                first_sample_index: 0,
+                samples: ExtractSamples::F32(vec![vec![0.0, value]]),
+            }],
+            ..Extract::default()
+        };
+        assert!(!of(SampleFormat::I32, -16_777_215.0).is_rounded());
+        assert!(of(SampleFormat::I32, -16_777_216.0).is_rounded());
+        assert!(of(SampleFormat::F64, 0.5).is_rounded());
+        assert!(!of(SampleFormat::F32, 1e30).is_rounded() && !Extract::default().is_rounded());
     }
 }

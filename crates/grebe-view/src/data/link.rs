@@ -8,9 +8,12 @@
 //!
 //! Each side holds a lock only to exchange a few words, and the data side never waits for one: it tries, and answers at the next batch.
 
+mod after_end;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::thread::Thread;
 
 use grebe_flow::{Waker, monotonic_ns};
 
@@ -19,6 +22,7 @@ use crate::data::extract::Extract;
 use crate::data::history::Viewer;
 use crate::data::picture::Picture;
 use crate::data::viewport::{Viewport, Window};
+pub use after_end::AfterEnd;
 
 /// The front end's side: asks for viewports and takes the newest picture. All clones share one state.
 #[derive(Clone)]
@@ -67,6 +71,9 @@ struct Viewers {
     is_parked: AtomicBool,
     /// The scope itself, once its stream is over: from then on the threads of the front ends answer.
     parked: Mutex<Option<ScopeCore>>,
+    /// A thread that answers then instead of them, and whether it is its turn.
+    after_end: Mutex<Option<Thread>>,
+    is_handed_over: AtomicBool,
     /// Wakes the data side; set once that runs.
     data_side: OnceLock<Wake>,
 }
@@ -133,7 +140,10 @@ impl ScopeLink {
     /// Asks for one picture of the viewport, if it is another by then.
     pub fn ask(&self) {
         self.own.shared.is_wanted.store(true, Ordering::Release);
-        if let Some(wake) = self.own.viewers.data_side.get() {
+        let viewers = &self.own.viewers;
+        if viewers.is_handed_over.load(Ordering::Acquire) {
+            viewers.after_end().iter().for_each(Thread::unpark);
+        } else if let Some(wake) = viewers.data_side.get() {
             wake();
         }
     }
@@ -250,12 +260,13 @@ impl DataSide {
         }
     }
 
-    /// The stream is over: from now on the threads of the front ends answer viewports.
+    /// The stream is over: from now on the threads of the front ends answer viewports, or the one that is there for it.
     pub(crate) fn park(&mut self, mut core: ScopeCore) {
         self.look_who_is_there(&mut core);
         let viewers = &self.viewers;
         *viewers.parked() = Some(core);
         viewers.is_parked.store(true, Ordering::Release);
+        viewers.hand_over();
         for shared in viewers.list().iter() {
             shared.state().is_changed = true;
             shared.wake();
@@ -396,6 +407,20 @@ impl Shared {
 impl Viewers {
     fn list(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the thread answer that is there for it, where the stream is over.
+    fn hand_over(&self) {
+        if let Some(thread) = &*self.after_end()
+            && self.is_parked.swap(false, Ordering::AcqRel)
+        {
+            self.is_handed_over.store(true, Ordering::Release);
+            thread.unpark();
+        }
+    }
+
+    fn after_end(&self) -> MutexGuard<'_, Option<Thread>> {
+        self.after_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn parked(&self) -> MutexGuard<'_, Option<ScopeCore>> {

@@ -1,17 +1,19 @@
 //! What a far viewer says: JSON, an object with one key.
 
-use std::fmt::Display;
-use std::str::FromStr;
+mod as_text;
+mod trigger;
+
 use std::sync::Arc;
 
-use grebe_scope::{Interpolation, Scale, Slope, Window as Weighting};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use grebe_scope::{Interpolation, Scale, Window as Weighting};
+use serde::{Deserialize, Serialize};
 
 use crate::data::lane::{CHANNELS_MAX, LaneId, LaneMask, Part};
 use crate::data::math::{MathInput, MathOperation, MathSettings};
-use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
 use crate::data::viewport::{SpectrumSettings, Viewport, Window};
 use crate::data::xy::XySettings;
+use crate::far::control::Wish;
+pub(crate) use trigger::FarTrigger;
 
 /// A message of a viewer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,7 @@ pub(crate) enum Asked {
     Ack(u64),
     Ping { at: f64 },
     Extract { number: u64, from: u64, to: u64 },
+    Control(Wish),
 }
 
 /// The first message.
@@ -68,34 +71,6 @@ pub(crate) struct FarViewport {
     xy: Option<FarXy>,
     #[serde(skip_serializing_if = "Option::is_none")]
     overview: Option<usize>,
-}
-
-/// The settings of a trigger.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct FarTrigger {
-    mode: TriggerMode,
-    kind: TriggerKind,
-    #[serde(with = "as_text")]
-    lane: LaneId,
-    slope: FarSlope,
-    level: Option<f64>,
-    position: f64,
-    is_lf_reject: bool,
-    corner_hz: Option<f64>,
-    holdoff_s: f64,
-    pulse_min_s: Option<f64>,
-    pulse_max_s: Option<f64>,
-    dropout_s: Option<f64>,
-    shot: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum FarSlope {
-    Rising,
-    Falling,
-    Either,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -304,64 +279,6 @@ impl Default for FarViewport {
     }
 }
 
-impl FarTrigger {
-    pub(crate) fn new(settings: &TriggerSettings) -> FarTrigger {
-        FarTrigger {
-            mode: settings.mode,
-            kind: settings.kind,
-            lane: settings.lane,
-            slope: match settings.slope {
-                Slope::Rising => FarSlope::Rising,
-                Slope::Falling => FarSlope::Falling,
-                Slope::Either => FarSlope::Either,
-            },
-            level: settings.level,
-            position: settings.position,
-            is_lf_reject: settings.coupling.is_lf_reject(),
-            corner_hz: match settings.coupling {
-                TriggerCoupling::LfReject { corner_hz } => corner_hz,
-                TriggerCoupling::Dc => None,
-            },
-            holdoff_s: settings.holdoff_s,
-            pulse_min_s: settings.pulse_min_s,
-            pulse_max_s: settings.pulse_max_s,
-            dropout_s: settings.dropout_s,
-            shot: settings.shot,
-        }
-    }
-
-    pub(crate) fn settings(&self) -> TriggerSettings {
-        let time = |time: f64| time.clamp(0.0, SPAN_MAX);
-        TriggerSettings {
-            mode: self.mode,
-            kind: self.kind,
-            lane: self.lane,
-            slope: match self.slope {
-                FarSlope::Rising => Slope::Rising,
-                FarSlope::Falling => Slope::Falling,
-                FarSlope::Either => Slope::Either,
-            },
-            level: self.level,
-            position: self.position.clamp(0.0, 1.0),
-            coupling: match self.is_lf_reject {
-                true => TriggerCoupling::LfReject { corner_hz: self.corner_hz.filter(|hz| *hz > 0.0) },
-                false => TriggerCoupling::Dc,
-            },
-            holdoff_s: time(self.holdoff_s),
-            pulse_min_s: self.pulse_min_s.map(time),
-            pulse_max_s: self.pulse_max_s.map(time),
-            dropout_s: self.dropout_s.map(time),
-            shot: self.shot,
-        }
-    }
-}
-
-impl Default for FarTrigger {
-    fn default() -> FarTrigger {
-        FarTrigger::new(&TriggerSettings::new(TriggerMode::Auto))
-    }
-}
-
 impl FarSpectrum {
     fn settings(&self) -> SpectrumSettings {
         SpectrumSettings {
@@ -396,23 +313,6 @@ impl FarXy {
     }
 }
 
-/// What has a text form, as that.
-mod as_text {
-    use super::*;
-
-    pub(super) fn serialize<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(value)
-    }
-
-    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
-    where
-        T: FromStr<Err: Display>,
-        D: Deserializer<'de>,
-    {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 fn pictures_per_s_max() -> f64 {
     PICTURES_PER_S_MAX
 }
@@ -443,13 +343,15 @@ const DENSITIES_MAX: usize = 8;
 const TRANSFORM_MAX: usize = 1 << 16;
 const AVERAGES_MAX: u32 = 1000;
 const SPAN_MIN: f64 = 1e-12;
-const SPAN_MAX: f64 = 1e13;
+pub(crate) const SPAN_MAX: f64 = 1e13;
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use grebe_scope::Slope;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
 
     fn lane() -> impl Strategy<Value = LaneId> + Clone {
         let parts = vec![Part::Real, Part::I, Part::Q, Part::MagnitudeDb, Part::Phase];

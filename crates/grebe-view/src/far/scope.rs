@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::asked::{Asked, FarViewport, Hello};
 use super::bytes::{Malformed, Reader};
+use super::control::{SourceControls, Wishes};
 use super::items::Shelf;
 use super::picture::{Before, Drawn};
 use super::pieces::Joiner;
@@ -44,6 +45,7 @@ pub struct FarScope {
     clock: Clock,
     pinged_ns: u64,
     words: Words,
+    wishes: Wishes,
 }
 
 /// What came last.
@@ -72,7 +74,8 @@ struct Known {
     cut: Option<String>,
     /// That what is shown is not yet what was asked for.
     waits: Option<String>,
-    said: Option<String>,
+    /// What the server said, and until when it is shown.
+    said: Option<(String, u64)>,
     channels: Vec<ChannelMeaning>,
 }
 
@@ -80,7 +83,9 @@ impl FarScope {
     /// A scope that calls `wake` whenever its front end asks for something else, and the link of that front end. `program` is what
     /// this program calls itself, `name` the source until it says its own.
     pub fn new(program: &str, name: &str, wake: impl Fn() + Send + Sync + 'static) -> (FarScope, ScopeLink) {
-        let (side, link) = FarSide::new(wake);
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
+        let wishes = Wishes::new(Arc::clone(&wake));
+        let (side, link) = FarSide::new(move || wake());
         let words = Words::default();
         words.with(|it| it.status.name = name.to_owned());
         let scope = FarScope {
@@ -103,6 +108,7 @@ impl FarScope {
             clock: Clock::default(),
             pinged_ns: 0,
             words,
+            wishes,
         };
         (scope, link)
     }
@@ -112,7 +118,8 @@ impl FarScope {
         let words = self.words.clone();
         move || {
             words.with(|it| {
-                let notice = it.cut.clone().or_else(|| it.waits.clone()).or_else(|| it.said.clone());
+                let notice = it.cut.clone().or_else(|| it.waits.clone());
+                let notice = notice.or_else(|| it.said.as_ref().map(|(words, _)| words.clone()));
                 SourceStatus { notice: notice.or_else(|| it.status.notice.clone()), ..it.status.clone() }
             })
         }
@@ -121,6 +128,11 @@ impl FarScope {
     /// What the numbers of the channels mean, as far as the server was told.
     pub fn channels(&self) -> Vec<ChannelMeaning> {
         self.words.with(|it| it.channels.clone())
+    }
+
+    /// What of the source can be changed from here, once the server has let this viewer in. Who may not is told so when he tries.
+    pub fn controls(&self) -> SourceControls {
+        self.wishes.controls()
     }
 
     /// Whether the server let this viewer in.
@@ -157,6 +169,7 @@ impl FarScope {
     /// There is no connection any more: what is shown stays, and `why` says what of it is not new.
     pub fn lost(&mut self, why: &str) {
         self.is_connected = false;
+        self.wishes.close();
         self.words.with(|it| it.cut = Some(why.to_owned()));
         self.side.wake();
     }
@@ -192,6 +205,11 @@ impl FarScope {
             });
         }
         self.look_what_waits(now_ns);
+        if self.is_welcome
+            && let Some(wish) = self.wishes.next()
+        {
+            self.outgoing.push_back(Asked::Control(wish));
+        }
         let asked = self.outgoing.pop_front()?;
         // Names and numbers: it cannot fail.
         Some(FarMessage::Text(serde_json::to_string(&asked).unwrap_or_default()))
@@ -215,6 +233,7 @@ impl FarScope {
             && self.is_welcome
             && now_ns.saturating_sub(self.asked_ns) > WAITS_NS;
         let is_other = self.words.with(|it| {
+            it.said.take_if(|(_, until_ns)| now_ns > *until_ns);
             let words = waits.then(|| "on its way: what is shown is what was asked for before".to_owned());
             let is_other = it.waits != words;
             it.waits = words;
@@ -231,6 +250,7 @@ impl FarScope {
         match said {
             Said::Welcome(welcome) => {
                 self.is_welcome = true;
+                self.wishes.open(welcome.may_control, welcome.controls);
                 self.words.with(|it| {
                     (it.cut, it.said, it.channels) = (None, None, welcome.channels);
                     it.status.name = welcome.name;
@@ -239,6 +259,7 @@ impl FarScope {
             Said::Refused(why) => return Err(FarError::Refused(why)),
             Said::Pong { at, server_ns } => self.clock.look(at as u64, server_ns, now_ns),
             Said::Status(status) => {
+                self.wishes.is_tuned(status.tuned);
                 self.words.with(|it| it.status = FarStatus::status(&status));
                 self.side.wake();
             }
@@ -254,7 +275,11 @@ impl FarScope {
                 self.show();
             }
             Said::Note { words } => {
-                self.words.with(|it| it.said = Some(words));
+                self.words.with(|it| it.said = Some((words, now_ns + SAID_NS)));
+                self.side.wake();
+            }
+            Said::Kept { number, words } => {
+                self.wishes.kept(number, words);
                 self.side.wake();
             }
         }
@@ -355,4 +380,6 @@ const PING_INTERVAL_NS: u64 = 1_000_000_000;
 const CLOCK_HOLDS_NS: u64 = 30_000_000_000;
 /// Longer than a picture takes over most paths, and shorter than a person waits without wondering.
 const WAITS_NS: u64 = 300_000_000;
+/// How long what the server said is shown.
+const SAID_NS: u64 = 8_000_000_000;
 const ASKED_MAX: usize = 64;

@@ -1,12 +1,14 @@
 //! One viewer, as its server has it: what it asked for, what it knows, and what it is sent next. No socket and no clock.
 
 use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, TryRecvError};
 
 use serde_json::{Map, Value};
 
 use super::FarMessage;
 use super::asked::{Asked, FarViewport, Hello, PICTURES_PER_S_MAX};
 use super::bytes::Writer;
+use super::control::{MAY_NOT, Right, SharedControls, Wish};
 use super::items::{SAMPLES_MAX, Stock};
 use super::pace::Pace;
 use super::picture::Before;
@@ -37,6 +39,8 @@ pub struct FarOffer {
     pub program: String,
     /// What the numbers of the channels mean, as far as somebody said.
     pub channels: Vec<ChannelMeaning>,
+    /// What of the source viewers with [`Right::Control`] can change.
+    pub controls: SharedControls,
 }
 
 /// Why a viewer is sent away, in words for the person there.
@@ -86,6 +90,12 @@ pub struct FarSession {
     status_ns: u64,
     /// The number of a request for samples that are being waited for.
     samples: Option<u64>,
+    right: Right,
+    controls: SharedControls,
+    /// Stretches that are being kept, by their numbers.
+    keeping: Vec<(u64, Receiver<String>)>,
+    /// What was changed at the source, in words.
+    changed: Option<String>,
     lanes: u64,
     is_over: bool,
     /// Messages of it that may come still, and since when they were counted.
@@ -112,12 +122,19 @@ pub fn greeting(text: &str) -> Result<Greeting, Refusal> {
 
 impl FarSession {
     /// A viewer of `link`, which is its own: [`ScopeLink::another`].
-    pub fn new(link: ScopeLink, greeting: &Greeting, offer: &FarOffer, now_ns: u64) -> FarSession {
+    pub fn new(
+        link: ScopeLink,
+        greeting: &Greeting,
+        offer: &FarOffer,
+        right: Right,
+        now_ns: u64,
+    ) -> FarSession {
         let welcome = Welcome {
             protocol: PROTOCOL,
             program: offer.program.clone(),
             name: offer.name.clone(),
-            may_control: false,
+            may_control: right == Right::Control,
+            controls: offer.controls.offered(),
             channels: offer.channels.clone(),
         };
         let pictures_per_s = greeting.pictures_per_s.clamp(1.0, PICTURES_PER_S_MAX);
@@ -147,6 +164,10 @@ impl FarSession {
             status: None,
             status_ns: 0,
             samples: None,
+            right,
+            controls: offer.controls.clone(),
+            keeping: Vec::new(),
+            changed: None,
             lanes: 1,
             is_over: false,
             may_come: (MESSAGES_AT_ONCE, now_ns),
@@ -185,19 +206,26 @@ impl FarSession {
                 self.samples = Some(number);
                 self.link.request_extract(from.min(to).max(to.saturating_sub(most))..to);
             }
+            Asked::Control(wish) => self.control(&wish),
         }
         Ok(())
+    }
+
+    /// What this viewer has changed at the source, in words for who sits there; once.
+    pub fn take_changed(&mut self) -> Option<String> {
+        self.changed.take()
     }
 
     /// What is to be sent now; to be called until there is nothing, whenever something came, the link woke, or at
     /// [`wake_ns`](FarSession::wake_ns). `status` says what is known of the source.
     pub fn next(&mut self, now_ns: u64, status: impl FnOnce() -> SourceStatus) -> Option<FarMessage> {
+        self.look_at_kept();
         if let Some(said) = self.outgoing.pop_front() {
             return Some(text(&said));
         }
         if now_ns.saturating_sub(self.status_ns) >= STATUS_INTERVAL_NS || self.status.is_none() {
             self.status_ns = now_ns;
-            let status = FarStatus::of(&status());
+            let status = FarStatus::of(&status(), self.controls.tuned());
             if self.status.as_ref() != Some(&status) {
                 self.status = Some(status.clone());
                 return Some(text(&Said::Status(Box::new(status))));
@@ -265,6 +293,48 @@ impl FarSession {
             return Ok(());
         }
         Err(Refusal(format!("nothing was acknowledged for {} s", STALLED_NS / 1_000_000_000)))
+    }
+
+    /// Has the source changed, where this viewer may.
+    fn control(&mut self, wish: &Wish) {
+        let kept = match wish {
+            Wish::Keep(stretch) => Some(stretch.number),
+            _ => None,
+        };
+        let done = match self.right {
+            Right::Look => Err(MAY_NOT.to_owned()),
+            Right::Control if kept.is_some() && self.keeping.len() == KEEPING_MAX => {
+                Err("other stretches are being kept still".into())
+            }
+            Right::Control => self.controls.obey(wish),
+        };
+        match (done, kept) {
+            (Ok(told), _) => {
+                self.changed = Some(wish.words());
+                self.keeping.extend(kept.zip(told));
+            }
+            (Err(why), Some(number)) => {
+                self.outgoing.push_back(Said::Kept { number, words: format!("not kept: {why}") });
+            }
+            (Err(words), None) => {
+                // The newest is what a person waits for.
+                self.outgoing.retain(|said| !matches!(said, Said::Note { .. }));
+                self.outgoing.push_back(Said::Note { words });
+            }
+        }
+    }
+
+    fn look_at_kept(&mut self) {
+        let outgoing = &mut self.outgoing;
+        self.keeping.retain(|(number, told)| {
+            let words = match told.try_recv() {
+                Ok(words) => words,
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => "what became of it was not said".into(),
+            };
+            outgoing.push_back(Said::Kept { number: *number, words });
+            false
+        });
     }
 
     /// When pieces need no longer wait for a picture.
@@ -443,5 +513,7 @@ const ASK_INTERVAL_NS: u64 = 16_000_000;
 const ASKED_MAX: usize = 64;
 /// A viewer that takes in nothing for so long is gone, or was stopped.
 const STALLED_NS: u64 = 20_000_000_000;
+/// Stretches of one viewer that are being kept at once.
+const KEEPING_MAX: usize = 4;
 const MESSAGES_PER_S: f64 = 400.0;
 const MESSAGES_AT_ONCE: f64 = 1000.0;

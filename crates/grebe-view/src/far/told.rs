@@ -1,6 +1,7 @@
 //! What is said of the stream and of its pictures in words and numbers: JSON, of which only what changed is said again.
 
-use std::net::SocketAddr;
+mod status;
+
 use std::sync::Arc;
 
 use grebe_frame::{Description, SampleFormat, StreamAnnotation, TrackerCounts};
@@ -12,10 +13,11 @@ use crate::data::lane::LaneId;
 use crate::data::measure::LaneMeasurements;
 use crate::data::picture::{Flow, GapMark, Picture, StreamInfo};
 use crate::data::signal::SignalMeasurements;
-use crate::data::status::{Loss, SourceStatus};
 use crate::data::told::{Change, ChangeMark};
 use crate::data::trigger::{TriggerRate, TriggerState, TriggerView};
 use crate::far::asked::FarTrigger;
+use crate::far::control::Offered;
+pub(crate) use status::FarStatus;
 
 /// A message of a server but pictures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +36,11 @@ pub(crate) enum Said {
     Note {
         words: String,
     },
+    /// What became of a stretch that was to be kept.
+    Kept {
+        number: u64,
+        words: String,
+    },
 }
 
 /// The answer to a viewer that may look.
@@ -44,6 +51,7 @@ pub(crate) struct Welcome {
     pub(crate) program: String,
     pub(crate) name: String,
     pub(crate) may_control: bool,
+    pub(crate) controls: Offered,
     pub(crate) channels: Vec<ChannelMeaning>,
 }
 
@@ -196,30 +204,6 @@ struct FarTone {
     #[serde(with = "or_word")]
     thd_db: f64,
     enob: f64,
-}
-
-/// What only the source knows.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct FarStatus {
-    name: String,
-    is_same_boot: bool,
-    network: Option<FarLoss>,
-    shared_memory: Option<FarLoss>,
-    kernel_datagrams: Option<u64>,
-    queue: Option<FarLoss>,
-    refused_datagrams: u64,
-    foreign_datagrams: u64,
-    second_sender: Option<SocketAddr>,
-    advice: Option<String>,
-    is_recording: bool,
-    notice: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct FarLoss {
-    frames: u64,
-    samples: u64,
 }
 
 /// Where the trigger of one picture stands: what of it is said with each.
@@ -466,44 +450,6 @@ impl FarSignal {
                 enob: tone.enob,
             }),
             samples: self.samples,
-        }
-    }
-}
-
-impl FarStatus {
-    pub(crate) fn of(status: &SourceStatus) -> FarStatus {
-        let loss = |loss: Option<Loss>| loss.map(|Loss { frames, samples }| FarLoss { frames, samples });
-        FarStatus {
-            name: status.name.clone(),
-            is_same_boot: status.is_same_boot,
-            network: loss(status.network),
-            shared_memory: loss(status.shared_memory),
-            kernel_datagrams: status.kernel_datagrams,
-            queue: loss(status.queue),
-            refused_datagrams: status.refused_datagrams,
-            foreign_datagrams: status.foreign_datagrams,
-            second_sender: status.second_sender,
-            advice: status.advice.clone(),
-            is_recording: status.is_recording,
-            notice: status.notice.clone(),
-        }
-    }
-
-    pub(crate) fn status(&self) -> SourceStatus {
-        let loss = |loss: Option<FarLoss>| loss.map(|FarLoss { frames, samples }| Loss { frames, samples });
-        SourceStatus {
-            name: self.name.clone(),
-            is_same_boot: self.is_same_boot,
-            network: loss(self.network),
-            shared_memory: loss(self.shared_memory),
-            kernel_datagrams: self.kernel_datagrams,
-            queue: loss(self.queue),
-            refused_datagrams: self.refused_datagrams,
-            foreign_datagrams: self.foreign_datagrams,
-            second_sender: self.second_sender,
-            advice: self.advice.clone(),
-            is_recording: self.is_recording,
-            notice: self.notice.clone(),
         }
     }
 }

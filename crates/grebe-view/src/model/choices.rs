@@ -217,7 +217,7 @@ impl ViewModel {
 
     fn set(&mut self, setting: Setting, place: usize) {
         if setting == Setting::Wave {
-            if let Some(&wave) = self.generator.waves().get(place) {
+            if let Some(wave) = self.generator.waves().get(place).cloned() {
                 self.tell_generator(GeneratorWish::Wave(wave));
             }
         } else {
@@ -238,9 +238,9 @@ impl ViewModel {
                 })
                 .collect(),
             Setting::Wave => {
-                let is_on = |wave| self.generator.wave == Some(wave);
+                let is_on = |wave| self.generator.wave.as_ref() == Some(wave);
                 let waves = self.generator.waves().iter();
-                waves.map(|&wave| Entry { text: wave.into(), is_on: is_on(wave) }).collect()
+                waves.map(|wave| Entry { text: wave.clone(), is_on: is_on(wave) }).collect()
             }
             setting => self.controls.entries(setting, &self.picture),
         }

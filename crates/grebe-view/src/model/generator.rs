@@ -7,20 +7,20 @@ use super::action::Step;
 /// Tells the generator of a stream what to make.
 pub struct GeneratorRemote {
     /// Names of the waveforms that it can make.
-    pub waves: Vec<&'static str>,
+    pub waves: Vec<String>,
     /// Passes a wish on without waiting; an error is one line for a person.
     pub tell: Box<dyn Fn(GeneratorWish) -> Result<(), String> + Send>,
 }
 
 /// What a person wants of a generator.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum GeneratorWish {
     /// Samples per second and channel.
     Rate(f64),
     /// Make nothing, or go on.
     TogglePause,
     /// The waveform of all channels: one of [`GeneratorRemote::waves`].
-    Wave(&'static str),
+    Wave(String),
 }
 
 /// The generator, and what it was told last.
@@ -28,7 +28,7 @@ pub enum GeneratorWish {
 pub(crate) struct Generator {
     remote: Option<GeneratorRemote>,
     pub(crate) is_paused: bool,
-    pub(crate) wave: Option<&'static str>,
+    pub(crate) wave: Option<String>,
     /// The rate that was asked for last: the stream's own follows a little later.
     rate_hz: Option<f64>,
 }
@@ -43,7 +43,7 @@ impl Generator {
         self.remote.is_some()
     }
 
-    pub(crate) fn waves(&self) -> &[&'static str] {
+    pub(crate) fn waves(&self) -> &[String] {
         self.remote.as_ref().map_or(&[], |remote| &remote.waves)
     }
 
@@ -53,7 +53,7 @@ impl Generator {
         let Some(remote) = &self.remote else {
             return Err("this stream's generator takes no orders: start it with --spawn".into());
         };
-        (remote.tell)(wish)?;
+        (remote.tell)(wish.clone())?;
         match wish {
             GeneratorWish::Rate(rate_hz) => self.rate_hz = Some(rate_hz),
             GeneratorWish::TogglePause => self.is_paused = !self.is_paused,
@@ -79,9 +79,9 @@ impl Generator {
     /// One line for a person.
     pub(crate) fn next_wave(&mut self) -> Result<(), String> {
         let waves = self.waves();
-        let at = waves.iter().position(|&wave| Some(wave) == self.wave);
-        let next = waves.get(at.map_or(0, |at| at + 1)).or(waves.first()).copied();
-        self.tell(GeneratorWish::Wave(next.unwrap_or("sine")))
+        let at = waves.iter().position(|wave| Some(wave) == self.wave.as_ref());
+        let next = waves.get(at.map_or(0, |at| at + 1)).or(waves.first()).cloned();
+        self.tell(GeneratorWish::Wave(next.unwrap_or_else(|| "sine".into())))
     }
 }
 

@@ -120,8 +120,7 @@ impl ViewModel {
 
     fn tune(&mut self, what: Tunable, text: &str) -> Result<(), String> {
         let Some(receiver) = &self.options.receiver else { return Ok(()) };
-        (receiver.tune)((receiver.tuned)().with(what, text)?);
-        Ok(())
+        (receiver.tune)((receiver.tuned)().with(what, text)?)
     }
 
     fn set_trigger_time(&mut self, text: &str) -> Result<(), String> {

@@ -6,8 +6,8 @@ use grebe_scope::{Engineering, parse_quantity};
 pub struct ReceiverRemote {
     /// What it is tuned to now.
     pub tuned: Box<dyn Fn() -> Tuned + Send>,
-    /// Tunes it without waiting: the stream follows, or stays as it is where the receiver refuses.
-    pub tune: Box<dyn Fn(Tuned) + Send>,
+    /// Tunes it without waiting: the stream follows, or stays as it is where the receiver refuses. An error is one line for a person.
+    pub tune: Box<dyn Fn(Tuned) -> Result<(), String> + Send>,
 }
 
 /// What a receiver is tuned to.

@@ -57,7 +57,14 @@ impl ViewModel {
                 None => return,
             },
         };
-        self.say_saved(saved);
+        match saved {
+            Ok(path) if extract.is_rounded() => {
+                let path = std::path::absolute(&path).unwrap_or(path);
+                let format = extract.format;
+                self.say(format!("saved {}: its samples of {format} are rounded to 24 bits", path.display()));
+            }
+            saved => self.say_saved(saved),
+        }
     }
 
     fn say_saved(&mut self, saved: Result<PathBuf, String>) {

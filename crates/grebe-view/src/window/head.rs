@@ -183,7 +183,7 @@ impl ScopePanes {
         ui.separator();
         ui.label("waveform").on_hover_text("of all channels  (F)");
         for wave in self.model.generator.waves().to_vec() {
-            if ui.selectable_label(self.model.generator.wave == Some(wave), wave).clicked() {
+            if ui.selectable_label(self.model.generator.wave.as_ref() == Some(&wave), &wave).clicked() {
                 self.model.tell_generator(GeneratorWish::Wave(wave));
             }
         }

@@ -449,7 +449,7 @@ fn a_generator_is_told_what_a_person_wants() {
     let mut panes = panes(ThemeChoice::Dark);
     let tell = told.clone();
     panes.model.generator = Generator::new(Some(GeneratorRemote {
-        waves: vec!["sine", "noise"],
+        waves: vec!["sine".into(), "noise".into()],
         tell: Box::new(move |wish| match wish {
             GeneratorWish::Rate(rate_hz) if rate_hz > 2e3 => Err("too fast for me".into()),
             wish => {
@@ -470,9 +470,9 @@ fn a_generator_is_told_what_a_person_wants() {
     press(&mut harness, "G?");
     harness.get_by_label("next waveform");
     let wishes = [
-        GeneratorWish::Wave("noise"),
+        GeneratorWish::Wave("noise".into()),
         GeneratorWish::Rate(2e3),
-        GeneratorWish::Wave("sine"),
+        GeneratorWish::Wave("sine".into()),
         GeneratorWish::TogglePause,
     ];
     assert_eq!(*told.lock().unwrap(), wishes);

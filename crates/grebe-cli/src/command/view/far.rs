@@ -51,6 +51,7 @@ fn refuse(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<()> {
 
 fn look(link: ScopeLink, mut way: Way, place: &Place, options: &View) -> Result<(Shown, Way)> {
     let name = place.to_string();
+    let controls = way.viewer.take_controls();
     let given = super::setups(&options.channels.meanings)?;
     let told = way.viewer.channels().iter().map(|it| ChannelSetup {
         name: it.name.clone(),
@@ -80,6 +81,9 @@ fn look(link: ScopeLink, mut way: Way, place: &Place, options: &View) -> Result<
         session,
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
         far: Mutex::new(way.viewer.take_status()),
+        generator: Mutex::new(controls.generator),
+        receiver: Mutex::new(controls.receiver),
+        far_keeper: Mutex::new(controls.keeper),
         name,
         ..Show::default()
     };

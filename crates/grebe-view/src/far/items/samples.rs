@@ -1,5 +1,7 @@
 //! The samples of a stretch, to be computed with or saved where the viewer is.
 
+use grebe_frame::SampleFormat;
+
 use crate::data::extract::{Extract, ExtractRun, ExtractSamples};
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::picture::{LANES_MAX, read_lane_id, read_values, write_lane_id, write_values};
@@ -8,6 +10,7 @@ use crate::far::picture::{LANES_MAX, read_lane_id, read_values, write_lane_id, w
 pub(super) fn write(extract: &Extract, number: u64, out: &mut Writer) {
     out.varint(number);
     out.f64(extract.rate_hz);
+    out.u8(extract.format as u8);
     out.varint(extract.range.start);
     out.varint(extract.range.end);
     out.varint(extract.lanes.len() as u64);
@@ -32,7 +35,9 @@ pub(super) fn write(extract: &Extract, number: u64, out: &mut Writer) {
 }
 
 pub(super) fn read(from: &mut Reader<'_>) -> Result<(u64, Extract), Malformed> {
-    let (number, rate_hz) = (from.varint()?, from.f64()?);
+    let (number, rate_hz, format) = (from.varint()?, from.f64()?, from.u8()?);
+    let format = SampleFormat::ALL.into_iter().find(|it| *it as u8 == format);
+    let format = format.ok_or(Malformed("its samples are of no known format"))?;
     let range = from.varint()?..from.varint()?;
     let mut lanes = Vec::new();
     for _ in 0..from.count(LANES_MAX)? {
@@ -61,7 +66,7 @@ pub(super) fn read(from: &mut Reader<'_>) -> Result<(u64, Extract), Malformed> {
     for _ in 0..from.count(TRIGGERS_MAX)? {
         triggers.push(from.f64()?);
     }
-    Ok((number, Extract { rate_hz, range, lanes, runs, triggers }))
+    Ok((number, Extract { rate_hz, format, range, lanes, runs, triggers }))
 }
 
 /// Samples of all lanes together that are given out.
@@ -77,6 +82,7 @@ mod tests {
     fn samples_are_the_same_again() {
         let of = |runs: Vec<ExtractSamples>| Extract {
             rate_hz: 1e3,
+            format: SampleFormat::Cu8,
             range: 5..900,
             lanes: vec![LaneId::real(0), LaneId::real(1)],
             runs: runs

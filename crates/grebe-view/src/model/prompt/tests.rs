@@ -108,7 +108,10 @@ fn a_receiver_is_tuned_by_what_is_typed_and_shows_what_it_is_tuned_to() {
     let (now, later) = (tuned.clone(), tuned.clone());
     let receiver = ReceiverRemote {
         tuned: Box::new(move || *now.lock().unwrap()),
-        tune: Box::new(move |wanted| *later.lock().unwrap() = wanted),
+        tune: Box::new(move |wanted| {
+            *later.lock().unwrap() = wanted;
+            Ok(())
+        }),
     };
     let options = ViewOptions { receiver: Some(receiver), ..ViewOptions::new(SourceStatus::default) };
     let mut model = model(options);

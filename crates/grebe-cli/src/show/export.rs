@@ -1,0 +1,176 @@
+//! What a person saves of the picture: its samples as a recording, in the format of their stream.
+
+use std::path::{Path, PathBuf};
+
+use grebe_frame::{Complex, Sample, SampleFormat};
+use grebe_stages::{Error, SigmfSettings, SigmfWriter};
+use grebe_view::{Extract, ExtractRun, ExtractSamples, Part};
+
+/// The visible samples as a recording, with the triggers as labels.
+pub(super) fn export(path: &Path, extract: &Extract) -> Result<PathBuf, String> {
+    let write = || -> Result<PathBuf, Error> {
+        let format = format(extract);
+        let rounded = match extract.is_rounded() {
+            true => format!(", which rounds samples of {} to 24 bits", extract.format),
+            false => String::new(),
+        };
+        let settings = SigmfSettings {
+            channels: extract.lanes.len().max(1) / format.components(),
+            format,
+            sample_rate_hz: extract.rate_hz,
+            description: Some(format!("Saved from a scope{rounded}")),
+            ..SigmfSettings::default()
+        };
+        let mut writer = SigmfWriter::create(path, &settings)?;
+        for run in &extract.runs {
+            write_run(&mut writer, run, format)?;
+        }
+        for &at in &extract.triggers {
+            writer.annotate(at.max(0.0) as u64, 1, "trigger")?;
+        }
+        let files = writer.finish()?.files;
+        Ok(files.into_iter().next().unwrap_or_else(|| path.into()))
+    };
+    write().map_err(|error| error.to_string())
+}
+
+/// The stream's own, where the samples still are what they were there.
+fn format(extract: &Extract) -> SampleFormat {
+    let is_complex = extract.lanes.first().is_some_and(|lane| lane.part != Part::Real);
+    let own = extract.format;
+    let is_short = matches!(own, SampleFormat::I8 | SampleFormat::U8 | SampleFormat::I16);
+    match extract.runs.first().map(|run| &run.samples) {
+        None => own,
+        Some(ExtractSamples::I16(_)) if is_short => own,
+        Some(ExtractSamples::I16(_)) => SampleFormat::I16,
+        Some(ExtractSamples::F32(_)) if is_complex && own.is_complex() => own,
+        Some(ExtractSamples::F32(_)) if is_complex => SampleFormat::Cf32,
+        Some(ExtractSamples::F32(_)) if own == SampleFormat::I32 && !extract.is_rounded() => own,
+        Some(ExtractSamples::F32(_)) => SampleFormat::F32,
+    }
+}
+
+fn write_run(writer: &mut SigmfWriter, run: &ExtractRun, format: SampleFormat) -> Result<(), Error> {
+    let first = run.first_sample_index;
+    match (&run.samples, format) {
+        (ExtractSamples::I16(lanes), SampleFormat::I8) => write(writer, first, each(lanes, |it| it as i8)),
+        (ExtractSamples::I16(lanes), SampleFormat::U8) => write(writer, first, each(lanes, |it| it as u8)),
+        (ExtractSamples::I16(lanes), _) => write(writer, first, each(lanes, |it| it)),
+        (ExtractSamples::F32(lanes), SampleFormat::I32) => write(writer, first, each(lanes, |it| it as i32)),
+        (ExtractSamples::F32(lanes), SampleFormat::Ci8) => write(writer, first, pairs(lanes, |it| it as i8)),
+        (ExtractSamples::F32(lanes), SampleFormat::Cu8) => {
+            write(writer, first, pairs(lanes, |it| (it + CU8_ZERO) as u8))
+        }
+        (ExtractSamples::F32(lanes), SampleFormat::Ci16) => {
+            write(writer, first, pairs(lanes, |it| it as i16))
+        }
+        (ExtractSamples::F32(lanes), SampleFormat::Cf32) => write(writer, first, pairs(lanes, |it| it)),
+        (ExtractSamples::F32(lanes), _) => write(writer, first, each(lanes, |it| it)),
+    }
+}
+
+fn write<T: Sample>(writer: &mut SigmfWriter, first: u64, channels: Vec<Vec<T>>) -> Result<(), Error> {
+    writer.write(first, &channels.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+fn each<K: Copy, T>(lanes: &[Vec<K>], narrow: impl Fn(K) -> T) -> Vec<Vec<T>> {
+    lanes.iter().map(|lane| lane.iter().map(|&it| narrow(it)).collect()).collect()
+}
+
+/// I and Q of a channel as its samples.
+fn pairs<T>(lanes: &[Vec<f32>], narrow: impl Fn(f32) -> T) -> Vec<Vec<Complex<T>>> {
+    let of = |(&re, &im): (&f32, &f32)| Complex { re: narrow(re), im: narrow(im) };
+    lanes.chunks_exact(2).map(|iq| iq[0].iter().zip(&iq[1]).map(of).collect()).collect()
+}
+
+/// A scope keeps samples of cu8 less it.
+const CU8_ZERO: f32 = 127.5;
+
+#[cfg(test)]
+mod tests {
+    use grebe_stages::SampleFile;
+    use grebe_view::LaneId;
+
+    use super::*;
+
+    #[test]
+    fn what_is_exported_reads_back_with_its_gaps_and_triggers() {
+        let folder = tempfile::tempdir().unwrap();
+        let values =
+            |first: u64, length: i16| (0..length).map(|n| n * 3 + first as i16).collect::<Vec<i16>>();
+        let run = |first_sample_index: u64, length: i16| ExtractRun {
+            first_sample_index,
+            samples: ExtractSamples::I16(vec![values(first_sample_index, length)]),
+        };
+        let extract = Extract {
+            rate_hz: 360.0,
+            format: SampleFormat::I16,
+            range: 1000..2000,
+            lanes: vec![LaneId::real(0)],
+            runs: vec![run(1000, 400), run(1600, 400)],
+            triggers: vec![1010.5, 1700.0],
+        };
+        let path = export(&folder.path().join("seen.sigmf-meta"), &extract).unwrap();
+        let mut file = SampleFile::open(&path).unwrap();
+        assert_eq!((file.sample_rate_hz(), file.channels(), file.len_samples()), (360.0, 1, 800));
+        let segments: Vec<_> =
+            file.segments().iter().map(|it| (it.position, it.first_sample_index)).collect();
+        assert_eq!(segments, [(0, 1000), (400, 1600)]);
+        let block = file.block(0, 800).unwrap();
+        let samples = block.channel::<i16>(0).unwrap().to_vec();
+        assert_eq!(samples, [values(1000, 400), values(1600, 400)].concat());
+        let meta = std::fs::read_to_string(&path).unwrap();
+        let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
+        let annotations = meta["annotations"].as_array().unwrap();
+        let places: Vec<_> = annotations.iter().map(|it| it["core:sample_start"].as_u64().unwrap()).collect();
+        assert_eq!(places, [10, 500], "places in the file: the gap is not in it");
+        assert!(annotations.iter().all(|it| it["core:label"] == "trigger"), "{annotations:?}");
+    }
+
+    fn saved<T: Sample>(
+        format: SampleFormat,
+        lanes: &[LaneId],
+        samples: ExtractSamples,
+    ) -> (SampleFormat, Vec<T>) {
+        let folder = tempfile::tempdir().unwrap();
+        let extract = Extract {
+            rate_hz: 1e3,
+            format,
+            range: 0..10,
+            lanes: lanes.to_vec(),
+            runs: vec![ExtractRun { first_sample_index: 0, samples }],
+            triggers: Vec::new(),
+        };
+        let path = export(&folder.path().join("seen.sigmf-meta"), &extract).unwrap();
+        let mut file = SampleFile::open(&path).unwrap();
+        let (length, format) = (file.len_samples() as usize, file.format());
+        let block = file.block(0, length).unwrap();
+        (format, block.channel::<T>(0).unwrap().to_vec())
+    }
+
+    #[test]
+    fn samples_are_saved_as_they_were_in_their_stream() {
+        let real = [LaneId::real(0)];
+        let short = |values: &[i16]| ExtractSamples::I16(vec![values.to_vec()]);
+        let long = |values: &[f32]| ExtractSamples::F32(vec![values.to_vec()]);
+        assert_eq!(
+            saved(SampleFormat::I8, &real, short(&[-128, 127])),
+            (SampleFormat::I8, vec![-128i8, 127])
+        );
+        assert_eq!(saved(SampleFormat::U8, &real, short(&[0, 255])), (SampleFormat::U8, vec![0u8, 255]));
+        let exact = [-16_777_215.0, 5.0];
+        assert_eq!(saved(SampleFormat::I32, &real, long(&exact)), (SampleFormat::I32, vec![-16_777_215, 5]));
+        let rounded = [-16_777_216.0f32, 5.0];
+        assert_eq!(saved(SampleFormat::I32, &real, long(&rounded)), (SampleFormat::F32, rounded.to_vec()));
+        assert_eq!(saved(SampleFormat::F64, &real, long(&[0.5])), (SampleFormat::F32, vec![0.5f32]));
+        let iq = [LaneId { channel: 0, part: Part::I }, LaneId { channel: 0, part: Part::Q }];
+        let two = |i: &[f32], q: &[f32]| ExtractSamples::F32(vec![i.to_vec(), q.to_vec()]);
+        let centred = two(&[-127.5, -0.5], &[127.5, 0.5]);
+        let expected = vec![Complex { re: 0u8, im: 255 }, Complex { re: 127, im: 128 }];
+        assert_eq!(saved(SampleFormat::Cu8, &iq, centred), (SampleFormat::Cu8, expected));
+        let expected = vec![Complex { re: -3i16, im: 4 }];
+        assert_eq!(saved(SampleFormat::Ci16, &iq, two(&[-3.0], &[4.0])), (SampleFormat::Ci16, expected));
+        let expected = vec![Complex { re: -3i8, im: 4 }];
+        assert_eq!(saved(SampleFormat::Ci8, &iq, two(&[-3.0], &[4.0])), (SampleFormat::Ci8, expected));
+    }
+}

@@ -1,0 +1,360 @@
+//! What a viewer may change at the source, where it has the second right: its generator, its receiver, stretches that are kept.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::generator::{GeneratorRemote, GeneratorWish};
+use crate::model::keep::{KeptStretch, StretchKeeper};
+use crate::model::receiver::{ReceiverRemote, Tuned};
+
+/// What a viewer may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// See what it wants to see.
+    Look,
+    /// And change what the source makes, and have stretches of it kept there.
+    Control,
+}
+
+/// What of a source can be changed.
+#[derive(Default)]
+pub struct SourceControls {
+    /// Its generator, where that takes orders.
+    pub generator: Option<GeneratorRemote>,
+    /// Its receiver, where that can be tuned.
+    pub receiver: Option<ReceiverRemote>,
+    /// Who keeps stretches of it, where somebody does.
+    pub keeper: Option<StretchKeeper>,
+}
+
+/// The same for all viewers of a server. Clones share it.
+#[derive(Clone, Default)]
+pub struct SharedControls(Arc<Mutex<SourceControls>>);
+
+/// What a viewer wants of the source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wish {
+    /// Samples per second and channel of the generator.
+    Rate(f64),
+    /// It makes nothing, or goes on.
+    Pause,
+    Wave(String),
+    Tune(FarTuned),
+    Keep(FarStretch),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FarTuned {
+    frequency_hz: f64,
+    rate_hz: f64,
+    #[serde(default)]
+    gain_db: Option<f64>,
+}
+
+/// A stretch to be kept, by a number that its answer has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FarStretch {
+    pub(crate) number: u64,
+    /// `None`: what came last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    samples: Option<(u64, u64)>,
+    #[serde(default)]
+    rate_hz: f64,
+}
+
+/// What there is to be changed, as a viewer is told first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Offered {
+    /// Waveforms of the generator.
+    pub(crate) waves: Option<Vec<String>>,
+    /// What the receiver is tuned to.
+    pub(crate) tuned: Option<FarTuned>,
+    /// What is kept of what came last, in words.
+    pub(crate) keeps: Option<String>,
+}
+
+impl SharedControls {
+    /// Of these.
+    pub fn new(controls: SourceControls) -> SharedControls {
+        SharedControls(Arc::new(Mutex::new(controls)))
+    }
+
+    pub(super) fn offered(&self) -> Offered {
+        let controls = self.lock();
+        Offered {
+            waves: controls.generator.as_ref().map(|it| it.waves.clone()),
+            tuned: controls.receiver.as_ref().map(|it| FarTuned::of((it.tuned)())),
+            keeps: controls.keeper.as_ref().map(|it| it.last.clone()),
+        }
+    }
+
+    pub(super) fn tuned(&self) -> Option<FarTuned> {
+        self.lock().receiver.as_ref().map(|it| FarTuned::of((it.tuned)()))
+    }
+
+    /// Passes a wish on, without waiting. What becomes of a stretch that is kept comes as a line.
+    ///
+    /// # Errors
+    /// One line for a person.
+    pub(super) fn obey(&self, wish: &Wish) -> Result<Option<Receiver<String>>, String> {
+        let controls = self.lock();
+        let tell = |wish: GeneratorWish| match &controls.generator {
+            Some(generator) => (generator.tell)(wish),
+            None => Err("this stream's generator takes no orders".into()),
+        };
+        match wish {
+            Wish::Rate(rate_hz) if !(1.0..=RATE_HZ_MAX).contains(rate_hz) => {
+                Err(format!("{rate_hz} is no rate of a generator"))
+            }
+            Wish::Rate(rate_hz) => tell(GeneratorWish::Rate(*rate_hz)).map(|()| None),
+            Wish::Pause => tell(GeneratorWish::TogglePause).map(|()| None),
+            Wish::Wave(name) => {
+                let waves = controls.generator.as_ref().map_or(&[][..], |it| &it.waves);
+                match waves.iter().find(|it| *it == name) {
+                    Some(wave) => tell(GeneratorWish::Wave(wave.clone())).map(|()| None),
+                    None => {
+                        Err(format!("the generator makes no {:?}", name.chars().take(40).collect::<String>()))
+                    }
+                }
+            }
+            Wish::Tune(tuned) => {
+                let receiver = controls.receiver.as_ref();
+                let receiver = receiver.ok_or("this stream comes from no receiver that can be tuned")?;
+                (receiver.tune)(tuned.tuned().ok_or("no receiver can be tuned so")?).map(|()| None)
+            }
+            Wish::Keep(stretch) => {
+                let keeper =
+                    controls.keeper.as_ref().ok_or("nothing is kept there: grebe serve --ring DIR")?;
+                let stretch = stretch.stretch().ok_or("no samples are in that stretch")?;
+                Ok(Some((keeper.keep)(stretch)))
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SourceControls> {
+        // Every change leaves it valid, so a panic elsewhere does no harm.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wish {
+    /// What is wanted, in words for who sits beside the server.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Wish::Rate(rate_hz) => format!("the generator at {rate_hz} samples a second"),
+            Wish::Pause => "the generator paused, or going on".into(),
+            Wish::Wave(name) => format!("the waveform {name}"),
+            Wish::Tune(FarTuned { frequency_hz, rate_hz, gain_db }) => {
+                let gain = gain_db.map_or("its own gain".to_owned(), |db| format!("{db} dB"));
+                format!("the receiver at {frequency_hz} Hz, {rate_hz} samples a second, {gain}")
+            }
+            Wish::Keep(FarStretch { samples: None, .. }) => "what came last kept".into(),
+            Wish::Keep(FarStretch { samples: Some((from, to)), .. }) => {
+                format!("samples {from} to {to} kept")
+            }
+        }
+    }
+}
+
+impl FarTuned {
+    fn of(tuned: Tuned) -> FarTuned {
+        let Tuned { frequency_hz, rate_hz, gain_db } = tuned;
+        FarTuned { frequency_hz, rate_hz, gain_db }
+    }
+
+    /// `None`: nothing can be tuned so.
+    fn tuned(self) -> Option<Tuned> {
+        let FarTuned { frequency_hz, rate_hz, gain_db } = self;
+        let is_good = frequency_hz >= 0.0 && rate_hz > 0.0 && gain_db.is_none_or(f64::is_finite);
+        (is_good && frequency_hz.is_finite() && rate_hz.is_finite()).then_some(Tuned {
+            frequency_hz,
+            rate_hz,
+            gain_db,
+        })
+    }
+}
+
+impl FarStretch {
+    fn new(number: u64, stretch: KeptStretch) -> FarStretch {
+        match stretch {
+            KeptStretch::Last => FarStretch { number, samples: None, rate_hz: 0.0 },
+            KeptStretch::Screen { samples, rate_hz } => {
+                FarStretch { number, samples: Some((samples.start, samples.end)), rate_hz }
+            }
+        }
+    }
+
+    fn stretch(&self) -> Option<KeptStretch> {
+        let Some((start, end)) = self.samples else { return Some(KeptStretch::Last) };
+        let rate_hz = self.rate_hz;
+        // Whoever keeps it counts in seconds.
+        let is_good = start < end && rate_hz.is_finite() && ((end - start) as f64 / rate_hz) < SPAN_S_MAX;
+        (is_good && rate_hz > 0.0).then_some(KeptStretch::Screen { samples: start..end, rate_hz })
+    }
+}
+
+/// What a viewer wants of the source, on its way from its front end to its connection. Clones share it.
+#[derive(Clone)]
+pub(super) struct Wishes {
+    wanted: Arc<Mutex<Wanted>>,
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Wanted {
+    may_control: bool,
+    is_open: bool,
+    offered: Offered,
+    waiting: VecDeque<Wish>,
+    /// Who waits to hear what became of a stretch.
+    kept: Vec<(u64, Sender<String>)>,
+    number: u64,
+}
+
+impl Wishes {
+    pub(super) fn new(wake: Arc<dyn Fn() + Send + Sync>) -> Wishes {
+        Wishes { wanted: Arc::default(), wake }
+    }
+
+    /// The server has let this viewer in.
+    pub(super) fn open(&self, may_control: bool, offered: Offered) {
+        let mut wanted = self.lock();
+        (wanted.may_control, wanted.is_open, wanted.offered) = (may_control, true, offered);
+    }
+
+    /// There is no connection.
+    pub(super) fn close(&self) {
+        let mut wanted = self.lock();
+        wanted.is_open = false;
+        wanted.waiting.clear();
+        for (_, said) in wanted.kept.drain(..) {
+            // Nobody may be waiting any more.
+            let _ = said.send("the connection was cut: whether it was kept is not known here".into());
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<Wish> {
+        self.lock().waiting.pop_front()
+    }
+
+    /// The receiver there is tuned so now.
+    pub(super) fn is_tuned(&self, tuned: Option<FarTuned>) {
+        self.lock().offered.tuned = tuned;
+    }
+
+    /// What became of a stretch.
+    pub(super) fn kept(&self, number: u64, words: String) {
+        let mut wanted = self.lock();
+        if let Some(place) = wanted.kept.iter().position(|(it, _)| *it == number) {
+            let (_, said) = wanted.kept.swap_remove(place);
+            let _ = said.send(words);
+        }
+    }
+
+    /// What a front end here can have changed there. Who may not is told so when he tries.
+    pub(super) fn controls(&self) -> SourceControls {
+        let Offered { waves, tuned, keeps } = self.lock().offered.clone();
+        SourceControls {
+            generator: waves.map(|waves| {
+                let wishes = self.clone();
+                let tell = move |wish| {
+                    wishes.wish(match wish {
+                        GeneratorWish::Rate(rate_hz) => Wish::Rate(rate_hz),
+                        GeneratorWish::TogglePause => Wish::Pause,
+                        GeneratorWish::Wave(name) => Wish::Wave(name),
+                    })
+                };
+                GeneratorRemote { waves, tell: Box::new(tell) }
+            }),
+            receiver: tuned.and_then(FarTuned::tuned).map(|first| {
+                let (now, wishes) = (self.clone(), self.clone());
+                let tuned = move || now.lock().offered.tuned.and_then(FarTuned::tuned).unwrap_or(first);
+                let tune = move |tuned| wishes.wish(Wish::Tune(FarTuned::of(tuned)));
+                ReceiverRemote { tuned: Box::new(tuned), tune: Box::new(tune) }
+            }),
+            keeper: keeps.map(|last| {
+                let wishes = self.clone();
+                StretchKeeper { last, keep: Box::new(move |stretch| wishes.keep(stretch)) }
+            }),
+        }
+    }
+
+    fn keep(&self, stretch: KeptStretch) -> Receiver<String> {
+        let (said, told) = channel();
+        let number = {
+            let mut wanted = self.lock();
+            wanted.number += 1;
+            if wanted.kept.len() == KEPT_MAX {
+                wanted.kept.remove(0);
+            }
+            let number = wanted.number;
+            wanted.kept.push((number, said));
+            number
+        };
+        if let Err(why) = self.wish(Wish::Keep(FarStretch::new(number, stretch))) {
+            self.kept(number, format!("not kept: {why}"));
+        }
+        told
+    }
+
+    fn wish(&self, wish: Wish) -> Result<(), String> {
+        let mut wanted = self.lock();
+        if !wanted.is_open {
+            return Err("there is no connection to the server: nothing was changed".into());
+        }
+        if !wanted.may_control {
+            return Err(MAY_NOT.into());
+        }
+        if wanted.waiting.len() == WISHES_MAX {
+            return Err("the connection takes nothing in: nothing was changed".into());
+        }
+        if let Wish::Tune(tuned) = &wish {
+            // What is counted from it next is counted from this.
+            wanted.offered.tuned = Some(*tuned);
+        }
+        wanted.waiting.push_back(wish);
+        drop(wanted);
+        (self.wake)();
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for SharedControls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedControls").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for SourceControls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SourceControls")
+            .field("generator", &self.generator.is_some())
+            .field("receiver", &self.receiver.is_some())
+            .field("keeper", &self.keeper.is_some())
+            .finish()
+    }
+}
+
+impl std::fmt::Debug for Wishes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wishes").finish_non_exhaustive()
+    }
+}
+
+/// What a viewer is told that wants to change something and may not.
+pub(super) const MAY_NOT: &str =
+    "your link lets you look and change nothing: who started grebe serve has another one, with --control";
+const RATE_HZ_MAX: f64 = 10e9;
+/// Longer than anybody keeps.
+const SPAN_S_MAX: f64 = 1e9;
+const WISHES_MAX: usize = 64;
+const KEPT_MAX: usize = 16;
