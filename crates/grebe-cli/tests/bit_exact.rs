@@ -65,7 +65,7 @@ fn four_channels_are_a_file_each_and_a_collection_and_play_back_the_same() {
         "--rate",
         "1M",
         "--samples",
-        "300_000",
+        "90_000",
         "--wave",
         waves,
         "--datagram-size",
@@ -75,17 +75,17 @@ fn four_channels_are_a_file_each_and_a_collection_and_play_back_the_same() {
     ]);
     assert!(sent.status.success(), "{}", text(&sent.stderr));
     let (status, report, said) = recorder.finish();
-    assert_eq!((status, report["samples"].as_u64()), (Some(0), Some(300_000)), "{said}");
+    assert_eq!((status, report["samples"].as_u64()), (Some(0), Some(90_000)), "{said}");
     let collection = folder.path().join("four.sigmf-collection");
     let mut file = SampleFile::open(&collection).unwrap();
-    assert_eq!((file.channels(), file.len_samples(), file.sample_rate_hz()), (4, 300_000, 1e6));
+    assert_eq!((file.channels(), file.len_samples(), file.sample_rate_hz()), (4, 90_000, 1e6));
     let waves =
         [Wave::Sine, Wave::Square, Wave::Chirp { end_hz: 50_000.0, sweep_s: 0.02 }, Wave::Noise { seed: 4 }];
-    let block = file.block(0, 300_000).unwrap();
+    let block = file.block(0, 90_000).unwrap();
     for (channel, wave) in waves.into_iter().enumerate() {
         let frequency_hz = 400.0 * f64::from(1 << channel);
         let spec = ChannelSpec { wave, frequency_hz, amplitude: 0.8, ..ChannelSpec::default() };
-        let mut expected = vec![0; 300_000];
+        let mut expected = vec![0; 90_000];
         Generator::new(&spec, 1e6).unwrap().fill(0, &mut expected);
         assert_eq!(block.channel::<i16>(channel).unwrap(), expected, "channel {channel}");
     }

@@ -31,7 +31,7 @@ fn several_readers_of_a_group_get_what_one_sender_sends() {
         readers.push((reader, stderr, said));
     }
     let to = format!("udp://239.255.77.2:{port}?interface=lo&ttl=0");
-    let sent = run(&["sg", "--rate", "50k", "--samples", "10000", "--datagram-size", "1400", "--to", &to]);
+    let sent = run(&["sg", "--rate", "200k", "--samples", "10000", "--datagram-size", "1400", "--to", &to]);
     assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
     for (reader, mut stderr, mut said) in readers {
         let output = finish(reader);

@@ -112,7 +112,7 @@ fn holders(stream: &str) -> usize {
         .count()
 }
 
-const WAVE: [&str; 8] = ["--channels", "2", "--rate", "2M", "--wave", "chirp,noise", "--samples", "600_001"];
+const WAVE: [&str; 8] = ["--channels", "2", "--rate", "8M", "--wave", "chirp,noise", "--samples", "600_001"];
 
 #[test]
 fn what_two_readers_record_is_what_is_generated_bit_for_bit() {
@@ -146,7 +146,7 @@ fn start_graph(room: &Room, more: &str) -> (Running, BufReader<ChildStderr>) {
     let graph = format!(
         r#"
         stage = [
-            {{ id = "generator", kind = "synth", params = {{ samples = 600_001, rate = "2M", wave = "noise" }} }},
+            {{ id = "generator", kind = "synth", params = {{ samples = 600_001, rate = "8M", wave = "noise" }} }},
             {{ id = "lent", kind = "shm_out", params = {{ uri = "shm://x{more}" }} }},
         ]
         edge = [{{ from = "generator", to = "lent" }}]

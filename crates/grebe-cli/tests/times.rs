@@ -54,7 +54,7 @@ fn segments(path: &Path) -> Vec<Segment> {
 
 #[test]
 fn a_recording_says_when_its_samples_were_made_and_says_so_again_when_it_is_played() {
-    const RATE_HZ: u64 = 100_000;
+    const RATE_HZ: u64 = 400_000;
     let folder = tempfile::tempdir().unwrap();
     let (first, again) = (folder.path().join("a.sigmf-meta"), folder.path().join("b.sigmf-meta"));
     let recorder = Listener::record(&first, &[]);
@@ -66,7 +66,7 @@ fn a_recording_says_when_its_samples_were_made_and_says_so_again_when_it_is_play
         "--channels",
         "1",
         "--rate",
-        "100k",
+        "400k",
         "--samples",
         "30k",
         "--datagram-size",

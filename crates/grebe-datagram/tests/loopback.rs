@@ -53,6 +53,10 @@ fn every_technique_keeps_contents_order_and_boundaries() {
     let sizes =
         [64, 192, 192, 192, 100, 1_400, 1_400, 1_400, 1_400, empty, 9_000, 9_000, 5, 65_507, 1_400, 1_400];
     for v4 in [true, false] {
+        if std::net::UdpSocket::bind(loopback(v4)).is_err() {
+            println!("skipped: this host has no IPv6");
+            continue;
+        }
         for (name, batch, gso, gro) in TECHNIQUES {
             let options = options(batch, gso, gro);
             let mut receiver = Receiver::bind(loopback(v4), &options).unwrap();
