@@ -2,6 +2,7 @@
 
     /usr/bin/python3 -m venv --system-site-packages venv && venv/bin/pip install python/
     venv/bin/python python/bench/flow_graph.py
+    /usr/bin/python3 python/bench/flow_graph.py --grebe target/release/grebe    # without the wheel, and without the rows of its blocks
 
 Two processes, complex samples of 8 bytes, as fast as the slower one goes. A row says what the reader got per second, and what processor time it took
 for it. The first row is a flow graph that copies nothing between processes.
@@ -23,8 +24,11 @@ from typing import Any
 
 from gnuradio import blocks, gr, network, zeromq
 
-import grebe
-from grebe.gnuradio import sink, source
+try:
+    import grebe
+    from grebe.gnuradio import sink, source
+except ImportError:
+    grebe = None
 
 COMMAND = [sys.executable, "-m", "grebe"]
 ITEM = gr.sizeof_gr_complex
@@ -163,30 +167,40 @@ def main() -> None:
     parser.add_argument("--send", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--samples", type=int, default=200_000_000, help="a turn")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--grebe", help="this command, in place of the wheel")
     asked = parser.parse_args()
     if asked.send:
         return send(*asked.send)
-    rows: dict[str, Callable[[int], tuple[float, float]]] = {
-        "a flow graph alone": lambda _: alone(asked.samples),
-        "GNU Radio's PUSH -> GNU Radio's PULL": lambda n: zmq_to_gnuradio(asked.samples, f"tcp://127.0.0.1:{n}"),
-        "GNU Radio's PUSH -> grebe, zmq://": lambda n: zmq_to_grebe(asked.samples, f"tcp://127.0.0.1:{n}"),
-        "GNU Radio's UDP sink -> GNU Radio's UDP source": lambda n: udp_to_gnuradio(asked.samples, f"udp://127.0.0.1:{n}"),
-        "GNU Radio's UDP sink -> grebe, udp://": lambda n: udp_to_grebe(asked.samples, f"udp://127.0.0.1:{n}"),
-        "grebe, shm:// -> grebe's source block": lambda n: shm_to_gnuradio(asked.samples, f"bench-{os.getpid()}-{n}"),
-        "grebe's sink block -> grebe, shm://": lambda n: gnuradio_to_shm(asked.samples, f"bench-{os.getpid()}-{n}"),
+    if asked.grebe:
+        COMMAND[:] = [asked.grebe]
+    elif not grebe:
+        parser.error("there is no wheel: install it, or give --grebe")
+    # What its UDP source gets in a second is little: fewer samples take as long.
+    many, few = asked.samples, asked.samples // 200
+    rows: dict[str, tuple[int, Callable[[int, int], tuple[float, float]]]] = {
+        "a flow graph alone": (many, lambda samples, _: alone(samples)),
+        "GNU Radio's PUSH -> GNU Radio's PULL": (many, lambda samples, n: zmq_to_gnuradio(samples, f"tcp://127.0.0.1:{n}")),
+        "GNU Radio's PUSH -> grebe, zmq://": (many, lambda samples, n: zmq_to_grebe(samples, f"tcp://127.0.0.1:{n}")),
+        "GNU Radio's UDP sink -> GNU Radio's UDP source": (few, lambda samples, n: udp_to_gnuradio(samples, f"udp://127.0.0.1:{n}")),
+        "GNU Radio's UDP sink -> grebe, udp://": (many, lambda samples, n: udp_to_grebe(samples, f"udp://127.0.0.1:{n}")),
+        "grebe, shm:// -> grebe's source block": (many, lambda samples, n: shm_to_gnuradio(samples, f"bench-{os.getpid()}-{n}")),
+        "grebe's sink block -> grebe, shm://": (many, lambda samples, n: gnuradio_to_shm(samples, f"bench-{os.getpid()}-{n}")),
     }
+    if asked.grebe:
+        rows = {name: row for name, row in rows.items() if "block" not in name}
     took: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
     port = 20_000 + os.getpid() % 10_000
     for _ in range(asked.turns):
-        for name, turn in rows.items():
+        for name, (samples, turn) in rows.items():
             port += 1
-            took[name].append(turn(port))
+            took[name].append(turn(samples, port))
     width = max(map(len, rows))
     for name, turns in took.items():
-        rates = [asked.samples / seconds / 1e6 for seconds, _ in turns]
-        cpu_s = statistics.median(cpu for _, cpu in turns) / asked.samples * 1e9
+        samples, _ = rows[name]
+        rates = [samples / seconds / 1e6 for seconds, _ in turns]
+        cpu_s = statistics.median(cpu for _, cpu in turns) / samples * 1e9
         print(
-            f"{name:{width}}  {statistics.median(rates):6.0f} MS/s ({min(rates):.0f} - {max(rates):.0f}), "
+            f"{name:{width}}  {statistics.median(rates):6.1f} MS/s ({min(rates):.1f} - {max(rates):.1f}), "
             f"{cpu_s:.2f} s of a processor for 1 GS at the reader"
         )
 

@@ -78,6 +78,52 @@ fn a_picture_of_a_large_file_is_exact_and_leaves_a_summary_for_the_next() {
 }
 
 #[test]
+fn a_picture_of_what_came_until_then_is_exact_to_the_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, png) = (folder.path().join("x.s16"), folder.path().join("x.png"));
+    let name = format!("{}?rate=1M", data.display());
+    write(&data, 30_000);
+    let until = |after: &str, more: &[&str]| {
+        let arguments = ["view", &name, "--png", png.to_str().unwrap(), "--json", "--after", after];
+        let output = run(&[&arguments, more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["exact"], true, "{told}");
+        let channel = &told["channels"][0];
+        let extreme = |name: &str| channel[name].as_f64().unwrap();
+        (extreme("min"), extreme("max"), told["span_s"].as_f64().unwrap())
+    };
+    // Around the spike of sample 12,345,678: of all that came, and of the last millisecond of it.
+    for more in [&[][..], &["--span", "1ms"]] {
+        let is_all = more.is_empty();
+        let (_, before, span_s) = until("12.345678s", more);
+        let (_, with, _) = until("12.345679s", more);
+        assert_eq!((before, with), (999.0, 30_000.0), "{more:?}");
+        let expected_s = if is_all { 12.345_678 } else { 0.001 };
+        assert!((span_s / expected_s - 1.0).abs() < 1e-3, "{span_s}");
+    }
+    assert_eq!(until("33.333333s", &[]).0, 0.0, "the spike down comes next");
+    let refused = run(&["view", &data.display().to_string(), "--png", "-", "--after", "1s"]);
+    assert!(text(&refused.stderr).contains("rate"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn of_a_folder_the_newest_recording_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let png = folder.path().join("x.png");
+    let view = || run(&["view", folder.path().to_str().unwrap(), "--png", png.to_str().unwrap()]);
+    let said = text(&view().stderr);
+    assert!(said.contains("without a recording in it"), "{said}");
+    for name in ["ecg.sigmf-meta", "ecg.sigmf-data"] {
+        fs::copy(support::example(name), folder.path().join(name)).unwrap();
+    }
+    let output = view();
+    let said = text(&output.stderr);
+    assert!(output.status.success() && said.contains("ecg.sigmf-meta is the newest recording"), "{said}");
+    assert!(fs::read(&png).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
 fn a_waterfall_of_a_large_file_says_of_how_many_spectra_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let (data, png) = (folder.path().join("x.s16"), folder.path().join("x.png"));

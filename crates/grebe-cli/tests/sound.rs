@@ -141,6 +141,12 @@ fn the_default_device_makes_a_picture() {
     let output = run(&config, &["view", arguments[2], "--png", png.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(fs::read(&png).unwrap().starts_with(b"\x89PNG"));
+    // The oscilloscope that everybody has, without a recording between.
+    let output =
+        run(&config, &["view", "audio:", "--png", png.to_str().unwrap(), "--after", "200ms", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&told["sample_rate_hz"], told["channels"].as_array().unwrap().len()), (&48_000.0.into(), 2));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod bytes;
 mod csv;
 mod disk;
 mod encoding;
+mod folder;
 mod headerless;
 mod heard_labels;
 mod labels;
@@ -34,6 +35,7 @@ pub(crate) use ring::make_folder as make_ring_folder;
 pub use {
     csv::{CsvOptions, import_csv},
     disk::{DiskMeasure, DiskReport, WriteWay, measure_disk},
+    folder::newest_recording,
     output::write_whole,
     record::{LeftOut, Rotate},
     ring::{RingLabel, RingLength, RingPlan, RingSaved, RingStretch, save_ring},
@@ -80,6 +82,7 @@ impl SampleFile {
                 let what = "is text, which is read once: make a recording of it first (grebe convert x.csv x.sigmf-meta)";
                 Err(Error::Content { path: path.into(), what: what.to_owned() })
             }
+            None if path.is_dir() => Err(Error::Field { path: path.into(), what: folder::what_is_in(path) }),
             None => Err(Error::Field {
                 path: path.into(),
                 what: format!("unknown kind of file; known are {KNOWN}"),

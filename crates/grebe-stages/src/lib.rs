@@ -74,7 +74,7 @@ pub use {
         Alignment, Annotation, Block, CsvOptions, DiskMeasure, DiskReport, Extremes, Gap, GapPolicy, LeftOut,
         LevelSums, RingLabel, RingLength, RingPlan, RingSaved, RingStretch, Rotate, SampleFile, SaveOptions,
         Segment, SigmfSettings, SigmfSummary, SigmfWriter, SummarizedFile, Summary, SummaryState, Verified,
-        WriteWay, import_csv, is_csv, measure_disk, save_ring, verify, write_whole,
+        WriteWay, import_csv, is_csv, measure_disk, newest_recording, save_ring, verify, write_whole,
     },
     format::{Format, FrequencyHz},
     grebe_ring::Cancel,

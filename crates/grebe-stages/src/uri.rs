@@ -223,7 +223,8 @@ fn parse(text: &str, whole: &str) -> Result<Uri, Error> {
         "" => return Err(malformed("is empty: name a stream, for example udp://:5000")),
         _ => {}
     }
-    if is_recording(Path::new(text)) {
+    // Of a folder, whoever opens it says what to name there.
+    if is_recording(Path::new(text)) || Path::new(text).is_dir() {
         return Ok(Uri::File(text.into()));
     }
     if let Some(named) = NamedStream::parse(text) {

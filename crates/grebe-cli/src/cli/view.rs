@@ -34,7 +34,7 @@ use crate::units;
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub(crate) struct View {
     /// The stream: udp://:5000, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k. Several
-    /// stand side by side in the window. serve://... is a link of grebe serve; ssh://[USER@]HOST/URI shows a stream of that machine, by
+    /// stand side by side in the window. Of a folder the newest recording in it is shown. serve://... is a link of grebe serve; ssh://[USER@]HOST/URI shows a stream of that machine, by
     /// your own ssh. [USER@]HOST:PATH is a SigMF recording there: what is looked at comes here.
     #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = super::serve::shown)]
     pub(crate) uris: Vec<Shown>,
@@ -48,8 +48,9 @@ pub(crate) struct View {
     /// Draw one picture to this file, without a display or a GPU; - is standard output.
     #[arg(long, value_name = "FILE", value_parser = units::picture)]
     pub(crate) png: Option<PathBuf>,
-    /// When to draw the picture: this long after the stream began, or at its end [default: 2s; for a file its end]. Of a
-    /// recording that is still being copied: how long to wait for what it shows [60s].
+    /// When to draw the picture: this long after the stream began, or at its end [default: 2s; for a file its end]. Of a recording that is
+    /// the time within it, which is gone to at once: --after 2h --span 1ms. Of one that is still being copied: how long to wait for what
+    /// it shows [60s].
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "png")]
     pub(crate) after: Option<Duration>,
     /// Size of the picture in pixels.

@@ -10,7 +10,9 @@ use anyhow::Result;
 use grebe_flow::QueueOptions;
 use grebe_scope::{Band, Quantity};
 use grebe_shm::Policy;
-use grebe_stages::{Notice, OpenSource, PipeSource, SampleFile, SourceOptions, Uri, open_source};
+use grebe_stages::{
+    Notice, OpenSource, PipeSource, SampleFile, SourceOptions, Uri, newest_recording, open_source,
+};
 use grebe_view::{
     ChannelSetup, LaneId, LaneMask, Part, Picture, PngOptions, SignalMeasurements, TriggerMode,
     TriggerOptions, TriggerView,
@@ -33,7 +35,8 @@ pub(super) mod far;
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
     options.lab.configure();
-    let (uris, elsewhere) = places(&options.uris);
+    let (mut uris, elsewhere) = places(&options.uris);
+    uris.iter_mut().for_each(newest_of_folder);
     if !elsewhere.is_empty() {
         return far::run(options, &uris, &elsewhere);
     }
@@ -102,6 +105,17 @@ fn places(uris: &[cli::Shown]) -> (Vec<Uri>, Vec<cli::Shown>) {
         _ => None,
     });
     (here.collect(), elsewhere)
+}
+
+/// Of a folder, the recording in it that was changed last.
+fn newest_of_folder(uri: &mut Uri) {
+    if let Uri::File(path) = uri
+        && path.is_dir()
+        && let Some(newest) = newest_recording(path)
+    {
+        note!("grebe: {} is the newest recording there", newest.display());
+        *path = newest;
+    }
 }
 
 /// Prints what was measured of a picture, if that was asked for.
@@ -190,10 +204,9 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         return look_at_incoming(recording, None, uris, place, options);
     }
     if let Uri::File(path) = uri
-        && options.after.is_none()
         && let Some(recording) = OnDisk::open(path)?
     {
-        return look_at(recording, uris, place, options);
+        return look_at(up_to(recording, options.after)?, uris, place, options);
     }
     let source = source(uri, options, spawn)?;
     let (generator, said) = match spawn {
@@ -278,6 +291,15 @@ fn look_at_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, option
     Ok(shown)
 }
 
+/// As much of a recording as has come after so long.
+fn up_to(recording: OnDisk, after: Option<Duration>) -> Result<OnDisk> {
+    let Some(after) = after else { return Ok(recording) };
+    match (after.as_secs_f64() * recording.file().sample_rate_hz()) as u64 {
+        0 => Err(Usage("--after is too short, or the rate of the recording is unknown".into()).into()),
+        samples => Ok(recording.up_to(samples)),
+    }
+}
+
 /// A recording that is read where a picture needs it.
 fn look_at(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
     recording.file().notes().iter().for_each(|note| tell(Notice::Recording(note.clone())));
@@ -285,12 +307,14 @@ fn look_at(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Res
     // In samples, where the rate is unknown.
     let whole_s = Some(recording.span_samples() as f64 / if rate_hz > 0.0 { rate_hz } else { 1.0 });
     let progress = recording.progress();
-    if options.png.is_some() && progress.get().is_some() {
-        note!("grebe: an exact picture takes until the file is read; Ctrl-C takes it as it is");
+    let span_s = options.span.map(|span| span.as_secs_f64()).or(whole_s);
+    let is_wide = span_s.is_some_and(|span_s| span_s * rate_hz.max(1.0) > READ_AT_ONCE);
+    if options.png.is_some() && is_wide && progress.get().is_some() {
+        note!("grebe: an exact picture takes until the file is read up to there; Ctrl-C takes it as it is");
     }
     let show = Show {
         is_same_boot: true,
-        file_samples: Some(recording.file().len_samples()),
+        file_samples: Some(recording.len_samples()),
         progress,
         ..show_of(uris, place, options, whole_s)?
     };
@@ -578,6 +602,8 @@ fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
     Value::Object(triggers)
 }
 
+/// Samples of a picture that are read for it, whatever is known of the recording.
+const READ_AT_ONCE: f64 = 4e6;
 const AFTER: Duration = Duration::from_secs(2);
 /// How long a picture waits for what it shows of a recording that is still being copied.
 const INCOMING: Duration = Duration::from_secs(60);

@@ -12,6 +12,8 @@ use grebe_view::{Recording, RecordingOutline, RecordingSums, Stretch};
 #[derive(Debug)]
 pub(crate) struct OnDisk {
     recording: SummarizedFile,
+    /// Samples per channel of it that are looked at.
+    most_samples: u64,
     outline: RecordingOutline,
     progress: Progress,
     nodes: Vec<Extremes>,
@@ -46,9 +48,22 @@ impl OnDisk {
             return Ok(None);
         }
         let outline = outline(recording.file());
-        let on_disk = Self { recording, outline, progress: Progress::default(), nodes: Vec::new() };
+        let progress = Progress::default();
+        let on_disk = Self { recording, most_samples: u64::MAX, outline, progress, nodes: Vec::new() };
         on_disk.say();
         Ok(Some(on_disk))
+    }
+
+    /// Looks at its first samples alone, as if it ended there: so many per channel.
+    pub(crate) fn up_to(mut self, samples: u64) -> Self {
+        self.most_samples = samples;
+        end_at(&mut self.outline, samples);
+        self
+    }
+
+    /// Samples per channel that are looked at.
+    pub(crate) fn len_samples(&self) -> u64 {
+        self.file().len_samples().min(self.most_samples)
     }
 
     pub(crate) fn file(&self) -> &SampleFile {
@@ -68,11 +83,11 @@ impl OnDisk {
     }
 
     fn say(&self) {
-        let samples = self.file().len_samples().max(1);
+        let samples = self.len_samples().max(1);
         self.progress.set(match self.recording.state() {
             SummaryState::Whole => None,
             SummaryState::Making => {
-                let percent = self.recording.known_samples() * 100 / samples;
+                let percent = self.known_samples() * 100 / samples;
                 let place = self.recording.other_place();
                 let place = place.map_or(String::new(), |place| format!("; what is found goes to {}", place.display()));
                 Some(format!("wide pictures show some samples of each column until the file is read: {percent} %{place}"))
@@ -91,6 +106,7 @@ impl Recording for OnDisk {
         let changed = self.recording.refresh() && is_one_stream(self.recording.file());
         if changed {
             self.outline = outline(self.recording.file());
+            end_at(&mut self.outline, self.most_samples);
         }
         self.say();
         changed
@@ -101,7 +117,7 @@ impl Recording for OnDisk {
     }
 
     fn known_samples(&self) -> u64 {
-        self.recording.known_samples()
+        self.recording.known_samples().min(self.most_samples)
     }
 
     fn level(&self, log2: u32) -> Option<u32> {
@@ -116,7 +132,13 @@ impl Recording for OnDisk {
         out: &mut Vec<(f32, f32)>,
     ) -> io::Result<()> {
         self.nodes.clear();
-        self.recording.extremes(lane, log2, nodes, &mut self.nodes)?;
+        // One that goes on behind the end is known of what lies before it.
+        let end = self.len_samples();
+        let whole = if end < self.file().len_samples() { end >> log2 } else { nodes.end };
+        self.recording.extremes(lane, log2, nodes.start..nodes.end.min(whole), &mut self.nodes)?;
+        if nodes.end > whole {
+            self.nodes.push(self.recording.extremes_up_to(lane, log2, whole, end)?);
+        }
         out.extend(self.nodes.iter().map(|node| (node.min, node.max)));
         Ok(())
     }
@@ -145,6 +167,14 @@ pub(super) fn outline(file: &SampleFile) -> RecordingOutline {
         stretches: file.segments().iter().map(stretch).collect(),
         descriptions: file.descriptions(),
         annotations: file.stream_annotations(),
+    }
+}
+
+/// Leaves so many samples per channel of what there is.
+fn end_at(outline: &mut RecordingOutline, samples: u64) {
+    outline.stretches.retain(|stretch| stretch.position < samples);
+    if let Some(last) = outline.stretches.last_mut() {
+        last.length_samples = last.length_samples.min(samples - last.position);
     }
 }
 

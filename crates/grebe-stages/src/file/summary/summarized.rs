@@ -170,6 +170,37 @@ impl SummarizedFile {
         read
     }
 
+    /// The extremes of the samples of a lane from where a node of a level begins to `end`, which lies within it: of shorter nodes, and at
+    /// its end of samples.
+    ///
+    /// # Errors
+    /// Those of [`extremes`](Self::extremes) and [`read`](Self::read).
+    pub fn extremes_up_to(
+        &mut self,
+        lane: usize,
+        log2: u32,
+        node: u64,
+        end: u64,
+    ) -> io::Result<super::Extremes> {
+        let mut found = Vec::new();
+        let (mut at, mut longest) = (node << log2, log2);
+        while let Some(level) = longest.checked_sub(1).and_then(Summary::level) {
+            let whole = end >> level;
+            self.extremes(lane, level, at >> level..whole, &mut found)?;
+            (at, longest) = (whole << level, level);
+        }
+        let mut bytes = Vec::new();
+        self.read(at, end.saturating_sub(at) as usize, &mut bytes).map_err(io::Error::other)?;
+        let lanes = Lanes::new(self.file.format(), self.file.channels());
+        let channel_bytes = bytes.len() / self.file.channels();
+        let own = &bytes[lane / lanes.of_channel * channel_bytes..][..channel_bytes];
+        lanes.measure(lane, own, |extremes, _| found.push(extremes));
+        Ok(found.into_iter().fold(super::Extremes::NONE, |mut all, one| {
+            all.merge(one);
+            all
+        }))
+    }
+
     /// The summary as far as it is there.
     pub fn summary(&self) -> Option<Arc<Summary>> {
         self.shared.now().summary.clone()
