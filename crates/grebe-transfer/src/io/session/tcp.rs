@@ -305,6 +305,10 @@ mod tests {
         };
         let port = door.listener.local_addr().unwrap().port();
         for host in ["127.0.0.1", "::1"] {
+            if TcpListener::bind((host, 0)).is_err() {
+                eprintln!("skipped: this machine has no address {host}");
+                continue;
+            }
             let stream = TcpStream::connect((host, port)).unwrap();
             let mut near = PacketStream::new(stream).unwrap();
             near.send(host.as_bytes());
