@@ -33,7 +33,7 @@ def check(what, is_good):
 class Server:
     """`grebe serve`, and the link that it prints."""
 
-    def __init__(self, grebe, *options):
+    def __init__(self, grebe, *options, link=1):
         self.process = subprocess.Popen(
             [grebe, "serve", SOURCE, "--listen", "127.0.0.1:0", *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -41,6 +41,9 @@ class Server:
         for line in self.process.stdout:
             self.said.append(line)
             if found := re.search(r"(http://127\.0\.0\.1:(\d+)/)#token=(\S+)", line):
+                link -= 1
+                if link > 0:
+                    continue
                 self.link, self.base, self.port, self.token = found[0], found[1], int(found[2]), found[3]
                 Thread(target=self.process.stdout.read, daemon=True).start()
                 return
@@ -219,6 +222,26 @@ def links(browser, page, server):
     other.close()
 
 
+def source(browser, page, grebe):
+    page.press("G")
+    page.wait("!!root.querySelector('dialog[open] fieldset:disabled')", "controls that may not be used")
+    check("who may only look is told so", "--control" in page.run("root.querySelector('dialog[open]').textContent"))
+    page.run('root.querySelectorAll("dialog[open]").forEach((it) => it.close())')
+    server = Server(grebe, "--control", link=2)
+    other = browser.page(1280, 720)
+    other.go(server.link + "&span=0.005")
+    stream = 'root.querySelector(".stream").textContent'
+    other.wait(f'{STATE} === "LIVE" && {stream}.includes("200 k")', "live with the second link")
+    other.run("[...root.querySelectorAll('.tools button')].find((it) => it.textContent === 'source').click()")
+    other.wait("!!root.querySelector('dialog[open] fieldset:enabled')", "controls")
+    other.screenshot(KEPT / "page-source.png")
+    other.run("[...root.querySelectorAll('dialog[open] button')].find((it) => it.textContent === 'slower').click()")
+    other.wait(f'{stream}.includes("100 k")', "the generator's next lower rate")
+    check(f"the second link changes the source: {other.run(stream)}", True)
+    other.close()
+    server.close()
+
+
 def cut(browser, server):
     way = Way(server.port)
     page = browser.page(1280, 720, "light")
@@ -325,6 +348,7 @@ def main():
         modules(page)
         vectors(page)
         links(browser, page, server)
+        source(browser, page, grebe)
         complaints = page.complaints()
         check(f"the console has no complaint {complaints or ''}", not complaints)
         page.close()

@@ -61,6 +61,7 @@ const FILES: &[(&str, &[u8])] = &files![
     "ui/panel.js",
     "ui/pointer.js",
     "ui/scope.js",
+    "ui/source.js",
     "ui/tables.js",
 ];
 

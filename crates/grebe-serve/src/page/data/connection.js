@@ -39,6 +39,7 @@ export class Connection {
   #hiddenMs = 0;
   #isClosed = false;
   #isWelcome = false;
+  #keepNumber = 0;
 
   /** @param {URL} url of the page's server @param {string} token @param {Listener} listener */
   constructor(url, token, listener) {
@@ -59,6 +60,17 @@ export class Connection {
       this.#ask();
     }
     return this.#number;
+  }
+
+  /** Has something changed at the source. @param {object | string} wish */
+  control(wish) {
+    this.#send({ control: wish });
+  }
+
+  /** Has a stretch kept there; what became of it is said. @param {object} stretch */
+  keep(stretch) {
+    this.#keepNumber += 1;
+    this.control({ keep: { number: this.#keepNumber, ...stretch } });
   }
 
   /** Tries again now. @param {string | null} token another one, if it is given */
@@ -139,7 +151,7 @@ export class Connection {
     } else if (kind === "told") {
       this.session.tell(said);
       this.#listener.onNews();
-    } else if (kind === "said") {
+    } else if (kind === "said" || kind === "kept") {
       this.#listener.onSaid(String(said.words));
     }
   }

@@ -23,8 +23,11 @@ import { isSameLane, laneOfText } from "./picture.js";
  * @property {string | null} advice
  * @property {string | null} notice
  * @property {boolean} is_recording
+ * @property {Tuned | null} [tuned] what its receiver is tuned to
  *
  * @typedef {{name: string, unit: string, scale: number, offset: number}} ChannelWords
+ * @typedef {{frequency_hz: number, rate_hz: number, gain_db: number | null}} Tuned
+ * @typedef {{waves: string[] | null, tuned: Tuned | null, keeps: string | null}} Controls what there is to be changed
  */
 
 /** One connection's memory. */
@@ -32,6 +35,9 @@ export class Session {
   /** @type {Status} */
   status = { name: "", is_same_boot: false, network: null, shared_memory: null, queue: null, kernel_datagrams: null,
     refused_datagrams: 0, foreign_datagrams: 0, advice: null, notice: null, is_recording: false };
+  /** @type {Controls} */
+  controls = { waves: null, tuned: null, keeps: null };
+  mayControl = false;
   /** As the server was told of the channels. @type {ChannelWords[]} */
   #channels = [];
   /** @type {Record<string, any>} */
@@ -40,8 +46,10 @@ export class Session {
   /** The lanes of the picture before, which those of the next are coded by. @type {{lane: import("./picture.js").LaneId, coded: CodedColumns}[]} */
   #bases = [];
 
-  /** Takes `welcome`. @param {{name: string, channels?: ChannelWords[]}} welcome */
-  welcome({ name, channels }) {
+  /** Takes `welcome`. @param {{name: string, channels?: ChannelWords[], controls?: Controls, may_control?: boolean}} welcome */
+  welcome({ name, channels, controls, may_control }) {
+    this.controls = { ...this.controls, ...controls };
+    this.mayControl = may_control === true;
     this.status.name = name;
     this.#channels = channels ?? [];
   }

@@ -98,6 +98,7 @@ export const ACTIONS = {
     scope.settings.theme = scope.theme.isDark ? "light" : "dark";
   },
   link: (scope) => scope.dialogs.openLink(),
+  source: (scope) => scope.dialogs.openSource(),
   savePicture: (scope) => scope.savePicture(),
   help: (scope) => scope.dialogs.openHelp(),
 };

@@ -3,6 +3,7 @@
 import { toFragment } from "../model/link.js";
 import { button, el } from "./dom.js";
 import { KEY_GROUPS } from "./keys.js";
+import { sourceControls } from "./source.js";
 
 /** @typedef {import("./scope.js").Scope} Scope */
 
@@ -15,6 +16,8 @@ export class Dialogs {
   #token = el("input", { type: "password", "aria-label": "token", autocomplete: "off" });
   #tokenWords = el("p");
   #tokenDialog;
+  #source = el("div");
+  #sourceDialog;
 
   /** @param {Scope} scope */
   constructor(scope) {
@@ -43,7 +46,8 @@ export class Dialogs {
     }, this.#tokenWords, el("div", { class: "row" }, this.#token, el("button", { type: "submit" }, "go in")));
     this.#tokenDialog = dialog("token", form,
       el("p", { class: "dim" }, "grebe serve prints a link that holds the token. Paste the link or the token here."));
-    this.elements = [this.#help, this.#linkDialog, this.#tokenDialog];
+    this.#sourceDialog = dialog("source", this.#source);
+    this.elements = [this.#help, this.#linkDialog, this.#tokenDialog, this.#sourceDialog];
   }
 
   openHelp() {
@@ -54,6 +58,13 @@ export class Dialogs {
     this.#withToken.checked = false;
     this.#writeLink();
     toggle(this.#linkDialog);
+  }
+
+  openSource() {
+    const controls = sourceControls(this.#scope);
+    if (!controls) return this.#scope.say("nothing of this source can be changed from here");
+    this.#source.replaceChildren(controls);
+    toggle(this.#sourceDialog);
   }
 
   /** @param {string} why */

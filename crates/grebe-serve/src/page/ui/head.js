@@ -34,6 +34,7 @@ export class Head {
   #place = button("50 %", "where the trigger stands: left, middle, right  (p); drag the arrow above the traces", () => this.#scope.act("triggerPlace"));
   #triggerState = el("span", { class: "trigger-state" });
   #trigger;
+  #controls = button("source", "generator, receiver, what is kept there  (G)", () => this.#scope.act("source"));
 
   /** @param {Scope} scope */
   constructor(scope) {
@@ -65,6 +66,7 @@ export class Head {
       button("−", "longer time span  (-)", act("longer")), this.#division, button("+", "shorter time span  (+)", act("shorter")));
     const tools = el("div", { class: "tools", role: "toolbar", "aria-label": "what is shown" },
       span, this.#pause, ...this.#toggles.values(),
+      this.#controls,
       button("link", "a link to this view  (Z)", act("link")),
       button("theme", "dark / light  (t)", act("theme")),
       button("?", "all keys  (?)", act("help")));
@@ -93,6 +95,8 @@ export class Head {
     setItems(this.#facts, facts(picture, state, link));
     setItems(this.#losses, losses(picture, status), "lost");
     setText(this.#exact, exact);
+    const { waves, tuned, keeps } = connection.session.controls;
+    setAttribute(this.#controls, "hidden", waves || tuned || keeps ? null : "");
     for (const [action, toggle] of this.#toggles) {
       const isOn = action === "cursors" ? settings.cursors !== null : settings.show[SHOWN_BY[action]];
       setAttribute(toggle, "aria-pressed", String(isOn));

@@ -27,7 +27,7 @@ const KEYS = {
   p: "triggerPlace", ";": "holdoffLess", ":": "holdoffMore", L: "lfReject",
   c: "cursors", x: "otherCursor", ",": "cursorLeft", ".": "cursorRight", "<": "cursorFarLeft", ">": "cursorFarRight", v: "measure",
   f: "spectrum", w: "waterfall", "(": "shorterTransform", ")": "longerTransform", W: "weighting", A: "averages", H: "peakHold",
-  S: "savePicture", Z: "link", t: "theme", "?": "help", h: "help",
+  S: "savePicture", Z: "link", G: "source", t: "theme", "?": "help", h: "help",
 };
 
 /** What the help shows. @type {[string, [string, string][]][]} */
@@ -47,5 +47,5 @@ export const KEY_GROUPS = [
   ]],
   ["measure", [["v", "measurements"], ["c", "time cursors"], [", .  < >  x", "move a cursor, far, the other one"]]],
   ["spectrum", [["f  w", "spectrum, waterfall"], ["( )  W", "shorter / longer transform, weighting"], ["A  H", "averages, peak hold"]]],
-  ["more", [["S", "save the picture (PNG)"], ["Z", "a link to this view"], ["t", "dark / light"], ["?", "this help"]]],
+  ["more", [["S", "save the picture (PNG)"], ["Z", "a link to this view"], ["G", "generator, receiver, what is kept there"], ["t", "dark / light"], ["?", "this help"]]],
 ];
