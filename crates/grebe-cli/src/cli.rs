@@ -7,6 +7,7 @@ mod file;
 mod host;
 mod lab;
 mod location;
+mod metrics;
 mod probe;
 mod record;
 mod relay;
@@ -28,6 +29,7 @@ pub(crate) use file::{Convert, Find, Info};
 pub(crate) use host::{SshHost, ssh_host};
 pub(crate) use lab::{Lab, Ls};
 pub(crate) use location::{Location, location, printable};
+pub(crate) use metrics::Metrics;
 pub(crate) use probe::{Probe, Target};
 pub(crate) use record::{Record, Save, Trigger};
 pub(crate) use relay::Relay;
@@ -131,6 +133,7 @@ const MAN: &str = "Examples:
 #[command(after_help = "Examples:\n  \
     grebe run examples/graphs/envelope.toml\n  \
     grebe run my.toml --check\n  \
+    grebe run my.toml --metrics 9464    # figures for Prometheus at http://127.0.0.1:9464/metrics\n  \
     grebe run --kinds\n  \
     grebe run --kinds synth\n\n\
     The graph ends when all its sources have, or with Ctrl-C; what is under way is drained first. Files that it names are\n\
@@ -149,6 +152,8 @@ pub(crate) struct Run {
     /// Print the result as JSON on standard output; with --kinds, all schemas.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
     #[command(flatten)]
     pub(crate) lab: Lab,
 }

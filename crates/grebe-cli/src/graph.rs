@@ -6,7 +6,8 @@ pub(crate) mod report;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use grebe_flow::{Graph, QueueOptions, Running, Snapshot, Stage, StageSnapshot, telemetry};
+use grebe_flow::telemetry::{self, MetricsListener};
+use grebe_flow::{Graph, QueueOptions, Running, Snapshot, Stage, StageSnapshot};
 use grebe_scope::Engineering;
 use grebe_stages::{NamedStream, Notice, SinkOptions, Uri, open_sink};
 use grebe_zenoh::StreamName;
@@ -14,6 +15,7 @@ use indicatif::ProgressBar;
 
 use self::disk_use::DiskUse;
 use self::report::Losses;
+use crate::cli::Metrics;
 use crate::ending::{Ending, one_line};
 use crate::interrupt;
 use crate::output::note;
@@ -21,10 +23,18 @@ use crate::units::grouped;
 
 /// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on. `grebe top`
 /// shows it under `name`. Returns its last counters, also where it failed.
-pub(crate) fn drive(name: &str, graph: Graph, progress: &Progress) -> Result<(Snapshot, Result<Ending>)> {
+pub(crate) fn drive(
+    name: &str,
+    graph: Graph,
+    progress: &Progress,
+    metrics: Metrics,
+) -> Result<(Snapshot, Result<Ending>)> {
     interrupt::catch();
+    let metrics = listen_for_metrics(metrics)?;
     let running = graph.start()?;
     let _published = publish(&running, name);
+    let served = metrics.map(|listener| listener.serve([(name.to_owned(), running.observer())]));
+    let _served = served.transpose()?;
     let observe = running.observer();
     while !running.wait_timeout(Duration::from_millis(50)) {
         if interrupt::is_pending() {
@@ -55,6 +65,15 @@ pub(crate) fn publish(running: &Running, name: &str) -> Option<telemetry::Publis
     Some(published)
 }
 
+/// Listens where Prometheus will ask, before anything starts that a taken address would end.
+pub(crate) fn listen_for_metrics(options: Metrics) -> Result<Option<MetricsListener>> {
+    let listener = options.metrics.map(MetricsListener::bind).transpose()?;
+    if let Some(listener) = &listener {
+        note!("figures at http://{}/metrics", listener.address());
+    }
+    Ok(listener)
+}
+
 /// The graph of most commands: a source and a sink, with a queue between them that makes the source wait.
 pub(crate) struct Pair {
     pub(crate) source: (&'static str, Box<dyn Stage>),
@@ -64,6 +83,7 @@ pub(crate) struct Pair {
     pub(crate) trigger: Option<(Box<dyn Stage>, QueueOptions)>,
     /// Announces the stream in the lab, and sends it over Zenoh to who has no other way.
     pub(crate) announcer: Option<Box<dyn Stage>>,
+    pub(crate) metrics: Metrics,
 }
 
 impl Pair {
@@ -80,7 +100,8 @@ impl Pair {
         as_json: bool,
         judge: impl FnOnce(&StageSnapshot, Result<Ending>) -> Result<Ending>,
     ) -> Result<Ending> {
-        let Pair { source: (from, source), sink: (to, sink), queue_batches, trigger, announcer } = self;
+        let Pair { source: (from, source), sink: (to, sink), queue_batches, trigger, announcer, metrics } =
+            self;
         let mut graph = Graph::new();
         let (source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
         graph.connect(source, sink, QueueOptions::block(queue_batches));
@@ -92,7 +113,7 @@ impl Pair {
             let announcer = graph.add_boxed("announcer", stage);
             graph.connect(source, announcer, QueueOptions::drop_oldest(ANNOUNCER_BATCHES));
         }
-        let (snapshot, ending) = drive(command, graph, &Progress::of(to))?;
+        let (snapshot, ending) = drive(command, graph, &Progress::of(to), metrics)?;
         let ending = match snapshot.stage(to) {
             Some(stage) => judge(stage, ending),
             None => ending,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context as _, Result};
 use grebe_flow::{
     Context, Counters, Graph, Inputs, Outputs, Ports, QueueOptions, Running, Snapshot, Stage, StageResult,
-    telemetry,
+    telemetry::{self, MetricsListener},
 };
 use grebe_stages::SecondSender;
 use grebe_view::{
@@ -44,9 +44,21 @@ pub(crate) enum Surface {
 pub(crate) type Drawn = (Picture, Vec<(LaneId, ChannelSetup)>);
 
 /// Shows the streams until the person ends it, or the picture is written; then stops the graphs.
-pub(crate) fn run(surface: &Surface, shown: Vec<Shown>) -> Result<(Ending, Option<Drawn>)> {
+pub(crate) fn run(
+    surface: &Surface,
+    shown: Vec<Shown>,
+    metrics: Option<MetricsListener>,
+) -> Result<(Ending, Option<Drawn>)> {
     interrupt::catch();
     let _published: Vec<_> = shown.iter().map(|shown| shown.running.publish(shown.show.command)).collect();
+    let served = metrics.map(|listener| {
+        listener.serve((1..).zip(&shown).map(|(number, shown)| {
+            let command = shown.show.command;
+            let name = if number == 1 { command.to_owned() } else { format!("{command}-{number}") };
+            (name, shown.running.observer())
+        }))
+    });
+    let _served = served.transpose()?;
     let links: Vec<(ScopeLink, Option<Arc<Opener>>)> =
         shown.iter().map(|shown| (shown.link.clone(), shown.show.opener.clone())).collect();
     interrupt::then(move || {
@@ -268,7 +280,7 @@ impl Stoppable {
         running.map_or(Ok(()), |running| Ok(running.stop().map(drop)?))
     }
 
-    fn observer(&self) -> Box<dyn Fn() -> Snapshot + Send> {
+    pub(crate) fn observer(&self) -> Box<dyn Fn() -> Snapshot + Send + Sync> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(running) => Box::new(running.observer()),
             None => Box::new(Snapshot::default),

@@ -1,5 +1,6 @@
 //! What the command line reads: quantities as graph files have them too, and what only a command line has.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -50,6 +51,26 @@ pub(crate) fn count(text: &str) -> Result<u64, NoQuantity> {
 pub(crate) fn size_bytes(text: &str) -> Result<usize, NoQuantity> {
     SizeBytes::from_str(text).map(|size| size.0)
 }
+
+/// Where figures are served: `9464`, `:9464` and `127.0.0.1` are on this machine alone, `0.0.0.0:9464` is for others too.
+pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    let here = Ipv4Addr::LOCALHOST;
+    let port = text.strip_prefix(':').unwrap_or(text);
+    if let Ok(port) = port.parse() {
+        return Ok((here, port).into());
+    }
+    let ip = text.strip_prefix("localhost").map_or_else(|| text.to_owned(), |rest| format!("{here}{rest}"));
+    let bare = ip.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return Ok((ip, METRICS_PORT).into());
+    }
+    ip.parse().map_err(|_| {
+        format!("{text:?} is no address: give a port of this machine ({METRICS_PORT}) or ADDRESS:PORT (0.0.0.0:{METRICS_PORT})")
+    })
+}
+
+/// Where exporters of OpenTelemetry serve Prometheus, if nothing else is said.
+const METRICS_PORT: u16 = 9464;
 
 /// How long a part of a recording is: a time, `10m`, or a size, `4G`.
 pub(crate) fn rotate(text: &str) -> Result<Rotate, String> {
@@ -181,6 +202,21 @@ mod tests {
         let near = |text: &str, value: f64| (number(text).unwrap() - value).abs() <= value.abs() * 1e-12;
         assert!(near("5u", 5e-6) && near("-2.5m", -2.5e-3) && near("1k", 1000.0) && near("0.001", 0.001));
         assert!(["", "k", "five", "1e999"].iter().all(|text| number(text).is_err()));
+    }
+
+    #[test]
+    fn figures_are_served_on_this_machine_unless_another_address_is_said() {
+        let parsed = |text: &str| metrics_address(text).unwrap().to_string();
+        for text in ["9464", ":9464", "127.0.0.1", "localhost", "localhost:9464", "127.0.0.1:9464"] {
+            assert_eq!(parsed(text), "127.0.0.1:9464", "{text}");
+        }
+        assert_eq!(
+            [parsed("0.0.0.0:80"), parsed("[::]:80"), parsed("::1")],
+            ["0.0.0.0:80", "[::]:80", "[::1]:9464"]
+        );
+        assert!(
+            ["", "99999", "udp://:5000", "host:port", ":"].iter().all(|text| metrics_address(text).is_err())
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use grebe_frame::Batch;
 use hdrhistogram::Histogram;
 
 use crate::counters::StageCounts;
-use crate::snapshot::Latency;
+use crate::snapshot::{Latency, LatencyTotals};
 
 /// Nanoseconds of the system's monotonic clock: one time base for all processes of a boot, so that a consumer can
 /// subtract a producer's stamp from its own.
@@ -50,6 +50,7 @@ pub fn monotonic_ns() -> u64 {
 #[derive(Debug)]
 pub(crate) struct LatencyMeter {
     histogram: Option<Histogram<u64>>,
+    totals: LatencyTotals,
     published_ns: u64,
     counts: Arc<StageCounts>,
 }
@@ -58,7 +59,7 @@ impl LatencyMeter {
     pub(crate) fn new(counts: Arc<StageCounts>) -> Self {
         // The bounds are constants within what the library allows; without a histogram there are no figures.
         let histogram = Histogram::new_with_bounds(1_000, LONGEST.as_nanos() as u64, 2).ok();
-        Self { histogram, published_ns: monotonic_ns(), counts }
+        Self { histogram, totals: LatencyTotals::default(), published_ns: monotonic_ns(), counts }
     }
 
     #[inline]
@@ -84,8 +85,12 @@ impl LatencyMeter {
             p99_ns: histogram.value_at_quantile(0.99),
             max_ns: histogram.max(),
         };
+        for took in histogram.iter_recorded() {
+            self.totals.add(took.value_iterated_to(), took.count_since_last_iteration());
+        }
         histogram.reset();
-        *self.counts.latency.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(latency);
+        let mut published = self.counts.latency.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *published = Some((latency, self.totals));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use grebe_frame::Header;
 
-use crate::snapshot::{Latency, StageSnapshot};
+use crate::snapshot::{Latency, LatencyTotals, StageSnapshot};
 
 /// A stage's own counters: named, each written by the stage's thread alone, read by anybody.
 ///
@@ -18,13 +18,23 @@ use crate::snapshot::{Latency, StageSnapshot};
 #[derive(Debug, Clone)]
 pub struct Counters {
     names: &'static [&'static str],
+    gauges: &'static [&'static str],
     values: Arc<[AtomicU64]>,
 }
 
 impl Counters {
     /// One counter per name, all zero.
     pub fn new(names: &'static [&'static str]) -> Self {
-        Self { names, values: names.iter().map(|_| AtomicU64::new(0)).collect() }
+        Self { names, gauges: &[], values: names.iter().map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Says which of them may go down: they are states, and their growth says nothing.
+    ///
+    /// ```
+    /// let counters = grebe_flow::Counters::new(&["clients", "refused_clients"]).with_gauges(&["clients"]);
+    /// ```
+    pub fn with_gauges(self, gauges: &'static [&'static str]) -> Self {
+        Self { gauges, ..self }
     }
 
     /// Sets the counter at this position of the names.
@@ -60,7 +70,7 @@ pub(crate) struct StageCounts {
     pub(crate) waited_ns: AtomicU64,
     pub(crate) copied_frames: AtomicU64,
     /// Written once a second.
-    pub(crate) latency: Mutex<Option<Latency>>,
+    pub(crate) latency: Mutex<Option<(Latency, LatencyTotals)>>,
     /// Where the stream that the stage handed on ends, once it has ended.
     pub(crate) end: OnceLock<Header>,
     /// The stage is in its last call.
@@ -69,8 +79,10 @@ pub(crate) struct StageCounts {
 
 impl StageCounts {
     pub(crate) fn snapshot(&self, name: &str, own: Option<&Counters>) -> StageSnapshot {
-        let own: Vec<(&'static str, u64)> = own.map(|own| own.iter().collect()).unwrap_or_default();
-        let copied = own.iter().find(|(name, _)| *name == "copied_frames").map_or(0, |&(_, copied)| copied);
+        let own_values: Vec<(&'static str, u64)> = own.map(|own| own.iter().collect()).unwrap_or_default();
+        let copied =
+            own_values.iter().find(|(name, _)| *name == "copied_frames").map_or(0, |&(_, copied)| copied);
+        let latency = *self.latency.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         StageSnapshot {
             name: name.to_owned(),
             frames_in: self.frames_in.load(Ordering::Relaxed),
@@ -80,8 +92,10 @@ impl StageCounts {
             busy_ns: self.busy_ns.load(Ordering::Relaxed),
             waited_ns: self.waited_ns.load(Ordering::Relaxed),
             copied_frames: self.copied_frames.load(Ordering::Relaxed) + copied,
-            latency: *self.latency.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
-            own,
+            latency: latency.map(|(latency, _)| latency),
+            latency_totals: latency.map(|(_, totals)| totals),
+            own: own_values,
+            own_gauges: own.map_or(&[], |own| own.gauges),
         }
     }
 }

@@ -1,4 +1,5 @@
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -60,6 +61,9 @@ pub enum Error {
     /// What a graph counts could not be published, or read from where it is.
     #[error("{what} {}: {source}", path.display())]
     Telemetry { what: &'static str, path: PathBuf, source: io::Error },
+    /// The address for figures cannot be listened at.
+    #[error("cannot listen for HTTP at {address}: {source}; give another address")]
+    Metrics { address: SocketAddr, source: io::Error },
     /// The system gave no thread.
     #[error("cannot start a thread for {stage}: {source}")]
     Thread { stage: String, source: io::Error },

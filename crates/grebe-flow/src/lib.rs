@@ -79,7 +79,7 @@ pub use mistake::{Mistake, Mistakes};
 pub use quantity::{Count, NoQuantity, RateHz, SizeBytes, Time};
 pub use queue::{Offer, QueueOptions, QueueReceiver, QueueSender, queue};
 pub use runtime::{Attached, Node, Running, Stepper, idle_disk_priority, short_slices};
-pub use snapshot::{Latency, QueueSnapshot, Snapshot, StageSnapshot};
+pub use snapshot::{Latency, LatencyTotals, QueueSnapshot, Snapshot, StageSnapshot};
 pub use stage::{
     Context, Described, Inputs, Outcome, Outputs, Ports, Rewriter, Stage, StageError, StageResult, Waker,
     Workspace,

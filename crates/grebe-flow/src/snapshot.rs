@@ -47,9 +47,15 @@ pub struct StageSnapshot {
     pub copied_frames: u64,
     /// From the producer to this stage, over the last second; `None` for a source, and in the first second.
     pub latency: Option<Latency>,
+    /// The same since the start.
+    #[serde(skip)]
+    pub latency_totals: Option<LatencyTotals>,
     /// The stage's own counters.
     #[serde(serialize_with = "as_map")]
     pub own: Vec<(&'static str, u64)>,
+    /// Those of them that may go down.
+    #[serde(skip)]
+    pub own_gauges: &'static [&'static str],
 }
 
 impl StageSnapshot {
@@ -111,6 +117,47 @@ pub struct Latency {
     pub p99_ns: u64,
     /// The longest.
     pub max_ns: u64,
+}
+
+/// How long batches took since the start, as a distribution; up to a second behind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LatencyTotals {
+    /// How many took no longer than the bound of [`BOUNDS_NS`](Self::BOUNDS_NS) at the same place, and longer than the one before it; the
+    /// last took longer than all of them.
+    pub counts: [u64; Self::BOUNDS_NS.len() + 1],
+    /// How long all of them took together, to a hundredth.
+    pub sum_ns: u64,
+}
+
+impl LatencyTotals {
+    /// Upper bounds: 10 us to 10 s, three to a decade.
+    pub const BOUNDS_NS: [u64; 19] = [
+        10_000,
+        20_000,
+        50_000,
+        100_000,
+        200_000,
+        500_000,
+        1_000_000,
+        2_000_000,
+        5_000_000,
+        10_000_000,
+        20_000_000,
+        50_000_000,
+        100_000_000,
+        200_000_000,
+        500_000_000,
+        1_000_000_000,
+        2_000_000_000,
+        5_000_000_000,
+        10_000_000_000,
+    ];
+
+    /// Adds so many that took so long.
+    pub(crate) fn add(&mut self, took_ns: u64, count: u64) {
+        self.counts[Self::BOUNDS_NS.partition_point(|&bound_ns| bound_ns < took_ns)] += count;
+        self.sum_ns = self.sum_ns.saturating_add(took_ns.saturating_mul(count));
+    }
 }
 
 fn as_map<S: serde::Serializer>(own: &[(&'static str, u64)], serializer: S) -> Result<S::Ok, S::Error> {

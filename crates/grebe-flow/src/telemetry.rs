@@ -3,10 +3,12 @@
 //! ```text
 //!   Running --observer--> one sleeping thread --> Unix socket PID.NAME.top --> Watch (grebe top)
 //!                         one report per second       mode 0600, in a private folder
+//!            +--observer--> a page over HTTP, written when Prometheus asks
 //! ```
 //!
 //! [`publish`] serves a [`Report`] a second, as a line of JSON, to whoever connects; [`Watch`] finds and reads all that run
 //! for this user. A reader that is slow or dead never holds up the graph. Without Unix sockets (Windows) both say so.
+//! [`MetricsListener`] serves the same counters as [`families`] of figures to Prometheus.
 //!
 //! ```no_run
 //! # let graph = grebe_flow::Graph::new();
@@ -20,6 +22,7 @@
 #[cfg(unix)]
 mod directory;
 mod interval;
+mod metrics;
 #[cfg(unix)]
 mod publish;
 mod report;
@@ -31,6 +34,7 @@ mod absent;
 
 #[cfg(not(unix))]
 pub use absent::{Publisher, Watch, publish};
+pub use metrics::{MetricsListener, MetricsPage, families};
 #[cfg(unix)]
 pub use publish::{Publisher, publish};
 pub use report::{QueueReport, Report, Slowest, StageReport, Watched};

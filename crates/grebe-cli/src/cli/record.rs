@@ -8,6 +8,7 @@ use grebe_stages::{RingLength, Rotate, Uri, WriteWay};
 
 use super::event::{Conditions, EventKind, event_kind};
 use super::lab::Lab;
+use super::metrics::Metrics;
 use super::stream::Reception;
 use crate::units;
 
@@ -71,6 +72,8 @@ pub(crate) struct Record {
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
     #[command(flatten)]
     pub(crate) trigger: Trigger,
     #[command(flatten)]

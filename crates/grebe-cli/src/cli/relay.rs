@@ -18,8 +18,8 @@ pub(crate) struct Relay {
     /// Where to listen, over UDP [default: port 4737 of every address, IPv4 and IPv6].
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Serve figures for Prometheus here, over HTTP. Whoever reaches this address can read them.
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// Serve figures for Prometheus here, at http://ADDR/metrics. Whoever reaches this address can read them.
+    #[arg(long, value_name = "ADDR", value_parser = units::metrics_address)]
     pub(crate) metrics: Option<SocketAddr>,
     /// Sessions at a time; each takes 2 KB of memory.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

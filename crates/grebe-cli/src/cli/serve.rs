@@ -11,6 +11,7 @@ use grebe_stages::Uri;
 
 use super::host::{SshHost, ssh_host};
 use super::lab::Lab;
+use super::metrics::Metrics;
 use super::stream::Reception;
 use super::view::Meanings;
 use crate::units;
@@ -65,6 +66,8 @@ pub(crate) struct Serve {
     /// Print the links as JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
     #[command(flatten)]
     pub(crate) meanings: Meanings,
     #[command(flatten)]

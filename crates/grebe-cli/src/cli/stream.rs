@@ -8,6 +8,7 @@ use grebe_stages::{Alignment, Format, FrequencyHz, Uri};
 use grebe_zenoh::StreamName;
 
 use super::lab::Lab;
+use super::metrics::Metrics;
 use crate::units;
 
 /// Options of the receiving end of a UDP stream.
@@ -43,7 +44,8 @@ pub(crate) struct Transport {
     grebe sg --format cf32 --rate 2.4M --wave qpsk --symbol-rate 300k --snr 20 --to shm://radio\n  \
     grebe sg --rate 1M --duration 10s --to tone.sigmf-meta\n  \
     grebe sg --rate 1M --name lab/mast3/adc    # for grebe view lab/mast3/adc, wherever that is\n  \
-    grebe sg --rate 1G --name lab/mast3/adc --to shm://adc")]
+    grebe sg --rate 1G --name lab/mast3/adc --to shm://adc\n  \
+    grebe sg --rate 25M --to udp://192.168.0.7:5000 --metrics 9464    # figures at http://127.0.0.1:9464/metrics")]
 pub(crate) struct Sg {
     /// Where to send the stream: udp://HOST:PORT, shm://NAME, pipe:, or a recording to make [default: udp://127.0.0.1:5000, or with
     /// --name to who asks for it].
@@ -112,6 +114,8 @@ pub(crate) struct Sg {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) metrics: Metrics,
+    #[command(flatten)]
     pub(crate) transport: Transport,
     #[command(flatten)]
     pub(crate) lab: Lab,
@@ -168,6 +172,8 @@ pub(crate) struct Play {
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
     #[command(flatten)]
     pub(crate) transport: Transport,
     #[command(flatten)]
@@ -231,6 +237,7 @@ impl Sg {
             duration: None,
             samples: self.samples,
             tethered: self.tethered || self.remote,
+            metrics: self.metrics,
             transport: self.transport.clone(),
             json: self.json,
         })

@@ -8,6 +8,7 @@ use clap::Args;
 use grebe_view::{Part, ThemeChoice};
 
 use super::lab::Lab;
+use super::metrics::Metrics;
 use super::serve::Shown;
 use super::stream::Reception;
 use super::trigger::Trigger;
@@ -99,6 +100,8 @@ pub(crate) struct View {
     /// Measure the window for so long, print the result as JSON, and end.
     #[arg(long, value_name = "TIME", hide = true, value_parser = units::duration)]
     pub(crate) bench: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
     #[command(flatten)]
     pub(crate) transport: Reception,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use grebe_stages::{
     open_sink, open_source,
 };
 
-use crate::cli::Convert;
+use crate::cli::{Convert, Metrics};
 use crate::ending::{Ending, Usage};
 use crate::graph::{Progress, drive, tell};
 use crate::interrupt;
@@ -72,7 +72,7 @@ fn decimate(options: &Convert, from: PathBuf, factor: u64, to: &Path) -> Result<
     let sink = graph.add_boxed("recorder", sink.stage);
     graph.connect(source, stage, QueueOptions::block(QUEUE_BATCHES));
     graph.connect(stage, sink, QueueOptions::block(QUEUE_BATCHES));
-    let (_, ending) = drive("convert", graph, &Progress::of(DECIMATOR))?;
+    let (_, ending) = drive("convert", graph, &Progress::of(DECIMATOR), Metrics::default())?;
     ending
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Demo) -> Result<Ending> {
         ..Show::default()
     };
     let surface = if options.term { Surface::Terminal } else { Surface::Window };
-    Ok(show::run(&surface, vec![Shown { running: Stoppable::new(running), link: scope.link, show }])?.0)
+    Ok(show::run(&surface, vec![Shown { running: Stoppable::new(running), link: scope.link, show }], None)?.0)
 }
 
 fn start(options: &Demo, to: SocketAddr) -> Result<Generator> {

@@ -65,6 +65,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         queue_batches: QUEUE_BATCHES,
         announcer: None,
         trigger: watch.map(|watch| watch.stage(source.lent_max)),
+        metrics: options.metrics,
     };
     pair.run_and_judge("record", "recorded", options.json, |recorder, ending| {
         if recorder.samples_in > 0 {

@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
     let graph = file.build(&kinds, &interrupt::cancel(), &mut |note| note!("{note}"))?;
     let name = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
-    let (snapshot, ending) = drive(&name, graph, &Progress::of(followed))?;
+    let (snapshot, ending) = drive(&name, graph, &Progress::of(followed), options.metrics)?;
     let error = ending.as_ref().err().map(one_line);
     report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, error, options.json)?;
     ending

@@ -17,7 +17,7 @@ use super::view::{advice, far::Ready, is_file, setups};
 use crate::cli::{Serve, printable};
 use crate::ending::Ending;
 use crate::generator;
-use crate::graph::tell;
+use crate::graph::{listen_for_metrics, tell};
 use crate::interrupt;
 use crate::output::{note, out};
 use crate::receiver;
@@ -40,6 +40,9 @@ pub(crate) fn run(options: &Serve) -> Result<Ending> {
 fn serve_all(options: &Serve, shown: &Shown, offer: FarOffer) -> Result<Ending> {
     interrupt::catch();
     let _published = shown.running.publish("serve");
+    let served = listen_for_metrics(options.metrics)?
+        .map(|listener| listener.serve([("serve".to_owned(), shown.running.observer())]));
+    let _served = served.transpose()?;
     let server = Server::start(
         ServeOptions {
             listen: options.listen,

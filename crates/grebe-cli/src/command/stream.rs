@@ -50,6 +50,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         queue_batches: SEND_QUEUE_BATCHES,
         trigger: None,
         announcer,
+        metrics: options.metrics,
     };
     pair.run("sg", "sent", options.json)
 }

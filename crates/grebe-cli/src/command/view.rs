@@ -23,7 +23,7 @@ use crate::cli::{self, How, Location, SshHost, View, location};
 use crate::command::cp::Fetch;
 use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
-use crate::graph::tell;
+use crate::graph::{listen_for_metrics, tell};
 use crate::interrupt;
 use crate::output::{self, note, out};
 use crate::receiver;
@@ -63,6 +63,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     if options.json && options.png.as_deref().is_some_and(output::is_stdout) {
         return Err(Usage("--png - and --json would both write to standard output".into()).into());
     }
+    let metrics = listen_for_metrics(options.metrics)?;
     if let Some(duration) = options.bench {
         return bench(open(&uris, 0, options, &mut Spawn::None)?, options.size, duration);
     }
@@ -77,7 +78,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
         true => WHOLE_FILE,
         false => options.after.unwrap_or(AFTER),
     };
-    let ended = show::run(&surface(options, wait), shown);
+    let ended = show::run(&surface(options, wait), shown, metrics);
     // What the generator says explains a stream that failed, or never came.
     if let Spawn::Running(generator) = &mut spawn {
         generator.check()?;

@@ -101,7 +101,7 @@ impl SigmfSink {
         let keep = options.keep_bytes.map_or(Keep::All, Keep::Bytes);
         let base = names[0].0.clone();
         let series = options.rotate.map(|rotate| Series::new(base.clone(), rotate, keep));
-        let counters = Counters::new(counters::names(names.len()));
+        let counters = Counters::new(counters::names(names.len())).with_gauges(counters::GAUGES);
         Ok(Self {
             base,
             names,

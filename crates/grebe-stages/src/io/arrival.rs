@@ -11,7 +11,7 @@ pub(crate) struct ArrivalCounters {
 
 impl ArrivalCounters {
     pub(crate) fn new() -> Self {
-        Self { shared: Counters::new(NAMES) }
+        Self { shared: Counters::new(NAMES).with_gauges(&["kernel_drops_known"]) }
     }
 
     pub(crate) fn shared(&self) -> Counters {

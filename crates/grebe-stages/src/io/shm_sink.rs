@@ -33,7 +33,7 @@ impl ShmSink {
     /// The name is taken, the system refuses, or this is not Linux.
     pub fn create(name: &str, options: PublisherOptions) -> Result<Self, ShmError> {
         let (publisher, pool) = Publisher::create(name, options)?;
-        let counters = Counters::new(COUNTERS);
+        let counters = Counters::new(COUNTERS).with_gauges(GAUGES);
         Ok(Self {
             publisher,
             pool: Some(pool),
@@ -184,6 +184,7 @@ const COUNTERS: &[&str] = &[
     "consumers_gone",
     "consumers_cut_off",
 ];
+const GAUGES: &[&str] = &["consumers", "fullest_queue_percent", "chunks_out"];
 /// Batches after which the counters are published although more are waiting.
 const PUBLISH_EVERY: u32 = 64;
 /// How long a stopped graph may still wait for readers, over all that is queued.

@@ -198,7 +198,11 @@ pub(crate) struct RateMeterStage {
 
 impl RateMeterStage {
     pub(crate) fn new(options: &RateMeter) -> Self {
-        Self { meter: Meter::new(options.every.0), began: Instant::now(), counters: Counters::new(COUNTERS) }
+        Self {
+            meter: Meter::new(options.every.0),
+            began: Instant::now(),
+            counters: Counters::new(COUNTERS).with_gauges(COUNTERS),
+        }
     }
 }
 

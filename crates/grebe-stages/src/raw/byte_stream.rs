@@ -61,7 +61,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
             raw,
             limit: Limit::default(),
             remote: None,
-            counters: Counters::new(SOURCE_COUNTERS),
+            counters: Counters::new(SOURCE_COUNTERS).with_gauges(&["unseen_loss"]),
         }
     }
 

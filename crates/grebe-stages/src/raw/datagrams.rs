@@ -71,7 +71,7 @@ impl RawUdpSource {
             idle_timeout: None,
             pool: None,
             intake: Intake::new(raw),
-            counters: Counters::new(SOURCE_COUNTERS),
+            counters: Counters::new(SOURCE_COUNTERS).with_gauges(&["unseen_loss"]),
         })
     }
 

@@ -66,7 +66,7 @@ impl RtlTcpServer {
             looked: None,
             next_index: None,
             counts: Counts::default(),
-            counters: Counters::new(COUNTERS),
+            counters: Counters::new(COUNTERS).with_gauges(&["clients"]),
         };
         loop {
             server.admit();

@@ -99,7 +99,7 @@ impl SoapySource {
             idle_timeout: None,
             again,
             limit: Limit::default(),
-            counters: Counters::new(COUNTERS),
+            counters: Counters::new(COUNTERS).with_gauges(&["unseen_loss"]),
         })
     }
 

@@ -55,7 +55,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             Rate::Given(rate_hz) => (rate_hz, None),
             Rate::Unknown | Rate::Measured => (0.0, Some(Arrivals::default())),
         };
-        let counters = Counters::new(COUNTERS);
+        let counters = Counters::new(COUNTERS).with_gauges(&["unseen_loss"]);
         counters.set(UNSEEN_LOSS, u64::from(matches!(text.carrier, Carrier::Udp(_))));
         Self {
             link: Link::new(from, wait),

@@ -97,7 +97,7 @@ impl ZmqSink {
             next_index: None,
             looked: None,
             counts: Counts::default(),
-            counters: Counters::new(COUNTERS),
+            counters: Counters::new(COUNTERS).with_gauges(&["readers"]),
         };
         first.into_iter().for_each(|peer| sink.admit(peer));
         let wanted = if zmq.end.listens { zmq.wait_peers } else { 0 };

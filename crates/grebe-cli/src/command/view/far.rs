@@ -26,7 +26,7 @@ pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<E
         shown.push(one);
         ways.push(way);
     }
-    let ended = show::run(&super::surface(options, options.after.unwrap_or(super::AFTER)), shown);
+    let ended = show::run(&super::surface(options, options.after.unwrap_or(super::AFTER)), shown, None);
     ways.into_iter().for_each(Way::close);
     super::print(options, ended?)
 }
@@ -42,6 +42,11 @@ fn refuse(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<()> {
     }
     if options.spawn.is_some() || options.ring.is_some() {
         return usage("--spawn and --ring are of this machine: give them to grebe there");
+    }
+    if options.metrics.metrics.is_some() {
+        return usage(
+            "--metrics is of graphs, and that of what is elsewhere runs there: give it to grebe serve there",
+        );
     }
     if options.bench.is_some() {
         return usage("--bench measures the scope of this machine");

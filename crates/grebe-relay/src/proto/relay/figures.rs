@@ -1,6 +1,6 @@
 //! What a relay counts, and how Prometheus reads it.
 
-use std::fmt::Write;
+use grebe_metrics::Families;
 
 /// What a relay has done since it began, and does now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,63 +42,47 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// In the text format of Prometheus, version 0.0.4.
+    /// As families of figures; `Display` of these is the text format of Prometheus.
     ///
     /// ```
-    /// let text = grebe_relay::Figures::default().prometheus();
+    /// let text = grebe_relay::Figures::default().families().to_string();
     /// assert!(text.contains("\ngrebe_relay_sessions 0\n"));
     /// ```
-    pub fn prometheus(&self) -> String {
-        let mut text = String::new();
-        let mut family = |name: &str, kind: &str, help: &str, values: &[(&str, u64)]| {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "# HELP grebe_relay_{name} {help}\n# TYPE grebe_relay_{name} {kind}");
-            for (labels, value) in values {
-                let _ = writeln!(text, "grebe_relay_{name}{labels} {value}");
-            }
+    pub fn families(&self) -> Families {
+        let mut all = Families::default();
+        all.gauge("grebe_relay_sessions", "Sessions that somebody is there for.", &[], self.sessions);
+        all.gauge("grebe_relay_sessions_with_both_ends", "Sessions with both ends.", &[], self.relaying);
+        let mut count = |name: &str, help: &str, value: u64| {
+            all.counter(&format!("grebe_relay_{name}_total"), help, &[], value);
         };
-        family("sessions", "gauge", "Sessions that somebody is there for.", &[("", self.sessions)]);
-        family("sessions_with_both_ends", "gauge", "Sessions with both ends.", &[("", self.relaying)]);
-        family("relayed_datagrams_total", "counter", "Datagrams passed on.", &[("", self.relayed_datagrams)]);
-        family("relayed_bytes_total", "counter", "Bytes of payload passed on.", &[("", self.relayed_bytes)]);
-        family(
-            "dropped_datagrams_total",
-            "counter",
-            "Datagrams not passed on, by reason; those in the kernel are buffers of one or several.",
-            &[
-                ("{reason=\"stranger\"}", self.dropped_of_strangers),
-                ("{reason=\"alone\"}", self.dropped_while_alone),
-                ("{reason=\"rate\"}", self.dropped_over_rate),
-                ("{reason=\"unsent\"}", self.dropped_unsent),
-                ("{reason=\"kernel\"}", self.dropped_in_kernel),
-            ],
-        );
-        family("questions_total", "counter", "Questions of ends.", &[("", self.questions)]);
-        family(
-            "challenges_total",
-            "counter",
-            "Questions without a proof of their address.",
-            &[("", self.challenges)],
-        );
-        family(
-            "ignored_questions_total",
-            "counter",
-            "Questions that changed nothing and got no answer, by reason.",
-            &[
-                ("{reason=\"malformed\"}", self.malformed),
-                ("{reason=\"forged\"}", self.forged),
-                ("{reason=\"replayed\"}", self.replayed),
-                ("{reason=\"rate\"}", self.over_question_rate),
-            ],
-        );
-        family("refused_total", "counter", "Ends that were refused.", &[("", self.refused)]);
-        family(
-            "idle_ends_total",
-            "counter",
-            "Ends forgotten because they were silent.",
-            &[("", self.idle_ends)],
-        );
-        text
+        count("relayed_datagrams", "Datagrams passed on.", self.relayed_datagrams);
+        count("relayed_bytes", "Bytes of payload passed on.", self.relayed_bytes);
+        count("questions", "Questions of ends.", self.questions);
+        count("challenges", "Questions without a proof of their address.", self.challenges);
+        count("refused", "Ends that were refused.", self.refused);
+        count("idle_ends", "Ends forgotten because they were silent.", self.idle_ends);
+        let dropped = [
+            ("stranger", self.dropped_of_strangers),
+            ("alone", self.dropped_while_alone),
+            ("rate", self.dropped_over_rate),
+            ("unsent", self.dropped_unsent),
+            ("kernel", self.dropped_in_kernel),
+        ];
+        let help = "Datagrams not passed on, by reason; those in the kernel are buffers of one or several.";
+        for (reason, value) in dropped {
+            all.counter("grebe_relay_dropped_datagrams_total", help, &[("reason", reason)], value);
+        }
+        let ignored = [
+            ("malformed", self.malformed),
+            ("forged", self.forged),
+            ("replayed", self.replayed),
+            ("rate", self.over_question_rate),
+        ];
+        let help = "Questions that changed nothing and got no answer, by reason.";
+        for (reason, value) in ignored {
+            all.counter("grebe_relay_ignored_questions_total", help, &[("reason", reason)], value);
+        }
+        all
     }
 }
 
@@ -112,7 +96,7 @@ mod tests {
     fn a_parser_reads_what_was_counted() {
         let figures =
             Figures { sessions: 3, relayed_bytes: 1 << 60, dropped_over_rate: 7, ..Figures::default() };
-        let text = figures.prometheus();
+        let text = figures.families().to_string();
         let lines = text.lines().map(|line| Ok(line.to_owned()));
         let scrape = Scrape::parse(lines).unwrap();
         let value = |name: &str, reason: Option<&str>| {

@@ -86,6 +86,18 @@ const ONE_DISK: &[&str] = counters!();
 const SEVERAL_DISKS: &[&str] = counters!(1 2 3 4 5 6 7 8);
 pub(super) const DISKS_MAX: usize = 8;
 
+/// Of each of several disks they are called after its number.
+pub(super) const GAUGES: &[&str] = &[
+    "disk_io_uring",
+    "disk_past_cache",
+    "disk_stall_us_max",
+    "disk_buffer_fill_bytes",
+    "disk_buffer_fill_bytes_max",
+    "disk_buffer_bytes",
+    "disk_unsummed_bytes",
+    "disk_state",
+];
+
 pub(super) const RECORDED: usize = 0;
 pub(super) const GAP: usize = 1;
 pub(super) const FRAMES: usize = 2;
