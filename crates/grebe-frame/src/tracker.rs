@@ -32,6 +32,8 @@ pub struct StreamTracker {
     position: Option<Position>,
     counts: TrackerCounts,
     missing: VecDeque<Range<u64>>,
+    /// Sequence and stamp of the first frame of the stream that was seen.
+    first: (u64, u64),
     /// Successive frames behind the position whose sequence grows by one: a sender that began again.
     behind: (u64, u32),
 }
@@ -104,6 +106,7 @@ impl StreamTracker {
             position: None,
             counts: TrackerCounts::default(),
             missing: VecDeque::with_capacity(MISSING_RANGES_MAX),
+            first: (0, 0),
             behind: (0, 0),
         }
     }
@@ -147,10 +150,20 @@ impl StreamTracker {
         (is_further && position.is_alike(header)).then_some(missing)
     }
 
-    /// Whether a frame that stands before the stream's position was stamped after all of it: its sender began again.
-    pub fn is_younger(&self, header: &Header) -> bool {
+    /// Whether a frame that stands before the stream's position cannot be of it by its stamp: its sender began again.
+    ///
+    /// Every sender's clock only grows, as its sequence does. So what was stamped after the newest frame is of another stream, and so is
+    /// what stands on one side of the first frame by its sequence and on the other by its stamp: a sender whose host was started again,
+    /// with a clock that was, too. Neither is anything late by more than ten seconds.
+    pub fn begins_again(&self, header: &Header) -> bool {
         self.position.as_ref().is_some_and(|position| {
-            header.sequence < position.sequence && header.producer_ts_ns > position.newest_ts_ns
+            let (sequence, stamp_ns) = (header.sequence, header.producer_ts_ns);
+            let (first, first_ns) = self.first;
+            sequence < position.sequence
+                && (stamp_ns > position.newest_ts_ns
+                    || (sequence >= first && stamp_ns < first_ns)
+                    || (sequence <= first && stamp_ns > first_ns)
+                    || position.newest_ts_ns - stamp_ns > LATE_NS_MAX)
         })
     }
 
@@ -232,15 +245,13 @@ impl StreamTracker {
 
     /// A frame whose place has passed: late, a duplicate, or the beginning of another stream.
     fn behind_position(&mut self, position: &Position, header: &Header) -> Arrival {
-        // Every sender stamps its frames with a clock that only grows, so a late frame is older than the newest; what is
-        // younger, although its sequence is lower, comes from a sender that began again.
         let repeats_the_end =
             position.ended && header.is_end_of_stream() && header.sequence + 1 == position.sequence;
-        let younger = self.is_younger(header);
+        let is_another = self.begins_again(header);
         let far = position.sequence - header.sequence > LATE_FRAMES_MAX;
         let run = if header.sequence == self.behind.0.wrapping_add(1) { self.behind.1 + 1 } else { 1 };
         self.behind = (header.sequence, run);
-        if !repeats_the_end && (younger || far || run >= RESTART_RUN_FRAMES) {
+        if !repeats_the_end && (is_another || far || run >= RESTART_RUN_FRAMES) {
             return self.begin(Arrival::Restart, header);
         }
         if self.take_missing(header.sequence) {
@@ -264,6 +275,7 @@ impl StreamTracker {
             self.counts.generator_samples = self.counts.generator_samples.saturating_add(drops);
         }
         self.missing.clear();
+        self.first = (header.sequence, header.producer_ts_ns);
         self.behind = (0, 0);
         arrival
     }
@@ -348,6 +360,7 @@ impl Position {
 
 /// More than a reordering network holds back.
 const LATE_FRAMES_MAX: u64 = 65_536;
+const LATE_NS_MAX: u64 = 10_000_000_000;
 const MISSING_RANGES_MAX: usize = 256;
 /// A sender without a usable clock that began again shows as a run of old frames; a network does not replay that many.
 const RESTART_RUN_FRAMES: u32 = 64;
@@ -454,6 +467,31 @@ mod tests {
         assert_eq!(tracker.arrive(&again), Arrival::Restart);
         assert_eq!(tracker.arrive(&Header { producer_ts_ns: 50_001, ..frame(1) }), Arrival::InOrder);
         assert_eq!(tracker.counts().streams, 2);
+    }
+
+    #[test]
+    fn a_sender_whose_host_was_started_again_begins_again_with_its_first_frame() {
+        let stamped = |sequence, producer_ts_ns| Header { producer_ts_ns, ..frame(sequence) };
+        let up_for = 3_600_000_000_000;
+        // Whoever saw the beginning, who joined later, and after long.
+        for (first, newest, again_ns) in [(0, 500, 5_000), (300, 500, up_for - 11_000_000_000), (300, 500, 0)]
+        {
+            let mut tracker = StreamTracker::new();
+            (first..=newest).for_each(|sequence| {
+                tracker.arrive(&stamped(sequence, up_for + sequence));
+            });
+            assert_eq!(tracker.arrive(&stamped(0, again_ns)), Arrival::Restart);
+            assert_eq!(tracker.arrive(&stamped(1, again_ns + 1)), Arrival::InOrder);
+            assert_eq!(tracker.counts().duplicate_frames, 0);
+        }
+        // What was sent before somebody joined, and comes behind, is of the same stream; so is what comes twice.
+        let mut tracker = StreamTracker::new();
+        [300, 301, 303].into_iter().for_each(|sequence| {
+            tracker.arrive(&stamped(sequence, up_for + sequence));
+        });
+        assert_eq!(tracker.arrive(&stamped(299, up_for + 299)), Arrival::Duplicate);
+        assert_eq!(tracker.arrive(&stamped(300, up_for + 300)), Arrival::Duplicate);
+        assert_eq!(tracker.arrive(&stamped(302, up_for + 302)), Arrival::Late);
     }
 
     #[test]

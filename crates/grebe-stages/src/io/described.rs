@@ -41,7 +41,7 @@ impl Described {
         stream: Option<&StreamTracker>,
     ) -> Result<(), Refusal> {
         let stamp = DescriptionReader::stamp(frame)?;
-        let is_of_now = stream.is_some_and(|tracker| !tracker.is_younger(&stamp));
+        let is_of_now = stream.is_some_and(|tracker| !tracker.begins_again(&stamp));
         let said = if is_of_now { &mut self.now } else { self.next_of(from) };
         if let Some(description) = said.reader.take(frame)? {
             said.description = Some(Arc::new(description));

@@ -99,6 +99,12 @@ impl UdpSource {
         self.second_sender.clone()
     }
 
+    /// Whether something has come, or comes within `timeout`; it is left for the stream.
+    pub(crate) fn hears_within(&self, timeout: Duration) -> bool {
+        let socket = self.receiver.try_clone_socket();
+        socket.is_ok_and(|socket| grebe_datagram::wait_readable(&socket, timeout).unwrap_or(false))
+    }
+
     /// The receive buffer that the kernel granted.
     pub(crate) fn granted(&self) -> Granted {
         self.receiver.granted()
@@ -307,7 +313,7 @@ impl Intake {
             Some(0) => self.fill_in(slab, at, header, chunk, output, ctx),
             // It is far ahead, or it may be of another stream: what is ahead goes first.
             missing => {
-                if missing.is_some() || self.tracker.is_younger(header) {
+                if missing.is_some() || self.tracker.begins_again(header) {
                     self.let_all_go(slab, output, ctx);
                 }
                 self.arrive(slab, at, header);
@@ -506,7 +512,7 @@ impl Intake {
             let is_silent = self.heard.is_none_or(|heard| heard.elapsed() >= TAKEOVER);
             let is_over = is_silent || self.tracker.is_ended();
             // Began again, on another port most likely. Who was displaced has not, however low its sequence still is.
-            let begins = self.tracker.is_younger(header)
+            let begins = self.tracker.begins_again(header)
                 && header.sequence < BEGINNING_FRAMES
                 && self.displaced != Some(from);
             if !is_over && !begins {

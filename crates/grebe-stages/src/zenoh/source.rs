@@ -269,7 +269,7 @@ impl Intake {
         }
         if let Some(sender) = self.sender {
             let is_silent = self.heard.is_none_or(|heard| heard.elapsed() >= TAKEOVER);
-            let begins = self.tracker.is_younger(header)
+            let begins = self.tracker.begins_again(header)
                 && header.sequence < BEGINNING_FRAMES
                 && self.displaced != Some(from);
             if !is_silent && !self.tracker.is_ended() && !begins {
