@@ -280,4 +280,130 @@ mod with_zenoh {
         assert_eq!(data(&file).len(), 40_000, "{said}");
         drop(producer);
     }
+
+    /// The two configurations of docs/many-hosts.md with the paths of a test, its certificates, and users.
+    struct Site {
+        folder: tempfile::TempDir,
+        port: u16,
+    }
+
+    impl Site {
+        /// `None`, and why it is said: there is no openssl.
+        fn make() -> Option<Self> {
+            let page =
+                std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/many-hosts.md"));
+            let page = page.unwrap();
+            let block = |language: &str, number: usize| {
+                let fence = format!("```{language}\n");
+                page.split(&fence).nth(number).unwrap().split("```").next().unwrap().to_owned()
+            };
+            let folder = tempfile::tempdir().unwrap();
+            let commands = page.split("```sh\n").find(|block| block.starts_with("openssl")).unwrap();
+            let commands = commands.split("```").next().unwrap();
+            let run = std::process::Command::new("sh").arg("-ec").arg(commands).current_dir(&folder).output();
+            match run {
+                Ok(output) if output.status.success() => {}
+                output => {
+                    println!("skipped: no openssl that makes certificates: {output:?}");
+                    return None;
+                }
+            }
+            let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let site = Self { folder, port };
+            site.write("users", "mast:rain\nlook:sun\n");
+            site.write("router.json5", &site.here(&block("json5", 1)));
+            for (user, password) in [("mast", "rain"), ("look", "sun"), ("stranger", "rain")] {
+                let text =
+                    site.here(&block("json5", 2)).replace("user: \"mast\"", &format!("user: \"{user}\""));
+                let text = text.replace("password: \"...\"", &format!("password: \"{password}\""));
+                site.write(&format!("{user}.json5"), &text);
+            }
+            Some(site)
+        }
+
+        fn here(&self, text: &str) -> String {
+            text.replace("/etc/lab", self.folder.path().to_str().unwrap())
+                .replace("0.0.0.0:7447", &format!("127.0.0.1:{}", self.port))
+                .replace("lab-server:7447", &format!("localhost:{}", self.port))
+        }
+
+        fn write(&self, file: &str, text: &str) {
+            std::fs::write(self.folder.path().join(file), text).unwrap();
+        }
+
+        fn path(&self, file: &str) -> String {
+            self.folder.path().join(file).to_str().unwrap().to_owned()
+        }
+
+        /// zenohd where ZENOHD names one, and else a session in the mode of a router, which is the same code.
+        fn router(&self) -> Ending {
+            let config = self.path("router.json5");
+            let mut command = match std::env::var_os("ZENOHD") {
+                Some(zenohd) => {
+                    println!("by {}", zenohd.display());
+                    let mut command = std::process::Command::new(zenohd);
+                    command.args(["-c", &config]);
+                    command
+                }
+                None => grebe(&["ls", "-w", "--zenoh", &config]),
+            };
+            let child = Ending(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+            let began = Instant::now();
+            while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+                assert!(began.elapsed() < Duration::from_secs(30), "no router");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            child
+        }
+    }
+
+    struct Ending(Child);
+
+    impl Drop for Ending {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
+    fn who_may_not_cannot_and_is_told_so() {
+        let Some(site) = Site::make() else { return };
+        let _router = site.router();
+        let (mast, look) = (site.path("mast.json5"), site.path("look.json5"));
+        let name = name("rights");
+        let fails = |arguments: &[&str], words: &str| {
+            let output = run(arguments);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+            assert!(said.contains(words) && !said.contains(".rs"), "{arguments:?}: {said}");
+        };
+        // Nobody gets in without the right password, or to a router with another's certificate.
+        fails(&["ls", "--zenoh", &site.path("stranger.json5")], "does not know this user and password");
+        fails(
+            &["ls", "--router", &format!("tls/localhost:{}", site.port)],
+            "its certificate is not accepted",
+        );
+        // A mast announces and sends, and who looks finds it and reads.
+        let sg = ["sg", "--rate", "100k", "--name", &name, "--zenoh", &mast];
+        let producer = Running::start(&sg, &[]).says("announced as");
+        let output = run(&["ls", &name, "--zenoh", &look]);
+        assert!(text(&output.stdout).contains(&name), "{}", text(&output.stderr));
+        let file = site.path("came.sigmf-meta");
+        let output = run(&["record", &name, &file, "--samples", "20k", "--zenoh", &look]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(data(Path::new(&file)).len(), 40_000);
+        drop(producer);
+        // Who may look may not announce, and a key that nobody gave a right to is nobody's.
+        fails(
+            &["sg", "--rate", "100k", "--name", "test/forbidden", "--zenoh", &look],
+            "does not let this user announce it",
+        );
+        fails(
+            &["sg", "--rate", "100k", "--to", "zenoh://other/key", "--zenoh", &mast],
+            "does not let this user send its samples",
+        );
+        fails(&["ls", "nothing", "--zenoh", &look], "may hide streams");
+    }
 }

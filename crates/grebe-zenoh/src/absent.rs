@@ -24,6 +24,9 @@ impl Lab {
     pub fn reach(&self) -> &str {
         match *self {}
     }
+    pub fn looked_by(&self) -> String {
+        match *self {}
+    }
     pub fn id(&self) -> String {
         match *self {}
     }

@@ -22,6 +22,11 @@ pub enum Error {
     /// Two streams cannot have one name.
     #[error("{name} is announced already, by {by}: choose another name")]
     Taken { name: String, by: String },
+    /// Access control drops what this process says, and says nothing.
+    #[error(
+        "{what} is not seen by others: the access control at {reach} does not let this user {may}; docs/many-hosts.md has rules that do"
+    )]
+    Unseen { what: String, reach: String, may: &'static str },
     /// Zenoh refused something.
     #[error("cannot {action}: {why}")]
     Zenoh { action: String, why: String },

@@ -3,10 +3,12 @@
 mod announcement;
 mod config;
 mod data;
+mod refusal;
+mod seen;
 mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use zenoh::query::{ConsolidationMode, QueryTarget};
 use zenoh::{Session, Wait};
@@ -28,6 +30,9 @@ pub struct Lab(Arc<Joined>);
 struct Joined {
     session: Session,
     reach: String,
+    options: SessionOptions,
+    /// All that is said goes through a router, which may drop some of it.
+    has_router: bool,
 }
 
 impl Lab {
@@ -37,9 +42,31 @@ impl Lab {
     /// A configuration that makes no sense, or a router that does not answer or lets nobody in.
     pub fn open(options: &SessionOptions) -> Result<Self, Error> {
         let reach = options.reach();
-        let session = zenoh::open(config::of(options)?).wait();
-        let session = session.map_err(|error| Error::Join { reach: reach.clone(), why: why(error) })?;
-        Ok(Self(Arc::new(Joined { session, reach })))
+        let config = config::of(options)?;
+        let has_router = config.get_json("mode").is_ok_and(|mode| mode == "\"client\"");
+        // A file says itself for how long Zenoh tries.
+        let tries_on = !options.routers.is_empty() && options.config.is_none();
+        let until = Instant::now() + if tries_on { ROUTER_WITHIN } else { Duration::ZERO };
+        loop {
+            let (session, warnings) = refusal::warnings_of(|| zenoh::open(config.clone()).wait());
+            let error = match session {
+                Ok(session) => {
+                    return Ok(Self(Arc::new(Joined {
+                        session,
+                        reach,
+                        options: options.clone(),
+                        has_router,
+                    })));
+                }
+                Err(error) => error,
+            };
+            let reason = refusal::reason(&warnings);
+            if Instant::now() >= until || reason.as_ref().is_some_and(|reason| reason.is_final) {
+                let why = reason.map_or_else(|| why(error), |reason| reason.why);
+                return Err(Error::Join { reach, why });
+            }
+            std::thread::sleep(RETRY_EVERY);
+        }
     }
 
     /// The session that all of this process share, opened as [`configure`](crate::configure) says where nobody has it open.
@@ -60,6 +87,13 @@ impl Lab {
     /// How far this process looks, for people.
     pub fn reach(&self) -> &str {
         &self.0.reach
+    }
+
+    /// Where somebody looked who found nothing, for people.
+    pub fn looked_by(&self) -> String {
+        let doubt =
+            if self.0.has_router { ", whose access control may hide streams from this user" } else { "" };
+        format!("{}{doubt}", self.0.reach)
     }
 
     /// This process's id in the lab: it is a part of the keys of what it announces.
@@ -124,15 +158,17 @@ impl Lab {
     /// Tells those who [watch](Self::watch_key) a key that somebody sends to it, until what this answers is dropped.
     ///
     /// # Errors
-    /// No such key can be, or the session is closed.
+    /// No such key can be, the session is closed, or this user may not send there.
     pub fn show(&self, key: &str) -> Result<Presence, Error> {
-        Presence::show(self, LIVE, key)
+        let presence = Presence::show(self, LIVE, key)?;
+        seen::check(self, LIVE, key, key)?;
+        Ok(presence)
     }
 
     /// Announces a stream until what this answers is dropped, or the process dies.
     ///
     /// # Errors
-    /// Another process announces a stream of that name.
+    /// Another process announces a stream of that name, or this user may not.
     pub fn announce(&self, name: &StreamName, what: What) -> Result<Announcement, Error> {
         Announcement::make(self, name, what)
     }
@@ -162,6 +198,10 @@ impl Drop for Joined {
     }
 }
 
+/// For how long a router is waited for that nobody reaches.
+const ROUTER_WITHIN: Duration = Duration::from_secs(5);
+const RETRY_EVERY: Duration = Duration::from_millis(250);
+
 /// How long the next of those that are found takes to come.
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -178,7 +218,10 @@ fn failed(action: &str) -> impl Fn(zenoh::Error) -> Error + use<> {
 
 /// An error in Zenoh's words, without the places in its source.
 fn why(error: zenoh::Error) -> String {
-    let text = error.to_string();
+    without_places(&error.to_string())
+}
+
+fn without_places(text: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
     for part in text.split(" at ") {
         // `...: cannot connect at /path/to/link.rs:77. - Caused by ...`

@@ -26,7 +26,7 @@ pub(crate) fn run(options: &Ls) -> Result<Ending> {
         output::text(&table(&found))?;
     }
     if found.is_empty() {
-        return Err(anyhow!("nobody announces {}; looked by {}", options.pattern, lab.reach()));
+        return Err(anyhow!("nobody announces {}; looked by {}", options.pattern, lab.looked_by()));
     }
     Ok(Ending::Good)
 }

@@ -12,7 +12,7 @@ use crate::io::arrival::ArrivalCounters;
 use crate::io::{ShmSource, UdpSource};
 use crate::open::{Notice, Transport};
 use crate::zenoh::source::ReaderOptions;
-use crate::zenoh::ways::{Candidate, heard_at};
+use crate::zenoh::ways::{Candidate, listen};
 use crate::zenoh::{NamedStream, ZenohSource};
 
 /// Reads the stream of a name by the best way there is. A producer that is gone without an end of stream is waited for; when it returns,
@@ -95,7 +95,7 @@ impl NamedSource {
             if source.reading.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let (name, reach) = (source.from.name.to_string(), source.lab.reach().to_owned());
+            let (name, reach) = (source.from.name.to_string(), source.lab.looked_by());
             if !source.reading.waits {
                 return Err(Error::Unannounced { name, reach });
             }
@@ -156,10 +156,7 @@ impl NamedSource {
                 Err(_) => Ok(None),
             },
             Candidate::Udp(at) => {
-                let Some(address) = heard_at(at, transport)? else { return Ok(None) };
-                let Ok(source) = UdpSource::bind(address, &transport.socket_options(at)?) else {
-                    return Ok(None);
-                };
+                let Some(source) = listen(at, transport)? else { return Ok(None) };
                 let source =
                     source.idle_timeout(*idle_timeout).samples(self.left_samples).listens_on(*listens_on);
                 Ok(Some(By::Udp(Box::new(source))))

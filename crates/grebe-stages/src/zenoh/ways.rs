@@ -1,12 +1,11 @@
 //! By which ways a stream can be had from here, the best first.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use grebe_datagram::Receiver;
 use grebe_zenoh::{Found, Lab};
 
 use crate::error::Error;
+use crate::io::UdpSource;
 use crate::open::Transport;
 use crate::uri::{HostPort, ShmName, Uri, Wire};
 use crate::zenoh::{Way, ZenohKey};
@@ -74,21 +73,12 @@ impl Candidate {
     }
 }
 
-/// Where to listen for datagrams that pass here: they come, or it is not taken for a way.
-pub(super) fn heard_at(at: &HostPort, transport: &Transport) -> Result<Option<SocketAddr>, Error> {
-    let address = at.to_send()?;
-    let options = grebe_datagram::Options { recv_timeout: WITHIN, ..transport.socket_options(at)? };
+/// Listens for datagrams that pass here: they come, or it is not taken for a way. The first that come are the stream's first.
+pub(super) fn listen(at: &HostPort, transport: &Transport) -> Result<Option<UdpSource>, Error> {
+    let (address, options) = (at.to_send()?, transport.socket_options(at)?);
     // Another host's address, or a port that somebody here reads already.
-    let Ok(mut receiver) = Receiver::<Vec<u8>>::bind(address, &options) else { return Ok(None) };
-    let mut is_heard = false;
-    let received = receiver.recv(
-        || Some(vec![0; 1 << 16]),
-        |_, received| {
-            is_heard |= received.segments().next().is_some();
-            None
-        },
-    );
-    Ok(received.is_ok_and(|_| is_heard).then_some(address))
+    let Ok(source) = UdpSource::bind(address, &options) else { return Ok(None) };
+    Ok(source.hears_within(WITHIN).then_some(source))
 }
 
 fn is_loopback(to: &HostPort) -> bool {
@@ -143,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_a_way_where_they_come() {
+    fn datagrams_are_a_way_where_they_come_and_the_first_is_not_taken_from_the_stream() {
         let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let at = HostPort::new("127.0.0.1", free.port());
-        assert_eq!(heard_at(&at, &Transport::default()).unwrap(), None, "nothing comes");
+        assert!(listen(&at, &Transport::default()).unwrap().is_none(), "nothing comes");
         let sending = std::thread::spawn(move || {
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             for _ in 0..400 {
@@ -154,8 +144,9 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
-        let is_heard = (0..10).any(|_| heard_at(&at, &Transport::default()).unwrap() == Some(free));
-        assert!(is_heard);
+        let source = (0..10).find_map(|_| listen(&at, &Transport::default()).unwrap()).unwrap();
+        assert_eq!(source.local_addr().unwrap(), free);
         sending.join().unwrap();
+        assert!(source.hears_within(Duration::ZERO), "what came waits");
     }
 }

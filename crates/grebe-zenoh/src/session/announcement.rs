@@ -7,7 +7,7 @@ use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::query::Queryable;
 
-use super::{Lab, SETTLE, failed};
+use super::{Lab, SETTLE, failed, seen};
 use crate::error::Error;
 use crate::name::{Pattern, StreamName};
 use crate::what::{Found, HERE, WHAT, What};
@@ -35,7 +35,9 @@ impl Announcement {
         });
         let action = format!("announce {name}");
         let queryable = queryable.wait().map_err(failed(&action))?;
-        Ok(Self { _presence: Presence::show(lab, HERE, name.as_str())?, _answers: queryable, said })
+        let presence = Presence::show(lab, HERE, name.as_str())?;
+        seen::check(lab, HERE, name.as_str(), &lab.data_key(name))?;
+        Ok(Self { _presence: presence, _answers: queryable, said })
     }
 
     /// Changes what is said of the stream.

@@ -18,7 +18,8 @@ pub(super) fn of(options: &SessionOptions) -> Result<Config, Error> {
         vec![
             ("mode", "\"client\"".to_owned()),
             ("connect/endpoints", json(&endpoints)),
-            ("connect/timeout_ms", CONNECT_MS.to_string()),
+            // Once: who joins tries again, and knows why.
+            ("connect/timeout_ms", "0".to_owned()),
             ("scouting/multicast/enabled", "false".to_owned()),
         ]
     } else {
@@ -46,8 +47,6 @@ fn json<T: AsRef<str>>(texts: &[T]) -> String {
     serde_json::Value::from(texts.iter().map(AsRef::as_ref).collect::<Vec<&str>>()).to_string()
 }
 
-/// For how long a router is waited for.
-const CONNECT_MS: u64 = 5_000;
 /// A host that says nothing for so long is gone: its streams disappear within two seconds.
 const LEASE_MS: u64 = 1_500;
 /// How often it says something in that time.

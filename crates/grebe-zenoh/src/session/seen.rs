@@ -1,0 +1,55 @@
+//! Whether others see what this process announces: access control drops what it does not allow, and tells nobody.
+
+use std::time::{Duration, Instant};
+
+use zenoh::Wait;
+
+use super::{Lab, failed};
+use crate::error::Error;
+use crate::name::StreamName;
+use crate::options::Overflow;
+use crate::what::HERE;
+
+/// Looks with the eyes of another session of the same user, where a router stands between.
+///
+/// # Errors
+/// What the user may not, or that it may not look.
+pub(super) fn check(lab: &Lab, prefix: &'static str, stream: &str, data_key: &str) -> Result<(), Error> {
+    if !lab.0.has_router {
+        return Ok(());
+    }
+    let other = Lab::open(&lab.0.options)?;
+    let unseen = |may| Error::Unseen { what: stream.to_owned(), reach: lab.reach().to_owned(), may };
+    let until = Instant::now() + WITHIN;
+    let watch = super::Watch::begin(&other, prefix, stream)?;
+    while !watch.streams().iter().any(|(session, _)| *session == lab.id()) {
+        let left = until.saturating_duration_since(Instant::now());
+        if !watch.wait(watch.changes(), left.min(LOOK_EVERY)) && left.is_zero() {
+            return Err(unseen(
+                "announce it (liveliness_token), or not look for it (declare_liveliness_subscriber)",
+            ));
+        }
+    }
+    if prefix == HERE
+        && let Ok(name) = stream.parse::<StreamName>()
+        && other.what(&lab.id(), &name, WITHIN)?.is_none()
+    {
+        return Err(unseen("answer what it is (declare_queryable, reply), or not ask (query)"));
+    }
+    // A message without frames: readers pass it over.
+    let receiver = other.receiver(data_key, Overflow::DropOldest)?;
+    let until = Instant::now() + WITHIN;
+    loop {
+        lab.0.session.put(data_key, [0_u8; 0]).wait().map_err(failed(&format!("send to {data_key}")))?;
+        if receiver.wait(LOOK_EVERY) {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(unseen("send its samples (put), or not receive them (declare_subscriber)"));
+        }
+    }
+}
+
+/// What is said goes to a router and back.
+const WITHIN: Duration = Duration::from_secs(3);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
