@@ -252,8 +252,10 @@ fn a_full_disk_is_told_and_the_same_command_goes_on_when_there_is_room() {
 }
 
 /// Takes a disk away again, however a test ends.
+#[cfg(target_os = "linux")]
 struct Unmounts<'a>(&'a Path);
 
+#[cfg(target_os = "linux")]
 impl Drop for Unmounts<'_> {
     fn drop(&mut self) {
         let _ = std::process::Command::new("umount").arg("-l").arg(self.0).status();
