@@ -454,7 +454,12 @@ fn a_converter_goes_on_where_it_was_killed_or_interrupted() {
             let said = text(&ended.stderr);
             assert!(said.contains("x.csv.part has what was written; the same command goes on"), "{said}");
         }
-        assert!(noted() > before && !folder.path().join("x.csv").exists());
+        if folder.path().join("x.csv").exists() {
+            // It was faster, and was killed before it had tidied up.
+            let _ = fs::remove_dir_all(place("x.csv.part"));
+            break;
+        }
+        assert!(noted() > before);
         before = noted();
     }
     if before > 0 && !folder.path().join("x.csv").exists() {
