@@ -35,11 +35,11 @@ command -v cargo >/dev/null || { echo "no cargo: install the Rust toolchain, 1.9
 rustc --version
 cargo fetch --locked
 
-# A SigMF validator, SciPy, which measures what grebe generates, and the parser of Prometheus' client.
+# A SigMF validator, SciPy, which measures what grebe generates, the parser of Prometheus' client, and Zenoh of another language.
 validator=target/ci/venv
-if ! "$validator/bin/python" -c "import prometheus_client, scipy, sigmf" 2>/dev/null; then
+if ! "$validator/bin/python" -c "import prometheus_client, scipy, sigmf, zenoh" 2>/dev/null; then
   python3 -m venv "$validator"
-  "$validator/bin/pip" install --quiet --retries 5 prometheus-client==0.26.0 sigmf==1.14.0 scipy==1.17.1
+  "$validator/bin/pip" install --quiet --retries 5 eclipse-zenoh==1.10.2 prometheus-client==0.26.0 sigmf==1.14.0 scipy==1.17.1
 fi
 "$validator/bin/sigmf_validate" --version
 
