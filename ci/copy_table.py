@@ -60,6 +60,9 @@ def rows(options, room, total, rate, rtt_ms, loss):
             way, tcp = kind
             if any(isinstance(run, str) for run in runs[kind]):
                 continue
+            if why := Link.refuses(tcp or "bbr"):
+                runs[kind].append(why)
+                continue
             with Link(options.wanlink, rate, rtt_ms, loss, seed=round_number + 1, tcp=tcp or "bbr") as link:
                 runs[kind].append(run_one(options, room, link, way))
     for (way, tcp), measured in runs.items():
@@ -69,9 +72,10 @@ def rows(options, room, total, rate, rtt_ms, loss):
             yield f"| {name} | | {wrong} | |"
             continue
         seconds = [run[0] for run in measured]
-        wire = statistics.median(run[1] for run in measured) / max(total, 1)
+        wire = statistics.median(run[1] for run in measured)
+        wire = f"{wire / total:.3f}" if total else f"{wire / 1e6:.3f} MB"
         each = ", ".join(f"{value:.2f}" for value in seconds)
-        yield f"| {name} | {statistics.median(seconds):.2f} | {each} | {'' if way == 'ssh' else f'{wire:.3f}'} |"
+        yield f"| {name} | {statistics.median(seconds):.2f} | {each} | {'' if way == 'ssh' else wire} |"
 
 
 def run_one(options, room, link, way):
@@ -201,6 +205,12 @@ class Link(Kept):
         self.process.send_signal(signal.SIGINT)
         self.process.wait()
 
+    @staticmethod
+    def refuses(tcp):
+        """Why a namespace may not have this congestion control, if it may not."""
+        allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+        return None if tcp in allowed else f"not allowed: sysctl -w net.ipv4.tcp_allowed_congestion_control='{' '.join([*allowed, tcp])}'"
+
     def inside(self, side):
         return ["ip", "netns", "exec", f"{NAME}-{side}"]
 
@@ -212,8 +222,8 @@ class Link(Kept):
         told = subprocess.run(self.inside("b") + ["cat", "/proc/net/tcp"], capture_output=True, text=True).stdout
         return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in told.splitlines()[1:])
 
-    def sent_bytes(self):
-        told = subprocess.run(self.inside("a") + ["ip", "-s", "-j", "link", "show", "wan0"], capture_output=True, text=True)
+    def sent_bytes(self, side="a"):
+        told = subprocess.run(self.inside(side) + ["ip", "-s", "-j", "link", "show", "wan0"], capture_output=True, text=True)
         return json.loads(told.stdout)[0]["stats64"]["tx"]["bytes"]
 
 

@@ -23,7 +23,7 @@ fuzz_target!(|input: (u16, bool, Vec<(u8, Vec<u8>)>)| {
         std::os::unix::fs::symlink(&outside, destination.join("a")).expect("a link");
     }
     let stream = frames(hello(false, Some(options)), &said);
-    let tree = ReceiveTree { destination, options: None };
+    let tree = ReceiveTree { destination, options: None, is_fresh: false };
     let _ = receive(Cursor::new(stream), sink(), &tree, &Arc::default(), &Cancel::default());
     assert_eq!(fs::read(outside.join("sentinel")).expect("it is there"), b"untouched");
     assert_eq!(fs::read_dir(&outside).expect("it is there").count(), 1);

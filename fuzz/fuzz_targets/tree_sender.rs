@@ -29,6 +29,6 @@ fuzz_target!(|input: (bool, bool, Vec<(u8, Vec<u8>)>)| {
     let (checksum, progressive, said) = input;
     let stream = frames(hello(true, None), &said);
     let options = Options { checksum, progressive, ..Options::archive() };
-    let tree = SendTree { sources: vec![SOURCE.clone()], options: Some(options) };
+    let tree = SendTree { sources: vec![SOURCE.clone()], options: Some(options), is_fresh: false };
     let _ = send(Cursor::new(stream), sink(), &tree, &Arc::default(), &Cancel::default());
 });

@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(source), Some(destination)) = (arguments.next(), arguments.next()) else {
         return Err("name a source and a destination".into());
     };
-    let tree = SendTree { sources: vec![PathBuf::from(source)], options: Some(Options::archive()) };
+    let tree =
+        SendTree { sources: vec![PathBuf::from(source)], options: Some(Options::archive()), is_fresh: false };
     let destination = PathBuf::from(destination);
     let began = Instant::now();
     let report = match arguments.next() {
@@ -41,7 +42,7 @@ fn over_pipes(tree: SendTree, destination: PathBuf) -> Result<Report, Box<dyn st
     let (said_out, said_in) = std::io::pipe()?;
     let sender =
         std::thread::spawn(move || send(said_out, sent_in, &tree, &Arc::default(), &Cancel::default()));
-    let receiving = ReceiveTree { destination, options: None };
+    let receiving = ReceiveTree { destination, options: None, is_fresh: false };
     let received = receive(sent_out, said_in, &receiving, &Arc::default(), &Cancel::default());
     sender.join().map_err(|_| "the sender panicked")??;
     Ok(received?)

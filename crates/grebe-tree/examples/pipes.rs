@@ -15,8 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let began = Instant::now();
     let (data_read, data_write) = pipe()?;
     let (answers_read, answers_write) = pipe()?;
-    let tree = SendTree { sources: vec![from.join("")], options: Some(Options::archive()) };
-    let destination = ReceiveTree { destination: into.clone(), options: None };
+    let tree = SendTree { sources: vec![from.join("")], options: Some(Options::archive()), is_fresh: false };
+    let destination = ReceiveTree { destination: into.clone(), options: None, is_fresh: false };
     let progress = || Arc::new(Progress::default());
     let (sent, received) = std::thread::scope(|scope| {
         let sent = scope.spawn(|| send(answers_read, data_write, &tree, &progress(), &Cancel::default()));

@@ -56,7 +56,7 @@ impl Ground {
 
     /// What the lying sender says, and how the receiver ended.
     fn receive(&self, stream: Vec<u8>, options: Options) -> Result<Report> {
-        let tree = ReceiveTree { destination: self.destination(), options: Some(options) };
+        let tree = ReceiveTree { destination: self.destination(), options: Some(options), is_fresh: false };
         let received =
             receive(Cursor::new(stream), Heard::default(), &tree, &Arc::default(), &crate::Cancel::default());
         self.assert_untouched();
@@ -346,11 +346,17 @@ fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
         ("that it looks, where nobody can", say(&|writer| writer.write(Kind::Want, &[0, 0]).unwrap())),
     ];
     for (lie, stream) in lies {
-        let tree = SendTree { sources: vec![from.path().join("named")], options: Some(Options::default()) };
-        let heard = Heard::default();
-        let sent =
-            send(Cursor::new(stream), heard.clone(), &tree, &Arc::default(), &crate::Cancel::default());
-        assert!(matches!(sent, Err(Error::Malformed { .. } | Error::Closed)), "{lie}: {sent:?}");
+        let tree = SendTree {
+            sources: vec![from.path().join("named")],
+            options: Some(Options::default()),
+            is_fresh: false,
+        };
+        // Also where it said beforehand that nothing is there.
+        for tree in [tree.clone(), SendTree { is_fresh: true, ..tree }] {
+            let (heard, stream) = (Heard::default(), Cursor::new(stream.clone()));
+            let sent = send(stream, heard, &tree, &Arc::default(), &crate::Cancel::default());
+            assert!(matches!(sent, Err(Error::Malformed { .. } | Error::Closed)), "{lie}: {sent:?}");
+        }
     }
 }
 
@@ -435,7 +441,11 @@ fn a_receiver_that_looks_where_nothing_is_gets_what_there_is() {
         writer.write(Kind::Hello, &hello.encode()).unwrap();
         writer.write(kind, &body).unwrap();
         let options = Options { progressive: true, ..Options::default() };
-        let tree = SendTree { sources: vec![from.path().join("x.sigmf-data")], options: Some(options) };
+        let tree = SendTree {
+            sources: vec![from.path().join("x.sigmf-data")],
+            options: Some(options),
+            is_fresh: false,
+        };
         let stream = Cursor::new(writer.into_stream());
         let sent = send(stream, Heard::default(), &tree, &Arc::default(), &crate::Cancel::default());
         let is_told = matches!(sent, Err(Error::Malformed { .. }));

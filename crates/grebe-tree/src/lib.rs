@@ -13,7 +13,7 @@
 //! std::fs::create_dir(from.path().join("run7"))?;
 //! std::fs::write(from.path().join("run7/samples.dat"), vec![7; 300_000])?;
 //!
-//! let tree = SendTree { sources: vec![from.path().join("run7")], options: Some(Options::archive()) };
+//! let tree = SendTree { sources: vec![from.path().join("run7")], options: Some(Options::archive()), is_fresh: false };
 //! let report = copy(&tree, into.path(), &Arc::new(Progress::default()), &Cancel::default())?;
 //! assert_eq!((report.files_copied, report.directories_made), (1, 1));
 //! assert_eq!(std::fs::read(into.path().join("run7/samples.dat"))?, vec![7; 300_000]);
@@ -68,6 +68,6 @@ pub use grebe_packet::Cancel;
 pub use local::copy;
 pub use options::Options;
 pub use progress::{Current, Done, Event, Notify, Progress, Snapshot};
-pub use receive::{ReceiveTree, receive};
+pub use receive::{ReceiveTree, is_fresh, receive};
 pub use report::{LEFT_OUT_KEPT, LeftOut, Report, Waits};
 pub use send::{SendTree, send};

@@ -39,7 +39,8 @@ pub fn copy(
             let unseen = &unseen;
             scope.spawn(move || send::run(answers_read, sent_write, tree, unseen, cancel, Some(handover)))
         };
-        let receiving = ReceiveTree { destination: destination.to_path_buf(), options: None };
+        let receiving =
+            ReceiveTree { destination: destination.to_path_buf(), options: None, is_fresh: false };
         let received =
             receive::run(sent_read, answers_write, &receiving, progress, cancel, Some(handover.clone()));
         let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

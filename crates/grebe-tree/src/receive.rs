@@ -27,7 +27,7 @@ mod small;
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -65,6 +65,14 @@ pub struct ReceiveTree {
     pub destination: PathBuf,
     /// How; `None` where the sender knows.
     pub options: Option<Options>,
+    /// The sender was told beforehand that [nothing is there](is_fresh). What came there since is not asked for: it is replaced.
+    pub is_fresh: bool,
+}
+
+/// Whether nothing is at a destination that could be kept, and nothing of an earlier copy: a directory that is empty, or a new name.
+#[must_use]
+pub fn is_fresh(destination: &Path) -> bool {
+    look(destination).is_ok_and(|found| found.is_fresh())
 }
 
 /// Receives what the [`send`](crate::send) at the other end of two streams sends.
@@ -116,7 +124,7 @@ fn greet<W: Write>(writer: &mut FrameWriter<W>, tree: &ReceiveTree) -> Result<bo
     if let Some(options) = &tree.options {
         Exclude::new(&options.exclude)?;
     }
-    let is_fresh = look(&tree.destination)?.is_fresh();
+    let is_fresh = look(&tree.destination)?.is_fresh() || tree.is_fresh;
     let hello = Hello {
         role: Role::Receiver,
         options: tree.options.clone(),

@@ -47,6 +47,9 @@ pub struct SendTree {
     pub sources: Vec<PathBuf>,
     /// How; `None` where the receiver knows.
     pub options: Option<Options>,
+    /// That nothing is there was said beforehand, see [`ReceiveTree::is_fresh`](crate::ReceiveTree::is_fresh): content leaves with the
+    /// first names, a round trip earlier.
+    pub is_fresh: bool,
 }
 
 /// Sends trees to the [`receive`](crate::receive) at the other end of two streams. Returns when everything is written there.
@@ -169,7 +172,7 @@ fn greet_and_send<W: Write>(
             let (directories, options) = (&*directories, &options);
             scope.spawn(move || read_blocks(block_job, directories, options, cancel));
         }
-        let sending = Sending::new(
+        let mut sending = Sending::new(
             writer,
             frames,
             names,
@@ -181,6 +184,9 @@ fn greet_and_send<W: Write>(
             progress,
             left_out,
         )?;
+        if tree.is_fresh {
+            sending.will_be_fresh();
+        }
         sending.run(theirs, cancel)
     });
     // What is not kept is read again.

@@ -18,8 +18,8 @@ fn sync_and(from: &Path, into: &Path, options: Options, before_said: impl FnMut(
     let (data_read, data_write) = pipe().unwrap();
     let (answers_read, answers) = pipe().unwrap();
     let answers_write = Overheard { answers, before_said };
-    let tree = SendTree { sources: vec![from.join("")], options: Some(options) };
-    let destination = ReceiveTree { destination: into.to_path_buf(), options: None };
+    let tree = SendTree { sources: vec![from.join("")], options: Some(options), is_fresh: false };
+    let destination = ReceiveTree { destination: into.to_path_buf(), options: None, is_fresh: false };
     let progress = || Arc::new(Progress::default());
     std::thread::scope(|scope| {
         let sent = scope.spawn(|| send(answers_read, data_write, &tree, &progress(), &Cancel::default()));

@@ -189,8 +189,8 @@ impl Running {
         let (sent_out, sent_in) = io::pipe().unwrap();
         let (said_out, said_in) = io::pipe().unwrap();
         let cancel = Cancel::default();
-        let sending = SendTree { sources: vec![from.join(".")], options: Some(options) };
-        let receiving = ReceiveTree { destination: to.to_path_buf(), options: None };
+        let sending = SendTree { sources: vec![from.join(".")], options: Some(options), is_fresh: false };
+        let receiving = ReceiveTree { destination: to.to_path_buf(), options: None, is_fresh: false };
         let (one, other) = (cancel.clone(), cancel.clone());
         let sender = thread::spawn(move || send(said_out, sent_in, &sending, &progress(), &one));
         let receiver = thread::spawn(move || receive(sent_out, said_in, &receiving, &progress(), &other));
@@ -280,8 +280,8 @@ fn what_is_asked_for_first_is_sent_before_all_else() {
     let (sent_out, sent_in) = io::pipe().unwrap();
     let (said_out, said_in) = io::pipe().unwrap();
     let options = Options { first: vec!["*.json".to_owned()], ..Options::archive() };
-    let sending = SendTree { sources: vec![from.clone()], options: Some(options) };
-    let receiving = ReceiveTree { destination: to.clone(), options: None };
+    let sending = SendTree { sources: vec![from.clone()], options: Some(options), is_fresh: false };
+    let receiving = ReceiveTree { destination: to.clone(), options: None, is_fresh: false };
     let names = Arc::new(Mutex::new(Vec::new()));
     let told = names.clone();
     let sender = thread::spawn(move || {

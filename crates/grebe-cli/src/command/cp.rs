@@ -124,10 +124,10 @@ impl<'a> Copy<'a> {
         let (way, status) = (channel.way, channel.status.clone());
         self.teller.way(way, settings.via == Via::Auto && way != Way::Udp);
         let progress = Arc::new(self.teller.progress());
-        let wishes = &self.wishes;
+        let (wishes, is_fresh) = (&self.wishes, there.is_fresh());
         let other = Some((&mut there, &cancel));
         let copied = watch(&mut self.teller, &progress, status.as_ref(), other, || {
-            tree::run(&here, Some(wishes), channel, &progress, &cancel)
+            tree::run(&here, Some(wishes), is_fresh, channel, &progress, &cancel)
         });
         self.teller.clear();
         match copied {
@@ -140,7 +140,7 @@ impl<'a> Copy<'a> {
     }
 
     fn send(&self, sources: Vec<PathText>) -> Task {
-        Task::Send { sources, recordings: self.wishes.progressive }
+        Task::Send { sources, recordings: self.wishes.progressive, is_fresh: false }
     }
 
     /// An older end is not asked for what it does not know.

@@ -339,6 +339,9 @@ impl<'a> Choosing<'a> {
     /// How a file is wanted; with [`Answer::Changed`] what it is compared with, where that has another name.
     fn wanted(&mut self, at: &At, file: &mut Pending, there: Option<Metadata>) -> (Answer, Option<PathBuf>) {
         let receiving = self.receiving;
+        if receiving.is_fresh {
+            return (Answer::Whole, None);
+        }
         if receiving.options.checksum
             && there.is_some_and(|there| there.bytes == file.bytes)
             && let Some(directory) = &at.directory

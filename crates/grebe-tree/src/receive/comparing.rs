@@ -44,7 +44,7 @@ pub(super) fn mend(
 
 /// How much of a file an earlier copy left.
 pub(super) fn left_part(receiving: &Receiving, file: &Pending) -> Option<Come> {
-    if file.bytes < TOUCHED_BYTES || receiving.is_fresh {
+    if file.bytes < TOUCHED_BYTES {
         return None;
     }
     let folder = receiving.partial.find().ok().flatten()?;

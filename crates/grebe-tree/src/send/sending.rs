@@ -37,6 +37,7 @@ pub(super) struct Sending<'a, W> {
     left_out: &'a LeftOutList,
     /// Known when the receiver has said that it answers nothing, or that it answers.
     is_fresh: Option<bool>,
+    is_greeted: bool,
     scanned: Option<bool>,
     entries: u64,
     /// Files that were listed, without an answer.
@@ -99,6 +100,7 @@ impl<'a, W: Write> Sending<'a, W> {
             progress,
             left_out,
             is_fresh: None,
+            is_greeted: false,
             scanned: None,
             entries: 0,
             unanswered: VecDeque::new(),
@@ -114,10 +116,15 @@ impl<'a, W: Write> Sending<'a, W> {
         })
     }
 
+    /// The receiver has said beforehand that it answers nothing, unless it is to look elsewhere.
+    pub(super) fn will_be_fresh(&mut self) {
+        self.is_fresh = self.options.also_look_in.is_empty().then_some(true);
+    }
+
     /// What the receiver did.
     pub(super) fn run(mut self, theirs: Option<Hello>, cancel: &Cancel) -> Result<Report> {
         if let Some(theirs) = theirs {
-            self.hello(&theirs);
+            self.hello(&theirs)?;
         }
         while !self.is_all_sent() {
             if cancel.is_cancelled() {
@@ -218,11 +225,10 @@ impl<'a, W: Write> Sending<'a, W> {
 
     fn frame(&mut self, frame: &Frame) -> Result<()> {
         match frame.kind {
-            Kind::Hello if self.is_fresh.is_none() => {
+            Kind::Hello if !self.is_greeted => {
                 let theirs = Hello::decode(&frame.body)?;
                 Hello::agree(Some(self.options), &theirs, Role::Sender)?;
-                self.hello(&theirs);
-                Ok(())
+                self.hello(&theirs)
             }
             Kind::Answers if self.is_fresh == Some(false) => self.answers(&frame.body),
             Kind::Signature => {
@@ -251,13 +257,19 @@ impl<'a, W: Write> Sending<'a, W> {
         }
     }
 
-    fn hello(&mut self, theirs: &Hello) {
+    fn hello(&mut self, theirs: &Hello) -> Result<()> {
+        self.is_greeted = true;
         let is_fresh = theirs.is_fresh && self.options.also_look_in.is_empty();
-        self.is_fresh = Some(is_fresh);
+        if self.is_fresh.replace(is_fresh) == Some(true) && !is_fresh {
+            return Err(Error::Malformed {
+                what: "that something is there, where it said before that nothing was",
+            });
+        }
         if is_fresh {
             let unanswered = std::mem::take(&mut self.unanswered);
             unanswered.into_iter().for_each(|file| self.want_whole(file));
         }
+        Ok(())
     }
 
     fn answers(&mut self, body: &[u8]) -> Result<()> {
@@ -470,15 +482,17 @@ impl<'a, W: Write> Sending<'a, W> {
 
     /// Waits until the receiver has done everything.
     fn receivers_end(&mut self, cancel: &Cancel) -> Result<Report> {
-        let frames = &self.frames.frames;
+        let frames = self.frames.frames.clone();
         loop {
             match frames.recv_timeout(Duration::from_millis(100)) {
                 Ok(frame) => {
                     let frame = frame?;
-                    return match frame.kind {
-                        Kind::End => Ok(Summary::decode(&frame.body)?.0),
-                        _ => Err(Error::Malformed { what: "a message behind the end" }),
-                    };
+                    match frame.kind {
+                        // A short copy is at its end before the receiver's first message has come.
+                        Kind::Hello if !self.is_greeted => self.frame(&frame)?,
+                        Kind::End if self.is_greeted => return Ok(Summary::decode(&frame.body)?.0),
+                        _ => return Err(Error::Malformed { what: "a message behind the end" }),
+                    }
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),
                 Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => return Err(Error::Cancelled),

@@ -54,8 +54,12 @@ pub(crate) fn run(
     let (said_out, said_in) = io::pipe().unwrap();
     let left = Arc::new(AtomicI64::new(cut.unwrap_or(i64::MAX)));
     let known = |here: bool| here.then(|| options.clone());
-    let sending = SendTree { sources: sources.to_vec(), options: known(sender_knows) };
-    let receiving = ReceiveTree { destination: destination.to_path_buf(), options: known(!sender_knows) };
+    let sending = SendTree { sources: sources.to_vec(), options: known(sender_knows), is_fresh: false };
+    let receiving = ReceiveTree {
+        destination: destination.to_path_buf(),
+        options: known(!sender_knows),
+        is_fresh: false,
+    };
     let writer = CutWriter { to: Some(sent_in), left: left.clone() };
     let answers = CutReader { from: said_out, left: left.clone() };
     let sender = thread::spawn(move || send(answers, writer, &sending, &progress(), &Cancel::default()));

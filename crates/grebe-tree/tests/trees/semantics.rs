@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use grebe_tree::{Cancel, Done, Error, Options, Progress, ReceiveTree, SendTree, copy, receive, send};
+use grebe_tree::{
+    Cancel, Done, Error, Options, Progress, ReceiveTree, SendTree, copy, is_fresh, receive, send,
+};
 
 use crate::ends::{copied, over_pipes, progress, sorted};
 use crate::generate::{scratch, snapshot};
@@ -147,7 +149,7 @@ fn a_dry_run_changes_nothing_and_says_what_would_be() {
         telling.lock().unwrap().push(format!("{done} {}", String::from_utf8_lossy(event.name)));
     });
     let options = Options { dry_run: true, delete: true, ..recursive() };
-    let tree = SendTree { sources: vec![from.path().join("t")], options: Some(options) };
+    let tree = SendTree { sources: vec![from.path().join("t")], options: Some(options), is_fresh: false };
     let report = copy(&tree, into.path(), &Arc::new(watching), &Cancel::default()).unwrap();
     let mut told = told.lock().unwrap().clone();
     told.sort();
@@ -155,7 +157,7 @@ fn a_dry_run_changes_nothing_and_says_what_would_be() {
     assert_eq!((report.files_copied, report.files_same, report.deleted), (2, 1, 1));
     assert_eq!(snapshot(into.path()), before);
     // Nothing is made where nothing is, either.
-    let tree = SendTree { sources: tree.sources, options: tree.options };
+    let tree = SendTree { sources: tree.sources, options: tree.options, is_fresh: false };
     copy(&tree, &into.path().join("nowhere"), &progress(), &Cancel::default()).unwrap();
     assert_eq!(snapshot(into.path()), before);
 }
@@ -218,11 +220,12 @@ fn a_file_that_does_not_hold_still_is_left_out_and_the_others_arrive() {
     write(from.path(), &[("t/growing", &"x".repeat(20_000_000)), ("t/a", "1"), ("t/z", "2")]);
     let (sent_out, sent_in) = io::pipe().unwrap();
     let (said_out, said_in) = io::pipe().unwrap();
-    let sending = SendTree { sources: vec![from.path().join("t")], options: Some(recursive()) };
+    let sending =
+        SendTree { sources: vec![from.path().join("t")], options: Some(recursive()), is_fresh: false };
     let sender =
         std::thread::spawn(move || send(said_out, sent_in, &sending, &progress(), &Cancel::default()));
     let reader = Touching { from: sent_out, path: from.path().join("t/growing") };
-    let receiving = ReceiveTree { destination: into.path().to_path_buf(), options: None };
+    let receiving = ReceiveTree { destination: into.path().to_path_buf(), options: None, is_fresh: false };
     let received = receive(reader, said_in, &receiving, &progress(), &Cancel::default());
     for report in [sender.join().unwrap().unwrap(), received.unwrap()] {
         let left_out = sorted(&report);
@@ -232,6 +235,75 @@ fn a_file_that_does_not_hold_still_is_left_out_and_the_others_arrive() {
         assert!(report.data_bytes > 60_000_000, "it was read three times");
     }
     assert_eq!(names(into.path()), ["t", "t/a", "t/z"]);
+}
+
+/// Lets nothing of the other end through before enough has been sent.
+struct Late {
+    from: io::PipeReader,
+    sent: std::sync::mpsc::Receiver<()>,
+    waits: bool,
+}
+
+impl Read for Late {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if std::mem::take(&mut self.waits) {
+            let sent = self.sent.recv_timeout(Duration::from_secs(60));
+            sent.map_err(|_| io::Error::other("it waits to be told what it knows"))?;
+        }
+        self.from.read(buffer)
+    }
+}
+
+/// Tells when so many bytes have passed.
+struct Counted {
+    from: io::PipeReader,
+    left: usize,
+    tells: std::sync::mpsc::Sender<()>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        let before = self.left;
+        self.left = before.saturating_sub(read);
+        if before > 0 && self.left == 0 {
+            let _ = self.tells.send(());
+        }
+        Ok(read)
+    }
+}
+
+#[test]
+fn content_does_not_wait_for_a_receiver_of_which_is_known_that_nothing_is_there() {
+    let (from, into) = (scratch(), scratch());
+    let content = "x".repeat(40_000);
+    let files: Vec<_> = (0..20).map(|number| format!("t/{number}")).collect();
+    for file in &files {
+        write(from.path(), &[(file, &content)]);
+    }
+    // Something comes there meanwhile: what is new replaces it, and the rest stays.
+    let came_late = into.path().join("new");
+    assert!(is_fresh(&came_late) && is_fresh(into.path()));
+    write(into.path(), &[("new/3", "older"), ("new/else", "stays")]);
+    assert!(!is_fresh(&came_late) && !is_fresh(into.path()));
+
+    let (sent_out, sent_in) = io::pipe().unwrap();
+    let (said_out, said_in) = io::pipe().unwrap();
+    let (tells, sent) = std::sync::mpsc::channel();
+    let sending =
+        SendTree { sources: vec![from.path().join("t/")], options: Some(recursive()), is_fresh: true };
+    // All of it: the sender has not heard a word by then.
+    let answers = Late { from: said_out, sent, waits: true };
+    let stream = Counted { from: sent_out, left: files.len() * content.len(), tells };
+    let sender =
+        std::thread::spawn(move || send(answers, sent_in, &sending, &progress(), &Cancel::default()));
+    let receiving = ReceiveTree { destination: came_late, options: None, is_fresh: true };
+    let received = receive(stream, said_in, &receiving, &progress(), &Cancel::default()).unwrap();
+    let sent = sender.join().unwrap().unwrap();
+    assert_eq!((sent.files_copied, received.files_copied), (20, 20));
+    assert_eq!(names(into.path()).len(), 22);
+    assert_eq!(fs::read_to_string(into.path().join("new/3")).unwrap(), content);
+    assert_eq!(fs::read_to_string(into.path().join("new/else")).unwrap(), "stays");
 }
 
 #[test]

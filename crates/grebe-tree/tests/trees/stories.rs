@@ -54,6 +54,7 @@ fn copies_in_one_process_are_the_same() {
         let sending = SendTree {
             sources: vec![source.clone()],
             options: Some(Options { delete: true, ..Options::archive() }),
+            is_fresh: false,
         };
         let first = copy(&sending, into.path(), &progress(), &Cancel::default()).unwrap();
         assert_eq!(first.left_out, [], "seed {seed}");
@@ -143,7 +144,11 @@ fn a_copy_that_is_cancelled_goes_on() {
     let (from, into) = (scratch(), scratch());
     let mut rng = Rng::with_seed(3);
     tree(&from.path().join("tree"), &mut rng, 200);
-    let sending = SendTree { sources: vec![from.path().join("tree")], options: Some(Options::archive()) };
+    let sending = SendTree {
+        sources: vec![from.path().join("tree")],
+        options: Some(Options::archive()),
+        is_fresh: false,
+    };
     let cancel = Cancel::default();
     let (count, at) = (std::sync::atomic::AtomicU32::new(0), cancel.clone());
     let watching = grebe_tree::Progress::with_notify(move |_| {

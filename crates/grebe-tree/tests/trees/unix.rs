@@ -137,7 +137,7 @@ fn ten_gigabytes_of_hole_are_kilobytes_on_the_way_and_on_the_disk() {
         std::os::unix::fs::FileExt::read_exact_at(&File::open(&there).unwrap(), &mut byte, place).unwrap();
         assert_eq!(&byte, b"x");
     }
-    let tree = SendTree { sources: vec![path], options: Some(Options::default()) };
+    let tree = SendTree { sources: vec![path], options: Some(Options::default()), is_fresh: false };
     copy(&tree, &into.path().join("local"), &progress(), &Cancel::default()).unwrap();
     assert!(blocks(&into.path().join("local")) <= blocks(&there) + 8);
 }

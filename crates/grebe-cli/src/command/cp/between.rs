@@ -20,7 +20,7 @@ use crate::interrupt;
 impl Copy<'_> {
     pub(super) fn between(
         &mut self,
-        (from, send): (&SshHost, Task),
+        (from, mut send): (&SshHost, Task),
         (to, receive): (&SshHost, Task),
         shown: &str,
     ) -> Result<Ending> {
@@ -35,6 +35,9 @@ impl Copy<'_> {
             Some(ticket) => Meet::Connect { ticket: ticket.word().to_string() },
             None => Meet::Here,
         };
+        if let Task::Send { is_fresh, .. } = &mut send {
+            *is_fresh = receiver.is_fresh();
+        }
         let mut hello = self.hello(&from_settings, send, meet);
         hello.what = Some(self.wishes.clone());
         hello.via = to_settings.via;

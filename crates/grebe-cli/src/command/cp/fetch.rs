@@ -45,7 +45,7 @@ impl Fetch {
         let hello = Hello {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            task: Task::Send { sources: vec![PathText::of(path)], recordings: true },
+            task: Task::Send { sources: vec![PathText::of(path)], recordings: true, is_fresh: false },
             what: None,
             meet: listen(&settings),
             via: settings.via,
@@ -73,7 +73,7 @@ impl Fetch {
         let (own, said) = (cancel.clone(), failure.clone());
         let copying = thread::Builder::new().name("fetch".to_owned()).spawn(move || {
             let progress = Arc::new(Progress::default());
-            let copied = tree::run(&receive, Some(&wishes), channel, &progress, &own);
+            let copied = tree::run(&receive, Some(&wishes), false, channel, &progress, &own);
             match copied {
                 Ok(outcome) => outcome.first_left_out().map_or(Ok(()), |why| Err(anyhow!(why))),
                 Err(error) => {

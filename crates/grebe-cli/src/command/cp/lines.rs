@@ -51,6 +51,9 @@ pub(super) enum Task {
         /// One file of a recording stands for all of it, and recordings get their summaries.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         recordings: bool,
+        /// The receiver has said that nothing is there.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_fresh: bool,
     },
     Receive {
         destination: PathText,
@@ -119,6 +122,9 @@ pub(super) struct Ready {
     /// It knows of orders in which files and their parts are sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) knows_order: bool,
+    /// It is to receive, nothing is there, and it answers for that: content need not wait for its first message.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_fresh: bool,
 }
 
 /// What is said behind the ticket where it was of no use: the data comes here.
@@ -329,6 +335,7 @@ mod tests {
             task: Task::Send {
                 sources: vec![PathText::of(b"a b"), PathText::of(b"\xff\n")],
                 recordings: true,
+                is_fresh: false,
             },
             what: Some(Wishes { delete: true, exclude: vec!["*.o".to_owned()], ..Wishes::default() }),
             meet: Meet::Listen { port: 7, relay: Some("lab:4737".to_owned()) },
@@ -350,6 +357,7 @@ mod tests {
             reached_at: None,
             way: None,
             knows_order: true,
+            is_fresh: true,
         };
         assert_eq!(Ready::read(&ready.line()), Some(ready));
         assert_eq!(Ready::read("{\"a\":1}"), None);

@@ -17,7 +17,7 @@ use grebe_tree::Progress;
 
 use super::bootstrap;
 use super::figures::Figures;
-use super::lines::{Event, FileDone, Hello, Meet, PROTOCOL, Ready, Tells, Turn};
+use super::lines::{Event, FileDone, Hello, Meet, PROTOCOL, Ready, Task, Tells, Turn};
 use super::tree;
 use super::way::{Beside, Channel};
 use crate::cli::{self, Cp, Via};
@@ -54,7 +54,8 @@ fn serve(options: &Cp) -> Result<Ending> {
     let mut input = BufReader::with_capacity(PIPE_BYTES, own_input()?);
     let Some(hello) = hello(&mut input)? else { return Ok(Ending::Good) };
     interrupt::then(end_soon);
-    let channel = meet(&hello, input, &cancel)?;
+    let is_fresh = is_fresh(&hello.task);
+    let channel = meet(&hello, is_fresh, input, &cancel)?;
     let status = channel.status.clone();
     let progress = Arc::new(match hello.tells {
         Tells::Files => Progress::with_notify(|done| event(&Event::File(FileDone::of(done)).line())),
@@ -65,7 +66,7 @@ fn serve(options: &Cp) -> Result<Ending> {
         if hello.tells >= Tells::Figures {
             scope.spawn(|| tell(&progress, over));
         }
-        let outcome = tree::run(&hello.task, hello.what.as_ref(), channel, &progress, &cancel);
+        let outcome = tree::run(&hello.task, hello.what.as_ref(), is_fresh, channel, &progress, &cancel);
         drop(is_over);
         outcome
     });
@@ -97,8 +98,16 @@ fn hello(input: &mut Input) -> Result<Option<Hello>> {
     Ok(Some(serde_json::from_value(value).context("the other end is no `grebe cp`")?))
 }
 
+/// Whether it receives, and nothing is there: what is then promised, the receiver keeps.
+fn is_fresh(task: &Task) -> bool {
+    match task {
+        Task::Receive { destination } => destination.path().is_ok_and(|path| grebe_tree::is_fresh(&path)),
+        Task::Send { is_fresh, .. } => *is_fresh,
+    }
+}
+
 /// Says that it is ready, and waits for the data to come, whichever way that is.
-fn meet(hello: &Hello, input: Input, cancel: &Cancel) -> Result<Channel> {
+fn meet(hello: &Hello, is_fresh: bool, input: Input, cancel: &Cancel) -> Result<Channel> {
     let beside = Beside {
         via: hello.via,
         mode: hello.mode,
@@ -107,16 +116,17 @@ fn meet(hello: &Hello, input: Input, cancel: &Cancel) -> Result<Channel> {
         // The other end says it.
         notify: Arc::new(|_| {}),
     };
+    let ready = Ready { is_fresh, ..ready() };
     match &hello.meet {
         Meet::Here => {
-            out!("{}", ready().line())?;
+            out!("{}", ready.line())?;
             through_ssh(input, &beside)
         }
         Meet::Connect { ticket } => {
             let ticket = Ticket::from_word(ticket, Purpose::Connection)?;
             let channel = beside.reach(&ticket)?;
             let way = channel.as_ref().map(|channel| channel.way);
-            out!("{}", Ready { way, ..ready() }.line())?;
+            out!("{}", Ready { way, ..ready }.line())?;
             match channel {
                 Some(channel) => {
                     tether(input);
@@ -125,19 +135,19 @@ fn meet(hello: &Hello, input: Input, cancel: &Cancel) -> Result<Channel> {
                 None => through_ssh(input, &beside),
             }
         }
-        Meet::Listen { port, relay } => listen(*port, relay.as_deref(), &beside, input),
+        Meet::Listen { port, relay } => listen(*port, relay.as_deref(), ready, &beside, input),
     }
 }
 
 /// Waits at a port, and for the line that says that the data comes through `ssh` after all.
-fn listen(port: u16, relay: Option<&str>, beside: &Beside, input: Input) -> Result<Channel> {
+fn listen(port: u16, relay: Option<&str>, ready: Ready, beside: &Beside, input: Input) -> Result<Channel> {
     let bound = transfer::listen_anywhere(port, |any| ConnectionListener::bind(any, TICKET_GOOD_FOR));
     let mut listener = match bound {
         Ok(listener) => listener,
         // There is another way.
         Err(error) if beside.via == Via::Auto => {
             note!("there is only ssh as a way: {error}");
-            out!("{}", ready().line())?;
+            out!("{}", ready.line())?;
             return through_ssh(input, beside);
         }
         Err(error) => return Err(error.into()),
@@ -145,7 +155,7 @@ fn listen(port: u16, relay: Option<&str>, beside: &Beside, input: Input) -> Resu
     listener.ticket.relay = relay.map(found_relay).transpose()?.flatten();
     let ticket = Some(listener.ticket.word().to_string());
     let reached_at = reached_at().map(|ip| ip.to_string());
-    out!("{}", Ready { ticket, reached_at, ..ready() }.line())?;
+    out!("{}", Ready { ticket, reached_at, ..ready }.line())?;
 
     let (tells, told) = mpsc::channel();
     let waits = Cancel::default();
@@ -241,7 +251,15 @@ fn tell(progress: &Progress, over: Receiver<()>) {
 
 fn ready() -> Ready {
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Ready { protocol: PROTOCOL, version, ticket: None, reached_at: None, way: None, knows_order: true }
+    Ready {
+        protocol: PROTOCOL,
+        version,
+        ticket: None,
+        reached_at: None,
+        way: None,
+        knows_order: true,
+        is_fresh: false,
+    }
 }
 
 /// The address of this machine to which `ssh` came: `CLIENT PORT SERVER PORT`.

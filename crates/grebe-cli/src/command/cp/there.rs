@@ -176,6 +176,11 @@ impl There {
         self.ready.knows_order
     }
 
+    /// Whether it is to receive, and nothing is there.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.ready.is_fresh
+    }
+
     pub(super) fn version(&self) -> String {
         printable(self.ready.version.as_bytes())
     }

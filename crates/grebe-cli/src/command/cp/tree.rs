@@ -13,10 +13,11 @@ use super::recordings;
 use super::way::Channel;
 use crate::ending::Usage;
 
-/// Does this end's part.
+/// Does this end's part. `is_fresh`: the receiver has said beforehand that nothing is there.
 pub(super) fn run(
     task: &Task,
     wishes: Option<&Wishes>,
+    is_fresh: bool,
     channel: Channel,
     progress: &Arc<Progress>,
     cancel: &Cancel,
@@ -24,15 +25,15 @@ pub(super) fn run(
     let options = wishes.map(Wishes::options).transpose()?;
     let Channel { reader, writer, .. } = channel;
     let report = match task {
-        Task::Send { sources, recordings } => {
+        Task::Send { sources, recordings, .. } => {
             let mut sources = paths(sources)?;
             // Lent to the end of the copy.
             let _borrowed = if *recordings { recordings::complete(&mut sources, cancel) } else { None };
-            let tree = SendTree { sources, options };
+            let tree = SendTree { sources, options, is_fresh };
             grebe_tree::send(reader, writer, &tree, progress, cancel)?
         }
         Task::Receive { destination } => {
-            let tree = ReceiveTree { destination: destination.path()?, options };
+            let tree = ReceiveTree { destination: destination.path()?, options, is_fresh };
             grebe_tree::receive(reader, writer, &tree, progress, cancel)?
         }
     };
@@ -47,7 +48,7 @@ pub(super) fn copy(
     progress: &Arc<Progress>,
     cancel: &Cancel,
 ) -> Result<Outcome> {
-    let tree = SendTree { sources, options: Some(wishes.options()?) };
+    let tree = SendTree { sources, options: Some(wishes.options()?), is_fresh: false };
     let report = grebe_tree::copy(&tree, destination, progress, cancel)?;
     Ok(Outcome::of(report, &progress.snapshot()))
 }
