@@ -262,6 +262,33 @@ fn a_copy_can_be_looked_at_before_it_is_done_and_goes_on_after_a_kill() {
 }
 
 #[test]
+fn who_looks_before_any_sample_has_come_waits_for_the_first() {
+    let lab = Lab::new();
+    let meta = lab.record("run7", 5_000);
+    lab.picture(meta.to_str().unwrap(), &[]);
+    let here = lab.path("here/run7.sigmf-meta");
+    // The metadata have come, of the samples nothing: a copy that was just begun.
+    fs::create_dir(lab.path("here/.grebe-partial")).unwrap();
+    fs::copy(&meta, &here).unwrap();
+    let png = lab.path("picture.png");
+    let looking = lab
+        .grebe(&["view", here.to_str().unwrap(), "--png", png.to_str().unwrap(), "--json"])
+        .spawn()
+        .unwrap();
+    let mut copy = slow_copy(&lab, &meta);
+    let output = finish(looking);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(extremes(&serde_json::from_slice(&output.stdout).unwrap()), (-20_000.0, 30_000.0), "{said}");
+    signal("-KILL", copy.id());
+    copy.wait().unwrap();
+    // Where nothing is being copied nobody waits.
+    fs::remove_dir_all(lab.path("here/.grebe-partial")).unwrap();
+    let output = lab.run(&["view", here.to_str().unwrap(), "--png", png.to_str().unwrap()]);
+    assert!(text(&output.stderr).contains("run7.sigmf-data: No such file"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn an_older_end_makes_a_plain_copy_and_says_so() {
     let lab = Lab::new();
     let words = "s/,\"knows_order\":true//; s/\"knows_order\":true,//";

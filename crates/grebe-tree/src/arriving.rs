@@ -75,6 +75,12 @@ impl Arriving {
         Ok(None)
     }
 
+    /// Whether something is being copied into a directory above, so that the file may begin to come.
+    pub fn may_begin(path: &Path) -> bool {
+        let path = std::path::absolute(path).unwrap_or_default();
+        path.ancestors().skip(1).any(|root| root.join(own(PARTIAL)).is_dir())
+    }
+
     fn open(path: &Path, folder: &Path, beside: &Path, names: &PartNames) -> io::Result<Option<Self>> {
         let map_file = File::open(folder.join(own(&names.map)))?;
         // On another file system a part lies beside its own place.

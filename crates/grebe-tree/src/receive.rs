@@ -205,7 +205,11 @@ where
     // What is not kept is read again.
     let _ = receiving.index.finish();
     // A part that is left keeps the folder.
-    receiving.partial.close();
+    if receiving.options.dry_run {
+        receiving.partial.close();
+    } else {
+        receiving.partial.clear();
+    }
     let (mut report, sender_waits) = ended?;
     report.sender = sender_waits;
     report.read_bytes = frames.read_bytes;

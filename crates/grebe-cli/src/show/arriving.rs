@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use grebe_stages::{Error, Extremes, SampleFile, Summary};
 use grebe_tree::Arriving;
@@ -51,8 +52,17 @@ impl Incoming {
         if SampleFile::format_name(path) != Some("SigMF") {
             return Ok(None);
         }
-        let mut data = Vec::new();
-        let opened = open(path, &mut data);
+        let (mut data, began) = (Vec::new(), Instant::now());
+        let opened = loop {
+            let opened = open(path, &mut data);
+            // Its metadata have their name before anything of its samples is there.
+            let may_begin = |missing: &Path| Arriving::may_begin(missing) && began.elapsed() < BEGINS_WITHIN;
+            if !missing(&opened).is_some_and(may_begin) {
+                break opened;
+            }
+            thread::sleep(LOOK_EVERY);
+            data.clear();
+        };
         if data.is_empty() {
             return Ok(None);
         }
@@ -125,6 +135,16 @@ fn open(path: &Path, data: &mut Vec<(PathBuf, Arriving)>) -> Result<SampleFile, 
         data.push((file.to_path_buf(), arriving));
         Some(part)
     })
+}
+
+/// The data file without which it could not be opened.
+fn missing(opened: &Result<SampleFile, Error>) -> Option<&Path> {
+    match opened {
+        Err(Error::File { path, source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            path.extension().is_some_and(|end| end == "sigmf-data").then_some(path)
+        }
+        _ => None,
+    }
 }
 
 impl Coming {
@@ -378,3 +398,6 @@ fn is_too_coarse(level: u32, wanted_log2: u32) -> bool {
 const STRETCHES: u64 = 64;
 /// The shortest nodes at the end of a summary, which come with its head.
 const COARSE_LOG2: u32 = 16;
+/// How long a copy that has begun may take until samples come.
+const BEGINS_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -15,6 +15,10 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen) -> Result<()> {
     if receiving.options.dry_run {
         return Ok(());
     }
+    if receiving.destination.new_name.is_none() {
+        // It lies in the top directory, whose time this changes.
+        receiving.partial.clear();
+    }
     // What is inside first: a directory that nobody may enter is closed behind it.
     for (place, facts) in chosen.facts.iter().enumerate().rev() {
         if receiving.is_stopped() {

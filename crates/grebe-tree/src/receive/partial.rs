@@ -81,7 +81,13 @@ impl Partial {
         Ok(if is_same_system { folder.directory.clone() } else { directory.clone() })
     }
 
-    /// Removes the folder if nothing lies in it.
+    /// Removes the folder if nothing lies in it, also one that an earlier copy left.
+    pub(super) fn clear(&self) {
+        let _ = self.find();
+        self.close();
+    }
+
+    /// Removes the folder if it was used and nothing lies in it.
     pub(super) fn close(&self) {
         let folder = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(folder) = folder else { return };

@@ -307,6 +307,34 @@ fn content_does_not_wait_for_a_receiver_of_which_is_known_that_nothing_is_there(
 }
 
 #[test]
+fn nothing_of_a_copy_stays_and_the_top_keeps_its_time() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("a", "1"), ("deep/b", "2")]);
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    fs::File::open(from.path()).unwrap().set_modified(long_ago).unwrap();
+    let top = || fs::metadata(into.path()).unwrap().modified().unwrap();
+    copied(&[from.path().join("")], into.path(), &Options::archive());
+    assert_eq!(top(), long_ago);
+    // One was killed when all was there.
+    fs::create_dir(into.path().join(".grebe-partial")).unwrap();
+    #[cfg(unix)]
+    fs::set_permissions(
+        into.path().join(".grebe-partial"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o700),
+    )
+    .unwrap();
+    write(into.path(), &[(".grebe-partial/.grebe-lock", "")]);
+    let looked =
+        copied(&[from.path().join("")], into.path(), &Options { dry_run: true, ..Options::archive() });
+    assert_eq!(looked.files_copied, 0);
+    assert!(into.path().join(".grebe-partial/.grebe-lock").exists(), "it only looked");
+    let again = copied(&[from.path().join("")], into.path(), &Options::archive());
+    assert_eq!((again.files_copied, again.files_same), (0, 2));
+    assert_eq!(names(into.path()), ["a", "deep", "deep/b"]);
+    assert_eq!(top(), long_ago);
+}
+
+#[test]
 fn a_bad_pattern_and_a_destination_that_is_none_are_told_at_both_ends() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("a", "1")]);
