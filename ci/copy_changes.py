@@ -16,6 +16,7 @@ Every tree that came is compared with the one that was sent. The processor's tim
 """
 
 import argparse
+import ctypes
 import os
 import random
 import resource
@@ -43,6 +44,8 @@ def main():
     parser.add_argument("--limit-s", type=float, default=120, help="what takes longer is given up, and not tried again")
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), help="where trees lie")
     options = parser.parse_args()
+    # An ssh whose copy is done, and what an sshd started, may end behind whoever waits for them; then they are this process'.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for case in options.cases.split(","):
         with tempfile.TemporaryDirectory(dir=options.dir, prefix="grebe-copy-") as folder:
             print(f"\n{case}, over {options.link}; load {os.getloadavg()[0]:.1f}\n")
@@ -103,6 +106,7 @@ def run_one(options, room, link, way, case):
             return f"not done after {options.limit_s:g} s"
         took = time.monotonic() - began
         there, back = link.sent_bytes() - there, link.sent_bytes("b") - back
+    wait_for_orphans(link.process.pid)
     processor = processor_s() - before
     if done.returncode != 0:
         return f"failed: {done.stderr.decode(errors='replace').strip().splitlines()[-1:]}"
@@ -110,6 +114,19 @@ def run_one(options, room, link, way, case):
     if case == "sparse":
         shutil.rmtree(room.arrived, ignore_errors=True)
     return wrong or (took, there, back, processor)
+
+
+def wait_for_orphans(emulator):
+    """Until nothing but the emulator is left of what this process started, and what that left behind has been counted."""
+    until = time.monotonic() + 5
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while time.monotonic() < until:
+        left = [int(pid) for pid in children.read_text().split() if int(pid) != emulator]
+        if not left:
+            return
+        for pid in left:
+            os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.02)
 
 
 def processor_s():
@@ -197,6 +214,7 @@ def sparse_difference(room):
     return None
 
 
+PR_SET_CHILD_SUBREAPER = 36
 CASES = {
     "places": plant_places,
     "front": plant_front,

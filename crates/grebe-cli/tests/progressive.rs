@@ -268,7 +268,9 @@ fn who_looks_before_any_sample_has_come_waits_for_the_first() {
     lab.picture(meta.to_str().unwrap(), &[]);
     let here = lab.path("here/run7.sigmf-meta");
     // The metadata have come, of the samples nothing: a copy that was just begun.
-    fs::create_dir(lab.path("here/.grebe-partial")).unwrap();
+    let partial = lab.path("here/.grebe-partial");
+    fs::create_dir(&partial).unwrap();
+    fs::set_permissions(&partial, fs::Permissions::from_mode(0o700)).unwrap();
     fs::copy(&meta, &here).unwrap();
     let png = lab.path("picture.png");
     let looking = lab
@@ -283,7 +285,7 @@ fn who_looks_before_any_sample_has_come_waits_for_the_first() {
     signal("-KILL", copy.id());
     copy.wait().unwrap();
     // Where nothing is being copied nobody waits.
-    fs::remove_dir_all(lab.path("here/.grebe-partial")).unwrap();
+    fs::remove_dir_all(&partial).unwrap();
     let output = lab.run(&["view", here.to_str().unwrap(), "--png", png.to_str().unwrap()]);
     assert!(text(&output.stderr).contains("run7.sigmf-data: No such file"), "{}", text(&output.stderr));
 }

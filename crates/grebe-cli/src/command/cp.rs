@@ -23,6 +23,7 @@ mod way;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -122,6 +123,7 @@ impl<'a> Copy<'a> {
             Err(error) => return Err(there.explain(error, &self.teller)),
         };
         let (way, status) = (channel.way, channel.status.clone());
+        let is_relayed = channel.is_relayed.clone();
         self.teller.way(way, settings.via == Via::Auto && way != Way::Udp);
         let progress = Arc::new(self.teller.progress());
         let (wishes, is_fresh) = (&self.wishes, there.is_fresh());
@@ -133,6 +135,7 @@ impl<'a> Copy<'a> {
         match copied {
             Ok(outcome) => {
                 there.let_go();
+                let way = if is_relayed.load(Ordering::Relaxed) { Way::Relay } else { way };
                 self.end(&outcome, way, status.as_ref(), shown)
             }
             Err(error) => Err(there.explain(error, &self.teller)),

@@ -19,7 +19,10 @@ use crate::cli::Via;
 pub(super) struct Channel {
     pub(super) reader: Box<dyn Read + Send>,
     pub(super) writer: Box<dyn Write + Send>,
+    /// At first.
     pub(super) way: Way,
+    /// Whether a relay passes it on, at this moment: a direct way that falls silent is left for it.
+    pub(super) is_relayed: Arc<AtomicBool>,
     /// Of a connection of our own.
     pub(super) status: Option<ConnectionStatus>,
 }
@@ -48,7 +51,7 @@ impl Channel {
             }
             None => Box::new(writer),
         };
-        Self { reader: Box::new(reader), writer, way: Way::Ssh, status: None }
+        Self { reader: Box::new(reader), writer, way: Way::Ssh, is_relayed: Arc::default(), status: None }
     }
 
     /// From the end that has the ticket. It says the first word, so that the other end knows that both mean this connection.
@@ -74,6 +77,7 @@ impl Channel {
             reader: Box::new(connection.reader),
             writer: Box::new(connection.writer),
             way,
+            is_relayed: Arc::default(),
             status: Some(connection.status),
         }
     }
@@ -86,7 +90,11 @@ impl Beside {
         let (told, notify) = (is_relayed.clone(), self.notify.clone());
         let mut options = self.options(ticket.relay.is_some());
         options.notify = Arc::new(move |notice: Notice| {
-            told.fetch_or(matches!(notice, Notice::Relayed { .. }), Ordering::Relaxed);
+            match notice {
+                Notice::Relayed { .. } => told.store(true, Ordering::Relaxed),
+                Notice::Direct { .. } => told.store(false, Ordering::Relaxed),
+                _ => {}
+            }
             notify(notice);
         });
         match connect(ticket, &options) {
@@ -95,6 +103,7 @@ impl Beside {
                 if is_relayed.load(Ordering::Relaxed) {
                     channel.way = Way::Relay;
                 }
+                channel.is_relayed = is_relayed;
                 Ok(Some(channel))
             }
             Err(Error::NoAnswer { .. } | Error::Socket(_) | Error::Ticket { .. } | Error::Relay { .. })
