@@ -116,7 +116,7 @@ class Room:
         (folder / "sshd_config").write_text(
             f"ListenAddress {THERE}\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/user.pub\nPidFile none\nUsePAM no\n"
             "StrictModes no\nPasswordAuthentication no\nUseDNS no\nPermitRootLogin prohibit-password\n"
-            "Subsystem sftp internal-sftp\n"
+            f"Subsystem sftp internal-sftp\nSetEnv XDG_STATE_HOME={folder}/state\n"
         )
 
     def plant(self, tree):
