@@ -131,6 +131,8 @@ class Table:
         baseline = self.fio()
         self.clean()
         self.note("fio, 4 MiB, direct, io_uring, depth 8", baseline, baseline)
+        if options.only_reader:
+            return self.beside_a_reader(baseline)
         for part in options.parts:
             rate, lost = self.grebe(part * baseline)
             self.note(f"grebe sg over shm to grebe record, {part:.2f} of fio asked for", rate, baseline, lost)
@@ -147,14 +149,16 @@ class Table:
         else:
             print("  skipped: GNU Radio is not there (apt-get install --no-install-recommends gnuradio)")
         self.clean()
-        if not options.reader:
-            return
+        if options.reader:
+            self.beside_a_reader(baseline)
+
+    def beside_a_reader(self, baseline):
         with Reader(self.path("read.bin")) as reader:
             beside = self.fio()
         self.clean()
         self.note("fio, beside a process that reads", beside, baseline)
         self.note("  what that one reads", reader.rate, baseline)
-        for part in options.reader_parts:
+        for part in self.options.reader_parts:
             with Reader(self.path("read.bin")) as reader:
                 rate, lost = self.grebe(part * beside)
             self.note(f"grebe beside a process that reads, {part:.2f} of what fio has beside it", rate, baseline, lost)
@@ -184,6 +188,7 @@ def main():
     parser.add_argument("--parts", type=numbers, default=[0.5, 0.7, 0.8, 0.9], help="of fio's rate")
     parser.add_argument("--reader-parts", type=numbers, default=[0.5, 0.8], help="of fio's rate beside the reader")
     parser.add_argument("--no-reader", dest="reader", action="store_false")
+    parser.add_argument("--only-reader", action="store_true", help="only fio and the rows beside a reader")
     options = parser.parse_args()
     if not shutil.which("fio"):
         sys.exit("fio is not there (apt-get install fio)")
