@@ -93,7 +93,7 @@ pub enum Error {
 
 impl Error {
     /// Whether this end has found it, so that the other one does not know.
-    pub(crate) fn is_ours(&self) -> bool {
+    pub fn is_ours(&self) -> bool {
         !matches!(self, Self::Closed | Self::Stream(_) | Self::Peer { .. })
     }
 }

@@ -70,4 +70,4 @@ pub use options::Options;
 pub use progress::{Current, Done, Event, Notify, Progress, Snapshot};
 pub use receive::{ReceiveTree, is_fresh, receive};
 pub use report::{LEFT_OUT_KEPT, LeftOut, Report, Waits};
-pub use send::{SendTree, send};
+pub use send::{SendTree, check_sources, send};

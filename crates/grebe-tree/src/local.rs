@@ -3,17 +3,20 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grebe_packet::Cancel;
 
 use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
+use crate::exclude::Exclude;
+use crate::name::bytes_of;
 use crate::pipe::pipe;
 use crate::progress::Progress;
 use crate::receive::{self, ReceiveTree};
 use crate::report::Report;
+use crate::scan::means_contents;
 use crate::send::{self, SendTree};
 use crate::wire::EntryId;
 
@@ -28,6 +31,7 @@ pub fn copy(
     progress: &Arc<Progress>,
     cancel: &Cancel,
 ) -> Result<Report> {
+    check_not_inside(tree, destination)?;
     let handover = Handover::default();
     let (sent_read, sent_write) = pipe();
     let (answers_read, answers_write) = pipe();
@@ -54,6 +58,43 @@ pub fn copy(
             (Err(sent), Ok(_)) => Err(sent),
         }
     })
+}
+
+/// A tree that is copied into itself grows while it is walked.
+fn check_not_inside(tree: &SendTree, destination: &Path) -> Result<()> {
+    let Some(options) = tree.options.as_ref().filter(|options| options.recursive) else { return Ok(()) };
+    let exclude = Exclude::new(&options.exclude)?;
+    let gets_name = !destination.is_dir() && tree.sources.len() == 1;
+    for source in &tree.sources {
+        let is_contents = means_contents(source);
+        let is_link_itself = options.modes && !is_contents && source.is_symlink();
+        let (Ok(at), Some(mut into)) = (source.canonicalize(), resolved(destination)) else { continue };
+        let name = (!is_contents).then(|| source.file_name()).flatten();
+        if let (Some(name), false) = (name, gets_name) {
+            into.push(name);
+        }
+        let inside = into.strip_prefix(&at).unwrap_or(Path::new(""));
+        if is_link_itself || inside.as_os_str().is_empty() {
+            continue;
+        }
+        // As the walk names it, from the top of what is copied on.
+        let from_top = name.map_or_else(|| inside.to_path_buf(), |name| Path::new(name).join(inside));
+        let is_excluded = from_top.ancestors().any(|path| exclude.matches(&bytes_of(path.as_os_str()), true));
+        if !is_excluded {
+            let why = "it lies in what is copied, which would have no end; name another destination, or leave this one out (--exclude)";
+            return Err(Error::Destination { path: destination.to_path_buf(), why });
+        }
+    }
+    Ok(())
+}
+
+/// A path without links in it, of which the last name need not be there.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    if let Ok(resolved) = path.canonicalize() {
+        return Some(resolved);
+    }
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(above.canonicalize().ok()?.join(path.file_name()?))
 }
 
 /// Files that the sender hands over to the receiver.

@@ -195,7 +195,10 @@ fn greet_and_send<W: Write>(
 }
 
 /// Where something of what was named is there, what is missing is left out; where nothing is, there is nothing to copy.
-fn check_sources(sources: &[PathBuf]) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Source`]: nothing is there.
+pub fn check_sources(sources: &[PathBuf]) -> Result<()> {
     let is_missing = |source: &Path| {
         let found = source.symlink_metadata();
         found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)

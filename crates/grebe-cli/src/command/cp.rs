@@ -66,6 +66,8 @@ struct Copy<'a> {
     config: &'a Config,
     wishes: Wishes,
     teller: Teller,
+    /// After how long the other end was ready.
+    login: Duration,
 }
 
 impl<'a> Copy<'a> {
@@ -73,7 +75,7 @@ impl<'a> Copy<'a> {
         let mut wishes = Wishes::of(&options.what);
         wishes.exclude.extend(config.exclude(&options.places));
         let teller = Teller::new(&options.tell, options.what.dry_run)?;
-        Ok(Self { options, config, wishes, teller })
+        Ok(Self { options, config, wishes, teller, login: Duration::ZERO })
     }
 
     fn run(mut self, places: &[Location]) -> Result<Ending> {
@@ -85,6 +87,8 @@ impl<'a> Copy<'a> {
         match (From::of(sources)?, destination) {
             (From::Here(sources), Location::Here(destination)) => self.within(sources, destination, &shown),
             (From::Here(sources), Location::There { host, path }) => {
+                // Before anybody logs in.
+                grebe_tree::check_sources(&sources)?;
                 let sources = sources.iter().map(|path| PathText::of_path(path)).collect();
                 let there = Task::Receive { destination: PathText::of(path) };
                 self.with(host, self.send(sources), there, &shown)
@@ -122,6 +126,7 @@ impl<'a> Copy<'a> {
             Ok(channel) => channel,
             Err(error) => return Err(there.explain(error, &self.teller)),
         };
+        self.login = self.teller.elapsed();
         let (way, status) = (channel.way, channel.status.clone());
         let is_relayed = channel.is_relayed.clone();
         self.teller.way(way, settings.via == Via::Auto && way != Way::Udp);
@@ -178,7 +183,7 @@ impl<'a> Copy<'a> {
         destination: &str,
     ) -> Result<Ending> {
         let is_dry = self.wishes.dry_run;
-        self.teller.end(&Whole { outcome, way, status, is_dry, destination })
+        self.teller.end(&Whole { outcome, way, status, is_dry, login: self.login, destination })
     }
 }
 

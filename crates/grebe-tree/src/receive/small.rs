@@ -80,7 +80,14 @@ fn one(receiving: &Receiving, file: &Pending, content: Content, body: &[u8]) -> 
             })?
         }
         Content::Local => {
-            let from = receiving.handover.as_ref().ok_or(io::ErrorKind::NotFound)?.take(file.id)?;
+            let from = receiving.handover.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into());
+            let from = match from.and_then(|handover| handover.take(file.id)) {
+                Ok(from) => from,
+                Err(error) => {
+                    receiving.name_failed(file.place, &file.name, "it cannot be read", &error);
+                    return Ok(());
+                }
+            };
             in_place(receiving, file, &directory, |open| {
                 Ok(match copy_local(receiving, file, &from, open, |_| ())? {
                     Copied::Good { bytes, later_ns } => {

@@ -307,6 +307,36 @@ fn content_does_not_wait_for_a_receiver_of_which_is_known_that_nothing_is_there(
 }
 
 #[test]
+fn a_tree_is_not_copied_into_itself() {
+    let from = scratch();
+    write(from.path(), &[("t/a", "1"), ("t/deep/b", "2")]);
+    let t = from.path().join("t");
+    let before = names(from.path());
+    let into = |source: PathBuf, destination: &str, exclude: &[&str]| {
+        let exclude = exclude.iter().map(|pattern| (*pattern).to_owned()).collect();
+        let options = Options { exclude, ..recursive() };
+        let tree = SendTree { sources: vec![source], options: Some(options), is_fresh: false };
+        copy(&tree, &from.path().join(destination), &progress(), &Cancel::default())
+    };
+    for (source, destination) in [
+        (t.clone(), "t"),
+        (t.clone(), "t/deep"),
+        (t.clone(), "t/new"),
+        (t.join(""), "t/new"),
+        (t.join(""), "t/deep"),
+    ] {
+        let told = into(source.clone(), destination, &[]);
+        assert!(matches!(told, Err(Error::Destination { .. })), "{source:?} {destination}: {told:?}");
+        assert_eq!(names(from.path()), before);
+    }
+    // Itself to itself, and beside itself, is no such thing; nor is what is left out.
+    assert_eq!(into(t.join(""), "t", &[]).unwrap().files_same, 2);
+    assert_eq!(into(t.clone(), "t-2", &[]).unwrap().files_copied, 2);
+    assert_eq!(into(t.join(""), "t/deep/new", &["/deep"]).unwrap().files_copied, 1);
+    assert_eq!(into(t.clone(), "t/new", &["new/", "deep"]).unwrap().files_copied, 1);
+}
+
+#[test]
 fn nothing_of_a_copy_stays_and_the_top_keeps_its_time() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("a", "1"), ("deep/b", "2")]);

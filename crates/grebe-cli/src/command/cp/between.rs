@@ -65,6 +65,7 @@ impl Copy<'_> {
                 Way::Ssh
             }
         };
+        self.login = self.teller.elapsed();
         let outcome = self.wait(&mut sender, &mut receiver);
         self.teller.clear();
         match outcome {

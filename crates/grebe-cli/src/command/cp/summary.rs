@@ -1,5 +1,7 @@
 //! What came of a copy, for people and for scripts.
 
+use std::time::Duration;
+
 use grebe_scope::Engineering;
 use grebe_transfer::{ConnectionStatus, Limit};
 use serde_json::{Value, json};
@@ -15,6 +17,8 @@ pub(super) struct Whole<'a> {
     pub(super) way: Way,
     pub(super) status: Option<&'a ConnectionStatus>,
     pub(super) is_dry: bool,
+    /// After how long the other end was ready.
+    pub(super) login: Duration,
     /// For people: `me@lab:/data`.
     pub(super) destination: &'a str,
 }
@@ -117,6 +121,9 @@ fn limit(whole: &Whole<'_>, seconds: f64) -> Option<&'static str> {
     if whole.status.is_some_and(|status| status.progress().limit == Limit::Bandwidth) {
         return Some("--bwlimit");
     }
+    if whole.login.as_secs_f64() >= seconds / 2.0 {
+        return Some("logging in by ssh");
+    }
     let [(sender_stream, sender_disk), (receiver_stream, receiver_disk)] = whole.outcome.waits_ms;
     // An end that waits for the stream may wait for the other end: it was the path only if both did.
     let path = sender_stream.min(receiver_stream);
@@ -130,7 +137,8 @@ mod tests {
     use super::*;
 
     fn whole(outcome: &Outcome) -> Whole<'_> {
-        Whole { outcome, way: Way::Udp, status: None, is_dry: false, destination: "lab:/data" }
+        let login = Duration::from_secs(1);
+        Whole { outcome, way: Way::Udp, status: None, is_dry: false, login, destination: "lab:/data" }
     }
 
     #[test]
@@ -162,6 +170,8 @@ mod tests {
         assert_eq!(limit(&whole(&slow_disk), 4.9), Some("writing"));
         let busy = Outcome { waits_ms: [(400, 10), (100, 300)], ..outcome };
         assert_eq!(limit(&whole(&busy), 4.9), Some("the processors"));
+        let late = Whole { login: Duration::from_secs(3), ..whole(&busy) };
+        assert_eq!(limit(&late, 4.9), Some("logging in by ssh"));
         let dry = Outcome { files_copied: 1, deleted: 2, ..Outcome::default() };
         let lines = summary(&Whole { is_dry: true, ..whole(&dry) }, 4.9).join("\n");
         assert!(lines.starts_with("would copy 1 file") && lines.contains("2 to remove"), "{lines}");

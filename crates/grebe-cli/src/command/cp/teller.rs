@@ -140,6 +140,11 @@ impl Teller {
         self.lines.bar.finish_and_clear();
     }
 
+    /// Since the command was given.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// Says what came of it.
     pub(super) fn end(&self, whole: &Whole<'_>) -> Result<Ending> {
         self.clear();

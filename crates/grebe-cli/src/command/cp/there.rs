@@ -264,15 +264,18 @@ impl There {
         if interrupt::is_pending() {
             return error;
         }
+        // What this end has found itself, the other one only repeats.
+        let is_ours = error.downcast_ref::<grebe_tree::Error>().is_some_and(grebe_tree::Error::is_ours);
         // It may be about to say it; once its input is closed, it says nothing more.
         let until = Instant::now() + SAID_WITHIN;
-        while !self.has_failed() && Instant::now() < until && !self.ends_within(POLL) {
+        while !is_ours && !self.has_failed() && Instant::now() < until && !self.ends_within(POLL) {
             self.poll(teller);
         }
         drop(self.pipes.take());
         let is_gone = self.remote.has_ended_within(LAST_WORDS);
         self.poll(teller);
         match self.failed.take() {
+            _ if is_ours => error,
             Some(failure) => failure.of(&self.host),
             None if is_gone => {
                 let last = self.remote.last_words().map(|line| format!(": {line}")).unwrap_or_default();
