@@ -87,8 +87,6 @@ impl<'a> Copy<'a> {
         match (From::of(sources)?, destination) {
             (From::Here(sources), Location::Here(destination)) => self.within(sources, destination, &shown),
             (From::Here(sources), Location::There { host, path }) => {
-                // Before anybody logs in.
-                grebe_tree::check_sources(&sources)?;
                 let sources = sources.iter().map(|path| PathText::of_path(path)).collect();
                 let there = Task::Receive { destination: PathText::of(path) };
                 self.with(host, self.send(sources), there, &shown)
@@ -117,6 +115,11 @@ impl<'a> Copy<'a> {
     /// From here to another machine, or the reverse.
     fn with(&mut self, host: &SshHost, here: Task, there: Task, shown: &str) -> Result<Ending> {
         let settings = self.config.settings(host, &self.options.how)?;
+        if let Task::Send { sources, .. } = &here {
+            // Before anybody logs in.
+            let sources: Result<Vec<_>> = sources.iter().map(PathText::as_it_is).collect();
+            grebe_tree::check_sources(&sources?)?;
+        }
         let cancel = interrupt::cancel();
         let hello = self.hello(&settings, there, listen(&settings));
         let mut there = There::start(&settings, &hello)?;
