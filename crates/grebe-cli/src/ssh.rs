@@ -38,6 +38,8 @@ pub(crate) struct Remote {
     /// Its lines for this process that nobody has taken yet.
     events: Vec<String>,
     is_let_go: bool,
+    /// It has ended, and all that it said has been taken in.
+    is_drained: bool,
 }
 
 /// The line of a command that is ready, and all that it prints behind it.
@@ -123,7 +125,14 @@ impl Ssh {
         if let Some(pipe) = child.stderr.take() {
             std::thread::spawn(move || listen(pipe, &tells));
         }
-        Ok(Remote { child, output, said: Said::default(), events: Vec::new(), is_let_go: false })
+        Ok(Remote {
+            child,
+            output,
+            said: Said::default(),
+            events: Vec::new(),
+            is_let_go: false,
+            is_drained: false,
+        })
     }
 
     /// Where datagrams find a host. An alias of the user's ssh means nothing to the rest of the system: ssh knows.
@@ -176,9 +185,7 @@ impl Remote {
 
     /// Takes in what it said meanwhile, and shows what is for the person; its lines for this process.
     pub(crate) fn poll(&mut self) -> Vec<String> {
-        while let Ok(output) = self.output.try_recv() {
-            self.take(output);
-        }
+        self.poll_quietly();
         self.said.show();
         std::mem::take(&mut self.events)
     }
@@ -228,6 +235,15 @@ impl Remote {
 
     fn poll_quietly(&mut self) {
         while let Ok(output) = self.output.try_recv() {
+            self.take(output);
+        }
+        if self.is_drained || !self.has_ended_within(Duration::ZERO) {
+            return;
+        }
+        // What it said last may not have been read yet. A connection that it leaves to others keeps its outputs open.
+        self.is_drained = true;
+        let until = Instant::now() + LAST_LINES_WITHIN;
+        while let Ok(output) = self.output.recv_timeout(until.saturating_duration_since(Instant::now())) {
             self.take(output);
         }
     }
@@ -390,6 +406,8 @@ const POLL: Duration = Duration::from_millis(100);
 const SHOWN_AFTER: Duration = Duration::from_millis(700);
 /// How long the command may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it may take to read what the command said before it ended.
+const LAST_LINES_WITHIN: Duration = Duration::from_millis(500);
 const LINE_BYTES_MAX: u64 = 64 << 10;
 const PIPE_BYTES: usize = 256 << 10;
 const SAID_MAX: usize = 40;

@@ -49,7 +49,7 @@ impl Sshd {
         let server = format!(
             "ListenAddress 127.0.0.1\nPort {port}\nHostKey {host}\nAuthorizedKeysFile {user}.pub\nPidFile none\nUsePAM no\n\
              StrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n\
-             MaxStartups 100\nSetEnv XDG_CACHE_HOME={cache}\n",
+             MaxStartups 100\nSetEnv XDG_CACHE_HOME={cache} XDG_STATE_HOME={cache}\n",
             host = at("host").display(),
             user = at("user").display(),
             cache = at("cache").display(),
