@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 // What a server says to a viewer: messages, each with a byte before it that says how long it is, and whether it is text.
 fuzz_target!(|bytes: &[u8]| {
     let (mut scope, link) = FarScope::new("grebe fuzz", "there", || {});
-    scope.connected("", 60.0);
+    scope.connected("", 1, 60.0);
     let mut rest = bytes;
     while let Some((&head, after)) = rest.split_first() {
         let length = (usize::from(head >> 1) * 8 + 1).min(after.len());

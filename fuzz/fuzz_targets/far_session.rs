@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
     let hello = greeting(r#"{"hello":{"protocol":1}}"#).unwrap();
     let mut session = FarSession::new(link, &hello, &FarOffer::default(), Right::Control, 0);
     let (mut scope, _seen) = FarScope::new("grebe fuzz", "there", || {});
-    scope.connected("", 60.0);
+    scope.connected("", 1, 60.0);
     let mut now_ns = 0;
     for line in text.lines().take(20) {
         now_ns += 100_000_000;

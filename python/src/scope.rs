@@ -1,16 +1,18 @@
-//! The scope, drawn to PNG: of a stream that runs, and of columns that Python computed.
+//! The scope, drawn to PNG: of a stream that runs here or is served elsewhere, and of columns that Python computed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use grebe_flow::telemetry::{self, Publisher as Telemetry};
 use grebe_flow::{Graph, QueueOptions, Running, Snapshot};
+use grebe_serve::{FarAddress, FarViewer, connect};
 use grebe_scope::raster::{Axis, Lane, Picture, Theme, Trace};
 use grebe_scope::{Column, Coverage};
 use grebe_stages::{Cancel, SourceOptions, Uri, open_source};
 use grebe_view::{
-    LaneId, Loss, PngOptions, ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions, ViewOptions,
-    render_png,
+    ChannelSetup, LaneId, Loss, PngOptions, ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions,
+    ViewOptions, render_png,
 };
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
@@ -27,16 +29,27 @@ use crate::trigger::slope_of;
 /// A stream with a scope behind it, which draws it where it is asked to. `grebe.Scope` stands on it.
 #[pyclass(frozen, subclass, module = "grebe")]
 pub(crate) struct StreamScope {
-    uri: String,
+    /// Without what lets anybody in.
+    name: String,
     link: ScopeLink,
     look: Look,
-    observe: Arc<dyn Fn() -> Snapshot + Send + Sync>,
-    graph: Mutex<Option<Own<Graphs>>>,
+    channels: Vec<ChannelSetup>,
+    status: Status,
+    /// What a browser shows of it, where it is served.
+    page: Option<String>,
+    /// Whether the last picture was of a stream that is over.
+    is_ended: Arc<AtomicBool>,
+    behind: Mutex<Option<Own<Behind>>>,
 }
 
-struct Graphs {
-    running: Running,
-    _telemetry: Option<Telemetry>,
+type Status = Arc<dyn Fn() -> SourceStatus + Send + Sync>;
+
+/// Where the pictures are made.
+enum Behind {
+    /// Here.
+    Graph { running: Running, _telemetry: Option<Telemetry> },
+    /// At a server.
+    Far(FarViewer),
 }
 
 /// How it is drawn.
@@ -67,7 +80,6 @@ impl StreamScope {
         history: usize,
         timeout: Option<f64>,
     ) -> PyResult<Self> {
-        let parsed: Uri = uri.parse().map_err(|error| of_stream(&error))?;
         if span.is_some_and(|span| !(span > 0.0 && span.is_finite())) {
             return Err(Kind::Usage.error("span: give seconds, more than 0"));
         }
@@ -85,6 +97,12 @@ impl StreamScope {
             None => TriggerOptions::default(),
         };
         let theme = if dark { ThemeChoice::Dark } else { ThemeChoice::Light };
+        let look = Look { span_s: span, theme, spectrum, xy, trigger };
+        let timeout = timeout.map(seconds).transpose()?;
+        if uri.starts_with("serve://") {
+            return Self::far(py, uri, look, timeout);
+        }
+        let parsed: Uri = uri.parse().map_err(|error| of_stream(&error))?;
         let cancel = Cancel::default();
         // A recording is played at its own rate, so that it can be seen.
         let options = SourceOptions {
@@ -95,7 +113,6 @@ impl StreamScope {
             cancel: cancel.clone(),
             ..SourceOptions::default()
         };
-        let timeout = timeout.map(seconds).transpose()?;
         let source = opened(py, &cancel, timeout, move |notify| open_source(&parsed, options, notify))?;
         let (scope, link) = ScopeStage::new(history.max(HISTORY_BYTES_MIN));
         let mut graph = Graph::new();
@@ -105,28 +122,40 @@ impl StreamScope {
         graph.connect(node, scope, QueueOptions::drop_oldest(QUEUE_BATCHES));
         let running = graph.start().map_err(of_graph)?;
         let telemetry = telemetry::publish(&running, "scope").ok();
+        let (observe, name) = (running.observer(), uri.to_owned());
         Ok(Self {
-            uri: uri.to_owned(),
+            name: uri.to_owned(),
             link,
-            look: Look { span_s: span, theme, spectrum, xy, trigger },
-            observe: Arc::new(running.observer()),
-            graph: Mutex::new(Some(Own::new(Graphs { running, _telemetry: telemetry }))),
+            look,
+            channels: Vec::new(),
+            status: Arc::new(move || status(&observe(), &name)),
+            page: None,
+            is_ended: Arc::default(),
+            behind: Mutex::new(Some(Own::new(Behind::Graph { running, _telemetry: telemetry }))),
         })
     }
 
-    /// The name that the stream was opened by.
+    /// The name that the stream was opened by; of one that is served, without the token.
     #[getter]
     fn uri(&self) -> &str {
-        &self.uri
+        &self.name
+    }
+
+    /// The link for a browser, with its token, where the stream is served.
+    #[getter]
+    fn page(&self) -> Option<&str> {
+        self.page.as_deref()
     }
 
     /// Whether the stream is over: pictures show the end of it.
     #[getter]
     fn is_ended(&self, py: Python<'_>) -> PyResult<bool> {
-        match &*self.graph.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) {
-            Some(graph) => Ok(graph.get()?.running.is_ended()),
-            None => Ok(true),
-        }
+        let behind = self.behind.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let Some(behind) = &*behind else { return Ok(true) };
+        Ok(match behind.get()? {
+            Behind::Graph { running, .. } => running.is_ended(),
+            Behind::Far(_) => self.is_ended.load(Ordering::Acquire),
+        })
     }
 
     /// A picture of now, as PNG. Waits for the first sample, for so many seconds.
@@ -139,8 +168,8 @@ impl StreamScope {
         timeout: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         // What draws waits for a thread that a forked child does not have.
-        if let Some(graph) = &*self.graph.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) {
-            graph.get()?;
+        if let Some(behind) = &*self.behind.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) {
+            behind.get()?;
         }
         let options = PngOptions {
             width,
@@ -149,8 +178,8 @@ impl StreamScope {
             wait: seconds(timeout)?,
             ..PngOptions::new("")
         };
-        let (link, look, observe, name) =
-            (self.link.clone(), self.look, self.observe.clone(), self.uri.clone());
+        let (link, look, status, channels) =
+            (self.link.clone(), self.look, self.status.clone(), self.channels.clone());
         let work = move |_: Teller<()>| {
             let view = ViewOptions {
                 span: look.span_s,
@@ -158,22 +187,27 @@ impl StreamScope {
                 spectrum: look.spectrum,
                 xy: look.xy,
                 trigger: look.trigger,
-                ..ViewOptions::new(move || status(&observe(), &name))
+                channels,
+                ..ViewOptions::new(move || status())
             };
             let mut drawn = Vec::new();
             let write = |png: &[u8]| {
                 drawn.extend_from_slice(png);
                 Ok(())
             };
-            render_png(&link, view, &options, write).map(|_| drawn)
+            render_png(&link, view, &options, write).map(|(picture, _)| (drawn, picture.is_ended))
         };
         let patience = Patience { timeout: None, after_cancel: Duration::ZERO };
         let drawn = watched(py, "grebe-draw", &Cancel::default(), patience, work, |()| Ok(()))?;
         match drawn {
-            Ok(png) => Ok(PyBytes::new(py, &png)),
+            Ok((png, is_ended)) => {
+                self.is_ended.store(is_ended, Ordering::Release);
+                Ok(PyBytes::new(py, &png))
+            }
             Err(grebe_view::Error::NothingArrived { seconds, .. }) => {
                 self.check(py)?;
-                Err(Kind::Timeout.error(format!("nothing came from {} for {seconds:.1} s", self.uri)))
+                let why = (self.status)().notice.map(|why| format!(": {why}")).unwrap_or_default();
+                Err(Kind::Timeout.error(format!("nothing came from {} for {seconds:.1} s{why}", self.name)))
             }
             Err(error) => Err(Kind::Usage.error(error.to_string())),
         }
@@ -181,22 +215,80 @@ impl StreamScope {
 
     /// Ends the reception; what was seen can still be drawn.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let graph = self.graph.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Graphs { running, .. }) = graph.and_then(Own::into_value) else { return Ok(()) };
+        let behind = self.behind.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
+        let Some(behind) = behind.and_then(Own::into_value) else { return Ok(()) };
         let patience = Patience { timeout: None, after_cancel: Duration::ZERO };
-        let stop = move |_: Teller<()>| running.stop();
-        watched(py, "grebe-close", &Cancel::default(), patience, stop, |()| Ok(()))?
-            .map(drop)
-            .map_err(of_graph)
+        let link = self.link.clone();
+        let stop = move |_: Teller<()>| match behind {
+            Behind::Graph { running, .. } => running.stop().map(drop),
+            Behind::Far(viewer) => {
+                link.close();
+                drop(viewer);
+                Ok(())
+            }
+        };
+        watched(py, "grebe-close", &Cancel::default(), patience, stop, |()| Ok(()))?.map_err(of_graph)
     }
 }
 
 impl StreamScope {
+    /// The scope of a stream that is served.
+    fn far(py: Python<'_>, uri: &str, look: Look, timeout: Option<Duration>) -> PyResult<Self> {
+        let address: FarAddress = uri.parse().map_err(|why: String| {
+            // What was given has a token.
+            Kind::Usage.error(format!("no link of grebe serve: {why}"))
+        })?;
+        let cancel = Cancel::default();
+        let page = address.page();
+        let name = match address.source() {
+            1 => format!("serve://{}", address.place()),
+            source => format!("serve://{}?source={source}", address.place()),
+        };
+        let patience = Patience { timeout, after_cancel: Duration::ZERO };
+        let asked = cancel.clone();
+        let work = move |_: Teller<()>| {
+            connect(&address, concat!("grebe for Python ", env!("CARGO_PKG_VERSION")), PICTURES_PER_S, || {
+                asked.is_cancelled()
+            })
+        };
+        let connected = watched(py, "grebe-open", &cancel, patience, work, |()| Ok(()))?;
+        let (link, mut viewer) = connected.map_err(|error| {
+            let kind = match error {
+                grebe_serve::Error::Connect { .. } => Kind::Gone,
+                _ => Kind::General,
+            };
+            kind.error(error.to_string())
+        })?;
+        let channels = viewer.channels().iter().map(|it| ChannelSetup {
+            name: it.name.clone(),
+            unit: it.unit.clone(),
+            scale: it.scale,
+            offset: it.offset,
+            ..ChannelSetup::default()
+        });
+        let channels = channels.collect();
+        let told = Mutex::new(viewer.take_status());
+        let status = move || match &*told.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(status) => status(),
+            None => SourceStatus::default(),
+        };
+        Ok(Self {
+            name,
+            link,
+            look,
+            channels,
+            status: Arc::new(status),
+            page: Some(page),
+            is_ended: Arc::default(),
+            behind: Mutex::new(Some(Own::new(Behind::Far(viewer)))),
+        })
+    }
+
     /// Why the stream ended badly.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        let graph = self.graph.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        let Some(graph) = &*graph else { return Ok(()) };
-        let running = &graph.get()?.running;
+        let behind = self.behind.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let Some(behind) = &*behind else { return Ok(()) };
+        let Behind::Graph { running, .. } = behind.get()? else { return Ok(()) };
         py.detach(|| running.wait_timeout(LOOK_EVERY));
         running.take_error().map_or(Ok(()), |error| Err(of_graph(error)))
     }
@@ -311,3 +403,5 @@ pub(crate) fn plot_columns(width: u32) -> usize {
 /// 16 MiB of frames: what the scope may be late by before it loses any.
 const QUEUE_BATCHES: usize = 256;
 const HISTORY_BYTES_MIN: usize = 1 << 20;
+/// A notebook shows a few: more would only be sent.
+const PICTURES_PER_S: f64 = 10.0;

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import json
 import pathlib
 import struct
+import subprocess
+import sys
 import zlib
+from collections.abc import Iterator
+from typing import Any
 
 import grebe
 import numpy as np
@@ -142,3 +148,43 @@ def test_a_notebook_shows_a_live_scope(tmp_path: pathlib.Path) -> None:
         assert len(pictures) == 1, notebook.cells[number].outputs
         image = pixels(base64.b64decode(pictures[0]))
         assert has_trace(image, YELLOW) > 500
+
+
+@contextlib.contextmanager
+def served(*arguments: str) -> Iterator[Any]:
+    """``grebe serve``, and what it prints."""
+    command = [sys.executable, "-m", "grebe", "serve", "--json", *arguments]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert child.stdout is not None
+        yield json.loads(child.stdout.readline())
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_what_is_served_elsewhere_is_drawn_here_without_its_samples() -> None:
+    one, two = "synth:sine?rate=1M&frequency=1k", "synth:square?channels=2&rate=1M&frequency=1k"
+    with served(one, two) as printed:
+        first, second = (source["link"] for source in printed["sources"])
+        token = first.split("token=")[1]
+        with grebe.Scope(second, span=5e-3, spectrum=True) as scope:
+            image = pixels(scope.png(640, 360))
+            assert image.shape[:2] == (360, 640)
+            assert has_trace(image, YELLOW) > 300 and has_trace(image, BLUE) > 300
+            assert scope.uri.endswith("?source=2") and token not in scope.uri and not scope.is_ended
+            frame = scope.frame(900, 400)
+            assert frame.page == printed["sources"][1]["page"] + "&span=0.005&show=spectrum&theme=dark"
+            assert frame._repr_html_().startswith('<iframe src="http://127.0.0.1:') and "&amp;span=" in frame._repr_html_()
+            assert token not in repr(frame)
+        with grebe.Scope(first) as scope:
+            image = pixels(scope.png(640, 360))
+            assert has_trace(image, YELLOW) > 300 and has_trace(image, BLUE) < 20
+        with pytest.raises(grebe.Error, match="does not let this viewer in"):
+            grebe.Scope(first.replace(token, "wrong"))
+    with pytest.raises(grebe.GoneError, match="no connection"):
+        grebe.Scope(first)
+    with pytest.raises(grebe.UsageError, match="port is missing"):
+        grebe.Scope("serve://mast")
+    with grebe.Scope("synth:?rate=1k") as scope, pytest.raises(grebe.UsageError, match="grebe serve"):
+        scope.frame()

@@ -17,7 +17,7 @@ use grebe_flow::{
 use grebe_stages::SecondSender;
 use grebe_view::{
     ChannelSetup, Error, GeneratorRemote, LaneId, LaneMask, Loss, Picture, PngOptions, ReceiverRemote,
-    Recording, RecordingScope, ScopeLink, ScopeStage, SourceStatus, StretchKeeper, ThemeChoice,
+    Recording, RecordingScope, ScopeLink, ScopeStage, SourceMenu, SourceStatus, StretchKeeper, ThemeChoice,
     TriggerOptions, ViewOptions,
 };
 
@@ -59,12 +59,15 @@ pub(crate) fn run(
         }))
     });
     let _served = served.transpose()?;
-    let links: Vec<(ScopeLink, Option<Arc<Opener>>)> =
-        shown.iter().map(|shown| (shown.link.clone(), shown.show.opener.clone())).collect();
+    let links: Vec<(ScopeLink, Option<Arc<Opener>>, Followers)> = shown
+        .iter()
+        .map(|Shown { link, show, .. }| (link.clone(), show.opener.clone(), show.followers.clone()))
+        .collect();
     interrupt::then(move || {
-        for (link, opener) in &links {
+        for (link, opener, followers) in &links {
             link.close();
             opener.iter().for_each(|opener| opener.close());
+            followers.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(ScopeLink::close);
         }
     });
     let insisting = interrupt::insist();
@@ -159,6 +162,10 @@ pub(crate) struct Show {
     pub(crate) far_keeper: Mutex<Option<StretchKeeper>>,
     /// Opens files in place of it.
     pub(crate) opener: Option<Arc<Opener>>,
+    /// The other sources that are served where it is, until the scope takes them.
+    pub(crate) sources: Mutex<Option<SourceMenu>>,
+    /// The links of those that took its place.
+    pub(crate) followers: Followers,
     /// Who else sends to the port.
     pub(crate) second_sender: Option<SecondSender>,
     /// How to send something there, while nothing came.
@@ -176,6 +183,9 @@ pub(crate) struct Show {
     /// The same of its receiver.
     pub(crate) receiver: Mutex<Option<ReceiverRemote>>,
 }
+
+/// Links of what took the place of a source since; clones share them.
+pub(crate) type Followers = Arc<Mutex<Vec<ScopeLink>>>;
 
 /// What a scope asks where its source is somewhere else.
 pub(crate) type FarStatus = Box<dyn Fn() -> SourceStatus + Send>;
@@ -242,6 +252,7 @@ impl Shown {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));
         }
         options.generator = self.show.generator.lock().unwrap_or_else(PoisonError::into_inner).take();
+        options.sources = self.show.sources.lock().unwrap_or_else(PoisonError::into_inner).take();
         options.receiver = self.show.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = &self.show.session {
             // A session that was asked for was checked before. Without another one, the scope begins afresh.

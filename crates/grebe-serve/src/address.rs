@@ -11,12 +11,32 @@ pub struct FarAddress {
     pub(crate) token: String,
     /// SHA-256 of the certificate that it has to show; `None`: without TLS.
     pub(crate) certificate: Option<[u8; 32]>,
+    /// Which of its sources, from 1.
+    pub(crate) source: usize,
 }
 
 impl FarAddress {
     /// A server without TLS, or one that shows a certificate of this SHA-256.
     pub fn new(host: &str, port: u16, token: &str, certificate: Option<[u8; 32]>) -> FarAddress {
-        FarAddress { host: host.to_owned(), port, token: token.to_owned(), certificate }
+        FarAddress { host: host.to_owned(), port, token: token.to_owned(), certificate, source: 1 }
+    }
+
+    /// Another of the server's sources, from 1 as it counts them.
+    #[must_use]
+    pub fn of_source(self, source: usize) -> FarAddress {
+        FarAddress { source, ..self }
+    }
+
+    /// Which of the server's sources it is, from 1.
+    pub fn source(&self) -> usize {
+        self.source
+    }
+
+    /// The link for a browser. The token stands behind the `#`, which is never sent.
+    pub fn page(&self) -> String {
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        let source = if self.source == 1 { String::new() } else { format!("&source={}", self.source) };
+        format!("{scheme}://{}/#token={}{source}", self.place(), self.token)
     }
 
     /// Host and port, without what lets anybody in.
@@ -40,6 +60,9 @@ impl fmt::Display for FarAddress {
         if let Some(certificate) = &self.certificate {
             f.write_str("&cert=")?;
             certificate.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        }
+        if self.source != 1 {
+            write!(f, "&source={}", self.source)?;
         }
         Ok(())
     }
@@ -67,7 +90,7 @@ impl FromStr for FarAddress {
             return Err("the host is missing: serve://HOST:PORT?token=TOKEN".into());
         }
         let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
-        let (mut token, mut certificate) = (String::new(), None);
+        let (mut token, mut certificate, mut source) = (String::new(), None, 1);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some(("token", value)) => value.clone_into(&mut token),
@@ -76,10 +99,15 @@ impl FromStr for FarAddress {
                         .ok_or("cert= takes the 64 hexadecimal digits that grebe serve prints")?;
                     certificate = Some(digest);
                 }
-                _ => return Err(format!("{pair:?} is unknown: there are token= and cert=")),
+                Some(("source", value)) => {
+                    let number = value.parse().ok().filter(|number| *number > 0);
+                    source = number
+                        .ok_or("source= takes the number of one, from 1, as grebe serve prints them")?;
+                }
+                _ => return Err(format!("{pair:?} is unknown: there are token=, cert= and source=")),
             }
         }
-        Ok(FarAddress { host: host.to_owned(), port, token, certificate })
+        Ok(FarAddress { host: host.to_owned(), port, token, certificate, source })
     }
 }
 
@@ -104,9 +132,12 @@ mod tests {
             FarAddress::new("127.0.0.1", 8080, "abc_-123", None),
             FarAddress::new("::1", 1, "x", Some([0xa5; 32])),
             FarAddress::new("mast.example", 65535, "", None),
+            FarAddress::new("mast", 1, "x", Some([7; 32])).of_source(3),
         ] {
             assert_eq!(address.to_string().parse(), Ok(address));
         }
+        let page = FarAddress::new("::1", 80, "x", Some([1; 32])).of_source(2).page();
+        assert_eq!(page, "https://[::1]:80/#token=x&source=2");
         let short: FarAddress = "serve://mast:80".parse().unwrap();
         assert_eq!((short.place().as_str(), short.token.as_str()), ("mast:80", ""));
         assert_eq!(format!("{short:?}"), "FarAddress(mast:80)");
@@ -121,6 +152,8 @@ mod tests {
             ("serve://a:99999", "no port"),
             ("serve://a:1?cert=12", "64 hexadecimal"),
             ("serve://a:1?password=x", "unknown"),
+            ("serve://a:1?source=0", "from 1"),
+            ("serve://a:1?token=x&source=two", "from 1"),
             ("serve://me@a:1", "host is missing"),
         ] {
             let why = text.parse::<FarAddress>().unwrap_err();

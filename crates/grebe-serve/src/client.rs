@@ -33,12 +33,13 @@ pub struct FarViewer {
 #[derive(Default)]
 pub(crate) struct Welcomed {
     channels: Vec<ChannelMeaning>,
+    sources: Vec<String>,
     controls: SourceControls,
 }
 
 impl Welcomed {
     pub(crate) fn by(scope: &FarScope) -> Welcomed {
-        Welcomed { channels: scope.channels(), controls: scope.controls() }
+        Welcomed { channels: scope.channels(), sources: scope.sources(), controls: scope.controls() }
     }
 }
 
@@ -69,6 +70,11 @@ impl FarViewer {
     /// What the numbers of the channels mean, as the server was told.
     pub fn channels(&self) -> &[ChannelMeaning] {
         &self.welcomed.channels
+    }
+
+    /// What each of the sources is called that the server shows, where there are several.
+    pub fn sources(&self) -> &[String] {
+        &self.welcomed.sources
     }
 }
 
@@ -209,7 +215,7 @@ impl Carrier {
     {
         let place = self.address.place();
         let wrong = |why: String| Error::Connect { to: place.clone(), why };
-        self.scope.connected(&self.address.token, self.pictures_per_s);
+        self.scope.connected(&self.address.token, self.address.source, self.pictures_per_s);
         let mut heard = Instant::now();
         loop {
             if self.is_over() {

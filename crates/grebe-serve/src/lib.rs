@@ -24,4 +24,4 @@ pub use address::FarAddress;
 pub use client::{FarViewer, connect};
 pub use error::Error;
 pub use pipe::{serve_pipe, view_pipe};
-pub use server::{ServeEvent, ServeOptions, Server};
+pub use server::{ServeEvent, ServeOptions, Served, Server};

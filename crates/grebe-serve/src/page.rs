@@ -63,6 +63,7 @@ const FILES: &[(&str, &[u8])] = &files![
     "ui/scope.js",
     "ui/source.js",
     "ui/tables.js",
+    "ui/triggers.js",
 ];
 
 #[cfg(test)]

@@ -41,6 +41,12 @@ pub fn serve_pipe(
         Ok(greeting) => greeting,
         Err(refusal) => return refuse(refusal),
     };
+    if greeting.source != 1 {
+        return refuse(grebe_view::Refusal(format!(
+            "there is one source here, and no source {}",
+            greeting.source
+        )));
+    }
     // An exact analysis of a stream that is over holds up no answer to a ping.
     let _after_end = link.answer_after_end().map_err(Error::System)?;
     let link = link.another();
@@ -88,7 +94,7 @@ pub fn view_pipe(
         let _ = waking.try_send(Event::Woken);
     });
     read_in_thread(input, SERVER_MESSAGE_BYTES_MAX, events.clone())?;
-    scope.connected("", pictures_per_s);
+    scope.connected("", 1, pictures_per_s);
     let status = Box::new(scope.status());
     let is_ended = Arc::new(AtomicBool::new(false));
     let (said, first) = mpsc::channel();

@@ -36,12 +36,18 @@ pub struct ServeOptions {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Whether there is a second token, whose holders may change what the source makes.
     pub gives_control: bool,
-    /// What each viewer is told of the source.
-    pub offer: FarOffer,
-    /// Asked a few times a second what is known of the source.
-    pub status: Box<dyn Fn() -> SourceStatus + Send>,
     /// Told who comes and goes.
     pub tell: Box<dyn Fn(ServeEvent) + Send + Sync>,
+}
+
+/// A source that viewers can look at.
+pub struct Served {
+    /// Its scope.
+    pub link: ScopeLink,
+    /// What each of its viewers is told of it.
+    pub offer: FarOffer,
+    /// Asked a few times a second what is known of it.
+    pub status: Box<dyn Fn() -> SourceStatus + Send>,
 }
 
 /// Something that a person beside the server may want to know.
@@ -52,6 +58,8 @@ pub enum ServeEvent {
     Came {
         /// Its address.
         from: SocketAddr,
+        /// The source that it looks at, from 1.
+        source: usize,
         /// How many there are now.
         viewers: usize,
     },
@@ -68,6 +76,8 @@ pub enum ServeEvent {
     Changed {
         /// Its address.
         from: SocketAddr,
+        /// The source that it looks at, from 1.
+        source: usize,
         /// In words.
         what: String,
     },
@@ -87,19 +97,17 @@ pub struct Server {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     /// What takes long to compute of a stream that is over holds up no connection.
-    _after_end: AfterEnd,
+    _after_end: Vec<AfterEnd>,
 }
 
 /// What all connections of a server know.
 pub(crate) struct Shared {
-    pub(crate) link: ScopeLink,
-    pub(crate) offer: FarOffer,
+    pub(crate) sources: Vec<Source>,
     pub(crate) gate: Gate,
     token: Token,
     /// Lets its holder change what the source makes, too.
     control: Option<Token>,
     pub(crate) ends: watch::Sender<bool>,
-    status: Mutex<SourceStatus>,
     viewers: Arc<AtomicUsize>,
     viewers_max: usize,
     tell: Box<dyn Fn(ServeEvent) + Send + Sync>,
@@ -107,15 +115,23 @@ pub(crate) struct Shared {
     strangers: Mutex<VecDeque<(u64, AbortHandle)>>,
 }
 
+/// A source, as all connections know it.
+pub(crate) struct Source {
+    pub(crate) link: ScopeLink,
+    pub(crate) offer: FarOffer,
+    status: Mutex<SourceStatus>,
+}
+
 /// A place of a viewer, given back when it is dropped.
 pub(crate) struct Seat(Arc<AtomicUsize>);
 
 impl Server {
-    /// Serves what `link` shows.
+    /// Serves these sources: viewers say which of them they want to see. Each is analysed where its samples are, so that none waits for
+    /// another.
     ///
     /// # Errors
     /// [`Error::Listen`], [`Error::Certificate`] and [`Error::System`].
-    pub fn start(options: ServeOptions, link: ScopeLink) -> Result<Server, Error> {
+    pub fn start(options: ServeOptions, served: Vec<Served>) -> Result<Server, Error> {
         let tls =
             options.tls.as_ref().map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?;
         let (tls, digest) = tls.map_or((None, None), |(acceptor, digest)| (Some(acceptor), Some(digest)));
@@ -123,15 +139,22 @@ impl Server {
         let listener = std::net::TcpListener::bind(options.listen).map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        let after_end = link.answer_after_end().map_err(Error::System)?;
+        let after_end = served.iter().map(|it| it.link.answer_after_end()).collect::<Result<_, _>>();
+        let after_end = after_end.map_err(Error::System)?;
+        let names: Vec<String> = served.iter().map(|it| it.offer.name.clone()).collect();
+        let (sources, looks): (Vec<Source>, Vec<Look>) = served
+            .into_iter()
+            .map(|Served { link, offer, status }| {
+                let offer = FarOffer { sources: names.clone(), ..offer };
+                (Source { link, offer, status: Mutex::default() }, status)
+            })
+            .unzip();
         let shared = Arc::new(Shared {
-            link,
-            offer: options.offer,
+            sources,
             gate: Gate { hosts: options.hosts, origins: options.frame_origins },
             token: Token::new().map_err(Error::System)?,
             control: options.gives_control.then(Token::new).transpose().map_err(Error::System)?,
             ends: watch::Sender::new(false),
-            status: Mutex::default(),
             viewers: Arc::default(),
             viewers_max: options.viewers_max,
             tell: options.tell,
@@ -140,9 +163,9 @@ impl Server {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::System)?;
         let run = {
-            let (shared, status) = (Arc::clone(&shared), options.status);
+            let shared = Arc::clone(&shared);
             move || {
-                runtime.block_on(serve(&shared, listener, tls, status));
+                runtime.block_on(serve(&shared, listener, tls, looks));
                 // Connections that do not take a farewell in are dropped with it.
                 runtime.shutdown_timeout(FAREWELL_TIME);
             }
@@ -157,18 +180,10 @@ impl Server {
         self.address
     }
 
-    /// The link for `grebe view`, by the name or the address that viewers reach this machine by; `None`: nobody has that right.
+    /// The link to the first source, by the name or the address that viewers reach this machine by; `None`: nobody has that right.
     pub fn link_for(&self, host: &str, right: Right) -> Option<FarAddress> {
         let token = self.shared.token_for(right)?;
         Some(FarAddress::new(host, self.address.port(), token.word(), self.digest))
-    }
-
-    /// The link for a browser.
-    pub fn page_for(&self, host: &str, right: Right) -> Option<String> {
-        let scheme = if self.digest.is_some() { "https" } else { "http" };
-        let place = FarAddress::new(host, self.address.port(), "", None).place();
-        let token = self.shared.token_for(right)?;
-        Some(format!("{scheme}://{place}/#token={}", token.word()))
     }
 
     /// Viewers that look now.
@@ -203,9 +218,14 @@ impl fmt::Debug for Server {
 }
 
 impl Shared {
-    /// What is known of the source.
-    pub(crate) fn status(&self) -> SourceStatus {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The source of that number, from 1.
+    pub(crate) fn source(&self, number: usize) -> Result<&Source, Refusal> {
+        let found = number.checked_sub(1).and_then(|place| self.sources.get(place));
+        found.ok_or_else(|| {
+            let names = (1..).zip(&self.sources).map(|(number, it)| format!("{number} {}", it.offer.name));
+            let names = names.collect::<Vec<_>>().join(", ");
+            Refusal(format!("there is no source {number} here; there are: {names}"))
+        })
     }
 
     /// What the holder of a word may do; `None`: not even come in.
@@ -257,6 +277,13 @@ impl Shared {
     }
 }
 
+impl Source {
+    /// What is known of it.
+    pub(crate) fn status(&self) -> SourceStatus {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
@@ -267,7 +294,7 @@ async fn serve(
     shared: &Arc<Shared>,
     listener: std::net::TcpListener,
     tls: Option<TlsAcceptor>,
-    status: Box<dyn Fn() -> SourceStatus + Send>,
+    statuses: Vec<Look>,
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     let mut ends = shared.ends.subscribe();
@@ -284,7 +311,9 @@ async fn serve(
                 }
             },
             _ = looks.tick() => {
-                *shared.status.lock().unwrap_or_else(PoisonError::into_inner) = status();
+                for (source, status) in shared.sources.iter().zip(&statuses) {
+                    *source.status.lock().unwrap_or_else(PoisonError::into_inner) = status();
+                }
                 continue;
             }
             Some(_) = connections.join_next() => continue,
@@ -330,9 +359,17 @@ async fn stranger(
     shared.is_no_stranger(number);
 }
 
+type Look = Box<dyn Fn() -> SourceStatus + Send>;
+
 impl fmt::Debug for ServeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServeOptions").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Served").field("offer", &self.offer.name).finish_non_exhaustive()
     }
 }
 

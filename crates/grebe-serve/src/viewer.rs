@@ -86,7 +86,7 @@ where
         Ok((greeting, right)) => match shared.seat() {
             Ok(seat) => {
                 is_known();
-                shared.tell(ServeEvent::Came { from, viewers: shared.viewers() });
+                shared.tell(ServeEvent::Came { from, source: greeting.source, viewers: shared.viewers() });
                 let ended = look(shared, &mut socket, &greeting, (from, right)).await;
                 drop(seat);
                 let why = ended.as_ref().err().map(ToString::to_string);
@@ -120,6 +120,7 @@ where
     let right = right.ok_or_else(|| {
         Refusal("the token is not the one that grebe serve printed when it was started".into())
     })?;
+    shared.source(greeting.source)?;
     Ok((greeting, right))
 }
 
@@ -133,16 +134,17 @@ async fn look<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let link = shared.link.another();
+    let source = shared.source(greeting.source)?;
+    let link = source.link.another();
     let woken = Arc::new(Notify::new());
     link.on_picture({
         let woken = Arc::clone(&woken);
         move || woken.notify_one()
     });
-    let mut session = FarSession::new(link, greeting, &shared.offer, right, monotonic_ns());
+    let mut session = FarSession::new(link, greeting, &source.offer, right, monotonic_ns());
     let mut ends = shared.ends.subscribe();
     loop {
-        while let Some(message) = session.next(monotonic_ns(), || shared.status()) {
+        while let Some(message) = session.next(monotonic_ns(), || source.status()) {
             let sent = timeout(SEND_TIME, send(socket, message)).await;
             match sent {
                 Ok(Ok(())) => {}
@@ -158,7 +160,7 @@ where
                 Some(text) => {
                     session.take(&text, monotonic_ns())?;
                     if let Some(what) = session.take_changed() {
-                        shared.tell(ServeEvent::Changed { from, what });
+                        shared.tell(ServeEvent::Changed { from, source: greeting.source, what });
                     }
                 }
                 None => return Ok(()),

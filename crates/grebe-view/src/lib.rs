@@ -113,6 +113,7 @@ pub use model::{
     options::ViewOptions,
     receiver::{ReceiverRemote, Tuned},
     session::Session,
+    sources::SourceMenu,
     vertical::VerticalScale,
 };
 pub use png::{PngOptions, render_png};

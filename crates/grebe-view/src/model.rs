@@ -24,6 +24,7 @@ mod save;
 pub(crate) mod segments;
 pub(crate) mod session;
 pub(crate) mod signals;
+pub(crate) mod sources;
 pub(crate) mod spectra;
 pub(crate) mod told;
 mod trigger_time;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import importlib.util
 import threading
@@ -9,7 +10,7 @@ import time
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ._errors import Error, Timeout
+from ._errors import Error, Timeout, UsageError
 from ._grebe import StreamScope
 
 
@@ -17,7 +18,8 @@ class Scope(StreamScope):
     """The scope of a stream, in a notebook: the last line of a cell, and it draws live; or ``scope.show(5)`` draws for 5 seconds.
 
     Pictures are PNG that grebe draws where the stream is, and go as messages of the notebook: that works over a remote kernel, too.
-    The stream is never held up by it.
+    The stream is never held up by it. A link of ``grebe serve`` (``serve://HOST:PORT?token=...``) shows what is served there: no sample
+    comes here, and ``scope.frame()`` shows the page itself, with all of its controls.
 
     span
         Seconds that are shown; the scope chooses by default.
@@ -62,15 +64,31 @@ class Scope(StreamScope):
             timeout=timeout,
         )
         scope._size = size
+        scope._span, scope._spectrum, scope._theme = span, spectrum, theme
         scope._stop = threading.Event()
         return scope
 
     _size: tuple[int, int]
+    _span: float | None
+    _spectrum: bool
+    _theme: str
     _stop: threading.Event
 
     def show(self, seconds: float | None = None, *, pictures_per_second: float = 5.0) -> None:
         """Draws live below the cell for so long, or until the stream ends or the cell is interrupted."""
         self._draw(_display(self._picture()), seconds, 1.0 / pictures_per_second, threading.Event())
+
+    def frame(self, width: int | str = "100%", height: int = 520) -> Frame:
+        """The page of a served stream, in a frame of the notebook: the server has to allow the notebook's address, by
+        ``grebe serve --frame-origin``. The link in it has the token: a notebook that is handed on hands it on, too.
+        """
+        if self.page is None:
+            raise UsageError("frame() is of what grebe serve serves: open serve://HOST:PORT?token=...")
+        return Frame(self._linked(self.page), width, height)
+
+    def _linked(self, page: str) -> str:
+        said = {"span": self._span, "show": "spectrum" if self._spectrum else None, "theme": self._theme}
+        return page + "".join(f"&{key}={value}" for key, value in said.items() if value is not None)
 
     def stop(self) -> None:
         """Ends the pictures that are drawn live, and the reception."""
@@ -109,6 +127,20 @@ class Scope(StreamScope):
                 pass
             if is_last:
                 return
+
+
+class Frame:
+    """A page in a notebook: the last line of a cell shows it."""
+
+    def __init__(self, page: str, width: int | str, height: int) -> None:
+        self.page, self.width, self.height = page, width, height
+
+    def _repr_html_(self) -> str:
+        page, width = html.escape(self.page, quote=True), html.escape(str(self.width), quote=True)
+        return f'<iframe src="{page}" width="{width}" height="{self.height:d}" style="border: 0" title="grebe"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<grebe.Scope frame of {self.page.split('#')[0]}>"
 
 
 def _display(picture: Any) -> Any:

@@ -19,6 +19,7 @@ use crate::units;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     grebe serve udp://:5000\n  \
+    grebe serve shm://adc udp://:5000 night.sigmf-meta      each with a thread of its own; viewers choose\n  \
     grebe serve shm://adc --listen 0.0.0.0:4780 --tls-cert cert.pem --tls-key key.pem\n  \
     grebe serve 'rtl_tcp://localhost:1234?frequency=100M' --control --ring /data/box\n  \
     grebe serve night.sigmf-meta --names antenna --units V --scale 30u\n  \
@@ -27,9 +28,9 @@ use crate::units;
     look, and change nothing here; with --control a second link is printed, whose holders may. Without --listen only this machine can connect; beyond it, give a certificate, or use ssh.\n\
     Ctrl-C ends it.")]
 pub(crate) struct Serve {
-    /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:.
-    #[arg(value_name = "URI", value_parser = units::uri)]
-    pub(crate) uri: Uri,
+    /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:. Of several, viewers choose which they look at; none waits for another.
+    #[arg(value_name = "URI", required = true, value_parser = units::uri)]
+    pub(crate) uris: Vec<Uri>,
     /// Address and port to listen on; port 0 is any that is free.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", conflicts_with = "stdio")]
     pub(crate) listen: SocketAddr,
@@ -57,7 +58,7 @@ pub(crate) struct Serve {
     /// Its key, as a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Memory for the history of a stream: how far back viewers can go.
+    /// Memory for the history of all streams together: how far back viewers can go.
     #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = units::size_bytes)]
     pub(crate) history: usize,
     /// Serve the one viewer that holds standard input and output: what ssh starts.
@@ -94,6 +95,9 @@ impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Shown::Here(uri) => uri.fmt(f),
+            Shown::Served(address) if address.source() > 1 => {
+                write!(f, "serve://{}?source={}", address.place(), address.source())
+            }
             Shown::Served(address) => write!(f, "serve://{}", address.place()),
             Shown::Ssh { host, uri } => write!(f, "ssh://{host}/{uri}"),
         }

@@ -14,7 +14,7 @@ use super::stream::Reception;
 use super::trigger::Trigger;
 use crate::units;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     grebe view udp://:5000\n  \
     grebe view udp://:5000 --term\n  \
@@ -24,6 +24,7 @@ use crate::units;
     grebe view udp://:5000 udp://:5001\n  \
     grebe view shm://adc --ring /data/box --last 30s\n  \
     grebe view 'serve://mast:4780?token=...'\n  \
+    grebe view 'serve://mast:4780?token=...&source=2' --png second.png\n  \
     grebe view ssh://me@mast/udp://:5000\n  \
     grebe view me@lab:run7.sigmf-meta\n  \
     grebe view 'synth:sine,square?channels=2&frequency=1k'\n  \
@@ -154,7 +155,7 @@ pub(crate) struct Meanings {
     pub(crate) offset: Vec<f64>,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Demo {
     /// A recording to play, over and over, instead of the generator.
     pub(crate) file: Option<PathBuf>,

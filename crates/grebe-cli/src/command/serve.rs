@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use grebe_flow::QueueOptions;
-use grebe_serve::{ServeEvent, ServeOptions, Server, serve_pipe};
+use grebe_serve::{ServeEvent, ServeOptions, Served, Server, serve_pipe};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, SourceOptions, Uri, open_source};
 use grebe_view::{ChannelMeaning, FarOffer, Right, SharedControls, SourceControls};
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::view::{advice, far::Ready, is_file, setups};
 use crate::cli::{Serve, printable};
-use crate::ending::Ending;
+use crate::ending::{Ending, Usage};
 use crate::generator;
 use crate::graph::{listen_for_metrics, tell};
 use crate::interrupt;
@@ -25,24 +25,47 @@ use crate::show::{Keeper, OnDisk, Scope, Show, Shown, Stoppable};
 
 pub(crate) fn run(options: &Serve) -> Result<Ending> {
     options.lab.configure();
-    let shown = open(options)?;
-    let offer = FarOffer { controls: controls(&shown), ..offer(options)? };
-    let ended = match options.stdio {
-        true => serve_one(&shown, &offer),
-        false => serve_all(options, &shown, offer),
+    refuse(options)?;
+    let shown: Vec<Shown> = options.uris.iter().map(|uri| open(uri, options)).collect::<Result<_>>()?;
+    let ended = match (options.stdio, shown.as_slice()) {
+        (true, [only]) => serve_one(only, &offer(only, options)?),
+        _ => serve_all(options, &shown),
     };
-    // The stream's own error explains a server that shows nothing.
-    shown.running.stop().context("the stream failed")?;
+    for shown in shown {
+        // The stream's own error explains a server that shows nothing.
+        shown.running.stop().with_context(|| format!("the stream {} failed", shown.show.name))?;
+    }
     ended
 }
 
+/// What cannot be had together.
+fn refuse(options: &Serve) -> Result<()> {
+    let usage = |why: &str| Err(Usage(why.to_owned()).into());
+    match options.uris.len() {
+        0 | 1 => Ok(()),
+        _ if options.stdio => usage("--stdio serves one stream: give one URI"),
+        _ if options.ring.is_some() => usage("--ring is of one stream: give one URI"),
+        SOURCES_MAX.. => usage(&format!("one server shows {} streams at most", SOURCES_MAX - 1)),
+        _ => Ok(()),
+    }
+}
+
 /// Serves whoever has the link, until the user ends it.
-fn serve_all(options: &Serve, shown: &Shown, offer: FarOffer) -> Result<Ending> {
+fn serve_all(options: &Serve, shown: &[Shown]) -> Result<Ending> {
     interrupt::catch();
-    let _published = shown.running.publish("serve");
-    let served = listen_for_metrics(options.metrics)?
-        .map(|listener| listener.serve([("serve".to_owned(), shown.running.observer())]));
-    let _served = served.transpose()?;
+    let _published: Vec<_> = shown.iter().map(|shown| shown.running.publish("serve")).collect();
+    let metrics = listen_for_metrics(options.metrics)?.map(|listener| {
+        listener.serve((1..).zip(shown).map(|(number, shown)| {
+            let name = if number == 1 { "serve".to_owned() } else { format!("serve-{number}") };
+            (name, shown.running.observer())
+        }))
+    });
+    let _metrics = metrics.transpose()?;
+    let served = shown.iter().map(|shown| {
+        Ok(Served { link: shown.link.clone(), offer: offer(shown, options)?, status: shown.status() })
+    });
+    let served = served.collect::<Result<Vec<_>>>()?;
+    let names: Vec<String> = shown.iter().map(|shown| shown.show.name.clone()).collect();
     let server = Server::start(
         ServeOptions {
             listen: options.listen,
@@ -51,26 +74,27 @@ fn serve_all(options: &Serve, shown: &Shown, offer: FarOffer) -> Result<Ending> 
             viewers_max: usize::from(options.viewers),
             tls: options.tls_cert.clone().zip(options.tls_key.clone()),
             gives_control: options.control,
-            offer,
-            status: shown.status(),
-            tell: Box::new(say),
+            tell: Box::new(move |event| say(&names, event)),
         },
-        shown.link.clone(),
+        served,
     )?;
     print(options, shown, &server)?;
-    let mut said = None;
+    let mut said = vec![None; shown.len()];
     while !interrupt::is_pending() {
         std::thread::sleep(POLL);
-        let failed = shown.show.failure.get();
-        if failed != said {
-            if let Some(why) = &failed {
-                note!("grebe: the stream failed: {why}; what came before stays until Ctrl-C");
+        for (shown, said) in shown.iter().zip(&mut said) {
+            let failed = shown.show.failure.get();
+            if failed != *said {
+                if let Some(why) = &failed {
+                    let name = &shown.show.name;
+                    note!("grebe: the stream {name} failed: {why}; what came before stays until Ctrl-C");
+                }
+                *said = failed;
             }
-            said = failed;
         }
     }
     server.stop();
-    shown.show.keeper.iter().for_each(Keeper::finish);
+    shown.iter().filter_map(|shown| shown.show.keeper.as_ref()).for_each(Keeper::finish);
     Ok(Ending::Interrupted)
 }
 
@@ -82,9 +106,8 @@ fn serve_one(shown: &Shown, offer: &FarOffer) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-/// The source with a scope, running.
-fn open(options: &Serve) -> Result<Shown> {
-    let uri = &options.uri;
+/// A source with its scope, running.
+fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
     let keeper = options.ring.as_ref().map(|folder| Keeper::new(folder, options.last));
     let show = Show { command: "serve", name: uri.to_string(), keeper, ..Show::default() };
     if let Uri::File(path) = uri
@@ -113,7 +136,7 @@ fn open(options: &Serve) -> Result<Shown> {
     let source = open_source(uri, from, &mut tell)?;
     // A live stream is never held up by its scope; a file can wait, and should be seen whole.
     let queue = if is_file(uri) { QueueOptions::block } else { QueueOptions::drop_oldest };
-    let scope = Scope::with_history(source.stage, queue, options.history);
+    let scope = Scope::with_history(source.stage, queue, options.history / options.uris.len());
     let show = Show {
         is_same_boot: !matches!(uri, Uri::Udp(..) | Uri::Vita49(_) | Uri::Soapy(_)),
         file_samples: source.samples,
@@ -137,23 +160,27 @@ fn controls(shown: &Shown) -> SharedControls {
     })
 }
 
-fn offer(options: &Serve) -> Result<FarOffer> {
+/// What each viewer of a source is told of it.
+fn offer(shown: &Shown, options: &Serve) -> Result<FarOffer> {
     let channels = setups(&options.meanings)?.into_iter();
     Ok(FarOffer {
-        name: options.uri.to_string(),
+        name: shown.show.name.clone(),
         program: concat!("grebe ", env!("CARGO_PKG_VERSION")).to_owned(),
         channels: channels
             .map(|it| ChannelMeaning { name: it.name, unit: it.unit, scale: it.scale, offset: it.offset })
             .collect(),
+        controls: controls(shown),
         ..FarOffer::default()
     })
 }
 
 /// Prints the links, and what to think of before they are handed on.
-fn print(options: &Serve, shown: &Shown, server: &Server) -> Result<()> {
+fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
     let host = options.hosts.first().cloned().unwrap_or_else(|| reached_at(server.address()).to_string());
-    let page = |right| server.page_for(&host, right).unwrap_or_default();
-    let link = |right| server.link_for(&host, right).map(|it| it.to_string()).unwrap_or_default();
+    let to = |source: usize, right| server.link_for(&host, right).map(|it| it.of_source(source));
+    let page_of = |source, right| to(source, right).map(|it| it.page()).unwrap_or_default();
+    let link_of = |source, right| to(source, right).map(|it| it.to_string()).unwrap_or_default();
+    let (page, link) = (|right| page_of(1, right), |right| link_of(1, right));
     let is_local = server.address().ip().is_loopback();
     if !is_local && options.tls_cert.is_none() {
         note!(
@@ -168,9 +195,24 @@ fn print(options: &Serve, shown: &Shown, server: &Server) -> Result<()> {
             printed["control_page"] = page(Right::Control).into();
             printed["control_link"] = link(Right::Control).into();
         }
+        let sources = (1..).zip(shown).map(|(number, shown)| {
+            let mut source = json!({
+                "name": shown.show.name, "page": page_of(number, Right::Look), "link": link_of(number, Right::Look),
+            });
+            if options.control {
+                source["control_page"] = page_of(number, Right::Control).into();
+                source["control_link"] = link_of(number, Right::Control).into();
+            }
+            source
+        });
+        printed["sources"] = sources.collect();
         return out!("{printed}");
     }
-    out!("serving {} to up to {} viewers; Ctrl-C ends it", shown.show.name, options.viewers)?;
+    let what = match shown {
+        [only] => only.show.name.clone(),
+        all => format!("{} streams", all.len()),
+    };
+    out!("serving {what} to up to {} viewers; Ctrl-C ends it", options.viewers)?;
     out!("  in a browser     {}", page(Right::Look))?;
     out!("  with grebe       grebe view '{}'", link(Right::Look))?;
     if options.control {
@@ -178,10 +220,16 @@ fn print(options: &Serve, shown: &Shown, server: &Server) -> Result<()> {
         out!("  in a browser     {}", page(Right::Control))?;
         out!("  with grebe       grebe view '{}'", link(Right::Control))?;
     }
-    if is_local {
+    if shown.len() > 1 {
+        out!("  which show the first; in the browser and with & in grebe view there is a list of all, and by link:")?;
+        for (number, shown) in (1..).zip(shown) {
+            out!("  &source={number:<8} {}", shown.show.name)?;
+        }
+    }
+    if is_local && let [first, ..] = shown {
         out!(
             "  from elsewhere   grebe view ssh://THIS-MACHINE/{}  (or --listen 0.0.0.0:4780)",
-            shown.show.name
+            first.show.name
         )?;
     }
     Ok(())
@@ -201,14 +249,22 @@ fn reached_at(listens: SocketAddr) -> IpAddr {
     own.unwrap_or(IpAddr::from([127, 0, 0, 1]))
 }
 
-fn say(event: ServeEvent) {
+fn say(names: &[String], event: ServeEvent) {
+    // Where there is one, everybody knows which it is.
+    let name = |source: usize| names.get(source - 1).filter(|_| names.len() > 1);
     match event {
-        ServeEvent::Came { from, viewers } => note!("grebe: {from} looks ({viewers} now)"),
+        ServeEvent::Came { from, source, viewers } => {
+            let at = name(source).map(|name| format!(" at {name}")).unwrap_or_default();
+            note!("grebe: {from} looks{at} ({viewers} now)");
+        }
         ServeEvent::Left { from, viewers, why: None } => note!("grebe: {from} left ({viewers} now)"),
         ServeEvent::Left { from, viewers, why: Some(why) } => {
             note!("grebe: {from} was sent away: {} ({viewers} now)", printable(why.as_bytes()));
         }
-        ServeEvent::Changed { from, what } => note!("grebe: {from} wants {}", printable(what.as_bytes())),
+        ServeEvent::Changed { from, source, what } => {
+            let of = name(source).map(|name| format!(" of {name}")).unwrap_or_default();
+            note!("grebe: {from} wants {}{of}", printable(what.as_bytes()));
+        }
         ServeEvent::Refused { from, why } => {
             note!("grebe: {from} was not let in: {}", printable(why.as_bytes()));
         }
@@ -216,4 +272,6 @@ fn say(event: ServeEvent) {
     }
 }
 
+/// More than one server shows.
+const SOURCES_MAX: usize = 65;
 const POLL: Duration = Duration::from_millis(50);

@@ -11,10 +11,15 @@ if (given !== null) {
   said.delete("token");
   history.replaceState(null, "", said.size > 0 ? `#${said}` : location.pathname);
 }
-attach(/** @type {HTMLElement} */ (document.getElementById("scope")), { token: given ?? kept(), view: said.toString(), keys: true });
+attach(/** @type {HTMLElement} */ (document.getElementById("scope")), { token: given ?? kept(), view: said.toString(), keys: true, onSource: stay });
 
 // Another view's link, opened in this tab.
 addEventListener("hashchange", () => location.reload());
+
+/** Loaded anew, the page shows the source that was chosen. @param {number} source */
+function stay(source) {
+  history.replaceState(null, "", source > 1 ? `#source=${source}` : location.pathname);
+}
 
 /** For as long as the tab is open. @param {string} token */
 function keep(token) {

@@ -37,6 +37,13 @@ pub(crate) struct Hello {
     pub(crate) program: String,
     #[serde(default = "pictures_per_s_max")]
     pub(crate) pictures_per_s: f64,
+    /// Which of the sources that the server shows, from 1.
+    #[serde(default = "first_source")]
+    pub(crate) source: usize,
+}
+
+pub(crate) fn first_source() -> usize {
+    1
 }
 
 /// A viewport with its number. What is left out is as in [`Viewport::latest`].

@@ -27,6 +27,7 @@ use crate::data::viewport::Viewport;
 pub struct FarScope {
     side: FarSide,
     program: String,
+    source: usize,
     outgoing: VecDeque<Asked>,
     is_connected: bool,
     is_welcome: bool,
@@ -77,6 +78,7 @@ struct Known {
     /// What the server said, and until when it is shown.
     said: Option<(String, u64)>,
     channels: Vec<ChannelMeaning>,
+    sources: Vec<String>,
 }
 
 impl FarScope {
@@ -91,6 +93,7 @@ impl FarScope {
         let scope = FarScope {
             side,
             program: program.to_owned(),
+            source: 1,
             outgoing: VecDeque::new(),
             is_connected: false,
             is_welcome: false,
@@ -130,6 +133,11 @@ impl FarScope {
         self.words.with(|it| it.channels.clone())
     }
 
+    /// What each of the sources is called that the server shows, where there are several.
+    pub fn sources(&self) -> Vec<String> {
+        self.words.with(|it| it.sources.clone())
+    }
+
     /// What of the source can be changed from here, once the server has let this viewer in. Who may not is told so when he tries.
     pub fn controls(&self) -> SourceControls {
         self.wishes.controls()
@@ -145,14 +153,17 @@ impl FarScope {
         self.side.is_closed()
     }
 
-    /// There is a connection, to which nothing was said yet. `token` is what lets this viewer in.
-    pub fn connected(&mut self, token: &str, pictures_per_s: f64) {
+    /// There is a connection, to which nothing was said yet. `token` is what lets this viewer in, `source` the one of the server's
+    /// sources that it looks at, from 1.
+    pub fn connected(&mut self, token: &str, source: usize, pictures_per_s: f64) {
+        self.source = source;
         self.outgoing.clear();
         self.outgoing.push_back(Asked::Hello(Hello {
             protocol: PROTOCOL,
             token: token.to_owned(),
             program: self.program.clone(),
             pictures_per_s,
+            source,
         }));
         (self.is_connected, self.is_welcome) = (true, false);
         (self.before, self.joiner, self.shelf) = Default::default();
@@ -248,11 +259,16 @@ impl FarScope {
         let said =
             serde_json::from_str(text).map_err(|_| Malformed("it is no JSON that this version knows"))?;
         match said {
+            // An older server has one source, and does not look at which is asked for.
+            Said::Welcome(welcome) if welcome.source != self.source => {
+                return Err(FarError::Refused(format!("it shows one source, and no source {}", self.source)));
+            }
             Said::Welcome(welcome) => {
                 self.is_welcome = true;
                 self.wishes.open(welcome.may_control, welcome.controls);
                 self.words.with(|it| {
-                    (it.cut, it.said, it.channels) = (None, None, welcome.channels);
+                    (it.cut, it.said) = (None, None);
+                    (it.channels, it.sources) = (welcome.channels, welcome.sources);
                     it.status.name = welcome.name;
                 });
             }

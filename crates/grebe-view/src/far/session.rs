@@ -27,6 +27,8 @@ pub struct Greeting {
     pub token: String,
     /// The program and its version, as it says.
     pub program: String,
+    /// Which of the server's sources it wants to see, from 1.
+    pub source: usize,
     pictures_per_s: f64,
 }
 
@@ -41,6 +43,8 @@ pub struct FarOffer {
     pub channels: Vec<ChannelMeaning>,
     /// What of the source viewers with [`Right::Control`] can change.
     pub controls: SharedControls,
+    /// What each of the sources is called that this server shows, where there are several.
+    pub sources: Vec<String>,
 }
 
 /// Why a viewer is sent away, in words for the person there.
@@ -109,7 +113,7 @@ pub struct FarSession {
 pub fn greeting(text: &str) -> Result<Greeting, Refusal> {
     let asked = serde_json::from_str(text)
         .map_err(|error| Refusal(format!("no greeting was understood: {error}")))?;
-    let Asked::Hello(Hello { protocol, token, program, pictures_per_s }) = asked else {
+    let Asked::Hello(Hello { protocol, token, program, pictures_per_s, source }) = asked else {
         return Err(Refusal("the first message has to be a hello".into()));
     };
     if protocol != PROTOCOL {
@@ -117,7 +121,7 @@ pub fn greeting(text: &str) -> Result<Greeting, Refusal> {
             "this server speaks protocol {PROTOCOL} and the viewer {protocol}: use the same version of grebe at both ends"
         )));
     }
-    Ok(Greeting { token, program, pictures_per_s })
+    Ok(Greeting { token, program, source, pictures_per_s })
 }
 
 impl FarSession {
@@ -136,6 +140,8 @@ impl FarSession {
             may_control: right == Right::Control,
             controls: offer.controls.offered(),
             channels: offer.channels.clone(),
+            source: greeting.source,
+            sources: offer.sources.clone(),
         };
         let pictures_per_s = greeting.pictures_per_s.clamp(1.0, PICTURES_PER_S_MAX);
         FarSession {

@@ -35,13 +35,19 @@ fn pair(there: &ScopeLink) -> Pair {
 
 fn pair_with(there: &ScopeLink, controls: SharedControls, right: Right) -> Pair {
     let (mut scope, link) = FarScope::new("grebe test", "there", || {});
-    scope.connected("secret", 60.0);
+    scope.connected("secret", 1, 60.0);
     let hello = scope.next(monotonic_ns()).unwrap();
     let FarMessage::Text(hello) = hello else { panic!("{hello:?}") };
     let greeting = greeting(&hello).unwrap();
     assert_eq!((greeting.token.as_str(), greeting.program.as_str()), ("secret", "grebe test"));
     let channels = vec![ChannelMeaning { name: "ECG".into(), unit: "V".into(), scale: 2.0, offset: 1.0 }];
-    let offer = FarOffer { name: "udp://:5000".into(), program: "grebe".into(), channels, controls };
+    let offer = FarOffer {
+        name: "udp://:5000".into(),
+        program: "grebe".into(),
+        channels,
+        controls,
+        sources: vec![],
+    };
     let session = FarSession::new(there.another(), &greeting, &offer, right, monotonic_ns());
     Pair { session, scope, link, bytes: 0, binary_messages: 0 }
 }
@@ -422,7 +428,7 @@ fn a_cut_is_said_and_after_it_all_comes_anew() {
     let Pair { scope, link, .. } = first;
     let fresh = pair(&there);
     let mut second = Pair { scope, link, session: fresh.session, bytes: 0, binary_messages: 0 };
-    second.scope.connected("secret", 60.0);
+    second.scope.connected("secret", 1, 60.0);
     assert!(
         matches!(second.scope.next(monotonic_ns()), Some(FarMessage::Text(hello)) if hello.contains("secret"))
     );
@@ -476,7 +482,7 @@ proptest! {
     #[test]
     fn a_far_scope_takes_any_bytes_without_a_panic(messages: Vec<Vec<u8>>, text: String) {
         let (mut scope, _link) = FarScope::new("grebe", "there", || {});
-        scope.connected("", 60.0);
+        scope.connected("", 1, 60.0);
         let _ = scope.take(&FarMessage::Text(text), 1);
         for mut bytes in messages {
             let _ = scope.take(&FarMessage::Binary(bytes.clone()), 2);

@@ -15,7 +15,7 @@ use crate::data::picture::{Flow, GapMark, Picture, StreamInfo};
 use crate::data::signal::SignalMeasurements;
 use crate::data::told::{Change, ChangeMark};
 use crate::data::trigger::{TriggerRate, TriggerState, TriggerView};
-use crate::far::asked::FarTrigger;
+use crate::far::asked::{FarTrigger, first_source};
 use crate::far::control::Offered;
 pub(crate) use status::FarStatus;
 
@@ -53,6 +53,11 @@ pub(crate) struct Welcome {
     pub(crate) may_control: bool,
     pub(crate) controls: Offered,
     pub(crate) channels: Vec<ChannelMeaning>,
+    /// Which of the sources it is, from 1. Servers that have one alone said nothing of it once.
+    #[serde(default = "first_source")]
+    pub(crate) source: usize,
+    /// What each of the sources is called that this server shows.
+    pub(crate) sources: Vec<String>,
 }
 
 /// What the numbers of a channel mean, as the server was told.

@@ -35,6 +35,8 @@ pub(crate) enum Setting {
     /// The channel of the first (0) or the second (1) input of the math channel.
     MathInput(usize),
     Wave,
+    /// Which of the sources that are served is shown.
+    Source,
 }
 
 /// One line of a list.
@@ -88,10 +90,12 @@ impl Setting {
             Setting::MathInput(0) => "math input A",
             Setting::MathInput(_) => "math input B",
             Setting::Wave => "waveform",
+            Setting::Source => "source",
         }
     }
 
-    const EACH: [Setting; 15] = [
+    const EACH: [Setting; 16] = [
+        Setting::Source,
         Setting::TriggerMode,
         Setting::TriggerKind,
         Setting::TriggerLane,
@@ -192,8 +196,8 @@ impl ViewModel {
         let marked = (list.marked as i32 + steps).rem_euclid(count) as usize;
         let closes_ns = list.closes_ns.map(|_| monotonic_ns() + SEEN_NS);
         self.list = Some(OpenList { marked, closes_ns, ..list });
-        // One of several is set as it is passed, so that its effect is seen.
-        if !list.setting.is_many() && list.setting != Setting::All {
+        // One of several is set as it is passed, so that its effect is seen; another source takes a way of its own.
+        if !list.setting.is_many() && !matches!(list.setting, Setting::All | Setting::Source) {
             self.set(list.setting, marked);
         }
     }
@@ -216,7 +220,9 @@ impl ViewModel {
     }
 
     fn set(&mut self, setting: Setting, place: usize) {
-        if setting == Setting::Wave {
+        if setting == Setting::Source {
+            self.show_source(place);
+        } else if setting == Setting::Wave {
             if let Some(wave) = self.generator.waves().get(place).cloned() {
                 self.tell_generator(GeneratorWish::Wave(wave));
             }
@@ -242,6 +248,7 @@ impl ViewModel {
                 let waves = self.generator.waves().iter();
                 waves.map(|wave| Entry { text: wave.clone(), is_on: is_on(wave) }).collect()
             }
+            Setting::Source => self.source_entries(),
             setting => self.controls.entries(setting, &self.picture),
         }
     }
@@ -251,6 +258,7 @@ impl ViewModel {
         let is_complex = self.picture.stream.is_some_and(|stream| stream.format.is_complex());
         Setting::EACH.into_iter().filter(move |&setting| match setting {
             Setting::Wave => self.generator.is_there(),
+            Setting::Source => self.has_sources(),
             Setting::Parts => is_complex,
             _ => true,
         })
@@ -308,7 +316,7 @@ impl Controls {
                 Part::COMPLEX.map(|part| entry(part_words(part), self.shown.has_part(part))).to_vec()
             }
             Setting::Parts => Vec::new(),
-            Setting::All | Setting::Wave => Vec::new(),
+            Setting::All | Setting::Wave | Setting::Source => Vec::new(),
         }
     }
 
@@ -344,7 +352,7 @@ impl Controls {
                     self.lanes.refit(LaneId::MATH);
                 }
             }
-            Setting::All | Setting::Wave => {}
+            Setting::All | Setting::Wave | Setting::Source => {}
         }
     }
 

@@ -12,15 +12,18 @@ pub(crate) struct KeyGroup {
     pub(crate) keys: &'static [(&'static str, &'static str)],
 }
 
-/// The keys for the overlay, with those of a generator, a receiver and a ring only where there is one that obeys.
+/// The keys for the overlay, with those of other sources, a generator, a receiver and a ring only where there are any.
 pub(crate) fn keys(model: &ViewModel) -> impl Iterator<Item = &'static KeyGroup> {
     let generator = model.generator.is_there().then_some(&GENERATOR_KEYS);
     let receiver = model.options.receiver.is_some().then_some(&RECEIVER_KEYS);
-    KEYS.iter().chain(generator).chain(receiver).chain(model.has_keeper().then_some(&RING_KEYS))
+    let sources = model.has_sources().then_some(&SOURCE_KEYS);
+    KEYS.iter().chain(sources).chain(generator).chain(receiver).chain(model.has_keeper().then_some(&RING_KEYS))
 }
 
 const RECEIVER_KEYS: KeyGroup =
     KeyGroup { title: "receiver", keys: &[("$", "frequency"), ("^", "gain"), ("%", "rate")] };
+
+const SOURCE_KEYS: KeyGroup = KeyGroup { title: "sources", keys: &[("&", "another source of this server")] };
 
 const RING_KEYS: KeyGroup = KeyGroup { title: "ring", keys: &[("!", "keep the last, or a held picture")] };
 
@@ -175,6 +178,7 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         'D' => Action::Save(SaveWhat::Samples),
         'M' => Action::Save(SaveWhat::Measurements),
         'R' => Action::Save(SaveWhat::Recording),
+        '&' => Action::Choices(Setting::Source),
         '!' => Action::Keep,
         'G' => Action::GeneratorPause,
         'z' => Action::GeneratorRate(Step::Down),

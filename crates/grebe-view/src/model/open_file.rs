@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
+use super::options::ViewOptions;
 use super::view_model::ViewModel;
+use crate::data::link::ScopeLink;
 
 impl ViewModel {
     /// Shows a file in place of the stream.
@@ -17,13 +19,18 @@ impl ViewModel {
         }
         let Some(open) = &self.options.open else { return Err("no file can be opened from here".into()) };
         let (link, mut options) = open(&path)?;
-        options.theme = Some(self.controls.theme);
         // Whoever opened the first file opens the next.
         options.open = options.open.or(self.options.open.take());
+        self.replace(link, options);
+        Ok(())
+    }
+
+    /// Shows another source in place of this one, whose settings are kept as it is dropped.
+    pub(super) fn replace(&mut self, link: ScopeLink, mut options: ViewOptions) {
+        options.theme = Some(self.controls.theme);
         self.link.close();
         *self = ViewModel::new(link, options, self.draw_png);
         self.is_replaced = true;
-        Ok(())
     }
 
     /// Opens a file that a person dropped, and says why where it cannot.

@@ -8,6 +8,7 @@ use super::generator::GeneratorRemote;
 use super::keep::StretchKeeper;
 use super::receiver::ReceiverRemote;
 use super::session::Session;
+use super::sources::SourceMenu;
 use crate::data::extract::Extract;
 use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
@@ -46,6 +47,8 @@ pub struct ViewOptions {
     /// Opens a file in place of the stream, where that can be done: its link and its options, or one line for a person. The
     /// link that it replaces is closed.
     pub open: Option<Box<dyn Fn(&Path) -> Result<(ScopeLink, ViewOptions), String> + Send>>,
+    /// The sources that are served beside this one, where there are several.
+    pub sources: Option<SourceMenu>,
     /// Who keeps stretches of the stream for good, where somebody does.
     pub keeper: Option<StretchKeeper>,
     /// What tells the generator of the stream what to make; `None` where nobody can.
@@ -78,6 +81,7 @@ impl ViewOptions {
             png_size: (1280, 720),
             export: None,
             open: None,
+            sources: None,
             keeper: None,
             generator: None,
             receiver: None,

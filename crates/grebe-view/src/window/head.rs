@@ -8,6 +8,7 @@ use super::panes::ScopePanes;
 use super::style;
 use crate::model::action::{Action, SaveWhat, Step};
 use crate::model::channel::ThemeChoice;
+use crate::model::choices::Setting;
 use crate::model::generator::GeneratorWish;
 use crate::model::hud::{Item, RunState, Tone};
 use crate::model::prompt::Question;
@@ -20,7 +21,12 @@ impl ScopePanes {
             let has_room = ui.horizontal(|ui| {
                 self.state_chip(ui);
                 let source = elided(&self.model.hud.source, SOURCE_CHARS_MAX);
-                ui.strong(source).on_hover_text(&self.model.hud.source);
+                if self.model.has_sources() {
+                    let words = RichText::new(source).strong();
+                    self.choice(ui, words, "another source of this server  (&)", Setting::Source);
+                } else {
+                    ui.strong(source).on_hover_text(&self.model.hud.source);
+                }
                 ui.label(&self.model.hud.stream);
                 let room = ui.available_width() - self.buttons_width - self.margin(0);
                 let costs = &self.model.hud.costs;

@@ -1,34 +1,73 @@
 //! `grebe view` of what is somewhere else: by a link of `grebe serve`, or by a server that the user's own ssh starts there.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use grebe_serve::{FarViewer, connect, view_pipe};
 use grebe_stages::Uri;
-use grebe_view::{ChannelSetup, ScopeLink};
+use grebe_view::{ChannelSetup, ScopeLink, SourceMenu};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::{Shown as Place, SshHost, View};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
-use crate::show::{self, Show, Shown, Stoppable};
+use crate::show::{self, Followers, Show, Shown, Stoppable};
 use crate::ssh::{NotReady, Purpose, Remote, Ssh};
 
 /// Shows what is elsewhere; `here` has what is not.
 pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<Ending> {
     refuse(options, here, elsewhere)?;
     interrupt::catch();
-    let (mut shown, mut ways) = (Vec::new(), Vec::new());
-    for place in elsewhere {
-        let (link, way) = Way::open(place, options)?;
-        let (one, way) = look(link, way, place, options)?;
-        shown.push(one);
-        ways.push(way);
-    }
+    let ways = Arc::new(Ways { options: options.clone(), open: Mutex::default() });
+    let shown = elsewhere.iter().map(|place| ways.look(place, &Followers::default()));
+    let shown = shown.collect::<Result<Vec<_>>>()?;
     let ended = show::run(&super::surface(options, options.after.unwrap_or(super::AFTER)), shown, None);
-    ways.into_iter().for_each(Way::close);
+    ways.close();
     super::print(options, ended?)
+}
+
+/// The ways to all that was looked at, as long as any of it is shown.
+struct Ways {
+    options: View,
+    open: Mutex<Vec<Way>>,
+}
+
+impl Ways {
+    /// Opens the way to a place, and shows it.
+    fn look(self: &Arc<Self>, place: &Place, followers: &Followers) -> Result<Shown> {
+        let (link, mut way) = Way::open(place, &self.options)?;
+        let mut shown = look(link, &mut way, place, &self.options)?;
+        shown.show.sources = Mutex::new(self.menu(place, &way, followers));
+        shown.show.followers = Arc::clone(followers);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(way);
+        Ok(shown)
+    }
+
+    /// The other sources of the server that a place is of, if there are any.
+    fn menu(self: &Arc<Self>, place: &Place, way: &Way, followers: &Followers) -> Option<SourceMenu> {
+        let Place::Served(address) = place else { return None };
+        let names: Vec<String> = way.viewer.sources().iter().map(|name| shown_name(name)).collect();
+        let (ways, address, shown) = (Arc::clone(self), address.clone(), address.source() - 1);
+        let followers = Arc::clone(followers);
+        let open = move |number: usize| {
+            let place = Place::Served(address.clone().of_source(number + 1));
+            let shown = ways.look(&place, &followers).map_err(|error| format!("{error:#}"))?;
+            followers.lock().unwrap_or_else(PoisonError::into_inner).push(shown.link.clone());
+            Ok((shown.link.clone(), shown.options()))
+        };
+        (names.len() > 1).then(|| SourceMenu { names, shown, open: Box::new(open) })
+    }
+
+    fn close(&self) {
+        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        open.into_iter().for_each(Way::close);
+    }
+}
+
+/// A name from elsewhere, as one line.
+fn shown_name(name: &str) -> String {
+    name.chars().filter(|letter| !letter.is_control()).take(NAME_MAX).collect()
 }
 
 /// What cannot be had together.
@@ -54,7 +93,7 @@ fn refuse(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<()> {
     Ok(())
 }
 
-fn look(link: ScopeLink, mut way: Way, place: &Place, options: &View) -> Result<(Shown, Way)> {
+fn look(link: ScopeLink, way: &mut Way, place: &Place, options: &View) -> Result<Shown> {
     let name = place.to_string();
     let controls = way.viewer.take_controls();
     let given = super::setups(&options.channels.meanings)?;
@@ -93,7 +132,7 @@ fn look(link: ScopeLink, mut way: Way, place: &Place, options: &View) -> Result<
         ..Show::default()
     };
     show.check()?;
-    Ok((Shown { running: Stoppable::nothing(), link, show }, way))
+    Ok(Shown { running: Stoppable::nothing(), link, show })
 }
 
 /// How pictures come, as long as this is held.
@@ -204,5 +243,7 @@ fn quoted(word: &str) -> String {
 const SERVE: u32 = 1;
 const ARGUMENTS: &str = "serve --stdio";
 const PICTURES_PER_S: f64 = 60.0;
+/// Of the name of a source, in letters.
+const NAME_MAX: usize = 120;
 /// What a server there may take to end.
 const PATIENCE: Duration = Duration::from_secs(2);

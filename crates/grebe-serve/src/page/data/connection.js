@@ -27,6 +27,7 @@ export class Connection {
   session = new Session();
   #url;
   #token;
+  #source;
   #listener;
   /** @type {WebSocket | null} */
   #socket = null;
@@ -41,11 +42,12 @@ export class Connection {
   #isWelcome = false;
   #keepNumber = 0;
 
-  /** @param {URL} url of the page's server @param {string} token @param {Listener} listener */
-  constructor(url, token, listener) {
+  /** @param {URL} url of the page's server @param {string} token @param {number} source which of the server's, from 1 @param {Listener} listener */
+  constructor(url, token, source, listener) {
     this.#url = new URL("scope", url);
     this.#url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     this.#token = token;
+    this.#source = source;
     this.#listener = listener;
     this.#timer = window.setInterval(() => this.#tick(), TICK_MS);
     this.#connect();
@@ -104,7 +106,7 @@ export class Connection {
     }
     socket.binaryType = "arraybuffer";
     this.#socket = socket;
-    const hello = { protocol: 1, token: this.#token, program: "page", pictures_per_s: 60 };
+    const hello = { protocol: 1, token: this.#token, program: "page", pictures_per_s: 60, source: this.#source };
     socket.onopen = () => socket.send(JSON.stringify({ hello }));
     socket.onmessage = (event) => socket === this.#socket && this.#take(event.data);
     socket.onclose = () => socket === this.#socket && this.#cut(this.#isWelcome ? "connection lost" : `no answer from ${this.#url.host}`);

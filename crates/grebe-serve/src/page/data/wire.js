@@ -38,6 +38,8 @@ export class Session {
   /** @type {Controls} */
   controls = { waves: null, tuned: null, keeps: null };
   mayControl = false;
+  /** What each source of the server is called, where there are several. @type {string[]} */
+  sources = [];
   /** As the server was told of the channels. @type {ChannelWords[]} */
   #channels = [];
   /** @type {Record<string, any>} */
@@ -46,10 +48,11 @@ export class Session {
   /** The lanes of the picture before, which those of the next are coded by. @type {{lane: import("./picture.js").LaneId, coded: CodedColumns}[]} */
   #bases = [];
 
-  /** Takes `welcome`. @param {{name: string, channels?: ChannelWords[], controls?: Controls, may_control?: boolean}} welcome */
-  welcome({ name, channels, controls, may_control }) {
+  /** Takes `welcome`. @param {{name: string, channels?: ChannelWords[], controls?: Controls, may_control?: boolean, sources?: string[]}} welcome */
+  welcome({ name, channels, controls, may_control, sources }) {
     this.controls = { ...this.controls, ...controls };
     this.mayControl = may_control === true;
+    this.sources = sources ?? [];
     this.status.name = name;
     this.#channels = channels ?? [];
   }

@@ -11,6 +11,7 @@ export function toFragment(settings, token) {
   const said = new URLSearchParams();
   const say = (/** @type {string} */ key, /** @type {string | number | null} */ value) => value === null || value === "" || said.set(key, `${value}`);
   say("token", token);
+  say("source", settings.source === 1 ? null : settings.source);
   say("span", time.span);
   say("at", time.heldAt === null ? null : Math.round(time.heldAt));
   say("hide", [...settings.hidden].map((channel) => channel + 1).join(","));
@@ -48,6 +49,8 @@ export function fromFragment(settings, fragment) {
   const words = (/** @type {string} */ key) => (said.get(key) ?? "").split(",").filter((word) => word !== "");
   const number = (/** @type {string} */ key) => numberOf(said.get(key));
   const { trigger, spectrum } = settings;
+  const source = number("source");
+  if (source !== null && Number.isInteger(source) && source > 0) settings.source = source;
   const span = number("span");
   if (span !== null && span > 0) settings.time.span = span;
   const at = number("at");
@@ -110,4 +113,4 @@ function numberOf(text) {
 }
 
 /** `overview` stands there where it is off: it is on otherwise. @type {(keyof Settings["show"])[]} */
-const SHOWN = ["measurements", "spectrum", "waterfall", "channels", "overlay", "persistence", "overview", "sinc"];
+const SHOWN = ["measurements", "spectrum", "waterfall", "channels", "triggers", "overlay", "persistence", "overview", "sinc"];

@@ -31,6 +31,8 @@ import { step125Down, step125Up } from "./units.js";
  */
 
 export class Settings {
+  /** Which of the server's sources is shown, from 1. */
+  source = 1;
   time = new TimeAxis();
   /** Channels that are off, from 0. @type {Set<number>} */
   hidden = new Set();
@@ -63,6 +65,7 @@ export class Settings {
     spectrum: false,
     waterfall: false,
     channels: false,
+    triggers: false,
     overlay: false,
     persistence: false,
     overview: true,

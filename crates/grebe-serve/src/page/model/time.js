@@ -12,18 +12,32 @@ export class TimeAxis {
   heldAt = null;
   /** The sample index that time was counted from when the picture was held. */
   #reference = 0;
+  /** The trigger that it is held at. @type {number | null} */
+  #trigger = null;
 
   isHeld() {
     return this.heldAt !== null;
   }
 
   release() {
-    this.heldAt = null;
+    this.heldAt = this.#trigger = null;
+  }
+
+  /** Holds the picture at a trigger, `position` of the screen (0 left edge, 1 right edge) before it. @param {Picture} picture @param {number} at @param {number} position */
+  holdTrigger(picture, at, position) {
+    this.heldAt = at + (1 - position) * this.spanSamples(picture);
+    this.#reference = this.#trigger = at;
+  }
+
+  /** The trigger that the screen stands at. @param {Picture} picture */
+  shownTrigger(picture) {
+    return this.isHeld() ? this.#trigger : (picture.trigger?.at ?? null);
   }
 
   /** Holds the right edge at a sample index, within a screen of what there is. @param {Picture} picture @param {number} index */
   hold(picture, index) {
     if (!this.isHeld()) this.#reference = this.reference(picture);
+    this.#trigger = null;
     const margin = this.spanSamples(picture) * 0.5;
     const { oldestIndex: oldest, nextIndex: next } = picture;
     this.heldAt = Math.max(Math.min(index, next + margin), oldest + Math.min(margin, next - oldest));
@@ -33,6 +47,7 @@ export class TimeAxis {
   holdAt(index) {
     this.heldAt = index;
     this.#reference = index;
+    this.#trigger = null;
   }
 
   /** Moves by a part of the screen, to the right where positive; holds the picture. @param {Picture} picture @param {number} part */

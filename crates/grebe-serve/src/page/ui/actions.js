@@ -4,6 +4,7 @@ import { COMPLEX_PARTS, isSameLane, laneText } from "../data/picture.js";
 import { AVERAGES, TRANSFORM_SIZES, TRIGGER_KINDS, TRIGGER_MODES, WEIGHTINGS } from "../model/settings.js";
 import { step125Down, step125Up } from "../model/units.js";
 import { DIVISIONS_VERTICAL } from "../model/range.js";
+import { stepTrigger } from "./triggers.js";
 
 /** @typedef {import("./scope.js").Scope} Scope */
 
@@ -76,6 +77,14 @@ export const ACTIONS = {
   holdoffMore: ({ settings, picture }) => settings.stepHoldoff(picture, true),
   lfReject({ settings: { trigger } }) {
     [trigger.isLfReject, trigger.level] = [!trigger.isLfReject, null];
+  },
+  triggers: toggled("triggers"),
+  triggerBefore: (scope) => stepTrigger(scope, -1),
+  triggerBehind: (scope) => stepTrigger(scope, 1),
+  nextSource(scope) {
+    const { sources } = scope.connection.session;
+    if (sources.length < 2) return scope.say("this server shows one source");
+    scope.showSource((scope.settings.source % sources.length) + 1);
   },
   cursors(scope) {
     const { start, span } = scope.axis();

@@ -9,6 +9,7 @@ import { Head } from "./head.js";
 import { ChannelPanel, LaneNames } from "./panel.js";
 import { PlotPointer, followFrequencies, followOverview } from "./pointer.js";
 import { Tables } from "./tables.js";
+import { TriggerList } from "./triggers.js";
 
 /**
  * @typedef {import("./scope.js").Scope} Scope
@@ -25,6 +26,7 @@ export class Frame {
   pointer;
   #panel;
   #tables;
+  #triggers;
   #plot;
   #spectrumPane;
   #waterfallPane;
@@ -50,6 +52,7 @@ export class Frame {
     this.head = new Head(scope);
     this.names = new LaneNames(scope);
     this.#panel = new ChannelPanel(scope);
+    this.#triggers = new TriggerList(scope);
     this.#tables = new Tables(scope);
     this.#plot = el("div", { class: "plot", tabindex: 0, role: "group", "aria-label": "traces: drag moves in time, the wheel zooms, ? shows the keys" }, this.traces.canvas, this.names.element);
     this.pointer = new PlotPointer(scope, this.#plot);
@@ -69,7 +72,7 @@ export class Frame {
     followOverview(scope, this.overview.canvas);
     const panes = el("div", { class: "panes" }, this.#plot, this.#spectrumPane, this.#waterfallPane, this.overview.canvas);
     this.element = el("div", { class: "grebe" }, this.head.element, this.#notice,
-      el("div", { class: "middle" }, panes, this.#panel.element), this.#tables.element, this.#announced);
+      el("div", { class: "middle" }, panes, this.#triggers.element, this.#panel.element), this.#tables.element, this.#announced);
   }
 
   close() {
@@ -111,7 +114,9 @@ export class Frame {
     setChoice(this.#weighting, spectrum.window);
     setAttribute(this.#hold, "aria-pressed", String(spectrum.is_peak_held));
     setText(this.#averages, spectrum.averages === 1 ? "no average" : `average ${spectrum.averages}`);
+    setAttribute(this.#plot, "data-held", settings.time.isHeld() ? "" : null);
     this.#panel.update();
+    this.#triggers.update();
     this.#tables.update();
     this.#describe();
   }

@@ -15,6 +15,7 @@ export class Head {
   #scope;
   #state = el("span", { class: "state" });
   #source = el("strong", { class: "source" });
+  #sources;
   #stream = el("span", { class: "stream" });
   #division = el("output", { class: "division", "aria-label": "time a division" });
   #pause;
@@ -48,6 +49,9 @@ export class Head {
       this.#modes.set(mode, button(mode, MODE_TITLES[mode], () => scope.do(() => scope.settings.chooseMode(mode)), { "aria-pressed": "false" }));
     }
     const choose = (/** @type {(value: string) => void} */ set) => (/** @type {string} */ value) => scope.do(() => set(value));
+    this.#sources = select("which source of this server is shown", [], choose((value) => scope.showSource(Number(value))));
+    setAttribute(this.#sources, "class", "sources");
+    setAttribute(this.#sources, "hidden", "");
     this.#triggerLane = select("what triggers", [], choose((value) => {
       const lane = laneOfText(value);
       if (lane) scope.settings.triggerOn(lane);
@@ -70,7 +74,7 @@ export class Head {
       button("link", "a link to this view  (Z)", act("link")),
       button("theme", "dark / light  (t)", act("theme")),
       button("?", "all keys  (?)", act("help")));
-    const title = el("div", { class: "title" }, this.#state, this.#source, this.#stream);
+    const title = el("div", { class: "title" }, this.#state, this.#sources, this.#source, this.#stream);
     this.element = el("header", {},
       el("div", { class: "line first" }, title, tools),
       el("div", { class: "line second" }, this.#facts, el("span", { class: "rule" }), this.#losses, this.#exact), this.#trigger);
@@ -91,7 +95,10 @@ export class Head {
     setText(this.#source, this.sourceName);
     setText(this.#stream, streamText(picture));
     setText(this.#division, divisionText(picture, settings.time.spanOr(picture)));
-    setText(this.#pause, settings.time.isHeld() ? "go on" : "pause");
+    const isHeld = settings.time.isHeld();
+    setText(this.#pause, isHeld ? "go on" : "pause");
+    setAttribute(this.#pause, "data-held", isHeld ? "" : null);
+    this.#updateSources(connection.session.sources);
     setItems(this.#facts, facts(picture, state, link));
     setItems(this.#losses, losses(picture, status), "lost");
     setText(this.#exact, exact);
@@ -102,6 +109,19 @@ export class Head {
       setAttribute(toggle, "aria-pressed", String(isOn));
     }
     this.#updateTrigger();
+  }
+
+  /** A menu stands in place of the name where there are several. @param {string[]} names */
+  #updateSources(names) {
+    // Until another source has let the page in, what was known stays.
+    if (names.length > 0 && names.join("\n") !== [...this.#sources.options].map(({ text }) => text).join("\n")) {
+      this.#sources.replaceChildren(...names.map((name, place) => el("option", { value: place + 1 }, name)));
+    }
+    const isMenu = this.#sources.options.length > 1;
+    setAttribute(this.#sources, "hidden", isMenu ? null : "");
+    setAttribute(this.#source, "hidden", isMenu && !this.#scope.picture.description?.name ? "" : null);
+    if (isMenu) setText(this.#source, this.#scope.picture.description?.name ?? "");
+    setChoice(this.#sources, String(this.#scope.settings.source));
   }
 
   /** `20u` for pulses that are not wider, `1m..` for those that are not narrower, `20u..1m` for both; nothing for a division. */
@@ -183,10 +203,11 @@ const TOGGLES = [
   ["cursors", "cursors", "time cursors  (c)"],
   ["spectrum", "spectrum", "spectra of all channels  (f)"],
   ["waterfall", "waterfall", "spectra of the selected channel over time  (w)"],
+  ["triggers", "triggers", "the last triggers, to go to each  (g)"],
   ["channels", "channels", "channels: on, off, scale, coupling  (l)"],
 ];
 /** @type {Record<string, keyof import("../model/settings.js").Settings["show"]>} */
-const SHOWN_BY = { measure: "measurements", spectrum: "spectrum", waterfall: "waterfall", channels: "channels" };
+const SHOWN_BY = { measure: "measurements", spectrum: "spectrum", waterfall: "waterfall", triggers: "triggers", channels: "channels" };
 const MODE_TITLES = {
   roll: "the newest samples at the right edge",
   auto: "a picture at each trigger, the newest samples where none comes",

@@ -24,10 +24,10 @@ const KEYS = {
   9: "allChannels", "/": "parts", n: "nextChannel", y: "finer", Y: "coarser", u: "autoScale", j: "down", k: "up", i: "invert", a: "coupling",
   o: "overlay", d: "persistence", I: "sinc", l: "channels",
   m: "triggerMode", s: "single", b: "triggerKind", e: "slope", r: "triggerLane", ArrowUp: "levelUp", ArrowDown: "levelDown", 0: "levelAuto",
-  p: "triggerPlace", ";": "holdoffLess", ":": "holdoffMore", L: "lfReject",
+  p: "triggerPlace", ";": "holdoffLess", ":": "holdoffMore", L: "lfReject", g: "triggers", "{": "triggerBefore", "}": "triggerBehind",
   c: "cursors", x: "otherCursor", ",": "cursorLeft", ".": "cursorRight", "<": "cursorFarLeft", ">": "cursorFarRight", v: "measure",
   f: "spectrum", w: "waterfall", "(": "shorterTransform", ")": "longerTransform", W: "weighting", A: "averages", H: "peakHold",
-  S: "savePicture", Z: "link", G: "source", t: "theme", "?": "help", h: "help",
+  S: "savePicture", Z: "link", G: "source", "&": "nextSource", t: "theme", "?": "help", h: "help",
 };
 
 /** What the help shows. @type {[string, [string, string][]][]} */
@@ -43,9 +43,9 @@ export const KEY_GROUPS = [
   ]],
   ["trigger", [
     ["m  s", "roll, auto, normal; single shot"], ["b", "what triggers"], ["e  r", "direction, channel"], ["↑ ↓  0", "level up / down, automatic"],
-    ["p", "left, middle, right of the screen"], ["; :  L", "shorter / longer holdoff, LF reject"],
+    ["p", "left, middle, right of the screen"], ["; :  L", "shorter / longer holdoff, LF reject"], ["g  { }", "last triggers, to each"],
   ]],
   ["measure", [["v", "measurements"], ["c", "time cursors"], [", .  < >  x", "move a cursor, far, the other one"]]],
   ["spectrum", [["f  w", "spectrum, waterfall"], ["( )  W", "shorter / longer transform, weighting"], ["A  H", "averages, peak hold"]]],
-  ["more", [["S", "save the picture (PNG)"], ["Z", "a link to this view"], ["G", "generator, receiver, what is kept there"], ["t", "dark / light"], ["?", "this help"]]],
+  ["more", [["S", "save the picture (PNG)"], ["Z", "a link to this view"], ["&", "the next source of this server"], ["G", "generator, receiver, what is kept there"], ["t", "dark / light"], ["?", "this help"]]],
 ];

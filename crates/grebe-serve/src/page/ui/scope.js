@@ -8,7 +8,7 @@ import { drawPlot, plotArea } from "../draw/plot.js";
 import { LevelRange, WaterfallView, drawSpectrum } from "../draw/spectrum.js";
 import { DARK, LIGHT } from "../draw/theme.js";
 import { GapPlaces } from "../model/gaps.js";
-import { fromFragment } from "../model/link.js";
+import { fromFragment, toFragment } from "../model/link.js";
 import { AutoRange, rangeOfScale } from "../model/range.js";
 import { Settings } from "../model/settings.js";
 import { setupOf } from "../model/setup.js";
@@ -21,7 +21,7 @@ import { pressed } from "./keys.js";
 /**
  * @typedef {import("../data/picture.js").Picture} Picture
  * @typedef {import("../data/picture.js").LaneId} LaneId
- * @typedef {{url: URL, token: string, view: string, pageUrl: URL, keys: HTMLElement | Document}} ScopeOptions
+ * @typedef {{url: URL, token: string, view: string, pageUrl: URL, keys: HTMLElement | Document, onSource: (source: number) => void}} ScopeOptions
  */
 
 export class Scope {
@@ -56,20 +56,21 @@ export class Scope {
   #timer = 0;
   #abort = new AbortController();
   #ownsPage;
+  #url;
+  #onSource;
+  /** What was set for sources that were left, by their numbers. @type {Map<number, string>} */
+  #views = new Map();
 
   /** @param {HTMLElement} host @param {ShadowRoot} root @param {ScopeOptions} options */
-  constructor(host, root, { url, token, view, pageUrl, keys }) {
+  constructor(host, root, { url, token, view, pageUrl, keys, onSource }) {
     this.#host = host;
+    this.#url = url;
+    this.#onSource = onSource;
     this.#ownsPage = keys === document;
     this.pageUrl = pageUrl;
     fromFragment(this.settings, view);
     this.dialogs = new Dialogs(this);
-    this.connection = new Connection(url, token, {
-      onPicture: (picture) => this.#take(picture),
-      onNews: () => this.#takeNews(),
-      onSaid: (words) => this.say(words),
-      onLink: () => this.#linkChanged(),
-    });
+    this.connection = this.#connect(token);
     this.#frame = new Frame(this, (at) => (this.#spectrumPointer = at));
     root.append(this.#frame.element, ...this.dialogs.elements);
     const { signal } = this.#abort;
@@ -77,6 +78,40 @@ export class Scope {
     this.#dark.addEventListener("change", () => this.redraw(), { signal });
     this.#timer = window.setInterval(() => this.redraw(), IDLE_MS);
     this.redraw();
+  }
+
+  /** @param {string} token */
+  #connect(token) {
+    return new Connection(this.#url, token, this.settings.source, {
+      onPicture: (picture) => this.#take(picture),
+      onNews: () => this.#takeNews(),
+      onSaid: (words) => this.say(words),
+      onLink: () => this.#linkChanged(),
+    });
+  }
+
+  /** Shows another of the server's sources. What was set for this one is there again when it is. @param {number} source from 1 */
+  showSource(source) {
+    if (source === this.settings.source) return;
+    this.#views.set(this.settings.source, toFragment(this.settings, null));
+    const { theme } = this.settings;
+    this.settings = new Settings();
+    fromFragment(this.settings, this.#views.get(source) ?? "");
+    [this.settings.source, this.settings.theme] = [source, theme];
+    this.picture = waitingPicture();
+    this.#autoRanges.clear();
+    [this.#levelRange, this.#waterfall, this.#densities, this.#places] = [new LevelRange(), new WaterfallView(), new Densities(), new GapPlaces()];
+    [this.#asked, this.#counted] = [{ number: 0, ms: 0 }, { pictures: 0, bytes: 0, ms: 0, picturesPerS: 0, bitsPerS: 0 }];
+    const { token } = this.connection;
+    this.connection.close();
+    this.connection = this.#connect(token);
+    this.#onSource(source);
+  }
+
+  /** Holds the picture at a trigger, which stands where the settings have it. @param {number} at its sample index */
+  showTrigger(at) {
+    const { time, trigger } = this.settings;
+    time.holdTrigger(this.picture, at, trigger.position);
   }
 
   close() {

@@ -85,6 +85,39 @@ fn another_file_takes_the_place_of_the_stream_and_what_cannot_be_opened_is_said(
 }
 
 #[test]
+fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
+    use crate::SourceMenu;
+    use crate::model::choices::Setting;
+
+    fn options(shown: usize) -> ViewOptions {
+        let open = |number: usize| match number {
+            2 => Err("it is gone".to_owned()),
+            _ => Ok((ScopeFeed::new(1 << 20).1, options(number))),
+        };
+        let names = vec!["shm://adc".to_owned(), "udp://:5000".into(), "gone".into()];
+        let name = names[shown].clone();
+        let sources = Some(SourceMenu { names, shown, open: Box::new(open) });
+        let status = move || SourceStatus { name: name.clone(), ..SourceStatus::default() };
+        ViewOptions { sources, ..ViewOptions::new(status) }
+    }
+    let mut model = model(options(0));
+    let first = model.link.clone();
+    model.act(Action::Choices(Setting::Source));
+    let lines: Vec<(String, bool)> = model.list_entries().into_iter().map(|it| (it.text, it.is_on)).collect();
+    assert_eq!(lines[..2], [("1 shm://adc".to_owned(), true), ("2 udp://:5000".into(), false)]);
+    // Passing over a line opens nothing.
+    model.act(Action::Mark(1));
+    assert!(!first.is_closed() && model.list().is_some());
+    model.act(Action::Take);
+    assert!(model.take_replaced() && first.is_closed() && model.list().is_none());
+    assert_eq!(model.hud.source, "udp://:5000");
+    model.act(Action::Choices(Setting::Source));
+    model.act(Action::Choose(2));
+    assert!(!model.take_replaced() && model.message.as_ref().unwrap().0.contains("it is gone"));
+    assert!(crate::model::keys::keys(&model).any(|group| group.title == "sources"));
+}
+
+#[test]
 fn without_anybody_to_open_files_that_is_said() {
     let mut model = model(ViewOptions::new(SourceStatus::default));
     model.act(Action::Ask(Question::File));
