@@ -33,9 +33,9 @@ def check(what, is_good):
 class Server:
     """`grebe serve`, and the link that it prints."""
 
-    def __init__(self, grebe, *options, link=1):
+    def __init__(self, grebe, *options, link=1, sources=(SOURCE,)):
         self.process = subprocess.Popen(
-            [grebe, "serve", SOURCE, "--listen", "127.0.0.1:0", *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [grebe, "serve", *sources, "--listen", "127.0.0.1:0", *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         self.said = []
         for line in self.process.stdout:
@@ -54,6 +54,7 @@ class Server:
         self.process.wait()
 
 
+FACTS = '[...root.querySelectorAll(".facts .item")].map((it) => it.textContent.trim()).join(", ")'
 STATE = 'root.querySelector(".state").textContent'
 DIVISION = 'root.querySelector(".division").textContent'
 NOTICE = 'root.querySelector(".notice").textContent'
@@ -94,6 +95,10 @@ def first_picture(browser, server):
     check("the token is not in the address any more", page.run('!location.href.includes("token")'))
     foreign = [url for url in page.requests() if not url.startswith((server.base, server.base.replace("http", "ws")))]
     check(f"it asks nobody else {foreign or ''}", not foreign)
+    frames = page.run("""new Promise((done) => { let [count, began] = [0, performance.now()];
+        const next = () => (performance.now() - began < 3000 ? (count += 1, requestAnimationFrame(next)) : done(count / 3));
+        requestAnimationFrame(next); })""")
+    print(f"        it draws {frames:.0f} times a second; {page.run(FACTS)}")
     bytes_ = page.run('performance.getEntriesByType("resource").reduce((sum, it) => sum + it.encodedBodySize, 0)')
     print(f"        {bytes_ / 1000:.0f} kB in {page.run('performance.getEntriesByType(`resource`).length')} files")
     check("the page is at most 300 kB", 0 < bytes_ <= 300_000)
@@ -160,9 +165,34 @@ def pause_and_scroll(page):
     page.wait(f"{NOTICE} !== {json.dumps(before)} && {NOTICE}.startsWith('right edge at')", "a drag")
     page.wait(f'root.querySelector(".exact").textContent === "exact" && {PICTURE} !== {json.dumps(held)}', "the past")
     check("a drag shows what was before", True)
+    check("the button says so, too", page.run('root.querySelector(".pause[data-held]").textContent') == "go on")
+    page.screenshot(KEPT / "page-paused.png")
     page.press("End")
-    page.wait(f'{STATE} === "LIVE"', "live again")
+    page.wait(f'{STATE} === "LIVE" && !root.querySelector("[data-held]")', "live again")
     check("end goes on with the newest", moves(page))
+
+
+def triggers(page):
+    page.click("normal")
+    page.press("g")
+    places = 'root.querySelectorAll(".triggers button").length'
+    page.wait(f"{places} > 10", "the last triggers")
+    page.run('root.querySelectorAll(".triggers button")[5].click()')
+    shown = "root.querySelector('.triggers [aria-current]')?.textContent"
+    at = page.wait(f'{STATE} === "PAUSED" && {shown}', "the sixth trigger")
+    page.press("{")
+    before = page.wait(f"{shown} !== {json.dumps(at)} && {shown}", "the trigger before")
+    check(f"{at} is behind {before}", 0 < float(at.split()[0]) - float(before.split()[0]) < 0.0011)
+    page.press("}")
+    page.wait(f"{shown}?.split(' ')[0] === {json.dumps(at.split()[0])}", "the trigger behind")
+    page.wait(f'root.querySelector(".exact").textContent === "exact" && {CYCLES} > 0', "its picture")
+    check(f"a trigger of {page.run(places)} is gone to, and from it to the next", True)
+    page.screenshot(KEPT / "page-triggers.png")
+    page.press("g")
+    page.press("End")
+    page.press("m")
+    page.press("m")
+    page.wait(f'{STATE} === "LIVE"', "live again")
 
 
 def numbers(page):
@@ -239,6 +269,30 @@ def source(browser, page, grebe):
     other.wait(f'{stream}.includes("100 k")', "the generator's next lower rate")
     check(f"the second link changes the source: {other.run(stream)}", True)
     other.close()
+    server.close()
+
+
+def sources(browser, grebe):
+    server = Server(grebe, sources=(SOURCE, "synth:triangle?channels=1&frequency=500&rate=100k"))
+    page = browser.page(1280, 720)
+    page.go(server.link + "&span=0.01&show=measurements")
+    menu = 'root.querySelector(".sources")'
+    stream = 'root.querySelector(".stream").textContent'
+    page.wait(f'{STATE} === "LIVE" && {menu}.options.length === 2 && {stream}.includes("200 k")', "the menu of sources")
+    page.run(f'{menu}.focus(), {menu}.value = "2", {menu}.dispatchEvent(new Event("change"))')
+    page.wait(f'{STATE} === "LIVE" && {stream}.includes("100 k") && root.querySelectorAll(".names .name").length === 1', "the second source")
+    check("the menu shows another source, and stays where it is", page.run(f"root.activeElement === {menu}"))
+    page.screenshot(KEPT / "page-sources.png")
+    page.run(f"{menu}.blur()")
+    page.press("&")
+    page.wait(f'{STATE} === "LIVE" && {stream}.includes("200 k") && {DIVISION} === "1 ms/div"', "the first again")
+    check("... and the first is as it was left", page.run('!root.querySelector("table[aria-label=measurements]").hidden'))
+    page.press("&")
+    page.wait(f'{stream}.includes("100 k")', "the second again")
+    page.send("Page.reload")
+    page.wait(f'{STATE} === "LIVE" && {stream}.includes("100 k")', "the second, loaded anew")
+    check("loaded anew, the page shows the source that was chosen", page.run("location.hash") == "#source=2")
+    page.close()
     server.close()
 
 
@@ -343,12 +397,14 @@ def main():
         zoom_and_pan(page)
         trigger(page)
         pause_and_scroll(page)
+        triggers(page)
         numbers(page)
         accessible(page)
         modules(page)
         vectors(page)
         links(browser, page, server)
         source(browser, page, grebe)
+        sources(browser, grebe)
         complaints = page.complaints()
         check(f"the console has no complaint {complaints or ''}", not complaints)
         page.close()

@@ -214,7 +214,13 @@ impl<K: Kind> Look<K> {
         picture.left_index = extent.left_index;
         picture.span_samples = extent.span_samples;
         picture.trigger = trigger;
-        picture.triggers = self.trigger.as_ref().map_or(Vec::new(), TriggerSearch::recent);
+        let middle = picture.left_index + picture.span_samples / 2.0;
+        picture.triggers = match (&self.trigger, viewport.window) {
+            (None, _) => Vec::new(),
+            (Some(trigger), Window::Latest) => trigger.recent(),
+            // Newer ones do not push out those that somebody goes through.
+            (Some(trigger), Window::Ending { .. }) => trigger.recent_around(middle),
+        };
         picture.overview = overview.view(tracks, viewport, moment.is_ended, moment.now_ns);
         picture.signals = signal.measure(tracks, viewport, window.clone(), moment.now_ns);
         picture.xy = xy.view(tracks, viewport, &window, moment.now_ns);

@@ -68,7 +68,7 @@ pub struct Picture {
     pub gaps: Vec<GapMark>,
     /// Streams seen: grows when the sender restarts, or changes its channels or its rate.
     pub streams: u64,
-    /// Absolute sample indices of the last triggers, shown or not, the newest last; at most 64.
+    /// Absolute sample indices of the last triggers, shown or not, or of a held picture those around it; the newest last, at most 64.
     pub triggers: Vec<f64>,
     /// The densities of all triggers, where they were asked for and there is a trigger.
     pub(crate) persistence: Option<Arc<PersistenceView>>,

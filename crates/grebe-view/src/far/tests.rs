@@ -41,13 +41,8 @@ fn pair_with(there: &ScopeLink, controls: SharedControls, right: Right) -> Pair 
     let greeting = greeting(&hello).unwrap();
     assert_eq!((greeting.token.as_str(), greeting.program.as_str()), ("secret", "grebe test"));
     let channels = vec![ChannelMeaning { name: "ECG".into(), unit: "V".into(), scale: 2.0, offset: 1.0 }];
-    let offer = FarOffer {
-        name: "udp://:5000".into(),
-        program: "grebe".into(),
-        channels,
-        controls,
-        sources: vec![],
-    };
+    let offer =
+        FarOffer { name: "udp://:5000".into(), program: "grebe".into(), channels, controls, sources: vec![] };
     let session = FarSession::new(there.another(), &greeting, &offer, right, monotonic_ns());
     Pair { session, scope, link, bytes: 0, binary_messages: 0 }
 }

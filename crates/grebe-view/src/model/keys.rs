@@ -17,7 +17,11 @@ pub(crate) fn keys(model: &ViewModel) -> impl Iterator<Item = &'static KeyGroup>
     let generator = model.generator.is_there().then_some(&GENERATOR_KEYS);
     let receiver = model.options.receiver.is_some().then_some(&RECEIVER_KEYS);
     let sources = model.has_sources().then_some(&SOURCE_KEYS);
-    KEYS.iter().chain(sources).chain(generator).chain(receiver).chain(model.has_keeper().then_some(&RING_KEYS))
+    KEYS.iter()
+        .chain(sources)
+        .chain(generator)
+        .chain(receiver)
+        .chain(model.has_keeper().then_some(&RING_KEYS))
 }
 
 const RECEIVER_KEYS: KeyGroup =

@@ -29,7 +29,7 @@ export class TriggerList {
     const [unit, rate] = [axisUnit(picture), rateOrOne(picture)];
     const there = placesOf(picture);
     const found = picture.trigger?.found ?? 0;
-    setText(this.#count, there.length === 0 ? NONE[settings.mode(picture)] ?? "none yet" : `${found} found; the last ${there.length} that the history holds`);
+    setText(this.#count, there.length === 0 ? NONE[settings.mode(picture)] ?? "none yet" : `${found} found; ${there.length} of them here`);
     const shown = settings.time.shownTrigger(picture);
     // Nodes are kept while the list is the same: a button that is being pressed stays.
     const key = [unit, shown, ...there].join();
@@ -42,7 +42,17 @@ export class TriggerList {
       return el("li", {}, button(words, "show it", () => this.#scope.do(() => this.#scope.showTrigger(at)), { "aria-current": at === shown ? "true" : null }));
     });
     this.#list.replaceChildren(...entries.reverse());
+    this.#scrollToShown();
     if (focused) /** @type {HTMLElement | null} */ (this.#list.querySelector("[aria-current]") ?? this.#list.querySelector("button"))?.focus();
+  }
+
+  /** Within the panel alone: on a phone the page is what scrolls. */
+  #scrollToShown() {
+    const shown = /** @type {HTMLElement | null} */ (this.#list.querySelector("[aria-current]"));
+    const { element } = this;
+    if (!shown || element.scrollHeight <= element.clientHeight) return;
+    const [line, panel] = [shown.getBoundingClientRect(), element.getBoundingClientRect()];
+    if (line.bottom > panel.bottom || line.top < panel.top) element.scrollTop += line.top - panel.top - panel.height / 2;
   }
 }
 
@@ -55,7 +65,7 @@ export function stepTrigger(scope, steps) {
   scope.showTrigger(there[Math.min(Math.max(here + steps, 0), there.length - 1)]);
 }
 
-/** Triggers that the history still holds, the newest last. @param {import("../data/picture.js").Picture} picture */
+/** Triggers that the history still holds, the newest last; of a held picture those around it. @param {import("../data/picture.js").Picture} picture */
 const placesOf = ({ triggers, oldestIndex }) => triggers.filter((at) => at >= oldestIndex);
 
 /** @type {Record<string, string>} */

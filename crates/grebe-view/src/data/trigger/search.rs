@@ -182,6 +182,14 @@ impl<K: Kind> TriggerSearch<K> {
         shown.into_iter().chain(newest).collect()
     }
 
+    /// The triggers around a place, as many as are listed, the newest last.
+    pub(crate) fn recent_around(&self, place: f64) -> Vec<f64> {
+        let before = self.recent.partition_point(|found| found.at < place);
+        let last_first = self.recent.len().saturating_sub(LISTED_MAX);
+        let first = before.saturating_sub(LISTED_MAX / 2).min(last_first);
+        self.recent.iter().skip(first).take(LISTED_MAX).map(|found| found.at).collect()
+    }
+
     fn listed(&self) -> impl Iterator<Item = Found> + Clone + '_ {
         self.recent.iter().skip(self.recent.len().saturating_sub(LISTED_MAX)).copied()
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::*;
 use crate::data::core::ScopeCore;
 use crate::data::picture::Picture;
-use crate::data::viewport::Viewport;
+use crate::data::viewport::{Viewport, Window};
 use crate::testing::batch;
 
 const RATE_HZ: f64 = 1e4;
@@ -90,6 +90,31 @@ fn another_span_keeps_the_list_of_triggers() {
     let wider = core.answer(&asked, 1);
     assert!(wider.triggers.len() >= listed.len(), "{:?}, not {listed:?}", wider.triggers);
     assert!(wider.trigger.unwrap().found >= listed.len() as u64);
+}
+
+#[test]
+fn the_list_of_a_held_picture_is_of_the_triggers_around_it() {
+    let mut core = ScopeCore::new(64 << 20);
+    let asked = viewport(settings(TriggerMode::Normal));
+    core.answer(&asked, 1);
+    // A pulse every 100 samples.
+    let pulses = |_: usize, index: u64| if index % 100 < 50 { 9000 } else { 0 };
+    core.ingest(&batch(0, 1, 1000, RATE_HZ, pulses), 1).unwrap();
+    core.answer(&asked, 1);
+    for block in 1..200 {
+        core.ingest(&batch(block * 1000, 1, 1000, RATE_HZ, pulses), 1).unwrap();
+    }
+    let newest = core.answer(&asked, 1).triggers;
+    assert_eq!((newest.len(), newest.last().unwrap().round()), (64, 199_900.0));
+    let mut held = asked.clone();
+    held.window = Window::Ending { at: 100_000.0 };
+    let picture = core.answer(&held, 1);
+    let middle = picture.left_index + picture.span_samples / 2.0;
+    let (first, last) = (picture.triggers[0], picture.triggers[63]);
+    assert_eq!(picture.triggers.len(), 64);
+    assert!((first - (middle - 3200.0)).abs() <= 100.0 && (last - (middle + 3100.0)).abs() <= 100.0);
+    held.window = Window::Ending { at: 199_950.0 };
+    assert_eq!(core.answer(&held, 1).triggers.last().map(|at| at.round()), Some(199_900.0));
 }
 
 #[test]
