@@ -6,7 +6,8 @@
 
 The emulator is that of ci/copy_table.py. A generator and `grebe serve` run in one namespace, a viewer of this script in the other. Both have one
 monotonic clock, so the age of a picture when it comes is what it is: from the newest sample in it to its last byte here. Bytes are those that the
-sending namespace's device counted, and losses those that the server's scope knows.
+sending namespace's device counted, and losses those that the server's scope knows: all since it began, and those while the row was measured.
+--jumps has a viewer go to that many places of the history by turns, each held: how long until a picture of it is there, and an exact one.
 """
 
 import argparse
@@ -36,14 +37,18 @@ def main():
     parser.add_argument("--columns", type=int, default=1000)
     parser.add_argument("--viewers", type=int, default=1)
     parser.add_argument("--duration", type=float, default=20)
+    parser.add_argument("--jumps", type=int, default=0)
+    parser.add_argument("--memory", default="", help="of the stream's shared memory, for one reader, as 1G; as it is where none is given")
     parser.add_argument("--tcp", default="", help="congestion control of the sending end, as bbr; as it is where none is given")
     options = parser.parse_args()
     # A path that begins with "." loses that, and would be looked for among the commands.
     options.grebe, options.wanlink = options.grebe.resolve(), options.wanlink.resolve()
     stream = f"shm://{NAME}"
-    print(f"1 channel of {options.rate}S/s {options.wave}, {options.columns} columns, {options.viewers} viewers; load {os.getloadavg()[0]:.1f}\n")
-    print("| link | span | pictures/s | age p50, p95, max | wire | server's processor | samples lost |\n|---|--:|--:|--:|--:|--:|--:|", flush=True)
-    generator = [options.grebe, "sg", "--to", stream, "--rate", options.rate, "--wave", options.wave, "--frequency", "997"]
+    written = f"{stream}?readers=1&memory={options.memory}" if options.memory else stream
+    memory = f", memory {options.memory}" if options.memory else ""
+    print(f"1 channel of {options.rate}S/s {options.wave}, {options.columns} columns, {options.viewers} viewers{memory}; load {os.getloadavg()[0]:.1f}\n")
+    print("| link | span | pictures/s | age p50, p95, max | wire | server's processor: alone, with them | samples lost, in all |\n|---|--:|--:|--:|--:|--:|--:|", flush=True)
+    generator = [options.grebe, "sg", "--to", written, "--rate", options.rate, "--wave", options.wave, "--frequency", "997"]
     with Kept(generator):
         for link in options.links:
             rate, delay_ms, loss = (float(number) for number in link.split(","))
@@ -55,15 +60,16 @@ def main():
                 with Kept(serve) as server:
                     token = json.loads(server.line())["link"].split("token=")[1]
                     alone = used(server, options.duration / 2)
-                    print(f"the server takes {alone:.2f} of a core before anybody looks", flush=True)
                     for span in options.spans:
-                        print(row(options, server, token, rate, delay_ms, loss, span), flush=True)
+                        print(row(options, server, token, (rate, delay_ms, loss), span, alone), flush=True)
+                    if options.jumps:
+                        print(jumps(options, token, (rate, delay_ms, loss)), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f}")
 
 
-def row(options, server, token, rate, delay_ms, loss, span):
+def row(options, server, token, link, span, alone):
     before, cpu_before, begun = sent_bytes(), cpu_s(server), time.monotonic()
-    own = [sys_executable(), __file__, "--look", token, str(span), str(options.columns), str(options.duration)]
+    own = viewer(token, span, options.columns, options.duration, 0)
     viewers = [subprocess.Popen(["ip", "netns", "exec", f"{NAME}-b", *own], stdout=subprocess.PIPE) for _ in range(options.viewers)]
     found = [json.loads(viewer.communicate()[0]) for viewer in viewers]
     # Those of the first seconds count too: the path was full then.
@@ -71,14 +77,37 @@ def row(options, server, token, rate, delay_ms, loss, span):
     cores = (cpu_s(server) - cpu_before) / (time.monotonic() - begun)
     ages = sorted(age for one in found for age in one["ages_ms"])
     if not ages:
-        return f"| {rate:g} Mbit/s, {delay_ms:g} ms, {loss * 100:g} % | {span:g} s | none | | | | |"
-    at = lambda part: ages[min(int(len(ages) * part), len(ages) - 1)]
+        return f"| {words_of(link)} | {span:g} s | none | | | | |"
     per_s = min(len(one["ages_ms"]) for one in found) / options.duration
-    lost = max(one["lost"] for one in found)
+    lost, in_all = (max(one[key] for one in found) for key in ("lost", "lost_in_all"))
     return (
-        f"| {rate:g} Mbit/s, {delay_ms:g} ms, {loss * 100:g} % | {span:g} s | {per_s:.1f} | {at(0.5):.0f}, {at(0.95):.0f}, {ages[-1]:.0f} ms"
-        f" | {wire:.2f} Mbit/s | {cores:.2f} cores | {lost} |"
+        f"| {words_of(link)} | {span:g} s | {per_s:.1f} | {at(ages, 0.5):.0f}, {at(ages, 0.95):.0f}, {ages[-1]:.0f} ms"
+        f" | {wire:.2f} Mbit/s | {alone:.2f}, {cores:.2f} cores | {lost}, {in_all} |"
     )
+
+
+def jumps(options, token, link):
+    """How long it takes until a place of the history is seen, and seen exactly."""
+    own = viewer(token, options.spans[0], options.columns, 0, options.jumps)
+    found = json.loads(subprocess.run(["ip", "netns", "exec", f"{NAME}-b", *own], stdout=subprocess.PIPE, check=True).stdout)
+    words = [f"{at(times, 0.5):.0f}, {at(times, 0.95):.0f}, {max(times):.0f} ms" for times in (sorted(found["shown_ms"]), sorted(found["exact_ms"]))]
+    return (
+        f"\n{options.jumps} jumps into {found['history_s']:.0f} s of history over {words_of(link)}: shown after {words[0]}, exact after {words[1]}"
+        f" (p50, p95, worst; a round trip of the link takes {2 * link[1]:g} ms)\n"
+    )
+
+
+def viewer(token, span, columns, duration, jumps):
+    return [sys_executable(), __file__, "--look", token, str(span), str(columns), str(duration), str(jumps)]
+
+
+def words_of(link):
+    rate, delay_ms, loss = link
+    return f"{rate:g} Mbit/s, {delay_ms:g} ms, {loss * 100:g} %"
+
+
+def at(ordered, part):
+    return ordered[min(int(len(ordered) * part), len(ordered) - 1)]
 
 
 def used(server, duration):
@@ -94,8 +123,8 @@ def cpu_s(server):
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def look(token, span, columns, duration):
-    """A viewer: asks for a viewport, acknowledges what comes, and notes how old it is."""
+def look(token, span, columns, duration, jumps):
+    """A viewer: asks for a viewport, acknowledges what comes, and notes how old it is, or how long it took."""
     stream = socket.create_connection((THERE, 4780))
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     key = base64.b64encode(os.urandom(16)).decode()
@@ -112,8 +141,9 @@ def look(token, span, columns, duration):
 
     say({"hello": {"protocol": 1, "token": token, "pictures_per_s": 60}})
     say({"viewport": {"number": 1, "columns": columns, "span": span}})
-    ages, lost, begun = [], 0, None
-    while begun is None or time.monotonic() - begun < duration:
+    ages, begun, lost, lost_before, rate_hz = [], None, 0, None, 1.0
+    asked, seen, shown, exact = 1, None, [], []
+    while begun is None or (time.monotonic() < begun + duration if jumps == 0 else len(exact) < jumps):
         kind, length = struct.unpack("!BB", reader.read(2))
         if length == 126:
             (length,) = struct.unpack("!H", reader.read(2))
@@ -122,20 +152,40 @@ def look(token, span, columns, duration):
         body = reader.read(length)
         now_ns = time.monotonic_ns()
         if kind & 15 == 1:
-            counts = json.loads(body).get("told", {}).get("counts")
-            lost = counts["lost_samples"] if counts else lost
+            told = json.loads(body).get("told", {})
+            lost = told["counts"]["lost_samples"] if "counts" in told else lost
+            rate_hz = (told.get("stream") or {}).get("rate_hz", rate_hz)
         elif kind & 15 == 2:
-            number, made_ns = picture(body)
+            number, drawn = picture(body)
             say({"ack": number})
             # The first seconds find out what the path carries.
             begun = begun or time.monotonic() + BEGINS_S
-            if made_ns and time.monotonic() > begun:
-                ages.append((now_ns - made_ns) / 1e6)
-    print(json.dumps({"ages_ms": ages, "lost": lost}))
+            if time.monotonic() < begun or not drawn:
+                continue
+            lost_before = lost if lost_before is None else lost_before
+            if jumps == 0:
+                if drawn["made_ns"]:
+                    ages.append((now_ns - drawn["made_ns"]) / 1e6)
+                continue
+            if drawn["viewport"] == asked and asked > 1:
+                if len(shown) < asked - 1:
+                    shown.append((now_ns - asked_ns) / 1e6)
+                if not drawn["is_estimated"]:
+                    exact.append((now_ns - asked_ns) / 1e6)
+            if asked == 1 or len(exact) == asked - 1:
+                seen = seen or drawn
+                asked, asked_ns = asked + 1, time.monotonic_ns()
+                # Far and near by turns, so that no answer is like the one before.
+                part = (asked * 0.382) % 1.0
+                place = drawn["oldest"] + span * rate_hz + part * (drawn["next"] - drawn["oldest"] - 2 * span * rate_hz)
+                say({"viewport": {"number": asked, "columns": columns, "span": span, "ending": place}})
+    history_s = (seen["next"] - seen["oldest"]) / rate_hz if seen else 0
+    lost_in_row = lost - (lost_before or 0)
+    print(json.dumps({"ages_ms": ages, "lost": lost_in_row, "lost_in_all": lost, "shown_ms": shown, "exact_ms": exact, "history_s": history_s}))
 
 
 def picture(body):
-    """The number of a message, and when the newest sample of its picture was made."""
+    """The number of a message, and what its picture is of: when its newest sample was made, and what the history holds."""
     place = 1
 
     def varint():
@@ -152,16 +202,15 @@ def picture(body):
     number = varint()
     if body[0] != 1:
         return number, None
-    varint()
+    viewport = varint()
     flags = body[place]
     place += 9
-    for _ in range(4):
-        varint()
-    server_ns = varint()
-    if not flags & 8:
-        return number, None
-    zigzag = varint()
-    return number, server_ns - ((zigzag >> 1) ^ -(zigzag & 1))
+    _, _, oldest, following, server_ns = (varint() for _ in range(5))
+    drawn = {"viewport": viewport, "is_estimated": bool(flags & 2), "oldest": oldest, "next": following, "made_ns": None}
+    if flags & 8:
+        zigzag = varint()
+        drawn["made_ns"] = server_ns - ((zigzag >> 1) ^ -(zigzag & 1))
+    return number, drawn
 
 
 def is_up():
@@ -215,6 +264,6 @@ if __name__ == "__main__":
     import sys
 
     if sys.argv[1:2] == ["--look"]:
-        look(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
+        look(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6]))
     else:
         main()

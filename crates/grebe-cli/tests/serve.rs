@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -56,6 +57,13 @@ impl Served {
                 return line;
             }
         }
+    }
+
+    /// What it has of the machine's memory, where that can be asked.
+    fn memory_bytes(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+        Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
     }
 
     fn connect(&self) -> TcpStream {
@@ -203,7 +211,8 @@ fn of_several_sources_each_viewer_sees_the_one_that_its_link_names() {
     let at = |name: &str| folder.path().join(name);
     let recording = example("ecg.sigmf-meta");
     let square = "synth:square?channels=2&rate=1M&frequency=2k";
-    let mut served = serve(&["synth:sine?channels=1&rate=1M&frequency=1k", square, recording.to_str().unwrap()]);
+    let mut served =
+        serve(&["synth:sine?channels=1&rate=1M&frequency=1k", square, recording.to_str().unwrap()]);
     let link = |source: usize| format!("{}&source={source}", served.link);
     let (first, second, third) = (served.link.clone(), link(2), link(3));
     let (beyond, look) = (link(4), ["--span", "10ms"]);
@@ -219,8 +228,11 @@ fn of_several_sources_each_viewer_sees_the_one_that_its_link_names() {
     assert_eq!(third["sample_rate_hz"], 360.0);
     let output = run(&["view", &beyond, "--png", "-"]);
     let said = text(&output.stderr);
-    assert!(!output.status.success() && said.contains("no source 4") && said.contains("2 synth:square"), "{said}");
-    served.says(&format!("looks at {square}"));
+    assert!(
+        !output.status.success() && said.contains("no source 4") && said.contains("2 synth:square"),
+        "{said}"
+    );
+    served.says("looks at synth:square");
 }
 
 #[test]
@@ -260,7 +272,7 @@ fn who_has_no_token_is_told_so_and_nobody_comes_by_another_name() {
 
 #[test]
 fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
-    let mut served = serve(&["synth:sine?rate=1M&frequency=1k"]);
+    let mut served = serve(&["synth:sine?channels=1&rate=1M&frequency=1k", "--history", "16M"]);
     // One that looks, and takes in what comes.
     let mut good = served.socket();
     say(&mut good, &served.hello()).unwrap();
@@ -286,9 +298,11 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
     };
     pictures(&mut good, 5);
 
-    // Garbage, half heads, a hello that never comes, hundreds that say nothing.
-    let mut strangers = Vec::new();
-    for number in 0..400 {
+    let before = served.memory_bytes();
+
+    // Garbage, half heads, a hello that never comes, hundreds that say nothing: a thousand, half of them at once as this end sees it.
+    let mut strangers = VecDeque::new();
+    for number in 0..1000 {
         let mut stream = served.connect();
         let _ = match number % 4 {
             0 => stream.write_all(&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xff]),
@@ -296,7 +310,10 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
             2 => stream.write_all(&[b'A'; 20_000]),
             _ => Ok(()),
         };
-        strangers.push(stream);
+        strangers.push_back(stream);
+        if strangers.len() > 500 {
+            strangers.pop_front();
+        }
     }
     pictures(&mut good, 20);
     // A viewer that was let in, and then says what it likes.
@@ -326,6 +343,9 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
     say(&mut deaf, r#"{"viewport":{"number":1,"columns":4096,"overview":2048,"spectrum":{}}}"#).unwrap();
     pictures(&mut good, 20);
     drop(strangers);
+    if let Some((before, after)) = before.zip(served.memory_bytes()) {
+        assert!(after < before + (64 << 20), "{before} bytes became {after}");
+    }
     let _ = deaf.shutdown(Shutdown::Both);
 
     // A newcomer is let in still.
@@ -527,6 +547,14 @@ fn what_cannot_be_is_said_before_anything_runs() {
         (vec!["view", "serve://mast", "--png", "-"], "port is missing"),
         (vec!["view", "ssh://mast", "--png", "-"], "say what to look at there"),
         (vec!["view", "serve://a:1?token=x", "synth:", "--term"], "in commands of their own"),
+        (
+            vec!["view", "serve://a:1?token=x", "--ring", "/data/box", "--term"],
+            "give it to grebe serve there",
+        ),
+        (
+            vec!["view", "serve://a:1?token=x", "--history", "1G", "--png", "-"],
+            "give it to grebe serve there",
+        ),
     ] {
         let output = finish(grebe(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
         let said = text(&output.stderr);

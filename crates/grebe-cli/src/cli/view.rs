@@ -26,6 +26,7 @@ use crate::units;
     grebe view 'serve://mast:4780?token=...'\n  \
     grebe view 'serve://mast:4780?token=...&source=2' --png second.png\n  \
     grebe view ssh://me@mast/udp://:5000\n  \
+    grebe view ssh://me@mast/shm://adc --ring /data/box --history 4G\n  \
     grebe view me@lab:run7.sigmf-meta\n  \
     grebe view 'synth:sine,square?channels=2&frequency=1k'\n  \
     grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
@@ -86,7 +87,10 @@ pub(crate) struct View {
     pub(crate) band: Option<(f64, f64)>,
     #[command(flatten)]
     pub(crate) trigger: Trigger,
-    /// The folder that grebe record --ring writes this stream into: the key ! keeps a stretch of it for good.
+    /// Memory for the history of streams, all of them together, or of ssh:// of each there: how far back one can go [default: 512M].
+    #[arg(long, value_name = "BYTES", value_parser = units::size_bytes)]
+    pub(crate) history: Option<usize>,
+    /// The folder that grebe record --ring writes this stream into, of ssh:// the one there: the key ! keeps a stretch of it for good.
     #[arg(long, value_name = "DIR", conflicts_with = "png")]
     pub(crate) ring: Option<PathBuf>,
     /// How much the key ! keeps of what came last; of a held picture it keeps what is on the screen.

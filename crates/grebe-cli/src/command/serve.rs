@@ -6,14 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use grebe_flow::QueueOptions;
 use grebe_serve::{ServeEvent, ServeOptions, Served, Server, serve_pipe};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, SourceOptions, Uri, open_source};
 use grebe_view::{ChannelMeaning, FarOffer, Right, SharedControls, SourceControls};
 use serde_json::json;
 
-use super::view::{advice, far::Ready, is_file, setups};
+use super::view::{advice, far::Ready, queue_for, setups};
 use crate::cli::{Serve, printable};
 use crate::ending::{Ending, Usage};
 use crate::generator;
@@ -134,9 +133,7 @@ fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
         ..SourceOptions::default()
     };
     let source = open_source(uri, from, &mut tell)?;
-    // A live stream is never held up by its scope; a file can wait, and should be seen whole.
-    let queue = if is_file(uri) { QueueOptions::block } else { QueueOptions::drop_oldest };
-    let scope = Scope::with_history(source.stage, queue, options.history / options.uris.len());
+    let scope = Scope::with_history(source.stage, queue_for(uri), options.history / options.uris.len());
     let show = Show {
         is_same_boot: !matches!(uri, Uri::Udp(..) | Uri::Vita49(_) | Uri::Soapy(_)),
         file_samples: source.samples,
@@ -221,7 +218,9 @@ fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
         out!("  with grebe       grebe view '{}'", link(Right::Control))?;
     }
     if shown.len() > 1 {
-        out!("  which show the first; in the browser and with & in grebe view there is a list of all, and by link:")?;
+        out!(
+            "  which show the first; in the browser and with & in grebe view there is a list of all, and by link:"
+        )?;
         for (number, shown) in (1..).zip(shown) {
             out!("  &source={number:<8} {}", shown.show.name)?;
         }

@@ -216,9 +216,10 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     };
     let whole_s = options.png.as_ref().and(source.rate_hz).zip(source.span_samples);
     let whole_s = whole_s.map(|(rate_hz, samples)| samples as f64 / rate_hz);
-    // A live stream is never held up by its scope; a file can wait, and should be seen whole.
-    let queue = if is_file(uri) { QueueOptions::block } else { QueueOptions::drop_oldest };
-    let scope = Scope::new(source.stage, queue, uris.len());
+    let scope = match options.history {
+        Some(bytes) => Scope::with_history(source.stage, queue_for(uri), bytes / uris.len()),
+        None => Scope::new(source.stage, queue_for(uri), uris.len()),
+    };
     let show = Show {
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
         // A radio's clock may be set to UTC.
@@ -496,7 +497,18 @@ fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
     Ok(Some(mask))
 }
 
-pub(super) fn is_file(uri: &Uri) -> bool {
+/// What becomes of samples where the scope is late, of a queue of so many batches.
+pub(super) fn queue_for(uri: &Uri) -> fn(usize) -> QueueOptions {
+    match uri {
+        // A live stream is never held up by its scope; a file can wait, and should be seen whole.
+        Uri::File(_) => QueueOptions::block,
+        // What waits is memory of the stream's, which bounds it (`?memory`). At 1 GS/s it is 130 ms: late by more, the scope leaves out.
+        Uri::Shm(_) => |batches| QueueOptions::drop_oldest(4 * batches),
+        _ => QueueOptions::drop_oldest,
+    }
+}
+
+fn is_file(uri: &Uri) -> bool {
     matches!(uri, Uri::File(_))
 }
 

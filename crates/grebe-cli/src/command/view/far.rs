@@ -1,5 +1,6 @@
 //! `grebe view` of what is somewhere else: by a link of `grebe serve`, or by a server that the user's own ssh starts there.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -79,8 +80,15 @@ fn refuse(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<()> {
     if (options.term || options.png.is_some()) && elsewhere.len() > 1 {
         return usage("several sources need the window: give one to --term and --png");
     }
-    if options.spawn.is_some() || options.ring.is_some() {
-        return usage("--spawn and --ring are of this machine: give them to grebe there");
+    if options.spawn.is_some() {
+        return usage("--spawn is of this machine: start the generator there");
+    }
+    let is_started = |place: &Place| matches!(place, Place::Ssh { .. });
+    if options.ring.is_some() && !(elsewhere.len() == 1 && is_started(&elsewhere[0])) {
+        return usage("--ring is of one stream of this machine or of ssh://: give it to grebe serve there");
+    }
+    if options.history.is_some() && !elsewhere.iter().all(is_started) {
+        return usage("--history is of the machine that has the stream: give it to grebe serve there");
     }
     if options.metrics.metrics.is_some() {
         return usage(
@@ -187,7 +195,8 @@ fn start(host: &SshHost, uri: &str, options: &View) -> Result<Pipes> {
         None => Ssh::plain(),
     };
     let program = options.far.remote_path.as_deref().unwrap_or("grebe");
-    let line = format!("{} {ARGUMENTS} -- {}", quoted(program), quoted(uri));
+    let line =
+        line_there(program, uri, options.history, options.ring.as_deref().map(|it| (it, options.last)));
     let by_hand = format!("install OpenSSH, or run `grebe serve {uri}` at {host} and use its link");
     let mut remote = ssh.for_channel().start(host, &line, |line| Ready::read(line).is_some(), &by_hand)?;
     let told = match remote.ready() {
@@ -213,6 +222,15 @@ fn start(host: &SshHost, uri: &str, options: &View) -> Result<Pipes> {
     }
     let stdin = remote.stdin().ok_or_else(|| anyhow!("cannot write to ssh"))?;
     Ok((remote, stdin, told.rest))
+}
+
+/// The command there. A ring is a folder there, and how much of what came last is kept of it.
+fn line_there(program: &str, uri: &str, history: Option<usize>, ring: Option<(&Path, Duration)>) -> String {
+    let history = history.map(|bytes| format!(" --history {bytes}")).unwrap_or_default();
+    let ring = ring.map(|(folder, last)| {
+        format!(" --ring {} --last {}us", quoted(&folder.to_string_lossy()), last.as_micros())
+    });
+    format!("{} {ARGUMENTS}{history}{} -- {}", quoted(program), ring.unwrap_or_default(), quoted(uri))
 }
 
 /// What a server prints for who started it, before its first message.
@@ -247,3 +265,19 @@ const PICTURES_PER_S: f64 = 60.0;
 const NAME_MAX: usize = 120;
 /// What a server there may take to end.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_run_there_has_the_options_that_are_of_there() {
+        assert_eq!(line_there("grebe", "udp://:5000", None, None), "grebe serve --stdio -- udp://:5000");
+        let ring = Some((Path::new("/data/my box"), Duration::from_millis(1500)));
+        let line = line_there("~/bin/grebe", "shm://adc?readers=1&memory=1G", Some(4 << 30), ring);
+        assert_eq!(
+            line,
+            "~/bin/grebe serve --stdio --history 4294967296 --ring '/data/my box' --last 1500000us -- 'shm://adc?readers=1&memory=1G'"
+        );
+    }
+}
