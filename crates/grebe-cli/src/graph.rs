@@ -35,8 +35,10 @@ pub(crate) fn drive(
     let _published = publish(&running, name);
     let served = metrics.map(|listener| listener.serve([(name.to_owned(), running.observer())]));
     let _served = served.transpose()?;
-    let observe = running.observer();
+    let (observe, mut notes) = (running.observer(), running.notes());
+    let mut tell = || notes().iter().for_each(|note| progress.say(note));
     while !running.wait_timeout(Duration::from_millis(50)) {
+        tell();
         if interrupt::is_pending() {
             let stopped = std::thread::scope(|scope| {
                 let stopping = scope.spawn(move || running.stop());
@@ -53,6 +55,7 @@ pub(crate) fn drive(
         progress.show(&running.snapshot());
     }
     progress.clear();
+    tell();
     let ended = running.wait();
     Ok((observe(), ended.map(|_| Ending::Good).map_err(Into::into)))
 }
@@ -176,6 +179,11 @@ impl Progress {
             ));
             self.bar.tick();
         }
+    }
+
+    /// Says something above the line.
+    fn say(&self, words: &str) {
+        self.bar.suspend(|| note!("{words}"));
     }
 
     /// Removes the line.

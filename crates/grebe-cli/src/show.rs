@@ -8,6 +8,7 @@ mod recording;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use grebe_flow::{
@@ -219,13 +220,15 @@ impl Shown {
         let (second_sender, advice) = (self.show.second_sender.clone(), self.show.advice.clone());
         let (failure, said) = (failure.clone(), self.show.generator_said.clone());
         let progress = self.show.progress.clone();
+        let told = Mutex::new(Told { notes: self.running.notes(), last: None });
         Box::new(move || {
             let snapshot = observe();
             let mut status = status(&snapshot, &name, is_same_boot);
             status.is_recording = file_samples.is_some();
             status.second_sender = second_sender.as_ref().and_then(SecondSender::address);
             status.advice.clone_from(&advice);
-            let notice = failure.get().or_else(|| said.get()).or_else(|| progress.get());
+            let told = told.lock().unwrap_or_else(PoisonError::into_inner).look(&snapshot);
+            let notice = failure.get().or_else(|| said.get()).or(told).or_else(|| progress.get());
             status.notice = notice.or_else(|| reading(&snapshot, file_samples?));
             status
         })
@@ -298,11 +301,45 @@ impl Stoppable {
         }
     }
 
+    /// What its stages tell a person, since it was asked last.
+    pub(crate) fn notes(&self) -> Notes {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(running) => Box::new(running.notes()),
+            None => Box::new(Vec::new),
+        }
+    }
+
     pub(crate) fn publish(&self, command: &str) -> Option<telemetry::Publisher> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         graph::publish(running.as_ref()?, command)
     }
 }
+
+type Notes = Box<dyn FnMut() -> Vec<String> + Send>;
+
+/// What the stages of a graph told last, as long as a person should see it.
+struct Told {
+    notes: Notes,
+    /// With when it was told, and how many samples the source had given then.
+    last: Option<(String, Instant, u64)>,
+}
+
+impl Told {
+    /// What is to be seen now: a source that waits for its device says so until its samples come again, and a while longer.
+    fn look(&mut self, snapshot: &Snapshot) -> Option<String> {
+        let samples = snapshot.stage("source").map_or(0, |source| source.samples_out);
+        if let Some(words) = (self.notes)().pop() {
+            self.last = Some((words, Instant::now(), samples));
+        }
+        let (words, at, told_samples) = self.last.as_mut()?;
+        if samples == *told_samples {
+            *at = Instant::now();
+        }
+        (at.elapsed() < SHOWN_FOR).then(|| words.clone())
+    }
+}
+
+const SHOWN_FOR: Duration = Duration::from_secs(5);
 
 type OpenFile = dyn Fn(&Path) -> Result<Shown> + Send + Sync;
 

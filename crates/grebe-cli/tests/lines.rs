@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -33,6 +33,44 @@ fn recorded(file: &Path) -> (Vec<String>, Vec<Vec<f64>>) {
     let (channels, length) = (recording.channels(), recording.len_samples());
     let block = recording.block(0, length as usize).unwrap();
     (names, (0..channels).map(|channel| block.channel::<f64>(channel).unwrap().into_owned()).collect())
+}
+
+#[test]
+fn a_logger_that_goes_within_a_line_and_returns_leaves_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("tcp://{}", listener.local_addr().unwrap());
+    let uri = format!("{place}?format=text&rate=1k&reconnect");
+    let recorder = grebe(&["record", &uri, file.to_str().unwrap(), "--samples", "5", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for lines in [&b"a:1,b:2\na:3,b:4\na:5,b"[..], b"a:7,b:8\n\xff\xfe\0:\na:9,b:oh\na:10,b:11\na:12,b:13\n"]
+    {
+        let (mut logger, _) = listener.accept().unwrap();
+        logger.write_all(lines).unwrap();
+        logger.shutdown(Shutdown::Write).unwrap();
+    }
+    let output = finish(recorder);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains(&format!("{place} has gone; waiting for it\n")), "{said}");
+    assert!(said.contains(&format!("{place} is there again, after ")), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lost = report["losses"]["network_samples"].as_u64().unwrap();
+    assert_eq!(report["losses"]["bad_lines"].as_u64(), Some(2), "{report}");
+    let (names, samples) = recorded(&file);
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(samples, [[1.0, 3.0, 7.0, 10.0, 12.0], [2.0, 4.0, 8.0, 11.0, 13.0]]);
+    let segments: Vec<(u64, u64)> = SampleFile::open(&file)
+        .unwrap()
+        .segments()
+        .iter()
+        .map(|it| (it.first_sample_index, it.length_samples))
+        .collect();
+    assert!(lost >= 1 && segments == [(0, 2), (2 + lost, 3)], "{segments:?}");
 }
 
 #[test]

@@ -58,6 +58,7 @@ mod file;
 mod graph;
 mod kind;
 mod mistake;
+mod notes;
 mod quantity;
 mod queue;
 mod runtime;

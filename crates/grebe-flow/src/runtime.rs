@@ -77,6 +77,13 @@ impl Running {
         move || handles.snapshot()
     }
 
+    /// What stages tell a person ([`Context::note`]), since it was asked last: for each reader on its own, and also after this handle
+    /// is gone. The newest 64 are kept.
+    pub fn notes(&self) -> impl FnMut() -> Vec<String> + Send + 'static {
+        let (flags, mut seen) = (self.flags.clone(), 0);
+        move || flags.notes.since(&mut seen)
+    }
+
     /// Gives a stage that was [opened](crate::Graph::open) one more consumer, on a thread of its own. The stage does not stop
     /// for it, and neither do its other consumers; the new one sees what is produced from now on.
     ///

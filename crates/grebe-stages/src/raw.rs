@@ -12,7 +12,7 @@ mod outgoing;
 mod outlet;
 mod tcp;
 
-pub(crate) use again::Again;
+pub(crate) use again::{Again, is_absent};
 pub(crate) use byte_stream::{RawSink, RawSource, Retune, Retuned, interleaved};
 pub(crate) use carrier::Carrier;
 pub(crate) use datagrams::{RawUdpSink, RawUdpSource};

@@ -21,8 +21,10 @@ impl SerialEnd {
     /// Opens the port, and what opens it again where that is wanted.
     pub(crate) fn open(&self) -> Result<(SerialPort, Option<Again<SerialPort>>), Error> {
         let port = SerialPort::open(self)?;
-        let end = self.clone();
-        let again = self.reconnects.then(|| Again::new(move |_: &Cancel| SerialPort::open(&end)));
+        let again = self.reconnects.then(|| {
+            let end = self.clone();
+            Again::new(format!("serial://{}", end.path.display()), move |_: &Cancel| SerialPort::open(&end))
+        });
         Ok((port, again))
     }
 }

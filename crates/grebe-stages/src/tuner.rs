@@ -53,6 +53,17 @@ impl Tuner {
         self.0.changes.fetch_add(1, Ordering::Release);
     }
 
+    /// The one that is given, which is told what the receiver is tuned to, or else one of its own.
+    pub(crate) fn of_receiver(given: Option<&Self>, tuning: Tuning) -> Self {
+        match given {
+            Some(tuner) => {
+                *tuner.lock() = tuning;
+                tuner.clone()
+            }
+            None => Self::new(tuning),
+        }
+    }
+
     /// Says what the receiver made of the change of this number: what it refused is as it was. Nothing, where it was changed since.
     pub(crate) fn settle(&self, tuning: Tuning, change: u64) {
         let mut wanted = self.lock();

@@ -6,9 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use anyhow::{Result, anyhow};
 use grebe_scope::Engineering;
 use grebe_shm::Policy;
-use grebe_stages::{
-    LeftOut, Notice, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source,
-};
+use grebe_stages::{LeftOut, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use crate::cli::Record;
 use crate::ending::Ending;
@@ -52,7 +50,6 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         idle_timeout: options.idle_timeout,
         samples: options.samples,
         cancel: interrupt::cancel(),
-        news: Some(tell_news()),
         ..SourceOptions::default()
     };
     let source = open_source(&options.uri, from, &mut tell)?;
@@ -88,13 +85,6 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
             Err(error) => Err(error.context(unwritten)),
         }
     })
-}
-
-/// Says by which way a stream comes when its producer has returned.
-fn tell_news() -> Sender<Notice> {
-    let (told, news) = channel();
-    std::thread::spawn(move || news.into_iter().for_each(tell));
-    told
 }
 
 /// Says which disk is left out.

@@ -78,10 +78,11 @@ fn serve_all(options: &Serve, shown: &[Shown]) -> Result<Ending> {
         served,
     )?;
     print(options, shown, &server)?;
-    let mut said = vec![None; shown.len()];
+    let mut said: Vec<_> = shown.iter().map(|shown| (None, shown.running.notes())).collect();
     while !interrupt::is_pending() {
         std::thread::sleep(POLL);
-        for (shown, said) in shown.iter().zip(&mut said) {
+        for (shown, (said, notes)) in shown.iter().zip(&mut said) {
+            notes().iter().for_each(|note| note!("{note}"));
             let failed = shown.show.failure.get();
             if failed != *said {
                 if let Some(why) = &failed {

@@ -7,7 +7,8 @@
 //   hide=1  status=1           ... and nothing says so; ... and readStreamStatus says so
 //   short=N                    a read or a write takes 1 to N samples
 //   late=N                     what is set holds N samples after the one that is read next, and the device's clock shows that
-//   unplug=N  plug=FILE        behind N samples it is gone and FILE removed; it is found only while FILE is there
+//   unplug=N  plug=FILE        behind N samples it is gone and FILE removed; it is found only while FILE is there, and refuses the
+//                              settings that stand in it
 //   gone=error|silent|throw    what a device that is gone says
 //   fail=CALL:N                the Nth call of that function throws; random=SEED: one of about forty calls does
 //   record=FILE                writes what is sent to FILE.0, FILE.1, ...; calls=FILE: and what was set, a line each
@@ -30,6 +31,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -62,6 +64,8 @@ public:
             drop_every_ = std::strtoull(drop.c_str(), nullptr, 10);
             drop_length_ = std::strtoull(drop.c_str() + drop.find(':') + 1, nullptr, 10);
         }
+        std::ifstream plug(text(args, "plug"));
+        for (std::string what; plug >> what;) refuses_.insert(what);
         const auto fail = text(args, "fail");
         if (!fail.empty()) {
             fail_call_ = fail.substr(0, fail.find(':'));
@@ -236,6 +240,7 @@ private:
         const auto file = text(args_, "calls");
         if (!file.empty()) std::ofstream(file, std::ios::app) << what << "=" << value << "\n";
         may_fail(what);
+        if (refuses_.count(what)) throw std::runtime_error("it has no " + what + " now");
     }
 
     void may_fail(const std::string &call) const {
@@ -297,6 +302,7 @@ private:
     std::vector<size_t> stream_channels_;
     std::vector<std::ofstream> sent_;
     std::map<uint64_t, double> changes_;
+    std::set<std::string> refuses_;
     double rate_ = 1e6, frequency_ = 100e6, gain_ = 10, tag_ = 100e6;
     bool automatic_ = false, is_active_ = false, is_lost_ = false, was_gone_ = false;
     uint64_t next_ = 0, read_ = 0, since_drop_ = 0, drop_every_ = 0, drop_length_ = 0, writes_ = 0, turn_ = 1;

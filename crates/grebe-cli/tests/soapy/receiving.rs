@@ -304,6 +304,37 @@ fn ctrl_c_leaves_a_recording_that_can_be_read() {
     let path: &Path = &folder.path().join("x.sigmf-meta");
     let calls_file = folder.path().join("calls");
     let uri = format!("soapy:driver=grebe_test, paced=1, calls={}", calls_file.display());
+#[test]
+fn a_setting_that_a_radio_refuses_when_it_comes_back_is_told_once_and_it_goes_on_as_it_is() {
+    let Some(_) = module() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (plug, path) = (folder.path().join("plug"), folder.path().join("x.sigmf-meta"));
+    fs::write(&plug, "").unwrap();
+    let uri = format!(
+        "soapy:driver=grebe_test, time=1, unplug=50000, plug={}?rate=1M&frequency=50M&gain=20&reconnect",
+        plug.display()
+    );
+    let recorder = start_recording(&uri, &path, "80k");
+    while plug.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fs::write(&plug, "frequency").unwrap();
+    let output = finish(recorder);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("has gone (") && said.contains("; waiting for it\n"), "{said}");
+    assert!(said.contains("is there again, after "), "{said}");
+    let told: Vec<&str> = said.lines().filter(|line| line.contains("goes on as it is set")).collect();
+    assert_eq!(told.len(), 1, "{said}");
+    assert!(told[0].starts_with("cannot set frequency=50000000 of soapy:driver=grebe_test"), "{said}");
+    let says = "it has no frequency now; it takes 1M to 6G; it goes on as it is set: ci16 at 1 MS/s, 100 MHz, gain 20 dB";
+    assert!(told[0].ends_with(says), "{said}");
+    let file = SampleFile::open(&path).unwrap();
+    let centres: Vec<_> =
+        file.segments().iter().map(|it| file.description(it.position).unwrap().centre_frequency_hz).collect();
+    assert_eq!(centres, [Some(50e6), Some(100e6)]);
+}
+
     let recorder = with_radio(&["record", &uri, path.to_str().unwrap()]).spawn().unwrap();
     while !path.exists() {
         std::thread::sleep(Duration::from_millis(10));

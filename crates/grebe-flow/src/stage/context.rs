@@ -9,6 +9,7 @@ use grebe_ring::Signal;
 
 use crate::clock::monotonic_ns;
 use crate::counters::{StageCounts, add};
+use crate::notes::Notes;
 
 /// What a stage may ask of the thread that drives it.
 #[derive(Debug)]
@@ -59,6 +60,13 @@ impl Context {
     /// Counts frames whose samples were copied instead of lent on or changed in place.
     pub fn count_copied(&self, frames: usize) {
         add(&self.counts.copied_frames, frames as u64);
+    }
+
+    /// Tells a person what they should know while the graph runs and what is no error: a device has gone and is waited for, or refuses
+    /// a setting. Whoever runs the graph shows it ([`Running::notes`](crate::Running::notes)). It allocates and takes a lock: it is for
+    /// what happens now and then.
+    pub fn note(&self, words: impl Into<String>) {
+        self.flags.notes.tell(words.into());
     }
 
     /// A pool of `chunks` chunks of `chunk_bytes` each, from the heap, which wakes this stage when a chunk comes back.
@@ -159,6 +167,8 @@ pub(crate) struct Flags {
     pub(crate) stop: AtomicBool,
     /// Everybody ends at the next step.
     pub(crate) abort: AtomicBool,
+    /// What stages tell a person.
+    pub(crate) notes: Notes,
 }
 
 /// How long a stage sleeps at most before it is called again, and a wait before it looks at the flags.

@@ -37,7 +37,7 @@ pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevi
     };
     let again = audio.reconnects.then(|| {
         let audio = audio.clone();
-        Again::new(move |_: &Cancel| {
+        Again::new(audio.to_string(), move |_: &Cancel| {
             let device = SoundDevice::open(&audio, Direction::Capture, settings)?;
             Ok(Capture::new(device, settings))
         })
@@ -185,7 +185,7 @@ const CHANNELS: usize = 2;
 mod tests {
     use std::cell::Cell;
 
-    use grebe_flow::StageBench;
+    use grebe_flow::{Stage as _, StageBench};
 
     use super::*;
 
@@ -275,5 +275,28 @@ mod tests {
         let source = RawSource::new(Capture::new(device, settings()), Capture::wait, raw);
         let error = StageBench::new(source).unwrap().end().unwrap_err().to_string();
         assert!(error.contains("it was unplugged"), "{error}");
+    }
+
+    #[test]
+    fn a_device_that_is_plugged_in_again_goes_on_behind_a_gap() {
+        let device = |next| Device { next, reads: 0, overruns: vec![], length: 2 };
+        let raw = RawStream::plain(SampleFormat::I16, 1e3);
+        let again = Again::new("audio:", move |_: &Cancel| Ok(Capture::new(device(500), settings())));
+        let source = RawSource::new(Capture::new(device(0), settings()), Capture::wait, raw)
+            .again(Some(again))
+            .samples(Some(400));
+        let counters = source.counters().unwrap();
+        let made = StageBench::new(source).unwrap().end().unwrap();
+        let frames = made.iter().flat_map(|batch| batch.frames());
+        let samples: Vec<(u64, i16)> = frames
+            .flat_map(|frame| {
+                (frame.header().first_sample_index..).zip(frame.channel::<i16>(0).unwrap().into_owned())
+            })
+            .collect();
+        let lost = counters.get("lost_samples").unwrap();
+        let expected =
+            (0..200).map(|at| (at, at as i16)).chain((200..400).map(|at| (at + lost, at as i16 + 300)));
+        assert!(lost >= 1 && samples == expected.collect::<Vec<_>>());
+        assert_eq!(counters.get("reconnects"), Some(1));
     }
 }

@@ -64,7 +64,7 @@ impl AudioSink {
     }
 
     /// Opens the device for such frames, where it is not open for them.
-    fn prepare(&mut self, header: &Header) -> Result<(), Error> {
+    fn prepare(&mut self, header: &Header, ctx: &Context) -> Result<(), Error> {
         let (settings, raw) = self.settings(header)?;
         if self.stream.as_ref().is_none_or(|(before, _)| *before != settings) {
             if let Some(mut device) = self.device.take() {
@@ -74,40 +74,64 @@ impl AudioSink {
             self.device = Some(SoundDevice::open(&self.audio, Direction::Playback, settings)?);
             self.again = self.audio.reconnects.then(|| {
                 let audio = self.audio.clone();
-                Again::new(move |_: &Cancel| SoundDevice::open(&audio, Direction::Playback, settings))
+                Again::new(audio.to_string(), move |_: &Cancel| {
+                    SoundDevice::open(&audio, Direction::Playback, settings)
+                })
             });
             self.stream = Some((settings, raw));
         }
         if self.device.is_none()
             && let Some(again) = &mut self.again
         {
-            self.device = again.poll(Duration::ZERO)?;
+            self.device = again.poll(Duration::ZERO, |words| ctx.note(words))?;
             self.counters.add(RECONNECTS, u64::from(self.device.is_some()));
         }
         Ok(())
     }
 }
 
-/// Writes all of it; `false`: the device is gone, or the graph is being stopped.
-fn write(device: &mut SoundDevice, mut bytes: &[u8], counters: &Counters, ctx: &Context) -> io::Result<bool> {
+/// What samples are played on.
+trait Output {
+    /// Plays whole frames: how many bytes of them.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Begins anew after an underrun.
+    fn recover(&mut self, error: &io::Error) -> io::Result<()>;
+}
+
+impl Output for SoundDevice {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        SoundDevice::write(self, bytes)
+    }
+
+    fn recover(&mut self, error: &io::Error) -> io::Result<()> {
+        SoundDevice::recover(self, error, Direction::Playback)
+    }
+}
+
+/// Writes all of it; `wait` waits for room, and says whether to go on.
+fn write<D: Output>(
+    device: &mut D,
+    mut bytes: &[u8],
+    counters: &Counters,
+    wait: impl Fn(&mut D) -> bool,
+) -> io::Result<()> {
     while !bytes.is_empty() {
         match device.write(bytes) {
             Ok(written) => bytes = &bytes[written..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                ctx.waiting(|| device.wait_for_room());
-                if ctx.is_stopping() {
-                    return Ok(false);
+                if !wait(device) {
+                    return Ok(());
                 }
             }
             Err(error) if is_overrun(&error) => {
                 counters.add(UNDERRUNS, 1);
-                device.recover(&error, Direction::Playback)?;
+                device.recover(&error)?;
             }
             Err(error) if is_unplugged(&error) => return Err(unplugged()),
             Err(error) => return Err(error),
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 impl Stage for AudioSink {
@@ -119,7 +143,7 @@ impl Stage for AudioSink {
             if samples == 0 {
                 continue;
             }
-            self.prepare(&header)?;
+            self.prepare(&header, ctx)?;
             let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
             self.counters.add(GAP_SAMPLES, gap);
             self.next_index = Some(header.next_sample_index());
@@ -129,13 +153,20 @@ impl Stage for AudioSink {
                 self.counters.add(ABSENT_SAMPLES, samples);
                 continue;
             };
-            match write(device, bytes, &self.counters, ctx) {
-                Ok(_) => {}
-                Err(error) if self.again.is_some() && error.kind() == io::ErrorKind::NotConnected => {
-                    self.device = None;
-                    self.counters.add(ABSENT_SAMPLES, samples);
-                }
-                Err(error) => return Err(error.into()),
+            let wait = |device: &mut SoundDevice| {
+                ctx.waiting(|| device.wait_for_room());
+                !ctx.is_stopping()
+            };
+            match write(device, bytes, &self.counters, wait) {
+                Ok(()) => {}
+                Err(error) => match &mut self.again {
+                    Some(again) if error.kind() == io::ErrorKind::NotConnected => {
+                        again.lost(None, |words| ctx.note(words));
+                        self.device = None;
+                        self.counters.add(ABSENT_SAMPLES, samples);
+                    }
+                    _ => return Err(error.into()),
+                },
             }
         }
         Ok(Outcome::Produced)
@@ -164,3 +195,60 @@ const UNDERRUNS: usize = 0;
 const GAP_SAMPLES: usize = 1;
 const ABSENT_SAMPLES: usize = 2;
 const RECONNECTS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that takes three bytes at a time, and at some writes none, for a reason of the system's.
+    #[derive(Default)]
+    struct Device {
+        played: Vec<u8>,
+        writes: usize,
+        fails: Vec<(usize, fn() -> io::Error)>,
+        recovered: u32,
+    }
+
+    impl Output for Device {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.writes += 1;
+            if let Some((_, why)) = self.fails.iter().find(|(at, _)| *at == self.writes) {
+                return Err(why());
+            }
+            let length = bytes.len().min(3);
+            self.played.extend(&bytes[..length]);
+            Ok(length)
+        }
+
+        fn recover(&mut self, _: &io::Error) -> io::Result<()> {
+            self.recovered += 1;
+            Ok(())
+        }
+    }
+
+    // As ALSA says it: EPIPE and ENODEV.
+    const UNDERRUN: fn() -> io::Error = || io::Error::from_raw_os_error(32);
+    const UNPLUGGED: fn() -> io::Error = || io::Error::from_raw_os_error(19);
+    const FULL: fn() -> io::Error = || io::ErrorKind::WouldBlock.into();
+
+    #[test]
+    fn an_underrun_is_counted_and_plays_on_with_the_next_sample() {
+        let counters = Counters::new(COUNTERS);
+        let mut device = Device { fails: vec![(2, UNDERRUN), (3, UNDERRUN), (5, FULL)], ..Device::default() };
+        let bytes: Vec<u8> = (0..20).collect();
+        write(&mut device, &bytes, &counters, |_| true).unwrap();
+        assert_eq!((device.played, device.recovered), (bytes, 2));
+        assert_eq!(counters.get("underruns"), Some(2));
+    }
+
+    #[test]
+    fn one_that_is_unplugged_says_so_and_one_that_is_full_is_left_when_the_graph_stops() {
+        let counters = Counters::new(COUNTERS);
+        let mut gone = Device { fails: vec![(2, UNPLUGGED)], ..Device::default() };
+        let error = write(&mut gone, &[0; 9], &counters, |_| true).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+        let mut full = Device { fails: vec![(2, FULL)], ..Device::default() };
+        write(&mut full, &[0; 9], &counters, |_| false).unwrap();
+        assert_eq!((full.played.len(), counters.get("underruns")), (3, Some(0)));
+    }
+}

@@ -8,7 +8,6 @@ use grebe_frame::BatchPool;
 use grebe_ring::Cancel;
 use grebe_shm::Policy;
 
-use super::Notice;
 use super::there::Patience;
 use crate::error::Error;
 use crate::file::{LeftOut, RingLength, RingPlan, Rotate, WriteWay};
@@ -60,8 +59,8 @@ pub struct SourceOptions {
     pub length: Option<Duration>,
     /// Memory that a generator or a UDP source writes into, instead of its own: [`OpenSink::pool`](crate::OpenSink::pool).
     pub pool: Option<BatchPool>,
-    /// Is told by which way a stream that was asked for by its name is read, when its producer has returned.
-    pub news: Option<Sender<Notice>>,
+    /// Tunes the receiver that is opened, in place of a tuner of its own: it is told what the receiver is tuned to.
+    pub tuner: Option<Tuner>,
     /// Ends the wait for a stream.
     pub cancel: Cancel,
 }
@@ -194,7 +193,7 @@ impl Default for SourceOptions {
             start: Duration::ZERO,
             length: None,
             pool: None,
-            news: None,
+            tuner: None,
             cancel: Cancel::default(),
         }
     }

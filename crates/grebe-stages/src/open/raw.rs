@@ -103,6 +103,6 @@ pub(super) fn connection(
     let listening = |address| notify(Notice::WaitingForConnection { scheme: "tcp", address });
     let connector = end.connector("tcp", listening)?;
     let stream = patience.open(notify, |_| connector.open(patience.cancel))?;
-    let again = end.reconnects.then(|| Again::new(move |cancel| connector.open(cancel)));
+    let again = end.reconnects.then(|| Again::new(connector.uri(), move |cancel| connector.open(cancel)));
     Ok((stream, again))
 }

@@ -16,7 +16,8 @@ pub(super) fn source(
         return Err(Error::Name { name: uri.to_string(), reason });
     }
     let patience = options.patience(rtl.reconnects);
-    let (source, tuner) = patience.open(notify, |_| receiver(rtl, &options.cancel))?;
+    let (source, tuner) =
+        patience.open(notify, |_| receiver(rtl, options.tuner.as_ref(), &options.cancel))?;
     notify(Notice::UnseenLoss("rtl_tcp has no numbers: what its server drops"));
     let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
     let rate_hz = Some(rtl.tuning.rate_hz);

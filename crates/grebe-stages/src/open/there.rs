@@ -1,12 +1,12 @@
 //! What is not there yet is waited for where its name says so.
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use grebe_ring::Cancel;
 
 use super::Notice;
 use crate::error::Error;
+use crate::raw::is_absent;
 
 /// Who waits, and for how long.
 pub(super) struct Patience<'a> {
@@ -46,20 +46,12 @@ impl Patience<'_> {
     }
 }
 
-/// Whether it may come: a name that has no address, or a device that somebody else has, is for a person to look at.
-fn is_absent(error: &Error) -> bool {
-    match error {
-        Error::Tcp { action, .. } => *action == "connect to",
-        Error::Device { source, .. } => source.kind() == io::ErrorKind::NotFound,
-        Error::Soapy { action, .. } => action == "open",
-        _ => false,
-    }
-}
-
 const RETRY_EVERY: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     fn refused() -> Error {

@@ -51,7 +51,6 @@ pub(super) fn named_source(
         idle_timeout: options.idle_timeout,
         waits: options.waits,
         cancel: options.cancel,
-        news: options.news,
     };
     let source = NamedSource::open(from, reading, notify)?;
     Ok(OpenSource { lent_max: source.lent_max(), ..OpenSource::of(source) })

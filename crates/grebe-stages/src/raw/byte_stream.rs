@@ -142,7 +142,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
             match remote.retune(from) {
                 Ok(Some(retuned)) => self.take(retuned),
                 Ok(None) => {}
-                Err(error) => return self.link.failed(error),
+                Err(error) => return self.link.failed(error, ctx),
             }
         }
         self.link.read(&mut self.bytes[self.end..], ctx)
@@ -259,9 +259,9 @@ pub(crate) fn interleaved<'a>(
 }
 
 impl<W: Write + Send + 'static> Stage for RawSink<W> {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        if self.to.comes_back()? {
+        if self.to.comes_back(ctx)? {
             self.counters.add(SINK_RECONNECTS, 1);
         }
         for frame in batch.frames() {
@@ -269,7 +269,7 @@ impl<W: Write + Send + 'static> Stage for RawSink<W> {
             let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
             self.gap_samples += gap;
             self.next_index = Some(header.first_sample_index + u64::from(header.block_length_samples));
-            match self.to.write(interleaved(&self.raw, &frame, &mut self.bytes)?)? {
+            match self.to.write(interleaved(&self.raw, &frame, &mut self.bytes)?, ctx)? {
                 Written::Whole => {}
                 Written::Absent => self.counters.add(ABSENT_SAMPLES, u64::from(header.block_length_samples)),
                 Written::Gone => return Ok(Outcome::End),

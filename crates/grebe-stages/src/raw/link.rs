@@ -73,12 +73,12 @@ impl<R: Read + Send + 'static> Link<R> {
         };
         match read {
             Ok(0) if self.again.is_none() => Ok(Heard::End),
-            Ok(0) => Ok(self.lose()),
+            Ok(0) => Ok(self.lose(None, ctx)),
             Ok(read) => {
                 self.heard = Instant::now();
                 Ok(Heard::Bytes(read))
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.failed(error, ctx),
         }
     }
 
@@ -86,25 +86,30 @@ impl<R: Read + Send + 'static> Link<R> {
     ///
     /// # Errors
     /// It ends the stream.
-    pub(crate) fn failed(&mut self, error: io::Error) -> StageResult<Heard> {
+    pub(crate) fn failed(&mut self, error: io::Error, ctx: &Context) -> StageResult<Heard> {
         use io::ErrorKind::{Interrupted, InvalidData, TimedOut, WouldBlock};
         match error.kind() {
             WouldBlock | TimedOut | Interrupted => self.nothing(),
             // Another than there was would be the same the next time.
-            kind if self.again.is_some() && kind != InvalidData => Ok(self.lose()),
+            kind if self.again.is_some() && kind != InvalidData => Ok(self.lose(Some(&error), ctx)),
             _ => Err(error.into()),
         }
     }
 
-    fn lose(&mut self) -> Heard {
+    fn lose(&mut self, why: Option<&io::Error>, ctx: &Context) -> Heard {
         (self.from, self.lost) = (None, Instant::now());
+        if let Some(again) = &mut self.again {
+            // That it is not there is what the words say anyhow.
+            let why = why.filter(|why| why.kind() != io::ErrorKind::NotConnected).map(io::Error::to_string);
+            again.lost(why.as_deref(), |words| ctx.note(words));
+        }
         Heard::Lost
     }
 
     /// Looks whether it is there again.
     fn look(&mut self, ctx: &Context) -> StageResult<Heard> {
         let Some(again) = &mut self.again else { return Ok(Heard::End) };
-        match ctx.waiting(|| again.poll(AGAIN_WITHIN))? {
+        match ctx.waiting(|| again.poll(AGAIN_WITHIN, |words| ctx.note(words)))? {
             Some(from) => {
                 (self.from, self.heard) = (Some(from), Instant::now());
                 Ok(Heard::Again(self.lost.elapsed()))

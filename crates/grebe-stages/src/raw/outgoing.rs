@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use grebe_flow::Context;
+
 use crate::error::Error;
 use crate::raw::Again;
 
@@ -38,26 +40,30 @@ impl<W: Write + Send + 'static> Outgoing<W> {
     ///
     /// # Errors
     /// There is another at that address than there was.
-    pub(crate) fn comes_back(&mut self) -> Result<bool, Error> {
+    pub(crate) fn comes_back(&mut self, ctx: &Context) -> Result<bool, Error> {
         if self.to.is_none()
             && let Some(again) = &mut self.again
         {
-            self.to = again.poll(Duration::ZERO)?;
+            self.to = again.poll(Duration::ZERO, |words| ctx.note(words))?;
             return Ok(self.to.is_some());
         }
         Ok(false)
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<Written> {
+    pub(crate) fn write(&mut self, bytes: &[u8], ctx: &Context) -> io::Result<Written> {
         let Some(to) = &mut self.to else { return Ok(Written::Absent) };
         match to.write_all(bytes) {
             Ok(()) => Ok(Written::Whole),
-            Err(error) if self.again.is_some() && (is_gone(&error) || is_unplugged(&error)) => {
-                self.to = None;
-                Ok(Written::Absent)
-            }
-            Err(error) if is_gone(&error) => Ok(Written::Gone),
-            Err(error) => Err(error),
+            Err(error) if !is_gone(&error) && !is_unplugged(&error) => Err(error),
+            Err(error) => match &mut self.again {
+                Some(again) => {
+                    again.lost(None, |words| ctx.note(words));
+                    self.to = None;
+                    Ok(Written::Absent)
+                }
+                None if is_gone(&error) => Ok(Written::Gone),
+                None => Err(error),
+            },
         }
     }
 

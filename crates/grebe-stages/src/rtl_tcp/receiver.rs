@@ -15,15 +15,19 @@ use crate::raw::{Again, Connector, RawSource, RawStream, Retune, Retuned};
 use crate::rtl_tcp::{Command, Hello, RtlTcp};
 use crate::tuner::{Tuner, Tuning};
 
-/// Connects to the server, tunes it, and reads its samples.
+/// Connects to the server, tunes it, and reads its samples. `tuner` tunes it further, where one is given.
 ///
 /// Nothing on the wire tells what the server has dropped, or from which sample on a command holds: the description changes with the
 /// first sample that is read after the command was sent.
 ///
 /// # Errors
 /// Nobody is there, or no `rtl_tcp`.
-pub(crate) fn receiver(rtl: &RtlTcp, cancel: &Cancel) -> Result<(RawSource<TcpStream>, Tuner), Error> {
-    let tuner = Tuner::new(rtl.tuning);
+pub(crate) fn receiver(
+    rtl: &RtlTcp,
+    tuner: Option<&Tuner>,
+    cancel: &Cancel,
+) -> Result<(RawSource<TcpStream>, Tuner), Error> {
+    let tuner = Tuner::of_receiver(tuner, rtl.tuning);
     let connector = Connector::to("rtl_tcp", rtl.at.clone());
     let (stream, hello) = meet(&connector, &tuner, rtl.correction_ppm, cancel)?;
     let raw = RawStream::plain(SampleFormat::Cu8, rtl.tuning.rate_hz);
@@ -40,7 +44,9 @@ pub(crate) fn receiver(rtl: &RtlTcp, cancel: &Cancel) -> Result<(RawSource<TcpSt
         RawSource::new(stream, pipe::readable, raw).described(remote.description(&rtl.tuning)).loses_unseen();
     let again = rtl.reconnects.then(|| {
         let (tuner, correction_ppm) = (tuner.clone(), rtl.correction_ppm);
-        Again::new(move |cancel| meet(&connector, &tuner, correction_ppm, cancel).map(|(stream, _)| stream))
+        Again::new(connector.uri(), move |cancel| {
+            meet(&connector, &tuner, correction_ppm, cancel).map(|(stream, _)| stream)
+        })
     });
     Ok((source.again(again).retune(Box::new(remote)), tuner))
 }

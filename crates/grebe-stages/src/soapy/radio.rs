@@ -1,5 +1,7 @@
 //! From a name to a device that is set as the name says, and what is known of it then.
 
+use std::fmt::Display;
+
 use grebe_flow::{RateHz, UtcClock, monotonic_ns};
 use grebe_frame::{ChannelDescription, Description, SampleFormat};
 
@@ -8,14 +10,39 @@ use super::sys::{Device, Direction};
 use crate::error::Error;
 use crate::tuner::Tuning;
 
+/// What becomes of a setting that a device refuses.
+pub(super) enum Refusals {
+    /// It ends the opening.
+    End,
+    /// It stays as the device has it; these were refused, and why.
+    Keep(Vec<String>),
+}
+
+impl Refusals {
+    /// # Errors
+    /// The refusal, where it ends the opening.
+    fn take(&mut self, refusal: Error) -> Result<(), Error> {
+        match self {
+            Self::End => return Err(refusal),
+            Self::Keep(refused) => refused.push(refusal.to_string()),
+        }
+        Ok(())
+    }
+}
+
 /// Opens the device that the name asks for, and sets what it says.
 ///
 /// # Errors
 /// It is not there, or a setting that it does not have: with what it has.
-pub(super) fn open(name: &Soapy, direction: Direction, channels: &[usize]) -> Result<Device, Error> {
+pub(super) fn open(
+    name: &Soapy,
+    direction: Direction,
+    channels: &[usize],
+    refusals: &mut Refusals,
+) -> Result<Device, Error> {
     let failed = |why: String| Error::Soapy { action: "open".to_owned(), uri: name.short(), why };
     let device = Device::open(&name.args)?.map_err(|why| failed(absent(&why)))?;
-    set(name, &device, direction, channels)?;
+    set(name, &device, direction, channels, refusals)?;
     Ok(device)
 }
 
@@ -28,6 +55,7 @@ pub(super) fn set(
     device: &Device,
     direction: Direction,
     channels: &[usize],
+    refusals: &mut Refusals,
 ) -> Result<(), Error> {
     let failed = |why: String| Error::Soapy { action: "open".to_owned(), uri: name.short(), why };
     let count = device.channels(direction);
@@ -39,9 +67,31 @@ pub(super) fn set(
             _ => format!("it has no channel {missing} to {way} by, only 0 to {}", count - 1),
         }));
     }
-    let radio = Radio { name, device, direction };
+    let mut radio = Radio { name, device, direction, refusals };
     radio.set_whole()?;
     channels.iter().try_for_each(|&channel| radio.set_channel(channel))
+}
+
+/// Tunes a device that came back as it was tuned last.
+///
+/// # Errors
+/// A setting that it refuses, where that ends the opening.
+pub(super) fn tune_again(
+    name: &Soapy,
+    device: &Device,
+    channels: &[usize],
+    wanted: &Tuning,
+    refusals: &mut Refusals,
+) -> Result<(), Error> {
+    let is = tuning(device, Direction::Rx, channels[0], wanted);
+    for why in retune(device, channels, &is, wanted).1 {
+        // What its name asked for, it was told before.
+        let is_told = matches!(refusals, Refusals::Keep(told) if told.iter().any(|told| told.contains(&why)));
+        if !is_told {
+            refusals.take(Error::Soapy { action: "tune".to_owned(), uri: name.short(), why })?;
+        }
+    }
+    Ok(())
 }
 
 /// Sets what can be tuned while it runs, where it is another than before; what the driver did not do stays as it was.
@@ -104,6 +154,27 @@ pub(super) fn description(device: &Device, channels: &[usize], tuning: &Tuning) 
         clock: UtcClock::default().renewed(monotonic_ns()),
         ..Description::default()
     }
+}
+
+/// The same in words, for a person.
+pub(super) fn words(format: SampleFormat, tuning: &Tuning, description: &Description) -> String {
+    let mut words = format!("{format} at {}", with_unit(tuning.rate_hz, "S/s"));
+    if let Some(hz) = description.centre_frequency_hz {
+        words += &format!(", {}", with_unit(hz, "Hz"));
+    }
+    match (description.gain_db, tuning.gain_db) {
+        (Some(gain_db), _) => words + &format!(", gain {gain_db} dB"),
+        (None, None) => words + ", gain automatic",
+        // It has no amplifier.
+        (None, Some(_)) => words,
+    }
+}
+
+/// `433.920123 MHz`: every digit, so that a step of a synthesiser shows.
+fn with_unit(hz: f64, unit: &str) -> String {
+    let prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let (multiple, prefix) = prefixes.into_iter().find(|(multiple, _)| hz >= *multiple).unwrap_or((1.0, ""));
+    format!("{} {prefix}{unit}", hz / multiple)
 }
 
 /// What a device and its driver are called.
@@ -185,66 +256,59 @@ struct Radio<'a> {
     name: &'a Soapy,
     device: &'a Device,
     direction: Direction,
+    refusals: &'a mut Refusals,
 }
 
 impl Radio<'_> {
     /// What holds for all channels.
-    fn set_whole(&self) -> Result<(), Error> {
-        let Self { name, device, .. } = self;
+    fn set_whole(&mut self) -> Result<(), Error> {
+        let Self { name, device, .. } = *self;
         if let Some(source) = &name.clock {
-            device
-                .set_clock_source(source)
-                .map_err(|why| self.failed(&format!("set clock={source} of"), why))?;
+            self.settle("clock", source, device.set_clock_source(source))?;
         }
         if let Some(source) = &name.time {
-            device
-                .set_time_source(source)
-                .map_err(|why| self.failed(&format!("set time={source} of"), why))?;
+            self.settle("time", source, device.set_time_source(source))?;
         }
         for (key, value) in &name.settings {
-            let written = device.write_setting(key, value);
-            written.map_err(|why| self.failed(&format!("set setting.{key}={value} of"), why))?;
+            self.settle(&format!("setting.{key}"), value, device.write_setting(key, value))?;
         }
         Ok(())
     }
 
-    fn set_channel(&self, channel: usize) -> Result<(), Error> {
-        let Self { name, device, direction } = *self;
+    fn set_channel(&mut self, channel: usize) -> Result<(), Error> {
+        let Self { name, device, direction, .. } = *self;
         if let Some(antenna) = &name.antenna {
             let there = device.antennas(direction, channel);
             let set = match there.is_empty() || there.contains(antenna) {
                 true => device.set_antenna(direction, channel, antenna),
                 false => Err(format!("it has {}", there.join(", "))),
             };
-            set.map_err(|why| self.failed(&format!("set antenna={antenna} of"), why))?;
+            self.settle("antenna", antenna, set)?;
         }
         if let Some(rate_hz) = name.rate_hz {
-            let may_be = || ranges(&device.rates_hz(direction, channel));
-            self.within("rate", rate_hz, device.set_rate(direction, channel, rate_hz), may_be)?;
+            let set = device.set_rate(direction, channel, rate_hz);
+            self.settle("rate", rate_hz, set.map_err(within(|| device.rates_hz(direction, channel))))?;
         }
         if let Some(hz) = name.bandwidth_hz {
-            let set = device.set_bandwidth(direction, channel, hz);
-            self.within("bandwidth", hz, set, String::new)?;
+            self.settle("bandwidth", hz, device.set_bandwidth(direction, channel, hz))?;
         }
         if let Some(ppm) = name.correction_ppm {
-            let set = device.set_correction_ppm(direction, channel, ppm);
-            self.within("ppm", ppm, set, String::new)?;
+            self.settle("ppm", ppm, device.set_correction_ppm(direction, channel, ppm))?;
         }
         if let Some(hz) = name.frequency_hz {
-            let may_be = || ranges(&device.frequencies_hz(direction, channel));
-            self.within("frequency", hz, device.set_frequency(direction, channel, hz), may_be)?;
+            let set = device.set_frequency(direction, channel, hz);
+            self.settle("frequency", hz, set.map_err(within(|| device.frequencies_hz(direction, channel))))?;
         }
         if let Some(gain) = name.gain {
             let db = match gain {
                 Gain::Auto => None,
                 Gain::Db(db) => Some(db),
             };
-            let set = set_gain(device, direction, channel, db);
-            set.map_err(|why| {
+            let set = set_gain(device, direction, channel, db).map_err(|why| {
                 let (least, most) = device.gain_range_db(direction, channel);
-                let asked = db.map_or("auto".to_owned(), |db| db.to_string());
-                self.failed(&format!("set gain={asked} of"), format!("{why}; it takes {least} to {most} dB"))
-            })?;
+                format!("{why}; it takes {least} to {most} dB")
+            });
+            self.settle("gain", db.map_or("auto".to_owned(), |db| db.to_string()), set)?;
         }
         for (element, db) in &name.gains {
             let there = device.gains(direction, channel);
@@ -253,28 +317,24 @@ impl Radio<'_> {
                 false if there.is_empty() => Err("it has no amplifiers".to_owned()),
                 false => Err(format!("it has {}", there.join(", "))),
             };
-            set.map_err(|why| self.failed(&format!("set gain.{element}={db} of"), why))?;
+            self.settle(&format!("gain.{element}"), db, set)?;
         }
         Ok(())
     }
 
-    /// Says of a setting that was refused what it may be, where the device says so.
-    fn within(
-        &self,
-        what: &str,
-        asked: f64,
-        set: Result<(), String>,
-        may_be: impl Fn() -> String,
-    ) -> Result<(), Error> {
-        set.map_err(|why| {
-            let may_be = may_be();
-            let why = if may_be.is_empty() { why } else { format!("{why}; it takes {may_be}") };
-            self.failed(&format!("set {what}={asked} of"), why)
-        })
+    /// What becomes of `key=asked`, which was set, or refused with what the driver says.
+    fn settle(&mut self, key: &str, asked: impl Display, set: Result<(), String>) -> Result<(), Error> {
+        let Err(why) = set else { return Ok(()) };
+        let action = format!("set {key}={asked} of");
+        self.refusals.take(Error::Soapy { action, uri: self.name.short(), why })
     }
+}
 
-    fn failed(&self, action: &str, why: String) -> Error {
-        Error::Soapy { action: action.to_owned(), uri: self.name.short(), why }
+/// Adds to what a driver says what the setting may be, where the device says so.
+fn within(may_be: impl FnOnce() -> Vec<(f64, f64)>) -> impl FnOnce(String) -> String {
+    move |why| match ranges(&may_be()) {
+        may_be if may_be.is_empty() => why,
+        may_be => format!("{why}; it takes {may_be}"),
     }
 }
 
@@ -321,6 +381,13 @@ mod tests {
             assert_eq!(of_soapy(to_soapy(format)), Some(format));
         }
         assert_eq!(of_soapy("CS12"), None);
+    }
+
+    #[test]
+    fn what_a_radio_is_set_to_is_said_to_the_digit() {
+        assert_eq!(with_unit(433_920_123.0, "Hz"), "433.920123 MHz");
+        assert_eq!(with_unit(1_999.5, "S/s"), "1.9995 kS/s");
+        assert_eq!(with_unit(100.0, "S/s"), "100 S/s");
     }
 
     #[test]

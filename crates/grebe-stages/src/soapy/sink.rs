@@ -7,7 +7,7 @@ use grebe_frame::{Batch, Header, SampleFormat};
 use grebe_ring::Cancel;
 
 use super::name::Soapy;
-use super::radio;
+use super::radio::{self, Refusals};
 use super::sys::{Device, Direction, Trouble, TxStream};
 use crate::error::Error;
 use crate::raw::Again;
@@ -51,7 +51,7 @@ impl SoapySink {
     /// [`Error::Library`], [`Error::Soapy`]; the name says nothing of the frequency.
     pub(crate) fn open(name: &Soapy) -> Result<Self, Error> {
         let channels = if name.channels.is_empty() { vec![0] } else { name.channels.clone() };
-        let device = radio::open(name, Direction::Tx, &channels)?;
+        let device = radio::open(name, Direction::Tx, &channels, &mut Refusals::End)?;
         if name.frequency_hz.is_none() && device.is_tunable(Direction::Tx, channels[0]) {
             let reason = "does not say where to send: add frequency=, as in frequency=433.92M".to_owned();
             return Err(Error::Name { name: name.to_string(), reason });
@@ -106,7 +106,7 @@ impl SoapySink {
         self.radio = None;
         self.radio = Some(transmit(&name, self.device.take())?);
         self.again = name.reconnects.then(|| {
-            Again::new(move |cancel: &Cancel| {
+            Again::new(name.short(), move |cancel: &Cancel| {
                 if cancel.is_cancelled() {
                     return Err(Error::Cancelled);
                 }
@@ -171,7 +171,7 @@ impl SoapySink {
                 next = (frame_at + 1, 0);
             }
             self.batch = Some((batch, next.0, next.1));
-            failed.map_or(Ok(()), |why| self.lose(why))?;
+            failed.map_or(Ok(()), |why| self.lose(why, ctx))?;
             if began.elapsed() >= STEP {
                 return Ok(false);
             }
@@ -183,7 +183,7 @@ impl SoapySink {
     fn has_radio(&mut self, ctx: &Context) -> Result<bool, Error> {
         if self.is_lost
             && let Some(again) = &mut self.again
-            && let Some(radio) = ctx.waiting(|| again.poll(Duration::ZERO))?
+            && let Some(radio) = ctx.waiting(|| again.poll(Duration::ZERO, |words| ctx.note(words)))?
         {
             (self.radio, self.is_lost, self.has_status) = (Some(radio), false, true);
             self.counters.add(RECONNECTS, 1);
@@ -192,10 +192,13 @@ impl SoapySink {
     }
 
     /// The device has gone.
-    fn lose(&mut self, why: String) -> Result<(), Error> {
+    fn lose(&mut self, why: String, ctx: &Context) -> Result<(), Error> {
         (self.radio, self.stuck, self.is_lost) = (None, None, true);
-        match &self.again {
-            Some(_) => Ok(()),
+        match &mut self.again {
+            Some(again) => {
+                again.lost(Some(&why), |words| ctx.note(words));
+                Ok(())
+            }
             None => Err(Error::DeviceGone { uri: self.name.short(), why }),
         }
     }
@@ -211,13 +214,17 @@ impl SoapySink {
     }
 }
 
-/// A stream to the device, which is opened where it is not yet.
+/// A stream to the device, which is opened where it is not yet. What it refuses ends that, also when it has come back: nobody wants a
+/// transmitter at another frequency than was asked for.
 fn transmit(name: &Soapy, device: Option<Device>) -> Result<TxStream, Error> {
     let failed = |action: &str, why| Error::Soapy { action: action.to_owned(), uri: name.short(), why };
     let device = match device {
         // Now its rate and all channels are known.
-        Some(device) => radio::set(name, &device, Direction::Tx, &name.channels).map(|()| device)?,
-        None => radio::open(name, Direction::Tx, &name.channels)?,
+        Some(device) => {
+            radio::set(name, &device, Direction::Tx, &name.channels, &mut Refusals::End)?;
+            device
+        }
+        None => radio::open(name, Direction::Tx, &name.channels, &mut Refusals::End)?,
     };
     let format = radio::format(&device, Direction::Tx, name.channels[0], name.format);
     let format = format.map_err(|why| failed("send to", format!("{why}: put convert before it")))?;

@@ -1,18 +1,18 @@
 //! `soapy:` as a source: the driver writes samples to where they go on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchMut, BatchPool, ClockReading, Description, HEADER_BYTES, Header, SampleFormat};
-use grebe_ring::Cancel;
 
 use super::device_time::{DeviceTime, Missing};
 use super::name::{Gain, Soapy};
-use super::radio;
+use super::radio::{self, Refusals};
 use super::sys::{Direction, Read, RxStream, Trouble};
 use crate::error::Error;
-use crate::raw::Again;
+use crate::raw::{Again, is_absent};
 use crate::stream::{CHUNK_BYTES, Limit, block_length};
 use crate::tuner::{Tuner, Tuning};
 
@@ -50,13 +50,13 @@ pub(crate) struct SoapySource {
 }
 
 impl SoapySource {
-    /// Opens the device, sets what its name says, and lets it run.
+    /// Opens the device, sets what its name says, and lets it run. `tuner` tunes it, where one is given.
     ///
     /// # Errors
     /// [`Error::Library`], [`Error::Soapy`].
-    pub(crate) fn open(name: &Soapy) -> Result<Self, Error> {
+    pub(crate) fn open(name: &Soapy, tuner: Option<&Tuner>) -> Result<Self, Error> {
         let channels = if name.channels.is_empty() { vec![0] } else { name.channels.clone() };
-        let (radio, format) = receive(name, &channels, None)?;
+        let (radio, format) = receive(name, &channels, None, &mut Refusals::End)?;
         let tuned = radio::tuning(radio.device(), Direction::Rx, channels[0], &told(name));
         let header = Header {
             channel_count: channels.len() as u32,
@@ -65,18 +65,8 @@ impl SoapySource {
             ..Header::default()
         };
         let block_samples = block_length(CHUNK_BYTES, channels.len(), format, tuned.rate_hz) as usize;
-        let tuner = Tuner::new(tuned);
-        let again = name.reconnects.then(|| {
-            // What comes back must be what it was.
-            let (name, channels) = (Soapy { format: Some(format), ..name.clone() }, channels.clone());
-            let tuner = tuner.clone();
-            Again::new(move |cancel: &Cancel| {
-                if cancel.is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
-                receive(&name, &channels, Some(&tuner.tuning())).map(|(radio, _)| radio)
-            })
-        });
+        let tuner = Tuner::of_receiver(tuner, tuned);
+        let again = name.reconnects.then(|| again(name, format, channels.clone(), tuner.clone()));
         Ok(Self {
             name: name.short(),
             description: Arc::new(radio::description(radio.device(), &channels, &tuned)),
@@ -136,13 +126,9 @@ impl SoapySource {
         device.map_or_else(Default::default, |device| (device.driver(), radio::hardware(device)))
     }
 
-    /// What the stream is.
-    pub(crate) fn description(&self) -> &Description {
-        &self.description
-    }
-
-    pub(crate) fn format(&self) -> SampleFormat {
-        self.next.format
+    /// What it is set to, in words.
+    pub(crate) fn words(&self) -> String {
+        radio::words(self.next.format, &self.tuned, &self.description)
     }
 
     /// Fills a frame, or as much of it as comes within its time; nothing where nothing comes.
@@ -265,7 +251,7 @@ impl SoapySource {
     }
 
     /// Tells the device what its user wants, and says from which sample on that holds.
-    fn retune(&mut self) {
+    fn retune(&mut self, ctx: &Context) {
         let changes = self.tuner.changes();
         // What is held is of the rate before.
         let may = changes != self.seen && self.held.is_none();
@@ -279,7 +265,7 @@ impl SoapySource {
         }
         let (told, refused) = radio::retune(radio.device(), &self.channels, &self.tuned, &wanted);
         if new_rate && let Err(why) = radio.activate() {
-            self.lose(why);
+            self.lose(why, ctx);
             return;
         }
         self.counters.add(REFUSED_CHANGES, refused.len() as u64);
@@ -305,7 +291,10 @@ impl SoapySource {
     }
 
     /// The device has gone.
-    fn lose(&mut self, why: String) {
+    fn lose(&mut self, why: String, ctx: &Context) {
+        if let Some(again) = &mut self.again {
+            again.lost(Some(&why), |words| ctx.note(words));
+        }
         self.held = None;
         self.radio = None;
         // It may have been gone for a while before that was seen.
@@ -346,12 +335,12 @@ impl SoapySource {
     }
 
     /// What to make of a step in which nothing came.
-    fn check_silence(&mut self) -> StageResult {
+    fn check_silence(&mut self, ctx: &Context) -> StageResult {
         if let Some(timeout) = self.idle_timeout.filter(|&timeout| self.heard.elapsed() >= timeout) {
             return Err(Error::Idle { timeout }.into());
         }
         if self.radio.is_some() && self.silent.get_or_insert_with(Instant::now).elapsed() >= SILENT_MAX {
-            self.lose(format!("it has given no sample for {} s", SILENT_MAX.as_secs()));
+            self.lose(format!("it has given no sample for {} s", SILENT_MAX.as_secs()), ctx);
         }
         self.check_lost()
     }
@@ -368,18 +357,49 @@ impl SoapySource {
 /// A device that does not answer any more, and why.
 struct Lost(String);
 
+/// Opens the device again once it was lost, set as it was. What it refuses each time, it will never take: then it goes on as it is, and
+/// a person is told.
+fn again(name: &Soapy, format: SampleFormat, channels: Vec<usize>, tuner: Tuner) -> Again<RxStream> {
+    // What comes back must be what it was.
+    let name = Soapy { format: Some(format), ..name.clone() };
+    let failures = AtomicU32::new(0);
+    Again::telling(name.short(), move |cancel, tell| {
+        if cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let has_patience = failures.load(Ordering::Relaxed) < REFUSALS_MAX;
+        let mut refusals = if has_patience { Refusals::End } else { Refusals::Keep(Vec::new()) };
+        let received = receive(&name, &channels, Some(&tuner.tuning()), &mut refusals);
+        let failed = received.as_ref().is_err_and(|error| !is_absent(error));
+        failures.store(if failed { failures.load(Ordering::Relaxed) + 1 } else { 0 }, Ordering::Relaxed);
+        let (radio, format) = received?;
+        if let Refusals::Keep(refused) = refusals
+            && !refused.is_empty()
+        {
+            let is = radio::tuning(radio.device(), Direction::Rx, channels[0], &tuner.tuning());
+            let said = radio::description(radio.device(), &channels, &is);
+            tell(format!(
+                "{}; it goes on as it is set: {}",
+                refused.join("; "),
+                radio::words(format, &is, &said)
+            ));
+        }
+        Ok(radio)
+    })
+}
+
 /// Opens the device, tunes it, and has it run.
 fn receive(
     name: &Soapy,
     channels: &[usize],
     tuning: Option<&Tuning>,
+    refusals: &mut Refusals,
 ) -> Result<(RxStream, SampleFormat), Error> {
     let failed = |action: &str, why| Error::Soapy { action: action.to_owned(), uri: name.short(), why };
-    let device = radio::open(name, Direction::Rx, channels)?;
+    let device = radio::open(name, Direction::Rx, channels, refusals)?;
     if let Some(wanted) = tuning {
-        // What was changed while it ran holds after it came back; what it refuses now was not refused then.
-        let is = radio::tuning(&device, Direction::Rx, channels[0], &told(name));
-        radio::retune(&device, channels, &is, wanted);
+        // What was changed while it ran holds after it came back.
+        radio::tune_again(name, &device, channels, wanted, refusals)?;
     }
     let format = radio::format(&device, Direction::Rx, channels[0], name.format);
     let format = format.map_err(|why| failed("receive from", why))?;
@@ -422,15 +442,15 @@ fn leave_out(next: &mut Header, missing: Missing, counters: &Counters) {
 impl Stage for SoapySource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if let (Some(since), Some(again)) = (self.lost, &mut self.again) {
-            return match ctx.waiting(|| again.poll(AGAIN_WITHIN))? {
+            return match ctx.waiting(|| again.poll(AGAIN_WITHIN, |words| ctx.note(words)))? {
                 Some(radio) => {
                     self.go_on(radio, since);
                     Ok(Outcome::Produced)
                 }
-                None => self.check_silence(),
+                None => self.check_silence(ctx),
             };
         }
-        self.retune();
+        self.retune(ctx);
         let pool = self.pool.get_or_insert_with(|| ctx.pool(ctx.batches_in_flight(), CHUNK_BYTES));
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
         let filled = self.fill(&mut batch, ctx);
@@ -448,10 +468,10 @@ impl Stage for SoapySource {
         }
         match filled {
             Err(Lost(why)) => {
-                ctx.waiting(|| self.lose(why));
+                ctx.waiting(|| self.lose(why, ctx));
                 self.check_lost()
             }
-            Ok(()) if stamp_ns.is_none() => self.check_silence(),
+            Ok(()) if stamp_ns.is_none() => self.check_silence(ctx),
             Ok(()) => Ok(Outcome::Produced),
         }
     }
@@ -499,6 +519,8 @@ const UNSEEN_LOSS: usize = 7;
 const READ_WITHIN: Duration = Duration::from_millis(100);
 /// How long a step waits for a device that has gone.
 const AGAIN_WITHIN: Duration = Duration::from_millis(100);
+/// So often a setting may be refused by a device that has just come back, and may not be ready.
+const REFUSALS_MAX: u32 = 3;
 const SPIN_BELOW: Duration = Duration::from_millis(1);
 /// A receiver that gives nothing for so long is unplugged, and its driver does not say so.
 const SILENT_MAX: Duration = Duration::from_secs(5);

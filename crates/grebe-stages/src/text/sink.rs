@@ -66,9 +66,9 @@ impl<W: Write + Send + 'static> TextSink<W> {
 }
 
 impl<W: Write + Send + 'static> Stage for TextSink<W> {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        if self.to.comes_back()? {
+        if self.to.comes_back(ctx)? {
             self.counters.add(RECONNECTS, 1);
             self.writer = None;
         }
@@ -90,7 +90,7 @@ impl<W: Write + Send + 'static> Stage for TextSink<W> {
                 writer.rows(&Block::of_frame(&frame), header.first_sample_index, keep)?;
             }
         }
-        match self.to.write(&self.lines)? {
+        match self.to.write(&self.lines, ctx)? {
             Written::Whole => {}
             Written::Absent => self.counters.add(ABSENT_SAMPLES, batch.samples()),
             Written::Gone => return Ok(Outcome::End),

@@ -45,8 +45,6 @@ pub(crate) struct Reading {
     /// Whether one that nobody announces yet is waited for.
     pub(crate) waits: bool,
     pub(crate) cancel: Cancel,
-    /// Is told by which way the stream is read when its producer has returned.
-    pub(crate) news: Option<std::sync::mpsc::Sender<Notice>>,
 }
 
 struct Current {
@@ -207,8 +205,7 @@ impl NamedSource {
         let found = ctx.waiting(|| self.find());
         match found {
             Ok(Some(notice)) => {
-                // Whoever asked may not listen any more.
-                let _ = self.reading.news.as_ref().map(|news| news.send(notice));
+                ctx.note(notice.to_string());
                 Ok(())
             }
             Ok(None) => self.check_idle(),

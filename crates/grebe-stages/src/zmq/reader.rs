@@ -28,7 +28,10 @@ pub(crate) fn source(zmq: &Zmq, meeting: Meeting, peer: Peer) -> RawSource<Reade
         description: zmq.raw.description().map(Arc::unwrap_or_clone).unwrap_or_default(),
     };
     let source = RawSource::new(reader, Reader::wait, zmq.raw.clone()).retune(Box::new(heard));
-    let again = zmq.end.reconnects.then(|| Again::new(move |cancel| meeting.open(cancel).map(&begin)));
+    let again = zmq
+        .end
+        .reconnects
+        .then(|| Again::new(meeting.connector.uri(), move |cancel| meeting.open(cancel).map(&begin)));
     (if loses_unseen { source.loses_unseen() } else { source }).again(again)
 }
 

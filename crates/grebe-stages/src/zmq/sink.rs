@@ -81,7 +81,11 @@ impl ZmqSink {
             Origin::Peers(Arc::new(meeting).peers())
         } else {
             first = Some(meeting.open(cancel)?);
-            Origin::Place(zmq.end.reconnects.then(|| Again::new(move |cancel| meeting.open(cancel))))
+            Origin::Place(
+                zmq.end
+                    .reconnects
+                    .then(|| Again::new(meeting.connector.uri(), move |cancel| meeting.open(cancel))),
+            )
         };
         let mut sink = Self {
             zmq: zmq.clone(),
@@ -106,7 +110,7 @@ impl ZmqSink {
                 return Err(Error::Cancelled);
             }
             std::thread::sleep(LOOK_EVERY);
-            sink.look()?;
+            sink.look(drop)?;
         }
         Ok(sink)
     }
@@ -120,23 +124,36 @@ impl ZmqSink {
         }
     }
 
-    /// Lets in who has come, and hears what readers want, now and then.
-    fn look(&mut self) -> Result<(), Error> {
+    /// Lets in who has come, and hears what readers want, now and then; `tell` tells a person who has gone and come.
+    fn look(&mut self, tell: impl Fn(String)) -> Result<(), Error> {
         let now = Instant::now();
         if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
             return Ok(());
         }
         self.looked = Some(now);
         self.readers.iter_mut().for_each(Reader::hear);
-        self.readers.retain(|reader| !reader.out.is_gone());
+        self.part(&tell);
         let mut came = Vec::new();
         match &mut self.origin {
             Origin::Peers(peers) => came.extend(peers.met.try_iter()),
-            Origin::Place(Some(again)) if self.readers.is_empty() => came.extend(again.poll(Duration::ZERO)?),
+            Origin::Place(Some(again)) if self.readers.is_empty() => {
+                came.extend(again.poll(Duration::ZERO, tell)?);
+            }
             Origin::Place(_) => {}
         }
         came.into_iter().for_each(|peer| self.admit(peer));
         Ok(())
+    }
+
+    /// Forgets readers that have gone.
+    fn part(&mut self, tell: impl Fn(String)) {
+        let before = self.readers.len();
+        self.readers.retain(|reader| !reader.out.is_gone());
+        if let Origin::Place(Some(again)) = &mut self.origin
+            && self.readers.len() < before
+        {
+            again.lost(None, tell);
+        }
     }
 
     /// Whether there will be no reader any more.
@@ -245,8 +262,8 @@ impl ZmqSink {
                     return Ok(());
                 }
             }
-            self.readers.retain(|reader| !reader.out.is_gone());
-            self.look()?;
+            self.part(|words| ctx.note(words));
+            self.look(|words| ctx.note(words))?;
             if self.is_deserted() || ctx.is_stopping() && waited > STOP_WITHIN {
                 self.counts.absent_samples += samples;
                 return Ok(());
@@ -314,7 +331,7 @@ fn await_room(_: &[Reader]) {
 
 impl Stage for ZmqSink {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
-        self.look()?;
+        self.look(|words| ctx.note(words))?;
         let Some(batch) = input.next() else {
             self.readers.iter_mut().for_each(|reader| reader.out.flush());
             return Ok(Outcome::WantsInput);

@@ -1,5 +1,5 @@
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -10,6 +10,7 @@ use grebe_flow::{
 };
 use grebe_frame::{Batch, BatchPool, Description, Header, SampleFormat};
 
+use super::tags::TagHeader;
 use super::wire::Head;
 use super::*;
 use crate::{Cancel, SourceOptions, Uri, open_source};
@@ -42,9 +43,15 @@ fn zmq(text: &str) -> Zmq {
 }
 
 /// All batches of a source, once its sender has gone; or why it failed.
-fn reading(uri: String) -> JoinHandle<Result<(Vec<Batch>, Counters), String>> {
+fn reading(uri: String) -> JoinHandle<Heard> {
+    reading_upto(uri, None)
+}
+
+/// The same, which ends after so many samples.
+fn reading_upto(uri: String, samples: Option<u64>) -> JoinHandle<Heard> {
     thread::spawn(move || {
-        let source = open_source(&uri.parse().unwrap(), SourceOptions::default(), &mut |_| ());
+        let options = SourceOptions { samples, ..SourceOptions::default() };
+        let source = open_source(&uri.parse().unwrap(), options, &mut |_| ());
         let source = source.map_err(|error| error.to_string())?;
         let counters = source.stage.counters().unwrap();
         let (tray, batches) = channel();
@@ -219,17 +226,89 @@ fn a_subscriber_that_does_not_read_holds_up_nobody_and_what_it_loses_is_counted(
 fn serve(socket: Socket, then: impl FnOnce(&mut TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.write_all(&wire::greeting()).unwrap();
-        stream.read_exact(&mut [0; 64]).unwrap();
-        stream.write_all(&wire::ready(socket)).unwrap();
-        let mut head = [0; 2];
-        stream.read_exact(&mut head).unwrap();
-        stream.read_exact(&mut vec![0; head[1].into()]).unwrap();
-        then(&mut stream);
-    });
+    thread::spawn(move || then(&mut met(&listener, socket)));
     address
+}
+
+/// The next who connects, once the handshake is done.
+fn met(listener: &TcpListener, socket: Socket) -> TcpStream {
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.write_all(&wire::greeting()).unwrap();
+    stream.read_exact(&mut [0; 64]).unwrap();
+    stream.write_all(&wire::ready(socket)).unwrap();
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).unwrap();
+    stream.read_exact(&mut vec![0; head[1].into()]).unwrap();
+    stream
+}
+
+#[test]
+fn a_sender_that_goes_within_a_message_and_returns_leaves_a_gap() {
+    for (socket, query) in [(Socket::Push, "type=pull"), (Socket::Pub, "type=sub&tags")] {
+        let message = move |first: u64, items: u64| {
+            let (mut body, mut bytes) = (Vec::new(), Vec::new());
+            if socket == Socket::Pub {
+                TagHeader::put(first, &[], &mut body);
+            }
+            (first..first + items).for_each(|at| body.extend((at as u32).to_le_bytes()));
+            Head::put(body.len(), false, &mut bytes);
+            [bytes, body].concat()
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let half = message(0, 300);
+            for bytes in [&half[..half.len() - 4 * 100 - 1], &message(9_000, 200)] {
+                let mut stream = met(&listener, socket);
+                stream.write_all(bytes).unwrap();
+                // Until the reader has taken it: one that closes with something unread takes back what it sent.
+                stream.shutdown(Shutdown::Write).unwrap();
+                let _ = stream.read_to_end(&mut Vec::new());
+            }
+        });
+        let uri = format!("zmq://{address}?format=i16&channels=2&rate=1M&reconnect&{query}");
+        let (batches, counters) = reading_upto(uri, Some(399)).join().unwrap().unwrap();
+        server.join().unwrap();
+        let count = |name| counters.get(name).unwrap();
+        let lost = count("lost_samples");
+        let after = (0..200).map(|at| (199 + lost + at, (9_000 + at) as i16));
+        let expected: Vec<(u64, i16)> = (0..199).map(|at| (at, at as i16)).chain(after).collect();
+        assert!(lost >= 1 && samples(&batches) == expected, "{query}: {lost}");
+        assert_eq!(["lost_frames", "reconnects", "odd_bytes"].map(count), [1, 1, 3], "{query}");
+    }
+}
+
+#[test]
+fn a_sender_goes_on_with_its_reader_once_that_is_there_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("zmq://{}?format=i16&channels=2&type=push&reconnect", listener.local_addr().unwrap());
+    let reader = thread::spawn(move || {
+        let mut message = vec![0; 9 + 5_000 * 4];
+        let mut heard = Vec::new();
+        for messages in [2, 3] {
+            let mut stream = met(&listener, Socket::Pull);
+            for _ in 0..messages {
+                stream.read_exact(&mut message).unwrap();
+                heard.push(i16::from_le_bytes([message[9], message[10]]));
+            }
+        }
+        heard
+    });
+    let sink = ZmqSink::open(&zmq(&uri), Socket::Push, &Cancel::default(), |_| ()).unwrap();
+    let mut sink = StageBench::new(sink).unwrap();
+    let mut sent = 0;
+    while !reader.is_finished() {
+        sink.feed(batch(sent * 5_000, 5_000, None)).unwrap();
+        sent += 1;
+    }
+    let heard = reader.join().unwrap();
+    let number = |heard: i16| (0..sent).position(|at| (at * 15_000) as i16 == heard).unwrap();
+    assert_eq!((number(heard[0]), number(heard[1])), (0, 1));
+    // What its first self had not read is lost; from where it goes on, messages are whole and in order.
+    let after = number(heard[2]);
+    assert!(after > 1);
+    let expected = [0, 1, 2].map(|at| ((after as u64 + at) * 15_000) as i16);
+    assert_eq!(heard[2..], expected);
 }
 
 #[test]
