@@ -3,10 +3,9 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::io::Read;
 
-use support::{finish, grebe, run, text};
+use support::{finish, listening, run, text};
 
 #[test]
 fn several_readers_of_a_group_get_what_one_sender_sends() {
@@ -17,24 +16,15 @@ fn several_readers_of_a_group_get_what_one_sender_sends() {
     for number in 0..3 {
         let uri = format!("udp://239.255.77.2:{port}?interface=lo");
         let file = folder.path().join(format!("{number}.sigmf-meta"));
-        let mut reader = grebe(&["record", &uri, file.to_str().unwrap(), "--json"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(reader.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("listening on ") {
-            assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
-        }
-        port = said.trim().rsplit_once(':').unwrap().1.parse().unwrap();
-        readers.push((reader, stderr, said));
+        let (reader, address, stderr) = listening(&["record", &uri, file.to_str().unwrap(), "--json"]);
+        port = address.rsplit_once(':').unwrap().1.parse().unwrap();
+        readers.push((reader, stderr));
     }
     let to = format!("udp://239.255.77.2:{port}?interface=lo&ttl=0");
     let sent = run(&["sg", "--rate", "200k", "--samples", "10000", "--datagram-size", "1400", "--to", &to]);
     assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
-    for (reader, mut stderr, mut said) in readers {
-        let output = finish(reader);
+    for (reader, mut stderr) in readers {
+        let (output, mut said) = (finish(reader), String::new());
         stderr.read_to_string(&mut said).unwrap();
         assert_eq!(output.status.code(), Some(0), "{said}");
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -5,10 +5,9 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use grebe::stages::SampleFile;
-use support::{data, finish, grebe, listening, run, text};
+use support::{data, finish, grebe, listening, run, text, until_listening};
 
 fn bytes(count: usize) -> Vec<u8> {
     (0..count as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
@@ -128,15 +127,8 @@ fn numbered_datagrams_show_what_was_lost_and_unnumbered_ones_say_that_they_canno
 
     let plain = "udp://127.0.0.1:0?format=u8";
     let file = folder.path().join("y.sigmf-meta");
-    let mut child = grebe(&["record", plain, file.to_str().unwrap(), "--samples", "10"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let (mut said, began) = (String::new(), Instant::now());
-    while !said.contains("listening on ") {
-        assert!(stderr.read_line(&mut said).unwrap() > 0 && began.elapsed() < Duration::from_secs(30));
-    }
+    let mut recorder = grebe(&["record", plain, file.to_str().unwrap(), "--samples", "10"]);
+    let (child, said, _stderr) = until_listening(&mut recorder);
     assert!(said.contains("what is lost on the way cannot be seen"), "{said}");
     let address = said.split("listening on ").nth(1).unwrap().trim();
     socket.send_to(&[7; 10], address).unwrap();

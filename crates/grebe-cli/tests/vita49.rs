@@ -2,13 +2,13 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use grebe::stages::SampleFile;
-use support::{finish, grebe, run, text};
+use support::{finish, listening, run, text};
 
 /// Takes what a sender sends, to the empty datagram that ends the stream.
 fn taken(socket: &UdpSocket) -> Vec<Vec<u8>> {
@@ -44,17 +44,9 @@ fn losses_are_counted_to_the_sample_and_the_recording_has_them_where_they_were()
     {
         let datagrams = generated(query, "15000");
         let file = folder.path().join(name).with_extension("sigmf-meta");
-        let mut recorder = grebe(&["record", "vrt://127.0.0.1:0", file.to_str().unwrap(), "--json"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(recorder.stderr.take().unwrap());
+        let recording = ["record", "vrt://127.0.0.1:0", file.to_str().unwrap(), "--json"];
+        let (recorder, address, mut stderr) = listening(&recording);
         let mut said = String::new();
-        while !said.contains("listening on ") {
-            assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
-        }
-        let address = said.split("listening on ").nth(1).unwrap().trim().to_owned();
         // Twenty in a row: a count of four bits alone would tell of four.
         let is_lost = |number: usize| number == 5 || (10..30).contains(&number);
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

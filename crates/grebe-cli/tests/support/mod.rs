@@ -65,17 +65,20 @@ pub(crate) fn finish(mut child: Child) -> Output {
 
 /// A command that listens, the address at which it does, and the rest of what it says.
 pub(crate) fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
-    let mut child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (child, said, stderr) = until_listening(&mut grebe(arguments));
+    let place = said.rsplit("listening on ").next().unwrap().trim();
+    (child, place.split_once("://").map_or(place, |(_, address)| address).to_owned(), stderr)
+}
+
+/// A command that listens, what it says until then, and what says the rest. The place stands behind the last `listening on `.
+pub(crate) fn until_listening(command: &mut Command) -> (Child, String, BufReader<ChildStderr>) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    let address = loop {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it listened");
-        if let Some(place) = line.trim().strip_prefix("listening on ") {
-            break place.split_once("://").map_or(place, |(_, address)| address).to_owned();
-        }
-    };
-    (child, address, stderr)
+    let mut said = String::new();
+    while !said.contains("listening on ") {
+        assert!(stderr.read_line(&mut said).unwrap() > 0, "it ended before it listened: {said}");
+    }
+    (child, said, stderr)
 }
 
 /// The samples of a recording, as its file has them.
