@@ -24,7 +24,7 @@ use grebe_ring::Cancel;
 
 use crate::error::Error;
 use crate::graph::{Graph, check_memory};
-use crate::kind::{KindInfo, Kinds, Site};
+use crate::kind::{KindInfo, Kinds, Shared, Site};
 use crate::mistake::Mistakes;
 use crate::runtime::Node;
 use crate::stage::{Stage, StageError};
@@ -123,12 +123,13 @@ impl GraphFile {
         cancel: &Cancel,
         notify: &mut dyn FnMut(String),
     ) -> Result<Graph, Error> {
+        let shared = Shared::default();
         let mut made: Vec<_> = self.stages.iter().map(|_| None).collect();
         for is_source in [false, true] {
             for (stage, made) in self.stages.iter().zip(&mut made) {
                 let kind = kind_of(stage, kinds)?;
                 if kind.ports().inputs.is_empty() == is_source {
-                    let mut site = Site::of_graph(&stage.id, cancel, notify);
+                    let mut site = Site::of_graph(&stage.id, cancel, notify, &shared);
                     *made = Some((build(stage, kind, &mut site)?, kind.ports()));
                 }
             }

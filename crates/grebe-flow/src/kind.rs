@@ -1,7 +1,10 @@
 //! Kinds of stages that a graph file can name, and how one is made of its parameters.
 
-use std::collections::BTreeMap;
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::rc::Rc;
 
 use grebe_frame::SampleFormat;
 use grebe_ring::Cancel;
@@ -109,6 +112,11 @@ pub trait Kind: DeserializeOwned + JsonSchema + 'static {
         None
     }
 
+    /// Another stage of the graph that a parameter names: a graph in which it is not, or is of another kind, is refused.
+    fn names(&self) -> Option<StageName<'_>> {
+        None
+    }
+
     /// Makes the stage; opens what it needs. One that waits for something says so by [`Site::note`], and looks at
     /// [`Site::cancel`] meanwhile.
     ///
@@ -144,22 +152,42 @@ impl fmt::Display for Fault {
     }
 }
 
+/// The stage that a parameter of a [`Kind`] names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StageName<'a> {
+    /// The parameter.
+    pub param: &'static str,
+    /// The id of the stage.
+    pub id: &'a str,
+    /// What it may be: names of kinds.
+    pub kinds: &'static [&'static str],
+}
+
 /// Where a stage is made: its name in the graph, who is told what a person should know, and who may end a wait.
 pub struct Site<'a> {
     id: String,
     cancel: Cancel,
     notify: Option<&'a mut dyn FnMut(String)>,
+    shared: Shared,
 }
+
+/// What stages of a graph share, by its type and the name that they know it by.
+pub(crate) type Shared = Rc<RefCell<HashMap<(TypeId, String), Box<dyn Any>>>>;
 
 impl<'a> Site<'a> {
     /// A stage of this name, for a kind that is made without a graph file. Nobody hears its notes, and nobody ends its waits.
     pub fn new(id: &str) -> Self {
-        Self { id: id.to_owned(), cancel: Cancel::default(), notify: None }
+        Self { id: id.to_owned(), cancel: Cancel::default(), notify: None, shared: Shared::default() }
     }
 
     /// Of a graph file: its notes go to `notify`, and `cancel` ends its waits.
-    pub(crate) fn of_graph(id: &str, cancel: &Cancel, notify: &'a mut dyn FnMut(String)) -> Self {
-        Self { id: id.to_owned(), cancel: cancel.clone(), notify: Some(notify) }
+    pub(crate) fn of_graph(
+        id: &str,
+        cancel: &Cancel,
+        notify: &'a mut dyn FnMut(String),
+        shared: &Shared,
+    ) -> Self {
+        Self { id: id.to_owned(), cancel: cancel.clone(), notify: Some(notify), shared: shared.clone() }
     }
 
     /// The stage's name in the graph.
@@ -170,6 +198,15 @@ impl<'a> Site<'a> {
     /// A flag that is set when the user wants to end: a kind that waits in [`Kind::build`] looks at it, and fails then.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
+    }
+
+    /// A handle that stages of this graph share, such as the tuner of a receiver: the one that another stage asked for under this name,
+    /// or else what `make` makes, which others get then. A stage's own goes by its [`id`](Self::id).
+    pub fn shared<T: Clone + 'static>(&self, name: &str, make: impl FnOnce() -> T) -> T {
+        let mut shared = self.shared.borrow_mut();
+        let known = shared.entry((TypeId::of::<T>(), name.to_owned())).or_insert_with(|| Box::new(make()));
+        // It is of the type that it goes by.
+        known.downcast_ref::<T>().expect("what goes by a type is of it").clone()
     }
 
     /// Something that is no error, and that a person should know; they are told at once.
@@ -324,6 +361,7 @@ pub(crate) trait Ready {
     fn channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault>;
     fn format(&self, incoming: &[Option<SampleFormat>]) -> Result<Option<SampleFormat>, Fault>;
     fn claims(&self) -> Option<String>;
+    fn names(&self) -> Option<StageName<'_>>;
     fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
 }
 
@@ -342,6 +380,10 @@ impl<K: Kind> Ready for K {
 
     fn claims(&self) -> Option<String> {
         Kind::claims(self)
+    }
+
+    fn names(&self) -> Option<StageName<'_>> {
+        Kind::names(self)
     }
 
     fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {

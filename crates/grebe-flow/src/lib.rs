@@ -75,7 +75,7 @@ pub use error::Error;
 pub use file::{FileEdge, FileStage, GraphFile};
 pub use graph::Graph;
 pub use grebe_ring::{Cancel, Policy};
-pub use kind::{Fault, Kind, KindInfo, KindParam, Kinds, Site};
+pub use kind::{Fault, Kind, KindInfo, KindParam, Kinds, Site, StageName};
 pub use mistake::{Mistake, Mistakes};
 pub use quantity::{Count, NoQuantity, RateHz, SizeBytes, Time};
 pub use queue::{Offer, QueueOptions, QueueReceiver, QueueSender, queue};

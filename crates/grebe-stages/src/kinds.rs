@@ -23,6 +23,7 @@ use crate::process::{
 };
 use crate::stream::DATAGRAM_BYTES;
 use crate::synth::Synth;
+use crate::tuner::{Tuner, Tuning};
 use crate::uri::Uri;
 use audio::{AudioIn, AudioOut};
 use frames::{PipeIn, PipeOut, ShmIn, ShmOut, UdpIn, UdpOut};
@@ -73,6 +74,17 @@ fn source_options(samples: Option<Count>, idle_timeout: Option<Time>, site: &Sit
         cancel: site.cancel().clone(),
         ..SourceOptions::default()
     }
+}
+
+/// The same of a receiver, which other stages of the graph may tune.
+fn receiver_options(samples: Option<Count>, idle_timeout: Option<Time>, site: &Site) -> SourceOptions {
+    let tuner = tuner_of(site.id(), site);
+    SourceOptions { tuner: Some(tuner), ..source_options(samples, idle_timeout, site) }
+}
+
+/// What tunes the receiver of this name; what it is tuned to, it says itself once it is open.
+fn tuner_of(receiver: &str, site: &Site) -> Tuner {
+    site.shared(receiver, || Tuner::new(Tuning { frequency_hz: 0.0, rate_hz: 0.0, gain_db: None }))
 }
 
 /// Opens a sink, with notes of the graph as [`source`] has them; who cancels the graph ends its wait for readers.

@@ -1,13 +1,16 @@
 //! Settings that change while a radio runs.
 
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use grebe::flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageResult};
 use grebe::frame::Complex;
 use grebe::stages::{SourceOptions, Tuner, open_source};
 
-use crate::radio::module;
-use crate::support::text;
+use crate::radio::{calls, module, run};
+use crate::support::{finish, grebe, signal, text, until_listening};
 
 /// What a sample was received at, and what its description says: in MHz, for each sample.
 #[derive(Default)]
@@ -100,4 +103,53 @@ fn a_description_changes_at_the_sample_from_which_it_holds() {
     assert_eq!(tuner.tuning().frequency_hz, 20e6, "what was refused is as it was");
     let faster = seen.rates_hz.iter().position(|hz| *hz == 2e6).unwrap();
     assert!(faster >= 300_000 && seen.rates_hz[faster..].iter().all(|hz| *hz == 2e6));
+}
+
+#[test]
+fn clients_of_rtl_tcp_tune_the_receiver_that_a_graph_names() {
+    let Some(module) = module() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (graph, calls_file) = (folder.path().join("serve.toml"), folder.path().join("calls"));
+    let of = |tunes: &str| {
+        format!(
+            r#"
+            stage = [
+                {{ id = "radio", kind = "soapy_in", params = {{ uri = "soapy:driver=grebe_test, paced=1, calls={}?format=cu8&rate=1M&frequency=10M&gain=auto" }} }},
+                {{ id = "clients", kind = "rtl_tcp_out", params = {{ uri = "rtl_tcp://127.0.0.1:0", tunes = "{tunes}" }} }},
+            ]
+            edge = [{{ from = "radio", to = "clients" }}]
+            "#,
+            calls_file.display()
+        )
+    };
+    fs::write(&graph, of("raido")).unwrap();
+    let refused = run(&["run", "--check", graph.to_str().unwrap()]);
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("there is no stage 'raido': name a stage of soapy_in or rtl_tcp_in"), "{said}");
+
+    fs::write(&graph, of("radio")).unwrap();
+    let mut command = grebe(&["run", graph.to_str().unwrap()]);
+    let (running, said, _stderr) = until_listening(command.env("SOAPY_SDR_PLUGIN_PATH", module));
+    let mut client = TcpStream::connect(said.rsplit("rtl_tcp://").next().unwrap().trim()).unwrap();
+    let mut hello = [0; 12];
+    client.read_exact(&mut hello).unwrap();
+    // A rate, a frequency and a gain of 7 dB, cut within a command.
+    let commands =
+        [[2, 0, 0x1e, 0x84, 0x80], [1, 0x01, 0x31, 0x2d, 0], [3, 0, 0, 0, 1], [4, 0, 0, 0, 70]].concat();
+    commands.chunks(7).for_each(|piece| client.write_all(piece).unwrap());
+    let expected = ["rate=2000000.000000", "frequency=20000000.000000", "gain=7.000000"];
+    let mut bytes = vec![0; 100_000];
+    // The radio is opened once a client is there.
+    let told = || fs::read_to_string(&calls_file).unwrap_or_default();
+    while !expected.iter().all(|it| told().lines().any(|call| call == *it)) {
+        client.read_exact(&mut bytes).unwrap();
+    }
+    signal("-INT", running.id());
+    let _ = std::io::copy(&mut client, &mut std::io::sink());
+    assert_eq!(finish(running).status.code(), Some(130));
+    assert_eq!(
+        calls(&calls_file)[..3],
+        ["rate=1000000.000000", "frequency=10000000.000000", "gain_mode=auto"]
+    );
 }

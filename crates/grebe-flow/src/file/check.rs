@@ -10,7 +10,7 @@ use super::checked_edge::{CheckedEdge, FileEdge};
 use super::checked_stage::{CheckedStage, FileStage};
 use super::draft::Draft;
 use crate::graph::fused;
-use crate::kind::{Fault, Kinds, Ready};
+use crate::kind::{Fault, KindInfo, Kinds, Ready, StageName};
 use crate::mistake::Mistakes;
 
 /// Checks everything that can be checked without opening anything. What it answers is good where no mistake was added.
@@ -26,6 +26,7 @@ pub(super) fn check(
         draft.stages.into_iter().map(|stage| CheckedStage::of(stage, kinds, mistakes)).collect();
     refuse_twins(&stages, mistakes);
     refuse_double_claims(&stages, mistakes);
+    refuse_wrong_names(&stages, mistakes);
     let edges: Vec<CheckedEdge> =
         draft.edges.iter().filter_map(|edge| CheckedEdge::of(edge, &stages, mistakes)).collect();
     refuse_double_inputs(&edges, &stages, mistakes);
@@ -58,6 +59,25 @@ fn refuse_double_claims(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes
         mistakes
             .add(second, format!("two stages want {claim} for themselves"))
             .beside(first, "the first is here");
+    }
+}
+
+/// Stages that parameters of others name.
+fn refuse_wrong_names(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
+    for stage in stages {
+        let Some(StageName { param, id, kinds }) = stage.ready.as_ref().and_then(|ready| ready.names())
+        else {
+            continue;
+        };
+        let named = stages.iter().find(|other| other.name() == id);
+        let kind = named.and_then(|named| named.kind).map_or("", KindInfo::name);
+        let must = || format!("name a stage of {}", kinds.join(" or "));
+        let wrong = match named {
+            None => format!("there is no stage '{id}': {}", must()),
+            Some(_) if !kinds.contains(&kind) => format!("'{id}' is {kind}: {}", must()),
+            Some(_) => continue,
+        };
+        stage.add_fault(&Fault::new(param, wrong), mistakes);
     }
 }
 

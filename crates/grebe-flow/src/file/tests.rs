@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::*;
 use crate::{
     Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Policy, Ports, QueueOptions, RateHz, Site, Stage,
-    StageError, Time,
+    StageError, StageName, Time,
 };
 
 /// Makes a stream.
@@ -62,6 +62,10 @@ impl Kind for Source {
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
         if let Some(device) = &self.device {
             site.note(format!("opens {device}"));
+        }
+        match site.shared(site.id(), || 0) {
+            0 => {}
+            number => site.note(format!("followed by {number}")),
         }
         Ok(Box::new(Anything))
     }
@@ -414,6 +418,55 @@ to = "last.in"
     graph.check().unwrap();
     let snapshot = graph.start().unwrap().wait().unwrap();
     assert_eq!(snapshot.stages.len(), 4);
+}
+
+/// Shares a number with the source that it names.
+#[derive(Deserialize, JsonSchema)]
+struct Follower {
+    of: String,
+}
+
+impl Kind for Follower {
+    const NAME: &'static str = "follower";
+    const PORTS: Ports = Ports::SINK;
+
+    fn names(&self) -> Option<StageName<'_>> {
+        Some(StageName { param: "of", id: &self.of, kinds: &["source"] })
+    }
+
+    fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        let number = site.shared(&self.of, || 7);
+        site.note(format!("number {number}"));
+        Ok(Box::new(Anything))
+    }
+}
+
+#[test]
+fn stages_share_what_goes_by_the_name_of_one_which_must_be_there() {
+    let text = |of: &str| {
+        format!(
+            r#"
+        stage = [
+            {{ id = "adc", kind = "source", params = {{ rate = 1 }} }},
+            {{ id = "end", kind = "follower", params = {{ of = "{of}" }} }},
+        ]
+        edge = [{{ from = "adc", to = "end" }}]
+    "#
+        )
+    };
+    let mut kinds = kinds();
+    kinds.add::<Follower>();
+    let parse = |of: &str| GraphFile::parse(&text(of), Path::new("graph.toml"), &kinds);
+    let mut notes = Vec::new();
+    parse("adc").unwrap().build(&kinds, &Cancel::default(), &mut |note| notes.push(note)).unwrap();
+    assert_eq!(notes, ["end: number 7", "adc: followed by 7"]);
+    for (of, says) in [
+        ("dac", "'of' of 'end': there is no stage 'dac': name a stage of source"),
+        ("end", "'of' of 'end': 'end' is follower: name a stage of source"),
+    ] {
+        let mistakes = parse(of).unwrap_err();
+        assert_eq!(mistakes.iter().map(crate::Mistake::message).collect::<Vec<_>>(), [says]);
+    }
 }
 
 /// Waits until it is cancelled.

@@ -1,11 +1,12 @@
 //! Receivers, and what serves them.
 
-use grebe_flow::{Count, Fault, Kind, Ports, Site, Stage, StageResult, Time};
+use grebe_flow::{Count, Fault, Kind, Ports, Site, Stage, StageName, StageResult, Time};
 use grebe_frame::SampleFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{check_uri, sink, source, source_options, wrong};
+use super::soapy::SoapyIn;
+use super::{check_uri, receiver_options, sink, source, tuner_of, wrong};
 use crate::error::Error;
 use crate::open::SinkOptions;
 use crate::uri::Uri;
@@ -39,7 +40,7 @@ impl Kind for RtlTcpIn {
     }
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        source(&rtl_tcp_uri(&self.uri)?, source_options(self.samples, self.idle_timeout, site), site)
+        source(&rtl_tcp_uri(&self.uri)?, receiver_options(self.samples, self.idle_timeout, site), site)
     }
 }
 
@@ -49,6 +50,8 @@ impl Kind for RtlTcpIn {
 pub(super) struct RtlTcpOut {
     /// The address to listen on: rtl_tcp://:1234?listen; ?wait=N where the graph is to start once N clients are there, and not one.
     uri: String,
+    /// The receiver that clients may tune: the id of its stage, a soapy_in or rtl_tcp_in. Without it, what they ask for is only counted.
+    tunes: Option<String>,
 }
 
 impl Kind for RtlTcpOut {
@@ -73,8 +76,14 @@ impl Kind for RtlTcpOut {
         Some(format!("the address {}", self.uri))
     }
 
+    fn names(&self) -> Option<StageName<'_>> {
+        let id = self.tunes.as_deref()?;
+        Some(StageName { param: "tunes", id, kinds: &[SoapyIn::NAME, RtlTcpIn::NAME] })
+    }
+
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-        sink(&rtl_tcp_uri(&self.uri)?, SinkOptions::default(), site)
+        let tuner = self.tunes.as_deref().map(|receiver| tuner_of(receiver, site));
+        sink(&rtl_tcp_uri(&self.uri)?, SinkOptions { tuner, ..SinkOptions::default() }, site)
     }
 }
 

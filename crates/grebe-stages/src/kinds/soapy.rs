@@ -5,7 +5,7 @@ use grebe_frame::SampleFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{check_uri, sink, source, source_options, wrong};
+use super::{check_uri, receiver_options, sink, source, wrong};
 use crate::error::Error;
 use crate::open::SinkOptions;
 use crate::soapy::Soapy;
@@ -42,7 +42,7 @@ impl Kind for SoapyIn {
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let uri = Uri::Soapy(Box::new(soapy(&self.uri)?));
-        source(&uri, source_options(self.samples, self.idle_timeout, site), site)
+        source(&uri, receiver_options(self.samples, self.idle_timeout, site), site)
     }
 }
 
