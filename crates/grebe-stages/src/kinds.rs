@@ -93,6 +93,15 @@ fn sink(uri: &Uri, options: SinkOptions, site: &mut Site) -> StageResult<Box<dyn
     Ok(open_sink(uri, &options, &mut |notice| site.note(notice.to_string()))?.stage)
 }
 
+/// What a stage that reads (`input`) or writes (`output`) bytes has for itself.
+fn claim(uri: &str, end: &str) -> Option<String> {
+    match uri.parse().ok()? {
+        Uri::Raw(raw) => raw.carrier.claim(end),
+        Uri::Text(text) => text.carrier.claim(end),
+        _ => None,
+    }
+}
+
 fn wrong(uri: &str, reason: &str) -> Error {
     Error::Name { name: uri.to_owned(), reason: reason.to_owned() }
 }
@@ -321,6 +330,32 @@ mod tests {
         assert_eq!(said(&of(["ci8"; 2], [20, 30]), &record("x.sigmf-meta")), None);
         let wrong = said(&of(["ci8"; 2], [1, 1]), &record("x.wav")).unwrap();
         assert!(wrong.starts_with("'file' of 'end': ") && wrong.contains("NAME.sigmf-meta"), "{wrong}");
+    }
+
+    #[test]
+    fn two_stages_cannot_have_the_same_port_or_pipe() {
+        let said = |from: &str, to: &str| {
+            let stage = |id: &str, kind: &str, uri: &str| {
+                format!(r#"{{ id = "{id}", kind = "{kind}", params = {{ uri = "{uri}" }} }}"#)
+            };
+            let text = format!(
+                r#"
+                stage = [{}, {}, {{ id = "b", kind = "raw_in", params = {{ uri = "pipe:?format=u8" }} }}, {{ id = "n", kind = "null" }}]
+                edge = [{{ from = "a", to = "end" }}, {{ from = "b", to = "n" }}]
+                "#,
+                stage("a", "text_in", from),
+                stage("end", "text_out", to)
+            );
+            let mistakes = GraphFile::parse(&text, Path::new("x.toml"), &kinds()).err();
+            mistakes.map(|mistakes| {
+                mistakes.iter().map(|it| it.message().to_owned()).collect::<Vec<_>>().join("; ")
+            })
+        };
+        assert_eq!(said("serial:ttyA", "serial:ttyB"), None);
+        let port = said("serial:ttyA?baud=9600", "serial:///dev/ttyA").unwrap();
+        assert_eq!(port, "two stages want the serial port /dev/ttyA for themselves");
+        let pipe = said("pipe:?format=text", "pipe:?format=text").unwrap();
+        assert_eq!(pipe, "two stages want standard input for themselves");
     }
 
     #[test]

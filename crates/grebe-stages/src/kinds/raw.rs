@@ -4,7 +4,7 @@ use grebe_flow::{Count, Fault, Kind, Ports, Site, Stage, StageResult, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{check_uri, sink, source, source_options, wrong};
+use super::{check_uri, claim, sink, source, source_options, wrong};
 use crate::error::Error;
 use crate::open::SinkOptions;
 use crate::uri::Uri;
@@ -30,7 +30,7 @@ impl Kind for RawIn {
     }
 
     fn claims(&self) -> Option<String> {
-        self.uri.starts_with("pipe:").then(|| "standard input".to_owned())
+        claim(&self.uri, "input")
     }
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
@@ -55,7 +55,7 @@ impl Kind for RawOut {
     }
 
     fn claims(&self) -> Option<String> {
-        self.uri.starts_with("pipe:").then(|| "standard output".to_owned())
+        claim(&self.uri, "output")
     }
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {

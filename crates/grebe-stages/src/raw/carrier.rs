@@ -44,6 +44,15 @@ impl Carrier {
         Ok(true)
     }
 
+    /// What nobody else can have: standard `input` or `output`, or a port.
+    pub(crate) fn claim(&self, end: &str) -> Option<String> {
+        match self {
+            Self::Pipe => Some(format!("standard {end}")),
+            Self::Serial(port) => Some(format!("the serial port {}", port.path.display())),
+            Self::Tcp(_) | Self::Udp(_) => None,
+        }
+    }
+
     /// Whether its writer waits for its reader; datagrams wait for nobody, and neither does a device.
     pub(crate) fn waits(&self) -> bool {
         matches!(self, Self::Pipe | Self::Tcp(_))
