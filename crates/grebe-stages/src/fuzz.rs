@@ -2,7 +2,8 @@
 
 use crate::rtl_tcp::{Command, Hello};
 use crate::tuner::Tuning;
-use crate::zmq::{fuzz_tags, fuzz_wire};
+use crate::uri::Uri;
+use crate::zmq::{fuzz_messages, fuzz_tags, fuzz_wire};
 
 /// A greeting, then commands: what is read says the same when it is written again, and leaves a tuning that can be.
 pub fn rtl_tcp(bytes: &[u8]) {
@@ -26,16 +27,30 @@ pub fn vita49(choice: u8, datagrams: Vec<Vec<u8>>) {
     crate::vita49::fuzz(choice, datagrams);
 }
 
-/// Frames, a handshake and GNU Radio's tags: any bytes are read or refused.
-pub fn zmq(bytes: &[u8]) {
-    fuzz_wire(bytes);
-    fuzz_tags(bytes);
+/// Datagrams without headers of ours; `choice` is what the name of the stream says.
+pub fn raw(choice: u8, datagrams: Vec<Vec<u8>>) {
+    crate::raw::fuzz(choice, datagrams);
 }
 
-/// The name of a radio: what is read says the same when it is written again.
-pub fn soapy_name(text: &str) {
-    let Ok(uri) = format!("soapy:{text}").parse::<crate::Uri>() else { return };
-    assert_eq!(uri.to_string().parse::<crate::Uri>().expect("what is written is read"), uri);
+/// Frames, a handshake and GNU Radio's tags, and messages of a socket that `choice` says the rest of: any bytes are read or refused.
+pub fn zmq(choice: u8, bytes: &[u8]) {
+    fuzz_wire(bytes);
+    fuzz_tags(bytes);
+    fuzz_messages(choice, bytes);
+}
+
+/// What a driver of a radio says of each read: samples, a time where it gives one, and whether it told of a loss before.
+pub fn soapy_times(rate_hz: f64, reads: &[(u16, Option<i64>, bool)]) {
+    crate::soapy::fuzz(rate_hz, reads);
+}
+
+/// The name of a stream, of whatever scheme: what is read says the same when it is written again.
+pub fn uri(text: &str) {
+    let Ok(uri) = text.parse::<Uri>() else { return };
+    // A path, and what is made here, are written as people write them.
+    if !matches!(uri, Uri::File(_) | Uri::Synth(_) | Uri::Named(_)) {
+        assert_eq!(uri.to_string().parse::<Uri>().expect("what is written is read"), uri);
+    }
 }
 
 /// Lines of numbers; `choice` is what the name of the stream says.

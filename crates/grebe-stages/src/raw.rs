@@ -15,6 +15,8 @@ mod tcp;
 pub(crate) use again::{Again, is_absent};
 pub(crate) use byte_stream::{RawSink, RawSource, Retune, Retuned, interleaved};
 pub(crate) use carrier::Carrier;
+#[cfg(fuzzing)]
+pub(crate) use datagrams::fuzz;
 pub(crate) use datagrams::{RawUdpSink, RawUdpSource};
 pub use layout::RawStream;
 pub(crate) use layout::encoding;

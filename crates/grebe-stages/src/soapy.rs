@@ -19,6 +19,8 @@ mod source;
 #[allow(unsafe_code, reason = "calls of a C library that is loaded when it is used, nothing else")]
 mod sys;
 
+#[cfg(fuzzing)]
+pub(crate) use device_time::fuzz;
 pub use list::{SoapyDevice, SoapyLibrary, soapy_devices, soapy_library};
 pub use name::Soapy;
 pub(crate) use sink::SoapySink;

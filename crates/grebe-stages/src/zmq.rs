@@ -22,7 +22,7 @@ pub use name::Zmq;
 pub(crate) use reader::source;
 pub(crate) use sink::ZmqSink;
 #[cfg(fuzzing)]
-pub(crate) use {tags::fuzz as fuzz_tags, wire::fuzz as fuzz_wire};
+pub(crate) use {reader::fuzz as fuzz_messages, tags::fuzz as fuzz_tags, wire::fuzz as fuzz_wire};
 
 #[cfg(test)]
 mod tests;

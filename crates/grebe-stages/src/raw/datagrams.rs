@@ -274,6 +274,40 @@ impl Stage for RawUdpSource {
     }
 }
 
+/// Datagrams and a byte stream come of another program; `choice` is what the name of the stream says: what goes on is what came.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(choice: u8, datagrams: Vec<Vec<u8>>) {
+    let names = [
+        "udp://:1?format=u8",
+        "udp://:1?format=ci16be&channels=3&seq=2:u32be",
+        "udp://:1?format=i24&channels=2&skip=5&seq=4:u8",
+        "udp://:1?format=f64&channels=2&interleave=block&seq=0:u64le",
+    ];
+    let Ok(crate::Uri::Raw(raw)) = names[usize::from(choice) % names.len()].parse() else { return };
+    let bytes: usize = datagrams.iter().map(Vec::len).sum();
+    let Ok(mut bench) = grebe_flow::StageBench::new(Fed(Intake::new(*raw), datagrams.into_iter())) else {
+        return;
+    };
+    let samples: u64 = bench.end().unwrap_or_default().iter().map(Batch::samples).sum();
+    assert!(samples as usize <= bytes);
+}
+
+#[cfg(fuzzing)]
+struct Fed(Intake, std::vec::IntoIter<Vec<u8>>);
+
+#[cfg(fuzzing)]
+impl Stage for Fed {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let chunk = || BatchPool::new(1, FRAMES_BYTES).acquire();
+        let Some(datagram) = self.1.next() else {
+            self.0.hand_on(output, ctx);
+            return Ok(Outcome::End);
+        };
+        self.0.take(&datagram, &chunk, output, ctx);
+        Ok(Outcome::Produced)
+    }
+}
+
 /// Sends samples in datagrams of one size, but the last before a gap or the end; an empty one says that the stream is over.
 #[derive(Debug)]
 pub(crate) struct RawUdpSink {

@@ -58,7 +58,7 @@ impl DeviceTime {
         let samples = read.samples as u64;
         let time_ns = read.time_ns.filter(|_| self.backward < BACKWARD_MAX);
         let ahead = time_ns.zip(self.before).map(|(time_ns, before)| {
-            let elapsed = (time_ns - before.time_ns) as f64 / 1e9 * rate_hz;
+            let elapsed = time_ns.saturating_sub(before.time_ns) as f64 / 1e9 * rate_hz;
             (elapsed - before.samples as f64, before.samples)
         });
         match (time_ns, &mut self.before) {
@@ -107,15 +107,15 @@ impl DeviceTime {
             (Some(time_ns), _) => time_ns,
             (None, Some(Before { time_ns, samples })) => {
                 let since = samples.saturating_sub(read.samples as u64);
-                time_ns + (since as f64 / rate_hz * 1e9) as i64
+                time_ns.saturating_add((since as f64 / rate_hz * 1e9) as i64)
             }
             (None, None) => (index as f64 / rate_hz * 1e9) as i64,
         };
-        let end_ns = device_ns + (read.samples as f64 / rate_hz * 1e9) as i64;
-        let apart_ns = now_ns as i64 - end_ns;
+        let end_ns = device_ns.saturating_add((read.samples as f64 / rate_hz * 1e9) as i64);
+        let apart_ns = (now_ns as i64).saturating_sub(end_ns);
         let offset = self.offset.get_or_insert(Offset { ns: apart_ns, least_ns: apart_ns, began_ns: now_ns });
         offset.take(apart_ns, now_ns);
-        (device_ns + offset.ns).max(0) as u64
+        device_ns.saturating_add(offset.ns).max(0) as u64
     }
 
     /// Whether the device's time is UTC.
@@ -127,8 +127,27 @@ impl DeviceTime {
     /// holds that was set at that time. 0 where the driver gives no times.
     pub(super) fn samples_until(&self, time_ns: i64, rate_hz: f64) -> u64 {
         let Some(before) = self.before.filter(|_| self.backward < BACKWARD_MAX) else { return 0 };
-        let ahead = (time_ns - before.time_ns) as f64 / 1e9 * rate_hz - before.samples as f64;
+        let ahead = time_ns.saturating_sub(before.time_ns) as f64 / 1e9 * rate_hz - before.samples as f64;
         ahead.clamp(0.0, rate_hz * AHEAD_S_MAX).round() as u64
+    }
+}
+
+/// Whatever times a driver gives, and however it tells of losses: no gap is longer than there can be one.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(rate_hz: f64, reads: &[(u16, Option<i64>, bool)]) {
+    let (mut time, mut index) = (DeviceTime::default(), 0);
+    for &(samples, time_ns, is_told) in reads {
+        if is_told {
+            time.suspect();
+        }
+        let read = Read { samples: usize::from(samples).max(1), time_ns };
+        let missing = time.step(&read, rate_hz);
+        if let Missing::Samples(missing) = missing {
+            assert!(missing >= 1 && missing as f64 <= rate_hz * GAP_S_MAX + 1.0);
+        }
+        time.stamp_ns(&read, index, rate_hz, 1_000_000_000 + index);
+        assert!(time.samples_until(time_ns.unwrap_or(0), rate_hz) as f64 <= rate_hz * AHEAD_S_MAX + 1.0);
+        index += read.samples as u64;
     }
 }
 
@@ -234,6 +253,17 @@ mod tests {
         let mut utc = DeviceTime::default();
         assert_eq!(utc.stamp_ns(&Read { samples: 5, time_ns: Some(now) }, 0, RATE_HZ, 77), now as u64);
         assert!(utc.is_utc());
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_no_gap_of_ages() {
+        let mut time = DeviceTime::default();
+        for time_ns in [i64::MIN, i64::MAX, 0, i64::MIN] {
+            let read = Read { samples: 5, time_ns: Some(time_ns) };
+            assert_eq!(time.step(&read, RATE_HZ), Missing::Nothing);
+            time.stamp_ns(&read, 0, RATE_HZ, 77);
+            assert!(time.samples_until(i64::MAX, RATE_HZ) as f64 <= RATE_HZ * AHEAD_S_MAX);
+        }
     }
 
     #[test]

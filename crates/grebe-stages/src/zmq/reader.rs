@@ -37,8 +37,8 @@ pub(crate) fn source(zmq: &Zmq, meeting: Meeting, peer: Peer) -> RawSource<Reade
 
 /// A connection without what stands between the samples.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    stream: TcpStream,
+pub(crate) struct Reader<S = TcpStream> {
+    stream: S,
     has_tags: bool,
     has_key: bool,
     /// Bytes of an item.
@@ -67,7 +67,14 @@ enum News {
 }
 
 impl Reader {
-    fn new(stream: TcpStream, has_tags: bool, has_key: bool, frame_bytes: usize) -> Self {
+    /// Waits until there is something to read, for 100 ms at most; whether there is.
+    fn wait(&self) -> io::Result<bool> {
+        Ok(self.begin < self.end || pipe::readable(&self.stream)?)
+    }
+}
+
+impl<S: Read> Reader<S> {
+    fn new(stream: S, has_tags: bool, has_key: bool, frame_bytes: usize) -> Self {
         Self {
             stream,
             has_tags,
@@ -83,11 +90,6 @@ impl Reader {
             expected: None,
             news: VecDeque::new(),
         }
-    }
-
-    /// Waits until there is something to read, for 100 ms at most; whether there is.
-    fn wait(&self) -> io::Result<bool> {
-        Ok(self.begin < self.end || pipe::readable(&self.stream)?)
     }
 
     fn buffered(&self) -> &[u8] {
@@ -194,7 +196,7 @@ impl Reader {
     }
 }
 
-impl Read for Reader {
+impl<S: Read> Read for Reader<S> {
     /// Samples: those that were read before, and what one more call to the system gives. Nothing is there yet where the next one
     /// brings news, which is to be asked for.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
@@ -243,8 +245,8 @@ struct Heard {
     description: Description,
 }
 
-impl Retune<Reader> for Heard {
-    fn retune(&mut self, reader: &mut Reader) -> io::Result<Option<Retuned>> {
+impl<S: Read> Retune<Reader<S>> for Heard {
+    fn retune(&mut self, reader: &mut Reader<S>) -> io::Result<Option<Retuned>> {
         if !reader.has_news() {
             return Ok(None);
         }
@@ -263,6 +265,42 @@ impl Retune<Reader> for Heard {
         }
         let description = is_changed.then(|| Arc::new(self.description.clone()));
         Ok(Some(Retuned { gap_samples, rate_hz: self.rate_hz, description }))
+    }
+}
+
+/// Any bytes come in any pieces from a socket: samples go on as far as they are any.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(choice: u8, bytes: &[u8]) {
+    let (has_tags, has_key, frame_bytes) = (choice & 1 > 0, choice & 2 > 0, 1 + usize::from(choice >> 4));
+    let mut reader = Reader::new(Pieces(bytes), has_tags, has_key, frame_bytes);
+    let mut heard = Heard { rate_hz: 1.0, description: Description::default() };
+    let (mut out, mut given) = (vec![0; 4096], 0);
+    loop {
+        if heard.retune(&mut reader).is_err() {
+            break;
+        }
+        match reader.read(&mut out) {
+            Ok(0) => break,
+            Ok(read) => given += read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => break,
+        }
+    }
+    assert!(given <= bytes.len());
+}
+
+/// Gives as many bytes at a time as the first of them says.
+#[cfg(fuzzing)]
+struct Pieces<'a>(&'a [u8]);
+
+#[cfg(fuzzing)]
+impl Read for Pieces<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let length =
+            self.0.first().map_or(0, |&first| 1 + usize::from(first)).min(self.0.len()).min(out.len());
+        out[..length].copy_from_slice(&self.0[..length]);
+        self.0 = &self.0[length..];
+        Ok(length)
     }
 }
 

@@ -1,5 +1,0 @@
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|text: &str| grebe_stages::fuzz::soapy_name(text));
