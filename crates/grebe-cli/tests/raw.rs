@@ -118,6 +118,7 @@ fn numbered_datagrams_show_what_was_lost_and_unnumbered_ones_say_that_they_canno
     assert_eq!(output.status.code(), Some(0), "{said}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["losses"]["network_samples"].as_u64(), Some(5 * u64::from(samples)), "{report} {said}");
+    assert_eq!(report["losses"]["late_frames"], 1, "{report}");
     let mut recording = SampleFile::open(&file).unwrap();
     let segments: Vec<(u64, u64)> =
         recording.segments().iter().map(|it| (it.first_sample_index, it.length_samples)).collect();

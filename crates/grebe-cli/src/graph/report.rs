@@ -60,7 +60,7 @@ impl Losses {
             network_samples: own("lost_samples"),
             kernel_drops: (own("kernel_drops_known") > 0).then(|| own("kernel_drops")),
             queue_frames: snapshot.dropped_frames() - skipped_frames(snapshot),
-            late_frames: own("late_frames"),
+            late_frames: own("late_frames") + own("late_datagrams"),
             duplicate_frames: own("duplicate_frames"),
             refused_datagrams: refusals(snapshot).map(|(_, count)| count).sum(),
             foreign_datagrams: own("foreign_datagrams"),

@@ -1,6 +1,8 @@
 //! What a radio receives: every sample, what is lost, and what is said where it cannot be.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -142,6 +144,38 @@ fn without_a_clock_the_place_of_a_gap_is_known_and_its_length_is_not() {
 }
 
 #[test]
+fn what_a_radio_loses_is_seen_while_it_runs() {
+    let Some(_) = module() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.sigmf-meta");
+    let uri = "soapy:driver=grebe_test, time=1, drop=30000:777, paced=1?rate=1M";
+    let mut recorder =
+        with_radio(&["record", uri, path.to_str().unwrap(), "--metrics", "0"]).spawn().unwrap();
+    let mut lines = BufReader::new(recorder.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let figures = lines.find_map(|line| Some(line.strip_prefix("figures at http://")?.to_owned())).unwrap();
+    let address = figures.strip_suffix("/metrics").unwrap();
+    let figure = |name: &str| {
+        let mut page = String::new();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+        stream.read_to_string(&mut page).unwrap();
+        let start = format!("grebe_stage_{name}_total{{graph=\"record\",stage=\"source\"}} ");
+        let value = page.lines().find_map(|line| line.strip_prefix(&start)?.parse::<f64>().ok());
+        value.unwrap_or_else(|| panic!("no {start}: {page}"))
+    };
+    while figure("overflows") < 3.0 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(figure("generator_samples") >= 2.0 * 777.0 && figure("unknown_gaps") == 0.0);
+    let top = run(&["top", &recorder.id().to_string(), "--once"]);
+    let said = text(&top.stdout);
+    assert!(said.contains(" overflows") && said.contains(" generator samples"), "{said}");
+    signal("-INT", recorder.id());
+    lines.for_each(drop);
+    assert_eq!(finish(recorder).status.code(), Some(130));
+}
+
+#[test]
 fn a_radio_is_set_as_its_name_says() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -271,6 +305,37 @@ fn a_radio_that_comes_back_goes_on_behind_a_gap_and_tuned_as_it_was() {
 }
 
 #[test]
+fn a_setting_that_a_radio_refuses_when_it_comes_back_is_told_once_and_it_goes_on_as_it_is() {
+    let Some(_) = module() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (plug, path) = (folder.path().join("plug"), folder.path().join("x.sigmf-meta"));
+    fs::write(&plug, "").unwrap();
+    let uri = format!(
+        "soapy:driver=grebe_test, time=1, unplug=50000, plug={}?rate=1M&frequency=50M&gain=20&reconnect",
+        plug.display()
+    );
+    let recorder = start_recording(&uri, &path, "80k");
+    while plug.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fs::write(&plug, "frequency").unwrap();
+    let output = finish(recorder);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("has gone (") && said.contains("; waiting for it\n"), "{said}");
+    assert!(said.contains("is there again, after "), "{said}");
+    let told: Vec<&str> = said.lines().filter(|line| line.contains("goes on as it is set")).collect();
+    assert_eq!(told.len(), 1, "{said}");
+    assert!(told[0].starts_with("cannot set frequency=50000000 of soapy:driver=grebe_test"), "{said}");
+    let says = "it has no frequency now; it takes 1M to 6G; it goes on as it is set: ci16 at 1 MS/s, 100 MHz, gain 20 dB";
+    assert!(told[0].ends_with(says), "{said}");
+    let file = SampleFile::open(&path).unwrap();
+    let centres: Vec<_> =
+        file.segments().iter().map(|it| file.description(it.position).unwrap().centre_frequency_hz).collect();
+    assert_eq!(centres, [Some(50e6), Some(100e6)]);
+}
+
+#[test]
 fn whatever_call_fails_nothing_that_was_good_is_lost() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -304,37 +369,6 @@ fn ctrl_c_leaves_a_recording_that_can_be_read() {
     let path: &Path = &folder.path().join("x.sigmf-meta");
     let calls_file = folder.path().join("calls");
     let uri = format!("soapy:driver=grebe_test, paced=1, calls={}", calls_file.display());
-#[test]
-fn a_setting_that_a_radio_refuses_when_it_comes_back_is_told_once_and_it_goes_on_as_it_is() {
-    let Some(_) = module() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let (plug, path) = (folder.path().join("plug"), folder.path().join("x.sigmf-meta"));
-    fs::write(&plug, "").unwrap();
-    let uri = format!(
-        "soapy:driver=grebe_test, time=1, unplug=50000, plug={}?rate=1M&frequency=50M&gain=20&reconnect",
-        plug.display()
-    );
-    let recorder = start_recording(&uri, &path, "80k");
-    while plug.exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    fs::write(&plug, "frequency").unwrap();
-    let output = finish(recorder);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("has gone (") && said.contains("; waiting for it\n"), "{said}");
-    assert!(said.contains("is there again, after "), "{said}");
-    let told: Vec<&str> = said.lines().filter(|line| line.contains("goes on as it is set")).collect();
-    assert_eq!(told.len(), 1, "{said}");
-    assert!(told[0].starts_with("cannot set frequency=50000000 of soapy:driver=grebe_test"), "{said}");
-    let says = "it has no frequency now; it takes 1M to 6G; it goes on as it is set: ci16 at 1 MS/s, 100 MHz, gain 20 dB";
-    assert!(told[0].ends_with(says), "{said}");
-    let file = SampleFile::open(&path).unwrap();
-    let centres: Vec<_> =
-        file.segments().iter().map(|it| file.description(it.position).unwrap().centre_frequency_hz).collect();
-    assert_eq!(centres, [Some(50e6), Some(100e6)]);
-}
-
     let recorder = with_radio(&["record", &uri, path.to_str().unwrap()]).spawn().unwrap();
     while !path.exists() {
         std::thread::sleep(Duration::from_millis(10));

@@ -118,7 +118,10 @@ pub(super) fn rows(one: &Watched) -> Vec<Row> {
             .iter()
             // A flag beside a counter, not a count.
             .filter(|(name, value)| **value > 0 && !name.ends_with("_known"))
-            .map(|(name, value)| format!("{} {}", grouped(*value), name.replace('_', " ")))
+            .map(|(name, value)| match name.as_str() {
+                "unseen_loss" => "loss cannot be seen".to_owned(),
+                name => format!("{} {}", grouped(*value), name.replace('_', " ")),
+            })
             .collect();
         if !own.is_empty() {
             rows.push(Row::Note(format!("{}: {}", stage.name, own.join(", "))));
