@@ -5,7 +5,8 @@
     /usr/bin/python3 python/bench/flow_graph.py --grebe target/release/grebe    # without the wheel, and without the rows of its blocks
 
 Two processes, complex samples of 8 bytes, as fast as the slower one goes. A row says what the reader got per second, and what processor time it took
-for it. The first row is a flow graph that copies nothing between processes.
+for it. The first row is a flow graph that copies nothing between processes. What a flow graph sends is no faster than the flow graph makes it: rows of
+a plain PUSH have a sender that makes nothing, so that they compare the readers (`python3-zmq`; without, they are left out).
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ from typing import Any
 from gnuradio import blocks, gr, network, zeromq
 
 try:
+    import zmq
+except ImportError:
+    zmq = None
+try:
     import grebe
     from grebe.gnuradio import sink, source
 except ImportError:
@@ -36,6 +41,8 @@ RATE = 1e9
 # Of GNU Radio's UDP blocks: a 64-bit number before the samples of each packet, and the bytes of both.
 NUMBERED = 1
 PACKET = 1_472
+# Bytes of a message of GNU Radio's sink: half of the buffer before it.
+MESSAGE = 32_768
 
 
 def alone(samples: int) -> tuple[float, float]:
@@ -71,7 +78,18 @@ def until_it_listens(address: str) -> None:
 
 
 def send(kind: str, address: str) -> None:
+    if kind == "plain":
+        return send_plain(address)
     flow(blocks.null_source(ITEM), outlet(kind, address))
+
+
+def send_plain(address: str) -> None:
+    """The same message again and again, from a socket of ZeroMQ's own."""
+    push = zmq.Context().socket(zmq.PUSH)
+    push.bind(address)
+    message = zmq.Frame(bytes(MESSAGE))
+    while True:
+        push.send(message, copy=False)
 
 
 def outlet(kind: str, address: str) -> Any:
@@ -88,16 +106,16 @@ def ended(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def zmq_to_gnuradio(samples: int, address: str) -> tuple[float, float]:
-    child = sender("zmq", address)
+def zmq_to_gnuradio(samples: int, address: str, kind: str = "zmq") -> tuple[float, float]:
+    child = sender(kind, address)
     try:
         return flow(zeromq.pull_source(ITEM, 1, address, 100), blocks.head(ITEM, samples), blocks.null_sink(ITEM))
     finally:
         ended(child)
 
 
-def zmq_to_grebe(samples: int, address: str) -> tuple[float, float]:
-    child = sender("zmq", address)
+def zmq_to_grebe(samples: int, address: str, kind: str = "zmq") -> tuple[float, float]:
+    child = sender(kind, address)
     try:
         until_it_listens(address)
         uri = f"zmq://{address.split('//')[1]}?type=pull&format=cf32&rate=1M"
@@ -181,6 +199,8 @@ def main() -> None:
         "a flow graph alone": (many, lambda samples, _: alone(samples)),
         "GNU Radio's PUSH -> GNU Radio's PULL": (many, lambda samples, n: zmq_to_gnuradio(samples, f"tcp://127.0.0.1:{n}")),
         "GNU Radio's PUSH -> grebe, zmq://": (many, lambda samples, n: zmq_to_grebe(samples, f"tcp://127.0.0.1:{n}")),
+        "a plain PUSH -> GNU Radio's PULL": (many, lambda samples, n: zmq_to_gnuradio(samples, f"tcp://127.0.0.1:{n}", "plain")),
+        "a plain PUSH -> grebe, zmq://": (many, lambda samples, n: zmq_to_grebe(samples, f"tcp://127.0.0.1:{n}", "plain")),
         "GNU Radio's UDP sink -> GNU Radio's UDP source": (few, lambda samples, n: udp_to_gnuradio(samples, f"udp://127.0.0.1:{n}")),
         "GNU Radio's UDP sink -> grebe, udp://": (many, lambda samples, n: udp_to_grebe(samples, f"udp://127.0.0.1:{n}")),
         "grebe, shm:// -> grebe's source block": (many, lambda samples, n: shm_to_gnuradio(samples, f"bench-{os.getpid()}-{n}")),
@@ -188,6 +208,8 @@ def main() -> None:
     }
     if asked.grebe:
         rows = {name: row for name, row in rows.items() if "block" not in name}
+    if not zmq:
+        rows = {name: row for name, row in rows.items() if "plain" not in name}
     took: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
     port = 20_000 + os.getpid() % 10_000
     for _ in range(asked.turns):
