@@ -1,8 +1,8 @@
 //! The state of a client: before its session, and within it.
 
+use grebe_clock::Echo;
 use grebe_packet::ReplayWindow;
 
-use crate::proto::echo::Echo;
 use crate::proto::handler::{Arrival, Outbox, PacketHandler};
 use crate::proto::packet::{Body, EndReason, Packet, Response};
 use crate::proto::signing::Keys;

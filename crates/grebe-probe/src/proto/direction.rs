@@ -7,10 +7,11 @@ mod tests;
 
 use std::time::Duration;
 
+use grebe_clock::Echo;
+
 use self::budget::Budget;
 use self::tally::Tally;
 use crate::error::Result;
-use crate::proto::echo::Echo;
 use crate::proto::estimate::{Estimate, mean, share};
 use crate::proto::judge::{Trial, judge};
 use crate::proto::limits::Limits;

@@ -1,31 +1,9 @@
 //! Pings that were answered, and what they say of the path.
 
+use grebe_clock::{Echo, Estimator};
+
 use crate::proto::estimate::{Estimate, quantile, share};
 use crate::proto::report::Rtt;
-
-/// A ping that was answered: when it was sent and its answer arrived by our clock, and when it arrived and was answered by the server's.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Echo {
-    pub(crate) sent_ns: u64,
-    pub(crate) there_ns: u64,
-    pub(crate) answered_ns: u64,
-    pub(crate) back_ns: u64,
-}
-
-impl Echo {
-    /// The round trip without the time that the server took.
-    pub(crate) fn rtt_ns(&self) -> u64 {
-        let held = self.answered_ns.saturating_sub(self.there_ns);
-        self.back_ns.saturating_sub(self.sent_ns).saturating_sub(held)
-    }
-
-    /// The server's clock less ours, if both directions take the same time.
-    pub(crate) fn offset_ns(&self) -> f64 {
-        let there = self.there_ns as f64 - self.sent_ns as f64;
-        let back = self.back_ns as f64 - self.answered_ns as f64;
-        (there - back) / 2.0
-    }
-}
 
 /// What pings on an idle path say; `None` where none was answered.
 pub(crate) fn round_trips(echoes: &[Echo], pings: u32) -> Option<Rtt> {
@@ -44,10 +22,12 @@ pub(crate) fn round_trips(echoes: &[Echo], pings: u32) -> Option<Rtt> {
     })
 }
 
-/// The server's clock less ours, by the quickest round trip: the truth lies within half of it, however the directions share it.
+/// The server's clock less ours: the truth lies within, however the directions share the round trips.
 pub(crate) fn clock_offset_ns(echoes: &[Echo]) -> Estimate {
-    match echoes.iter().min_by_key(|echo| echo.rtt_ns()) {
-        Some(best) => Estimate::around(best.offset_ns(), best.rtt_ns() as f64 / 2.0),
+    let mut estimator = Estimator::default();
+    echoes.iter().for_each(|&echo| estimator.add(echo));
+    match echoes.last().and_then(|last| estimator.at(last.back_ns)) {
+        Some(relation) => Estimate::around(relation.offset_ns as f64, relation.error_ns as f64),
         None => Estimate::exact(0.0),
     }
 }
@@ -66,7 +46,7 @@ pub(crate) fn bufferbloat_ms(echoes: &[Echo], idle: &Rtt) -> Option<Estimate> {
 }
 
 fn sorted_ms(echoes: &[Echo]) -> Vec<f64> {
-    let mut sorted: Vec<f64> = echoes.iter().map(|echo| echo.rtt_ns() as f64 / 1e6).collect();
+    let mut sorted: Vec<f64> = echoes.iter().map(|echo| echo.round_trip_ns() as f64 / 1e6).collect();
     sorted.sort_by(f64::total_cmp);
     sorted
 }

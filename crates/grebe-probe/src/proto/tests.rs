@@ -1,7 +1,8 @@
 //! What tests of several modules use: a report, and a link in virtual time: a drop-tail queue in front of a bottleneck,
 //! then loss in runs, delay, jitter and copies.
 
-use crate::proto::echo::Echo;
+use grebe_clock::Echo;
+
 use crate::proto::estimate::Estimate;
 use crate::proto::report::{Advice, Direction, LimitedBy, Report, Rtt};
 use crate::proto::tracker::{Summary, Tracker};

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use grebe_clock::Echo;
 use grebe_packet::{Cancel, Key};
 
 use crate::error::{Error, Result};
@@ -10,7 +11,6 @@ use crate::io::endpoint::Endpoint;
 use crate::io::tcp::{self, TcpThread};
 use crate::proto::client::{ClientCore, Opening};
 use crate::proto::direction::{PING_INTERVAL_NS, TrainCarrier};
-use crate::proto::echo::Echo;
 use crate::proto::limits::Limits;
 use crate::proto::packet::{
     Body, EndReason, Packet, Request, Response, SIZES_MAX, TcpArrivals, TcpRequest, Welcome,

@@ -1,6 +1,8 @@
 //! What the trains of one direction add up to.
 
-use crate::proto::echo::{Echo, bufferbloat_ms, median_rtt_ms};
+use grebe_clock::Echo;
+
+use crate::proto::echo::{bufferbloat_ms, median_rtt_ms};
 use crate::proto::estimate::{Estimate, share};
 use crate::proto::judge::{BaseLoss, Trial, judge};
 use crate::proto::report::{Direction, LimitedBy, Rtt, Spacing, TrainResult};

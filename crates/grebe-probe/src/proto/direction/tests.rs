@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use grebe_clock::Echo;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -8,7 +9,6 @@ use crate::error::Result;
 use crate::proto::direction::{
     DirectionTask, ETHERNET_BYTES, LOOPBACK_BYTES, TrainCarrier, datagram_bytes_max, measure,
 };
-use crate::proto::echo::Echo;
 use crate::proto::estimate::Estimate;
 use crate::proto::limits::Limits;
 use crate::proto::report::{Direction, LimitedBy, Report, Rtt};

@@ -1,0 +1,176 @@
+//! Asks what another host's clock shows.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::HostClock;
+use crate::estimator::{Echo, Estimator, Relation};
+use crate::message::{Answer, MESSAGE_BYTES, Question};
+use crate::responder::is_wait;
+
+/// Asks one host for as long as it is held: ten times at once, so that there soon is something to know, then once a second. One
+/// thread that sleeps.
+///
+/// ```
+/// use std::sync::LazyLock;
+/// use std::time::Instant;
+///
+/// use grebe_clock::{Asker, HostClock, Responder};
+///
+/// static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// let ours = HostClock { id: 1, now_ns: || BEGAN.elapsed().as_nanos() as u64 };
+/// let theirs = HostClock { id: 2, now_ns: || 37_000_000 + BEGAN.elapsed().as_nanos() as u64 };
+///
+/// let responder = Responder::start("127.0.0.1".parse().unwrap(), theirs)?;
+/// let asker = Asker::start(([127, 0, 0, 1], responder.port()).into(), ours)?;
+/// let relation = loop {
+///     match asker.relation_to(2) {
+///         Some(relation) => break relation,
+///         None => std::thread::yield_now(),
+///     }
+/// };
+/// assert!(relation.offset_ns.abs_diff(37_000_000) <= relation.error_ns);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Asker {
+    peer: SocketAddr,
+    told: Arc<Told>,
+    stops: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// Counts what was told, so that whoever has it already sees that at the price of a load.
+    version: AtomicU64,
+    relation: Mutex<Option<(u64, Relation)>>,
+}
+
+impl Asker {
+    /// Asks whoever answers there.
+    ///
+    /// # Errors
+    /// The system has no socket, route or thread for it.
+    pub fn start(peer: SocketAddr, ours: HostClock) -> io::Result<Self> {
+        let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+        // Only its answers are heard.
+        socket.connect(peer)?;
+        let (told, stops) = (Arc::new(Told::default()), Arc::new(AtomicBool::new(false)));
+        let mut asking = Asking {
+            socket,
+            ours,
+            estimator: Estimator::default(),
+            clock: None,
+            told: Arc::clone(&told),
+            stops: Arc::clone(&stops),
+        };
+        let thread = std::thread::Builder::new().name("clock".to_owned()).spawn(move || asking.run())?;
+        Ok(Self { peer, told, stops, thread: Some(thread) })
+    }
+
+    /// Who is asked.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Grows when something else is told; 0: nothing is known yet.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.told.version.load(Ordering::Acquire)
+    }
+
+    /// How that host's clock relates to ours, where it is the clock of this [`id`](HostClock::id). It stays what it is until it says
+    /// much more, or something else.
+    pub fn relation_to(&self, id: u64) -> Option<Relation> {
+        let told = self.told.relation.lock().unwrap_or_else(PoisonError::into_inner);
+        told.filter(|(of, _)| *of == id).map(|(_, relation)| relation)
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.stops.store(true, Ordering::Release);
+        // It may be waiting for an answer, and nobody waits for that: it ends by itself.
+        drop(self.thread.take());
+    }
+}
+
+struct Asking {
+    socket: UdpSocket,
+    ours: HostClock,
+    estimator: Estimator,
+    clock: Option<u64>,
+    told: Arc<Told>,
+    stops: Arc<AtomicBool>,
+}
+
+impl Asking {
+    fn run(&mut self) {
+        let mut asked = 0;
+        while !self.stops.load(Ordering::Acquire) {
+            let due = Instant::now() + if asked < QUICK { QUICK_EVERY } else { EVERY };
+            asked += 1;
+            self.ask(due);
+            while !self.stops.load(Ordering::Acquire) && Instant::now() < due {
+                std::thread::sleep(due.saturating_duration_since(Instant::now()).min(LOOK_EVERY));
+            }
+        }
+    }
+
+    /// Asks once; an answer may come until `due`.
+    fn ask(&mut self, due: Instant) {
+        let Ok(number) = getrandom::u64() else { return };
+        let sent_ns = (self.ours.now_ns)();
+        if self.socket.send(&Question { number }.encode()).is_err() {
+            return;
+        }
+        let mut buffer = [0; MESSAGE_BYTES + 1];
+        while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            if self.stops.load(Ordering::Acquire)
+                || self.socket.set_read_timeout(Some(left.min(LOOK_EVERY))).is_err()
+            {
+                return;
+            }
+            let received = self.socket.recv(&mut buffer);
+            let back_ns = (self.ours.now_ns)();
+            match received {
+                Ok(len) => {
+                    let answer = Answer::decode(&buffer[..len]).filter(|answer| answer.number == number);
+                    if let Some(answer) = answer {
+                        return self.take(sent_ns, &answer, back_ns);
+                    }
+                }
+                Err(error) if is_wait(&error) => {}
+                // Nobody answers there, now.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn take(&mut self, sent_ns: u64, answer: &Answer, back_ns: u64) {
+        if self.clock != Some(answer.clock) {
+            self.clock = Some(answer.clock);
+            self.estimator.clear();
+        }
+        let Answer { there_ns, answered_ns, clock, .. } = *answer;
+        self.estimator.add(Echo { sent_ns, there_ns, answered_ns, back_ns });
+        let Some(relation) = self.estimator.at(back_ns) else { return };
+        let mut told = self.told.relation.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = told.is_none_or(|(of, told)| of != clock || told.is_outdated_by(&relation));
+        if is_news {
+            *told = Some((clock, relation));
+            self.told.version.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
+const QUICK: u32 = 10;
+const QUICK_EVERY: Duration = Duration::from_millis(30);
+const EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(200);

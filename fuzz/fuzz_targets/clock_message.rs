@@ -1,0 +1,31 @@
+#![no_main]
+
+use grebe_clock::internals::{Answer, MESSAGE_BYTES, Question};
+use grebe_clock::{Echo, Estimator};
+use libfuzzer_sys::fuzz_target;
+
+// Questions and answers of another host's clock: what is read is written as it was, and whatever a host says of its clock, the interval
+// is one.
+fuzz_target!(|input: (&[u8], Vec<[u64; 4]>)| {
+    let (bytes, exchanges) = input;
+    for kind in [1, 2] {
+        let mut message = [0; MESSAGE_BYTES];
+        let len = bytes.len().min(MESSAGE_BYTES - 16);
+        message[8..8 + len].copy_from_slice(&bytes[..len]);
+        message[..5].copy_from_slice(&[b'G', b'T', b'M', b'1', kind]);
+        let read = Question::decode(&message).map(|read| read.encode());
+        if let Some(written) = read.or(Answer::decode(&message).map(|read| read.encode())) {
+            assert_eq!(written, message);
+        }
+    }
+    let _ = (Question::decode(bytes), Answer::decode(bytes));
+    let mut estimator = Estimator::default();
+    for [sent_ns, there_ns, answered_ns, back_ns] in exchanges {
+        estimator.add(Echo { sent_ns, there_ns, answered_ns, back_ns });
+        if let Some(relation) = estimator.at(back_ns) {
+            let (offset_ns, error_ns) = relation.offset_at(back_ns);
+            assert_eq!((offset_ns, error_ns), (relation.offset_ns, relation.error_ns));
+            let _ = (relation.offset_at(0), relation.offset_at(u64::MAX), relation.is_outdated_by(&relation));
+        }
+    }
+});
