@@ -1,5 +1,7 @@
 //! When samples were made: from a generator's clock over UDP into a recording, and played from there on another day.
 
+#[path = "support/far_host.rs"]
+mod far_host;
 mod support;
 
 use std::net::UdpSocket;
@@ -9,9 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use grebe::flow::{UtcClock, monotonic_ns};
+use far_host::{Host, STEP_NS, STEPS, far_clock, near_clock};
+use grebe::flow::{UtcClock, clock_id, monotonic_ns};
 use grebe::frame::Header;
-use grebe::stages::{SampleFile, Segment};
+use grebe::stages::{Alignment, SampleFile, Segment};
 use support::{Listener, run, text};
 
 /// Hands datagrams on to a receiver, but for the frames of these sequences.
@@ -98,4 +101,138 @@ fn a_recording_says_when_its_samples_were_made_and_says_so_again_when_it_is_play
     let (status, _, said) = recorder.finish();
     assert_eq!(status, Some(0), "{said}");
     assert_eq!(segments(&again), recorded, "not when they were played");
+}
+
+#[test]
+fn streams_of_two_hosts_whose_clocks_differ_stand_on_one_time_axis() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (one, two) = (path("one.sigmf-meta"), path("two.sigmf-meta"));
+    let recorders = [&one, &two].map(|file| Listener::record(file, &["--duration", "2500ms"]));
+    // The same signal at both; the second begins a moment later, as streams do.
+    let near = Host::start(&recorders[0].address, near_clock());
+    thread::sleep(Duration::from_millis(150));
+    let far = Host::start(&recorders[1].address, far_clock());
+    for recorder in recorders {
+        let (status, _, said) = recorder.finish();
+        assert_eq!(status, Some(0), "{said}");
+    }
+    drop((near, far));
+    let apart_ns = |one: i64, other: i64| {
+        let steps = (one - other).rem_euclid(STEPS as i64);
+        steps.min(STEPS as i64 - steps) as u64 * STEP_NS
+    };
+    let mut files = [&one, &two].map(|path| SampleFile::open(path).unwrap());
+    for file in &mut files {
+        assert_eq!(file.gaps().count(), 0, "what is measured anew is no gap");
+        let values = values(file).remove(0);
+        for position in (0..values.len()).step_by(5_000) {
+            let axis = file.axis_by(clock_id(), position as u64).unwrap();
+            // The value says when it was, to a step.
+            let off_ns = apart_ns((axis.ns as u64 / STEP_NS) as i64, values[position].into());
+            assert!(off_ns <= axis.error_ns + 2 * STEP_NS, "sample {position}: {off_ns} ns off, {axis:?}");
+        }
+    }
+    let axis = files[1].axis_by(clock_id(), 0).unwrap();
+    println!("{axis:?}, of {} segments", files[1].segments().len());
+    let mut both = SampleFile::side_by_side(files.into(), Alignment::Time).unwrap();
+    let values = values(&mut both);
+    assert!(values[0].len() > 150_000, "{} samples of both", values[0].len());
+    for (position, (&one, &other)) in values[0].iter().zip(&values[1]).enumerate() {
+        let off_ns = apart_ns(one.into(), other.into());
+        // The rates differ by 20 parts in a million, so that a second later there are 20 us more.
+        let drifted_ns = position as u64 / 5;
+        assert!(off_ns <= axis.error_ns + drifted_ns + 3 * STEP_NS, "{one} beside {other} at {position}");
+    }
+    let info = text(&run(&["info", two.to_str().unwrap()]).stdout);
+    assert!(info.contains("time axis") && info.contains("(this host's)"), "{info}");
+}
+
+/// All samples of a file, by channel.
+fn values(file: &mut SampleFile) -> Vec<Vec<i16>> {
+    let mut bytes = Vec::new();
+    file.read(0, file.len_samples() as usize, &mut bytes).unwrap();
+    let samples: Vec<i16> = bytes.chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect();
+    samples.chunks_exact(file.len_samples() as usize).map(<[i16]>::to_vec).collect()
+}
+
+/// A host as a network namespace at the other end of a wire. Only root can make one.
+#[cfg(target_os = "linux")]
+struct Wire {
+    namespace: String,
+    /// Of this end.
+    address: String,
+}
+
+#[cfg(target_os = "linux")]
+impl Wire {
+    /// `Err` says why there is none here.
+    fn make() -> Result<Self, String> {
+        let ip = |arguments: &str| {
+            let made = std::process::Command::new("ip").args(arguments.split(' ')).output();
+            match made {
+                Ok(made) if made.status.success() => Ok(()),
+                Ok(made) => Err(text(&made.stderr)),
+                Err(error) => Err(format!("no ip: {error}")),
+            }
+        };
+        let (id, subnet) = (std::process::id(), std::process::id() % 250);
+        let wire = Self { namespace: format!("grtime{id}"), address: format!("10.213.{subnet}.1") };
+        let Self { namespace, address } = &wire;
+        ip(&format!("netns add {namespace}"))?;
+        ip(&format!("link add grt{id} type veth peer name eth0 netns {namespace}"))?;
+        ip(&format!("addr add {address}/24 dev grt{id}"))?;
+        ip(&format!("link set grt{id} up"))?;
+        ip(&format!("-n {namespace} addr add 10.213.{subnet}.2/24 dev eth0"))?;
+        ip(&format!("-n {namespace} link set eth0 up"))?;
+        let shifts = ["-T", "--monotonic", "37", "--fork", "true"];
+        match std::process::Command::new("unshare").args(shifts).output() {
+            Ok(shifted) if shifted.status.success() => Ok(wire),
+            Ok(shifted) => Err(text(&shifted.stderr)),
+            Err(error) => Err(format!("no unshare: {error}")),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("ip").args(["netns", "del", &self.namespace]).output();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sender_whose_monotonic_clock_shows_another_time_is_asked_over_the_wire() {
+    const SHIFT_NS: i64 = 37_000_000_000;
+    let wire = match Wire::make() {
+        Ok(wire) => wire,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("far.sigmf-meta");
+    let listen = format!("udp://{}:0", wire.address);
+    let (recorder, address, _stderr) =
+        support::listening(&["record", &listen, file.to_str().unwrap(), "--json"]);
+    let before_ns = monotonic_ns();
+    let sent = std::process::Command::new("ip")
+        .args(["netns", "exec", &wire.namespace, "unshare", "-T", "--monotonic", "37", "--fork"])
+        .args([env!("CARGO_BIN_EXE_grebe"), "sg", "--channels", "1", "--rate", "100k", "--samples", "150k"])
+        .args(["--to", &format!("udp://{address}")])
+        .output()
+        .unwrap();
+    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    let recorded = support::finish(recorder);
+    assert!(recorded.status.success(), "{}", text(&recorded.stdout));
+    let after_ns = monotonic_ns();
+    let file = SampleFile::open(&file).unwrap();
+    let ours = file.axis_by(clock_id(), 0).expect("it was measured");
+    let within = before_ns as i64 - ours.error_ns as i64..after_ns as i64 + ours.error_ns as i64;
+    assert!(within.contains(&ours.ns), "{ours:?} is not in {within:?}");
+    for theirs in file.axis_clocks().into_iter().filter(|clock| *clock != clock_id()) {
+        let theirs = file.axis_by(theirs, 0).unwrap();
+        let off_ns = (theirs.ns - ours.ns).abs_diff(SHIFT_NS);
+        println!("{off_ns} ns off, of {} at most", ours.error_ns);
+        assert!(off_ns <= ours.error_ns, "{theirs:?} by their clock, {ours:?} by ours");
+    }
 }

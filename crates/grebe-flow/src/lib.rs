@@ -52,6 +52,7 @@
 
 mod batch_stream;
 mod clock;
+mod clock_id;
 mod counters;
 mod error;
 mod file;
@@ -70,6 +71,7 @@ mod utc;
 
 pub use batch_stream::BatchStream;
 pub use clock::monotonic_ns;
+pub use clock_id::clock_id;
 pub use counters::Counters;
 pub use error::Error;
 pub use file::{FileEdge, FileStage, GraphFile};

@@ -3,6 +3,7 @@
 use grebe_frame::ClockReading;
 
 use crate::clock::{monotonic_ns, realtime_ns};
+use crate::clock_id::clock_id;
 
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "a system call for which there is no library")]
@@ -65,7 +66,15 @@ fn read() -> ClockReading {
         let before_ns = monotonic_ns();
         let unix_time_ns = realtime_ns();
         let took_ns = monotonic_ns().saturating_sub(before_ns);
-        (took_ns, ClockReading { producer_ts_ns: before_ns + took_ns / 2, unix_time_ns, error_ns: None })
+        (
+            took_ns,
+            ClockReading {
+                producer_ts_ns: before_ns + took_ns / 2,
+                unix_time_ns,
+                error_ns: None,
+                clock: Some(clock_id()),
+            },
+        )
     };
     // A thread that lost its processor in between took long: the shortest says the most.
     let best = (1..TRIES).map(once).fold(once(0), |best, next| if next.0 < best.0 { next } else { best });
@@ -96,7 +105,7 @@ mod tests {
     const MINUTE: u64 = LOOK_EVERY_NS;
 
     fn at(producer_ts_ns: u64, ahead_ns: i64, error_ns: Option<u64>) -> ClockReading {
-        ClockReading { producer_ts_ns, unix_time_ns: producer_ts_ns as i64 + ahead_ns, error_ns }
+        ClockReading { producer_ts_ns, unix_time_ns: producer_ts_ns as i64 + ahead_ns, error_ns, clock: None }
     }
 
     #[test]

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use annotation::StreamAnnotation;
+pub use axis::{AxisTime, MeasuredClock};
 
 use crate::header::{CRC, HEADER_BYTES, Header, KIND_DESCRIPTION, MAGIC, Refusal};
 use crate::header::{check_crc, u32_at, u64_at};
@@ -76,6 +77,13 @@ pub struct Description {
     /// How the producer's clock relates to UTC: that of a stream that is made now.
     #[serde(rename = "grebe:clock", skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockReading>,
+    /// The UDP port at which the sender's host says what its clock shows, to whoever measures how far that is from another. The clock
+    /// is that of [`measured`](Self::measured) where that is there, else that of [`clock`](Self::clock).
+    #[serde(rename = "grebe:clock_port", skip_serializing_if = "Option::is_none")]
+    pub clock_port: Option<u16>,
+    /// How the producer's clock relates to that of a host that has received the stream, as that host has measured it.
+    #[serde(rename = "grebe:measured_clock", skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredClock>,
     /// When the sample at [`first_sample_index`](Self::first_sample_index) was made, of a stream whose stamps say when it was sent
     /// again: of a recording that is played.
     #[serde(rename = "core:datetime", with = "datetime", skip_serializing_if = "Option::is_none")]
@@ -83,6 +91,9 @@ pub struct Description {
     /// How far that may be off; `None` where nobody knows.
     #[serde(rename = "grebe:datetime_error_ns", skip_serializing_if = "Option::is_none")]
     pub recorded_error_ns: Option<u64>,
+    /// The same by the monotonic clock of a host, which streams of other hosts may have been measured by, too.
+    #[serde(rename = "grebe:axis", skip_serializing_if = "Option::is_none")]
+    pub recorded_axis: Option<AxisTime>,
     /// Stretches that somebody labelled, in order: those around the samples that are sent now, at most
     /// [`ANNOTATIONS_MAX`](Self::ANNOTATIONS_MAX). The same one may be said in several descriptions; it is known by its start, its
     /// length and its label.
@@ -119,6 +130,9 @@ pub struct ClockReading {
     /// How far that may be off, by the kernel's own estimate; `None` where nobody disciplines the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ns: Option<u64>,
+    /// Which monotonic clock that is, of all hosts and boots; `None` where the stamps are a device's.
+    #[serde(with = "axis::optional_clock_id", default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<u64>,
 }
 
 /// The description does not fit into frames of this size.
@@ -200,19 +214,60 @@ impl Description {
         if let Some(recorded_at) = self.recorded_at {
             return later(recorded_at, behind_ns(self.first_sample_index)?);
         }
-        let clock = self.clock.filter(|_| header.producer_ts_ns > 0)?;
-        let since_ns = i128::from(header.producer_ts_ns) - i128::from(clock.producer_ts_ns);
+        let stamp_ns = Some(header.producer_ts_ns).filter(|stamp_ns| *stamp_ns > 0)?;
+        let measured_ns = self.measured.and_then(|measured| measured.unix_at(stamp_ns)).map(i128::from);
+        let said_ns = |clock: ClockReading| {
+            i128::from(clock.unix_time_ns) + i128::from(stamp_ns) - i128::from(clock.producer_ts_ns)
+        };
         // Without a rate, the frame's time is all that is known of its samples.
         let in_frame_ns = behind_ns(header.first_sample_index).unwrap_or(0);
-        later(SystemTime::UNIX_EPOCH, i128::from(clock.unix_time_ns) + since_ns + in_frame_ns)
+        later(SystemTime::UNIX_EPOCH, measured_ns.or_else(|| self.clock.map(said_ns))? + in_frame_ns)
     }
 
     /// How far [`time_of`](Self::time_of) may be off, where somebody knows.
     pub fn time_error_ns(&self) -> Option<u64> {
         match self.recorded_at {
             Some(_) => self.recorded_error_ns,
-            None => self.clock.and_then(|clock| clock.error_ns),
+            None => match self.measured.filter(|measured| measured.unix_time_ns.is_some()) {
+                Some(measured) => measured.unix_error_ns,
+                None => self.clock.and_then(|clock| clock.error_ns),
+            },
         }
+    }
+
+    /// When a sample of the stream was made, by the monotonic clock of a host: of one that received it, where that has measured how far
+    /// the producer's is from its own, else of the producer's own. What was made by one clock can be laid side by side whatever UTC is.
+    pub fn axis_time_of(&self, header: &Header, sample_index: u64) -> Option<AxisTime> {
+        let behind_ns = |from: u64| match i128::from(sample_index) - i128::from(from) {
+            0 => Some(0),
+            samples if header.sample_rate_hz > 0.0 => {
+                Some((samples as f64 / header.sample_rate_hz * 1e9).round() as i64)
+            }
+            _ => None,
+        };
+        if let Some(axis) = self.recorded_axis {
+            return Some(axis.after(behind_ns(self.first_sample_index)?));
+        }
+        if self.recorded_at.is_some() || header.producer_ts_ns == 0 {
+            return None;
+        }
+        let stamped = match self.measured {
+            Some(measured) => measured.axis_time(header.producer_ts_ns),
+            None => AxisTime {
+                clock: self.clock?.clock?,
+                ns: i64::try_from(header.producer_ts_ns).ok()?,
+                error_ns: 0,
+                drift_ppb: 0,
+                drift_error_ppb: 0,
+            },
+        };
+        // Without a rate, the frame's time is all that is known of its samples.
+        Some(stamped.after(behind_ns(header.first_sample_index).unwrap_or(0)))
+    }
+
+    /// By the clock of which host [`axis_time_of`](Self::axis_time_of) gives the times of a stream that is made now.
+    pub fn axis_clock(&self) -> Option<u64> {
+        self.measured.map(|measured| measured.axis.clock).or_else(|| self.clock?.clock)
     }
 
     /// What holds for a stream that is made of this one by turning each `factor` samples, the first of which has an index that is a
@@ -236,9 +291,17 @@ impl Description {
                 ..annotation.clone()
             }
         };
+        let recorded_axis = self.recorded_axis.and_then(|axis| match later_samples {
+            0 => Some(axis),
+            _ if sample_rate_hz > 0.0 => {
+                Some(axis.after((later_samples as f64 / sample_rate_hz * 1e9).round() as i64))
+            }
+            _ => None,
+        });
         Self {
             first_sample_index: first_group.saturating_mul(kept),
             recorded_at,
+            recorded_axis,
             annotations: self.annotations.iter().map(annotation).collect(),
             ..self.clone()
         }
@@ -393,6 +456,7 @@ const TEXT_BYTES_MAX: usize = 65_536;
 const PARTS_MAX: usize = 64;
 
 mod annotation;
+mod axis;
 mod datetime;
 
 #[cfg(test)]

@@ -61,7 +61,8 @@ mod writer;
 
 pub use batch::{Batch, BatchMut, Frames, Full, PushError};
 pub use description::{
-    ChannelDescription, ClockReading, Description, DescriptionReader, StreamAnnotation, TooLong,
+    AxisTime, ChannelDescription, ClockReading, Description, DescriptionReader, MeasuredClock,
+    StreamAnnotation, TooLong,
 };
 pub use format::{Sample, SampleFormat, UnknownFormat};
 pub use frame::{ChannelError, Frame};

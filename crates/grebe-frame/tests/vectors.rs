@@ -60,7 +60,7 @@ fn the_page_shows_what_is_written_and_read() {
         ..StreamAnnotation::default()
     };
     let timed = Description {
-        clock: Some(ClockReading { producer_ts_ns: 1, unix_time_ns: 2, error_ns: Some(3) }),
+        clock: Some(ClockReading { producer_ts_ns: 1, unix_time_ns: 2, error_ns: Some(3), clock: None }),
         annotations: vec![label],
         ..Description::default()
     };

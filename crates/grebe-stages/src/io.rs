@@ -1,6 +1,8 @@
 //! Streams between programs: UDP, shared memory, and byte streams such as a pipe.
 
+mod clock_port;
 mod described;
+mod far_clock;
 pub(crate) mod pipe;
 
 pub(crate) mod announce;

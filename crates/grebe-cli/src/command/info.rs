@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::{Error, Result, anyhow};
+use grebe_flow::clock_id;
+use grebe_frame::AxisTime;
 use grebe_scope::Engineering;
 use grebe_stages::{Gap, SampleFile};
 use jiff::Timestamp;
@@ -88,6 +90,11 @@ impl<'a> About<'a> {
         timestamp(self.file.time_at(0)?)
     }
 
+    /// When its first sample was made by the clocks of hosts.
+    fn axes(&self) -> Vec<AxisTime> {
+        self.file.axis_clocks().into_iter().filter_map(|clock| self.file.axis_by(clock, 0)).collect()
+    }
+
     /// The bytes of the files that the samples stand in; `None` where one cannot be looked at.
     fn data_bytes(&self) -> Option<u64> {
         let bytes = |path: &Path| Some(std::fs::metadata(path).ok()?.len());
@@ -124,6 +131,7 @@ impl<'a> About<'a> {
             "duration_s": self.seconds(file.len_samples()),
             "first_sample_index": file.segments()[0].first_sample_index,
             "recorded_at": self.recorded_at(),
+            "axes": self.axes(),
             "centre_frequency_hz": description.and_then(|it| it.centre_frequency_hz),
             "segments": file.segments().len(),
             "streams": file.stream_count(),
@@ -157,6 +165,9 @@ impl<'a> About<'a> {
         }
         if let Some(time) = self.recorded_at() {
             row("recorded", time);
+        }
+        for axis in self.axes() {
+            row("time axis", axis_words(&axis));
         }
         let description = file.description(0);
         if let Some(frequency_hz) = description.and_then(|it| it.centre_frequency_hz) {
@@ -227,6 +238,25 @@ impl<'a> About<'a> {
             },
         }
     }
+}
+
+/// How sure times by the clock of a host are: `to 41 us by clock fedcba9876543210, 20.1 ppm fast`.
+fn axis_words(axis: &AxisTime) -> String {
+    let clock = if axis.clock == clock_id() { " (this host's)" } else { "" };
+    let sure = match axis.error_ns {
+        0 => "stamped by".to_owned(),
+        error_ns => format!("to {} by", Engineering::new(error_ns as f64 * 1e-9, "s").digits(3)),
+    };
+    let drift = match axis.drift_ppb {
+        // Less than what it may be off by says nothing.
+        ppb if ppb.unsigned_abs() <= axis.drift_error_ppb => String::new(),
+        ppb => format!(
+            ", its samples are {:.2} ppm {}",
+            ppb.unsigned_abs() as f64 / 1e3,
+            if ppb > 0 { "fast" } else { "slow" }
+        ),
+    };
+    format!("{sure} clock {:016x}{clock}{drift}", axis.clock)
 }
 
 /// RFC 3339 in UTC.

@@ -25,6 +25,7 @@ fn sample() -> Description {
             producer_ts_ns: 5,
             unix_time_ns: 1_700_000_000_000_000_000,
             error_ns: None,
+            clock: None,
         }),
         notes: Some("x".repeat(900)),
         rest: [("core:license".to_owned(), Value::from("CC0"))].into_iter().collect(),
@@ -211,6 +212,7 @@ fn a_sample_has_the_time_of_its_stamp_or_of_its_place_in_a_recording() {
         producer_ts_ns,
         unix_time_ns: 1_700_000_000_000_000_000,
         error_ns: Some(9),
+        clock: None,
     };
     let live = Description { clock: Some(clock(1_000)), ..Description::default() };
     let header =

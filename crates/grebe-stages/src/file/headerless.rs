@@ -102,6 +102,7 @@ pub(super) fn open(path: &Path) -> Result<SampleFile, Error> {
         first_sample_index: 0,
         recorded_at: None,
         recorded_error_ns: None,
+        recorded_axis: None,
     };
     let file =
         SampleFile::new(vec![source], name.rate_hz, length_samples, vec![whole], notes).whole(odd_bytes == 0);

@@ -78,6 +78,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
         first_sample_index: 0,
         recorded_at: None,
         recorded_error_ns: None,
+        recorded_axis: None,
     };
     Ok(SampleFile::new(sources, rate_hz, len_samples, vec![whole], notes).whole(is_whole))
 }

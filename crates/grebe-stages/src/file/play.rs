@@ -169,10 +169,15 @@ impl FileSource {
     /// When a sample of the stream was made.
     fn time_at(&self, index: u64) -> Option<RecordedAt> {
         let (first_sample_index, recorded) = self.taken?;
-        let said =
-            Description { first_sample_index, recorded_at: Some(recorded.time), ..Description::default() };
+        let said = Description {
+            first_sample_index,
+            recorded_at: Some(recorded.time),
+            recorded_axis: recorded.axis,
+            ..Description::default()
+        };
         let header = Header { sample_rate_hz: self.file.sample_rate_hz(), ..Header::default() };
-        Some(RecordedAt { time: said.time_of(&header, index)?, ..recorded })
+        let axis = said.axis_time_of(&header, index);
+        Some(RecordedAt { time: said.time_of(&header, index)?, axis, ..recorded })
     }
 
     /// Says what the stream is from here on; whether this batch can say so.
@@ -190,6 +195,7 @@ impl FileSource {
         let description = Description {
             recorded_at: recorded.map(|recorded| recorded.time),
             recorded_error_ns: recorded.and_then(|recorded| recorded.error_ns),
+            recorded_axis: recorded.and_then(|recorded| recorded.axis),
             annotations: self.labels.around(self.position, self.segment, self.index_offset),
             ..said.unwrap_or_default()
         };

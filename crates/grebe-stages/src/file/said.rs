@@ -35,6 +35,7 @@ impl SampleFile {
             recorded_at: recorded
                 .and_then(|(at, since)| at.time.checked_add(Duration::try_from_secs_f64(since).ok()?)),
             recorded_error_ns: recorded.and_then(|(at, _)| at.error_ns),
+            recorded_axis: self.axis_at(position),
             ..said
         }
     }

@@ -1,5 +1,6 @@
 //! Reading recordings of any kind through one window of bounded size, however long they are.
 
+mod axis;
 mod converted;
 mod identity;
 mod side_by_side;
@@ -14,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use grebe_frame::{ChannelError, Description, Frame, Sample, SampleFormat};
+use grebe_frame::{AxisTime, ChannelError, Description, Frame, Sample, SampleFormat};
 use serde_json::{Map, Value};
 
 use self::converted::Converted;
@@ -88,6 +89,8 @@ pub struct Segment {
     pub recorded_at: Option<SystemTime>,
     /// How far that may be off, where the file says so.
     pub recorded_error_ns: Option<u64>,
+    /// The same by the monotonic clock of a host, where the file says so.
+    pub recorded_axis: Option<AxisTime>,
 }
 
 /// Samples of a stream that are missing in its recording.
@@ -106,6 +109,7 @@ pub struct Gap {
 pub(crate) struct RecordedAt {
     pub(crate) time: SystemTime,
     pub(crate) error_ns: Option<u64>,
+    pub(crate) axis: Option<AxisTime>,
 }
 
 /// Samples of all channels, lent until the next block is asked for.
@@ -420,7 +424,8 @@ impl Segment {
 
     /// When its first sample was made, where the file says so.
     pub(crate) fn recorded(&self) -> Option<RecordedAt> {
-        Some(RecordedAt { time: self.recorded_at?, error_ns: self.recorded_error_ns })
+        let (error_ns, axis) = (self.recorded_error_ns, self.recorded_axis);
+        Some(RecordedAt { time: self.recorded_at?, error_ns, axis })
     }
 }
 

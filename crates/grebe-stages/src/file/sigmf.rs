@@ -29,6 +29,7 @@ mod layout;
 mod metadata;
 mod metadata_writer;
 mod reader;
+mod stated_axis;
 mod stripes;
 mod verify;
 mod writer;

@@ -242,6 +242,7 @@ impl Chunks<'_> {
             first_sample_index: 0,
             recorded_at: None,
             recorded_error_ns: None,
+            recorded_axis: None,
         };
         let sample_rate_hz = format.sample_rate_hz.into();
         let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, vec![whole], self.notes);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use grebe_frame::{Batch, Description, Header};
 
 use crate::error::Error;
+use crate::io::clock_port::ClockPort;
 use crate::uri::Wire;
 
 /// When a description is due: with the first batch that has it, and again where receivers may join late or miss it.
@@ -15,12 +16,19 @@ pub(crate) struct Announcer {
     at: Instant,
     repeats: bool,
     wire: Wire,
+    clock_port: ClockPort,
 }
 
 impl Announcer {
     /// For receivers that get everything, from the first byte on.
     pub(crate) fn once() -> Self {
-        Self { said: None, at: Instant::now(), repeats: false, wire: Wire::Every }
+        Self {
+            said: None,
+            at: Instant::now(),
+            repeats: false,
+            wire: Wire::Every,
+            clock_port: ClockPort::default(),
+        }
     }
 
     /// For receivers that join when they like, and miss what is lost: once a second.
@@ -31,6 +39,11 @@ impl Announcer {
     /// For receivers that know only such frames.
     pub(crate) fn set_wire(&mut self, wire: Wire) {
         self.wire = wire;
+    }
+
+    /// Names a port where this host's clock is asked.
+    pub(crate) fn set_clock_port(&mut self, clock_port: ClockPort) {
+        self.clock_port = clock_port;
     }
 
     /// The frames to send before this batch; none, mostly.
@@ -54,7 +67,7 @@ impl Announcer {
         let Some(next) = batch.frames().next().map(|frame| frame.header()) else { return Ok(Vec::new()) };
         self.at = Instant::now();
         self.said = Some(description.clone());
-        Ok(description.frames(&next, frame_bytes_max.max(FRAME_BYTES_MIN))?)
+        Ok(self.clock_port.described(description).frames(&next, frame_bytes_max.max(FRAME_BYTES_MIN))?)
     }
 }
 

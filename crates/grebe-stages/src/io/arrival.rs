@@ -11,7 +11,7 @@ pub(crate) struct ArrivalCounters {
 
 impl ArrivalCounters {
     pub(crate) fn new() -> Self {
-        Self { shared: Counters::new(NAMES).with_gauges(&["kernel_drops_known"]) }
+        Self { shared: Counters::new(NAMES).with_gauges(&["kernel_drops_known", "clock_error_ns"]) }
     }
 
     pub(crate) fn shared(&self) -> Counters {
@@ -50,6 +50,11 @@ impl ArrivalCounters {
         self.shared.set(FOREIGN, foreign_datagrams);
         self.shared.set(COPIED, copied_frames);
     }
+
+    /// How far times may be off by this host's clock; `None`: nobody measures that.
+    pub(crate) fn publish_clock(&self, error_ns: Option<u64>) {
+        self.shared.set(CLOCK_ERROR, error_ns.unwrap_or(0));
+    }
 }
 
 const NAMES: &[&str] = &[
@@ -77,12 +82,15 @@ const NAMES: &[&str] = &[
     "kernel_drops_known",
     "foreign_datagrams",
     "copied_frames",
+    // 0 where it is not measured.
+    "clock_error_ns",
 ];
 const REFUSED: usize = 7;
 const KERNEL: usize = REFUSED + Refusal::ALL.len();
 const KERNEL_KNOWN: usize = KERNEL + 1;
 const FOREIGN: usize = KERNEL + 2;
 const COPIED: usize = KERNEL + 3;
+const CLOCK_ERROR: usize = KERNEL + 4;
 
 #[cfg(test)]
 mod tests {

@@ -9,12 +9,13 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{Batch, HEADER_BYTES, Header};
 
 use crate::io::announce::Announcer;
+use crate::io::clock_port::ClockPort;
 use crate::uri::Wire;
 
 /// Sends frames, each as one datagram, in as few system calls as there are batches waiting.
 ///
 /// What the batch's memory holds back to back goes out as it stands; nothing is copied in user space above 512 bytes a
-/// datagram. At the end of the stream its last frame is sent five times over half a second, because a datagram may be lost.
+/// datagram. What the stream is said to be names a port where receivers on other hosts ask what this host's clock shows. At the end of the stream its last frame is sent five times over half a second, because a datagram may be lost.
 #[derive(Debug)]
 pub struct UdpSink {
     sender: Sender,
@@ -32,11 +33,15 @@ impl UdpSink {
     /// The socket cannot be opened, or there is no route.
     pub fn connect(to: SocketAddr, options: &Options) -> Result<Self, grebe_datagram::Error> {
         let sender = Sender::connect(to, options)?;
+        let mut announcer = Announcer::repeating();
+        if !to.ip().is_loopback() {
+            announcer.set_clock_port(ClockPort::at(sender.local_addr()?.ip()));
+        }
         Ok(Self {
             sender,
             held: Vec::with_capacity(HELD_MAX),
             last: None,
-            announcer: Announcer::repeating(),
+            announcer,
             counters: Counters::new(COUNTERS),
         })
     }

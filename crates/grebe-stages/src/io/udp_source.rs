@@ -12,6 +12,7 @@ use grebe_frame::{Arrival, BatchMut, BatchPool, Frame, Header, Refusal, Refusals
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
 use crate::io::described::Described;
+use crate::io::far_clock::FarClock;
 use crate::io::reorder::{AHEAD_MAX, Reorder};
 use crate::io::second_sender::SecondSender;
 use crate::stream::{CHUNK_BYTES, Limit};
@@ -149,6 +150,7 @@ impl Stage for UdpSource {
             self.second_sender.note(from);
         }
         self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
+        self.counters.publish_clock(self.intake.far_clock.error_ns());
         let is_over = self.intake.tracker.is_ended() && !self.intake.listens_on;
         if is_over || self.intake.limit.is_reached() {
             return Ok(Outcome::End);
@@ -192,6 +194,7 @@ struct Intake {
     heard: Option<Instant>,
     foreign_datagrams: u64,
     described: Described,
+    far_clock: FarClock,
     /// A foreign sender that is not told yet, and the last one that was.
     foreign_sender: Option<SocketAddr>,
     foreign_told: Option<SocketAddr>,
@@ -217,6 +220,7 @@ impl Intake {
             heard: None,
             foreign_datagrams: 0,
             described: Described::default(),
+            far_clock: FarClock::default(),
             foreign_sender: None,
             foreign_told: None,
             copied_frames: 0,
@@ -235,7 +239,7 @@ impl Intake {
         ctx: &Context,
     ) -> Option<BatchMut> {
         slab.clear();
-        slab.describe(self.described.now());
+        slab.describe(self.far_clock.described(self.described.now(), self.sender));
         for range in received.segments() {
             match Header::parse_datagram(&slab.chunk()[range.clone()]) {
                 Ok(header) if self.is_ours(received.from, &header, output, ctx) => {
@@ -477,7 +481,7 @@ impl Intake {
         let taken = self.described.take(from, &slab.chunk()[frame], is_going_on.then_some(&self.tracker));
         // For the frames that follow in either.
         for batch in self.compact.iter_mut().chain([slab]) {
-            batch.describe(self.described.now());
+            batch.describe(self.far_clock.described(self.described.now(), self.sender));
         }
         match taken {
             Ok(()) if self.sender.is_some_and(|sender| sender != from) => self.count_foreign(from),
@@ -488,7 +492,7 @@ impl Intake {
 
     /// Hands on a batch, with what is known of its stream.
     fn hand_on(&mut self, mut batch: BatchMut, output: &mut Outputs, ctx: &Context) {
-        batch.describe(self.described.now());
+        batch.describe(self.far_clock.described(self.described.now(), self.sender));
         self.limit.send(batch.freeze(), output, ctx);
     }
 

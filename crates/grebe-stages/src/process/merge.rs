@@ -194,8 +194,10 @@ impl MergeStage {
                 .unwrap_or(0),
             channels: channels.collect(),
             clock: first.and_then(|first| first.clock),
+            measured: first.and_then(|first| first.measured),
             recorded_at: first.and_then(|first| first.recorded_at),
             recorded_error_ns: first.and_then(|first| first.recorded_error_ns),
+            recorded_axis: first.and_then(|first| first.recorded_axis),
             annotations,
             ..any.clone()
         };
@@ -551,7 +553,7 @@ mod tests {
     #[test]
     fn labels_of_both_are_kept_and_times_are_those_of_the_first() {
         let clock = |unix_time_ns| {
-            Some(grebe_frame::ClockReading { producer_ts_ns: 1, unix_time_ns, error_ns: None })
+            Some(grebe_frame::ClockReading { producer_ts_ns: 1, unix_time_ns, error_ns: None, clock: None })
         };
         let said = |at: u64, label: &str, unix_ns| Description {
             clock: clock(unix_ns),

@@ -241,8 +241,12 @@ impl SoapySource {
 
     /// Says what the stream is once more, where the device's clock turned out to be UTC.
     fn describe_clock(&mut self, stamp_ns: u64) {
-        let reading =
-            ClockReading { producer_ts_ns: stamp_ns, unix_time_ns: stamp_ns as i64, error_ns: None };
+        let reading = ClockReading {
+            producer_ts_ns: stamp_ns,
+            unix_time_ns: stamp_ns as i64,
+            error_ns: None,
+            clock: None,
+        };
         let known = self.description.clock;
         if known.is_none_or(|known| known.unix_time_ns != known.producer_ts_ns as i64) {
             let clock = Some(reading);

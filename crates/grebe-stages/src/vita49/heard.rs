@@ -88,6 +88,7 @@ impl Heard {
                 producer_ts_ns: time_ns,
                 unix_time_ns: time_ns as i64,
                 error_ns: None,
+                clock: None,
             }),
             rest,
             ..Description::default()

@@ -7,7 +7,7 @@ use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerState};
 use crate::data::viewport::DIVISIONS;
-use crate::model::told::{centre_words, source_name, utc_at};
+use crate::model::told::{axis_words, centre_words, source_name, utc_at};
 
 /// Whether the stream moves, and whether the picture does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +205,7 @@ fn facts(
     let total = Engineering::new(picture.counts.frames as f64, "frames");
     let utc = utc_at(picture, picture.right_index().min(picture.next_index as f64));
     let utc = utc.map(|time| plain("right edge", time));
+    let utc = utc.into_iter().chain(axis_words(picture).map(|error| plain("time axis", error)));
     // A stream that is over has no rate, held or not.
     if picture.is_ended {
         let samples = Engineering::new(picture.counts.samples as f64, "S");

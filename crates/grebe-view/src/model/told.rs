@@ -82,13 +82,19 @@ impl ViewModel {
         self.picture.changes.iter().map(of).collect()
     }
 
-    /// What somebody labelled: from where to where in the picture (0.0 left edge, 1.0 right edge), and the words.
+    /// What somebody labelled, and as such a stretch how far times may be off: from where to where in the picture (0.0 left edge, 1.0
+    /// right edge), and the words.
     pub(crate) fn annotation_marks(&self) -> Vec<([f64; 2], String)> {
         let picture = &self.picture;
         let part = |index: u64| (index as f64 - picture.left_index) / picture.span_samples;
         let of =
             |it: &StreamAnnotation| ([part(it.first_sample_index), part(it.end_index())], label_words(it));
-        picture.annotations.iter().map(|annotation| of(annotation)).collect()
+        picture
+            .annotations
+            .iter()
+            .map(|annotation| of(annotation))
+            .chain(uncertain_stretch(picture))
+            .collect()
     }
 
     /// Stretches of the picture of a recording that is still being copied, from 0 at the left edge to 1 at the right, with the part of
@@ -154,6 +160,30 @@ pub(crate) fn utc_at(picture: &Picture, index: f64) -> Option<String> {
     Some(time.strftime(format).to_string())
 }
 
+/// How far times of the stream may be off by this host's clock, by which streams of several hosts stand on one axis, in words; `None`
+/// where the clock of the stream's host was not measured.
+pub(crate) fn axis_words(picture: &Picture) -> Option<String> {
+    Some(format!("\u{b1}{}", Engineering::new(axis_error_s(picture)?, "s").digits(3)))
+}
+
+fn axis_error_s(picture: &Picture) -> Option<f64> {
+    let measured = picture.description.as_ref()?.measured?;
+    Some(measured.axis_time(picture.newest_ts_ns).error_ns as f64 * 1e-9)
+}
+
+/// As long as the interval in which a time may be, where that can be seen; towards the right edge, where nothing else begins.
+fn uncertain_stretch(picture: &Picture) -> Option<([f64; 2], String)> {
+    let rate_hz = picture.stream.map(|stream| stream.rate_hz).filter(|rate_hz| *rate_hz > 0.0)?;
+    let part = 2.0 * axis_error_s(picture)? * rate_hz / picture.span_samples;
+    let from = (1.0 - part).clamp(0.0, 0.8);
+    (part >= SEEN_PART).then(|| {
+        ([from, (from + part).min(1.0)], format!("times {}", axis_words(picture).unwrap_or_default()))
+    })
+}
+
+/// A pixel or two.
+const SEEN_PART: f64 = 0.002;
+
 /// The time of a sample, and whether it is good for more than milliseconds.
 fn utc_of(picture: &Picture, index: f64) -> Option<(Timestamp, bool)> {
     let description = picture.description.as_ref()?;
@@ -211,7 +241,7 @@ const PREFIXED: [&str; 16] = [
 
 #[cfg(test)]
 mod tests {
-    use grebe_frame::{BatchPool, ClockReading, Header};
+    use grebe_frame::{AxisTime, BatchPool, ClockReading, Header, MeasuredClock};
 
     use super::*;
     use crate::data::feed::ScopeFeed;
@@ -282,6 +312,7 @@ mod tests {
                 producer_ts_ns: 6_000_000_000,
                 unix_time_ns: 1_700_000_000_000_000_000,
                 error_ns: Some(5_000_000),
+                clock: None,
             }),
             ..Description::default()
         }
@@ -312,6 +343,26 @@ mod tests {
         assert!(words.contains("right edge 2023-11-14 22:13:22.000 UTC"), "{words}");
         let kept = Session::of(&model.controls).to_toml();
         assert!(!kept.contains("MLII") && kept.contains("chest"), "the next stream may say another: {kept}");
+    }
+
+    #[test]
+    fn how_far_times_may_be_off_is_said_and_drawn_where_it_can_be_seen() {
+        let axis = AxisTime { clock: 1, ns: 0, error_ns: 40_000, drift_ppb: 0, drift_error_ppb: 0 };
+        let measured =
+            MeasuredClock { producer_ts_ns: 7_000_000_000, axis, unix_time_ns: None, unix_error_ns: None };
+        let mut model = model(options(), &[Description { measured: Some(measured), ..ecg() }]);
+        let words = model.hud.pieces().join("|");
+        assert!(words.contains("time axis \u{b1}40"), "{words}");
+        assert!(model.annotation_marks().is_empty(), "far less than a pixel");
+        // A millisecond at 1 kS/s is one sample.
+        model.picture.span_samples = 1.0;
+        let [([from, to], words)] = &model.annotation_marks()[..] else { panic!() };
+        assert!(
+            (to - from - 0.08).abs() < 1e-9 && *to <= 1.0 && words.contains("40"),
+            "{from} to {to}: {words}"
+        );
+        model.picture.span_samples = 0.01;
+        assert_eq!(model.annotation_marks()[0].0, [0.0, 1.0]);
     }
 
     #[test]

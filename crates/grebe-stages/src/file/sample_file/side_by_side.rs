@@ -6,7 +6,7 @@ use std::sync::Arc;
 use grebe_frame::{Description, MAX_CHANNELS};
 
 use super::timeline::same_rate;
-use super::{Alignment, Annotation, RawFile, SampleFile, Segment, Timeline};
+use super::{Alignment, Annotation, RawFile, SampleFile, Segment, Timeline, axis};
 use crate::error::Error;
 
 /// Samples of a file that follow each other there and where they are read.
@@ -44,7 +44,7 @@ impl SampleFile {
             let segment = files[0].segment_at(piece.from);
             let recorded = files.iter().zip(&pieces).find_map(|(file, own)| {
                 let from = own[own.partition_point(|own| own.at <= piece.at) - 1].from;
-                Some((file.time_at(from)?, file.segment_at(from).recorded_error_ns))
+                Some((file.time_at(from)?, file.segment_at(from).recorded_error_ns, file.axis_at(from)))
             });
             Segment {
                 position: piece.at,
@@ -52,6 +52,7 @@ impl SampleFile {
                 first_sample_index: segment.first_sample_index + (piece.from - segment.position),
                 recorded_at: recorded.map(|it| it.0),
                 recorded_error_ns: recorded.and_then(|it| it.1),
+                recorded_axis: recorded.and_then(|it| it.2),
             }
         };
         // Another stream behind the first of the first file stands on the same line here, and its indexes go on.
@@ -69,6 +70,13 @@ impl SampleFile {
         for ((file, own), timeline) in files.iter().zip(&pieces).zip(&timelines) {
             notes.extend(left_out(file, own));
             notes.extend(timeline.steps_back.then(|| stepped_back(file.name())));
+        }
+        if alignment == Alignment::Time {
+            let last = |number: usize| {
+                let position = pieces[number].last().map_or(0, |last| last.from + last.length - 1);
+                (&files[number], position)
+            };
+            notes.extend((1..files.len()).filter_map(|number| axis::apart_words(last(0), last(number))));
         }
         notes.extend(other_frequencies(&files, &pieces));
         let (rate_hz, is_whole) = (files[0].sample_rate_hz, files.iter().all(Self::is_whole));

@@ -75,6 +75,7 @@ impl SampleFile {
                 length_samples,
                 first_sample_index,
                 recorded_at,
+                recorded_axis: self.axis_at(begin),
                 ..*segment
             })
         };

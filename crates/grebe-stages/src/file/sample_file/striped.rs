@@ -54,6 +54,7 @@ impl SampleFile {
                     length_samples: piece.length,
                     first_sample_index,
                     recorded_at: file.time_at(piece.from),
+                    recorded_axis: file.axis_at(piece.from),
                     ..*segment
                 }),
             }

@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use super::{SampleFile, Segment};
+use super::{SampleFile, Segment, axis};
 use crate::error::Error;
 
 /// Which samples of several recordings belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Alignment {
-    /// Those that were made at the same time, by what the files say of it (`core:datetime`).
+    /// Those that were made at the same time, by what the files say of it: by the clock of a host, where all say it by the same one
+    /// (`grebe:axis`), else in UTC (`core:datetime`).
     #[default]
     Time,
     /// Those equally far behind the first sample of each file.
@@ -43,11 +44,13 @@ impl Timeline {
                 Ok(files.iter().map(place).collect())
             }
             Alignment::Time => {
-                let began = files.iter().map(began).collect::<Result<Vec<_>, _>>()?;
-                let origin = began.into_iter().min().unwrap_or(SystemTime::UNIX_EPOCH);
+                let clock = axis::common_clock(files);
+                let began = files.iter().map(|file| began(file, clock)).collect::<Result<Vec<_>, _>>()?;
+                let origin_ns = began.into_iter().min().unwrap_or_default();
                 let place = |file: &SampleFile| {
                     Self::place(file, |_, stream| {
-                        let since = stream_began(file, stream)?.duration_since(origin).unwrap_or_default();
+                        let since_ns = stream_began(file, stream, clock)? - origin_ns;
+                        let since = Duration::from_nanos(since_ns.try_into().unwrap_or_default());
                         Some(samples_in(since, file.sample_rate_hz()))
                     })
                 };
@@ -97,31 +100,38 @@ impl Timeline {
 }
 
 /// The segments of each stream in a file: where indexes step back, another begins.
-fn streams(file: &SampleFile) -> impl Iterator<Item = &[Segment]> {
+pub(super) fn streams(file: &SampleFile) -> impl Iterator<Item = &[Segment]> {
     file.segments().chunk_by(|one, next| {
         next.first_sample_index >= one.first_sample_index.saturating_add(one.length_samples)
     })
 }
 
-/// When the first sample of a file was made.
-fn began(file: &SampleFile) -> Result<SystemTime, Error> {
+/// When the first sample of a file was made, as [`stream_began`] says.
+fn began(file: &SampleFile, clock: Option<u64>) -> Result<i128, Error> {
     let field = |what: &str| Error::Field { path: file.name().into(), what: what.to_owned() };
     if file.sample_rate_hz() <= 0.0 {
         return Err(field("nothing says its sample rate, without which it cannot be aligned by time"));
     }
-    let first = streams(file).next().and_then(|stream| stream_began(file, stream));
+    let first = streams(file).next().and_then(|stream| stream_began(file, stream, clock));
     first.ok_or_else(|| {
         field("nothing says when it was recorded (core:datetime): align by start, or by index")
     })
 }
 
-/// When the first sample of a stream was made: by the first segment that says so, and by the index from there, which is exact where a
-/// time is that of an arrival.
-fn stream_began(file: &SampleFile, stream: &[Segment]) -> Option<SystemTime> {
+/// When the first sample of a stream was made, in nanoseconds: by this clock, or in UTC by the first segment that says so, and by the
+/// index from there, which is exact where a time is that of an arrival.
+fn stream_began(file: &SampleFile, stream: &[Segment], clock: Option<u64>) -> Option<i128> {
+    if let Some(clock) = clock {
+        return axis::stream_began(file, stream, clock).map(|axis| axis.ns.into());
+    }
     let (recorded_at, index) =
         stream.iter().find_map(|segment| Some((segment.recorded_at?, segment.first_sample_index)))?;
     let since_s = (index - stream[0].first_sample_index) as f64 / file.sample_rate_hz();
-    recorded_at.checked_sub(Duration::try_from_secs_f64(since_s).ok()?)
+    let began = recorded_at.checked_sub(Duration::try_from_secs_f64(since_s).ok()?)?;
+    Some(match began.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => since.as_nanos() as i128,
+        Err(before) => -(before.duration().as_nanos() as i128),
+    })
 }
 
 /// How many samples come in a time.

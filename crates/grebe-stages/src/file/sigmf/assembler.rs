@@ -101,7 +101,8 @@ impl Assembler {
         let is_tuned = Tuning::of(description.as_deref(), channels).differs(&before);
         if is_tuned || self.next_sample_index != Some(first_sample_index) {
             let error_ns = segment.recorded_error_ns;
-            let recorded_at = file.time_at(begin).map(|time| RecordedAt { time, error_ns });
+            let axis = file.axis_at(begin);
+            let recorded_at = file.time_at(begin).map(|time| RecordedAt { time, error_ns, axis });
             let position = self.len_samples + (begin - samples.start);
             let description = description.clone();
             let stripe_start = None;

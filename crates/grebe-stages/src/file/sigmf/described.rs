@@ -86,6 +86,9 @@ pub(super) fn global(
                 clock: None,
                 recorded_at: None,
                 recorded_error_ns: None,
+                recorded_axis: None,
+                clock_port: None,
+                measured: None,
                 annotations: Vec::new(),
                 ..description.clone()
             };
@@ -216,7 +219,15 @@ const RECORDERS_OWN: [&str; 14] = [
     "core:sample_start",
 ];
 /// What a stream says of a moment, or what belongs to the file; whoever writes it into `global` means something else.
-const NOT_OF_ALL: [&str; 5] =
-    ["core:extensions", "core:datetime", "grebe:datetime_error_ns", "grebe:clock", "annotations"];
+const NOT_OF_ALL: [&str; 8] = [
+    "core:extensions",
+    "core:datetime",
+    "grebe:datetime_error_ns",
+    "grebe:axis",
+    "grebe:clock",
+    "grebe:clock_port",
+    "grebe:measured_clock",
+    "annotations",
+];
 /// Above the longest text of a description.
 const LARGEST_FRAME: usize = 128 << 10;

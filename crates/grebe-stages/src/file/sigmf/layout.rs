@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use grebe_frame::{ChannelDescription, SampleFormat};
+use grebe_frame::{AxisTime, ChannelDescription, SampleFormat};
 use jiff::Timestamp;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
@@ -240,6 +240,9 @@ pub(super) struct Capture {
     pub(super) datetime: Option<String>,
     #[serde(rename = "grebe:datetime_error_ns", skip_serializing_if = "Option::is_none")]
     pub(super) datetime_error_ns: Option<u64>,
+    /// The same by the monotonic clock of a host.
+    #[serde(rename = "grebe:axis", skip_serializing_if = "Option::is_none")]
+    pub(super) axis: Option<AxisTime>,
     #[serde(rename = "core:frequency", skip_serializing_if = "Option::is_none", serialize_with = "number")]
     #[serde(default)]
     pub(super) frequency: Option<f64>,

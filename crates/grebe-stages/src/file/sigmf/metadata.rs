@@ -236,6 +236,7 @@ impl Captured {
             stripe_start: self.stripe_start,
             datetime: self.recorded_at.and_then(|at| datetime(at.time, sample_rate_hz)),
             datetime_error_ns: self.recorded_at.and_then(|at| at.error_ns),
+            axis: self.recorded_at.and_then(|at| at.axis),
             ..Capture::default()
         };
         Tuning::of(self.description.as_deref(), channels).write(described, &mut capture);

@@ -358,7 +358,8 @@ fn segments(path: &Path, meta: &Meta, len_samples: u64, closed: bool) -> Result<
 fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment {
     let recorded_at = capture.datetime.as_deref().and_then(time);
     let recorded_error_ns = recorded_at.and(capture.datetime_error_ns);
-    Segment { position, length_samples: 0, first_sample_index, recorded_at, recorded_error_ns }
+    let recorded_axis = recorded_at.and(capture.axis);
+    Segment { position, length_samples: 0, first_sample_index, recorded_at, recorded_error_ns, recorded_axis }
 }
 
 /// Which recordings take turns with it, and where its captures stand in what they are together.

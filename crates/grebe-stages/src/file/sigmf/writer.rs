@@ -14,6 +14,7 @@ use super::described::Tuning;
 use super::layout::{Annotation, Base};
 use super::metadata::Captured;
 use super::metadata_writer::{Closed, Event, MetadataWriter};
+use super::stated_axis::StatedAxis;
 use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::{Disk, DiskFile, DiskReport};
@@ -54,6 +55,7 @@ pub struct SigmfWriter {
     next_sample_index: Option<u64>,
     /// What the stream is from there on.
     description: Option<Arc<Description>>,
+    axis: StatedAxis,
     /// Samples per channel that were handed over, written or not.
     taken_samples: u64,
     segments: u64,
@@ -181,6 +183,7 @@ impl SigmfWriter {
             parts,
             next_sample_index: None,
             description: None,
+            axis: StatedAxis::default(),
             taken_samples: 0,
             segments: 0,
             annotations: 0,
@@ -261,8 +264,17 @@ impl SigmfWriter {
         let begin_bytes = part.start * header.format.bytes();
         let samples = |channel: usize| &payload[channel * channel_bytes + begin_bytes..];
         let first_sample_index = header.first_sample_index.wrapping_add(part.start as u64);
-        let begins = self.next_sample_index != Some(first_sample_index);
-        let recorded_at = if begins { self.made_at(&header, first_sample_index) } else { None };
+        let mut begins = self.next_sample_index != Some(first_sample_index);
+        let is_axis_due = self.axis.is_due();
+        let recorded_at =
+            if begins || is_axis_due { self.made_at(&header, first_sample_index) } else { None };
+        if is_axis_due {
+            let axis = recorded_at.and_then(|at| at.axis);
+            begins |= self.axis.is_outdated(first_sample_index, axis, header.sample_rate_hz);
+        }
+        if begins {
+            self.next_sample_index = None;
+        }
         self.append(first_sample_index, part.len(), samples, || recorded_at)
     }
 
@@ -337,6 +349,7 @@ impl SigmfWriter {
             self.tell(Event::Description(description.clone()));
         }
         self.description = description;
+        self.axis.hear();
     }
 
     /// Labels a stretch of the stream whose first sample was written before, by the indexes that [`write`](Self::write) was given.
@@ -523,7 +536,11 @@ impl SigmfWriter {
     fn made_at(&self, header: &Header, sample_index: u64) -> Option<RecordedAt> {
         let Some(description) = &self.description else { return now() };
         match description.time_of(header, sample_index) {
-            Some(time) => Some(RecordedAt { time, error_ns: description.time_error_ns() }),
+            Some(time) => Some(RecordedAt {
+                time,
+                error_ns: description.time_error_ns(),
+                axis: description.axis_time_of(header, sample_index),
+            }),
             // What is played from a recording was not made now, whatever is known of its time.
             None if description.recorded_at.is_some() => None,
             None => now(),
@@ -540,6 +557,7 @@ impl SigmfWriter {
             return Err(too_many("number of segments", self.segments));
         }
         self.segments += 1;
+        self.axis.begin(first_sample_index, recorded_at.and_then(|at| at.axis));
         let (position, description) = (self.taken_samples, self.description.clone());
         let stripe_start = self.elsewhere_samples.map(|elsewhere| elsewhere + position);
         self.tell(Event::Segment(Captured {
@@ -617,7 +635,7 @@ fn summary(
 }
 
 fn now() -> Option<RecordedAt> {
-    Some(RecordedAt { time: SystemTime::now(), error_ns: None })
+    Some(RecordedAt { time: SystemTime::now(), error_ns: None, axis: None })
 }
 
 #[inline]

@@ -99,6 +99,44 @@ fn what_was_made_at_the_same_time_stands_side_by_side() {
     assert_eq!(samples(&mut swapped), [second, first]);
 }
 
+#[test]
+fn what_the_clock_of_a_host_says_counts_before_utc_and_its_surest_word_for_all_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    // By UTC both began at once.
+    let began = Some("2026-01-02T03:04:05Z");
+    let captures = [(0, began, 1_000), (1_000, began, 9_000)];
+    let paths =
+        [recorded(folder.path(), "a", 1e3, &captures, A), recorded(folder.path(), "b", 1e3, &captures, B)];
+    let say = |path: &Path, axes: [Option<serde_json::Value>; 2]| {
+        let mut meta: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        for (number, axis) in axes.into_iter().enumerate() {
+            if let Some(axis) = axis {
+                meta["captures"][number]["grebe:axis"] = axis;
+            }
+        }
+        std::fs::write(path, meta.to_string()).unwrap();
+    };
+    let axis = |clock: &str, ns: i64, error_ns: u64, drift_ppb: i64| {
+        Some(json!({ "clock": clock, "ns": ns, "error_ns": error_ns, "drift_ppb": drift_ppb }))
+    };
+    say(&paths[0], [axis("00000000000000aa", 5_000_000_000, 100, 0), None]);
+    // At first it knew only its own host's clock, then that it began 20 ms later than a, and runs a tenth of a percent faster.
+    say(
+        &paths[1],
+        [axis("00000000000000bb", 0, 0, 0), axis("00000000000000aa", 6_019_000_000, 1_000, 1_000_000)],
+    );
+    let [a, b] = [0, 1].map(|which: usize| SampleFile::open(&paths[which]).unwrap());
+    assert_eq!((b.axis_clocks(), b.axis_at(10).unwrap().clock), (vec![0xbb, 0xaa], 0xbb));
+    assert_eq!(b.axis_by(0xaa, 0).unwrap().ns, 5_020_000_000, "a thousand samples before that was known");
+    assert_eq!((a.axis_by(0xaa, 7).unwrap().ns, a.axis_by(0xbb, 7)), (5_007_000_000, None));
+    let mut both = together(&paths, Alignment::Time).unwrap();
+    let pair = samples(&mut both).into_iter().map(|channel| channel[0] & !B).collect::<Vec<_>>();
+    assert_eq!(pair, [20, 0]);
+    // 9,979 samples behind b's first, b is 9.98 ms early.
+    let note = both.notes().iter().find(|note| note.contains("their rates differ")).unwrap();
+    assert!(note.contains("its last sample is -9979.0 \u{b1} 1.1 us"), "{note}");
+}
+
 fn time_of(file: &SampleFile, position: u64) -> Duration {
     file.time_at(position).unwrap().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap()
 }

@@ -23,6 +23,9 @@ fn tuned(first_sample_index: u64, frequency_hz: f64) -> Arc<Description> {
         clock: None,
         recorded_at: None,
         recorded_error_ns: None,
+        recorded_axis: None,
+        clock_port: None,
+        measured: None,
         annotations: Vec::new(),
         rest: serde_json::from_value(
             json!({ "core:license": "https://example.org/", "antenna:model": "dipole" }),
@@ -126,6 +129,7 @@ fn the_producers_clock_says_when_a_segment_was_recorded() {
         producer_ts_ns: 4_000_000_000,
         unix_time_ns: 1_767_323_045_000_000_000,
         error_ns: Some(20_000),
+        clock: None,
     };
     let at = |first_sample_index, hz| {
         Some(Arc::new(Description { clock: Some(clock), ..(*tuned(first_sample_index, hz)).clone() }))

@@ -23,7 +23,7 @@ fn described(batches: Vec<Batch>, description: Description) -> Vec<Batch> {
 
 /// A clock that stamps sample 0 of [`batches_of`] at [`THEN_NS`].
 fn clock(error_ns: Option<u64>) -> Description {
-    let clock = ClockReading { producer_ts_ns: 1_000_000, unix_time_ns: THEN_NS, error_ns };
+    let clock = ClockReading { producer_ts_ns: 1_000_000, unix_time_ns: THEN_NS, error_ns, clock: None };
     Description { clock: Some(clock), ..Description::default() }
 }
 

@@ -1,0 +1,163 @@
+//! Times by the monotonic clock of a host, on which streams of several hosts can be laid side by side.
+
+use serde::{Deserialize, Serialize};
+
+/// A moment by the monotonic clock of a host, and how what follows it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AxisTime {
+    /// Which clock, of all hosts and boots.
+    #[serde(with = "clock_id")]
+    pub clock: u64,
+    /// What it showed.
+    pub ns: i64,
+    /// How far that may be off, to either side.
+    pub error_ns: u64,
+    /// By how many parts in 10^9 the clock of the samples runs faster.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub drift_ppb: i64,
+    /// How far that may be off, to either side.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub drift_error_ppb: u64,
+}
+
+/// How the clock that frames are stamped with relates to that of the host that received them, by measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredClock {
+    /// What the producer's clock showed,
+    pub producer_ts_ns: u64,
+    /// when the other one showed this.
+    #[serde(flatten)]
+    pub axis: AxisTime,
+    /// Nanoseconds since 1970 in UTC then, as the other host has it; `None` where the producer knows that better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix_time_ns: Option<i64>,
+    /// How far that may be off; `None` where nobody disciplines that clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix_error_ns: Option<u64>,
+}
+
+impl AxisTime {
+    /// When so much, in nanoseconds by the clock of the samples, has gone by since, or is still to come.
+    pub fn after(self, ns: i64) -> Self {
+        let grown_ns =
+            (u128::from(ns.unsigned_abs()) * u128::from(self.drift_error_ppb)).div_ceil(1_000_000_000);
+        Self {
+            ns: self.ns.saturating_add(saturated(i128::from(ns) - self.ahead_ns(ns))),
+            error_ns: self.error_ns.saturating_add(grown_ns.try_into().unwrap_or(u64::MAX)),
+            ..self
+        }
+    }
+
+    /// By how much the clock of the samples gets ahead within so much time.
+    fn ahead_ns(&self, ns: i64) -> i128 {
+        (i128::from(ns) * i128::from(self.drift_ppb) + 500_000_000).div_euclid(1_000_000_000)
+    }
+}
+
+impl MeasuredClock {
+    /// When the other clock showed what for a stamp of the producer's.
+    pub fn axis_time(&self, producer_ts_ns: u64) -> AxisTime {
+        self.axis.after(saturated(i128::from(producer_ts_ns) - i128::from(self.producer_ts_ns)))
+    }
+
+    /// What the producer's clock showed when the other one showed this.
+    pub fn producer_ts_at(&self, ns: i64) -> u64 {
+        let since_ns = ns.saturating_sub(self.axis.ns);
+        let producer_ns =
+            i128::from(self.producer_ts_ns) + i128::from(since_ns) + self.axis.ahead_ns(since_ns);
+        producer_ns.clamp(0, u64::MAX.into()) as u64
+    }
+
+    /// Nanoseconds since 1970 in UTC for a stamp of the producer's, as the other host has it.
+    pub fn unix_at(&self, producer_ts_ns: u64) -> Option<i64> {
+        let since_ns = self.axis_time(producer_ts_ns).ns.saturating_sub(self.axis.ns);
+        self.unix_time_ns?.checked_add(since_ns)
+    }
+}
+
+fn saturated(ns: i128) -> i64 {
+    ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+fn is_zero(number: &(impl Copy + Default + PartialEq)) -> bool {
+    *number == Default::default()
+}
+
+/// As 16 hexadecimal digits: a number of JSON has 53 bits.
+mod clock_id {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(clock: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{clock:016x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u64::from_str_radix(&text, 16).map_err(D::Error::custom)
+    }
+}
+
+/// The same where it may be missing.
+pub(super) mod optional_clock_id {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    struct Clock(#[serde(with = "super::clock_id")] u64);
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        clock: &Option<u64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match clock {
+            Some(clock) => super::clock_id::serialize(clock, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<u64>, D::Error> {
+        Ok(Option::<Clock>::deserialize(deserializer)?.map(|clock| clock.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measured_clock_goes_on_with_its_drift_and_grows_less_sure() {
+        let axis = AxisTime {
+            clock: 0xfedc_ba98_7654_3210,
+            ns: -1_000,
+            error_ns: 100,
+            drift_ppb: 20_000,
+            drift_error_ppb: 500,
+        };
+        let measured = MeasuredClock {
+            producer_ts_ns: 5_000_000_000,
+            axis,
+            unix_time_ns: Some(1_700_000_000_000_000_000),
+            unix_error_ns: None,
+        };
+        let time = measured.axis_time(6_000_000_000);
+        assert_eq!((time.ns, time.error_ns), (-1_000 + 1_000_000_000 - 20_000, 600));
+        assert_eq!(measured.axis_time(4_000_000_000).ns, -1_000 - 1_000_000_000 + 20_000);
+        assert_eq!(measured.unix_at(6_000_000_000), Some(1_700_000_000_999_980_000));
+        assert_eq!(measured.producer_ts_at(time.ns), 6_000_000_000);
+        assert_eq!(measured.producer_ts_at(i64::MIN), 0);
+        assert!(measured.axis_time(u64::MAX).error_ns > 0 && measured.axis_time(0).error_ns > 0);
+        let text = serde_json::to_string(&measured).unwrap();
+        assert!(text.contains(r#""clock":"fedcba9876543210""#) && text.contains(r#""ns":-1000"#), "{text}");
+        assert_eq!(serde_json::from_str::<MeasuredClock>(&text).unwrap(), measured);
+        for nonsense in ["\"xyz\"", "12", "\"\"", "\"11112222333344445\""] {
+            let text = text.replace("\"fedcba9876543210\"", nonsense);
+            assert!(serde_json::from_str::<MeasuredClock>(&text).is_err(), "{text}");
+        }
+        let plain = AxisTime { clock: 1, ns: 2, error_ns: 3, drift_ppb: 0, drift_error_ppb: 0 };
+        assert_eq!(
+            serde_json::to_string(&plain).unwrap(),
+            r#"{"clock":"0000000000000001","ns":2,"error_ns":3}"#
+        );
+    }
+}
