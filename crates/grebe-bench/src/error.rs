@@ -36,6 +36,9 @@ pub enum Error {
     /// A stream in shared memory failed.
     #[error(transparent)]
     Shm(#[from] grebe_shm::Error),
+    /// Zenoh is missing, or refused something.
+    #[error(transparent)]
+    Zenoh(#[from] grebe_zenoh::Error),
     /// The system refused something.
     #[error("cannot {action}: {source}")]
     Io {

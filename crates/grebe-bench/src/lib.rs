@@ -40,6 +40,7 @@ mod system;
 pub mod transfer;
 pub mod udp;
 pub mod view;
+pub mod zenoh;
 
 pub use error::{Error, Result};
 pub use peer::Launcher;
@@ -57,6 +58,7 @@ pub fn peer_main(other: Option<&dyn shm::Other>) -> Result<()> {
         peer::Task::Udp(task) => udp::peer(task),
         peer::Task::Shm(task) => shm::peer(&task, other),
         peer::Task::Transfer(task) => return transfer::peer(task),
+        peer::Task::Zenoh(task) => zenoh::peer(task),
     };
     done.or_else(|error| peer::say_either::<()>(&Err(error.to_string())))
 }

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::shm::ShmTask;
 use crate::transfer::TransferTask;
 use crate::udp::UdpTask;
+use crate::zenoh::ZenohTask;
 
 /// Starts processes that call [`peer_main`](crate::peer_main) and do nothing else.
 #[derive(Clone)]
@@ -44,6 +45,7 @@ pub(crate) enum Task {
     Udp(UdpTask),
     Shm(ShmTask),
     Transfer(TransferTask),
+    Zenoh(ZenohTask),
 }
 
 impl Task {

@@ -1,7 +1,7 @@
 //! The options of `grebe bench`: those of the benches themselves, and what becomes of their results.
 
 use clap::{Args, Subcommand};
-use grebe_bench::{flow, shm, transfer, udp, view};
+use grebe_bench::{flow, shm, transfer, udp, view, zenoh};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -59,6 +59,14 @@ pub(crate) enum WhichBench {
     Transfer {
         #[command(flatten)]
         options: transfer::Options,
+        #[command(flatten)]
+        results: Results,
+    },
+    /// Streams over Zenoh, beside what Zenoh's own programs do.
+    #[command(after_help = ZENOH)]
+    Zenoh {
+        #[command(flatten)]
+        options: zenoh::Options,
         #[command(flatten)]
         results: Results,
     },
@@ -121,6 +129,12 @@ const TRANSFER: &str = "Examples:
   grebe bench transfer --parts links,random --only A,D --links 20 --seed 7
   grebe bench transfer --parts loopback --file-size 256M --dir /tmp
   sudo grebe bench transfer --wanlink ./wanlink --repeats 1";
+
+const ZENOH: &str = "Examples:
+  grebe bench zenoh --table
+  grebe bench zenoh --parts ping --sizes 1400,64K --duration 3s --repeats 5
+
+A message is a frame. Both sides have the same configuration of Zenoh: two peers on this machine, one connection of TCP.";
 
 const ALL: &str = "Examples:
   grebe bench all --table

@@ -6,7 +6,7 @@ mod printer;
 use std::process::Command;
 
 use anyhow::Result;
-use grebe_bench::{Launcher, flow, peer_main, shm, transfer, udp, view};
+use grebe_bench::{Launcher, flow, peer_main, shm, transfer, udp, view, zenoh};
 
 use self::printer::show;
 use crate::cli::{Bench, WhichBench};
@@ -30,6 +30,10 @@ pub(crate) fn run(bench: Bench) -> Result<Ending> {
             options.launcher = Some(launcher(None));
             options.cancel = interrupt::cancel();
             show(&results, |tell| transfer::run(&options, tell))
+        }
+        WhichBench::Zenoh { mut options, results } => {
+            options.launcher = Some(launcher(None));
+            show(&results, |tell| zenoh::run(&options, tell))
         }
         WhichBench::All { results } => all::run(&results),
         WhichBench::Peer => {
