@@ -1,12 +1,23 @@
-//! A message of frames, and what somebody announces.
+//! A message of frames, what somebody announces, and what a process of the lab counts.
 #![no_main]
 
+use grebe_flow::telemetry::HostReport;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, &[u8], &[u8])| {
     let (choice, attachment, bytes) = input;
-    match choice % 2 {
+    match choice % 3 {
         0 => grebe_zenoh::fuzz::message(attachment, bytes),
+        1 => counts(bytes),
         _ => grebe_zenoh::fuzz::announcement("grebe/what/a1/lab/adc", bytes),
     }
 });
+
+/// What is accepted is printable, and says the same when it is sent on.
+fn counts(json: &[u8]) {
+    let Ok(told) = HostReport::parse(json) else { return };
+    let stages = told.report.stages.iter().map(|stage| &stage.name);
+    assert!([&told.host, &told.report.name].into_iter().chain(&told.streams).chain(stages).all(|text| !text.contains(char::is_control)));
+    let again = HostReport::parse(told.to_json().as_bytes());
+    assert!(again.is_ok(), "{again:?}");
+}

@@ -163,12 +163,15 @@ pub(crate) struct Run {
     grebe top\n  \
     grebe top view\n  \
     grebe top --once\n  \
-    grebe top --json | jq -r '.slowest.stage'\n\n\
+    grebe top --json | jq -r '.slowest.stage'\n  \
+    grebe top 'lab/**' --router tcp/lab-server:7447\n\n\
     Every grebe of this user that runs a graph is shown (sg, play, record, view, demo, run, bench), and every program that\n\
-    publishes one. Keys: q quit, arrows scroll, s sort, ? what the columns mean.")]
+    publishes one. With a name of a stream, or a pattern of such names, those of a whole lab that send or read it are:\n\
+    docs/many-hosts.md. Keys: q quit, arrows scroll, s sort, ? what the columns mean.")]
 pub(crate) struct Top {
-    /// Only those of this name (sg, view, ...), or this process id.
-    #[arg(value_name = "NAME|PID")]
+    /// Only those of this name (sg, view, ...), or this process id; with slashes or stars: those of a lab that send or read streams of
+    /// these names (lab/mast3/adc, 'lab/**'), or that run there ('mast3/*').
+    #[arg(value_name = "NAME|PID|STREAMS")]
     pub(crate) of: Option<String>,
     /// Print the table once, and end.
     #[arg(long)]
@@ -176,6 +179,8 @@ pub(crate) struct Top {
     /// Print a line of JSON for each process and second; with --once, one for each process.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) lab: Lab,
 }
 
 #[derive(Debug, Args)]

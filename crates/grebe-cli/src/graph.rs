@@ -2,6 +2,7 @@
 
 mod disk_use;
 pub(crate) mod report;
+mod told;
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +10,13 @@ use anyhow::Result;
 use grebe_flow::telemetry::{self, MetricsListener};
 use grebe_flow::{Graph, QueueOptions, Running, Snapshot, Stage, StageSnapshot};
 use grebe_scope::Engineering;
-use grebe_stages::{NamedStream, Notice, SinkOptions, Uri, open_sink};
+use grebe_stages::{NamedStream, Notice, OpenSink, SinkOptions, Uri, open_sink};
 use grebe_zenoh::StreamName;
 use indicatif::ProgressBar;
 
 use self::disk_use::DiskUse;
 use self::report::Losses;
+use self::told::Told;
 use crate::cli::Metrics;
 use crate::ending::{Ending, one_line};
 use crate::interrupt;
@@ -60,12 +62,20 @@ pub(crate) fn drive(
     Ok((observe(), ended.map(|_| Ending::Good).map_err(Into::into)))
 }
 
-/// Lets `grebe top` see a graph under `name`, until this is dropped. One that cannot be watched runs all the same.
-pub(crate) fn publish(running: &Running, name: &str) -> Option<telemetry::Publisher> {
-    let published = telemetry::publish(running, name).ok()?;
-    let path = published.path().to_owned();
-    interrupt::before_end_at_once(move || drop(std::fs::remove_file(path)));
-    Some(published)
+/// Lets `grebe top` see a graph under `name`, here and where others look at the lab, until this is dropped. One that cannot be
+/// watched runs all the same.
+pub(crate) fn publish(running: &Running, name: &str) -> Published {
+    let here = telemetry::publish(running, name).ok();
+    if let Some(path) = here.as_ref().map(|here| here.path().to_owned()) {
+        interrupt::before_end_at_once(move || drop(std::fs::remove_file(path)));
+    }
+    Published { _here: here, _in_lab: Told::start(running, name) }
+}
+
+/// A graph that can be watched.
+pub(crate) struct Published {
+    _here: Option<telemetry::Publisher>,
+    _in_lab: Option<Told>,
 }
 
 /// Listens where Prometheus will ask, before anything starts that a taken address would end.
@@ -218,13 +228,46 @@ impl Destination {
         }
     }
 
-    /// The stage that announces it, where it goes somewhere else, too.
-    pub(crate) fn announcer(&self, options: &SinkOptions) -> Result<Option<Box<dyn Stage>>> {
-        let Some(name) = self.name.clone() else { return Ok(None) };
-        let options = SinkOptions { ways: self.to.way_to_read().into_iter().collect(), ..options.clone() };
-        let named = Uri::Named(NamedStream { name, way: None });
-        Ok(Some(open_sink(&named, &SinkOptions { lends_pool: false, ..options }, &mut tell)?.stage))
+    /// Opens the sink, and the stage that announces the stream where it goes elsewhere, too: before readers are waited for, who find it by
+    /// its name. What a person may want to know meanwhile goes to `notify`.
+    pub(crate) fn open(
+        &self,
+        options: &SinkOptions,
+        notify: &mut dyn FnMut(Notice),
+    ) -> Result<(OpenSink, Option<Box<dyn Stage>>)> {
+        let mut announced = None;
+        let sink = open_sink(&self.to, options, &mut |notice| {
+            let waits = matches!(notice, Notice::WaitingForReaders { .. });
+            notify(notice);
+            if waits {
+                let announcer = announced.insert(self.announcer(options));
+                if announcer.is_err() {
+                    // Nobody will read what has no name.
+                    options.cancel.cancel();
+                }
+            }
+        });
+        match announced {
+            Some(announcer) => announcer.and_then(|announcer| Ok((sink?, announcer))),
+            None => Ok((sink?, self.announcer(options)?)),
+        }
     }
+
+    fn announcer(&self, options: &SinkOptions) -> Result<Option<Box<dyn Stage>>> {
+        let Some(name) = &self.name else { return Ok(None) };
+        let options = SinkOptions {
+            ways: self.to.way_to_read().into_iter().collect(),
+            lends_pool: false,
+            ..options.clone()
+        };
+        announcer(name, &options).map(Some)
+    }
+}
+
+/// The stage that announces a stream, and sends it over Zenoh to who has no other way.
+pub(crate) fn announcer(name: &StreamName, options: &SinkOptions) -> Result<Box<dyn Stage>> {
+    let named = Uri::Named(NamedStream { name: name.clone(), way: None });
+    Ok(open_sink(&named, options, &mut tell)?.stage)
 }
 
 /// Ends the command when standard input is closed: its owner is gone.

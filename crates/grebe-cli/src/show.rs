@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use grebe_flow::{
     Context, Counters, Graph, Inputs, Outputs, Ports, QueueOptions, Running, Snapshot, Stage, StageResult,
-    telemetry::{self, MetricsListener},
+    telemetry::MetricsListener,
 };
 use grebe_stages::SecondSender;
 use grebe_view::{
@@ -309,9 +309,9 @@ impl Stoppable {
         }
     }
 
-    pub(crate) fn publish(&self, command: &str) -> Option<telemetry::Publisher> {
+    pub(crate) fn publish(&self, command: &str) -> Option<graph::Published> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        graph::publish(running.as_ref()?, command)
+        Some(graph::publish(running.as_ref()?, command))
     }
 }
 

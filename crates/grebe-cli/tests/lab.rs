@@ -161,6 +161,97 @@ mod with_zenoh {
         await_list(&name, false);
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
+    fn a_sender_that_waits_for_a_reader_is_found_by_its_name_and_so_is_what_somebody_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sent, recorded) = (name("waits"), name("recorded"));
+        let memory = format!("shm://lab-waits-{}?wait=1", std::process::id());
+        let producer = Running::start(&["sg", "--rate", "100k", "--name", &sent, "--to", &memory], &[])
+            .says("announced as");
+        let file = folder.path().join("first.sigmf-meta");
+        let arguments = ["record", &sent, file.to_str().unwrap(), "--name", &recorded, "--json"];
+        let recorder = Running::start(&arguments, &[]).says(" by shm://");
+        let found = await_list(&recorded, true).unwrap();
+        assert_eq!((found["command"].as_str(), found["channels"].as_u64()), (Some("record"), Some(1)));
+        let again = folder.path().join("second.sigmf-meta");
+        let output = run(&["record", &recorded, again.to_str().unwrap(), "--samples", "20k"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(data(&again).len(), 40_000);
+        producer.signal("-INT");
+        producer.finish();
+        let (output, said) = recorder.finish();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let first = &metadata(&file)["captures"][0];
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let late = first["core:global_index"].as_u64().unwrap_or(0);
+        assert!(
+            report["losses"]["generator_samples"].as_u64() >= Some(late),
+            "the first sample waited for its reader: {first}"
+        );
+    }
+
+    #[test]
+    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
+    fn what_processes_count_is_seen_by_the_streams_they_handle_and_goes_with_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let (name, file) = (name("counts"), folder.path().join("came.sigmf-meta"));
+        let producer = Running::start(&["sg", "--rate", "100k", "--name", &name], &[]).says("announced as");
+        let recorder = Running::start(&["record", &name, file.to_str().unwrap()], &[]).says(" by zenoh://");
+        let shown = |pattern: &str| -> Vec<serde_json::Value> {
+            let output = run(&["top", pattern, "--once", "--json"]);
+            text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        let await_shown = |is_so: &dyn Fn(&[serde_json::Value]) -> bool| {
+            let began = Instant::now();
+            loop {
+                let shown = shown(&name);
+                if is_so(&shown) {
+                    return shown;
+                }
+                assert!(began.elapsed() < Duration::from_secs(30), "{shown:?}");
+            }
+        };
+        let both = await_shown(&|shown| {
+            shown.len() == 2 && shown.iter().all(|it| it["interval_s"].as_f64() > Some(0.0))
+        });
+        let mut names: Vec<&str> = both.iter().filter_map(|it| it["name"].as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["record", "sg"]);
+        for one in &both {
+            assert_eq!(one["streams"], serde_json::json!([name]), "{one}");
+            assert!(one["host"].as_str().is_some_and(|host| !host.is_empty()), "{one}");
+            assert!(one["stages"].as_array().is_some_and(|stages| stages.len() >= 2), "{one}");
+        }
+        let table = text(&run(&["top", &name, "--once"]).stdout).to_owned();
+        assert!(table.contains("running for") && table.contains(&name) && table.contains(" on "), "{table}");
+        producer.signal("-KILL");
+        await_shown(&|shown| shown.len() == 1 && shown[0]["name"] == "record");
+        drop(recorder);
+        let output = run(&["top", &name, "--once"]);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+        assert!(text(&output.stderr).contains("no grebe tells what it counts"), "{}", text(&output.stderr));
+    }
+
+    #[test]
+    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
+    fn streams_are_measured_beside_what_zenohs_own_programs_do() {
+        let output =
+            run(&["bench", "zenoh", "--sizes", "64K", "--duration", "50ms", "--repeats", "1", "--json"]);
+        let rows: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+        let benches: Vec<_> =
+            rows.as_array().unwrap().iter().map(|row| row["bench"].as_str().unwrap()).collect();
+        assert_eq!(benches, ["throughput", "ping"]);
+        for row in rows.as_array().unwrap() {
+            for side in ["ours", "baseline"] {
+                assert!(row[side]["median"].as_f64() > Some(0.0), "{row}");
+            }
+            assert_eq!(row["lost_frames"], 0, "who blocks loses nothing: {row}");
+        }
+    }
+
     #[test]
     #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
     fn a_recording_comes_over_zenoh_as_it_was_sent() {
@@ -310,9 +401,20 @@ mod with_zenoh {
             }
             let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let site = Self { folder, port };
-            site.write("users", "mast:rain\nlook:sun\n");
-            site.write("router.json5", &site.here(&block("json5", 1)));
-            for (user, password) in [("mast", "rain"), ("look", "sun"), ("stranger", "rain")] {
+            site.write("users", "mast:rain\nlook:sun\ndeaf:rain\n");
+            // And one who may ask, but not receive.
+            let deaf = r#"{ id: "ask", permission: "allow", flows: ["ingress"], key_exprs: ["grebe/**"],
+                messages: ["declare_liveliness_subscriber", "liveliness_query", "query"] }, { id: "look""#;
+            let router = site.here(&block("json5", 1)).replace(r#"{ id: "look""#, deaf);
+            let router =
+                router.replace("subjects: [ {", r#"subjects: [ { id: "deaf", usernames: ["deaf"] }, {"#);
+            let router = router
+                .replace("policies: [", r#"policies: [ { rules: ["ask", "see"], subjects: ["deaf"] },"#);
+            assert_eq!(router.matches("deaf").count(), 3, "{router}");
+            site.write("router.json5", &router);
+            for (user, password) in
+                [("mast", "rain"), ("look", "sun"), ("deaf", "rain"), ("stranger", "rain")]
+            {
                 let text =
                     site.here(&block("json5", 2)).replace("user: \"mast\"", &format!("user: \"{user}\""));
                 let text = text.replace("password: \"...\"", &format!("password: \"{password}\""));
@@ -395,6 +497,15 @@ mod with_zenoh {
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         assert_eq!(data(Path::new(&file)).len(), 40_000);
         drop(producer);
+        // One whom the router gives no samples is told why nothing comes.
+        let unheard = format!("{name}/deaf");
+        let sg = ["sg", "--rate", "100k", "--name", &unheard, "--zenoh", &mast];
+        let producer = Running::start(&sg, &[]).says("announced as");
+        let file = site.path("nothing.sigmf-meta");
+        let deaf = site.path("deaf.json5");
+        let reader = Running::start(&["record", &unheard, &file, "--zenoh", &deaf], &[])
+            .says("although its producer sends");
+        drop((reader, producer));
         // Who may look may not announce, and a key that nobody gave a right to is nobody's.
         fails(
             &["sg", "--rate", "100k", "--name", "test/forbidden", "--zenoh", &look],

@@ -21,6 +21,7 @@
 
 #[cfg(unix)]
 mod directory;
+mod host_report;
 mod interval;
 mod metrics;
 #[cfg(unix)]
@@ -34,6 +35,7 @@ mod absent;
 
 #[cfg(not(unix))]
 pub use absent::{Publisher, Watch, publish};
+pub use host_report::HostReport;
 pub use metrics::{MetricsListener, MetricsPage, families};
 #[cfg(unix)]
 pub use publish::{Publisher, publish};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use grebe_frame::{Batch, Header};
 
+use crate::counts::Counts;
 use crate::error::Error;
 use crate::message::SenderId;
 use crate::name::{Pattern, StreamName};
@@ -20,6 +21,21 @@ impl Lab {
     }
     pub fn shared() -> Result<Self, Error> {
         Err(Error::NotBuilt)
+    }
+    pub fn joined() -> Option<Self> {
+        None
+    }
+    pub fn using(&self, _: &StreamName) -> Using {
+        match *self {}
+    }
+    pub fn uses(&self) -> Vec<StreamName> {
+        match *self {}
+    }
+    pub fn counts_sender(&self, _: u32) -> Result<CountsSender, Error> {
+        match *self {}
+    }
+    pub fn counts(&self) -> Result<CountsWatch, Error> {
+        match *self {}
     }
     pub fn reach(&self) -> &str {
         match *self {}
@@ -63,7 +79,36 @@ impl Lab {
 pub enum Announcement {}
 
 impl Announcement {
+    pub fn count(&self, _: u64) {
+        match *self {}
+    }
     pub fn say(&self, _: impl FnOnce(&mut What)) {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub struct Using {
+    _never: std::convert::Infallible,
+}
+
+#[derive(Debug)]
+pub enum CountsSender {}
+
+impl CountsSender {
+    pub fn is_watched(&self) -> bool {
+        match *self {}
+    }
+    pub fn send(&self, _: Vec<u8>) -> Result<(), Error> {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub enum CountsWatch {}
+
+impl CountsWatch {
+    pub fn look(&self) -> Vec<Counts> {
         match *self {}
     }
 }

@@ -4,6 +4,7 @@
 //!   producer                                             reader
 //!   Lab::announce --- grebe/here/ID/NAME (token) ------> Lab::watch   who is there
 //!                 --- grebe/what/ID/NAME (query) ------> Lab::list    what it is, and by which ways it can be had
+//!   CountsSender ---- grebe/counts/ID/N (messages) ----> CountsWatch  what it counts, where somebody watches
 //!   DataSender ------ grebe/data/ID/NAME (messages) ---> DataReceiver its frames, where no other way passes
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! Without the feature `zenoh` names are read and written as ever, and [`Lab::open`] says how to build it in.
 #![forbid(unsafe_code)]
 
+mod counts;
 mod error;
 mod message;
 mod name;
@@ -29,8 +31,11 @@ use absent as imp;
 #[cfg(feature = "zenoh")]
 use session as imp;
 
+pub use counts::Counts;
 pub use error::Error;
-pub use imp::{Announcement, DataReceiver, DataSender, Lab, Message, Presence, Watch};
+pub use imp::{
+    Announcement, CountsSender, CountsWatch, DataReceiver, DataSender, Lab, Message, Presence, Using, Watch,
+};
 pub use message::{MESSAGE_BYTES_MAX, Piece, Pieces, SenderId, pieces};
 pub use name::{Pattern, StreamName, check_key};
 pub use options::{Overflow, SessionOptions, configure};

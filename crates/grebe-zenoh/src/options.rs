@@ -54,9 +54,13 @@ impl SessionOptions {
     }
 
     /// What this process joins with.
-    #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
     pub(crate) fn of_this_process() -> Self {
         OPTIONS.get().cloned().unwrap_or_else(Self::from_environment)
+    }
+
+    /// Whether somebody said how this process joins, by [`configure`] or the environment.
+    pub fn is_said() -> bool {
+        Self::of_this_process() != Self::default()
     }
 
     /// How far this process looks, for people.

@@ -2,12 +2,14 @@
 
 mod announcement;
 mod config;
+mod counts;
 mod data;
 mod refusal;
 mod seen;
 mod watch;
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use zenoh::query::{ConsolidationMode, QueryTarget};
@@ -19,6 +21,7 @@ use crate::options::{Overflow, SessionOptions};
 use crate::what::{Found, HERE, LIVE, WHAT, What};
 
 pub use announcement::{Announcement, Presence};
+pub use counts::{CountsSender, CountsWatch};
 pub use data::{DataReceiver, DataSender, Message};
 pub use watch::Watch;
 
@@ -33,6 +36,15 @@ struct Joined {
     options: SessionOptions,
     /// All that is said goes through a router, which may drop some of it.
     has_router: bool,
+    /// The streams that this process sends or reads by name, and how often.
+    uses: Mutex<BTreeMap<StreamName, usize>>,
+}
+
+/// Says that this process sends or reads a stream, until it is dropped.
+#[derive(Debug)]
+pub struct Using {
+    name: StreamName,
+    lab: Lab,
 }
 
 impl Lab {
@@ -56,6 +68,7 @@ impl Lab {
                         reach,
                         options: options.clone(),
                         has_router,
+                        uses: Mutex::default(),
                     })));
                 }
                 Err(error) => error,
@@ -74,7 +87,6 @@ impl Lab {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn shared() -> Result<Self, Error> {
-        static SHARED: Mutex<Weak<Joined>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(joined) = shared.upgrade() {
             return Ok(Self(joined));
@@ -82,6 +94,11 @@ impl Lab {
         let lab = Self::open(&SessionOptions::of_this_process())?;
         *shared = Arc::downgrade(&lab.0);
         Ok(lab)
+    }
+
+    /// The [shared](Self::shared) session, where something of this process has it open.
+    pub fn joined() -> Option<Self> {
+        SHARED.lock().unwrap_or_else(PoisonError::into_inner).upgrade().map(Self)
     }
 
     /// How far this process looks, for people.
@@ -173,6 +190,33 @@ impl Lab {
         Announcement::make(self, name, what)
     }
 
+    /// Notes that this process sends or reads a stream: whoever watches its counts finds it by that name.
+    pub fn using(&self, name: &StreamName) -> Using {
+        *self.0.uses().entry(name.clone()).or_default() += 1;
+        Using { name: name.clone(), lab: self.clone() }
+    }
+
+    /// The streams that this process sends or reads by name.
+    pub fn uses(&self) -> Vec<StreamName> {
+        self.0.uses().keys().cloned().collect()
+    }
+
+    /// Tells others what this process counts; `number` is another one for each that tells it in this process.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub fn counts_sender(&self, number: u32) -> Result<CountsSender, Error> {
+        CountsSender::declare(self, number)
+    }
+
+    /// Follows what all processes of the lab count.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub fn counts(&self) -> Result<CountsWatch, Error> {
+        CountsWatch::begin(self)
+    }
+
     /// Frames go to this key; `blocks`: where a reader or a link cannot follow, they wait, and Zenoh closes a link that takes nothing for
     /// five seconds. Else they are dropped.
     ///
@@ -191,12 +235,30 @@ impl Lab {
     }
 }
 
+impl Joined {
+    fn uses(&self) -> MutexGuard<'_, BTreeMap<StreamName, usize>> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        let mut uses = self.lab.0.uses();
+        if let Some(count) = uses.get_mut(&self.name) {
+            *count -= 1;
+        }
+        uses.retain(|_, count| *count > 0);
+    }
+}
+
 impl Drop for Joined {
     fn drop(&mut self) {
         // It is gone in any case.
         let _ = self.session.close().wait();
     }
 }
+
+static SHARED: Mutex<Weak<Joined>> = Mutex::new(Weak::new());
 
 /// For how long a router is waited for that nobody reaches.
 const ROUTER_WITHIN: Duration = Duration::from_secs(5);

@@ -32,6 +32,9 @@ pub struct What {
     /// Samples per second and channel; 0 where that is not known.
     #[serde(skip_serializing_if = "is_unknown")]
     pub sample_rate_hz: f64,
+    /// Messages of frames that were sent over Zenoh, read or not.
+    #[serde(skip_serializing_if = "is_none_sent")]
+    pub messages: u64,
     /// What the producer says of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Box<Description>>,
@@ -146,6 +149,11 @@ fn is_zero(number: &u32) -> bool {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none_sent(messages: &u64) -> bool {
+    *messages == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_unknown(hz: &f64) -> bool {
     *hz == 0.0
 }
@@ -158,6 +166,9 @@ pub(crate) const HERE: &str = "grebe/here/";
 /// The same of one that has but a key.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
 pub(crate) const LIVE: &str = "grebe/live/";
+/// What a process counts: who watches gets it there, and a token goes with the process.
+#[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
+pub(crate) const COUNTS: &str = "grebe/counts/";
 const JSON_BYTES_MAX: usize = 128 << 10;
 const TEXT_BYTES_MAX: usize = 512;
 const WAYS_MAX: usize = 16;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use grebe_stages::{RingLength, Rotate, Uri, WriteWay};
+use grebe_zenoh::StreamName;
 
 use super::event::{Conditions, EventKind, event_kind};
 use super::lab::Lab;
@@ -18,6 +19,7 @@ use crate::units;
     grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n  \
     grebe record shm://adc out.sigmf-meta --buffer 2G\n  \
     grebe record lab/mast3/adc out.sigmf-meta --router tcp/lab-server:7447\n  \
+    grebe record soapy://driver=rtlsdr out.sigmf-meta --name lab/mast3/rf    # and others look, meanwhile\n  \
     grebe record shm://adc night.sigmf-meta --rotate 10m --keep 1T\n  \
     grebe record shm://adc --to /disk1/fast.sigmf-meta --to /disk2/ --buffer 2G    # as fast as both disks\n  \
     grebe record shm://adc /data/box --ring 30m    # grebe save /data/box --last 20s keeps a stretch of it\n  \
@@ -46,6 +48,9 @@ pub(crate) struct Record {
     /// Fail once the sender has been silent for this long, also where it never came.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) idle_timeout: Option<Duration>,
+    /// Announce what is recorded under this name in the lab, and send it over Zenoh to who asks for it: grebe ls, grebe view NAME.
+    #[arg(long, value_name = "NAME", value_parser = units::stream_name)]
+    pub(crate) name: Option<StreamName>,
     /// Replace a recording of the same name.
     #[arg(long)]
     pub(crate) overwrite: bool,

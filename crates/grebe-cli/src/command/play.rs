@@ -41,8 +41,7 @@ fn to_one(options: &Play) -> Result<Ending> {
         _ => SampleFile::side_by_side(opened(options)?, options.align)?,
     };
     let source = open_file(file, &from, &mut tell)?;
-    let sink = open_sink(&destination.to, &to_options, &mut tell)?;
-    let announcer = destination.announcer(&to_options)?;
+    let (sink, announcer) = destination.open(&to_options, &mut tell)?;
     let pair = Pair {
         source: ("player", source.stage),
         sink: ("sender", sink.stage),

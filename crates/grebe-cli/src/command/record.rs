@@ -10,7 +10,7 @@ use grebe_stages::{LeftOut, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, o
 
 use crate::cli::Record;
 use crate::ending::Ending;
-use crate::graph::{Pair, tell};
+use crate::graph::{Pair, announcer, tell};
 use crate::interrupt;
 use crate::output::note;
 
@@ -42,6 +42,17 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         ..SinkOptions::default()
     };
     let sink = open_sink(&Uri::File(file.clone()), &to, &mut tell)?;
+    let announcer = options.name.as_ref().map(|name| {
+        // Whoever runs here reads the memory that is recorded.
+        let ways = Some(&options.uri).filter(|uri| matches!(uri, Uri::Shm(_))).and_then(Uri::way_to_read);
+        let to = SinkOptions {
+            producer: "record".to_owned(),
+            ways: ways.into_iter().collect(),
+            ..SinkOptions::default()
+        };
+        announcer(name, &to)
+    });
+    let announcer = announcer.transpose()?;
     let from = SourceOptions {
         transport: options.transport.options(),
         reader: "record".to_owned(),
@@ -60,7 +71,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         source: ("source", source.stage),
         sink: ("recorder", sink.stage),
         queue_batches: QUEUE_BATCHES,
-        announcer: None,
+        announcer,
         trigger: watch.map(|watch| watch.stage(source.lent_max)),
         metrics: options.metrics,
     };

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use grebe_flow::{Count, RateHz, Time};
 use grebe_stages::{
-    Error, FrequencyHz, Notice, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_sink, open_source,
+    Error, FrequencyHz, Notice, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_source,
 };
 
 use crate::cli::Sg;
@@ -36,8 +36,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         Notice::SmallBuffer(granted) if granted.granted_bytes as f64 > bytes_per_s * BUFFER_S => {}
         notice => tell(notice),
     };
-    let sink = open_sink(&destination.to, &to, &mut tell_what_matters)?;
-    let announcer = destination.announcer(&to)?;
+    let (sink, announcer) = destination.open(&to, &mut tell_what_matters)?;
     transport.datagram_bytes = Some(sink.datagram_bytes);
     let from = SourceOptions { transport, pool: sink.pool, ..SourceOptions::default() };
     let source = open_source(&Uri::Synth(Box::new(synth(options)?)), from, &mut tell)?;

@@ -1,4 +1,4 @@
-//! `grebe top`: what the running grebes of this user do, and which stage holds each up.
+//! `grebe top`: what the running grebes of this user, or of a lab, do, and which stage holds each up.
 
 mod processes;
 mod screen;
@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-use self::processes::Processes;
+use self::processes::{Process, Processes};
 use crate::cli::Top;
 use crate::ending::Ending;
 use crate::interrupt;
 use crate::output::{self, note, out};
 
 pub(crate) fn run(options: &Top) -> Result<Ending> {
+    options.lab.configure();
     let processes = Processes::new(options.of.clone())?;
     match (options.once, options.json) {
         (true, _) => once(processes, options.json),
@@ -33,7 +34,7 @@ pub(crate) fn run(options: &Top) -> Result<Ending> {
 fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
     let until = Instant::now() + PATIENCE;
     let mut found = processes.look();
-    while found.iter().any(|one| one.report.is_none()) && Instant::now() < until {
+    while processes.is_waiting(&found) && Instant::now() < until {
         std::thread::sleep(GLANCE);
         found = processes.look();
     }
@@ -42,8 +43,8 @@ fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
     }
     let mut text = String::new();
     if as_json {
-        for report in found.iter().filter_map(|one| one.report.as_ref()) {
-            text += &serde_json::to_string(report)?;
+        for json in found.iter().filter_map(Process::json) {
+            text += &json;
             text.push('\n');
         }
     } else {
@@ -56,7 +57,7 @@ fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
 /// Every report of all processes, until the user or the reader has enough.
 fn lines(mut processes: Processes) -> Result<Ending> {
     interrupt::catch();
-    let mut told: HashMap<(u32, String), f64> = HashMap::new();
+    let mut told: HashMap<_, f64> = HashMap::new();
     let mut has_waited = false;
     while !interrupt::is_pending() {
         let found = processes.look();
@@ -64,11 +65,11 @@ fn lines(mut processes: Processes) -> Result<Ending> {
             note!("grebe: {}; waiting", processes.nobody());
             has_waited = true;
         }
-        told.retain(|(pid, name), _| found.iter().any(|one| one.pid == *pid && one.name == *name));
+        told.retain(|key, _| found.iter().any(|one| one.key() == *key));
         for one in &found {
-            let Some(report) = &one.report else { continue };
-            if told.insert((one.pid, one.name.clone()), report.uptime_s) != Some(report.uptime_s) {
-                out!("{}", serde_json::to_string(report)?)?;
+            let (Some(report), Some(json)) = (&one.watched.report, one.json()) else { continue };
+            if told.insert(one.key(), report.uptime_s) != Some(report.uptime_s) {
+                out!("{json}")?;
             }
         }
         if output::is_reader_gone() {

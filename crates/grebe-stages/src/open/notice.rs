@@ -31,6 +31,13 @@ pub enum Notice {
         /// The URI that is read.
         by: String,
     },
+    /// Nothing comes of a stream although its producer sends.
+    NothingComes {
+        /// The stream.
+        name: String,
+        /// How it is read.
+        reach: String,
+    },
     /// A stream is announced under this name.
     Announced {
         /// The stream.
@@ -78,6 +85,11 @@ impl fmt::Display for Notice {
             Notice::WaitingForStream { name } => write!(f, "waiting for the stream shm://{name}"),
             Notice::WaitingForName { name, reach } => write!(f, "waiting for {name}; looking by {reach}"),
             Notice::Way { name, from, by } => write!(f, "{name} of {from} by {by}"),
+            Notice::NothingComes { name, reach } => write!(
+                f,
+                "nothing comes of {name}, although its producer sends: the access control at {reach} may not let this user receive it \
+                 (declare_subscriber, and put on the way out); docs/many-hosts.md has rules that do"
+            ),
             Notice::Announced { name, reach } => write!(f, "announced as {name}; seen by {reach}"),
             Notice::Lending { name, footprint } => write!(f, "lending as shm://{name}: {footprint}"),
             Notice::WaitingForReaders { count } => write!(f, "waiting for {count} to read it"),

@@ -65,6 +65,7 @@ impl Stage for AnnouncedSink {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.say(&batch);
         self.to.send(&batch)?;
+        self.announcement.count(self.to.messages());
         self.to.publish(&self.counters);
         Ok(Outcome::Produced)
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_ring::Cancel;
 use grebe_shm::{Error as ShmError, SubscriberOptions};
-use grebe_zenoh::{Found, Lab, Pattern, Watch};
+use grebe_zenoh::{Found, Lab, Pattern, Using, Watch};
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
@@ -32,6 +32,7 @@ pub(crate) struct NamedSource {
     left_samples: Option<u64>,
     waits_since: Instant,
     counters: Mirror,
+    _using: Using,
 }
 
 /// How a reader wants it.
@@ -50,6 +51,17 @@ pub(crate) struct Reading {
 struct Current {
     session: String,
     by: By,
+    /// `None`: something has come, or it is told that nothing does.
+    silence: Option<Silence>,
+}
+
+/// While nothing has come.
+struct Silence {
+    look_at: Instant,
+    /// Messages that its producer had sent at the last look.
+    sent: Option<u64>,
+    /// Whether it had sent some between the last two looks: they should be here by now.
+    is_due: bool,
 }
 
 enum By {
@@ -72,6 +84,7 @@ impl NamedSource {
         let watch = lab.watch(&Pattern::from(&from.name))?;
         let mut source = Self {
             from: from.clone(),
+            _using: lab.using(&from.name),
             lab,
             watch,
             known: 0,
@@ -127,7 +140,9 @@ impl NamedSource {
         let candidates = Candidate::of(&newest, self.from.way);
         for candidate in &candidates {
             let Some(by) = self.open_way(candidate)? else { continue };
-            self.current = Some(Current { session: newest.session, by });
+            let silence =
+                Some(Silence { look_at: Instant::now() + DOUBTED_AFTER, sent: None, is_due: false });
+            self.current = Some(Current { session: newest.session, by, silence });
             let (name, from) = (newest.name.to_string(), newest.what.to_string());
             return Ok(Some(Notice::Way { name, from, by: candidate.uri() }));
         }
@@ -173,7 +188,7 @@ impl NamedSource {
 
     /// Its producer is gone: what was counted stays counted, and who comes next is waited for.
     fn leave(&mut self) {
-        let Some(Current { session, by }) = self.current.take() else { return };
+        let Some(Current { session, by, .. }) = self.current.take() else { return };
         self.left_samples = by.left_samples();
         self.counters.keep();
         self.gone = Some(session);
@@ -194,6 +209,31 @@ impl NamedSource {
             Some(timeout) if self.waits_since.elapsed() >= timeout => Err(Error::Idle { timeout }),
             _ => Ok(()),
         }
+    }
+
+    /// Tells once where nothing comes although it is sent: access control drops messages without a word.
+    fn doubt(&mut self, ctx: &Context) -> Result<(), Error> {
+        let Some(Current { session, by: By::Zenoh(source), silence }) = &mut self.current else {
+            return Ok(());
+        };
+        let Some(silent) = silence.as_mut().filter(|silent| Instant::now() >= silent.look_at) else {
+            return Ok(());
+        };
+        if source.has_heard() {
+            *silence = None;
+            return Ok(());
+        }
+        if !silent.is_due {
+            let found = ctx.waiting(|| self.lab.what(session, &self.from.name, ANSWERS_WITHIN))?;
+            let sent = found.map_or(0, |found| found.what.messages);
+            silent.is_due = silent.sent.replace(sent).is_some_and(|before| sent > before);
+            silent.look_at = Instant::now() + DOUBTED_EVERY;
+        } else if source.is_drained() {
+            *silence = None;
+            let (name, reach) = (self.from.name.to_string(), self.lab.reach().to_owned());
+            ctx.note(Notice::NothingComes { name, reach }.to_string());
+        }
+        Ok(())
     }
 
     /// Nobody sends: looks who has come.
@@ -224,6 +264,7 @@ impl Stage for NamedSource {
                 self.leave();
             }
         }
+        self.doubt(ctx)?;
         let Some(current) = &mut self.current else {
             self.wait(ctx)?;
             return Ok(Outcome::Produced);
@@ -346,4 +387,7 @@ impl Mirror {
 const SETTLE: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+/// What is sent comes within that, or something drops it.
+const DOUBTED_AFTER: Duration = Duration::from_secs(3);
+const DOUBTED_EVERY: Duration = Duration::from_secs(1);
 const MIRROR_EVERY: Duration = Duration::from_millis(50);

@@ -96,6 +96,11 @@ impl Sending {
         Ok(())
     }
 
+    /// Messages that were sent.
+    pub(super) fn messages(&self) -> u64 {
+        self.messages
+    }
+
     pub(super) fn publish(&self, counters: &Counters) {
         counters.set(0, self.messages);
         counters.set(1, u64::from(self.sender.has_reader()));

@@ -90,6 +90,11 @@ impl ZenohSource {
         self.intake.limit.left()
     }
 
+    /// Whether anything has come.
+    pub(super) fn has_heard(&self) -> bool {
+        self.intake.sender.is_some()
+    }
+
     /// Whether all that came has gone on.
     pub(super) fn is_drained(&self) -> bool {
         self.next.is_none() && !self.receiver.wait(Duration::ZERO)

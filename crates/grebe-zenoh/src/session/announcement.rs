@@ -1,5 +1,6 @@
 //! A stream that is announced: a token that goes with this process, and answers to who asks what it is.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::query::Queryable;
 
-use super::{Lab, SETTLE, failed, seen};
+use super::{Lab, SETTLE, Using, failed, seen};
 use crate::error::Error;
 use crate::name::{Pattern, StreamName};
 use crate::what::{Found, HERE, WHAT, What};
@@ -19,17 +20,22 @@ pub struct Announcement {
     _presence: Presence,
     _answers: Queryable<()>,
     said: Arc<Mutex<What>>,
+    messages: Arc<AtomicU64>,
+    _using: Using,
 }
 
 impl Announcement {
     pub(super) fn make(lab: &Lab, name: &StreamName, what: What) -> Result<Self, Error> {
         refuse_second(lab, name)?;
         let said = Arc::new(Mutex::new(what));
-        let answers = said.clone();
+        let messages = Arc::new(AtomicU64::new(0));
+        let (answers, sent) = (said.clone(), messages.clone());
         let key = format!("{WHAT}{}/{name}", lab.id());
         let answer_key = key.clone();
         let queryable = lab.0.session.declare_queryable(&key).complete(true).callback(move |query| {
-            let json = answers.lock().unwrap_or_else(PoisonError::into_inner).to_json();
+            let mut what = answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            what.messages = sent.load(Ordering::Relaxed);
+            let json = what.to_json();
             // Who asked may be gone.
             let _ = query.reply(&answer_key, json).wait();
         });
@@ -37,7 +43,12 @@ impl Announcement {
         let queryable = queryable.wait().map_err(failed(&action))?;
         let presence = Presence::show(lab, HERE, name.as_str())?;
         seen::check(lab, HERE, name.as_str(), &lab.data_key(name))?;
-        Ok(Self { _presence: presence, _answers: queryable, said })
+        Ok(Self { _presence: presence, _answers: queryable, said, messages, _using: lab.using(name) })
+    }
+
+    /// Says how many messages of its frames were sent over Zenoh.
+    pub fn count(&self, messages: u64) {
+        self.messages.store(messages, Ordering::Relaxed);
     }
 
     /// Changes what is said of the stream.

@@ -1,32 +1,141 @@
 //! Which processes are shown.
 
+use std::collections::HashMap;
+use std::time::Instant;
+
 use anyhow::Result;
-use grebe_flow::telemetry::{Watch, Watched};
+use grebe_flow::telemetry::{HostReport, Report, Watch, Watched};
+use grebe_zenoh::{CountsWatch, Lab, Pattern, StreamName};
+
+/// A process that is shown.
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    /// Where it runs, and the streams that it handles by name; `None`: on this machine, as this user.
+    pub(super) lab: Option<InLab>,
+    pub(super) watched: Watched,
+}
+
+/// What is known of a process of the lab beside its counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct InLab {
+    pub(super) host: String,
+    pub(super) streams: Vec<String>,
+}
+
+impl Process {
+    /// As a line of JSON.
+    pub(super) fn json(&self) -> Option<String> {
+        let report = self.watched.report.clone()?;
+        match self.lab.clone() {
+            None => serde_json::to_string(&report).ok(),
+            Some(InLab { host, streams }) => Some(HostReport { host, streams, report }.to_json()),
+        }
+    }
+
+    /// What no other process has.
+    pub(super) fn key(&self) -> (Option<String>, u32, String) {
+        (self.lab.as_ref().map(|lab| lab.host.clone()), self.watched.pid, self.watched.name.clone())
+    }
+}
 
 /// The processes that publish and that were asked for.
-pub(super) struct Processes {
-    watch: Watch,
-    /// A name or a process id; nothing: all.
-    of: Option<String>,
+pub(super) enum Processes {
+    /// Those of this user on this machine.
+    Here {
+        watch: Watch,
+        /// A name or a process id; nothing: all.
+        of: Option<String>,
+    },
+    /// Those of a lab which handle streams of these names, or whose `HOST/NAME` is such a name.
+    InLab { watch: CountsWatch, pattern: Pattern, looked_by: String, read: HashMap<(String, String), Read> },
+}
+
+/// The last that one of the lab told, so that it is read once.
+pub(super) struct Read {
+    at: Instant,
+    report: Option<HostReport>,
 }
 
 impl Processes {
     pub(super) fn new(of: Option<String>) -> Result<Self> {
-        Ok(Self { watch: Watch::new()?, of })
+        match of.as_deref().and_then(lab_pattern) {
+            Some(pattern) => {
+                let lab = Lab::shared()?;
+                let (watch, looked_by) = (lab.counts()?, lab.looked_by());
+                Ok(Self::InLab { watch, pattern, looked_by, read: HashMap::new() })
+            }
+            None => Ok(Self::Here { watch: Watch::new()?, of }),
+        }
     }
 
-    pub(super) fn look(&mut self) -> Vec<Watched> {
-        let mut all = self.watch.look();
-        if let Some(of) = &self.of {
-            all.retain(|one| is_asked_for(of, one.pid, &one.name));
+    pub(super) fn look(&mut self) -> Vec<Process> {
+        match self {
+            Self::Here { watch, of } => {
+                let mut all = watch.look();
+                if let Some(of) = of {
+                    all.retain(|one| is_asked_for(of, one.pid, &one.name));
+                }
+                all.into_iter().map(|watched| Process { lab: None, watched }).collect()
+            }
+            Self::InLab { watch, pattern, read, .. } => {
+                let all = watch.look();
+                read.retain(|of, _| all.iter().any(|one| one.of == *of));
+                let mut shown = Vec::new();
+                for one in all.into_iter().filter(|one| !one.bytes.is_empty()) {
+                    let last = read.entry(one.of).or_insert(Read { at: one.at, report: None });
+                    if last.report.is_none() || last.at != one.at {
+                        // What another version says and this one does not understand is passed over.
+                        *last = Read { at: one.at, report: HostReport::parse(&one.bytes).ok() };
+                    }
+                    let Some(told) = last.report.as_ref().filter(|told| is_of(pattern, told)) else {
+                        continue;
+                    };
+                    shown.push(process(told, last.at));
+                }
+                shown.sort_by_key(Process::key);
+                shown
+            }
         }
-        all
+    }
+
+    /// Whether somebody is there who has not said anything yet.
+    pub(super) fn is_waiting(&self, found: &[Process]) -> bool {
+        match self {
+            Self::Here { .. } => found.iter().any(|one| one.watched.report.is_none()),
+            // Others come one after the other, and nobody knows how many.
+            Self::InLab { .. } => true,
+        }
     }
 
     pub(super) fn nobody(&self) -> String {
-        let who = self.of.as_ref().map_or("grebe".to_owned(), |of| format!("grebe called '{of}'"));
-        format!("no {who} is running under this user; start one, for example: grebe sg --rate 1M")
+        match self {
+            Self::Here { of, .. } => {
+                let who = of.as_ref().map_or("grebe".to_owned(), |of| format!("grebe called '{of}'"));
+                format!("no {who} is running under this user; start one, for example: grebe sg --rate 1M")
+            }
+            Self::InLab { pattern, looked_by, .. } => {
+                format!("no grebe tells what it counts of {pattern}; looked by {looked_by}")
+            }
+        }
     }
+}
+
+/// Names of streams have slashes; those of commands have none.
+fn lab_pattern(of: &str) -> Option<Pattern> {
+    of.contains(['/', '*']).then(|| of.parse().ok()).flatten()
+}
+
+fn is_of(pattern: &Pattern, told: &HostReport) -> bool {
+    let place = format!("{}/{}", told.host, told.report.name);
+    let names = told.streams.iter().chain([&place]);
+    names.filter_map(|name| name.parse::<StreamName>().ok()).any(|name| pattern.matches(&name))
+}
+
+fn process(told: &HostReport, at: Instant) -> Process {
+    let HostReport { host, streams, report } = told.clone();
+    let Report { pid, ref name, .. } = report;
+    let watched = Watched { pid, name: name.clone(), report: Some(report), silent_for: at.elapsed() };
+    Process { lab: Some(InLab { host, streams }), watched }
 }
 
 /// `sg` asks for `sg`, and for the second graph of a process, `sg-2`.
@@ -38,6 +147,7 @@ fn is_asked_for(of: &str, pid: u32, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::top::table::tests::viewer;
 
     #[test]
     fn processes_are_asked_for_by_id_or_name() {
@@ -47,5 +157,24 @@ mod tests {
         assert!(
             !is_asked_for("4", 42, "sg") && !is_asked_for("sg", 42, "sgx") && !is_asked_for("s", 42, "sg")
         );
+    }
+
+    #[test]
+    fn those_of_the_lab_are_asked_for_by_streams_or_by_their_host() {
+        let report = viewer(42).watched.report.unwrap();
+        let told = HostReport { host: "mast3".into(), streams: vec!["lab/adc".into()], report };
+        for (pattern, is_meant) in [
+            ("lab/**", true),
+            ("lab/adc", true),
+            ("**", true),
+            ("mast3/*", true),
+            ("mast3/view", true),
+            ("hall/**", false),
+        ] {
+            assert_eq!(is_of(&lab_pattern(pattern).unwrap(), &told), is_meant, "{pattern}");
+        }
+        for here in ["sg", "42", "sg-2"] {
+            assert!(lab_pattern(here).is_none(), "{here}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use grebe_flow::telemetry::{Report, Watched};
+use grebe_flow::telemetry::Report;
 use grebe_view::{draw_in_ascii, is_ascii_locale};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -12,7 +12,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
-use super::processes::Processes;
+use super::processes::{Process, Processes};
 use super::table::{self, Alarm, COLUMNS, HEADS, LESS, Row};
 use crate::ending::Ending;
 use crate::interrupt;
@@ -63,7 +63,7 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut processes: Processes) -> io
 /// What is on the screen.
 #[derive(Debug, Default)]
 struct Screen {
-    all: Vec<Watched>,
+    all: Vec<Process>,
     order: Order,
     /// The first line that is shown.
     first: usize,
@@ -103,10 +103,11 @@ impl Order {
     }
 
     /// More stands first.
-    fn key(self, one: &Watched) -> f64 {
-        let most = |of: &dyn Fn(&Report) -> f64| one.report.as_ref().map_or(0.0, of);
+    fn key(self, one: &Process) -> f64 {
+        let most = |of: &dyn Fn(&Report) -> f64| one.watched.report.as_ref().map_or(0.0, of);
         match self {
-            Order::Id => -f64::from(one.pid),
+            // As they come: by host and number.
+            Order::Id => 0.0,
             Order::Samples => {
                 most(&|report| report.stages.iter().map(|stage| stage.samples_per_s).fold(0.0, f64::max))
             }
@@ -121,7 +122,7 @@ impl Order {
 }
 
 impl Screen {
-    fn take(&mut self, all: Vec<Watched>) {
+    fn take(&mut self, all: Vec<Process>) {
         self.all = all;
         let order = self.order;
         self.all.sort_by(|a, b| order.key(b).total_cmp(&order.key(a)));

@@ -4,6 +4,7 @@ use grebe_flow::QueueSnapshot;
 use grebe_flow::telemetry::{QueueReport, Report, StageReport, Watched};
 use grebe_scope::Engineering;
 
+use super::processes::Process;
 use crate::units::grouped;
 
 /// A line of the table.
@@ -51,7 +52,7 @@ pub(super) const DROPPED: usize = 10;
 pub(super) const LESS: [usize; 6] = [7, 4, 5, 1, 8, 6];
 
 /// Everything, as a script or a person without a terminal reads it.
-pub(super) fn plain(all: &[Watched]) -> String {
+pub(super) fn plain(all: &[Process]) -> String {
     let rows: Vec<Row> = all.iter().flat_map(rows).collect();
     let columns: Vec<usize> = (0..COLUMNS).collect();
     let widths = widths(&rows);
@@ -101,14 +102,19 @@ fn line(cells: &[&str; COLUMNS], widths: &[usize; COLUMNS], columns: &[usize]) -
 }
 
 /// The rows of a process.
-pub(super) fn rows(one: &Watched) -> Vec<Row> {
+pub(super) fn rows(process: &Process) -> Vec<Row> {
+    let one = &process.watched;
     let Some(report) = &one.report else {
         let title = Row::Title(format!("grebe {}  process {}", one.name, one.pid));
         return vec![title, Row::Note(silence(one)), Row::Blank];
     };
     let up = running_for(report.uptime_s);
-    let mut rows =
-        vec![Row::Title(format!("grebe {}  process {}  running for {up}", report.name, report.pid))];
+    let (on, streams) = match &process.lab {
+        Some(lab) => (format!(" on {}", lab.host), format!("  {}", lab.streams.join(", "))),
+        None => Default::default(),
+    };
+    let title = format!("grebe {}{on}  process {}  running for {up}{streams}", report.name, report.pid);
+    let mut rows = vec![Row::Title(title.trim_end().to_owned())];
     for stage in &report.stages {
         rows.extend(stage_rows(stage, report));
     }
@@ -242,8 +248,9 @@ pub(super) mod tests {
     use grebe_flow::{Latency, Policy, Snapshot, StageSnapshot};
 
     use super::*;
+    use crate::command::top::processes::InLab;
 
-    pub(in crate::command::top) fn viewer(pid: u32) -> Watched {
+    pub(in crate::command::top) fn viewer(pid: u32) -> Process {
         let at = |at_ns: u64, frames: u64| Snapshot {
             at_ns,
             stages: vec![
@@ -286,7 +293,8 @@ pub(super) mod tests {
         };
         let mut report = Report::between("view", &at(0, 0), &at(1_000_000_000, 3_000));
         (report.pid, report.uptime_s) = (pid, 12.3);
-        Watched { pid, name: "view".into(), report: Some(report), silent_for: Duration::ZERO }
+        let watched = Watched { pid, name: "view".into(), report: Some(report), silent_for: Duration::ZERO };
+        Process { lab: None, watched }
     }
 
     #[test]
@@ -303,8 +311,19 @@ grebe view  process 42  running for 12 s
     }
 
     #[test]
+    fn one_of_another_host_says_where_it_is_and_what_it_handles() {
+        let lab = InLab { host: "mast3".into(), streams: vec!["lab/adc".into(), "lab/gps".into()] };
+        let text = plain(&[Process { lab: Some(lab), ..viewer(42) }]);
+        assert!(
+            text.starts_with("grebe view on mast3  process 42  running for 12 s  lab/adc, lab/gps\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn a_process_that_says_nothing_is_told_from_one_that_is_gone() {
-        let silent = Watched { report: None, silent_for: Duration::from_secs(9), ..viewer(7) };
+        let watched = Watched { report: None, silent_for: Duration::from_secs(9), ..viewer(7).watched };
+        let silent = Process { lab: None, watched };
         let text = plain(&[silent]);
         assert!(text.contains("process 7") && text.contains("has said nothing for 9 s"), "{text}");
     }
