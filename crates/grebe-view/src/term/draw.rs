@@ -84,7 +84,7 @@ impl<'a> ScopeScreen<'a> {
         Style::new().fg(self.color(color, Color::Green))
     }
 
-    fn head(&self) -> [Line<'static>; 2] {
+    fn head(&self, width: usize) -> [Line<'static>; 2] {
         let hud = &self.model.hud;
         let state_style = match hud.state {
             RunState::Live => self.good(),
@@ -101,7 +101,13 @@ impl<'a> ScopeScreen<'a> {
             first.push(Span::styled(format!("  {}", trigger.text()), self.dim()));
         }
         if let Some(notice) = &hud.notice {
-            first.push(Span::styled(format!("  {notice}"), Style::new().fg(Color::Yellow)));
+            let notice = Span::styled(format!("  {notice}"), Style::new().fg(Color::Yellow));
+            let taken: usize = first.iter().chain([&notice]).map(Span::width).sum();
+            if taken > width {
+                // Why a connection is cut matters more than what the rate was.
+                first.truncate(SOURCE_SPANS);
+            }
+            first.push(notice);
         }
         let mut second = vec![Span::styled(" lost ", self.dim())];
         for item in &hud.losses {
@@ -412,7 +418,7 @@ impl Widget for &mut ScopeScreen<'_> {
             Paragraph::new("the terminal is too small").render(area, buf);
             return;
         }
-        let [first, second] = self.head();
+        let [first, second] = self.head(usize::from(area.width));
         let row = |y: u16| Rect { y, height: 1, ..area };
         first.render(row(area.y), buf);
         second.render(row(area.y + 1), buf);
@@ -508,6 +514,8 @@ fn plot_of(area: Rect) -> Rect {
 
 /// Bits of a braille character's dots, `[column][row]`.
 const DOT_BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+/// State, a space, and the source.
+const SOURCE_SPANS: usize = 3;
 const HELP_WIDTH: u16 = 46;
 /// Of a lane, in rows.
 const LANE_HEIGHT_MIN: u16 = 2;

@@ -107,6 +107,14 @@ fn waiting_says_for_what() {
 }
 
 #[test]
+fn why_a_connection_is_cut_is_seen_on_a_narrow_terminal_too() {
+    let mut model = model(80);
+    model.hud.notice = Some("no connection to mast:4780: it fell silent; trying again".into());
+    let shown = screen(&mut model, 80, 20);
+    assert!(shown.lines().next().unwrap().contains("trying again"), "{shown}");
+}
+
+#[test]
 fn any_size_is_drawn() {
     let mut model = model(80);
     for (width, height) in [(1, 1), (20, 6), (21, 7), (300, 5), (11, 100), (500, 120)] {
