@@ -12,8 +12,11 @@ pub struct SourceMenu {
     /// Which of them is shown, from 0.
     pub shown: usize,
     /// Opens another in place of it: its link and its options, or one line for a person. The link that it replaces is closed.
-    pub open: Box<dyn Fn(usize) -> Result<(ScopeLink, ViewOptions), String> + Send>,
+    pub open: Box<dyn Fn(usize) -> Opened + Send>,
 }
+
+/// A source that was opened, or why not.
+type Opened = Result<(ScopeLink, ViewOptions), String>;
 
 impl ViewModel {
     /// Whether another source could be shown.
