@@ -135,6 +135,7 @@ pub struct RecordingScope {
     core: ScopeCore,
     side: DataSide,
     looked_ns: u64,
+    look_interval_ns: u64,
 }
 
 impl RecordingScope {
@@ -145,7 +146,7 @@ impl RecordingScope {
     pub fn new(recording: Box<dyn Recording>) -> Result<(RecordingScope, ScopeLink), ScopeError> {
         let (core, side) = (ScopeCore::of_recording(recording)?, DataSide::default());
         let link = side.link();
-        Ok((RecordingScope { core, side, looked_ns: 0 }, link))
+        Ok((RecordingScope { core, side, looked_ns: 0, look_interval_ns: 0 }, link))
     }
 }
 
@@ -153,10 +154,13 @@ impl Stage for RecordingScope {
     fn process(&mut self, _: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
         self.side.wake_with(|| ctx.waker());
         let now_ns = monotonic_ns();
-        if now_ns.saturating_sub(self.looked_ns) >= LOOK_INTERVAL_NS {
+        if now_ns.saturating_sub(self.looked_ns) >= self.look_interval_ns {
             self.looked_ns = now_ns;
+            self.look_interval_ns = LOOK_INTERVAL_NS;
             if self.core.refresh() {
                 self.side.renew();
+                // Somebody waits for what a picture lacks.
+                self.look_interval_ns = SOON_NS;
             }
         }
         self.side.answer_all(&mut self.core, 0, now_ns);
@@ -167,6 +171,8 @@ impl Stage for RecordingScope {
 const BATCHES_PER_STEP: usize = 64;
 /// How often a recording is looked at: whether it grew, or is known better.
 const LOOK_INTERVAL_NS: u64 = 250_000_000;
+/// A little under the tenth of a second after which the stage is called again.
+const SOON_NS: u64 = 90_000_000;
 /// A little under a sixtieth of a second, so that a display of 60 Hz is never one interval late.
 const PICTURE_INTERVAL_NS: u64 = 15_000_000;
 

@@ -57,6 +57,8 @@ struct Recorded<K: Kind> {
     waterfall: WideWaterfall<K>,
     /// Whose last picture was guessed.
     guessed: Vec<Viewer>,
+    /// Of each viewer the last window whose samples take longer to read than a person notices: they are read for its second picture.
+    put_off: Vec<(Viewer, Range<u64>)>,
 }
 
 impl<K: Kind + IntoExtract> Recorded<K> {
@@ -80,6 +82,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
             overview: Wide::default(),
             waterfall: WideWaterfall::default(),
             guessed: Vec::new(),
+            put_off: Vec::new(),
         })
     }
 
@@ -117,7 +120,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
     }
 
     /// The samples that are to be held for a picture that ends at `right`; whether they are all that it shows.
-    fn hold_for(&mut self, viewport: &Viewport, span_samples: f64, right: f64) -> bool {
+    fn hold_for(&mut self, viewer: Viewer, viewport: &Viewport, span_samples: f64, right: f64) -> bool {
         let margin = margin(viewport, span_samples);
         let (left, right) = (right - span_samples - margin, right + margin);
         let indices = left.max(0.0) as u64..right.max(0.0) as u64;
@@ -126,7 +129,9 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let narrow = NARROW_COLUMN_SAMPLES * viewport.columns_in_range() as u64;
         let narrow = if is_known { self.capacity.min(narrow) } else { self.capacity };
         let length = indices.end - indices.start;
-        if length <= narrow && !self.is_here(indices.clone()) {
+        if length <= narrow && !self.is_here(indices.clone())
+            || length <= narrow && !is_known && self.is_put_off(viewer, viewport, &indices)
+        {
             return false;
         }
         if length <= narrow {
@@ -136,6 +141,26 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let newest = NEWEST_SAMPLES.min(self.capacity / 2);
         self.hold(indices.end.saturating_sub(newest).max(indices.start)..indices.end, newest / 2);
         false
+    }
+
+    /// Whether samples are read for the next picture only: many that are not held, of a window that was not asked for before.
+    fn is_put_off(&mut self, viewer: Viewer, viewport: &Viewport, indices: &Range<u64>) -> bool {
+        let length = indices.end - indices.start;
+        let lanes = self.kept.tracks.sampled().channels();
+        let is_quick = length <= (AT_ONCE_BYTES / (lanes * size_of::<K>())) as u64;
+        let is_held = self.held.start <= indices.start && indices.end <= self.held.end;
+        if is_quick || is_held || viewport.is_exact {
+            return false;
+        }
+        // One that moves with a recording that grows is the same.
+        let is_same = |(_, before): &(Viewer, Range<u64>)| {
+            let common = indices.end.min(before.end).saturating_sub(indices.start.max(before.start));
+            common > length / 2 && before.end - before.start == length
+        };
+        let was_put_off = self.put_off.iter().find(|(it, _)| *it == viewer).is_some_and(is_same);
+        self.put_off.retain(|(it, _)| *it != viewer);
+        self.put_off.push((viewer, indices.clone()));
+        !was_put_off
     }
 
     /// Whether the samples of some indices can be read: all can, but of a recording that is still being copied.
@@ -336,7 +361,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             Window::Latest => all.end as f64,
             Window::Ending { at } => at,
         };
-        let mut is_narrow = self.hold_for(viewport, span_samples, right);
+        let mut is_narrow = self.hold_for(viewer, viewport, span_samples, right);
         let wide = viewport.spectrum.filter(|settings| is_wide(settings, span_samples));
         let wide = wide.and_then(|settings| Some((settings, settings.waterfall?)));
         let spectrum = viewport.spectrum.map(|settings| match wide {
@@ -350,7 +375,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         // A trigger is looked for where samples are held: near the right edge of what is too long for that.
         let right_edge = right_edge.filter(|_| is_narrow);
         if let Some(right) = right_edge {
-            is_narrow = self.hold_for(viewport, span_samples, right);
+            is_narrow = self.hold_for(viewer, viewport, span_samples, right);
         }
         let extent = Extent::of(&asked, span_samples, right_edge, &all);
         let whole =
@@ -396,6 +421,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
 
     fn forget(&mut self, viewer: Viewer) {
         self.kept.forget(viewer);
+        self.put_off.retain(|(it, _)| *it != viewer);
         self.guessed.retain(|it| *it != viewer);
     }
 
@@ -432,6 +458,8 @@ fn place(lane: LaneId) -> Option<usize> {
 
 /// Samples that are held singly, over all lanes: read from a disk in some 40 ms.
 const HELD_BYTES: usize = 64 << 20;
+/// Of these, what is read and taken in within a picture: some 10 ms.
+const AT_ONCE_BYTES: usize = 8 << 20;
 /// Held to either side of what is shown, so that a picture can be moved.
 const AROUND_MIN: u64 = 1 << 12;
 const AROUND_MAX: u64 = 1 << 22;
@@ -447,9 +475,9 @@ const NEWEST_WANTED: u64 = 1 << 16;
 const ARRIVAL_CELLS: usize = 256;
 const GAPS_MAX: usize = 256;
 const OVERVIEW_COLUMNS_MAX: usize = 2048;
-/// What may be spent on samples of columns that are not known, a picture.
-const PICTURE_MS: u64 = 60;
-const OVERVIEW_MS: u64 = 20;
+/// What may be spent on samples of columns that are not known, a picture: a key is answered within 0.1 s, and the next picture goes on.
+const PICTURE_MS: u64 = 30;
+const OVERVIEW_MS: u64 = 10;
 /// The same on transforms of a waterfall.
 const WATERFALL_MS: u64 = 100;
 const KEPT_WATERFALL_MAX: Duration = Duration::from_secs(20);

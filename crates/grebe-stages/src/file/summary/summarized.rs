@@ -13,6 +13,7 @@ use super::format::Stamp;
 use super::nodes::Lanes;
 use super::place;
 use super::reader::Summary;
+use super::recording::give_way;
 use crate::error::Error;
 use crate::file::sample_file::SampleFile;
 
@@ -256,8 +257,10 @@ impl SummarizedFile {
         self.shared = Arc::clone(&shared);
         let path = self.path.clone();
         let make = move || {
-            // The pictures that somebody waits for are read from the same disk meanwhile, and so is everybody else's.
+            // The pictures that somebody waits for are read from the same disk and made by the same processors meanwhile, and so is
+            // everybody else's. Those that read ahead inherit it.
             grebe_flow::idle_disk_priority();
+            give_way();
             if let Err(why) = Maker::new(&path, &shared).and_then(Maker::run) {
                 let mut now = shared.now();
                 *now = Now { state: SummaryState::Failed(why), ..Now::default() };

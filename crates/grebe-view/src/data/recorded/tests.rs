@@ -302,6 +302,30 @@ fn what_is_not_known_is_guessed_from_samples_of_its_own_and_becomes_exact() {
 }
 
 #[test]
+fn many_samples_are_read_for_the_second_picture_of_each_viewer() {
+    let samples = 6_000_000;
+    let (mut core, channels, shared) = core(SampleFormat::I16, 1, samples);
+    shared.lock().unwrap().known = 0;
+    let whole = Viewport { span: Some(6.4), ..Viewport::latest(300) };
+    for viewer in [Viewer::default(), Viewer(1)] {
+        let elsewhere =
+            Viewport { window: Window::Ending { at: 500_000.0 }, span: Some(0.01), ..Viewport::latest(300) };
+        core.answer_for(viewer, &elsewhere, 1);
+        shared.lock().unwrap().read_bytes = 0;
+        let first = core.answer_for(viewer, &whole, 2);
+        assert!(first.is_estimated && first.lanes[0].columns.iter().any(|column| !column.is_empty()));
+        assert!(shared.lock().unwrap().read_bytes < 1_000_000, "a few samples of each column");
+        assert!(core.refresh(), "another would be better");
+        let second = core.answer_for(viewer, &whole, 3);
+        assert!(!second.is_estimated);
+        check(&second, &channels, samples as u64 / 2 + 7, true);
+    }
+    // Who keeps a picture has no second one.
+    let kept = Viewport { span: Some(6.3), is_exact: true, ..whole };
+    assert!(!core.answer(&kept, 4).is_estimated);
+}
+
+#[test]
 fn a_recording_that_grows_is_followed_and_one_that_is_cut_is_no_end() {
     let (mut core, channels, shared) = core(SampleFormat::I16, 1, 2_000_000);
     let first = core.answer(&Viewport { span: Some(0.01), ..Viewport::latest(100) }, 1);

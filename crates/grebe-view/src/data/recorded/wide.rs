@@ -232,5 +232,5 @@ const FINEST: u64 = 256;
 /// Samples of a column that is guessed.
 const LOOK_SAMPLES: u64 = 1024;
 /// Columns that are sampled at least, and that are kept at most.
-const SAMPLED_MIN: usize = 64;
+const SAMPLED_MIN: usize = 24;
 const SAMPLED_MAX: usize = 1 << 16;
