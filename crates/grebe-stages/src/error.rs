@@ -11,7 +11,7 @@ pub enum Error {
     #[error("cannot {action} {}: {source}{}", path.display(), what_to_do(source))]
     File { action: &'static str, path: PathBuf, source: io::Error },
     /// A file cannot be written any further.
-    #[error("cannot write {}: {source}; the {good_samples} samples per channel before that are good", path.display())]
+    #[error("cannot write {}: {source}{}", path.display(), what_is_good(*good_samples))]
     Write { path: PathBuf, source: io::Error, good_samples: u64 },
     /// A recording of this name is there already.
     #[error("{} exists already: choose another name, or allow overwriting", path.display())]
@@ -21,8 +21,8 @@ pub enum Error {
     Busy { path: PathBuf },
     /// A disk without room for what is to be kept on it.
     #[error(
-        "{} has room for {:.1} GB, and {what} takes up to {:.1} GB: keep less, or on another disk",
-        path.display(), *free_bytes as f64 / 1e9, *needs_bytes as f64 / 1e9
+        "{} has room for {}, and {what} takes up to {}: keep less, or on another disk",
+        path.display(), size(*free_bytes), size(*needs_bytes)
     )]
     Room { path: PathBuf, what: &'static str, needs_bytes: u64, free_bytes: u64 },
     /// A file without samples.
@@ -158,6 +158,23 @@ impl Error {
 }
 
 /// What an error of the system asks for, where its own words do not say.
+fn what_is_good(samples: u64) -> String {
+    if samples == 0 {
+        String::new()
+    } else {
+        format!("; the {samples} samples per channel before that are good")
+    }
+}
+
+/// Bytes as disks are sold.
+fn size(bytes: u64) -> String {
+    if bytes < 1_000_000_000 {
+        format!("{:.1} MB", bytes as f64 / 1e6)
+    } else {
+        format!("{:.1} GB", bytes as f64 / 1e9)
+    }
+}
+
 fn what_to_do(error: &io::Error) -> &'static str {
     #[cfg(unix)]
     if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {

@@ -124,6 +124,7 @@ fn save(file: SampleFile, options: &Convert, made_from: Option<&Path>) -> Result
 /// Says where the same command goes on.
 fn tell_what_is_left(error: &Error, to: &Path) {
     let part = format!("{}.part", to.display());
+    // A recording begins anew: of that nothing is left.
     if (matches!(error, Error::Cancelled) || error.is_full()) && Path::new(&part).is_dir() {
         note!("grebe: {part} has what was written; the same command goes on from there");
     }

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::file::csv::CsvWriter;
 use crate::file::encoding::Encoding;
 use crate::file::sample_file::{Annotation, SampleFile};
-use crate::file::sigmf::{Apart, SigmfSettings};
+use crate::file::sigmf::{Apart, SigmfSettings, SigmfWriter};
 use crate::file::wav::{BITS, Header as WavHeader};
 use crate::file::{headerless, is_csv, is_npy, is_wav, npy};
 
@@ -156,6 +156,21 @@ impl SampleFile {
         };
         let apart = Apart::create(to, &settings)?;
         let mut writer = apart.writer(&settings)?;
+        let files = self.write_sigmf(&mut writer, options, cancel).and_then(|()| Ok(writer.finish()?.files));
+        let files = files.map_err(|error| match error {
+            // What was written goes with its folder.
+            Error::Write { source, .. } => Error::Write { path: to.to_owned(), source, good_samples: 0 },
+            error => error,
+        });
+        apart.publish(&files?)
+    }
+
+    fn write_sigmf(
+        &mut self,
+        writer: &mut SigmfWriter,
+        options: &SaveOptions,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
         let mut described = None;
         for segment in self.segments().to_vec() {
             let mut position = segment.position;
@@ -182,7 +197,7 @@ impl SampleFile {
         for Annotation { position, length_samples, fields } in self.annotations() {
             writer.annotate_file(*position, *length_samples, fields.clone())?;
         }
-        apart.publish(&writer.finish()?.files)
+        Ok(())
     }
 
     /// The header of a WAV of these samples, and how they stand behind it.

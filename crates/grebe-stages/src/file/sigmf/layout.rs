@@ -35,6 +35,10 @@ impl Base {
         if path.is_dir() {
             return Err(Error::Field { path: path.into(), what: NO_RECORDING.to_owned() });
         }
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            let what = "is no regular file, and a recording is several of them: name it NAME.sigmf-meta";
+            return Err(Error::Content { path: path.into(), what: what.to_owned() });
+        }
         let meta = Self::of(path).meta();
         Ok(Self::of(&followed(&meta).map_err(Error::file("create", &meta))?))
     }

@@ -516,6 +516,13 @@ fn blocks_of_another_shape_are_refused() {
     assert_eq!(writer.len_samples(), 0);
 }
 
+#[test]
+#[cfg(unix)]
+fn a_device_is_no_place_for_a_recording() {
+    let error = SigmfWriter::create(std::path::Path::new("/dev/null"), &settings(1)).unwrap_err().to_string();
+    assert!(error.starts_with("/dev/null is no regular file"), "{error}");
+}
+
 /// A disk that has room for a part of one channel's data.
 #[test]
 fn a_full_disk_ends_the_recording_and_keeps_what_was_written() {
