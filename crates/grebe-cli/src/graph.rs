@@ -4,6 +4,7 @@ mod disk_use;
 pub(crate) mod report;
 mod told;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -23,6 +24,9 @@ use crate::interrupt;
 use crate::output::note;
 use crate::units::grouped;
 
+/// What a command says of itself to other commands of this user, beside its counters.
+pub(crate) type About = BTreeMap<String, String>;
+
 /// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on. `grebe top`
 /// shows it under `name`. Returns its last counters, also where it failed.
 pub(crate) fn drive(
@@ -31,10 +35,20 @@ pub(crate) fn drive(
     progress: &Progress,
     metrics: Metrics,
 ) -> Result<(Snapshot, Result<Ending>)> {
+    drive_about(name, About::new(), graph, progress, metrics)
+}
+
+fn drive_about(
+    name: &str,
+    about: About,
+    graph: Graph,
+    progress: &Progress,
+    metrics: Metrics,
+) -> Result<(Snapshot, Result<Ending>)> {
     interrupt::catch();
     let metrics = listen_for_metrics(metrics)?;
     let running = graph.start()?;
-    let _published = publish(&running, name);
+    let _published = publish(&running, name, about);
     let served = metrics.map(|listener| listener.serve([(name.to_owned(), running.observer())]));
     let _served = served.transpose()?;
     let (observe, mut notes) = (running.observer(), running.notes());
@@ -64,8 +78,8 @@ pub(crate) fn drive(
 
 /// Lets `grebe top` see a graph under `name`, here and where others look at the lab, until this is dropped. One that cannot be
 /// watched runs all the same.
-pub(crate) fn publish(running: &Running, name: &str) -> Published {
-    let here = telemetry::publish(running, name).ok();
+pub(crate) fn publish(running: &Running, name: &str, about: About) -> Published {
+    let here = telemetry::publish_about(running, name, about).ok();
     if let Some(path) = here.as_ref().map(|here| here.path().to_owned()) {
         interrupt::before_end_at_once(move || drop(std::fs::remove_file(path)));
     }
@@ -97,6 +111,7 @@ pub(crate) struct Pair {
     /// Announces the stream in the lab, and sends it over Zenoh to who has no other way.
     pub(crate) announcer: Option<Box<dyn Stage>>,
     pub(crate) metrics: Metrics,
+    pub(crate) about: About,
 }
 
 impl Pair {
@@ -113,8 +128,8 @@ impl Pair {
         as_json: bool,
         judge: impl FnOnce(&StageSnapshot, Result<Ending>) -> Result<Ending>,
     ) -> Result<Ending> {
-        let Pair { source: (from, source), sink: (to, sink), queue_batches, trigger, announcer, metrics } =
-            self;
+        let Pair { source: (from, source), sink: (to, sink), queue_batches, .. } = self;
+        let Pair { trigger, announcer, metrics, about, .. } = self;
         let mut graph = Graph::new();
         let (source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
         graph.connect(source, sink, QueueOptions::block(queue_batches));
@@ -126,7 +141,7 @@ impl Pair {
             let announcer = graph.add_boxed("announcer", stage);
             graph.connect(source, announcer, QueueOptions::drop_oldest(ANNOUNCER_BATCHES));
         }
-        let (snapshot, ending) = drive(command, graph, &Progress::of(to), metrics)?;
+        let (snapshot, ending) = drive_about(command, about, graph, &Progress::of(to), metrics)?;
         let ending = match snapshot.stage(to) {
             Some(stage) => judge(stage, ending),
             None => ending,

@@ -5,6 +5,7 @@ mod export;
 mod files;
 mod keeper;
 mod recording;
+pub(crate) mod rings;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,7 @@ use grebe_view::{
 
 use crate::command::cp::Fetch;
 use crate::ending::Ending;
-use crate::graph::{self, report::Losses};
+use crate::graph::{self, About, report::Losses};
 use crate::interrupt;
 use crate::output::{self, note};
 
@@ -311,7 +312,7 @@ impl Stoppable {
 
     pub(crate) fn publish(&self, command: &str) -> Option<graph::Published> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(graph::publish(running.as_ref()?, command))
+        Some(graph::publish(running.as_ref()?, command, About::new()))
     }
 }
 

@@ -61,6 +61,18 @@ impl Drop for Recorder {
     }
 }
 
+/// Another process; killed with the test.
+#[cfg(target_os = "linux")]
+struct Killed(Child);
+
+#[cfg(target_os = "linux")]
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -348,6 +360,64 @@ fn a_stretch_is_kept_around_what_happens_and_says_what_that_was() {
     if told["skipped_frames"] == 0 {
         assert_eq!((kept.len(), &told["left_out"]), (1, &1.into()), "{told}");
     }
+}
+
+/// Whatever keys are typed, in a terminal of 150 by 40; none where no program makes terminals.
+#[cfg(target_os = "linux")]
+fn in_terminal(arguments: &[&str]) -> Option<Child> {
+    let grebe = grebe(&[]);
+    let words: Vec<_> =
+        std::iter::once(grebe.get_program().to_str().unwrap()).chain(arguments.iter().copied()).collect();
+    let command = format!("stty rows 40 cols 150; exec {}", words.join(" "));
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm-256color");
+    script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_scope_finds_the_ring_of_its_stream_by_itself() {
+    use std::io::{Read, Write};
+
+    let folder = folder();
+    let stream = format!("shm://found-{}", std::process::id());
+    let mut generator = grebe(&["sg", "--to", &stream, "--channels", "2", "--rate", "1M", "--wave", "saw"]);
+    let _generator = Killed(generator.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let mut recorder = Recorder::start(&stream, folder.path(), &["--ring", "16M"]);
+    recorder.wait_until(|parts| !parts.is_empty());
+    let Some(mut scope) = in_terminal(&["view", &stream, "--term", "--no-session", "--last", "500ms"]) else {
+        println!("skipped: script, which makes terminals, is not there");
+        return;
+    };
+    let mut screen = scope.stdout.take().unwrap();
+    // It has the terminal by then.
+    screen.read_exact(&mut [0; 64]).unwrap();
+    let drained = std::thread::spawn(move || {
+        let mut shown = Vec::new();
+        let _ = screen.read_to_end(&mut shown);
+        shown
+    });
+    let mut keys = scope.stdin.take().unwrap();
+    keys.write_all(b"!").unwrap();
+    let saved = || {
+        let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let is_saved = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.starts_with("save_") && name.ends_with(".sigmf-collection")
+        };
+        names.filter(is_saved).collect::<Vec<_>>()
+    };
+    let began = Instant::now();
+    while saved().is_empty() && began.elapsed() < Duration::from_secs(50) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    keys.write_all(b"q").unwrap();
+    let ended = scope.wait().unwrap();
+    let shown = drained.join().unwrap();
+    assert!(ended.success() && saved().len() == 1, "{ended} {:?}: {}", saved(), text(&shown));
+    let file = SampleFile::open(&saved()[0]).unwrap();
+    let seconds = file.len_samples() as f64 / 1e6;
+    assert!((0.49..2.0).contains(&seconds) && file.channels() == 2, "{seconds} s");
 }
 
 /// Kills; more of them: `GREBE_KILLS=100 cargo test -p grebe-cli --test black_box -- --nocapture`. Each recording that they leave is shown to

@@ -90,11 +90,12 @@ pub(crate) struct View {
     /// Memory for the history of streams, all of them together, or of ssh:// of each there: how far back one can go [default: 512M].
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes)]
     pub(crate) history: Option<usize>,
-    /// The folder that grebe record --ring writes this stream into, of ssh:// the one there: the key ! keeps a stretch of it for good.
+    /// The folder that grebe record --ring writes this stream into, of ssh:// the one there: the key ! keeps a stretch of it for good
+    /// [default: found, where that recorder runs on this machine].
     #[arg(long, value_name = "DIR", conflicts_with = "png")]
     pub(crate) ring: Option<PathBuf>,
     /// How much the key ! keeps of what came last; of a held picture it keeps what is on the screen.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "20s", requires = "ring")]
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "20s")]
     pub(crate) last: Duration,
     /// Begin with the settings of this file, and keep them there [default: those of the last time this source was seen].
     #[arg(long, value_name = "FILE", conflicts_with = "no_session")]

@@ -11,7 +11,7 @@ use grebe_stages::{
 use crate::cli::Play;
 use crate::ending::{Ending, Usage, one_line};
 use crate::graph::report::print_graph;
-use crate::graph::{Destination, Pair, Progress, SEND_QUEUE_BATCHES, drive, end_with_stdin, tell};
+use crate::graph::{About, Destination, Pair, Progress, SEND_QUEUE_BATCHES, drive, end_with_stdin, tell};
 use crate::interrupt;
 
 /// Plays to the end, or until it is interrupted.
@@ -49,6 +49,7 @@ fn to_one(options: &Play) -> Result<Ending> {
         trigger: None,
         announcer,
         metrics: options.metrics,
+        about: About::new(),
     };
     pair.run("play", "sent", options.json)
 }

@@ -1,6 +1,6 @@
 //! `grebe record`: a stream on the disk, whole, in parts, or the last of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use anyhow::{Result, anyhow};
@@ -10,9 +10,10 @@ use grebe_stages::{LeftOut, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, o
 
 use crate::cli::Record;
 use crate::ending::Ending;
-use crate::graph::{Pair, announcer, tell};
+use crate::graph::{About, Pair, announcer, tell};
 use crate::interrupt;
 use crate::output::note;
+use crate::show::rings;
 
 mod trigger;
 
@@ -74,6 +75,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         announcer,
         trigger: watch.map(|watch| watch.stage(source.lent_max)),
         metrics: options.metrics,
+        about: about(options, &file),
     };
     pair.run_and_judge("record", "recorded", options.json, |recorder, ending| {
         if recorder.samples_in > 0 {
@@ -96,6 +98,14 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
             Err(error) => Err(error.context(unwritten)),
         }
     })
+}
+
+/// Where a scope of the same stream finds its ring.
+fn about(options: &Record, folder: &Path) -> About {
+    let is_ring = options.ring.is_some();
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let ring = is_ring.then(|| rings::about(&options.uri, &folder));
+    ring.unwrap_or_default()
 }
 
 /// Says which disk is left out.

@@ -9,7 +9,7 @@ use grebe_stages::{
 use crate::cli::Sg;
 use crate::ending::{Ending, Usage};
 use crate::generator;
-use crate::graph::{Destination, Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
+use crate::graph::{About, Destination, Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
 use crate::interrupt;
 
 /// `grebe sg`: generate signals and send them.
@@ -50,6 +50,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         trigger: None,
         announcer,
         metrics: options.metrics,
+        about: About::new(),
     };
     pair.run("sg", "sent", options.json)
 }

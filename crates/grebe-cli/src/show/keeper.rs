@@ -9,25 +9,40 @@ use std::time::Duration;
 
 use grebe_ring::Cancel;
 use grebe_scope::Engineering;
-use grebe_stages::{Error, RingStretch, save_ring};
+use grebe_stages::{Error, RingStretch, Uri, save_ring};
 use grebe_view::{KeptStretch, StretchKeeper};
 
 use crate::interrupt;
 use crate::kept::Kept;
 use crate::output::note;
+use crate::show::rings;
 
-/// The folder of a ring, and what is being saved of it. Clones share that.
+/// A ring, and what is being saved of it. Clones share that.
 #[derive(Debug, Clone)]
 pub(crate) struct Keeper {
-    folder: PathBuf,
+    ring: Ring,
     last: Duration,
     saves: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+/// Where it is.
+#[derive(Debug, Clone)]
+enum Ring {
+    In(PathBuf),
+    /// Where a recorder of this stream keeps it, when something is saved.
+    Of(String),
 }
 
 impl Keeper {
     /// Of the ring in a folder, whose last stretch is so long.
     pub(crate) fn new(folder: &Path, last: Duration) -> Self {
-        Self { folder: folder.to_owned(), last, saves: Arc::default() }
+        Self { ring: Ring::In(folder.to_owned()), last, saves: Arc::default() }
+    }
+
+    /// Of the ring that a recorder on this machine keeps of a stream, once somebody asks. `None` of a stream that nobody else can read.
+    pub(crate) fn of_stream(stream: &Uri, last: Duration) -> Option<Self> {
+        let is_shared = !matches!(stream, Uri::File(_) | Uri::Synth(_) | Uri::Pipe(_));
+        is_shared.then(|| Self { ring: Ring::Of(stream.to_string()), last, saves: Arc::default() })
     }
 
     /// What a scope asks.
@@ -42,13 +57,13 @@ impl Keeper {
     /// Saves in a thread of its own: a scope does not wait.
     fn keep(&self, stretch: KeptStretch) -> Receiver<String> {
         let (said, told) = channel();
-        let (folder, stretch) = (self.folder.clone(), self.stretch(stretch));
+        let (ring, stretch) = (self.ring.clone(), self.stretch(stretch));
         let save = std::thread::Builder::new().name("grebe-save".into());
         let mut saves = self.saves.lock().unwrap_or_else(PoisonError::into_inner);
         saves.retain(|save| !save.is_finished());
         match save.spawn({
             let said = said.clone();
-            move || tell(save_in(&folder, &stretch), &said)
+            move || tell(ring.folder().and_then(|folder| save_in(&folder, &stretch)), &said)
         }) {
             Ok(save) => saves.push(save),
             Err(error) => tell(Err(format!("not kept: {error}")), &said),
@@ -82,6 +97,15 @@ impl Keeper {
         for save in saves {
             // One that panicked has said so.
             let _ = save.join();
+        }
+    }
+}
+
+impl Ring {
+    fn folder(self) -> Result<PathBuf, String> {
+        match self {
+            Self::In(folder) => Ok(folder),
+            Self::Of(stream) => rings::of_stream(&stream),
         }
     }
 }

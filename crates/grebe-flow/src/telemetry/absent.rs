@@ -1,6 +1,7 @@
 //! Where there are no Unix sockets: the same interface, and a clear error.
 #![allow(missing_docs, reason = "as on Unix")]
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,14 @@ use crate::runtime::Running;
 #[derive(Debug)]
 pub enum Publisher {}
 pub fn publish(_running: &Running, _name: &str) -> Result<Publisher, Error> {
+    Err(absent("cannot publish"))
+}
+
+pub fn publish_about(
+    _running: &Running,
+    _name: &str,
+    _about: BTreeMap<String, String>,
+) -> Result<Publisher, Error> {
     Err(absent("cannot publish"))
 }
 

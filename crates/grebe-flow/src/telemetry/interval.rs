@@ -1,5 +1,7 @@
 //! What two snapshots say of the time between them, and which stage holds the others up.
 
+use std::collections::BTreeMap;
+
 use grebe_ring::Policy;
 
 use super::report::{FULL, QueueReport, Report, Slowest, StageReport};
@@ -29,6 +31,7 @@ impl Report {
         Self {
             pid: std::process::id(),
             name: name.to_owned(),
+            about: BTreeMap::new(),
             uptime_s: 0.0,
             interval_s: interval.ns as f64 / 1e9,
             slowest: slowest(&stages, &queues),

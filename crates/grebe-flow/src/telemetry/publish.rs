@@ -1,5 +1,6 @@
 //! The thread that serves reports.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -34,6 +35,18 @@ pub struct Publisher {
 /// [`Error::Telemetry`] where there is no private folder for the socket, or no socket or thread to be had. The graph is none
 /// the worse: most callers go on with `.ok()`.
 pub fn publish(running: &Running, name: &str) -> Result<Publisher, Error> {
+    publish_about(running, name, BTreeMap::new())
+}
+
+/// The same, with what its program says of it ([`Report::about`]).
+///
+/// # Errors
+/// As [`publish`].
+pub fn publish_about(
+    running: &Running,
+    name: &str,
+    about: BTreeMap<String, String>,
+) -> Result<Publisher, Error> {
     // Two threads of this process would find the same name free.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -54,7 +67,7 @@ pub fn publish(running: &Running, name: &str) -> Result<Publisher, Error> {
         let serving = name.clone();
         let thread = thread::Builder::new()
             .name("telemetry".to_owned())
-            .spawn(move || Server::new(listener, stopped, serving, observe).run())?;
+            .spawn(move || Server::new(listener, stopped, serving, about, observe).run())?;
         Ok(Publisher { path, stop: Some(stop), thread: Some(thread) })
     });
     served.map_err(|source| Error::Telemetry { what: "cannot publish in", path: folder, source })
@@ -102,6 +115,7 @@ struct Server<F> {
     listener: UnixListener,
     stopped: UnixStream,
     name: String,
+    about: BTreeMap<String, String>,
     observe: F,
     began_ns: u64,
     last: Snapshot,
@@ -111,9 +125,16 @@ struct Server<F> {
 }
 
 impl<F: Fn() -> Snapshot> Server<F> {
-    fn new(listener: UnixListener, stopped: UnixStream, name: String, observe: F) -> Self {
+    fn new(
+        listener: UnixListener,
+        stopped: UnixStream,
+        name: String,
+        about: BTreeMap<String, String>,
+        observe: F,
+    ) -> Self {
         let last = observe();
-        Self { listener, stopped, name, observe, began_ns: last.at_ns, last, line: None, readers: Vec::new() }
+        let (began_ns, readers) = (last.at_ns, Vec::new());
+        Self { listener, stopped, name, about, observe, began_ns, last, line: None, readers }
     }
 
     fn run(mut self) {
@@ -166,6 +187,7 @@ impl<F: Fn() -> Snapshot> Server<F> {
     fn report(&mut self) {
         let now = (self.observe)();
         let mut report = Report::between(&self.name, &self.last, &now);
+        report.about.clone_from(&self.about);
         report.uptime_s = now.at_ns.saturating_sub(self.began_ns) as f64 / 1e9;
         self.last = now;
         let Ok(mut line) = serde_json::to_vec(&report) else { return };

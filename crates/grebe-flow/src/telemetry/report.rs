@@ -15,6 +15,9 @@ pub struct Report {
     pub pid: u32,
     /// What it was published as.
     pub name: String,
+    /// What its program says of it, by keys of its own: of `grebe record --ring` the `stream` and the folder of the `ring`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub about: BTreeMap<String, String>,
     /// Seconds since it was published.
     pub uptime_s: f64,
     /// Seconds that the rates and shares are of; 0 before there was an interval, and they are 0 then.

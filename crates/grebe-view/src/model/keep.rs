@@ -86,8 +86,7 @@ impl ViewModel {
     }
 }
 
-const NO_KEEPER: &str =
-    "nothing is kept: record the stream with grebe record URI DIR --ring 30m, and view it with --ring DIR";
+const NO_KEEPER: &str = "nothing is kept: grebe record URI DIR --ring 30m keeps streams that it can read beside a scope, and this source is none";
 
 #[cfg(test)]
 mod tests {
@@ -135,7 +134,7 @@ mod tests {
         let (_feed, link) = ScopeFeed::new(1 << 20);
         let mut model = ViewModel::new(link, ViewOptions::new(SourceStatus::default), crate::png::encode);
         model.act(Action::Keep);
-        assert!(model.message.as_ref().is_some_and(|(text, _)| text.contains("--ring DIR")));
+        assert!(model.message.as_ref().is_some_and(|(text, _)| text.contains("--ring 30m")));
         assert!(model.keep_entries().is_empty());
     }
 }

@@ -1,0 +1,58 @@
+//! Which ring records a stream on this machine: recorders say so where `grebe top` finds them.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use grebe_flow::telemetry::{Watch, Watched};
+use grebe_stages::Uri;
+
+use crate::graph::About;
+
+/// What a recorder says of itself that keeps a ring of a stream in a folder.
+pub(crate) fn about(stream: &Uri, folder: &Path) -> About {
+    [(STREAM, stream.to_string()), (RING, folder.display().to_string())]
+        .map(|(key, it)| (key.to_owned(), it))
+        .into()
+}
+
+/// The folder of the ring that a recorder of this user keeps of a stream now; else one line for a person. Waits for processes that have said
+/// nothing yet, a second and a half at most.
+pub(super) fn of_stream(stream: &str) -> Result<PathBuf, String> {
+    let advice = |what: String| format!("not kept: {what}, or say --ring DIR");
+    let mut watch = Watch::new().map_err(|error| advice(error.to_string()))?;
+    let begun = Instant::now();
+    loop {
+        let running = watch.look();
+        let mut folders = folders_of(stream, &running);
+        let is_silent = |process: &Watched| process.report.is_none();
+        let may_come = running.iter().any(is_silent) && begun.elapsed() < FIRST_REPORT_WAIT;
+        match folders.len() {
+            0 if may_come => std::thread::sleep(LOOK_EVERY),
+            0 => {
+                let none =
+                    format!("nothing here records a ring of {stream}: grebe record {stream} DIR --ring 30m");
+                return Err(advice(none));
+            }
+            1 => return Ok(folders.remove(0)),
+            _ => {
+                let list: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+                return Err(format!(
+                    "not kept: several rings record {stream}; say --ring {}",
+                    list.join(" or --ring ")
+                ));
+            }
+        }
+    }
+}
+
+fn folders_of(stream: &str, running: &[Watched]) -> Vec<PathBuf> {
+    let about = running.iter().filter_map(|process| Some(&process.report.as_ref()?.about));
+    let rings = about.filter(|about| about.get(STREAM).is_some_and(|it| it == stream));
+    rings.filter_map(|about| about.get(RING).map(PathBuf::from)).collect()
+}
+
+const STREAM: &str = "stream";
+const RING: &str = "ring";
+/// Whoever began just now reports after a second.
+const FIRST_REPORT_WAIT: Duration = Duration::from_millis(1_500);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
