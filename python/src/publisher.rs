@@ -233,7 +233,8 @@ impl Publisher {
         if let Some(sink) = snapshot.stage(SINK) {
             stats.set_item("samples", sink.samples_in)?;
             stats.set_item("frames", sink.frames_in)?;
-            stats.set_item("sender", sink.own.iter().copied().collect::<BTreeMap<_, _>>())?;
+            let own = sink.own.iter().map(|(name, count)| (&**name, *count));
+            stats.set_item("sender", own.collect::<BTreeMap<&str, u64>>())?;
         }
         Ok(stats)
     }

@@ -201,7 +201,7 @@ impl Stream {
         let source: BTreeMap<&str, u64> = snapshot
             .iter()
             .flat_map(|all| all.stage(SOURCE))
-            .flat_map(|stage| stage.own.iter().copied())
+            .flat_map(|stage| stage.own.iter().map(|(name, count)| (&**name, *count)))
             .collect();
         stats.set_item("receiver", source)?;
         Ok(stats)

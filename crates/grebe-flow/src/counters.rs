@@ -94,8 +94,8 @@ impl StageCounts {
             copied_frames: self.copied_frames.load(Ordering::Relaxed) + copied,
             latency: latency.map(|(latency, _)| latency),
             latency_totals: latency.map(|(_, totals)| totals),
-            own: own_values,
-            own_gauges: own.map_or(&[], |own| own.gauges),
+            own: own_values.into_iter().map(|(name, count)| (name.into(), count)).collect(),
+            own_gauges: own.map(|own| own.gauges).into_iter().flatten().map(|&name| name.into()).collect(),
         }
     }
 }

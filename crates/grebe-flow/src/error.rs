@@ -45,6 +45,9 @@ pub enum Error {
     /// A stage did not come back in time; its thread is left behind.
     #[error("{0} did not stop within {1:?}: its thread is left behind")]
     Overstayed(String, Duration),
+    /// A stage that is for another host, in a graph that is to run here.
+    #[error("stage '{stage}' is for the host {host}: `grebe run` starts graphs of several hosts")]
+    Elsewhere { stage: String, host: String },
     /// A graph whose queues hold more than the machine has left.
     #[error(
         "the queues of this graph hold up to {} MiB, and {} MiB of memory are left: give them less capacity, or the graph fewer stages",

@@ -12,6 +12,7 @@
 mod check;
 mod checked_edge;
 mod checked_stage;
+mod cut;
 mod draft;
 mod write;
 
@@ -20,6 +21,7 @@ use std::path::Path;
 
 pub use checked_edge::FileEdge;
 pub use checked_stage::FileStage;
+pub use cut::{Cut, CutEdge, LINK_IN, LINK_OUT, Part};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
@@ -116,13 +118,33 @@ impl GraphFile {
     ///
     /// # Errors
     /// [`Error::Stage`] for a stage that cannot be made (an address in use, a file that is missing), or whose wait was
-    /// cancelled; [`Error::NoSuchPort`] where another kind of the same name has other ports. Nothing has run then.
+    /// cancelled; [`Error::NoSuchPort`] where another kind of the same name has other ports; [`Error::Elsewhere`] for one that is
+    /// for another host. Nothing has run then.
     pub fn build(
         &self,
         kinds: &Kinds,
         cancel: &Cancel,
         notify: &mut dyn FnMut(String),
     ) -> Result<Graph, Error> {
+        self.build_with(kinds, cancel, notify, &mut |_| None)
+    }
+
+    /// As [`build`](Self::build), with stages that are there already: `made_before` is asked for each, and what it has is taken instead of
+    /// one that its kind would make. So the [parts](Cut) of a graph get the ends of their links.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn build_with(
+        &self,
+        kinds: &Kinds,
+        cancel: &Cancel,
+        notify: &mut dyn FnMut(String),
+        made_before: &mut dyn FnMut(&FileStage) -> Option<Box<dyn Stage>>,
+    ) -> Result<Graph, Error> {
+        let elsewhere = |stage: &FileStage| Some((stage.id.clone(), stage.host.clone()?));
+        if let Some((stage, host)) = self.stages.iter().find_map(elsewhere) {
+            return Err(Error::Elsewhere { stage, host });
+        }
         let shared = Shared::default();
         let mut made: Vec<_> = self.stages.iter().map(|_| None).collect();
         for is_source in [false, true] {
@@ -130,7 +152,11 @@ impl GraphFile {
                 let kind = kind_of(stage, kinds)?;
                 if kind.ports().inputs.is_empty() == is_source {
                     let mut site = Site::of_graph(&stage.id, cancel, notify, &shared);
-                    *made = Some((build(stage, kind, &mut site)?, kind.ports()));
+                    let stage = match made_before(stage) {
+                        Some(stage) => stage,
+                        None => build(stage, kind, &mut site)?,
+                    };
+                    *made = Some((stage, kind.ports()));
                 }
             }
         }

@@ -72,7 +72,7 @@ impl Running {
     }
 
     /// Takes snapshots, also after this handle is gone: for a display, a progress line, a server.
-    pub fn observer(&self) -> impl Fn() -> Snapshot + Send + Sync + 'static {
+    pub fn observer(&self) -> impl Fn() -> Snapshot + Send + Sync + use<> {
         let handles = self.handles.clone();
         move || handles.snapshot()
     }
@@ -108,6 +108,7 @@ impl Running {
             name: name.clone(),
             stage: Box::new(stage),
             is_source: false,
+            is_fed: false,
             input: Inputs::new(vec![InPort::Queue(rx)], counts.clone()),
             output: Outputs::new(Vec::new(), Vec::new(), Newcomers::open(false), counts.clone()),
             routes: Vec::new(),
@@ -173,14 +174,19 @@ impl Running {
         self.close()
     }
 
+    /// Ends the sources, and waits for nobody: the other stages end when they have taken what is under way.
+    pub fn end_sources(&self) {
+        self.flags.stop.store(true, Ordering::Release);
+        self.handles.wake_all();
+    }
+
     /// Stops: sources end, and what is queued is drained, for up to 5 s and no longer than 0.7 s without a frame that gets on. Then
     /// every stage ends at its next step, within 3 s. A stage's last call ([`Stage::finish`]) takes as long as it takes.
     ///
     /// # Errors
     /// The first error of a stage, or the name of one that did not come back (its thread is left behind).
     pub fn stop(self) -> Result<Snapshot, Error> {
-        self.flags.stop.store(true, Ordering::Release);
-        self.handles.wake_all();
+        self.end_sources();
         let (began, mut taken) = (Instant::now(), self.handles.frames_taken());
         while !self.ended.wait(DRAIN_TIMEOUT) {
             // The sources have ended: what is taken now was queued, and that has a bound.

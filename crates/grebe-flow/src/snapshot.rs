@@ -1,9 +1,11 @@
 //! What was counted while a graph runs, at one moment.
 
+use std::borrow::Cow;
+
 use grebe_ring::Policy;
 
 /// All counters of a graph, at about one moment.
-#[derive(Debug, Clone, Default, serde::Serialize)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
     /// When it was taken, by [`monotonic_ns`](crate::monotonic_ns).
     pub at_ns: u64,
@@ -23,10 +25,23 @@ impl Snapshot {
     pub fn dropped_frames(&self) -> u64 {
         self.queues.iter().map(|queue| queue.dropped_frames).sum()
     }
+
+    /// Adds what was counted on another host, its stages under `host:name`.
+    pub fn add_host(&mut self, host: &str, of_host: Self) {
+        let named = |name: &str| format!("{host}:{name}");
+        let stages = of_host.stages.into_iter();
+        self.stages.extend(stages.map(|stage| StageSnapshot { name: named(&stage.name), ..stage }));
+        let queues = of_host.queues.into_iter();
+        self.queues.extend(queues.map(|queue| QueueSnapshot {
+            from: named(&queue.from),
+            to: named(&queue.to),
+            ..queue
+        }));
+    }
 }
 
 /// What one stage has done.
-#[derive(Debug, Clone, Default, serde::Serialize)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct StageSnapshot {
     /// Its name in the graph.
     pub name: String,
@@ -51,11 +66,11 @@ pub struct StageSnapshot {
     #[serde(skip)]
     pub latency_totals: Option<LatencyTotals>,
     /// The stage's own counters.
-    #[serde(serialize_with = "as_map")]
-    pub own: Vec<(&'static str, u64)>,
+    #[serde(with = "as_map")]
+    pub own: Vec<(Cow<'static, str>, u64)>,
     /// Those of them that may go down.
-    #[serde(skip)]
-    pub own_gauges: &'static [&'static str],
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_gauges: Vec<Cow<'static, str>>,
 }
 
 impl StageSnapshot {
@@ -66,7 +81,7 @@ impl StageSnapshot {
 
     /// One of the stage's own counters.
     pub fn own(&self, name: &str) -> Option<u64> {
-        self.own.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
+        self.own.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 }
 
@@ -160,6 +175,39 @@ impl LatencyTotals {
     }
 }
 
-fn as_map<S: serde::Serializer>(own: &[(&'static str, u64)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(own.iter().copied())
+/// Names and counts as a map, in their order.
+mod as_map {
+    use std::borrow::Cow;
+    use std::fmt;
+
+    use serde::de::{Deserializer, MapAccess, Visitor};
+    use serde::ser::Serializer;
+
+    type Counts = Vec<(Cow<'static, str>, u64)>;
+
+    pub(super) fn serialize<S: Serializer>(own: &Counts, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(own.iter().map(|(name, count)| (name, count)))
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Counts, D::Error> {
+        from.deserialize_map(InOrder)
+    }
+
+    struct InOrder;
+
+    impl<'a> Visitor<'a> for InOrder {
+        type Value = Counts;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("counts by name")
+        }
+
+        fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Counts, A::Error> {
+            let mut counts = Vec::new();
+            while let Some((name, count)) = map.next_entry::<String, u64>()? {
+                counts.push((Cow::Owned(name), count));
+            }
+            Ok(counts)
+        }
+    }
 }

@@ -47,6 +47,12 @@ pub trait Stage: Send {
         None
     }
 
+    /// Whether a stage without inputs is fed by a graph elsewhere. Such a stage is no source of its own: a graph that is stopped goes
+    /// on with it until it says [`Outcome::End`], so that what is under way still comes. Called once, before the graph starts.
+    fn is_fed(&self) -> bool {
+        false
+    }
+
     /// What can be connected to it, where it is not made from a kind. Called once, before the graph starts.
     fn ports(&self) -> Ports {
         Ports::default()

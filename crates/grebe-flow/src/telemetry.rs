@@ -34,11 +34,11 @@ mod watch;
 mod absent;
 
 #[cfg(not(unix))]
-pub use absent::{Publisher, Watch, publish, publish_about};
+pub use absent::{Publisher, Watch, publish, publish_about, publish_observed};
 pub use host_report::HostReport;
 pub use metrics::{MetricsListener, MetricsPage, families};
 #[cfg(unix)]
-pub use publish::{Publisher, publish, publish_about};
+pub use publish::{Publisher, publish, publish_about, publish_observed};
 pub use report::{QueueReport, Report, Slowest, StageReport, Watched};
 #[cfg(unix)]
 pub use watch::Watch;

@@ -27,6 +27,7 @@ pub(super) fn check(
     refuse_twins(&stages, mistakes);
     refuse_double_claims(&stages, mistakes);
     refuse_wrong_names(&stages, mistakes);
+    refuse_far_pipes(&stages, mistakes);
     let edges: Vec<CheckedEdge> =
         draft.edges.iter().filter_map(|edge| CheckedEdge::of(edge, &stages, mistakes)).collect();
     refuse_double_inputs(&edges, &stages, mistakes);
@@ -54,8 +55,12 @@ fn refuse_twins(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
 }
 
 fn refuse_double_claims(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
-    let claim = |stage: &CheckedStage<'_, '_>| Some((stage.ready.as_ref()?.claims()?, stage.place()));
-    for (claim, second, first) in repeated(stages.iter().filter_map(claim)) {
+    // A file of the same name on another host is another file.
+    let claim = |stage: &CheckedStage<'_, '_>| {
+        let host = stage.host_name().map(str::to_owned);
+        Some(((host, stage.ready.as_ref()?.claims()?), stage.place()))
+    };
+    for ((_, claim), second, first) in repeated(stages.iter().filter_map(claim)) {
         mistakes
             .add(second, format!("two stages want {claim} for themselves"))
             .beside(first, "the first is here");
@@ -75,9 +80,27 @@ fn refuse_wrong_names(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) 
         let wrong = match named {
             None => format!("there is no stage '{id}': {}", must()),
             Some(_) if !kinds.contains(&kind) => format!("'{id}' is {kind}: {}", must()),
+            Some(named) if named.host_name() != stage.host_name() => {
+                format!("'{id}' is on another host: name a stage of the same")
+            }
             Some(_) => continue,
         };
         stage.add_fault(&Fault::new(param, wrong), mistakes);
+    }
+}
+
+/// What runs elsewhere is started by `ssh`, which has its standard input and output.
+fn refuse_far_pipes(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
+    for stage in stages.iter().filter(|stage| stage.host.is_some()) {
+        let claim = stage.ready.as_ref().and_then(|ready| ready.claims());
+        if let Some(claim) = claim.filter(|claim| claim.starts_with("standard ")) {
+            mistakes
+                .add(
+                    stage.place(),
+                    format!("'{}' is on another host, where there is no {claim}", stage.name()),
+                )
+                .help("leave out 'host', or send and receive another way");
+        }
     }
 }
 

@@ -50,7 +50,7 @@ impl CheckedEdge {
         let (from, to) = (from?, to?);
         if is_fused {
             let span = edge.fuse.as_ref().map_or(0..0, Spanned::span);
-            check_fused(span, from, &stages[to.0], mistakes);
+            check_fused(span, from, (&stages[from.0], &stages[to.0]), mistakes);
         }
         Some(Self { from, to, to_span: edge.to.as_ref().map_or(0..0, Spanned::span), queue })
     }
@@ -70,7 +70,17 @@ impl CheckedEdge {
 }
 
 /// A fused edge leads from a first output to a stage without other inputs.
-fn check_fused(span: Range<usize>, from: (usize, usize), to: &CheckedStage<'_, '_>, mistakes: &mut Mistakes) {
+fn check_fused(
+    span: Range<usize>,
+    from: (usize, usize),
+    (producer, to): (&CheckedStage<'_, '_>, &CheckedStage<'_, '_>),
+    mistakes: &mut Mistakes,
+) {
+    if producer.host_name() != to.host_name() {
+        let message =
+            format!("'{}' and '{}' are on two hosts and cannot be fused", producer.name(), to.name());
+        mistakes.add(span.clone(), message).help("leave out 'fuse', or give both the same 'host'");
+    }
     if from.1 > 0 {
         mistakes.add(span.clone(), "only a stage's first output can be fused").help("leave out 'fuse'");
     }

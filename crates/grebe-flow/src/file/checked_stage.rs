@@ -21,6 +21,8 @@ pub struct FileStage {
     pub params: toml::Table,
     /// The processor that its thread is kept on.
     pub cpu: Option<usize>,
+    /// The machine that it runs on, as `ssh` is told it: `[USER@]HOST[:PORT]`. `None`: the one that runs the graph.
+    pub host: Option<String>,
 }
 
 /// A stage of the file, as far as it is good.
@@ -33,6 +35,7 @@ pub(super) struct CheckedStage<'a, 'k> {
     params: Option<Spanned<DeTable<'a>>>,
     table: toml::Table,
     pub(super) cpu: Option<Spanned<usize>>,
+    pub(super) host: Option<Spanned<String>>,
 }
 
 impl<'a, 'k> CheckedStage<'a, 'k> {
@@ -40,8 +43,11 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
         if let Some(id) = &stage.id {
             check_id(id, mistakes);
         }
-        if let Some(cpu) = &stage.cpu {
-            check_cpu(cpu, mistakes);
+        match (&stage.cpu, &stage.host) {
+            (Some(cpu), None) => check_cpu(cpu, mistakes),
+            // Which processors there are, is known there.
+            (_, Some(host)) => check_host(host, mistakes),
+            (None, None) => {}
         }
         let kind = stage.kind.as_ref().and_then(|kind| find_kind(kind, kinds, mistakes));
         let kind_span = stage.kind.map_or(stage.span.clone(), |kind| kind.span());
@@ -54,6 +60,7 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
             ready: None,
             table: toml::Table::new(),
             cpu: stage.cpu,
+            host: stage.host,
         };
         if let Some(kind) = kind {
             checked.read_params(kind, mistakes);
@@ -111,6 +118,11 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
         self.id.as_ref().map_or("", |id| id.get_ref())
     }
 
+    /// The machine that it is to run on, if it is another.
+    pub(super) fn host_name(&self) -> Option<&str> {
+        self.host.as_ref().map(|host| host.get_ref().as_str())
+    }
+
     /// Where a message that is about the stage as a whole points.
     pub(super) fn place(&self) -> Range<usize> {
         self.id.as_ref().map_or(self.span.clone(), Spanned::span)
@@ -122,6 +134,7 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
             kind: self.kind.map(|kind| kind.name().to_owned()).unwrap_or_default(),
             params: self.table,
             cpu: self.cpu.map(Spanned::into_inner),
+            host: self.host.map(Spanned::into_inner),
         }
     }
 }
@@ -162,6 +175,33 @@ fn find_kind<'k>(kind: &Spanned<String>, kinds: &'k Kinds, mistakes: &mut Mistak
         }
     }
     found
+}
+
+/// What ssh takes for a host: nothing that it would take for an option, or a shell for several words.
+fn check_host(host: &Spanned<String>, mistakes: &mut Mistakes) {
+    let text = host.get_ref();
+    let (user, place) = match text.rsplit_once('@') {
+        Some((user, place)) => (Some(user), place),
+        None => (None, text.as_str()),
+    };
+    let (name, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, "")) => (name, None),
+        Some((name, rest)) => (name, Some(rest.strip_prefix(':').unwrap_or(""))),
+        None => match place.split_once(':').filter(|(_, port)| !port.contains(':')) {
+            Some((name, port)) => (name, Some(port)),
+            None => (place, None),
+        },
+    };
+    let is_odd = |part: &str| {
+        let letter = |c: char| c.is_whitespace() || c.is_control() || c == '/';
+        part.is_empty() || part.starts_with('-') || part.contains(letter)
+    };
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    if is_odd(name) || user.is_some_and(is_odd) || !port.is_none_or(is_port) {
+        mistakes
+            .add(host.span(), format!("'{text}' is no host"))
+            .help("write [USER@]HOST[:PORT], as ssh knows it; without 'host' the stage runs here");
+    }
 }
 
 fn check_cpu(cpu: &Spanned<usize>, mistakes: &mut Mistakes) {

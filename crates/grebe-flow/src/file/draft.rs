@@ -25,6 +25,7 @@ pub(super) struct DraftStage<'a> {
     pub(super) kind: Option<Spanned<String>>,
     pub(super) params: Option<Spanned<DeTable<'a>>>,
     pub(super) cpu: Option<Spanned<usize>>,
+    pub(super) host: Option<Spanned<String>>,
 }
 
 #[derive(Debug)]
@@ -70,9 +71,10 @@ fn stage<'a>(table: Spanned<DeTable<'a>>, mistakes: &mut Mistakes) -> DraftStage
             Some(value) => params(value, mistakes),
         },
         cpu: fields.optional("cpu", whole, mistakes),
+        host: fields.optional("host", string, mistakes),
         span,
     };
-    fields.refuse_the_rest(&["id", "kind", "params", "cpu"], mistakes);
+    fields.refuse_the_rest(&["id", "kind", "params", "cpu", "host"], mistakes);
     stage
 }
 

@@ -236,6 +236,12 @@ const CASES: &[(&str, &str, &str)] = &[
     ("channels that do not fit", GOOD, CHANNELS),
     ("samples that a stage does not take", "channels = 2 }", FORMAT),
     ("two stages that want one thing", GOOD, CLAIMS),
+    (
+        "a host that ssh would take for an option",
+        "kind = \"sink\"",
+        "kind = \"sink\"\nhost = \"-oProxyCommand=x\"",
+    ),
+    ("a fused edge between two hosts", GOOD, FUSED_HOSTS),
     ("several at once", GOOD, SEVERAL),
 ];
 
@@ -320,6 +326,15 @@ to = "mix.left"
 [[edge]]
 from = "other"
 to = "mix.right"
+"#;
+const FUSED_HOSTS: &str = r#"+[[stage]]
+id = "far"
+kind = "sink"
+host = "pi@mast3:2222"
+[[edge]]
+from = "gen"
+to = "far"
+fuse = true
 "#;
 const SEVERAL: &str = r#"[[stage]]
 id = "gen"
@@ -593,8 +608,8 @@ proptest! {
         for (params, queue, cpu) in sources {
             let (Some(from), Some(to)) = (names.next(), names.next()) else { break };
             let params = params.into_iter().collect();
-            file.stages.push(FileStage { id: from.clone(), kind: "any".into(), params, cpu });
-            file.stages.push(FileStage { id: to.clone(), kind: "sink".into(), params: toml::Table::new(), cpu: None });
+            file.stages.push(FileStage { id: from.clone(), kind: "any".into(), params, cpu, host: None });
+            file.stages.push(FileStage { id: to.clone(), kind: "sink".into(), params: toml::Table::new(), cpu: None, host: None });
             file.edges.push(FileEdge { from: (from, "out".into()), to: (to, "in".into()), queue });
         }
         let mut kinds_once = KINDS.lock().unwrap();

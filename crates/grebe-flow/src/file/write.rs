@@ -38,6 +38,9 @@ fn write_stage(out: &mut String, stage: &FileStage) {
     if let Some(cpu) = stage.cpu {
         let _ = writeln!(out, "cpu = {cpu}");
     }
+    if let Some(host) = &stage.host {
+        let _ = writeln!(out, "host = {}", text(host));
+    }
 }
 
 fn write_edge(out: &mut String, edge: &FileEdge) {

@@ -126,6 +126,7 @@ fn slot(at: usize, entry: StageEntry, mut ends: Ends, handle: &StageHandle, ctx:
     StageSlot {
         at,
         name: entry.name,
+        is_fed: entry.stage.is_fed(),
         stage: entry.stage,
         is_source: ports.is_empty(),
         input: Inputs::new(ports, counts.clone()),

@@ -37,6 +37,8 @@ pub(crate) struct StageSlot {
     pub(crate) name: String,
     pub(crate) stage: Box<dyn Stage>,
     pub(crate) is_source: bool,
+    /// A source that ends when what feeds it does.
+    pub(crate) is_fed: bool,
     pub(crate) input: Inputs,
     pub(crate) output: Outputs,
     /// Where each inline output leads.
@@ -144,9 +146,7 @@ impl Worker {
 
     fn wait(&self) {
         let Waker { signal, poked, .. } = &self.waker;
-        let is_due = |slot: &StageSlot| {
-            slot.input.has_news() || slot.ctx.is_aborted() || slot.is_source && slot.ctx.is_stopping()
-        };
+        let is_due = |slot: &StageSlot| slot.input.has_news() || slot.ctx.is_aborted() || slot.is_stopped();
         let is_ready =
             || poked.load(Ordering::Acquire) || self.slots.iter().any(|slot| !slot.is_ended && is_due(slot));
         signal.wait(STEP_TIMEOUT, is_ready);
@@ -198,9 +198,11 @@ impl StageSlot {
     }
 
     fn is_over(&self) -> bool {
-        self.ctx.is_aborted()
-            || self.is_source && self.ctx.flags.stop.load(Ordering::Acquire)
-            || self.output.is_abandoned()
+        self.ctx.is_aborted() || self.is_stopped() || self.output.is_abandoned()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_source && !self.is_fed && self.ctx.flags.stop.load(Ordering::Acquire)
     }
 }
 

@@ -74,7 +74,7 @@ fn stage_report(interval: &Interval, before: Option<&StageSnapshot>, after: &Sta
         copied_frames: after.copied_frames,
         // What was measured before the stream paused says nothing of now.
         latency: after.latency.filter(|_| has_moved),
-        own: after.own.iter().map(|&(name, value)| (name.to_owned(), value)).collect(),
+        own: after.own.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
                 busy_ns,
                 waited_ns: busy_ns / 2,
                 latency: Some(Latency::default()),
-                own: vec![("lost_frames", 7)],
+                own: vec![("lost_frames".into(), 7)],
                 ..StageSnapshot::default()
             }],
             queues: vec![QueueSnapshot {

@@ -1,5 +1,6 @@
 //! Snapshots as figures for Prometheus, and the page that serves them.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
@@ -75,7 +76,7 @@ impl MetricsListener {
 ///
 /// ```
 /// # use grebe_flow::{Snapshot, StageSnapshot, telemetry::families};
-/// let stage = StageSnapshot { name: "udp".into(), frames_out: 7, own: vec![("lost_frames", 3)], ..Default::default() };
+/// let stage = StageSnapshot { name: "udp".into(), frames_out: 7, own: vec![("lost_frames".into(), 3)], ..Default::default() };
 /// let text = families(&[("view", Snapshot { stages: vec![stage], ..Default::default() })]).to_string();
 /// assert!(text.contains(r#"grebe_stage_lost_frames_total{graph="view",stage="udp"} 3"#));
 /// ```
@@ -115,16 +116,22 @@ fn add_stage(all: &mut Families, graph: &str, stage: &StageSnapshot) {
         let help = "From the producer's stamp to the stage, of the first frame of each batch, where the producer runs on this machine.";
         all.histogram("grebe_stage_latency_seconds", help, &labels, &histogram(totals));
     }
-    for &(name, value) in &stage.own {
+    for (name, value) in &stage.own {
         // It is in the sum above.
         if name != "copied_frames" {
-            add_own(all, &labels, name, value, stage.own_gauges);
+            add_own(all, &labels, name, *value, &stage.own_gauges);
         }
     }
 }
 
 /// A counter of the stage's own.
-fn add_own(all: &mut Families, labels: &[(&str, &str)], name: &str, value: u64, gauges: &[&str]) {
+fn add_own(
+    all: &mut Families,
+    labels: &[(&str, &str)],
+    name: &str,
+    value: u64,
+    gauges: &[Cow<'static, str>],
+) {
     if let Some(reason) =
         name.strip_prefix("refused_").filter(|it| Refusal::ALL.iter().any(|known| known.name() == *it))
     {
@@ -140,7 +147,7 @@ fn add_own(all: &mut Families, labels: &[(&str, &str)], name: &str, value: u64, 
     };
     // Of each of several disks, and of all of them: two families, or their sum would count everything twice.
     let each = if disk.is_some() { "each_" } else { "" };
-    let is_gauge = gauges.contains(&&*name);
+    let is_gauge = gauges.iter().any(|gauge| *gauge == name);
     let (name, value) = in_base_units(&name, value);
     let name = format!("grebe_stage_{each}{name}");
     match is_gauge {
@@ -237,7 +244,7 @@ mod tests {
             frames_in: 5,
             busy_ns: 1_500_000_000,
             latency_totals: Some(totals),
-            own: vec![
+            own: [
                 ("lost_frames", 3),
                 ("refused_magic", 4),
                 ("refused_clients", 5),
@@ -246,8 +253,12 @@ mod tests {
                 ("disk3_buffer_fill_bytes", 4_096),
                 ("fullest_queue_percent", 75),
                 ("copied_frames", 1),
-            ],
-            own_gauges: &["disk_stall_us_max", "disk_buffer_fill_bytes", "fullest_queue_percent"],
+            ]
+            .map(|(name, count)| (name.into(), count))
+            .to_vec(),
+            own_gauges: ["disk_stall_us_max", "disk_buffer_fill_bytes", "fullest_queue_percent"]
+                .map(Into::into)
+                .to_vec(),
             ..StageSnapshot::default()
         };
         let queue = QueueSnapshot {

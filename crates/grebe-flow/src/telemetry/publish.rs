@@ -47,6 +47,18 @@ pub fn publish_about(
     name: &str,
     about: BTreeMap<String, String>,
 ) -> Result<Publisher, Error> {
+    publish_observed(running.observer(), name, about)
+}
+
+/// The same, of whatever `observe` has counted: of several graphs that belong together.
+///
+/// # Errors
+/// As [`publish`].
+pub fn publish_observed(
+    observe: impl Fn() -> Snapshot + Send + 'static,
+    name: &str,
+    about: BTreeMap<String, String>,
+) -> Result<Publisher, Error> {
     // Two threads of this process would find the same name free.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -63,7 +75,6 @@ pub fn publish_about(
     let served = path.and_then(|path| {
         let listener = bind(&path, &folder.join(format!("{pid}.{name}.new")))?;
         let (stop, stopped) = UnixStream::pair()?;
-        let observe = running.observer();
         let serving = name.clone();
         let thread = thread::Builder::new()
             .name("telemetry".to_owned())

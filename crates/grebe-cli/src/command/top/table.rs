@@ -261,7 +261,11 @@ pub(super) mod tests {
                     busy_ns: at_ns / 4,
                     waited_ns: at_ns / 2,
                     copied_frames: frames / 10,
-                    own: vec![("kernel_drops_known", 1), ("lost_frames", 1_200), ("late_frames", 0)],
+                    own: vec![
+                        ("kernel_drops_known".into(), 1),
+                        ("lost_frames".into(), 1_200),
+                        ("late_frames".into(), 0),
+                    ],
                     ..StageSnapshot::default()
                 },
                 StageSnapshot {
