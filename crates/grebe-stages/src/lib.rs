@@ -48,6 +48,7 @@ mod file;
 mod format;
 mod io;
 mod kinds;
+pub mod link;
 mod numbers;
 mod open;
 mod per_channel;

@@ -1,0 +1,79 @@
+//! Edges of a graph between two hosts: any number of them over one connection, whatever that is (pipes of `ssh`, TCP, UDP).
+//!
+//! ```text
+//!  queue --> LinkOut --> Outbox ==writer==> bytes ==reader==> Inbox --> LinkIn --> small queue
+//!   policy      ^           ^  one of each per connection        |         |
+//!               |           +------------------------------------+---------+   taken: batches and bytes, absolute
+//!               +-- takes a batch from its queue only when the other end has room for it
+//! ```
+//!
+//! The reader never waits for a stage: what the other end may send is bounded by what was taken here (a window per link), so
+//! that a consumer that stands still holds up its own link alone. A process in the middle hands messages on from one connection
+//! to the other without looking into them ([`Route::Relay`]); its memory has the same bound.
+
+mod inbox;
+mod link_in;
+mod link_out;
+mod message;
+mod outbox;
+mod reader;
+
+use std::sync::Arc;
+
+pub use inbox::Inbox;
+pub use link_in::{LinkIn, LinkInKind};
+pub use link_out::{LinkOut, LinkOutKind};
+pub use message::BadLink;
+pub use outbox::Outbox;
+pub use reader::{Route, Routes, read_messages};
+
+use grebe_flow::Kinds;
+
+/// Adds the two kinds that edges between hosts are cut into.
+pub fn add_kinds(kinds: &mut Kinds) {
+    kinds.add::<LinkOutKind>().add::<LinkInKind>();
+}
+
+/// A buffer for a message, which goes back to where it came from.
+#[derive(Debug, Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    home: Arc<Spares>,
+}
+
+/// Buffers that are not used just now.
+#[derive(Debug, Default)]
+struct Spares(std::sync::Mutex<Vec<Vec<u8>>>);
+
+impl Buffer {
+    fn of(home: &Arc<Spares>) -> Self {
+        let spare = locked(&home.0).pop();
+        Self { bytes: spare.unwrap_or_default(), home: home.clone() }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let mut spares = locked(&self.home.0);
+        if spares.len() < SPARES_MAX {
+            let mut bytes = std::mem::take(&mut self.bytes);
+            bytes.clear();
+            spares.push(bytes);
+        }
+    }
+}
+
+/// A panic while it was held has ended the thread that held it, and left nothing half done.
+fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Bytes of frames that may be under way on one link, beside its batches. One message more may be.
+const WINDOW_BYTES: u64 = 8 << 20;
+const SPARES_MAX: usize = 64;
+
+#[cfg(fuzzing)]
+pub(crate) use reader::fuzz;
+
+#[cfg(test)]
+mod tests;

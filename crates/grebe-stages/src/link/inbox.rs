@@ -1,0 +1,101 @@
+//! What has come over a link and was not taken yet.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use grebe_flow::Waker;
+use grebe_frame::Header;
+
+use super::message::{BadLink, FRAMES_BYTES_MAX};
+use super::{Buffer, WINDOW_BYTES, locked};
+
+/// What has come over a link and was not taken yet: filled by the reader of a connection, emptied by a [`LinkIn`](super::LinkIn).
+#[derive(Debug, Default)]
+pub struct Inbox(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    messages: VecDeque<Buffer>,
+    bytes: u64,
+    end: End,
+    waker: Option<Waker>,
+}
+
+/// Whether more will come.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) enum End {
+    #[default]
+    Open,
+    /// The stream has ended, where the source said so.
+    Ended(Option<Header>),
+    /// The stage here takes nothing any more: what comes is forgotten.
+    Left,
+}
+
+/// The next message of a link.
+pub(super) enum Next {
+    Frames(Buffer),
+    Nothing,
+    Ended(Option<Header>),
+}
+
+impl Inbox {
+    /// The producer is gone, and the stream ends where it is, if it has not ended yet.
+    pub fn end(&self) {
+        self.end_with(None);
+    }
+
+    pub(super) fn push(&self, link: u16, message: Buffer) -> Result<(), BadLink> {
+        let mut state = locked(&self.0);
+        if state.bytes > WINDOW_BYTES + u64::from(FRAMES_BYTES_MAX) {
+            return Err(BadLink::Window(link));
+        }
+        if state.end == End::Open {
+            state.bytes += message.bytes.len() as u64;
+            state.messages.push_back(message);
+            state.wake();
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_with(&self, end: Option<Header>) {
+        let mut state = locked(&self.0);
+        if state.end == End::Open {
+            state.end = End::Ended(end);
+            state.wake();
+        }
+    }
+
+    /// The next message; where there is none, `waker` is woken once there is.
+    pub(super) fn pop(&self, waker: impl FnOnce() -> Waker) -> Next {
+        let mut state = locked(&self.0);
+        if state.waker.is_none() {
+            state.waker = Some(waker());
+        }
+        match (state.messages.pop_front(), state.end) {
+            (Some(message), _) => {
+                state.bytes = state.bytes.saturating_sub(message.bytes.len() as u64);
+                Next::Frames(message)
+            }
+            (None, End::Open) => Next::Nothing,
+            (None, End::Ended(end)) => Next::Ended(end),
+            (None, End::Left) => Next::Ended(None),
+        }
+    }
+
+    /// Nothing is taken any more; whether the stream had not ended.
+    pub(super) fn leave(&self) -> bool {
+        let mut state = locked(&self.0);
+        state.messages.clear();
+        state.bytes = 0;
+        matches!(std::mem::replace(&mut state.end, End::Left), End::Open)
+    }
+}
+
+impl State {
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Two graphs in one process, joined by pipes as two hosts are.
+
+use std::io::{PipeReader, PipeWriter, pipe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Running, Stage, StageResult};
+use grebe_frame::{BatchPool, Description, Header, SampleFormat};
+use proptest::prelude::*;
+
+use super::message::{Head, Kind};
+use super::*;
+
+/// Makes so many frames of 100 samples that count up, described from the start and anew half way.
+struct Count {
+    frames: u64,
+    made: u64,
+    pool: BatchPool,
+}
+
+impl Count {
+    fn new(frames: u64) -> Self {
+        Self { frames, made: 0, pool: BatchPool::new(512, 4096) }
+    }
+}
+
+impl Stage for Count {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if self.made == self.frames {
+            return Ok(Outcome::End);
+        }
+        let Some(mut batch) = ctx.acquire(&mut self.pool) else { return Ok(Outcome::Produced) };
+        let header = header_at(self.made);
+        let half = u64::from(self.made >= self.frames / 2);
+        let about = Description {
+            notes: Some(format!("half {half}")),
+            first_sample_index: half * self.frames / 2 * 100,
+            ..Description::default()
+        };
+        batch.describe(Some(&Arc::new(about)));
+        let first = header.first_sample_index as i32;
+        batch.push::<i32>(&header, |_, out| (first..).zip(out).for_each(|(value, out)| *out = value))?;
+        self.made += 1;
+        output.send(batch.freeze(), ctx);
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        // Ten samples that it could not make any more.
+        let end = header_at(self.made);
+        ctx.set_end_of_stream(Header {
+            first_sample_index: end.first_sample_index + 10,
+            sg_drops_total: 10,
+            ..end
+        });
+        Ok(())
+    }
+}
+
+fn header_at(frame: u64) -> Header {
+    Header {
+        sequence: frame,
+        channel_count: 1,
+        format: SampleFormat::I32,
+        block_length_samples: 100,
+        first_sample_index: frame * 100,
+        ..Header::default()
+    }
+}
+
+/// What a stage saw.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Seen {
+    samples: Vec<i32>,
+    indices: Vec<u64>,
+    descriptions: Vec<String>,
+    end: Option<(u64, u64)>,
+}
+
+struct Collect {
+    seen: Arc<Mutex<Seen>>,
+    /// Takes nothing before.
+    may: Arc<AtomicBool>,
+    /// Ends behind so many frames.
+    most: usize,
+}
+
+impl Stage for Collect {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if !self.may.load(Ordering::Acquire) {
+            ctx.waiting(|| thread::sleep(Duration::from_millis(1)));
+            return Ok(Outcome::Produced);
+        }
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        let mut seen = self.seen.lock().unwrap();
+        for frame in batch.frames() {
+            seen.samples.extend(frame.channel::<i32>(0)?.iter());
+            seen.indices.push(frame.header().first_sample_index);
+        }
+        let said = batch.description().and_then(|it| it.notes.clone()).unwrap_or_default();
+        if seen.descriptions.last() != Some(&said) {
+            seen.descriptions.push(said);
+        }
+        Ok(if seen.indices.len() >= self.most { Outcome::End } else { Outcome::Produced })
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        let end = ctx.end_of_stream(None);
+        self.seen.lock().unwrap().end = end.map(|end| (end.first_sample_index, end.sg_drops_total));
+        Ok(())
+    }
+}
+
+/// An end of a connection at work.
+fn connect(outbox: &Arc<Outbox>, routes: Routes, (from, to): (PipeReader, PipeWriter)) {
+    let (reads, writes) = (outbox.clone(), outbox.clone());
+    thread::spawn(move || {
+        let read = read_messages(from, &routes, &reads, |_| {});
+        reads.close();
+        read.unwrap();
+    });
+    thread::spawn(move || writes.write_to(to));
+}
+
+/// `frames` from one graph into another, through a process in the middle if so wanted.
+struct Joined {
+    producer: Running,
+    consumer: Running,
+    seen: Arc<Mutex<Seen>>,
+    may: Arc<AtomicBool>,
+    _outboxes: Vec<Arc<Outbox>>,
+}
+
+const LINK: u16 = 7;
+
+impl Joined {
+    fn start(frames: u64, queue: QueueOptions, most: usize, is_relayed: bool, may: bool) -> Self {
+        let crossed = || {
+            let ((here, there), (back, forth)) = (pipe().unwrap(), pipe().unwrap());
+            ((here, forth), (back, there))
+        };
+        let [producing, consuming] = [(); 2].map(|()| Arc::new(Outbox::default()));
+        let inbox = Arc::new(Inbox::default());
+        let mut outboxes = vec![producing.clone(), consuming.clone()];
+        let (one, other) = crossed();
+        connect(&producing, Routes::from([(LINK, Route::Out)]), one);
+        let last = match is_relayed {
+            false => other,
+            true => {
+                let [left, right] = [(); 2].map(|()| Arc::new(Outbox::default()));
+                let (third, last) = crossed();
+                connect(&left, Routes::from([(LINK, Route::Relay(right.clone()))]), other);
+                connect(&right, Routes::from([(LINK, Route::Relay(left.clone()))]), third);
+                outboxes.extend([left, right]);
+                last
+            }
+        };
+        connect(&consuming, Routes::from([(LINK, Route::In(inbox.clone()))]), last);
+
+        let mut graph = Graph::new();
+        let source = graph.add("source", Count::new(frames));
+        let out = graph.add("out", LinkOut::new(producing, LINK, 16));
+        graph.connect(source, out, queue);
+        let producer = graph.start().unwrap();
+        let (seen, may) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(may)));
+        let mut graph = Graph::new();
+        let into = graph.add("in", LinkIn::new(inbox, consuming, LINK));
+        let sink = graph.add("sink", Collect { seen: Arc::clone(&seen), may: may.clone(), most });
+        graph.connect(into, sink, QueueOptions::block(4));
+        Self { producer, consumer: graph.start().unwrap(), seen, may, _outboxes: outboxes }
+    }
+}
+
+#[test]
+fn what_one_graph_sends_the_other_gets_to_the_sample_with_what_was_said_of_it() {
+    for is_relayed in [false, true] {
+        let joined = Joined::start(2_000, QueueOptions::block(8), usize::MAX, is_relayed, true);
+        joined.producer.wait().unwrap();
+        joined.consumer.wait().unwrap();
+        let seen = joined.seen.lock().unwrap().clone();
+        assert_eq!(seen.samples, (0..200_000).collect::<Vec<i32>>());
+        assert_eq!(seen.descriptions, ["half 0", "half 1"]);
+        assert_eq!(seen.end, Some((200_010, 10)), "what the source said of its end");
+    }
+}
+
+#[test]
+fn a_consumer_that_stands_still_costs_what_the_policy_says_and_no_more_than_the_window_is_under_way() {
+    for is_relayed in [false, true] {
+        let joined = Joined::start(300, QueueOptions::drop_oldest(8), usize::MAX, is_relayed, false);
+        // The source has ended long before anything is taken.
+        let produced = |snapshot: &grebe_flow::Snapshot| snapshot.stage("source").unwrap().frames_out;
+        while produced(&joined.producer.snapshot()) < 300 {
+            thread::sleep(Duration::from_millis(5));
+        }
+        joined.may.store(true, Ordering::Release);
+        let dropped = joined.producer.wait().unwrap().dropped_frames();
+        joined.consumer.wait().unwrap();
+        let seen = joined.seen.lock().unwrap().clone();
+        assert_eq!(seen.indices.len() as u64 + dropped, 300, "what was dropped is counted");
+        // The window, what the small queue and the stages there have, and the edge's own queue.
+        assert!(seen.indices.len() <= 16 + 4 + 2 + 8 + 2, "{}", seen.indices.len());
+        assert_eq!(seen.indices.last(), Some(&29_900), "the newest was kept");
+    }
+}
+
+#[test]
+fn a_consumer_that_has_enough_ends_its_producer() {
+    for is_relayed in [false, true] {
+        let joined = Joined::start(u64::MAX, QueueOptions::block(8), 50, is_relayed, true);
+        joined.consumer.wait().unwrap();
+        joined.producer.wait().unwrap();
+        assert_eq!(joined.seen.lock().unwrap().indices.len(), 50);
+    }
+}
+
+#[test]
+fn a_stopped_graph_goes_on_with_what_comes_from_another_until_that_ends() {
+    let joined = Joined::start(u64::MAX, QueueOptions::block(8), usize::MAX, false, true);
+    while joined.seen.lock().unwrap().indices.len() < 100 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    joined.consumer.end_sources();
+    let before = joined.seen.lock().unwrap().indices.len();
+    while joined.seen.lock().unwrap().indices.len() < before + 100 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let sent = joined.producer.stop().unwrap().stage("out").unwrap().frames_in;
+    joined.consumer.wait().unwrap();
+    assert_eq!(joined.seen.lock().unwrap().indices.len() as u64, sent, "what was under way came");
+}
+
+#[test]
+fn who_sends_more_than_it_may_is_not_believed() {
+    let inbox = Arc::new(Inbox::default());
+    let routes = Routes::from([(1, Route::In(inbox))]);
+    let message =
+        [&Head { kind: Kind::Frames, link: 1, length: 1 << 20 }.to_bytes()[..], &[0; 1 << 20]].concat();
+    let read = read_messages(&message.repeat(18)[..], &routes, &Outbox::default(), |_| {});
+    assert!(matches!(read, Err(BadLink::Window(1))), "{read:?}");
+    let other = Head { kind: Kind::Closed, link: 2, length: 0 }.to_bytes();
+    let read = read_messages(&other[..], &routes, &Outbox::default(), |_| {});
+    assert!(matches!(read, Err(BadLink::Link(2))), "{read:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Words come as they were said, however the connection cuts them; a connection that ends within one says so.
+    #[test]
+    fn words_come_whole_or_not_at_all(said in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..8), cut in any::<prop::sample::Index>()) {
+        let outbox = Outbox::default();
+        said.iter().for_each(|words| outbox.say(words.clone()));
+        outbox.finish();
+        let mut written = Vec::new();
+        outbox.write_to(&mut written).unwrap();
+        let mut heard = Vec::new();
+        read_messages(&written[..], &Routes::new(), &Outbox::default(), |words| heard.push(words.to_vec())).unwrap();
+        prop_assert_eq!(&heard, &said);
+        let cut = cut.index(written.len() + 1);
+        let mut heard = Vec::new();
+        let read = read_messages(&written[..cut], &Routes::new(), &Outbox::default(), |words| heard.push(words.to_vec()));
+        prop_assert_eq!(&heard[..], &said[..heard.len()]);
+        let is_between = said.iter().scan(0, |at, words| { *at += Head::BYTES + words.len(); Some(*at) }).any(|at| at == cut);
+        prop_assert_eq!(read.is_ok(), cut == 0 || is_between);
+    }
+}
