@@ -134,14 +134,16 @@ const MAN: &str = "Examples:
     grebe run examples/graphs/envelope.toml\n  \
     grebe run my.toml --check\n  \
     grebe run my.toml --metrics 9464    # figures for Prometheus at http://127.0.0.1:9464/metrics\n  \
+    grebe run lab.toml                  # stages with host = \"pi@mast3\" run there, started by ssh\n  \
+    grebe run lab.toml --bootstrap      # and grebe comes along where there is none\n  \
     grebe run --kinds\n  \
     grebe run --kinds synth\n\n\
     The graph ends when all its sources have, or with Ctrl-C; what is under way is drained first. Files that it names are\n\
-    found from the current directory. docs/graphs.md describes the format.\n\
-    Exit status: 0 ran to its end, 1 failed, 2 a mistake in the file, 130 interrupted.")]
+    found from the current directory, on other hosts from the home. docs/graphs.md describes the format.\n\
+    Exit status: 0 ran to its end, 1 failed, 2 a mistake in the file, 3 another host is gone, 130 interrupted.")]
 pub(crate) struct Run {
     /// A graph file.
-    #[arg(value_name = "GRAPH", required_unless_present = "kinds")]
+    #[arg(value_name = "GRAPH", required_unless_present_any = ["kinds", "serve"])]
     pub(crate) graph: Option<PathBuf>,
     /// Only check the file; nothing is opened.
     #[arg(long)]
@@ -156,6 +158,14 @@ pub(crate) struct Run {
     pub(crate) metrics: Metrics,
     #[command(flatten)]
     pub(crate) lab: Lab,
+    #[command(flatten)]
+    pub(crate) how: How,
+    /// Run what stands on standard input, as `grebe run` on another host starts it by ssh.
+    #[arg(long, hide = true, conflicts_with_all = ["graph", "check", "kinds", "json"])]
+    pub(crate) serve: bool,
+    /// With --serve: refuse to run if this program is not the one of this BLAKE3.
+    #[arg(long, hide = true, requires = "serve", value_name = "HASH")]
+    pub(crate) is: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -79,11 +79,22 @@ fn drive_about(
 /// Lets `grebe top` see a graph under `name`, here and where others look at the lab, until this is dropped. One that cannot be
 /// watched runs all the same.
 pub(crate) fn publish(running: &Running, name: &str, about: About) -> Published {
-    let here = telemetry::publish_about(running, name, about).ok();
-    if let Some(path) = here.as_ref().map(|here| here.path().to_owned()) {
-        interrupt::before_end_at_once(move || drop(std::fs::remove_file(path)));
+    Published {
+        _here: publish_observed(running.observer(), name, about),
+        _in_lab: Told::start(running, name),
     }
-    Published { _here: here, _in_lab: Told::start(running, name) }
+}
+
+/// Lets `grebe top` see here what several graphs count that belong together.
+pub(crate) fn publish_observed(
+    observe: impl Fn() -> Snapshot + Send + 'static,
+    name: &str,
+    about: About,
+) -> Option<telemetry::Publisher> {
+    let published = telemetry::publish_observed(observe, name, about).ok()?;
+    let path = published.path().to_owned();
+    interrupt::before_end_at_once(move || drop(std::fs::remove_file(path)));
+    Some(published)
 }
 
 /// A graph that can be watched.
@@ -194,7 +205,7 @@ impl Progress {
     }
 
     /// Shows that what is under way is being finished.
-    fn show_closing(&self, snapshot: &Snapshot, since: Duration) {
+    pub(crate) fn show_closing(&self, snapshot: &Snapshot, since: Duration) {
         if since >= CLOSING_SHOWN_AFTER {
             let samples =
                 snapshot.stage(&self.stage).map_or(0, |stage| stage.samples_in.max(stage.samples_out));
@@ -207,7 +218,7 @@ impl Progress {
     }
 
     /// Says something above the line.
-    fn say(&self, words: &str) {
+    pub(crate) fn say(&self, words: &str) {
         self.bar.suspend(|| note!("{words}"));
     }
 

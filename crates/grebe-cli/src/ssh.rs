@@ -9,7 +9,7 @@
 //! However this process ends, the pipe to `ssh` closes, `ssh` passes that on, and the command there can end too.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -28,6 +28,8 @@ use crate::output::note;
 pub(crate) struct Ssh {
     program: String,
     options: Vec<String>,
+    /// Ctrl-C does not end it.
+    is_shielded: bool,
 }
 
 /// A command there, and the `ssh` that it runs under.
@@ -79,7 +81,7 @@ pub(crate) struct Purpose<'a> {
 impl Ssh {
     /// The `ssh` that is on the path, without options.
     pub(crate) fn plain() -> Self {
-        Self { program: "ssh".to_owned(), options: Vec::new() }
+        Self { program: "ssh".to_owned(), options: Vec::new(), is_shielded: false }
     }
 
     /// By the words of the user, such as `ssh -p 2222`, quoted as for a shell.
@@ -88,7 +90,7 @@ impl Ssh {
         let mut split =
             split.ok_or_else(|| Usage(format!("--ssh {words:?}: give a command, with quotes closed")))?;
         let program = split.remove(0);
-        Ok(Self { program, options: split })
+        Ok(Self { program, options: split, is_shielded: false })
     }
 
     /// With what keeps a user's configuration for logging in from what is only a channel: as `scp` does it.
@@ -102,6 +104,11 @@ impl Ssh {
         self
     }
 
+    /// Such that Ctrl-C, which the terminal sends to all its processes, does not end it: what runs there is to end in order.
+    pub(crate) fn shielded(self) -> Self {
+        Self { is_shielded: cfg!(unix), ..self }
+    }
+
     /// Starts a command, a line for the shell there. Its output is passed over up to the line of which `is_ready` says so.
     pub(crate) fn start(
         &self,
@@ -113,7 +120,11 @@ impl Ssh {
         let mut command = self.command(host);
         command.arg("--").arg(host.to_string()).arg(line);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| match error.kind() {
+        let spawned = match self.is_shielded && !is_there(&self.program) {
+            true => Err(ErrorKind::NotFound.into()),
+            false => command.spawn(),
+        };
+        let mut child = spawned.map_err(|error: io::Error| match error.kind() {
             ErrorKind::NotFound => anyhow!("there is no `{}` on this machine: {instead}", self.program),
             _ => anyhow!("cannot run `{}`: {error}", self.program),
         })?;
@@ -145,7 +156,11 @@ impl Ssh {
     }
 
     fn command(&self, host: &SshHost) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(if self.is_shielded { "sh" } else { &self.program });
+        if self.is_shielded {
+            // `ssh` leaves a signal ignored that it finds so.
+            command.args(["-c", "trap '' INT; exec \"$@\"", "sh", &self.program]);
+        }
         command.arg("-T").args(&self.options);
         if let Some(port) = host.port {
             command.arg("-p").arg(port.to_string());
@@ -312,6 +327,12 @@ impl Ended {
         let last = self.said.lines().map(str::trim).rfind(|line| !line.is_empty());
         last.unwrap_or("it said nothing")
     }
+}
+
+/// Whether there is a program of this name: `sh` would say otherwise that it is missing there.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    program.contains('/') || std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// The first address of a host.

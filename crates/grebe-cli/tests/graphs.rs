@@ -1,5 +1,8 @@
 //! Graph files, through the built command: what they make, what is said of bad ones, how they end.
 
+#[cfg(unix)]
+#[path = "graphs/hosts.rs"]
+mod hosts;
 mod support;
 
 use std::fs;

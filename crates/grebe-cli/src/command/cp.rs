@@ -8,18 +8,19 @@
 //! ```
 
 mod between;
-mod bootstrap;
-mod config;
+pub(super) mod bootstrap;
+pub(super) mod config;
 mod fetch;
 mod figures;
-mod lines;
+pub(super) mod lines;
+pub(super) mod meet;
 mod recordings;
 mod serve;
 mod summary;
-mod teller;
-mod there;
+pub(super) mod teller;
+pub(super) mod there;
 mod tree;
-mod way;
+pub(super) mod way;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ use self::figures::{Figures, Outcome};
 use self::lines::{Hello, Meet, PROTOCOL, PathText, Task, Tells, Way, Wishes};
 use self::summary::Whole;
 use self::teller::Teller;
-use self::there::There;
+use self::there::{COPIES, There};
 use self::way::Beside;
 use crate::cli::{Cp, Location, SshHost, Via};
 use crate::ending::{Ending, Usage};
@@ -122,7 +123,7 @@ impl<'a> Copy<'a> {
         }
         let cancel = interrupt::cancel();
         let hello = self.hello(&settings, there, listen(&settings));
-        let mut there = There::start(&settings, &hello)?;
+        let mut there = There::start(&settings, &COPIES, &hello)?;
         self.agree_on_order(&there);
         let connected = there.channel(&settings, &beside(&settings, &cancel, &self.teller.notify()));
         let channel = match connected {
@@ -250,7 +251,7 @@ fn watch(
 }
 
 /// How an end on another machine is reached, where it does not have to be `ssh`.
-fn listen(settings: &Settings) -> Meet {
+pub(super) fn listen(settings: &Settings) -> Meet {
     match settings.via {
         Via::Ssh => Meet::Here,
         Via::Tcp => Meet::Listen { port: settings.port, relay: None },
@@ -258,7 +259,7 @@ fn listen(settings: &Settings) -> Meet {
     }
 }
 
-fn beside(settings: &Settings, cancel: &Cancel, notify: &Notify) -> Beside {
+pub(super) fn beside(settings: &Settings, cancel: &Cancel, notify: &Notify) -> Beside {
     Beside {
         via: settings.via,
         mode: settings.mode,

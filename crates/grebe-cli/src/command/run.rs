@@ -1,4 +1,16 @@
-//! `grebe run`: run a graph of stages that a file describes.
+//! `grebe run`: run a graph of stages that a file describes, here and on other hosts.
+//!
+//! ```text
+//!  grebe run ==ssh==> grebe run --serve there: its part of the graph, when to begin, when to end     (hosts, serve, lines)
+//!            <======= what it counts, how it ended
+//!  samples:  over the same connection; UDP, else TCP, else the pipes of that ssh, as `grebe cp` has them
+//! ```
+
+mod far;
+mod hosts;
+mod lines;
+mod links;
+mod serve;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -15,15 +27,24 @@ use crate::{interrupt, output};
 
 pub(crate) fn run(options: &Run) -> Result<Ending> {
     options.lab.configure();
+    if options.serve {
+        return serve::run(options);
+    }
     let kinds = grebe_stages::kinds();
     if let Some(name) = &options.kinds {
         return describe(name, &kinds, options.json).map(|()| Ending::Good);
     }
     let path = options.graph.as_deref().context("name a graph file")?;
     let file = load(path, &kinds)?;
-    file.check_memory()?;
+    let cut = file.has_hosts().then(|| file.cut());
+    match &cut {
+        Some(cut) => cut.here().map_or(Ok(()), |here| here.file.check_memory())?,
+        None => file.check_memory()?,
+    }
     if options.check {
-        note!("{} is good: {} stages, {} edges", path.display(), file.stages().len(), file.edges().len());
+        let hosts = cut.map(|cut| format!(", {} hosts", cut.parts.len())).unwrap_or_default();
+        let (stages, edges) = (file.stages().len(), file.edges().len());
+        note!("{} is good: {stages} stages, {edges} edges{hosts}", path.display());
         return Ok(Ending::Good);
     }
     if options.json
@@ -32,9 +53,12 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
         let message = format!("--json and the stage '{}' would both write to standard output", stage.id);
         return Err(Usage(message).into());
     }
+    let name = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
+    if let Some(cut) = cut {
+        return hosts::run(&name, &file, cut, options);
+    }
     // Before anything is opened, so that no interruption leaves anything behind.
     let graph = file.build(&kinds, &interrupt::cancel(), &mut |note| note!("{note}"))?;
-    let name = path.file_stem().map_or("run".into(), |stem| stem.to_string_lossy().into_owned());
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
     let (snapshot, ending) = drive(&name, graph, &Progress::of(followed), options.metrics)?;
     let error = ending.as_ref().err().map(one_line);

@@ -1,6 +1,7 @@
 //! `grebe cp` to and from another machine, as a user runs it: through a real `sshd` on this one.
 #![cfg(unix)]
 
+mod graphs;
 mod kills;
 mod relay;
 mod sshd;

@@ -10,7 +10,7 @@ use grebe_tree::Error;
 
 use super::figures::{Figures, Outcome};
 use super::lines::{Meet, Task, Tells, Way};
-use super::there::There;
+use super::there::{COPIES, There};
 use super::way::Channel;
 use super::{Copy, listen};
 use crate::cli::{SshHost, Via};
@@ -28,7 +28,7 @@ impl Copy<'_> {
         let from_settings = self.config.settings(from, &self.options.how)?;
         let mut hello = self.hello(&to_settings, receive, listen(&to_settings));
         hello.tells = if self.teller.tells_files() { Tells::Files } else { Tells::Figures };
-        let mut receiver = There::start(&to_settings, &hello)?;
+        let mut receiver = There::start(&to_settings, &COPIES, &hello)?;
         self.agree_on_order(&receiver);
 
         let meet = match receiver.ticket(&to_settings)? {
@@ -41,7 +41,7 @@ impl Copy<'_> {
         let mut hello = self.hello(&from_settings, send, meet);
         hello.what = Some(self.wishes.clone());
         hello.via = to_settings.via;
-        let mut sender = match There::start(&from_settings, &hello) {
+        let mut sender = match There::start(&from_settings, &COPIES, &hello) {
             Ok(sender) => sender,
             Err(error) => return Err(receiver.explain(error, &self.teller)),
         };

@@ -94,7 +94,7 @@ pub(super) fn bring(own: &Own, settings: &Settings) -> Result<()> {
 }
 
 /// Refuses to go on if this program is not the one of this hash. Those that were brought here before, and not used lately, go.
-pub(super) fn check_self(hash: &str) -> Result<()> {
+pub(in crate::command) fn check_self(hash: &str) -> Result<()> {
     let path = own_path()?;
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     if blake3::hash(&bytes).to_hex().as_str() != hash {

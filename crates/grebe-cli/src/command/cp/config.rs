@@ -30,7 +30,7 @@ use crate::{transfer, units};
 /// All of it.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Config {
+pub(in crate::command) struct Config {
     defaults: Section,
     hosts: BTreeMap<String, Section>,
 }
@@ -59,23 +59,23 @@ struct Section {
 
 /// How to get to a host: what was said, and where nothing was, the defaults.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Settings {
-    pub(super) host: SshHost,
-    pub(super) ssh: Ssh,
+pub(in crate::command) struct Settings {
+    pub(in crate::command) host: SshHost,
+    pub(in crate::command) ssh: Ssh,
     /// What is called there.
-    pub(super) program: String,
-    pub(super) bootstrap: bool,
-    pub(super) via: Via,
-    pub(super) port: u16,
-    pub(super) address: Option<String>,
-    pub(super) relay: Option<Address>,
-    pub(super) limit_bits_per_s: Option<f64>,
-    pub(super) mode: Mode,
+    pub(in crate::command) program: String,
+    pub(in crate::command) bootstrap: bool,
+    pub(in crate::command) via: Via,
+    pub(in crate::command) port: u16,
+    pub(in crate::command) address: Option<String>,
+    pub(in crate::command) relay: Option<Address>,
+    pub(in crate::command) limit_bits_per_s: Option<f64>,
+    pub(in crate::command) mode: Mode,
 }
 
 impl Config {
     /// The user's own: `~/.config/grebe/cp.toml`.
-    pub(super) fn of_user() -> Result<Self> {
+    pub(in crate::command) fn of_user() -> Result<Self> {
         let Some(path) = place() else { return Ok(Self::default()) };
         match std::fs::read_to_string(&path) {
             Ok(text) => Self::read(&text, &path),
@@ -103,7 +103,7 @@ impl Config {
     }
 
     /// What is left out of copies to or from these places.
-    pub(super) fn exclude(&self, places: &[Location]) -> Vec<String> {
+    pub(in crate::command) fn exclude(&self, places: &[Location]) -> Vec<String> {
         let hosts = places.iter().filter_map(|place| match place {
             Location::There { host, .. } => self.hosts.get(&host.host),
             Location::Here(_) => None,
@@ -114,7 +114,7 @@ impl Config {
     }
 
     /// How to get to a host.
-    pub(super) fn settings(&self, host: &SshHost, how: &How) -> Result<Settings> {
+    pub(in crate::command) fn settings(&self, host: &SshHost, how: &How) -> Result<Settings> {
         let (all, none) = (&self.defaults, Section::default());
         let own = self.hosts.get(&host.host).unwrap_or(&none);
         let host = match own.name.as_deref().map(crate::cli::ssh_host) {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::config::Config;
 use super::lines::{Hello, PROTOCOL, PathText, Task, Tells, Wishes};
 use super::teller::Teller;
-use super::there::There;
+use super::there::{COPIES, There};
 use super::{beside, listen, tree};
 use crate::cli::{How, SshHost, Tell, printable};
 use crate::ending::Usage;
@@ -53,7 +53,7 @@ impl Fetch {
             limit_bits_per_s: settings.limit_bits_per_s,
             tells: Tells::Failures,
         };
-        let mut there = There::start(&settings, &hello)?;
+        let mut there = There::start(&settings, &COPIES, &hello)?;
         if !there.knows_order() {
             bail!(
                 "{host} has grebe {}, which sends files only as a whole: copy it (grebe cp '{host}:{}*' .), or have this grebe {} there",

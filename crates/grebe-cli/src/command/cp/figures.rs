@@ -12,7 +12,7 @@ use crate::cli::printable;
 /// How far a copy is, see [`Snapshot`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Figures {
+pub(in crate::command) struct Figures {
     pub(super) files_found: u64,
     pub(super) bytes_found: u64,
     pub(super) is_scanned: bool,
@@ -29,7 +29,7 @@ pub(super) struct Figures {
 /// What came of a copy, see [`Report`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Outcome {
+pub(in crate::command) struct Outcome {
     pub(super) files_copied: u64,
     pub(super) bytes_copied: u64,
     pub(super) files_same: u64,

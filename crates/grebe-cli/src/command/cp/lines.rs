@@ -63,7 +63,7 @@ pub(super) enum Task {
 /// How its peer reaches it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Meet {
+pub(in crate::command) enum Meet {
     /// By what it prints: a ticket for this port; 0 is any. Where that is not reached, both meet at the relay.
     Listen {
         port: u16,
@@ -111,7 +111,7 @@ pub(super) struct Wishes {
 
 /// What the other end prints when it is ready, or that it cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Ready {
+pub(in crate::command) struct Ready {
     pub(super) protocol: u32,
     pub(super) version: String,
     pub(super) ticket: Option<String>,
@@ -137,7 +137,7 @@ pub(super) enum Turn {
 /// What the other end says while it copies, and at its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Event {
+pub(in crate::command) enum Event {
     Progress(Figures),
     File(FileDone),
     Result(Outcome),
@@ -146,7 +146,7 @@ pub(super) enum Event {
 
 /// What was done with a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FileDone {
+pub(in crate::command) struct FileDone {
     pub(super) name: PathText,
     /// `copied`, `same`, `made`, `removed`, `left out`.
     pub(super) done: String,
@@ -158,7 +158,7 @@ pub(super) struct FileDone {
 /// Which way data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Way {
+pub(in crate::command) enum Way {
     Udp,
     Tcp,
     /// Over UDP, passed on by a relay.
@@ -171,7 +171,7 @@ pub(super) enum Way {
 /// A path of the other end: text where it is text, and its bytes where not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum PathText {
+pub(in crate::command) enum PathText {
     Text(String),
     Bytes { bytes: Vec<u8> },
 }
@@ -212,7 +212,7 @@ impl Wishes {
 
 impl Event {
     /// As a line for the process that started this one.
-    pub(super) fn line(&self) -> String {
+    pub(in crate::command) fn line(&self) -> String {
         let event = serde_json::to_string(self).unwrap_or_default();
         format!("{EVENT}{event}}}")
     }
@@ -224,7 +224,21 @@ impl Event {
 }
 
 impl Ready {
-    pub(super) fn line(&self) -> String {
+    /// Of this program, which speaks so, and has nothing else to say.
+    pub(in crate::command) fn of(protocol: u32) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self {
+            protocol,
+            version,
+            ticket: None,
+            reached_at: None,
+            way: None,
+            knows_order: true,
+            is_fresh: false,
+        }
+    }
+
+    pub(in crate::command) fn line(&self) -> String {
         serde_json::json!({ READY: self }).to_string()
     }
 
@@ -235,7 +249,7 @@ impl Ready {
 }
 
 impl Way {
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::command) fn name(self) -> &'static str {
         match self {
             Self::Udp => "UDP",
             Self::Tcp => "TCP",
@@ -299,15 +313,20 @@ fn of_bytes(bytes: &[u8]) -> Result<PathBuf> {
 /// A value by the name that the command line has for it.
 macro_rules! by_name {
     ($module:ident, $type:ty, $names:expr) => {
-        mod $module {
+        pub(in crate::command) mod $module {
             use super::*;
 
-            pub(super) fn serialize<S: Serializer>(value: &$type, to: S) -> Result<S::Ok, S::Error> {
+            pub(in crate::command) fn serialize<S: Serializer>(
+                value: &$type,
+                to: S,
+            ) -> Result<S::Ok, S::Error> {
                 let name = $names.iter().find(|choice| choice.2 == *value).map_or("", |choice| choice.0);
                 to.serialize_str(name)
             }
 
-            pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<$type, D::Error> {
+            pub(in crate::command) fn deserialize<'a, D: Deserializer<'a>>(
+                from: D,
+            ) -> Result<$type, D::Error> {
                 let name = String::deserialize(from)?;
                 let choice = $names.iter().find(|choice| choice.0 == name);
                 choice

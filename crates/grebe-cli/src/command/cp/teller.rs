@@ -23,7 +23,7 @@ use crate::transfer::size;
 use crate::units::grouped;
 
 /// Says what a copy does.
-pub(super) struct Teller {
+pub(in crate::command) struct Teller {
     lines: Arc<Lines>,
     is_quiet: bool,
     /// Whether a person looks on.
@@ -43,7 +43,7 @@ struct Lines {
 }
 
 impl Teller {
-    pub(super) fn new(tell: &Tell, is_dry: bool) -> Result<Self> {
+    pub(in crate::command) fn new(tell: &Tell, is_dry: bool) -> Result<Self> {
         let is_seen = io::stderr().is_terminal() && !is_dumb() && !tell.json && !tell.quiet;
         let bar = if is_seen { bar(None) } else { ProgressBar::hidden() };
         if let Some(style) = bar_style(SCANNING) {
@@ -95,7 +95,7 @@ impl Teller {
     }
 
     /// Says where both ends meet and how they go on from there; over what the data goes is said with the way.
-    pub(super) fn notify(&self) -> Notify {
+    pub(in crate::command) fn notify(&self) -> Notify {
         let (lines, is_told) = (self.lines.clone(), !self.is_quiet && !self.lines.json);
         Arc::new(move |notice: Notice| {
             let is_news = match notice {

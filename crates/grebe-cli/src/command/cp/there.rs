@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use grebe_transfer::{Address, Error, Purpose, Ticket};
+use serde::Serialize;
 
 use super::bootstrap::{self, Own};
 use super::config::Settings;
 use super::figures::{Figures, Outcome};
-use super::lines::{Event, Hello, PROTOCOL, Ready, Turn, Way};
+use super::lines::{Event, PROTOCOL, Ready, Turn, Way};
 use super::teller::Teller;
 use super::way::{Beside, Channel};
 use crate::cli::{SshHost, printable};
@@ -19,8 +20,18 @@ use crate::ending::Elsewhere;
 use crate::interrupt;
 use crate::ssh::{self, Ended, NotReady, Remote};
 
+/// What is started at the other end.
+pub(in crate::command) struct Call {
+    /// Behind the name of the program. Nothing of the user's is in it: that all users there can see.
+    pub(in crate::command) arguments: &'static str,
+    /// What both ends have to mean by what they say.
+    pub(in crate::command) protocol: u32,
+    /// What it does, for what is said where they do not: `copies`.
+    pub(in crate::command) does: &'static str,
+}
+
 /// The other end, ready.
-pub(super) struct There {
+pub(in crate::command) struct There {
     pub(super) host: SshHost,
     remote: Remote,
     /// What ssh calls the host.
@@ -48,21 +59,27 @@ struct Pipes {
 
 impl There {
     /// Starts it and waits until it is ready, as long as `ssh` takes: it may ask for a password.
-    pub(super) fn start(settings: &Settings, hello: &Hello) -> Result<Self> {
+    pub(in crate::command) fn start(
+        settings: &Settings,
+        call: &Call,
+        hello: &impl Serialize,
+    ) -> Result<Self> {
+        let arguments = call.arguments;
         let own = if settings.bootstrap { Some(Own::read()?) } else { None };
         let mut is_brought = false;
         loop {
             let line = match &own {
-                Some(own) => own.line(&program(&settings.program), ARGUMENTS)?,
-                None => format!("{} {ARGUMENTS}", program(&settings.program)),
+                Some(own) => own.line(&program(&settings.program), arguments)?,
+                None => format!("{} {arguments}", program(&settings.program)),
             };
             let why = match Self::try_start(settings, hello, &line)? {
-                Ok(there) if there.ready.protocol == PROTOCOL => return Ok(there),
+                Ok(there) if there.ready.protocol == call.protocol => return Ok(there),
                 Ok(there) => {
                     let theirs = printable(there.ready.version.as_bytes());
                     NoStart::Other(format!(
-                        "{} has grebe {theirs}, which copies in another way than this grebe {}: have the same one at both ends",
+                        "{} has grebe {theirs}, which {} in another way than this grebe {}: have the same one at both ends",
                         settings.host,
+                        call.does,
                         env!("CARGO_PKG_VERSION")
                     ))
                 }
@@ -73,13 +90,13 @@ impl There {
                 (Some(own), NoStart::Ended(ended)) if !is_brought && is_of_use(ended) => {
                     bootstrap::bring(own, settings)?;
                 }
-                _ => bail!("{}", why.words(settings)),
+                _ => bail!("{}", why.words(settings, arguments)),
             }
             is_brought = true;
         }
     }
 
-    fn try_start(settings: &Settings, hello: &Hello, line: &str) -> Result<Result<Self, Ended>> {
+    fn try_start(settings: &Settings, hello: &impl Serialize, line: &str) -> Result<Result<Self, Ended>> {
         let by_hand = "install OpenSSH";
         let is_ready = |line: &str| Ready::read(line).is_some();
         let mut remote = settings.ssh.start(&settings.host, line, is_ready, by_hand)?;
@@ -124,7 +141,7 @@ impl There {
     }
 
     /// The way for the data: beside `ssh` where one leads there, else through it.
-    pub(super) fn channel(&mut self, settings: &Settings, beside: &Beside) -> Result<Channel> {
+    pub(in crate::command) fn channel(&mut self, settings: &Settings, beside: &Beside) -> Result<Channel> {
         let Some(ticket) = self.ticket(settings)? else { return self.over_ssh() };
         match beside.reach(&ticket)? {
             Some(channel) => Ok(channel),
@@ -234,7 +251,7 @@ impl There {
     }
 
     /// Whether the `ssh` has ended.
-    pub(super) fn is_gone(&mut self) -> bool {
+    pub(in crate::command) fn is_gone(&mut self) -> bool {
         self.ends_within(Duration::ZERO)
     }
 
@@ -260,7 +277,7 @@ impl There {
     }
 
     /// Of an error at this end, the reason that lies at the other, where it has said one.
-    pub(super) fn explain(mut self, error: anyhow::Error, teller: &Teller) -> anyhow::Error {
+    pub(in crate::command) fn explain(mut self, error: anyhow::Error, teller: &Teller) -> anyhow::Error {
         if interrupt::is_pending() {
             return error;
         }
@@ -300,7 +317,7 @@ enum NoStart {
 }
 
 impl NoStart {
-    fn words(&self, settings: &Settings) -> String {
+    fn words(&self, settings: &Settings, arguments: &str) -> String {
         match self {
             Self::Other(why) => why.clone(),
             Self::Ended(ended) => {
@@ -308,7 +325,7 @@ impl NoStart {
                 let purpose = ssh::Purpose {
                     host: &settings.host,
                     program: &settings.program,
-                    arguments: ARGUMENTS,
+                    arguments,
                     remedy,
                     instead: "bring this one along: --bootstrap",
                 };
@@ -326,7 +343,7 @@ fn is_of_use(ended: &Ended) -> bool {
 }
 
 /// Writes the first line while `ssh` logs in: a long one does not fit into a pipe.
-fn send(stdin: Option<ChildStdin>, hello: &Hello) -> Result<JoinHandle<io::Result<ChildStdin>>> {
+fn send(stdin: Option<ChildStdin>, hello: &impl Serialize) -> Result<JoinHandle<io::Result<ChildStdin>>> {
     let mut stdin = stdin.ok_or_else(|| anyhow!("ssh has no input"))?;
     let line = serde_json::to_string(hello)? + "\n";
     Ok(thread::spawn(move || stdin.write_all(line.as_bytes()).map(|()| stdin)))
@@ -340,8 +357,8 @@ fn program(path: &str) -> String {
     format!("{home}{quoted}")
 }
 
-/// What the other end is started with. Nothing of the user's is in it: that all users there can see.
-pub(super) const ARGUMENTS: &str = "cp --serve";
+/// The other end of a copy.
+pub(super) const COPIES: Call = Call { arguments: "cp --serve", protocol: PROTOCOL, does: "copies" };
 const POLL: Duration = Duration::from_millis(20);
 const SAID_WITHIN: Duration = Duration::from_millis(500);
 /// How long the other end may take to say why it ended.

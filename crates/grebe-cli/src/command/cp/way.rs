@@ -16,31 +16,31 @@ use super::lines::Way;
 use crate::cli::Via;
 
 /// A reader and a writer of bytes to the other end.
-pub(super) struct Channel {
-    pub(super) reader: Box<dyn Read + Send>,
-    pub(super) writer: Box<dyn Write + Send>,
+pub(in crate::command) struct Channel {
+    pub(in crate::command) reader: Box<dyn Read + Send>,
+    pub(in crate::command) writer: Box<dyn Write + Send>,
     /// At first.
-    pub(super) way: Way,
+    pub(in crate::command) way: Way,
     /// Whether a relay passes it on, at this moment: a direct way that falls silent is left for it.
-    pub(super) is_relayed: Arc<AtomicBool>,
+    pub(in crate::command) is_relayed: Arc<AtomicBool>,
     /// Of a connection of our own.
-    pub(super) status: Option<ConnectionStatus>,
+    pub(in crate::command) status: Option<ConnectionStatus>,
 }
 
 /// How a connection beside `ssh` is made.
 #[derive(Clone)]
-pub(super) struct Beside {
-    pub(super) via: Via,
-    pub(super) mode: Mode,
-    pub(super) limit_bits_per_s: Option<f64>,
-    pub(super) cancel: Cancel,
+pub(in crate::command) struct Beside {
+    pub(in crate::command) via: Via,
+    pub(in crate::command) mode: Mode,
+    pub(in crate::command) limit_bits_per_s: Option<f64>,
+    pub(in crate::command) cancel: Cancel,
     /// Is told which way it is where both ends meet at a relay.
-    pub(super) notify: Notify,
+    pub(in crate::command) notify: Notify,
 }
 
 impl Channel {
     /// The pipes to an `ssh`, or those of a process that it started.
-    pub(super) fn by_pipes(
+    pub(in crate::command) fn by_pipes(
         reader: impl Read + Send + 'static,
         writer: impl Write + Send + 'static,
         limit_bits_per_s: Option<f64>,
@@ -55,14 +55,14 @@ impl Channel {
     }
 
     /// From the end that has the ticket. It says the first word, so that the other end knows that both mean this connection.
-    pub(super) fn connected(mut connection: Connection) -> io::Result<Self> {
+    pub(in crate::command) fn connected(mut connection: Connection) -> io::Result<Self> {
         connection.writer.write_all(&[FIRST_WORD])?;
         connection.writer.flush()?;
         Ok(Self::over(connection))
     }
 
     /// From the end that listens: waits for the first word.
-    pub(super) fn accepted(mut connection: Connection) -> io::Result<Self> {
+    pub(in crate::command) fn accepted(mut connection: Connection) -> io::Result<Self> {
         let mut word = [0];
         connection.reader.read_exact(&mut word)?;
         if word != [FIRST_WORD] {
@@ -85,7 +85,7 @@ impl Channel {
 
 impl Beside {
     /// Goes to the end that made the ticket; `None`: no way leads there in time, and there is another.
-    pub(super) fn reach(&self, ticket: &Ticket) -> Result<Option<Channel>> {
+    pub(in crate::command) fn reach(&self, ticket: &Ticket) -> Result<Option<Channel>> {
         let is_relayed = Arc::new(AtomicBool::new(false));
         let (told, notify) = (is_relayed.clone(), self.notify.clone());
         let mut options = self.options(ticket.relay.is_some());
@@ -115,7 +115,7 @@ impl Beside {
         }
     }
 
-    pub(super) fn options(&self, has_relay: bool) -> ConnectionOptions {
+    pub(in crate::command) fn options(&self, has_relay: bool) -> ConnectionOptions {
         ConnectionOptions {
             mode: self.mode,
             limit_bits_per_s: self.limit_bits_per_s,

@@ -1,0 +1,86 @@
+//! The stages of a part of a graph that an edge to another host was cut into.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use grebe_flow::{FileStage, Graph, GraphFile, Kinds, LINK_IN, LINK_OUT, Stage};
+use grebe_ring::Cancel;
+use grebe_stages::link::{Inbox, LinkIn, LinkInKind, LinkOut, LinkOutKind, Outbox, Route, Routes, add_kinds};
+use serde::de::Deserialize;
+
+/// All kinds that a part of a graph may have.
+pub(super) fn kinds() -> Kinds {
+    let mut kinds = grebe_stages::kinds();
+    add_kinds(&mut kinds);
+    kinds
+}
+
+/// The ends of the links of one part.
+#[derive(Default)]
+pub(super) struct Ends {
+    outs: Vec<u16>,
+    ins: HashMap<u16, Arc<Inbox>>,
+}
+
+impl Ends {
+    pub(super) fn of(file: &GraphFile) -> Result<Self> {
+        let of_kind = |kind: &'static str| file.stages().iter().filter(move |stage| stage.kind == kind);
+        let outs = of_kind(LINK_OUT).map(|stage| Ok(params::<LinkOutKind>(stage)?.link));
+        let ins = of_kind(LINK_IN).map(|stage| Ok((params::<LinkInKind>(stage)?.link, Arc::default())));
+        Ok(Self { outs: outs.collect::<Result<_>>()?, ins: ins.collect::<Result<_>>()? })
+    }
+
+    /// Where what comes over a connection goes, if that has these of the links.
+    pub(super) fn routes(&self, has: impl Fn(u16) -> bool) -> Routes {
+        let outs = self.outs.iter().map(|&link| (link, Route::Out));
+        let ins = self.ins.iter().map(|(&link, inbox)| (link, Route::In(inbox.clone())));
+        outs.chain(ins).filter(|&(link, _)| has(link)).collect()
+    }
+
+    /// The stream ends that comes over this link, if it has not ended.
+    pub(super) fn end(&self, link: u16) {
+        if let Some(inbox) = self.ins.get(&link) {
+            inbox.end();
+        }
+    }
+
+    /// All streams end that come from elsewhere.
+    pub(super) fn end_all(&self) {
+        self.ins.values().for_each(|inbox| inbox.end());
+    }
+
+    /// Opens the part; `outbox` says which connection has a link.
+    pub(super) fn build(
+        &self,
+        file: &GraphFile,
+        cancel: &Cancel,
+        notify: &mut dyn FnMut(String),
+        outbox: impl Fn(u16) -> Option<Arc<Outbox>>,
+    ) -> Result<Graph> {
+        let mut made = |stage: &FileStage| self.stage(stage, &outbox);
+        Ok(file.build_with(&kinds(), cancel, notify, &mut made)?)
+    }
+
+    fn stage(
+        &self,
+        stage: &FileStage,
+        outbox: impl Fn(u16) -> Option<Arc<Outbox>>,
+    ) -> Option<Box<dyn Stage>> {
+        match stage.kind.as_str() {
+            LINK_OUT => {
+                let LinkOutKind { link, window } = params(stage).ok()?;
+                Some(Box::new(LinkOut::new(outbox(link)?, link, window)))
+            }
+            LINK_IN => {
+                let LinkInKind { link } = params(stage).ok()?;
+                Some(Box::new(LinkIn::new(self.ins.get(&link)?.clone(), outbox(link)?, link)))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn params<'de, T: Deserialize<'de>>(stage: &FileStage) -> Result<T> {
+    T::deserialize(stage.params.clone()).with_context(|| format!("the stage '{}'", stage.id))
+}

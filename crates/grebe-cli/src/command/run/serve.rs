@@ -1,0 +1,191 @@
+//! The end that `ssh` started: `grebe run --serve`, with a part of a graph that another host runs.
+//!
+//! Its input is its tether: when that ends, the other end is gone, and this part ends in order.
+
+use std::io::{BufReader, IsTerminal};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use grebe_flow::{GraphFile, Running, Snapshot};
+use grebe_ring::Cancel;
+use grebe_stages::link::{Outbox, read_messages};
+
+use super::lines::{Failed, Hello, PROTOCOL, ToHere, ToThere, words};
+use super::links::{self, Ends};
+use crate::cli::Run;
+use crate::command::cp::bootstrap;
+use crate::command::cp::lines::{Event, Ready};
+use crate::command::cp::meet::{self, Input};
+use crate::command::cp::way::Beside;
+use crate::ending::{self, Ending, Usage};
+use crate::graph::{About, publish};
+use crate::interrupt;
+use crate::output::{event, out};
+
+pub(super) fn run(options: &Run) -> Result<Ending> {
+    if std::io::stdin().is_terminal() {
+        return Err(Usage("--serve is for `grebe run` on another host, which starts it by ssh".into()).into());
+    }
+    serve(options).or_else(|error| {
+        // There is no connection yet: through ssh.
+        let status = ending::exit_status(&error);
+        event(&Event::Failed { why: ending::one_line(&error), status }.line());
+        Ok(Ending::Told(status))
+    })
+}
+
+fn serve(options: &Run) -> Result<Ending> {
+    if let Some(hash) = &options.is {
+        bootstrap::check_self(hash)?;
+    }
+    let cancel = interrupt::cancel();
+    let mut input = meet::own_input()?;
+    let Some(hello) = hello(&mut input)? else { return Ok(Ending::Good) };
+    let part = GraphFile::parse(&hello.part, Path::new(&hello.name), &links::kinds());
+    let part = part.map_err(|mistakes| {
+        let said: Vec<_> = mistakes.iter().map(|mistake| mistake.message().to_owned()).collect();
+        Usage(format!("its grebe {} does not run that: {}", env!("CARGO_PKG_VERSION"), said.join("; ")))
+    })?;
+    part.check_memory()?;
+    let ends = Ends::of(&part)?;
+    let beside = Beside {
+        via: hello.via,
+        mode: hello.mode,
+        limit_bits_per_s: hello.limit_bits_per_s,
+        cancel: cancel.clone(),
+        // The other end says it.
+        notify: Arc::new(|_| {}),
+    };
+    let channel = meet::meet(&hello.meet, &beside, Ready::of(PROTOCOL), input)?;
+    let (outbox, (tells, told)) = (Arc::new(Outbox::default()), mpsc::channel());
+    let (routes, answers, waits) = (ends.routes(|_| true), outbox.clone(), cancel.clone());
+    let reader = BufReader::with_capacity(READ_BYTES, channel.reader);
+    thread::spawn(move || {
+        let _ = read_messages(reader, &routes, &answers, |said| {
+            let said = serde_json::from_slice(said).ok();
+            if said == Some(ToThere::End) {
+                waits.cancel();
+            }
+            // What a later version says, this one leaves.
+            let _ = said.map(|said| tells.send(said));
+        });
+        answers.close();
+        interrupt::raise();
+    });
+    let (writes, writer) = (outbox.clone(), channel.writer);
+    thread::spawn(move || writes.write_to(writer));
+
+    let (counts, ended) = follow(&hello.name, &part, &ends, &outbox, &told, &cancel);
+    let failed = ended
+        .err()
+        .map(|error| Failed { why: ending::one_line(&error), status: ending::exit_status(&error) });
+    outbox.say(words(&ToHere::Ended { counts, failed: failed.clone() }));
+    outbox.finish();
+    if outbox.wait_written(LAST_WORDS) {
+        // The other end closes the connection once it has heard all.
+        while told.recv_timeout(LAST_WORDS).is_ok() {}
+    }
+    if let Some(status) = channel.status {
+        let _ = status.close();
+    }
+    Ok(failed.map_or(Ending::Good, |failed| Ending::Told(failed.status)))
+}
+
+/// The first line; `None` where the other end speaks otherwise, which it has been told.
+fn hello(input: &mut Input) -> Result<Option<Hello>> {
+    let line = meet::line(input)?.context("nothing came from the other end")?;
+    // Only the number is sure to be there in every version.
+    let value: serde_json::Value = serde_json::from_str(&line).context("the other end is no `grebe run`")?;
+    if value.get("protocol").and_then(serde_json::Value::as_u64) != Some(PROTOCOL.into()) {
+        out!("{}", Ready::of(PROTOCOL).line())?;
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_value(value).context("the other end is no `grebe run`")?))
+}
+
+/// Does as it is told, to the end of the graph.
+fn follow(
+    name: &str,
+    part: &GraphFile,
+    ends: &Ends,
+    outbox: &Arc<Outbox>,
+    told: &Receiver<ToThere>,
+    cancel: &Cancel,
+) -> (Snapshot, Result<()>) {
+    let await_word = |word| match told.recv() {
+        Ok(said) if said == word => Ok(()),
+        _ => Err(anyhow!("it was ended before it began")),
+    };
+    let started = await_word(ToThere::Build).and_then(|()| {
+        let mut notify = |note| outbox.say(words(&ToHere::Note(note)));
+        let graph = ends.build(part, cancel, &mut notify, |_| Some(outbox.clone()))?;
+        outbox.say(words(&ToHere::Built));
+        await_word(ToThere::Start)?;
+        Ok(graph.start()?)
+    });
+    match started {
+        Ok(running) => drive(name, running, ends, outbox, told),
+        Err(error) => (Snapshot::default(), Err(error)),
+    }
+}
+
+fn drive(
+    name: &str,
+    running: Running,
+    ends: &Ends,
+    outbox: &Outbox,
+    told: &Receiver<ToThere>,
+) -> (Snapshot, Result<()>) {
+    let _published = publish(&running, name, About::new());
+    let (observe, mut notes) = (running.observer(), running.notes());
+    let mut said_at = Instant::now();
+    while !running.is_ended() {
+        match told.recv_timeout(LOOK_EVERY) {
+            Ok(ToThere::Stop) => running.end_sources(),
+            Ok(ToThere::Build | ToThere::Start) => {}
+            Err(RecvTimeoutError::Timeout) if !interrupt::is_pending() => {}
+            // Or the other end is gone, or somebody wants to end this process.
+            _ => return stop(running, ends, outbox, &observe),
+        }
+        notes().into_iter().for_each(|note| outbox.say(words(&ToHere::Note(note))));
+        if said_at.elapsed() >= COUNTED_EVERY {
+            outbox.say(words(&ToHere::Counts(observe())));
+            said_at = Instant::now();
+        }
+    }
+    let ended = running.wait().map(drop);
+    (observe(), ended.map_err(Into::into))
+}
+
+/// Nothing comes from elsewhere any more: what is here is brought to its end, which may take a disk as long as it takes.
+fn stop(
+    running: Running,
+    ends: &Ends,
+    outbox: &Outbox,
+    observe: &(impl Fn() -> Snapshot + Sync),
+) -> (Snapshot, Result<()>) {
+    ends.end_all();
+    let stopped = thread::scope(|scope| {
+        let stopping = scope.spawn(move || running.stop());
+        let mut said_at = Instant::now();
+        while !stopping.is_finished() {
+            thread::sleep(LOOK_EVERY);
+            if said_at.elapsed() >= COUNTED_EVERY {
+                outbox.say(words(&ToHere::Counts(observe())));
+                said_at = Instant::now();
+            }
+        }
+        stopping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    (observe(), stopped.map(drop).map_err(Into::into))
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const COUNTED_EVERY: Duration = Duration::from_millis(250);
+/// How long the other end may take to hear how it ended.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+const READ_BYTES: usize = 256 << 10;
