@@ -164,7 +164,7 @@ def served(*arguments: str) -> Iterator[Any]:
 
 
 def test_what_is_served_elsewhere_is_drawn_here_without_its_samples() -> None:
-    one, two = "synth:sine?rate=1M&frequency=1k", "synth:square?channels=2&rate=1M&frequency=1k"
+    one, two = "synth:sine?channels=1&rate=1M&frequency=1k", "synth:square?channels=2&rate=1M&frequency=1k"
     with served(one, two) as printed:
         first, second = (source["link"] for source in printed["sources"])
         token = first.split("token=")[1]
