@@ -94,11 +94,11 @@ fn held(link: &Link) -> Held {
             });
         }
         let now = back.max(began + 5e8 * unit());
-        if let Some(newest) = estimator.at(now as u64) {
-            if told.is_none_or(|told| told.is_outdated_by(&newest)) {
-                told = Some(newest);
-                held.news += 1;
-            }
+        if let Some(newest) = estimator.at(now as u64)
+            && told.is_none_or(|told| told.is_outdated_by(&newest))
+        {
+            told = Some(newest);
+            held.news += 1;
         }
         if let Some((told, newest)) = told.zip(estimator.at(now as u64)) {
             let has_truth =
