@@ -87,13 +87,15 @@ count() {
     }' "$1"
 }
 
-# The tests that a log reports as failed, with the first lines of what they said.
+# The tests that a log reports as failed, with the first lines of what they said, and those that had not ended when it did.
 failed_in() {
   awk -v step="$2" '
-    NR == FNR { if (/^test .+ \.\.\. FAILED$/) { failed[$2] = 1; print "  " step ": " $2 } else if (/^FAILED  ?[^ ]/) print "  " step ": " $2; next }
+    NR == FNR { if (/^test .+ \.\.\. FAILED$/) { failed[$2] = 1; print "  " step ": " $2 } else if (/^FAILED  ?[^ ]/) print "  " step ": " $2
+                if (/has been running for over/) slow[$2] = 1; else if (/^test .+ \.\.\. /) delete slow[$2]; next }
     /^test result: |^failures:/ { left = 0 }
     /^---- .+ ----$/ { left = $2 in failed ? 12 : 0; next }
-    left > 0 && NF   { left -= 1; print "      " substr($0, 1, 300) }' "$1" "$1"
+    left > 0 && NF   { left -= 1; print "      " substr($0, 1, 300) }
+    END { for (test in slow) print "  " step ": " test " had not ended" }' "$1" "$1"
 }
 
 # The times, what was skipped, what failed, and the sum as the last line. Exits with 1 where anything failed.

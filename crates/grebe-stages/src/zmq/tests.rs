@@ -1,7 +1,7 @@
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
@@ -282,26 +282,37 @@ fn a_sender_that_goes_within_a_message_and_returns_leaves_a_gap() {
 fn a_sender_goes_on_with_its_reader_once_that_is_there_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("zmq://{}?format=i16&channels=2&type=push&reconnect", listener.local_addr().unwrap());
+    let (tell, told) = channel();
     let reader = thread::spawn(move || {
         let mut message = vec![0; 9 + 5_000 * 4];
         let mut heard = Vec::new();
-        for messages in [2, 3] {
-            let mut stream = met(&listener, Socket::Pull);
-            for _ in 0..messages {
-                stream.read_exact(&mut message).unwrap();
-                heard.push(i16::from_le_bytes([message[9], message[10]]));
-            }
+        let mut stream = met(&listener, Socket::Pull);
+        for _ in 0..2 {
+            stream.read_exact(&mut message).unwrap();
+            heard.push(i16::from_le_bytes([message[9], message[10]]));
         }
-        heard
+        drop(stream);
+        let mut stream = met(&listener, Socket::Pull);
+        for _ in 0..3 {
+            stream.read_exact(&mut message).unwrap();
+            heard.push(i16::from_le_bytes([message[9], message[10]]));
+        }
+        tell.send(heard).unwrap();
+        // It reads on: a sender whose reader has gone would wait for it.
+        io::copy(&mut stream, &mut io::sink()).unwrap();
     });
     let sink = ZmqSink::open(&zmq(&uri), Socket::Push, &Cancel::default(), |_| ()).unwrap();
     let mut sink = StageBench::new(sink).unwrap();
     let mut sent = 0;
-    while !reader.is_finished() {
-        sink.feed(batch(sent * 5_000, 5_000, None)).unwrap();
+    let heard: Vec<i16> = loop {
+        match told.try_recv() {
+            Err(TryRecvError::Empty) => drop(sink.feed(batch(sent * 5_000, 5_000, None)).unwrap()),
+            heard => break heard.unwrap(),
+        }
         sent += 1;
-    }
-    let heard = reader.join().unwrap();
+    };
+    drop(sink);
+    reader.join().unwrap();
     let number = |heard: i16| (0..sent).position(|at| (at * 15_000) as i16 == heard).unwrap();
     assert_eq!((number(heard[0]), number(heard[1])), (0, 1));
     // What its first self had not read is lost; from where it goes on, messages are whole and in order.
