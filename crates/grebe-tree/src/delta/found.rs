@@ -69,17 +69,24 @@ impl Found {
 
     /// A file of this length and time, if there is one: one of the same name first.
     pub(crate) fn same(&self, bytes: u64, mtime_s: i64, name: &OsStr) -> Option<&FoundFile> {
-        let numbers = self.by_length_and_time.get(&(bytes, mtime_s))?;
-        let mut files = numbers.iter().map(|number| &self.files[*number as usize]);
-        let first = files.clone().next();
-        files.find(|file| file.path.file_name() == Some(name)).or(first)
+        let is_same = |file: &&FoundFile| file.bytes == bytes && file.mtime_s == mtime_s;
+        // Of thousands of files that were written in one second, as long as each other, not all are in the list of those.
+        let named = self.named(name).find(is_same);
+        named.or_else(|| {
+            let numbers = self.by_length_and_time.get(&(bytes, mtime_s))?;
+            numbers.first().map(|number| &self.files[*number as usize])
+        })
     }
 
     /// A file of this name that is at most twice as long and at least half as long: the one whose length is nearest.
     pub(crate) fn similar(&self, bytes: u64, name: &OsStr) -> Option<&FoundFile> {
-        let files = self.by_name.get(name)?.iter().map(|number| &self.files[*number as usize]);
-        let near = files.filter(|file| file.bytes / 2 <= bytes && bytes / 2 <= file.bytes);
+        let near = self.named(name).filter(|file| file.bytes / 2 <= bytes && bytes / 2 <= file.bytes);
         near.min_by_key(|file| file.bytes.abs_diff(bytes))
+    }
+
+    fn named(&self, name: &OsStr) -> impl Iterator<Item = &FoundFile> {
+        let numbers = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
+        numbers.iter().map(|number| &self.files[*number as usize])
     }
 
     fn add(&mut self, file: FoundFile) {
@@ -220,6 +227,20 @@ mod tests {
         }
         assert_eq!(found.by_name.values().map(Vec::len).collect::<Vec<_>>(), [ALIKE_MAX]);
         assert_eq!(found.by_length_and_time.values().map(Vec::len).collect::<Vec<_>>(), [ALIKE_MAX]);
+    }
+
+    #[test]
+    fn of_many_files_of_one_second_each_is_found_by_its_name() {
+        let mut found = Found::default();
+        let path = |n: u64| PathBuf::from(format!("before/{n}.bin"));
+        for n in 0..10 * ALIKE_MAX as u64 {
+            found.add(FoundFile { path: path(n), bytes: 50_000, mtime_s: 7 });
+        }
+        for n in 0..10 * ALIKE_MAX as u64 {
+            assert_eq!(same(&found, 50_000, 7, &format!("{n}.bin")), Some(&*path(n)));
+        }
+        assert!(same(&found, 50_000, 7, "renamed.bin").is_some());
+        assert_eq!(same(&found, 50_001, 7, "3.bin"), None);
     }
 
     #[test]
