@@ -56,6 +56,7 @@ pub mod process;
 mod raw;
 mod rtl_tcp;
 mod serial;
+mod silence;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;
 mod soapy;

@@ -16,6 +16,18 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_000;
 /// The chunk size of every source: what the kernel fills with coalesced datagrams at most.
 pub(crate) const CHUNK_BYTES: usize = 65_536;
 
+/// A chunk for frames that are made of datagrams: it holds the longest with its header, also where samples of 24 bits become 32.
+pub(crate) const DATAGRAM_CHUNK_BYTES: usize = 2 * CHUNK_BYTES;
+
+/// Such chunks: as many as the graph can hold, and some for what a receiver takes at once.
+pub(crate) fn datagram_chunks(ctx: &Context) -> BatchPool {
+    let mut pool = BatchPool::new(ctx.batches_in_flight() + TAKEN_AT_ONCE, DATAGRAM_CHUNK_BYTES);
+    pool.wake_on_return(ctx.signal().clone());
+    pool
+}
+
+const TAKEN_AT_ONCE: usize = 66;
+
 /// The block length, in samples per channel: what a datagram holds, at most 10 ms of the signal, at least one sample, and
 /// rounded down to 32 where it is larger (64 of one byte), so that every channel begins at a multiple of 64 bytes.
 ///

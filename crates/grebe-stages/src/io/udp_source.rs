@@ -9,12 +9,12 @@ use grebe_datagram::{Granted, Options, Received, Receiver};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Arrival, BatchMut, BatchPool, Frame, Header, Refusal, Refusals, StreamTracker};
 
-use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
 use crate::io::described::Described;
 use crate::io::far_clock::FarClock;
 use crate::io::reorder::{AHEAD_MAX, Reorder};
 use crate::io::second_sender::SecondSender;
+use crate::silence::Silence;
 use crate::stream::{CHUNK_BYTES, Limit};
 
 /// Receives one stream of frames, one datagram each.
@@ -27,8 +27,6 @@ use crate::stream::{CHUNK_BYTES, Limit};
 #[derive(Debug)]
 pub struct UdpSource {
     receiver: Receiver<BatchMut>,
-    idle_timeout: Option<Duration>,
-    began: Instant,
     recv_timeout: Duration,
     pool: Option<BatchPool>,
     /// The pool to receive into instead, until the first step takes it.
@@ -46,8 +44,6 @@ impl UdpSource {
     pub fn bind(at: SocketAddr, options: &Options) -> Result<Self, grebe_datagram::Error> {
         Ok(Self {
             receiver: Receiver::bind(at, options)?,
-            idle_timeout: None,
-            began: Instant::now(),
             recv_timeout: options.recv_timeout,
             pool: None,
             given: None,
@@ -59,7 +55,7 @@ impl UdpSource {
 
     /// Ends the stream with an error once its sender has been silent for this long.
     pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_timeout = timeout;
+        self.intake.silence.ends_after(timeout);
         self
     }
 
@@ -110,16 +106,6 @@ impl UdpSource {
     pub(crate) fn granted(&self) -> Granted {
         self.receiver.granted()
     }
-
-    fn check_idle(&self) -> Result<(), Error> {
-        match self.idle_timeout {
-            // A sender that never came is silent too.
-            Some(timeout) if self.intake.heard.unwrap_or(self.began).elapsed() >= timeout => {
-                Err(Error::Idle { timeout })
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Stage for UdpSource {
@@ -159,7 +145,7 @@ impl Stage for UdpSource {
             // Every chunk is lent: the kernel's buffer holds what comes meanwhile, and counts what it cannot.
             drop(ctx.acquire(pool));
         }
-        self.check_idle()?;
+        self.intake.silence.check()?;
         Ok(Outcome::Produced)
     }
 
@@ -190,8 +176,7 @@ struct Intake {
     sender: Option<SocketAddr>,
     /// Whose stream it was until another took over.
     displaced: Option<SocketAddr>,
-    /// When the sender was last heard.
-    heard: Option<Instant>,
+    silence: Silence,
     foreign_datagrams: u64,
     described: Described,
     far_clock: FarClock,
@@ -217,7 +202,7 @@ impl Intake {
             refusals: Refusals::default(),
             sender: None,
             displaced: None,
-            heard: None,
+            silence: Silence::begin(),
             foreign_datagrams: 0,
             described: Described::default(),
             far_clock: FarClock::default(),
@@ -255,7 +240,7 @@ impl Intake {
             }
         }
         if self.sender == Some(received.from) {
-            self.heard = Some(Instant::now());
+            self.silence.heard(Instant::now());
         }
         if !self.reorder.is_empty() && !self.reorder.is_held() {
             self.leave_slab(&mut slab, chunk, ctx);
@@ -513,8 +498,7 @@ impl Intake {
     #[cold]
     fn takes_over(&mut self, from: SocketAddr, header: &Header, output: &mut Outputs, ctx: &Context) -> bool {
         if let Some(sender) = self.sender {
-            let is_silent = self.heard.is_none_or(|heard| heard.elapsed() >= TAKEOVER);
-            let is_over = is_silent || self.tracker.is_ended();
+            let is_over = self.silence.gives_way(Instant::now()) || self.tracker.is_ended();
             // Began again, on another port most likely. Who was displaced has not, however low its sequence still is.
             let begins = self.tracker.begins_again(header)
                 && header.sequence < BEGINNING_FRAMES
@@ -536,7 +520,5 @@ impl Intake {
 const SPARSE: usize = 4;
 /// A sender whose sequence is lower has just begun.
 const BEGINNING_FRAMES: u64 = 1024;
-/// For how long a silent sender keeps its stream.
-const TAKEOVER: Duration = Duration::from_millis(500);
 /// The most slots a receiver holds.
 const SLOTS_MAX: usize = 64;

@@ -10,17 +10,15 @@ use grebe_frame::{BatchPool, Header, Refusal};
 
 use super::intake::{Intake, Onward};
 use super::name::Vita49Stream;
-use crate::error::Error;
 use crate::io::SecondSender;
-use crate::stream::{CHUNK_BYTES, Limit};
+use crate::silence::Silence;
+use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
 
 /// Receives VITA-49 packets from one sender, which is the first, until it has been silent for half a second. An empty datagram ends the
 /// stream: grebe sends one.
 #[derive(Debug)]
 pub(crate) struct Vita49Source {
     receiver: Receiver<Vec<u8>>,
-    began: Instant,
-    idle_timeout: Option<Duration>,
     pool: Option<BatchPool>,
     senders: Senders,
     intake: Intake,
@@ -28,10 +26,10 @@ pub(crate) struct Vita49Source {
 }
 
 /// Who sends to the port.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Senders {
     taken: Option<SocketAddr>,
-    heard: Option<Instant>,
+    silence: Silence,
     foreign_datagrams: u64,
     second: SecondSender,
     told: Option<SocketAddr>,
@@ -45,10 +43,8 @@ impl Vita49Source {
     ) -> Result<Self, grebe_datagram::Error> {
         Ok(Self {
             receiver: Receiver::bind(at, options)?,
-            began: Instant::now(),
-            idle_timeout: None,
             pool: None,
-            senders: Senders::default(),
+            senders: Senders::new(),
             intake: Intake::new(name),
             counters: Counters::new(COUNTERS),
         })
@@ -56,7 +52,7 @@ impl Vita49Source {
 
     /// Ends the stream with an error once its sender has been silent for this long.
     pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_timeout = timeout;
+        self.senders.silence.ends_after(timeout);
         self
     }
 
@@ -116,31 +112,35 @@ impl Vita49Source {
 }
 
 impl Senders {
+    fn new() -> Self {
+        Self {
+            taken: None,
+            silence: Silence::begin(),
+            foreign_datagrams: 0,
+            second: SecondSender::default(),
+            told: None,
+        }
+    }
+
     /// Whether a datagram is of the sender whose stream this is, and whether that has just become it.
     fn hear(&mut self, from: SocketAddr, now: Instant) -> (bool, bool) {
-        let is_silent = self.heard.is_none_or(|heard| now - heard >= TAKEOVER);
         // Some devices send context packets from a port of their own.
         let is_ours = self.taken.is_some_and(|taken| taken.ip() == from.ip());
-        if !is_ours && !is_silent {
+        if !is_ours && !self.silence.gives_way(now) {
             if self.told != Some(from) {
                 self.second.note(from);
                 self.told = Some(from);
             }
             return (false, false);
         }
-        self.heard = Some(now);
+        self.silence.heard(now);
         (true, self.taken.replace(from).is_some() && !is_ours)
     }
 }
 
 impl Stage for Vita49Source {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        let pool = self.pool.get_or_insert_with(|| {
-            // As many chunks as the graph can hold, and some for what the receiver takes at once.
-            let mut pool = BatchPool::new(ctx.batches_in_flight() + CHUNKS_MORE, FRAMES_BYTES);
-            pool.wake_on_return(ctx.signal().clone());
-            pool
-        });
+        let pool = self.pool.get_or_insert_with(|| datagram_chunks(ctx));
         let (shared, intake, senders) = (RefCell::new(pool), &mut self.intake, &mut self.senders);
         let chunk = || shared.borrow_mut().acquire();
         let (mut is_over, mut failed) = (false, None);
@@ -175,13 +175,8 @@ impl Stage for Vita49Source {
         if self.intake.limit.is_reached() || is_over {
             return Ok(Outcome::End);
         }
-        match self.idle_timeout {
-            // A sender that never came is silent too.
-            Some(timeout) if self.senders.heard.unwrap_or(self.began).elapsed() >= timeout => {
-                Err(Error::Idle { timeout }.into())
-            }
-            _ => Ok(Outcome::Produced),
-        }
+        self.senders.silence.check()?;
+        Ok(Outcome::Produced)
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
@@ -194,11 +189,6 @@ impl Stage for Vita49Source {
     }
 }
 
-/// A sender that is silent for so long has left its place to others.
-const TAKEOVER: Duration = Duration::from_millis(500);
-const CHUNKS_MORE: usize = 66;
-/// The longest packet with a frame's header.
-const FRAMES_BYTES: usize = 2 * CHUNK_BYTES;
 const COUNTERS: &[&str] = &[
     "packets",
     "context_packets",

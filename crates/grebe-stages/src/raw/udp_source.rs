@@ -1,18 +1,17 @@
-//! Samples in UDP datagrams, behind a few bytes of a device's own at most.
+//! Samples from UDP datagrams, behind a few bytes of a device's own at most.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Granted, Options, Receiver, Sender};
+use grebe_datagram::{Granted, Options, Receiver};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
-use grebe_frame::{Batch, BatchMut, BatchPool, Description, Header, StreamTracker};
+use grebe_frame::{BatchMut, BatchPool, Description, Header, StreamTracker};
 
-use crate::error::Error;
 use crate::raw::RawStream;
-use crate::raw::byte_stream::interleaved;
-use crate::stream::{CHUNK_BYTES, Limit};
+use crate::silence::Silence;
+use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
 
 /// Receives datagrams of samples from one sender, which is the first, until it has been silent for half a second. An empty datagram
 /// ends the stream.
@@ -22,8 +21,6 @@ use crate::stream::{CHUNK_BYTES, Limit};
 #[derive(Debug)]
 pub(crate) struct RawUdpSource {
     receiver: Receiver<Vec<u8>>,
-    began: Instant,
-    idle_timeout: Option<Duration>,
     pool: Option<BatchPool>,
     /// Given back by the receiver.
     intake: Intake,
@@ -40,7 +37,7 @@ struct Intake {
     expected: Option<u64>,
     late_in_a_row: u32,
     sender: Option<SocketAddr>,
-    heard: Option<Instant>,
+    silence: Silence,
     batch: Option<BatchMut>,
     limit: Limit,
     is_over: bool,
@@ -67,17 +64,15 @@ impl RawUdpSource {
     ) -> Result<Self, grebe_datagram::Error> {
         Ok(Self {
             receiver: Receiver::bind(at, options)?,
-            began: Instant::now(),
-            idle_timeout: None,
             pool: None,
             intake: Intake::new(raw),
-            counters: Counters::new(SOURCE_COUNTERS).with_gauges(&["unseen_loss"]),
+            counters: Counters::new(COUNTERS).with_gauges(&["unseen_loss"]),
         })
     }
 
     /// Ends the stream with an error once its sender has been silent for this long.
     pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_timeout = timeout;
+        self.intake.silence.ends_after(timeout);
         self
     }
 
@@ -126,7 +121,7 @@ impl Intake {
             expected: None,
             late_in_a_row: 0,
             sender: None,
-            heard: None,
+            silence: Silence::begin(),
             batch: None,
             limit: Limit::default(),
             is_over: false,
@@ -136,14 +131,13 @@ impl Intake {
 
     /// Whether a datagram is of the sender whose stream this is.
     fn is_ours(&mut self, from: SocketAddr, now: Instant) -> bool {
-        let is_silent = self.heard.is_none_or(|heard| now - heard >= TAKEOVER);
         if self.sender != Some(from) {
-            if !is_silent {
+            if !self.silence.gives_way(now) {
                 return false;
             }
             (self.sender, self.expected) = (Some(from), None);
         }
-        self.heard = Some(now);
+        self.silence.heard(now);
         true
     }
 
@@ -226,12 +220,7 @@ impl Intake {
 
 impl Stage for RawUdpSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        let pool = self.pool.get_or_insert_with(|| {
-            // As many chunks as the graph can hold, and some for what the receiver takes at once.
-            let mut pool = BatchPool::new(ctx.batches_in_flight() + CHUNKS_MORE, FRAMES_BYTES);
-            pool.wake_on_return(ctx.signal().clone());
-            pool
-        });
+        let pool = self.pool.get_or_insert_with(|| datagram_chunks(ctx));
         let (shared, intake) = (RefCell::new(pool), &mut self.intake);
         let chunk = || shared.borrow_mut().acquire();
         let outcome = self.receiver.recv(
@@ -255,13 +244,8 @@ impl Stage for RawUdpSource {
         if self.intake.limit.is_reached() || self.intake.is_over {
             return Ok(Outcome::End);
         }
-        match self.idle_timeout {
-            // A sender that never came is silent too.
-            Some(timeout) if self.intake.heard.unwrap_or(self.began).elapsed() >= timeout => {
-                Err(Error::Idle { timeout }.into())
-            }
-            _ => Ok(Outcome::Produced),
-        }
+        self.intake.silence.check()?;
+        Ok(Outcome::Produced)
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
@@ -288,7 +272,7 @@ pub(crate) fn fuzz(choice: u8, datagrams: Vec<Vec<u8>>) {
     let Ok(mut bench) = grebe_flow::StageBench::new(Fed(Intake::new(*raw), datagrams.into_iter())) else {
         return;
     };
-    let samples: u64 = bench.end().unwrap_or_default().iter().map(Batch::samples).sum();
+    let samples: u64 = bench.end().unwrap_or_default().iter().map(grebe_frame::Batch::samples).sum();
     assert!(samples as usize <= bytes);
 }
 
@@ -298,7 +282,7 @@ struct Fed(Intake, std::vec::IntoIter<Vec<u8>>);
 #[cfg(fuzzing)]
 impl Stage for Fed {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        let chunk = || BatchPool::new(1, FRAMES_BYTES).acquire();
+        let chunk = || BatchPool::new(1, crate::stream::DATAGRAM_CHUNK_BYTES).acquire();
         let Some(datagram) = self.1.next() else {
             self.0.hand_on(output, ctx);
             return Ok(Outcome::End);
@@ -308,162 +292,11 @@ impl Stage for Fed {
     }
 }
 
-/// Sends samples in datagrams of one size, but the last before a gap or the end; an empty one says that the stream is over.
-#[derive(Debug)]
-pub(crate) struct RawUdpSink {
-    sender: Sender,
-    raw: RawStream,
-    /// Bytes of samples in a datagram; 0: not known before the first frame.
-    datagram_bytes: usize,
-    /// `None`: as large as suits the path, but no more than 10 ms of the signal.
-    asked_bytes: Option<usize>,
-    path_bytes: usize,
-    number: u64,
-    /// Samples that did not leave yet.
-    pending: Vec<u8>,
-    /// What stands before the samples of each datagram, and of one frame the samples.
-    heads: Vec<u8>,
-    scratch: Vec<u8>,
-    next_index: Option<u64>,
-    gap_samples: u64,
-    counters: Counters,
-}
-
-impl RawUdpSink {
-    /// `asked_bytes`: of the datagrams; `path_bytes`: what suits the path.
-    pub(crate) fn connect(
-        to: SocketAddr,
-        options: &Options,
-        raw: RawStream,
-        asked_bytes: Option<usize>,
-        path_bytes: usize,
-    ) -> Result<Self, grebe_datagram::Error> {
-        Ok(Self {
-            sender: Sender::connect(to, options)?,
-            raw,
-            datagram_bytes: 0,
-            asked_bytes,
-            path_bytes,
-            number: 0,
-            pending: Vec::new(),
-            heads: Vec::new(),
-            scratch: Vec::new(),
-            next_index: None,
-            gap_samples: 0,
-            counters: Counters::new(SINK_COUNTERS),
-        })
-    }
-
-    pub(crate) fn granted(&self) -> Granted {
-        self.sender.granted()
-    }
-
-    fn take(&mut self, batch: &Batch) -> StageResult<()> {
-        for frame in batch.frames() {
-            let header = frame.header();
-            if self.datagram_bytes == 0 {
-                self.datagram_bytes = self.datagram_samples(header.sample_rate_hz) * self.raw.frame_bytes();
-            }
-            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
-            if gap > 0 {
-                self.send(true)?;
-                self.gap_samples += gap;
-                // A receiver that knows the size of datagrams finds the gap by their numbers.
-                self.number += gap.div_ceil((self.datagram_bytes / self.raw.frame_bytes()) as u64);
-            }
-            self.next_index = Some(header.first_sample_index + u64::from(header.block_length_samples));
-            let samples = interleaved(&self.raw, &frame, &mut self.scratch)?;
-            self.pending.extend_from_slice(samples);
-        }
-        self.send(false)
-    }
-
-    fn datagram_samples(&self, rate_hz: f64) -> usize {
-        let bytes = self.asked_bytes.unwrap_or(self.path_bytes);
-        let fits = bytes.saturating_sub(self.raw.skip_bytes) / self.raw.frame_bytes();
-        let timely =
-            if rate_hz > 0.0 && self.asked_bytes.is_none() { (rate_hz / 100.0) as usize } else { fits };
-        fits.min(timely).max(1)
-    }
-
-    /// Sends the datagrams that are full; the rest too, where it `ends` there.
-    fn send(&mut self, ends: bool) -> StageResult<()> {
-        let Self { raw, pending, heads, datagram_bytes, sender, number, .. } = self;
-        let whole = if ends { pending.len() } else { pending.len() / *datagram_bytes * *datagram_bytes };
-        if whole == 0 {
-            return Ok(());
-        }
-        let skip_bytes = raw.skip_bytes;
-        if raw.is_by_block {
-            pending[..whole].chunks_mut(*datagram_bytes).for_each(|it| by_block(raw, it, &mut self.scratch));
-        }
-        let datagrams = pending[..whole].chunks(*datagram_bytes);
-        heads.clear();
-        heads.resize(datagrams.len() * skip_bytes, 0);
-        if let Some(place) = raw.number {
-            for head in heads.chunks_mut(skip_bytes) {
-                place.write(*number, head);
-                *number += 1;
-            }
-        }
-        let mut sending = sender.batch();
-        for (at, samples) in datagrams.enumerate() {
-            sending.push(&heads[at * skip_bytes..][..skip_bytes], samples)?;
-        }
-        sending.flush()?;
-        drop(sending);
-        pending.drain(..whole);
-        Ok(())
-    }
-}
-
-/// Puts all samples of each channel together.
-fn by_block(raw: &RawStream, samples: &mut [u8], scratch: &mut Vec<u8>) {
-    scratch.clear();
-    scratch.extend_from_slice(samples);
-    let sample_bytes = raw.encoding.sample_bytes();
-    let mut places = samples.chunks_exact_mut(sample_bytes);
-    for channel in 0..raw.channels {
-        // In this order, since the places go on with the next channel.
-        let of_channel = scratch.chunks_exact(sample_bytes).skip(channel).step_by(raw.channels);
-        of_channel.zip(places.by_ref()).for_each(|(sample, place)| place.copy_from_slice(sample));
-    }
-}
-
-impl Stage for RawUdpSink {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
-        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        self.take(&batch)?;
-        let sent = self.sender.counters();
-        let values = [sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples];
-        for (position, value) in values.into_iter().enumerate() {
-            self.counters.set(position, value);
-        }
-        Ok(Outcome::Produced)
-    }
-
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
-        self.send(true)?;
-        let mut sending = self.sender.batch();
-        sending.push(&[], &[])?;
-        Ok(sending.flush()?)
-    }
-
-    fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
-    }
-}
-
-/// A sender that is silent for so long has left its place to others.
-const TAKEOVER: Duration = Duration::from_millis(500);
 /// So many late ones in a row are none: the device counts anew.
 const LATE_MAX: u32 = 32;
 /// A number that is further ahead is of a device that counts anew, too.
 const AHEAD_MAX: u64 = 1 << 31;
-const CHUNKS_MORE: usize = 66;
-/// The longest datagram with a header, also where its samples of 24 bits become 32.
-const FRAMES_BYTES: usize = 2 * CHUNK_BYTES;
-const SOURCE_COUNTERS: &[&str] = &[
+const COUNTERS: &[&str] = &[
     "datagrams",
     "lost_frames",
     "lost_samples",
@@ -476,12 +309,9 @@ const SOURCE_COUNTERS: &[&str] = &[
     "kernel_drops",
     "unseen_loss",
 ];
-const SINK_COUNTERS: &[&str] = &["datagrams", "system_calls", "refused", "unsent", "unmarked_gap_samples"];
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
-
     use super::*;
     use crate::Uri;
 
@@ -517,55 +347,5 @@ mod tests {
     fn unnumbered_datagrams_follow_each_other() {
         let mut intake = Intake::new(raw("udp://:0?format=u8"));
         assert_eq!(intake.missing_before(&[9]), Some(0));
-    }
-
-    /// What the sink sends is what a socket of the system receives.
-    fn sent(query: &str, datagram_bytes: usize, frames: &[(u64, &[[i16; 2]])]) -> Vec<Vec<u8>> {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let raw = raw(&format!("udp://127.0.0.1:1?{query}&channels=2"));
-        let to = socket.local_addr().unwrap();
-        let mut sink = RawUdpSink::connect(to, &Options::default(), raw, Some(datagram_bytes), 0).unwrap();
-        let mut batch = BatchPool::new(1, CHUNK_BYTES).acquire().unwrap();
-        let mut expected = 0;
-        for (index, samples) in frames {
-            let header = Header {
-                channel_count: 2,
-                block_length_samples: samples.len() as u32,
-                first_sample_index: *index,
-                ..Header::default()
-            };
-            let column = |channel: usize, out: &mut [i16]| {
-                out.iter_mut().zip(*samples).for_each(|(out, sample)| *out = sample[channel]);
-            };
-            batch.push::<i16>(&header, column).unwrap();
-            expected += samples.len().div_ceil(sink.datagram_samples(0.0));
-        }
-        sink.take(&batch.freeze()).unwrap();
-        sink.send(true).unwrap();
-        let mut bytes = [0; 2_000];
-        (0..expected)
-            .map(|_| {
-                let length = socket.recv(&mut bytes).unwrap();
-                bytes[..length].to_vec()
-            })
-            .collect()
-    }
-
-    #[test]
-    fn samples_leave_as_the_name_says() {
-        let frames: &[(u64, &[[i16; 2]])] = &[(0, &[[1, -1], [2, -2], [3, -3]]), (7, &[[4, -4]])];
-        let i16s = |samples: &[i16]| samples.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>();
-        let plain = sent("format=i16", 9, frames);
-        assert_eq!(plain, [i16s(&[1, -1, 2, -2]), i16s(&[3, -3]), i16s(&[4, -4])]);
-        let blocks = sent("format=i16&interleave=block", 9, frames);
-        assert_eq!(blocks, [i16s(&[1, 2, -1, -2]), i16s(&[3, -3]), i16s(&[4, -4])]);
-        let numbered = sent("format=i16be&skip=3&seq=1:u16be", 11, frames);
-        let big = |number: u8, samples: &[i16]| {
-            let samples = samples.iter().flat_map(|it| it.to_be_bytes());
-            [0, 0, number].into_iter().chain(samples).collect::<Vec<u8>>()
-        };
-        // Four samples are missing, which two datagrams would have held.
-        assert_eq!(numbered, [big(0, &[1, -1, 2, -2]), big(1, &[3, -3]), big(4, &[4, -4])]);
     }
 }
