@@ -15,6 +15,7 @@ mod deleting;
 mod destination;
 mod finishing;
 mod journal;
+mod laying;
 mod linking;
 mod looked_at;
 mod part;
@@ -46,7 +47,7 @@ use crate::receive::choosing::{Choosing, Chosen};
 use crate::receive::comparing::chunk_sizes;
 use crate::receive::destination::look;
 use crate::receive::finishing::finish;
-use crate::receive::parts::{Piece, is_large, write_parts};
+use crate::receive::parts::{Piece, ToParts, is_large, write_parts};
 use crate::receive::rates::{Measured, Window};
 use crate::receive::shared::{Pending, Receiving};
 use crate::receive::signing::{ToSign, refine_files, sign_files};
@@ -54,7 +55,7 @@ use crate::receive::small::{Batch, Content, write_small_files};
 use crate::report::{Report, Waits};
 use crate::wire::{
     DataFrame, EntryId, Frame, FrameReader, FrameWriter, Hello, Kind, Note, RecordKind, Refine, Role,
-    SenderEnd, Summary,
+    SenderEnd, Shift, Summary,
 };
 
 /// What is received.
@@ -275,7 +276,7 @@ struct Dispatch<'a> {
     receiving: &'a Receiving,
     listings: Sender<Vec<u8>>,
     small: Sender<Batch>,
-    pieces: Sender<Piece>,
+    pieces: Sender<ToParts>,
     to_sign: Sender<ToSign>,
     to_refine: Sender<Refine>,
     /// Files that come in pieces, of which some came.
@@ -303,12 +304,21 @@ impl Dispatch<'_> {
                 Kind::Refine => {
                     let _ = self.to_refine.send(Refine::decode(&frame.body)?);
                 }
+                Kind::Shift => {
+                    let Shift { id, bytes } = Shift::decode(&frame.body)?;
+                    receiving.shifts.say(id, bytes);
+                }
                 Kind::LeftOut => {
                     let note = Note::decode(&frame.body)?;
                     receiving.left_out.add(&receiving.progress, note.name, note.words);
                 }
                 Kind::End => {
                     frames.sender_end = Some(SenderEnd::decode(&frame.body)?);
+                    // Its sender did not wait for the word that all could be made, and says this once more.
+                    if self.awaits_more() {
+                        frames.go_on();
+                        continue;
+                    }
                     receiving.progress.is_scanned.store(true, Ordering::Release);
                     return Ok(());
                 }
@@ -381,8 +391,8 @@ impl Dispatch<'_> {
         }
         file.adopted = None;
         let sizes = chunk_sizes(self.receiving, file.bytes, file.bytes);
-        let Pending { id, place, .. } = file;
-        let to_sign = ToSign { id, place, name: file.name.clone(), elsewhere: None, sizes };
+        let Pending { id, place, bytes, mode, .. } = file;
+        let to_sign = ToSign { id, place, name: file.name.clone(), elsewhere: None, bytes, mode, sizes };
         self.receiving.bases.will_be_told(id);
         self.receiving.expect(file)?;
         let _ = self.to_sign.send(to_sign);
@@ -390,7 +400,21 @@ impl Dispatch<'_> {
     }
 
     fn piece(&self, id: EntryId, begins: Option<Pending>, body: &Arc<Vec<u8>>, record: RecordKind) {
-        let _ = self.pieces.send(Piece { id, begins, body: body.clone(), record });
+        let _ = self.pieces.send(ToParts::Piece(Piece { id, begins, body: body.clone(), record }));
+    }
+
+    /// Whether something of what has come so far is to come again. Where the thread that knows is gone, somebody else says why.
+    fn awaits_more(&self) -> bool {
+        let (say, said) = bounded(1);
+        let _ = self.pieces.send(ToParts::Settle(say));
+        loop {
+            match said.recv_timeout(Duration::from_millis(100)) {
+                Ok(awaits) => return awaits,
+                // Who failed meanwhile answers nobody.
+                Err(RecvTimeoutError::Timeout) if !self.receiving.is_stopped() => {}
+                Err(_) => return false,
+            }
+        }
     }
 }
 
@@ -400,6 +424,8 @@ struct Frames {
     read_bytes: u64,
     waited: Duration,
     sender_end: Option<SenderEnd>,
+    /// Whether the stream is read behind an end.
+    resume: Sender<()>,
     /// Behind the frames, so that it is dropped after them.
     _thread: ReadingThread,
 }
@@ -407,6 +433,7 @@ struct Frames {
 impl Frames {
     fn read<R: Read + Send + 'static>(reader: R, measured: Arc<Measured>) -> Self {
         let (out, frames) = bounded(FRAMES_MAX);
+        let (resume, resumed) = bounded(1);
         let thread = ReadingThread::spawn(move || {
             let mut reader = FrameReader::new(reader);
             let mut window = Window::at(Instant::now());
@@ -415,13 +442,19 @@ impl Frames {
                 if let Ok(Some((_, bytes))) = &frame {
                     measured.came(&mut window, *bytes, Instant::now());
                 }
-                let is_last = !matches!(&frame, Ok(Some((frame, _))) if frame.kind != Kind::End);
-                if out.send(frame).is_err() || is_last {
+                let is_last = !matches!(&frame, Ok(Some(_)));
+                let is_end = matches!(&frame, Ok(Some((frame, _))) if frame.kind == Kind::End);
+                if out.send(frame).is_err() || is_last || is_end && resumed.recv().is_err() {
                     return;
                 }
             }
         });
-        Self { frames, read_bytes: 0, waited: Duration::ZERO, sender_end: None, _thread: thread }
+        Self { frames, read_bytes: 0, waited: Duration::ZERO, sender_end: None, resume, _thread: thread }
+    }
+
+    /// An end was not the last message.
+    fn go_on(&self) {
+        let _ = self.resume.send(());
     }
 
     fn next(&mut self, cancel: &Cancel, is_stopped: impl Fn() -> bool) -> Result<Frame> {

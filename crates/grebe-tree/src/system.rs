@@ -10,10 +10,12 @@ mod imp;
 #[path = "system/portable.rs"]
 mod imp;
 
+use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 pub(crate) use imp::{
-    Directory, attributes, can_hold, clone_content, copy_range, is_root, metadata, next_data, read_at,
+    Directory, attributes, can_hold, clear, clone_content, copy_range, is_root, metadata, next_data, read_at,
     set_attributes, set_mode, set_modified, set_owner, write_all_at,
 };
 
@@ -71,6 +73,17 @@ pub(crate) struct Name {
     pub(crate) bytes: Box<[u8]>,
     /// Where the system tells it with the name; names are looked up faster in its order.
     pub(crate) inode: u64,
+}
+
+/// Writes zeros, where there can be no hole.
+fn write_zeros(file: &File, stretch: Range<u64>) -> io::Result<()> {
+    let (zeros, mut at) = ([0; 16 << 10], stretch.start);
+    while at < stretch.end {
+        let bytes = (stretch.end - at).min(zeros.len() as u64);
+        write_all_at(file, &zeros[..bytes as usize], at)?;
+        at += bytes;
+    }
+    Ok(())
 }
 
 /// Whether nothing can be written at all, and not only one file.

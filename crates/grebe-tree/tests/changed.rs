@@ -1,7 +1,7 @@
 //! Files that changed: what travels, and that what is made is what is there.
 
 use std::fs;
-use std::io::{self, Write, pipe};
+use std::io::{self, Seek, Write, pipe};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -108,14 +108,15 @@ fn ends_signature(said: &[u8]) -> bool {
 #[test]
 fn of_a_file_that_is_changed_there_meanwhile_that_is_sent_again_and_it_is_never_mixed() {
     let old = noise(1, 30_000_000);
-    let new = [b"a line more".to_vec(), old.clone()].concat();
-    let middle = [&old[..12_000_000], &noise(2, 100), &old[12_000_100..]].concat();
-    let front = [&noise(2, 3_000_000)[..], &old[3_000_000..]].concat();
+    // The second half comes first: so early nobody knows where it belongs, and it is copied when the plan has come.
+    let new = [b"a line more", &old[15_000_000..], &old[..15_000_000]].concat();
+    let middle = [&old[..22_000_000], &noise(2, 100), &old[22_000_100..]].concat();
+    let end = [&old[..27_000_000], &noise(2, 3_000_000)].concat();
     for (other, at_least, at_most) in [
         (&middle[..], 1_000_000, 12_000_000),
-        (&front[..], 3_000_000, 12_000_000),
+        (&end[..], 3_000_000, 12_000_000),
         (&old[..29_000_000], 1_000_000, 10_000_000),
-        (&[], 29_000_000, 31_000_000),
+        (&[], 14_000_000, 31_000_000),
     ] {
         let [from, into] = two("log", &new, &old);
         let report = sync_and(from.path(), into.path(), Options::archive(), |said| {
@@ -126,6 +127,53 @@ fn of_a_file_that_is_changed_there_meanwhile_that_is_sent_again_and_it_is_never_
         assert_eq!((report.files_copied, report.left_out_count), (1, 0));
         assert!((at_least..at_most).contains(&report.data_bytes), "{}", report.data_bytes);
         assert!(fs::read(into.path().join("log")).unwrap() == new);
+        assert!(!into.path().join(".grebe-partial").exists());
+    }
+}
+
+#[test]
+fn what_lies_in_the_new_file_already_need_not_be_there_any_more() {
+    let old = noise(1, 30_000_000);
+    let mut new = old.clone();
+    new[12_345_678..][..1_000].copy_from_slice(&noise(2, 1_000));
+    let [from, into] = two("log", &new, &old);
+    older(&into.path().join("log"));
+    let report = sync_and(from.path(), into.path(), Options::archive(), |said| {
+        if ends_signature(said) {
+            fs::write(into.path().join("log"), noise(3, 30_000_000)).unwrap();
+        }
+    });
+    assert_eq!((report.files_copied, report.left_out_count), (1, 0));
+    assert!((1_000..200_000).contains(&report.data_bytes), "{}", report.data_bytes);
+    assert!(fs::read(into.path().join("log")).unwrap() == new);
+    assert!(!into.path().join(".grebe-partial").exists());
+}
+
+#[test]
+fn what_was_laid_in_vain_is_not_in_the_file() {
+    let old = noise(1, 20_000_000);
+    // Another content of which a little is known again; shorter ones; and with holes where something was.
+    let other = [&noise(2, 15_000_000)[..], &old[..500_000]].concat();
+    let moved = [&old[9_000_000..], &noise(3, 100), &old[..9_000_000]].concat();
+    let (holes, tail) = (vec![0; 6_000_000], vec![0; 9_000_000]);
+    let sparse = [&old[..5_000_000], &holes, &old[11_000_000..]].concat();
+    for new in [&other[..], &moved, &sparse, &old[..6_000_000], &[&old[..6_000_000], &tail].concat()] {
+        let [from, into] = two("data", &[], &old);
+        older(&into.path().join("data"));
+        let mut file = fs::File::create(from.path().join("data")).unwrap();
+        // Zeros are holes, where the system has such.
+        for piece in new.chunks(1_000_000) {
+            if piece.iter().any(|byte| *byte != 0) {
+                file.write_all(piece).unwrap();
+            } else {
+                file.seek_relative(piece.len() as i64).unwrap();
+            }
+        }
+        file.set_len(new.len() as u64).unwrap();
+        drop(file);
+        let report = sync(from.path(), into.path(), Options::archive());
+        assert_eq!((report.files_copied, report.left_out_count), (1, 0));
+        assert!(fs::read(into.path().join("data")).unwrap() == new, "{}", new.len());
         assert!(!into.path().join(".grebe-partial").exists());
     }
 }

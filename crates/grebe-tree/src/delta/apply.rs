@@ -4,11 +4,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::thread;
 
 use super::chunks::Chunk;
+use super::laid::Laid;
 use super::matcher::Run;
 use super::signature::BasisMap;
 use crate::wire::short;
 
-/// Reads a run from the basis and hands its chunks on, in their order. `true` where all of it is what the sender has.
+/// Reads of the basis what of a run does not lie at `offset` of the new file, and hands its chunks on, each with its place there, in their
+/// order. `true` where all of the run is what the sender has.
 ///
 /// Chunks are handed on before the check is known, since it is over all of them: where this returns `false`, the stretch is to be
 /// asked for again, and until it has come the file must not get its name. That happens where the basis is not any more as it was when its
@@ -22,40 +24,57 @@ use crate::wire::short;
 pub(crate) fn copy_run(
     mut basis: impl Read + Seek,
     map: &BasisMap,
+    laid: &Laid,
     run: &Run,
+    offset: u64,
     buffer: &mut Vec<u8>,
-    mut write: impl FnMut(&[u8]) -> io::Result<()>,
+    mut write: impl FnMut(u64, &[u8]) -> io::Result<()>,
 ) -> io::Result<bool> {
     let Some(stretch) = map.stretch(run.first, run.chunks) else { return Ok(false) };
-    if basis.seek(SeekFrom::Start(stretch.start)).is_err() {
-        return Ok(false);
-    }
-    let (mut check, mut at_once) = (blake3::Hasher::new(), Vec::new());
+    let (mut check, mut at_once, mut place) = (blake3::Hasher::new(), Vec::new(), offset);
     let mut lens = map.lens(run.first, run.chunks).peekable();
-    while lens.peek().is_some() {
+    while let Some(len) = lens.peek() {
+        if let Some(hash) = laid.hash(&(place..place + *len as u64)) {
+            check.update(hash);
+            place += *len as u64;
+            lens.next();
+            continue;
+        }
         let mut bytes = 0;
         at_once.clear();
-        while let Some(len) = lens.next_if(|len| at_once.is_empty() || bytes + len <= AT_ONCE_BYTES_MAX) {
+        while let Some(len) = lens.next_if(|len| {
+            let begin = place + bytes as u64;
+            let lies = laid.hash(&(begin..begin + *len as u64)).is_some();
+            at_once.is_empty() || bytes + len <= AT_ONCE_BYTES_MAX && !lies
+        }) {
             bytes += len;
             at_once.push(len);
         }
         if buffer.len() < bytes {
             buffer.resize(bytes, 0);
         }
-        if basis.read_exact(&mut buffer[..bytes]).is_err() {
+        let from = SeekFrom::Start(stretch.start + (place - offset));
+        if basis.seek(from).and_then(|_| basis.read_exact(&mut buffer[..bytes])).is_err() {
             return Ok(false);
         }
-        hash_and_write(&buffer[..bytes], &at_once, &mut check, &mut write)?;
+        hash_and_write(&buffer[..bytes], place, &at_once, &mut check, &mut write)?;
+        place += bytes as u64;
     }
     Ok(short(&check.finalize()) == run.check)
 }
 
 fn hash_and_write(
     bytes: &[u8],
+    mut place: u64,
     lens: &[usize],
     check: &mut blake3::Hasher,
-    write: &mut impl FnMut(&[u8]) -> io::Result<()>,
+    write: &mut impl FnMut(u64, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
+    let mut write = |chunk: &[u8]| {
+        let at = place;
+        place += chunk.len() as u64;
+        write(at, chunk)
+    };
     let mut hash = || {
         for chunk in chunks(bytes, lens) {
             check.update(&Chunk::of(chunk).hash);
@@ -65,7 +84,7 @@ fn hash_and_write(
         let is_long = bytes.len() >= HASHED_ASIDE_BYTES_MIN;
         // Where there is no thread to be had, it is hashed here.
         let is_hashed = is_long && thread::Builder::new().spawn_scoped(scope, &mut hash).is_ok();
-        (is_hashed, chunks(bytes, lens).try_for_each(write))
+        (is_hashed, chunks(bytes, lens).try_for_each(&mut write))
     });
     if !is_hashed {
         hash();
@@ -103,8 +122,14 @@ mod tests {
     }
 
     fn copied(basis: &[u8], told: &Told, run: &Run) -> (bool, Vec<u8>) {
+        copied_beside(basis, told, &Laid::default(), run)
+    }
+
+    /// The run begins at 1,000 of the new file.
+    fn copied_beside(basis: &[u8], told: &Told, laid: &Laid, run: &Run) -> (bool, Vec<u8>) {
         let mut out = Vec::new();
-        let good = copy_run(Cursor::new(basis), &told.map, run, &mut Vec::new(), |bytes| {
+        let good = copy_run(Cursor::new(basis), &told.map, laid, run, 1_000, &mut Vec::new(), |at, bytes| {
+            assert!(at >= 1_000 + out.len() as u64);
             out.extend_from_slice(bytes);
             Ok(())
         });
@@ -127,6 +152,30 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_there_is_not_read_again_and_counts_by_what_was_written() {
+        let basis = noise(1, 40_000);
+        let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
+        let run = only_run(&told, &basis);
+        let hash = |chunk| {
+            let stretch = told.map.stretch(chunk, 1).unwrap();
+            Chunk::of(&basis[stretch.start as usize..stretch.end as usize]).hash
+        };
+        let second = told.map.stretch(1, 1).unwrap();
+        let [begin, end] = [second.start, second.end].map(|at| at as usize);
+        let without = [&basis[..begin], &basis[end..]].concat();
+        let mut laid = Laid::default();
+        laid.add(1_000 + second.start..1_000 + second.end, hash(1));
+        assert_eq!(copied_beside(&basis, &told, &laid, &run), (true, without));
+        // Elsewhere it is no help, and a hash that is not the sender's is noticed.
+        let mut laid = Laid::default();
+        laid.add(999 + second.start..999 + second.end, hash(1));
+        assert_eq!(copied_beside(&basis, &told, &laid, &run), (true, basis.clone()));
+        let mut laid = Laid::default();
+        laid.add(1_000 + second.start..1_000 + second.end, hash(2));
+        assert!(!copied_beside(&basis, &told, &laid, &run).0);
+    }
+
+    #[test]
     fn a_run_that_is_not_there_copies_nothing() {
         let basis = noise(1, 40_000);
         let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
@@ -141,8 +190,9 @@ mod tests {
         let basis = noise(1, 40_000);
         let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
         let run = only_run(&told, &basis);
-        let full = |_: &[u8]| Err(io::ErrorKind::StorageFull.into());
-        let failed = copy_run(Cursor::new(&basis), &told.map, &run, &mut Vec::new(), full);
+        let full = |_, _: &[u8]| Err(io::ErrorKind::StorageFull.into());
+        let nothing = Laid::default();
+        let failed = copy_run(Cursor::new(&basis), &told.map, &nothing, &run, 0, &mut Vec::new(), full);
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

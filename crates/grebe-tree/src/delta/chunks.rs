@@ -106,7 +106,7 @@ impl<R: Read> Chunks<R> {
     /// were cut so elsewhere would be here, too.
     pub(crate) fn next_like(&mut self, expected: Option<(u64, u32)>) -> io::Result<Option<(Chunk, &[u8])>> {
         // Where a chunk is cut depends on the bytes up to the longest one's end, so these must be there.
-        if self.to - self.from < self.sizes.max() && !self.is_at_end {
+        if self.reads_next() {
             self.fill()?;
         }
         let rest = &self.buffer[self.from..self.to];
@@ -129,6 +129,20 @@ impl<R: Read> Chunks<R> {
         let bytes = &rest[..end];
         self.from += end;
         Ok(Some((Chunk::of(bytes), bytes)))
+    }
+
+    /// Whether the next chunk cannot be had without reading. What was cut so far can then be [taken](Self::take_cut) at hardly any cost.
+    pub(super) fn reads_next(&self) -> bool {
+        self.to - self.from < self.sizes.max() && !self.is_at_end
+    }
+
+    /// The buffer, and how many bytes at its front were cut; `spare` takes its place, with what was not cut.
+    pub(super) fn take_cut(&mut self, mut spare: Vec<u8>) -> (Vec<u8>, usize) {
+        spare.resize(self.buffer.len(), 0);
+        let left = self.to - self.from;
+        spare[..left].copy_from_slice(&self.buffer[self.from..self.to]);
+        self.to = left;
+        (std::mem::replace(&mut self.buffer, spare), std::mem::take(&mut self.from))
     }
 
     /// Brings what is left to the front and reads until the buffer is full or the file ends.

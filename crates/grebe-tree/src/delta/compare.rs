@@ -5,28 +5,41 @@ use std::io::{self, Read};
 use crossbeam_channel::Receiver;
 
 use super::chunks::{Chunk, ChunkSizes, Chunks};
+use super::laying::Laying;
 use super::matcher::{Matcher, Piece};
 use super::signature::{BasisMap, Signature, SignatureWriter, short_hash};
 
-/// The receiver's pass: tells the pieces of the basis's signature while it reads, and returns where its chunks are.
+/// The receiver's pass: tells the pieces of the basis's signature while it reads, and returns where its chunks are. What it reads goes on
+/// into the new file, where there is a `laying`.
 ///
 /// # Errors
 /// Of reading, and those of `tell`.
 pub(crate) fn sign<E: From<io::Error>>(
     basis: impl Read,
     sizes: ChunkSizes,
+    mut laying: Option<&mut Laying<'_>>,
     mut tell: impl FnMut(Vec<u8>) -> Result<(), E>,
 ) -> Result<BasisMap, E> {
     let (mut writer, mut map) = (SignatureWriter::new(), BasisMap::default());
     let mut chunks = Chunks::new(basis, sizes);
     let (told_every, mut untold) = ((NEAR_CHUNKS * sizes.average()).max(TOLD_BYTES_MIN), 0);
-    while let Some((chunk, _)) = chunks.next()? {
+    loop {
+        if let Some(laying) = laying.as_mut().filter(|_| chunks.reads_next()) {
+            laying.hand_on(&mut chunks);
+        }
+        let Some((chunk, _)) = chunks.next()? else { break };
         map.push(chunk);
+        if let Some(laying) = &mut laying {
+            laying.push(chunk);
+        }
         untold += chunk.len as usize;
         if writer.push(chunk) || untold >= told_every {
             untold = 0;
             tell(writer.take())?;
         }
+    }
+    if let Some(laying) = laying {
+        laying.hand_on(&mut chunks);
     }
     let rest = writer.take();
     if !rest.is_empty() {
@@ -44,11 +57,23 @@ pub(crate) enum Told {
     Whole,
 }
 
+/// A file of which more has moved is one whose signature must be whole before anything is known.
+const SHIFTS_MAX: usize = 1_000;
+
 /// What is read of a file between two messages, at least: the sender goes along, and small files are one message.
 const TOLD_BYTES_MIN: usize = 1 << 20;
 
+/// What is known of a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// From here on the basis is probably found so much further on in the new file; 0 until this is said. There are [`SHIFTS_MAX`] at most,
+    /// all before the first piece.
+    Shift(i64),
+    Piece(Piece),
+}
+
 /// The sender's pass over the new file. It goes along with the signature while that comes: where the two are the same, hashing shows
-/// it, and nothing is cut. Tells each piece as soon as it is known.
+/// it, and nothing is cut. Tells everything as soon as it is known.
 ///
 /// Until all of the signature is there it keeps the chunks, 20 bytes each. Returns the signature.
 ///
@@ -58,14 +83,15 @@ pub(crate) fn compare<E: From<io::Error>>(
     new: impl Read,
     sizes: ChunkSizes,
     told: &Receiver<Told>,
-    mut tell: impl FnMut(Piece) -> Result<(), E>,
+    mut tell: impl FnMut(Finding) -> Result<(), E>,
 ) -> Result<Signature, E> {
     let mut chunks = Chunks::new(new, sizes);
-    let mut along = Along::with(told, sizes);
+    let (mut along, mut shifts) = (Along::with(told, sizes), 0);
     while let Some(expected) = along.expected()? {
-        match chunks.next_like(expected)? {
-            Some((chunk, _)) => along.push(chunk),
-            None => break,
+        let Some((chunk, _)) = chunks.next_like(expected)? else { break };
+        if let Some(shift) = along.push(chunk).filter(|_| shifts < SHIFTS_MAX) {
+            shifts += 1;
+            tell(Finding::Shift(shift))?;
         }
     }
     let (signature, came) = along.finish()?;
@@ -75,7 +101,7 @@ pub(crate) fn compare<E: From<io::Error>>(
         tell_next(&mut matcher, chunk, &mut tell)?;
     }
     let (last, signature) = matcher.finish();
-    last.map_or(Ok(()), tell)?;
+    last.map(Finding::Piece).map_or(Ok(()), tell)?;
     Ok(signature)
 }
 
@@ -86,8 +112,13 @@ struct Along<'a> {
     is_whole: bool,
     /// Those of the new file.
     chunks: Vec<Chunk>,
-    /// The chunk of the basis behind the last one that was found.
+    /// The chunk of the basis behind the last one that was found, and where it begins there.
     next: usize,
+    next_at: u64,
+    /// Where the next chunk of the new file begins.
+    at: u64,
+    /// How much further on than in the basis the last one was found.
+    shift: i64,
     is_in_step: bool,
 }
 
@@ -98,7 +129,18 @@ const NEAR_CHUNKS: usize = 64;
 impl<'a> Along<'a> {
     fn with(told: &'a Receiver<Told>, sizes: ChunkSizes) -> Self {
         let signature = Signature::new(sizes);
-        Self { told, signature, is_whole: false, chunks: Vec::new(), next: 0, is_in_step: true }
+        let (next, next_at, at, shift) = (0, 0, 0, 0);
+        Self {
+            told,
+            signature,
+            is_whole: false,
+            chunks: Vec::new(),
+            next,
+            next_at,
+            at,
+            shift,
+            is_in_step: true,
+        }
     }
 
     /// The chunk that is probably the next one, if there is such a one; nothing at all once the whole signature is there.
@@ -116,13 +158,23 @@ impl<'a> Along<'a> {
         Ok(Some(self.signature.chunks().get(self.next).copied().filter(|_| self.is_in_step)))
     }
 
-    fn push(&mut self, chunk: Chunk) {
+    /// The next chunk of the new file; how much further on than in the basis it was found, where that is news.
+    fn push(&mut self, chunk: Chunk) -> Option<i64> {
         let wanted = (short_hash(&chunk.hash), chunk.len);
         let near = self.signature.chunks().iter().skip(self.next).take(NEAR_CHUNKS);
-        let found = near.copied().position(|told| told == wanted);
+        let found = near.clone().position(|told| *told == wanted);
+        let end = self.at + u64::from(chunk.len);
         self.is_in_step = found.is_some();
-        self.next += found.map_or(0, |at| at + 1);
+        let before = self.shift;
+        if let Some(found) = found {
+            self.next_at += near.take(found + 1).map(|(_, len)| u64::from(*len)).sum::<u64>();
+            self.next += found + 1;
+            // Both end there.
+            self.shift = end.wrapping_sub(self.next_at) as i64;
+        }
+        self.at = end;
         self.chunks.push(chunk);
+        (self.shift != before).then_some(self.shift)
     }
 
     fn take_in(&mut self) -> io::Result<()> {
@@ -146,16 +198,21 @@ impl<'a> Along<'a> {
 fn tell_next<E>(
     matcher: &mut Matcher,
     chunk: Chunk,
-    tell: &mut impl FnMut(Piece) -> Result<(), E>,
+    tell: &mut impl FnMut(Finding) -> Result<(), E>,
 ) -> Result<(), E> {
-    matcher.push(chunk).map_or(Ok(()), tell)
+    matcher.push(chunk).map(Finding::Piece).map_or(Ok(()), tell)
 }
 
 #[cfg(test)]
 mod tests {
-    use crossbeam_channel::unbounded;
+    use std::sync::atomic::AtomicI64;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use crossbeam_channel::{bounded, unbounded};
 
     use super::*;
+    use crate::delta::laid::Laid;
+    use crate::delta::laying::Block;
     use crate::delta::signature::read_piece;
     use crate::delta::tests::noise;
 
@@ -165,7 +222,7 @@ mod tests {
 
     fn told(basis: &[u8]) -> Vec<Told> {
         let (mut told, mut before) = (Vec::new(), 0);
-        sign(basis, sizes(), |piece| {
+        sign(basis, sizes(), None, |piece| {
             let chunks = read_piece(&piece, sizes(), before).ok_or_else(|| io::Error::other("piece"))?;
             before += chunks.len();
             told.push(Told::Chunks(chunks));
@@ -190,13 +247,17 @@ mod tests {
                 }
             });
             let mut pieces = Vec::new();
-            compare(new, sizes(), &heard, |piece| {
-                pieces.push(piece);
+            compare(new, sizes(), &heard, |finding| {
+                pieces.extend(piece(finding));
                 io::Result::Ok(())
             })
             .unwrap();
             pieces
         })
+    }
+
+    fn piece(finding: Finding) -> Option<Piece> {
+        if let Finding::Piece(piece) = finding { Some(piece) } else { None }
     }
 
     fn data_bytes(pieces: &[Piece]) -> u64 {
@@ -255,10 +316,104 @@ mod tests {
         while let Ok(Some(expected)) = along.expected() {
             let Some((chunk, _)) = cut.next_like(expected).unwrap() else { break };
             foretold += usize::from(expected == Some((short_hash(&chunk.hash), chunk.len)));
-            along.push(chunk);
+            assert_eq!(along.push(chunk), None, "it is where it was");
         }
         assert_eq!(along.chunks, chunks(&new));
         assert!(foretold + 4 >= along.chunks.len(), "{foretold} of {}", along.chunks.len());
+    }
+
+    #[test]
+    fn where_the_basis_lies_in_the_new_file_is_said_before_all_of_the_signature_has_come() {
+        let basis = noise(1, 3_000_000);
+        let mut new = basis.clone();
+        new.drain(1_000_000..1_000_100);
+        new.splice(0..0, noise(2, 777));
+        let (tell, heard) = unbounded();
+        let chunks_only = told(&basis).into_iter().filter(|told| matches!(told, Told::Chunks(_)));
+        chunks_only.for_each(|told| tell.send(told).unwrap());
+        drop(tell);
+        let mut shifts = Vec::new();
+        let failed: io::Result<Signature> = compare(&new[..], sizes(), &heard, |finding| {
+            shifts.push(finding);
+            Ok(())
+        });
+        assert!(failed.is_err(), "the last word is missing");
+        assert_eq!(shifts, [Finding::Shift(777), Finding::Shift(677)]);
+    }
+
+    /// What came of a basis that was told and laid, with these words of the sender after so many blocks.
+    fn lay(basis: &[u8], new_bytes: u64, words: &[(usize, i64)]) -> (Laid, Vec<u8>) {
+        let (blocks_in, blocks) = bounded::<Block>(2);
+        let (spare, spare_out) = bounded(2);
+        (0..2).for_each(|_| spare.send(Vec::new()).unwrap());
+        let shift = AtomicI64::new(0);
+        let mut laying = Laying::new(&shift, new_bytes, blocks_in, spare_out);
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| {
+                let (mut file, mut laid) = (vec![0; new_bytes as usize], Laid::default());
+                for (number, Block { buffer, chunks, mut at }) in blocks.iter().enumerate() {
+                    let mut rest = &buffer[..];
+                    for chunk in chunks {
+                        let (bytes, behind) = rest.split_at(chunk.len as usize);
+                        assert_eq!(chunk, Chunk::of(bytes));
+                        file[at as usize..][..bytes.len()].copy_from_slice(bytes);
+                        laid.add(at..at + bytes.len() as u64, chunk.hash);
+                        (rest, at) = (behind, at + bytes.len() as u64);
+                    }
+                    words
+                        .iter()
+                        .filter(|word| word.0 == number)
+                        .for_each(|word| shift.store(word.1, Relaxed));
+                    let _ = spare.send(buffer);
+                }
+                (laid, file)
+            });
+            sign(basis, sizes(), Some(&mut laying), |_| io::Result::Ok(())).unwrap();
+            drop(laying);
+            writing.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn what_is_read_for_the_signature_is_laid_where_the_sender_says() {
+        let basis = noise(1, 5_000_000);
+        let mut chunks = Chunks::new(&basis[..], sizes());
+        let (mut cut, mut at) = (Vec::new(), 0_u64);
+        while let Some((chunk, _)) = chunks.next().unwrap() {
+            cut.push((at..at + u64::from(chunk.len), chunk.hash));
+            at += u64::from(chunk.len);
+        }
+        for words in [&[][..], &[(0, 777)], &[(2, -5_000), (3, 900_000)], &[(0, 900_000), (1, 0)]] {
+            let (laid, file) = lay(&basis, 6_000_000, words);
+            let mut bytes = 0;
+            for (stretch, hash) in &cut {
+                for shift in words.iter().map(|word| word.1).chain([0]) {
+                    let place = [stretch.start, stretch.end].map(|at| at.wrapping_add_signed(shift));
+                    if laid.hash(&(place[0]..place[1])) == Some(hash) {
+                        assert_eq!(*hash, Chunk::of(&file[place[0] as usize..place[1] as usize]).hash);
+                        bytes += place[1] - place[0];
+                    }
+                }
+            }
+            // A jump to and fro costs what was laid between.
+            assert!(bytes >= if words.len() < 2 { 5_000_000 } else { 2_000_000 }, "{words:?} {bytes}");
+        }
+        // Nothing is laid behind the end of the new file.
+        let (laid, _) = lay(&basis, 2_000_000, &[]);
+        assert!((1_000_000..=2_000_000).contains(&laid.end()), "{}", laid.end());
+    }
+
+    #[test]
+    fn a_signature_is_told_to_its_end_where_nothing_can_be_laid() {
+        let basis = noise(1, 5_000_000);
+        let (blocks_in, blocks) = bounded::<Block>(2);
+        let (spare, spare_out) = bounded(2);
+        spare.send(Vec::new()).unwrap();
+        drop((blocks, spare));
+        let shift = AtomicI64::new(0);
+        let mut laying = Laying::new(&shift, 5_000_000, blocks_in, spare_out);
+        let map = sign(&basis[..], sizes(), Some(&mut laying), |_| io::Result::Ok(())).unwrap();
+        assert_eq!(map.stretch(0, 1).map(|first| first.start), Some(0));
     }
 
     #[test]
@@ -274,7 +429,7 @@ mod tests {
     #[test]
     fn an_empty_basis_has_no_pieces() {
         let mut told = 0;
-        let map: io::Result<BasisMap> = sign(&[][..], sizes(), |_| {
+        let map: io::Result<BasisMap> = sign(&[][..], sizes(), None, |_| {
             told += 1;
             Ok(())
         });

@@ -49,8 +49,8 @@ impl Experience {
         self.copied_bytes += copied_bytes;
     }
 
-    /// 0 to 1.
-    fn share(&self) -> f64 {
+    /// 0 to 1; what is expected of the next file.
+    pub(crate) fn share(&self) -> f64 {
         (self.copied_bytes as f64 + PRIOR_SHARE * PRIOR_BYTES) / (self.compared_bytes as f64 + PRIOR_BYTES)
     }
 }

@@ -83,10 +83,12 @@ fn rebuild(basis: &[u8], told: &Told, pieces: &[Piece], new: &[u8]) -> (Vec<u8>,
                 made.extend_from_slice(&new[begin..][..*len as usize]);
             }
             Piece::Copy { run, len } => {
-                let good = copy_run(Cursor::new(basis), &told.map, run, &mut buffer, |bytes| {
-                    made.extend_from_slice(bytes);
-                    Ok(())
-                });
+                let (laid, offset) = (Laid::default(), begin as u64);
+                let good =
+                    copy_run(Cursor::new(basis), &told.map, &laid, run, offset, &mut buffer, |_, bytes| {
+                        made.extend_from_slice(bytes);
+                        Ok(())
+                    });
                 let end = begin + *len as usize;
                 if !good.unwrap() {
                     made.truncate(begin);

@@ -314,6 +314,8 @@ impl<'a> Choosing<'a> {
                 place: file.place,
                 name: file.name.clone(),
                 elsewhere: basis,
+                bytes,
+                mode: file.mode,
                 sizes: Some(sizes),
             }),
             _ => None,

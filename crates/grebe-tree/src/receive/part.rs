@@ -12,7 +12,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::blocks::{BlockMap, Blocks};
-use crate::delta::{Run, copy_run};
+use crate::delta::{Laid, Run, copy_run};
 use crate::error::{Error, Result};
 use crate::name::PartNames;
 use crate::progress::{Current, add};
@@ -38,6 +38,8 @@ pub(super) struct Part {
     pub(super) blocks: Option<PartBlocks>,
     /// Of what was there.
     pub(super) copied_bytes: u64,
+    /// What lies behind the prefix already. It counts where a copy says that it belongs there.
+    laid: Laid,
     /// Not verified: what was there was not any more as it was told.
     pub(super) wrong: Wrong,
     pub(super) noted: Instant,
@@ -124,6 +126,11 @@ impl Part {
             }
             _ => Come::Prefix(file.left_bytes),
         };
+        let is_new = left.bytes() == 0 && !matches!(first, RecordKind::Restart | RecordKind::Blocks { .. });
+        let basis = receiving.bases.get(file.id).filter(|_| is_new);
+        let mut laid_file = basis.and_then(|basis| basis.take_laid());
+        let laid = laid_file.as_mut().map(|laid| std::mem::take(&mut laid.laid)).unwrap_or_default();
+        let is_laid = laid.end() > 0;
         let part = |open, directory, name, journal, left: Come| {
             let prefix = left.bytes();
             let blocks = match left {
@@ -132,10 +139,13 @@ impl Part {
             };
             let file = file.clone();
             let (copied_bytes, wrong, noted) = (0, Wrong::default(), Instant::now());
-            Self { file, open, directory, name, journal, prefix, blocks, copied_bytes, wrong, noted }
+            Self { file, open, directory, name, journal, prefix, blocks, copied_bytes, laid, wrong, noted }
         };
         if file.bytes < TOUCHED_BYTES || !folder.is_ours() {
-            let (open, temporary) = receiving.partial.create(&into, file.mode)?;
+            let (open, temporary) = match laid_file {
+                Some(laid_file) => laid_file.take()?,
+                None => receiving.partial.create(&into, file.mode)?,
+            };
             let left = match left {
                 Come::Blocks(map) => Come::Blocks(BlockMap::none(map.blocks)),
                 Come::Prefix(_) => Come::Prefix(0),
@@ -156,10 +166,15 @@ impl Part {
                 if found.is_ok() {
                     directory.remove_file(&names.part)?;
                 }
-                directory.create_file(&names.part, file.mode)?
+                match laid_file.take() {
+                    Some(laid_file) => laid_file.rename(&directory, &names.part)?,
+                    None => directory.create_file(&names.part, file.mode)?,
+                }
             }
         };
-        open.set_len(if matches!(left, Come::Blocks(_)) { file.bytes } else { left.bytes() })?;
+        if !is_laid {
+            open.set_len(if matches!(left, Come::Blocks(_)) { file.bytes } else { left.bytes() })?;
+        }
         if !is_kept {
             let _ = folder.directory.remove_file(&names.journal);
         }
@@ -224,9 +239,20 @@ impl Part {
     }
 
     pub(super) fn write(&mut self, offset: u64, content: &[u8]) -> io::Result<()> {
+        if self.blocks.is_some() {
+            return system::write_all_at(&self.open, content, offset);
+        }
+        self.clear_until(offset)?;
         system::write_all_at(&self.open, content, offset)?;
-        if self.blocks.is_none() {
-            self.prefix = offset + content.len() as u64;
+        self.prefix = offset + content.len() as u64;
+        Ok(())
+    }
+
+    /// From the prefix to there is a hole; something may lie in it.
+    fn clear_until(&mut self, offset: u64) -> io::Result<()> {
+        let laid = self.prefix..offset.min(self.laid.end());
+        if !laid.is_empty() {
+            system::clear(&self.open, laid)?;
         }
         Ok(())
     }
@@ -241,15 +267,16 @@ impl Part {
         run: &Run,
         buffer: &mut Vec<u8>,
     ) -> io::Result<()> {
-        let (open, mut at) = (&self.open, offset);
-        let is_good = copy_run(basis.reader(receiving), &basis.map(), run, buffer, |chunk| {
-            // Nothing was written there: a hole reads the same.
-            if chunk.iter().any(|byte| *byte != 0) {
+        self.clear_until(offset)?;
+        let (open, laid, map) = (&self.open, &self.laid, basis.map());
+        let is_good = copy_run(basis.reader(receiving), &map, laid, run, offset, buffer, |at, chunk| {
+            // Where nothing was written a hole reads the same.
+            if at < laid.end() || chunk.iter().any(|byte| *byte != 0) {
                 system::write_all_at(open, chunk, at)?;
             }
-            at += chunk.len() as u64;
             Ok(())
         })?;
+        drop(map);
         self.prefix = offset + bytes;
         self.copied_bytes += bytes;
         if !is_good {
@@ -261,6 +288,7 @@ impl Part {
     /// What has come does not count.
     pub(super) fn restart(&mut self, receiving: &Receiving) -> io::Result<()> {
         (self.prefix, self.copied_bytes, self.wrong) = (0, 0, Wrong::default());
+        self.laid = Laid::default();
         self.open.set_len(0)?;
         let is_blocks = self.blocks.take().is_some();
         let Some(journal) = &mut self.journal else { return Ok(()) };
@@ -296,7 +324,8 @@ impl Part {
         }
     }
 
-    pub(super) fn finish(&self, receiving: &Receiving, bytes: u64, later_ns: i64) -> io::Result<()> {
+    pub(super) fn finish(&mut self, receiving: &Receiving, bytes: u64, later_ns: i64) -> io::Result<()> {
+        self.clear_until(bytes)?;
         if self.open.metadata()?.len() != bytes {
             self.open.set_len(bytes)?;
         }

@@ -28,6 +28,7 @@ pub(super) struct Folder {
 }
 
 /// A file under a name of ours.
+#[derive(Debug)]
 pub(super) struct Temporary {
     pub(super) directory: Arc<Directory>,
     pub(super) name: Vec<u8>,

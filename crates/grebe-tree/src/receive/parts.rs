@@ -16,6 +16,13 @@ use crate::receive::shared::{Pending, Receiving};
 use crate::system::{self, is_full};
 use crate::wire::{EntryId, GROUP_BYTES, MadeWord, RecordKind, WITHOUT_MAX};
 
+/// What the thread of the parts is told.
+pub(super) enum ToParts {
+    Piece(Piece),
+    /// To say whether something that came before this is to come again.
+    Settle(Sender<bool>),
+}
+
 /// Something about a large file.
 pub(super) struct Piece {
     pub(super) id: EntryId,
@@ -39,20 +46,28 @@ const PARTS_MAX: usize = 256;
 const ASKED_MAX: usize = 32;
 
 /// Until no more come. What is not whole then is kept for a later copy.
-pub(super) fn write_parts(receiving: &Receiving, pieces: &Receiver<Piece>) {
+pub(super) fn write_parts(receiving: &Receiving, told: &Receiver<ToParts>) {
     let (notes, notes_out) = bounded(1);
     let idle = Arc::new(AtomicBool::new(true));
     std::thread::scope(|scope| {
         let is_idle = idle.clone();
         scope.spawn(move || write_notes(&notes_out, &is_idle));
-        let (open, from_basis) = (HashMap::new(), HashSet::new());
+        let (open, from_basis, asked) = (HashMap::new(), HashSet::new(), HashSet::new());
         let mut parts =
-            Parts { receiving, open, from_basis, buffer: Vec::new(), notes, idle, is_full: false };
+            Parts { receiving, open, from_basis, asked, buffer: Vec::new(), notes, idle, is_full: false };
         // Also when the copy ends early: what has come is written, and kept for a later one.
-        for piece in pieces {
+        for told in told {
             if parts.is_full {
                 break;
             }
+            let piece = match told {
+                ToParts::Piece(piece) => piece,
+                ToParts::Settle(say) => {
+                    // Who asked may have given up.
+                    let _ = say.send(!parts.asked.is_empty());
+                    continue;
+                }
+            };
             let began = Instant::now();
             if let Err(error) = parts.piece(piece) {
                 receiving.fail(error);
@@ -69,6 +84,8 @@ struct Parts<'a> {
     open: HashMap<EntryId, Part>,
     /// Files of which something was copied from what was there: the sender waits for word of them, also where they cannot be written.
     from_basis: HashSet<EntryId>,
+    /// Files of which something, or all, is to come again.
+    asked: HashSet<EntryId>,
     buffer: Vec<u8>,
     notes: Sender<Note>,
     idle: Arc<AtomicBool>,
@@ -79,6 +96,9 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn piece(&mut self, piece: Piece) -> Result<()> {
         let Piece { id, begins, body, record } = piece;
+        if matches!(record, RecordKind::Failed { .. } | RecordKind::End { .. }) {
+            self.asked.remove(&id);
+        }
         // One that waits for stretches goes on.
         let begins = begins.filter(|_| !self.open.contains_key(&id));
         let is_first = begins.is_some();
@@ -230,6 +250,7 @@ impl Parts<'_> {
             self.open.remove(&id);
             MadeWord::Whole
         };
+        self.asked.insert(id);
         self.receiving.expect(file)?;
         self.receiving.bases.made(self.receiving, id, word);
         Ok(())
@@ -248,7 +269,7 @@ impl Parts<'_> {
         }
     }
 
-    fn finish(&self, part: Part, bytes: u64, later_ns: i64) {
+    fn finish(&self, mut part: Part, bytes: u64, later_ns: i64) {
         self.receiving.looked_at.remove(part.file.id);
         match part.finish(self.receiving, bytes, later_ns) {
             Ok(()) => {

@@ -14,6 +14,7 @@ use crate::delta::{BasisMap, ChunkSizes, Chunks, Experience, Known, SignatureWri
 use crate::directories::Place;
 use crate::error::Error;
 use crate::receive::adopting;
+use crate::receive::laying::{LaidFile, lay};
 use crate::receive::shared::Receiving;
 use crate::system::{self, read_at};
 use crate::wire::{EntryId, Kind, Made, MadeWord, Refine, SignaturePart, SignatureState};
@@ -25,6 +26,9 @@ pub(super) struct ToSign {
     pub(super) name: Box<[u8]>,
     /// Where it has another name.
     pub(super) elsewhere: Option<PathBuf>,
+    /// Those of the new file, as listed.
+    pub(super) bytes: u64,
+    pub(super) mode: u16,
     /// `None`: all of it is wanted, and the sender waits for that word.
     pub(super) sizes: Option<ChunkSizes>,
 }
@@ -34,6 +38,8 @@ pub(super) struct ToSign {
 pub(super) struct Basis {
     file: File,
     map: Mutex<BasisMap>,
+    /// Until the new file is begun.
+    laid: Mutex<Option<LaidFile>>,
     signature_bytes: usize,
     /// Stretches of it are told again once at most.
     is_refined: AtomicBool,
@@ -99,23 +105,27 @@ fn tell_signature(receiving: &Receiving, file: &ToSign, sizes: ChunkSizes) -> io
     // One piece is kept back: the last one says so.
     let (mut held, mut signature_bytes, mut kept) = (Vec::new(), 0, Vec::new());
     let began = Instant::now();
-    let map = sign(Stoppable { file: &open, receiving, at: 0, end: u64::MAX }, sizes, |piece| {
-        signature_bytes += piece.len();
-        if is_kept {
-            kept.push(piece.clone());
-        }
-        let before = std::mem::replace(&mut held, piece);
-        if !before.is_empty() {
-            say(receiving, file.id, SignatureState::Begun, before);
-        }
-        io::Result::Ok(())
+    // Nothing of a signature, and that more follows: so the sender knows that it is to say where things have moved.
+    let writes_along = || say(receiving, file.id, SignatureState::Begun, Vec::new());
+    let (map, laid) = lay(receiving, file, writes_along, |laying| {
+        sign(Stoppable { file: &open, receiving, at: 0, end: u64::MAX }, sizes, laying, |piece| {
+            signature_bytes += piece.len();
+            if is_kept {
+                kept.push(piece.clone());
+            }
+            let before = std::mem::replace(&mut held, piece);
+            if !before.is_empty() {
+                say(receiving, file.id, SignatureState::Begun, before);
+            }
+            io::Result::Ok(())
+        })
     })?;
     receiving.measured.signed(before.bytes, began.elapsed());
     if is_kept && system::metadata(&open)?.is_same_content(&before) {
         let known = Known { hash: None, signature: Some((sizes, kept)) };
         receiving.index.note(&path, &before, known);
     }
-    receiving.bases.add(file.id, Basis::new(open, map, signature_bytes));
+    receiving.bases.add(file.id, Basis::new(open, map, laid, signature_bytes));
     say(receiving, file.id, SignatureState::Whole, held);
     Ok(())
 }
@@ -124,7 +134,7 @@ fn tell_signature(receiving: &Receiving, file: &ToSign, sizes: ChunkSizes) -> io
 fn tell_known(receiving: &Receiving, id: EntryId, file: File, map: BasisMap, mut pieces: Vec<Vec<u8>>) {
     let signature_bytes = pieces.iter().map(Vec::len).sum();
     let last = pieces.pop().unwrap_or_default();
-    receiving.bases.add(id, Basis::new(file, map, signature_bytes));
+    receiving.bases.add(id, Basis::new(file, map, None, signature_bytes));
     pieces.into_iter().for_each(|piece| say(receiving, id, SignatureState::Begun, piece));
     say(receiving, id, SignatureState::Whole, last);
 }
@@ -176,8 +186,14 @@ fn say(receiving: &Receiving, id: EntryId, state: SignatureState, piece: Vec<u8>
 }
 
 impl Basis {
-    fn new(file: File, map: BasisMap, signature_bytes: usize) -> Self {
-        Self { file, map: Mutex::new(map), signature_bytes, is_refined: AtomicBool::new(false) }
+    fn new(file: File, map: BasisMap, laid: Option<LaidFile>, signature_bytes: usize) -> Self {
+        let (map, laid) = (Mutex::new(map), Mutex::new(laid));
+        Self { file, map, laid, signature_bytes, is_refined: AtomicBool::new(false) }
+    }
+
+    /// The new file with what lies in it; there is one of it.
+    pub(super) fn take_laid(&self) -> Option<LaidFile> {
+        self.laid.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(super) fn map(&self) -> MutexGuard<'_, BasisMap> {

@@ -8,24 +8,26 @@ use std::ops::Range;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use grebe_packet::Cancel;
 
-use crate::delta::{ChunkSizes, Gap, Piece, Signature, Told, compare, gaps, read_piece, refine};
+use crate::delta::{ChunkSizes, Finding, Gap, Piece, Signature, Told, compare, gaps, read_piece, refine};
 use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
 use crate::send::reading::{How, Wanted, regular};
 use crate::system::{self, Metadata, read_at};
-use crate::wire::{EntryId, Made, MadeWord, Refine, SignaturePart, SignatureState};
+use crate::wire::{EntryId, Kind, Made, MadeWord, Refine, Shift, SignaturePart, SignatureState};
 
 /// Files between the answer that some of them is there and the word that they were made.
 pub(super) struct Comparing {
     files: HashMap<EntryId, Comparison>,
     jobs: Sender<Job>,
-    pub(super) compared: Receiver<Compared>,
+    pub(super) compared: Receiver<Came>,
     /// Files that were sent in pieces, until the receiver has said that it made them.
     unconfirmed: HashMap<EntryId, (Wanted, Metadata)>,
     /// Files that were given up while their signature was on its way.
     given_up: HashSet<EntryId>,
     /// Of signatures that came and were not used.
     signature_bytes: usize,
+    /// The receiver takes an end before it has said of all files whether it made them, and says it then.
+    settles_at_end: bool,
 }
 
 struct Comparison {
@@ -36,8 +38,8 @@ struct Comparison {
 
 /// What a comparison waits for.
 enum Awaited {
-    /// More of the signature, which is handed to those who compare as it comes.
-    Signature { sizes: ChunkSizes, chunks: usize, told: Sender<Told> },
+    /// More of the signature, which is handed to those who compare as it comes. The receiver may write along, and asks to be told where.
+    Signature { sizes: ChunkSizes, chunks: usize, told: Sender<Told>, writes_along: bool },
     /// Those who compare.
     Threads,
     /// The signature of stretches.
@@ -68,6 +70,13 @@ enum Look {
     Second(Box<Finer>),
 }
 
+/// What those who compare say.
+pub(super) enum Came {
+    /// Before the comparison is over.
+    Shift(Shift),
+    Compared(Compared),
+}
+
 /// What came of a comparison; an error: the file is to be sent whole.
 pub(super) struct Compared {
     id: EntryId,
@@ -79,8 +88,8 @@ pub(super) struct Compared {
 /// What is to be done with a file that was compared.
 pub(super) enum Next {
     Send(Wanted, How),
-    /// The receiver is to tell stretches again.
-    Ask(Vec<u8>),
+    /// The receiver is to be told something, or to tell stretches again.
+    Say(Kind, Vec<u8>),
 }
 
 /// How a file is made of what the receiver has.
@@ -99,7 +108,7 @@ const CHUNK_BYTES: usize = 16;
 
 impl Comparing {
     /// Those who [compare](compare_files) take the jobs and give what came of them.
-    pub(super) fn new() -> (Self, Receiver<Job>, Sender<Compared>) {
+    pub(super) fn new() -> (Self, Receiver<Job>, Sender<Came>) {
         // What is in them is bounded: by the files that were listed, and that are under way.
         let ((jobs, jobs_out), (out, compared)) = (unbounded(), unbounded());
         let comparing = Self {
@@ -109,12 +118,15 @@ impl Comparing {
             unconfirmed: HashMap::new(),
             given_up: HashSet::new(),
             signature_bytes: 0,
+            settles_at_end: false,
         };
         (comparing, jobs_out, out)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.unconfirmed.is_empty() && self.given_up.is_empty()
+    /// Whether nothing more is to be sent, as far as the receiver has said.
+    pub(super) fn is_over(&self) -> bool {
+        let is_confirmed = self.unconfirmed.is_empty() || self.settles_at_end;
+        self.files.is_empty() && self.given_up.is_empty() && is_confirmed
     }
 
     pub(super) fn files(&self) -> usize {
@@ -126,7 +138,7 @@ impl Comparing {
         // What a signature may have is bounded.
         let (tell, told) = unbounded();
         self.start(&file, Look::First { sizes, told });
-        let awaited = Awaited::Signature { sizes, chunks: 0, told: tell };
+        let awaited = Awaited::Signature { sizes, chunks: 0, told: tell, writes_along: false };
         self.files.insert(file.id, Comparison { file, awaited, signature_bytes: 0 });
     }
 
@@ -149,7 +161,10 @@ impl Comparing {
         let comparison = self.files.get_mut(&part.id);
         let comparison = comparison.ok_or(Error::Malformed { what: "a signature that nobody asked for" })?;
         let added = match &mut comparison.awaited {
-            Awaited::Signature { sizes, chunks, told } => {
+            Awaited::Signature { sizes, chunks, told, writes_along } => {
+                // Nobody who does not know of both sends this.
+                *writes_along |= part.piece.is_empty() && part.state == SignatureState::Begun;
+                self.settles_at_end |= *writes_along;
                 read_piece(&part.piece, *sizes, *chunks).map(|read| {
                     let added = read.len();
                     *chunks += added;
@@ -186,14 +201,25 @@ impl Comparing {
                 }
             }
             Awaited::Finer(finer) => {
-                return Ok(self.compared(Compared { id: part.id, plan: Ok(finer.plan), finer: None }));
+                return Ok(self.over(Compared { id: part.id, plan: Ok(finer.plan), finer: None }));
             }
         }
         Ok(None)
     }
 
-    /// What is to be done with a file, now that it was compared.
-    pub(super) fn compared(&mut self, compared: Compared) -> Option<Next> {
+    /// What is to be done, now that something came of a comparison.
+    pub(super) fn came(&mut self, came: Came) -> Option<Next> {
+        match came {
+            Came::Compared(compared) => self.over(compared),
+            Came::Shift(shift) => {
+                let awaited = &self.files.get(&shift.id)?.awaited;
+                let is_asked = matches!(awaited, Awaited::Signature { writes_along: true, .. });
+                is_asked.then(|| Next::Say(Kind::Shift, shift.encode()))
+            }
+        }
+    }
+
+    fn over(&mut self, compared: Compared) -> Option<Next> {
         let mut comparison = self.files.remove(&compared.id)?;
         let how = match (compared.plan, compared.finer) {
             (Ok(plan), Some((sizes, first, gaps))) if plan.has_copies() => {
@@ -201,7 +227,8 @@ impl Comparing {
                 let finer = Finer { plan, gaps, sizes, first, signature: Signature::new(sizes) };
                 comparison.awaited = Awaited::Finer(Box::new(finer));
                 self.files.insert(compared.id, comparison);
-                return Some(Next::Ask(Refine { id: compared.id, sizes, stretches }.encode()));
+                let refine = Refine { id: compared.id, sizes, stretches };
+                return Some(Next::Say(Kind::Refine, refine.encode()));
             }
             (Ok(plan), _) if plan.has_copies() => How::Changed(plan),
             _ => How::Whole,
@@ -249,33 +276,46 @@ impl Plan {
 /// Until there are no more jobs.
 pub(super) fn compare_files(
     jobs: &Receiver<Job>,
-    compared: &Sender<Compared>,
+    out: &Sender<Came>,
     directories: &Directories,
     cancel: &Cancel,
 ) {
     for Job { id, place, name, follows, look } in jobs {
         let open = directories.open(place).and_then(|directory| directory.read_file(&name, follows));
         let (plan, finer) = match look {
-            Look::First { sizes, told } => match open.and_then(|open| first(&open, sizes, &told, cancel)) {
-                Ok((plan, finer)) => (Ok(plan), finer),
-                Err(error) => (Err(error), None),
-            },
+            Look::First { sizes, told } => {
+                // Where nobody takes it the copy is over.
+                let tell = |bytes| drop(out.send(Came::Shift(Shift { id, bytes })));
+                match open.and_then(|open| first(&open, sizes, &told, tell, cancel)) {
+                    Ok((plan, finer)) => (Ok(plan), finer),
+                    Err(error) => (Err(error), None),
+                }
+            }
             Look::Second(finer) => (Ok(second(open, *finer, cancel)), None),
         };
-        if compared.send(Compared { id, plan, finer }).is_err() {
+        if out.send(Came::Compared(Compared { id, plan, finer })).is_err() {
             return;
         }
     }
 }
 
-type Finding = (Plan, Option<(ChunkSizes, u32, Vec<Gap>)>);
+type Found = (Plan, Option<(ChunkSizes, u32, Vec<Gap>)>);
 
-fn first(open: &File, sizes: ChunkSizes, told: &Receiver<Told>, cancel: &Cancel) -> io::Result<Finding> {
+fn first(
+    open: &File,
+    sizes: ChunkSizes,
+    told: &Receiver<Told>,
+    mut tell_shift: impl FnMut(i64),
+    cancel: &Cancel,
+) -> io::Result<Found> {
     let before = regular(open)?;
     let mut pieces = Vec::new();
     let reader = Stretch { file: open, cancel, at: 0, end: u64::MAX };
-    let signature = compare(reader, sizes, told, |piece| {
-        pieces.push(piece);
+    let signature = compare(reader, sizes, told, |finding| {
+        match finding {
+            Finding::Shift(bytes) => tell_shift(bytes),
+            Finding::Piece(piece) => pieces.push(piece),
+        }
         io::Result::Ok(())
     })?;
     if !system::metadata(open)?.is_same_content(&before) {

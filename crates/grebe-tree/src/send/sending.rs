@@ -15,7 +15,7 @@ use crate::progress::{Done, Progress, add};
 use crate::report::{LeftOutList, Report, Waits};
 use crate::scan::{Found, Names, Scanned};
 use crate::send::blocks::BlockFiles;
-use crate::send::comparing::{Compared, Comparing, Next};
+use crate::send::comparing::{Came, Comparing, Next};
 use crate::send::frames::Frames;
 use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
 use crate::send::ready::Ready;
@@ -126,21 +126,23 @@ impl<'a, W: Write> Sending<'a, W> {
         if let Some(theirs) = theirs {
             self.hello(&theirs)?;
         }
-        while !self.is_all_sent() {
-            if cancel.is_cancelled() {
-                return Err(Error::Cancelled);
+        loop {
+            while !self.is_all_sent() {
+                if cancel.is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                self.start_jobs();
+                self.step()?;
             }
-            self.start_jobs();
-            self.step()?;
+            let waits =
+                Waits { stream_ms: self.stream.as_millis() as u64, disk_ms: self.disk.as_millis() as u64 };
+            let end = SenderEnd { is_complete: self.scanned == Some(true), entries: self.entries, waits };
+            self.write(Kind::End, &end.encode())?;
+            self.writer.flush()?;
+            if let Some(report) = self.receivers_end(cancel)? {
+                return Ok(Report { sender: waits, ..report });
+            }
         }
-        let waits =
-            Waits { stream_ms: self.stream.as_millis() as u64, disk_ms: self.disk.as_millis() as u64 };
-        let end = SenderEnd { is_complete: self.scanned == Some(true), entries: self.entries, waits };
-        self.write(Kind::End, &end.encode())?;
-        self.writer.flush()?;
-        let mut report = self.receivers_end(cancel)?;
-        report.sender = waits;
-        Ok(report)
     }
 
     fn is_all_sent(&self) -> bool {
@@ -149,7 +151,7 @@ impl<'a, W: Write> Sending<'a, W> {
             && self.unanswered.is_empty()
             && self.ready.files() == 0
             && self.running.is_empty()
-            && self.comparing.is_empty()
+            && self.comparing.is_over()
             && self.blocks.files() == 0
     }
 
@@ -210,8 +212,8 @@ impl<'a, W: Write> Sending<'a, W> {
                 self.running.pop_front();
                 Ok(())
             }
-            Step::Compared(Some(compared)) => {
-                let next = self.comparing.compared(compared);
+            Step::Compared(Some(came)) => {
+                let next = self.comparing.came(came);
                 self.compared(next)
             }
             // The threads that compare are gone: it was cancelled.
@@ -301,7 +303,7 @@ impl<'a, W: Write> Sending<'a, W> {
     fn compared(&mut self, next: Option<Next>) -> Result<()> {
         match next {
             Some(Next::Send(file, how)) => self.want(file, how),
-            Some(Next::Ask(refine)) => self.write(Kind::Refine, &refine)?,
+            Some(Next::Say(kind, body)) => self.write(kind, &body)?,
             None => {}
         }
         Ok(())
@@ -480,8 +482,8 @@ impl<'a, W: Write> Sending<'a, W> {
         written
     }
 
-    /// Waits until the receiver has done everything.
-    fn receivers_end(&mut self, cancel: &Cancel) -> Result<Report> {
+    /// Waits until the receiver has done everything; `None`: something is to be sent again first.
+    fn receivers_end(&mut self, cancel: &Cancel) -> Result<Option<Report>> {
         let frames = self.frames.frames.clone();
         loop {
             match frames.recv_timeout(Duration::from_millis(100)) {
@@ -490,7 +492,13 @@ impl<'a, W: Write> Sending<'a, W> {
                     match frame.kind {
                         // A short copy is at its end before the receiver's first message has come.
                         Kind::Hello if !self.is_greeted => self.frame(&frame)?,
-                        Kind::End if self.is_greeted => return Ok(Summary::decode(&frame.body)?.0),
+                        Kind::Made => {
+                            self.frame(&frame)?;
+                            if !self.is_all_sent() {
+                                return Ok(None);
+                            }
+                        }
+                        Kind::End if self.is_greeted => return Ok(Some(Summary::decode(&frame.body)?.0)),
                         _ => return Err(Error::Malformed { what: "a message behind the end" }),
                     }
                 }
@@ -506,7 +514,7 @@ enum Step {
     Frame(Result<Frame>),
     Names(Option<Scanned>),
     Content(Option<Read>),
-    Compared(Option<Compared>),
+    Compared(Option<Came>),
     Block(Option<Read>),
     Nothing,
 }

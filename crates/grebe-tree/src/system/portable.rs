@@ -226,6 +226,10 @@ pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io
     Ok(())
 }
 
+pub(crate) fn clear(file: &File, stretch: Range<u64>) -> io::Result<()> {
+    super::write_zeros(file, stretch)
+}
+
 pub(crate) fn clone_content(_: &File, _: &File) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -215,6 +215,19 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
     file.write_all_at(bytes, offset)
 }
 
+/// Leaves a hole of what lies in a stretch, or zeros.
+pub(crate) fn clear(file: &File, stretch: Range<u64>) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::FallocateFlags as Flags;
+        let (begin, bytes) = (stretch.start, stretch.end - stretch.start);
+        if rustix::fs::fallocate(file, Flags::PUNCH_HOLE | Flags::KEEP_SIZE, begin, bytes).is_ok() {
+            return Ok(());
+        }
+    }
+    super::write_zeros(file, stretch)
+}
+
 /// Has the file system share the content of `from`; an error where it cannot.
 pub(crate) fn clone_content(from: &File, to: &File) -> io::Result<()> {
     #[cfg(target_os = "linux")]

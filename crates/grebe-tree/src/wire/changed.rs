@@ -6,7 +6,7 @@ use grebe_packet::Reader;
 
 use crate::delta::{ChunkSizes, GAPS_MAX, PIECE_BYTES_MAX};
 use crate::error::{Error, Result};
-use crate::wire::{EntryId, put_varint};
+use crate::wire::{EntryId, put_varint, unzigzag, zigzag};
 
 /// Some of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +100,30 @@ impl Refine {
     }
 }
 
+/// Where the new file has what is there, from here on: so that who writes along does it at the right place. Nothing depends on whether it is so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shift {
+    pub(crate) id: EntryId,
+    /// So many bytes further on.
+    pub(crate) bytes: i64,
+}
+
+impl Shift {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.id);
+        put_varint(&mut out, zigzag(self.bytes));
+        out
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(body);
+        let (id, bytes) = (reader.varint()?, unzigzag(reader.varint()?));
+        reader.end()?;
+        Ok(Self { id, bytes })
+    }
+}
+
 /// What became of a file that was made of what was there and what came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Made {
@@ -190,6 +214,8 @@ mod tests {
             let stretches = piece.iter().map(|byte| (u32::from(*byte) << 20, u32::MAX - u32::from(*byte))).collect();
             let refine = Refine { id, sizes, stretches };
             prop_assert_eq!(Refine::decode(&refine.encode()).unwrap(), refine);
+            let shift = Shift { id, bytes: id.rotate_left(7) as i64 };
+            prop_assert_eq!(Shift::decode(&shift.encode()).unwrap(), shift);
             let mut end = 0;
             let without = gaps.iter().map(|(gap, len)| {
                 let start = end + u64::from(*gap);
@@ -205,6 +231,7 @@ mod tests {
         #[test]
         fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = (SignaturePart::decode(&bytes), Made::decode(&bytes), Refine::decode(&bytes));
+            let _ = Shift::decode(&bytes);
         }
     }
 

@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Left = 12,
     /// From the receiver: which stretches of a file are to come next.
     Want = 13,
+    /// From the sender: how much further on than in the file that is there the new one has what is there.
+    Shift = 14,
 }
 
 impl Kind {
@@ -51,6 +53,7 @@ impl Kind {
             11 => Self::Refine,
             12 => Self::Left,
             13 => Self::Want,
+            14 => Self::Shift,
             _ => return Err(Error::Malformed { what: "a message of an unknown kind" }),
         })
     }
