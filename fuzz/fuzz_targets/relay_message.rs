@@ -1,9 +1,9 @@
 #![no_main]
 
-use grebe_relay::internals::Message;
+use grebe_relay::internals::{Message, next_datagram};
 use libfuzzer_sys::fuzz_target;
 
-// Each message between an end and a relay: what is read is written as it was.
+// Each message between an end and a relay: what is read is written as it was. And datagrams over TCP, one behind the other.
 fuzz_target!(|input: (u8, &[u8])| {
     let (kind, bytes) = input;
     let mut message = [0; grebe_relay::MESSAGE_BYTES];
@@ -15,4 +15,9 @@ fuzz_target!(|input: (u8, &[u8])| {
     }
     // As it comes from the network.
     let _ = Message::decode(bytes);
+    let mut at = 0;
+    while let Some(datagram) = next_datagram(bytes, at) {
+        assert!(datagram.start == at + 2 && datagram.end <= bytes.len());
+        at = datagram.end;
+    }
 });

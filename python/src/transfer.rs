@@ -1,5 +1,6 @@
 //! Files over any distance: sent, and received.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use grebe_stages::Cancel;
 use grebe_transfer::{
     Error, LeftOut, Limit, Mode, Notice, Notify, Offered, Purpose, ReceiveListener, ReceiveOptions,
     ReceiveProgress, ReceiveReport, SendListener, SendOptions, SendProgress, SendReport, Source, Ticket,
-    receive, send,
+    listen_anywhere, receive, send,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -36,7 +37,7 @@ pub(crate) fn send_files<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
     ticket: Option<&str>,
-    listen: &str,
+    listen: Option<&str>,
     expires: f64,
     mode: &str,
     limit: Option<f64>,
@@ -46,7 +47,7 @@ pub(crate) fn send_files<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let ticket = ticket.map(ticket_of).transpose()?;
-    let listen: std::net::SocketAddr = listen.parse().map_err(|_| no_address(listen))?;
+    let listen = listen.map(address_of).transpose()?;
     let (expires, mode) = (seconds(expires)?, mode_of(mode)?);
     if limit.is_some_and(|limit| !(limit > 0.0 && limit.is_finite())) {
         return Err(Kind::Usage.error("limit: give bits per second, more than 0"));
@@ -78,7 +79,7 @@ pub(crate) fn send_files<'py>(
         let sent = match &ticket {
             Some(ticket) => send(&source, ticket, &options, on_progress),
             None => {
-                let listener = SendListener::bind(listen, expires)?;
+                let listener = listening(listen, |at| SendListener::bind(at, expires))?;
                 teller.tell(News::Ticket(listener.ticket.word().to_string()));
                 listener.send(&source, &options, on_progress)
             }
@@ -98,7 +99,7 @@ pub(crate) fn receive_files<'py>(
     py: Python<'py>,
     directory: PathBuf,
     ticket: Option<&str>,
-    listen: &str,
+    listen: Option<&str>,
     expires: f64,
     overwrite: bool,
     answer_within: f64,
@@ -108,7 +109,7 @@ pub(crate) fn receive_files<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let ticket = ticket.map(ticket_of).transpose()?;
-    let listen: std::net::SocketAddr = listen.parse().map_err(|_| no_address(listen))?;
+    let listen = listen.map(address_of).transpose()?;
     let expires = seconds(expires)?;
     std::fs::create_dir_all(&directory)
         .map_err(|source| Kind::General.error(format!("cannot create {}: {source}", directory.display())))?;
@@ -140,7 +141,7 @@ pub(crate) fn receive_files<'py>(
         match &ticket {
             Some(ticket) => receive(ticket, &directory, &options, on_progress),
             None => {
-                let listener = ReceiveListener::bind(listen, expires)?;
+                let listener = listening(listen, |at| ReceiveListener::bind(at, expires))?;
                 teller.tell(News::Ticket(listener.ticket.word().to_string()));
                 listener.receive(&directory, &options, on_progress)
             }
@@ -245,8 +246,20 @@ fn ticket_of(word: &str) -> PyResult<Ticket> {
     Ticket::from_word(word, Purpose::Transfer).map_err(|error| Kind::Usage.error(error.to_string()))
 }
 
+fn address_of(text: &str) -> PyResult<SocketAddr> {
+    text.parse().map_err(|_| no_address(text))
+}
+
+/// Where that was said, else at every address of this host.
+fn listening<T>(
+    at: Option<SocketAddr>,
+    bind: impl Fn(SocketAddr) -> Result<T, Error>,
+) -> Result<T, Error> {
+    at.map_or_else(|| listen_anywhere(0, &bind), &bind)
+}
+
 pub(crate) fn no_address(text: &str) -> PyErr {
-    Kind::Usage.error(format!("listen={text:?}: give an address and a port, such as \"0.0.0.0:0\""))
+    Kind::Usage.error(format!("listen={text:?}: give an address and a port, such as \"0.0.0.0:0\" or \"[::]:0\""))
 }
 
 fn mode_of(name: &str) -> PyResult<Mode> {

@@ -6,6 +6,7 @@ import os
 import pathlib
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -47,6 +48,20 @@ def same(a: pathlib.Path, b: pathlib.Path) -> bool:
     names = sorted(str(path.relative_to(a)) for path in a.rglob("*"))
     there = sorted(str(path.relative_to(b)) for path in b.rglob("*"))
     return names == there and all((a / it).is_dir() or (a / it).read_bytes() == (b / it).read_bytes() for it in names)
+
+
+def test_without_an_address_both_families_are_listened_to(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "one").write_bytes(b"1" * 50_000)
+    ticket, receiving = beside(lambda tell: grebe.receive(tmp_path / "into", on_ticket=tell))
+    assert grebe.send(tmp_path / "one", ticket).whole
+    receiving.result(60)
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    ticket, receiving = beside(lambda tell: grebe.receive(tmp_path / "again", on_ticket=tell, listen="[::1]:0"))
+    assert grebe.send(tmp_path / "one", ticket).peer.startswith("[::1]:")
+    receiving.result(60)
 
 
 def test_a_folder_goes_either_way(files: pathlib.Path, tmp_path: pathlib.Path) -> None:

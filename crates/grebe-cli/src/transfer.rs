@@ -1,13 +1,13 @@
 //! What `send` and `recv` share: tickets, addresses, the line of progress.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{Address, Error, LeftOut, Notice, Notify, Purpose, Ticket, Via, shown};
+use grebe_transfer::{Address, Error, LeftOut, Notice, Notify, Purpose, Ticket, Via, listen_anywhere, shown};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -77,15 +77,6 @@ pub(crate) fn listen<T>(
         None => listen_anywhere(0, |any| bind(any, meeting.expires)),
     };
     Ok(bound?)
-}
-
-/// At every address of this machine, of both families.
-pub(crate) fn listen_anywhere<T>(
-    port: u16,
-    bind: impl Fn(SocketAddr) -> Result<T, Error>,
-) -> Result<T, Error> {
-    // A system may have no IPv6.
-    bind((Ipv6Addr::UNSPECIFIED, port).into()).or_else(|_| bind((Ipv4Addr::UNSPECIFIED, port).into()))
 }
 
 /// The relay of an option, or of `GREBE_RELAY`.

@@ -82,4 +82,4 @@ pub use path::{is_wsl2, route_payload_bytes};
 pub use receive::{Congestion, Receiver, RecvOutcome};
 pub use received::{Received, Segments};
 pub use send::{Gso, SendBatch, SendCounters, Sender};
-pub use socket::{set_dont_fragment, wait_either_readable, wait_readable};
+pub use socket::{listen_tcp, set_dont_fragment, wait_either_readable, wait_readable};

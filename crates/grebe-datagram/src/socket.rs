@@ -1,7 +1,7 @@
 //! Opening a socket: buffers, multicast, reuse; and what sockets of other crates may ask.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket, Type};
@@ -138,6 +138,34 @@ pub fn wait_either_readable<'a, 'b>(
     let (one, other): (SockRef<'_>, SockRef<'_>) = (one.into(), other.into());
     sys::wait_readable([&*one, &*other], timeout)
 }
+
+/// Listens for TCP as the standard library does, but that every address of IPv6 is also every one of IPv4: Windows keeps them apart. For a
+/// program that is reached over TCP where it is reached over UDP.
+///
+/// ```
+/// let datagrams = std::net::UdpSocket::bind("127.0.0.1:0")?;
+/// let listener = grebe_datagram::listen_tcp(datagrams.local_addr()?)?;
+/// assert_eq!(listener.local_addr()?, datagrams.local_addr()?);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// What the system says where the address cannot be had.
+pub fn listen_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        socket.set_only_v6(false)?;
+    }
+    // Elsewhere it would let others have the port, too.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(CONNECTIONS_TO_ACCEPT_MAX)?;
+    Ok(socket.into())
+}
+
+/// As many as the standard library lets wait.
+const CONNECTIONS_TO_ACCEPT_MAX: i32 = 128;
 
 /// Sets "don't fragment" on every datagram that a bound socket sends: one that is too long for a hop is lost there, one that
 /// is too long for the interface is an error of the sending call. For Linux, macOS and Windows. A [`Sender`](crate::Sender)

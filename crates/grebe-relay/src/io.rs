@@ -1,4 +1,5 @@
-//! The relay's socket, and the page with its figures.
+//! The relay's sockets, and the page with its figures.
 
 mod metrics;
 pub(crate) mod server;
+pub(crate) mod streams;

@@ -41,6 +41,7 @@ pub const PORT: u16 = 4737;
 /// The protocol's core for this workspace's fuzz targets. It may change in any release.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::io::streams::next_datagram;
     pub use crate::proto::{
         cookie::Cookie,
         message::{Join, Message, MessageBuf},

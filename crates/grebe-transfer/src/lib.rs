@@ -81,6 +81,7 @@ pub use io::{
     disk::{Accept, LeftOut, Offered, Renamed, source::Source},
     session::{
         Notice, Notify, ReceiveProgress, ReceiveReport, SendReport, Transport, WhyRelayed,
+        connect::listen_anywhere,
         connection::{
             Connection, ConnectionListener, ConnectionOptions, ConnectionProgress, ConnectionReader,
             ConnectionStatus, ConnectionWriter, connect,

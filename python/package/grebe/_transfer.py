@@ -101,7 +101,7 @@ def send(
     ticket: str | None = None,
     *,
     on_ticket: Callable[[str], object] | None = None,
-    listen: str = "0.0.0.0:0",
+    listen: str | None = None,
     expires: float = 3600.0,
     mode: Literal["fair", "greedy", "background"] = "fair",
     limit: float | None = None,
@@ -114,6 +114,8 @@ def send(
     ticket
         The word that ``grebe.receive`` or ``grebe recv`` gave out. Without one this side waits for the receiver, and gives its own
         ticket to ``on_ticket``; it is a secret, good once and for ``expires`` seconds.
+    listen
+        Where to wait, as ``"192.0.2.7:9000"`` or ``"[2001:db8::7]:0"``; else at any port of every address, of IPv6 and IPv4.
     mode
         How much of a shared path to take.
     limit
@@ -147,7 +149,7 @@ def receive(
     ticket: str | None = None,
     *,
     on_ticket: Callable[[str], object] | None = None,
-    listen: str = "0.0.0.0:0",
+    listen: str | None = None,
     expires: float = 3600.0,
     overwrite: bool = False,
     accept: Callable[[Offer], object] | None = None,
@@ -160,6 +162,8 @@ def receive(
     ticket
         The word that ``grebe.send`` or ``grebe send`` gave out. Without one this side waits for the sender, and gives its own ticket
         to ``on_ticket``; it is a secret, good once and for ``expires`` seconds.
+    listen
+        As ``grebe.send``.
     overwrite
         Replaces files of the same names.
     accept

@@ -9,13 +9,14 @@ use crate::units;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    grebe relay                                      at UDP port 4737, for IPv4 and IPv6\n  \
+    grebe relay                                      at port 4737, for IPv4 and IPv6\n  \
     grebe relay --session-rate 100M --rate 500M      gives away no more than that\n  \
     grebe relay --metrics 127.0.0.1:9464             figures for Prometheus at http://127.0.0.1:9464/metrics\n\n\
-    Where it runs, its port has to be reachable over UDP. For its users: grebe recv --relay HOST. It sees sealed datagrams and who\n\
-    sends them to whom, and keeps nothing when it ends. As a service: docs/relay.md.")]
+    Where it runs, its port has to be reachable over UDP, and over TCP for those whose network lets no UDP out. For its users:\n\
+    grebe recv --relay HOST. It sees sealed datagrams and who sends them to whom, and keeps nothing when it ends. As a service:\n\
+    docs/relay.md.")]
 pub(crate) struct Relay {
-    /// Where to listen, over UDP [default: port 4737 of every address, IPv4 and IPv6].
+    /// Where to listen, over UDP and TCP [default: port 4737 of every address, IPv4 and IPv6].
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<SocketAddr>,
     /// Serve figures for Prometheus here, at http://ADDR/metrics. Whoever reaches this address can read them.

@@ -22,6 +22,9 @@ pub(crate) fn run(options: &cli::Relay) -> Result<Ending> {
         cancel: interrupt::cancel(),
     })?;
     note!("listening on udp://{}", relay.address());
+    if let Some(error) = relay.no_tcp() {
+        note!("no TCP at that port ({error}): sides whose network lets no UDP out cannot meet here");
+    }
     if let Some(address) = relay.metrics_address() {
         note!("figures at http://{address}/metrics");
     }

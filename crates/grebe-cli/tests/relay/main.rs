@@ -306,6 +306,87 @@ fn the_relay_may_be_named_once_for_all_and_ends_well() {
     assert!(said.contains("relayed ") && said.contains(" datagrams"), "{said}");
 }
 
+/// A port at which a relay is reached by TCP alone: what comes by UDP is swallowed, as by a firewall.
+struct TcpOnly {
+    address: String,
+    _swallows: UdpSocket,
+}
+
+impl TcpOnly {
+    fn to(relay: &str) -> Self {
+        let (listener, swallows) = loop {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            if let Ok(socket) = UdpSocket::bind(listener.local_addr().unwrap()) {
+                break (listener, socket);
+            }
+        };
+        let (address, relay) = (listener.local_addr().unwrap().to_string(), relay.to_owned());
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                let (near, far) = (near.unwrap(), TcpStream::connect(&relay).unwrap());
+                let pairs = [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)];
+                for (mut from, mut to) in pairs {
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(std::net::Shutdown::Write);
+                    });
+                }
+            }
+        });
+        Self { address, _swallows: swallows }
+    }
+}
+
+#[test]
+fn where_no_udp_reaches_the_relay_tcp_does() {
+    let relay = Relay::start(&[]);
+    let blocked = TcpOnly::to(&relay.address);
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, contents) = file(from.path(), "large.bin", 6_000_000);
+    let receiver =
+        Waiting::start(&["recv", path(into.path()), "--relay", &blocked.address, "--via", "relay"]);
+    let sender = sent(send(&[&large], &receiver.ticket, &[]));
+    let receiver = receiver.finish();
+    assert_good(&sender, &receiver);
+    assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
+    for side in [&sender, &receiver] {
+        assert_eq!(side.result["way"], "relayed", "{}", side.result);
+        assert_eq!(side.result["peer"], blocked.address, "{}", side.result);
+        assert!(side.said.contains(&format!("{} is reached over TCP", blocked.address)), "{}", side.said);
+        assert!(!side.said.contains("no answer from the relay"), "it is not waited for: {}", side.said);
+    }
+    relay.wait_for("relayed_bytes_total", 6_000_000);
+    // Both have said that they are done, and nothing was cut off.
+    let began = Instant::now();
+    while relay.figure("connections") > 0 {
+        assert!(began.elapsed() < Duration::from_secs(30), "connections are left");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!((relay.figure("sessions"), relay.figure("closed_connections_total")), (0, 0));
+}
+
+#[test]
+fn one_side_may_reach_the_relay_by_tcp_and_the_other_by_udp() {
+    let relay = Relay::start(&[]);
+    let blocked = TcpOnly::to(&relay.address);
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (one, contents) = file(from.path(), "one", 3_000_000);
+    let mut receiver =
+        Waiting::start(&["recv", path(into.path()), "--relay", &relay.address, "--via", "relay"]);
+    // The same relay, by the port that lets no UDP through.
+    let purpose = grebe_transfer::Purpose::Transfer;
+    let mut ticket = grebe_transfer::Ticket::from_word(&receiver.ticket, purpose).unwrap();
+    ticket.relay = Some(blocked.address.parse::<SocketAddr>().unwrap().into());
+    receiver.ticket = ticket.word().to_string();
+    let sender = sent(send(&[&one], &receiver.ticket, &[]));
+    let receiver = receiver.finish();
+    assert_good(&sender, &receiver);
+    assert!(fs::read(into.path().join("one")).unwrap() == contents);
+    assert!(sender.said.contains("is reached over TCP"), "{}", sender.said);
+    assert!(!receiver.said.contains("is reached over TCP"), "{}", receiver.said);
+    assert_eq!((&sender.result["way"], &receiver.result["way"]), (&"relayed".into(), &"relayed".into()));
+}
+
 #[test]
 fn what_makes_no_sense_is_wrong_usage() {
     let from = tempfile::tempdir().unwrap();

@@ -1,12 +1,15 @@
 //! The thread that relays: it takes in what the kernel has coalesced, and hands it on as it lies there.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Gso, Options, Received, Receiver, Sender};
+use grebe_datagram::{Gso, Options, Received, Receiver, Sender, listen_tcp};
 use grebe_packet::Cancel;
 
 use super::metrics::Metrics;
+use super::streams::{Bounds, Streams, is_connection, lock};
 use crate::error::Result;
 use crate::proto::message::{MESSAGE_BYTES, Message, MessageBuf};
 use crate::proto::relay::{Figures, Limits, Outbox, RelayCore};
@@ -14,7 +17,7 @@ use crate::proto::relay::{Figures, Limits, Outbox, RelayCore};
 /// How a relay relays.
 #[derive(Debug, Clone, Default)]
 pub struct RelayOptions {
-    /// Where to listen, over UDP; `None`: at [`PORT`](crate::PORT) of every address of either family.
+    /// Where to listen, over UDP, and over TCP at the same port; `None`: at [`PORT`](crate::PORT) of every address of either family.
     pub listen: Option<SocketAddr>,
     /// Where Prometheus asks for the figures, over HTTP.
     pub metrics: Option<SocketAddr>,
@@ -44,7 +47,9 @@ pub struct Relay {
     sender: Sender,
     address: SocketAddr,
     metrics: Option<Metrics>,
-    core: RelayCore,
+    core: Arc<Mutex<RelayCore>>,
+    /// Ends that no UDP reaches; or why there are none.
+    streams: io::Result<Streams>,
     cancel: Cancel,
     clock: Instant,
     /// Buffers that wait to be filled.
@@ -74,21 +79,25 @@ impl Relay {
     /// [`Error::Socket`](crate::Error::Socket) and [`Error::Metrics`](crate::Error::Metrics) where an address cannot be bound;
     /// [`Error::Keys`](crate::Error::Keys) where the system has no random numbers.
     pub fn bind(options: &RelayOptions) -> Result<Self> {
-        let datagrams = match options.listen {
-            Some(address) => Receiver::bind(address, &socket_options())?,
+        let (datagrams, listener) = match options.listen {
+            Some(address) => bind(address)?,
             // A system may have no IPv6.
-            None => Receiver::bind((Ipv6Addr::UNSPECIFIED, crate::PORT).into(), &socket_options()).or_else(
-                |_| Receiver::bind((Ipv4Addr::UNSPECIFIED, crate::PORT).into(), &socket_options()),
-            )?,
+            None => bind((Ipv6Addr::UNSPECIFIED, crate::PORT).into())
+                .or_else(|_| bind((Ipv4Addr::UNSPECIFIED, crate::PORT).into()))?,
         };
+        let core = Arc::new(Mutex::new(RelayCore::new(options.limits)?));
+        let (clock, by_tcp) = (Instant::now(), Sender::on(&datagrams, &socket_options())?);
         Ok(Self {
             address: datagrams.local_addr()?,
             sender: Sender::on(&datagrams, &socket_options())?,
             datagrams,
             metrics: options.metrics.map(Metrics::listen).transpose()?,
-            core: RelayCore::new(options.limits)?,
+            streams: listener.and_then(|listener| {
+                Streams::start(listener, core.clone(), by_tcp, clock, Bounds::default())
+            }),
+            core,
             cancel: options.cancel.clone(),
-            clock: Instant::now(),
+            clock,
             pool: (0..2 * SLOTS).map(|_| vec![0; SLOT_BYTES]).collect(),
             held: Vec::with_capacity(SLOTS),
             passed: Vec::with_capacity(PASSED_MAX),
@@ -102,6 +111,11 @@ impl Relay {
     /// Where ends find it.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Why it is not reached over TCP, where that is so.
+    pub fn no_tcp(&self) -> Option<&io::Error> {
+        self.streams.as_ref().err()
     }
 
     /// Where Prometheus finds its figures.
@@ -134,9 +148,13 @@ impl Relay {
 
     /// Decides about all that came.
     fn sort(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
         let now_us = self.clock.elapsed().as_micros() as u64;
+        let mut core = lock(&self.core);
         for (number, (slot, received)) in self.held.iter().enumerate() {
-            let mut sorter = Sorter { core: &mut self.core, answers: &mut self.answers, now_us };
+            let mut sorter = Sorter { core: &mut core, answers: &mut self.answers, now_us };
             if received.segment_bytes == MESSAGE_BYTES {
                 for range in received.segments() {
                     let datagram = &slot[range.clone()];
@@ -167,6 +185,10 @@ impl Relay {
         let mut batch = self.sender.batch();
         for passed in &self.passed {
             let run = &self.held[passed.held].0[passed.from..passed.end];
+            if let (true, Ok(streams)) = (is_connection(passed.to), &self.streams) {
+                streams.give(passed.to, run, passed.segment_bytes);
+                continue;
+            }
             // What cannot be sent to one end is counted, and stops nobody else's.
             if batch.push_run_to(passed.to, run, passed.segment_bytes).is_err() {
                 self.unsent += run.len().div_ceil(passed.segment_bytes) as u64;
@@ -177,6 +199,9 @@ impl Relay {
         drop(batch);
         self.unsent += self.sender.counters().unsent - unsent_before;
         self.passed.clear();
+        if let Ok(streams) = &self.streams {
+            streams.wake();
+        }
     }
 
     fn answer(&mut self) {
@@ -185,11 +210,18 @@ impl Relay {
         }
         let mut batch = self.sender.batch();
         for (to, message) in &self.answers {
+            if let (true, Ok(streams)) = (is_connection(*to), &self.streams) {
+                streams.give(*to, message, message.len());
+                continue;
+            }
             let _ = batch.push_to(*to, message, &[]);
         }
         while let Err(grebe_datagram::Error::Send { .. }) = batch.flush() {}
         drop(batch);
         self.answers.clear();
+        if let Ok(streams) = &self.streams {
+            streams.wake();
+        }
     }
 
     /// What is due now and then.
@@ -199,7 +231,7 @@ impl Relay {
             return;
         }
         self.next_look = now + LOOK_EVERY;
-        self.core.tick(now.as_micros() as u64);
+        lock(&self.core).tick(now.as_micros() as u64);
         // A path that takes no coalesced datagrams, or only short ones, shall slow down its own session, and that for a moment.
         let is_slowed = self.sender.counters().gso_fallbacks > 0 || self.sender.gso() == Gso::Disabled;
         if is_slowed && let Ok(sender) = Sender::on(&self.datagrams, &socket_options()) {
@@ -212,7 +244,25 @@ impl Relay {
     }
 
     fn figures(&self) -> Figures {
-        Figures { dropped_unsent: self.unsent, dropped_in_kernel: self.kernel_drops, ..self.core.figures() }
+        let counts = self.streams.as_ref().map(Streams::counts).unwrap_or_default();
+        let (connections, closed_connections, dropped_of_slow) = counts;
+        let (dropped_unsent, dropped_in_kernel) = (self.unsent, self.kernel_drops);
+        let of_core = lock(&self.core).figures();
+        let of_udp = Figures { dropped_unsent, dropped_in_kernel, ..of_core };
+        Figures { connections, closed_connections, dropped_of_slow, ..of_udp }
+    }
+}
+
+/// A socket of datagrams, and one for TCP at the same port; where the system chooses it, it may choose one that is free for UDP only.
+fn bind(address: SocketAddr) -> Result<(Receiver<Vec<u8>>, io::Result<TcpListener>)> {
+    let mut tries = if address.port() == 0 { PORTS_TRIED } else { 1 };
+    loop {
+        let datagrams = Receiver::bind(address, &socket_options())?;
+        let listener = listen_tcp(datagrams.local_addr()?);
+        tries -= 1;
+        if listener.is_ok() || tries == 0 {
+            return Ok((datagrams, listener));
+        }
     }
 }
 
@@ -269,3 +319,5 @@ const SLOT_BYTES: usize = 65_536;
 const PASSED_MAX: usize = SLOTS * (SLOT_BYTES / MESSAGE_BYTES + 1);
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+const PORTS_TRIED: u32 = 16;

@@ -88,8 +88,9 @@ pub struct Meeting {
     standing: Standing,
     theirs: Vec<Candidate>,
     their_sealed: Vec<u8>,
-    /// Times this end has asked without an answer.
+    /// Times this end has asked without an answer, and since when.
     unanswered: u32,
+    unanswered_since_us: u64,
     next_join_us: u64,
     joined_us: u64,
     /// When the direct ways have had their time.
@@ -144,6 +145,7 @@ impl Meeting {
             theirs: Vec::new(),
             their_sealed: Vec::new(),
             unanswered: 0,
+            unanswered_since_us: 0,
             next_join_us: 0,
             joined_us: 0,
             relayed_from_us: None,
@@ -193,6 +195,11 @@ impl Meeting {
         self.relays.get(self.at).copied().filter(|_| self.via != Via::Direct)
     }
 
+    /// The address of the relay that is asked, whichever ways are wanted.
+    pub fn in_use(&self) -> Option<SocketAddr> {
+        self.relays.get(self.at).copied()
+    }
+
     /// Whether what comes from there may be the other end's.
     pub fn is_wanted(&self, from: SocketAddr) -> bool {
         match self.via {
@@ -205,6 +212,19 @@ impl Meeting {
     /// Where somebody with the ticket has knocked from, once for each knock: an address that no list has, where a NAT chose it.
     pub fn next_knock(&mut self) -> Option<SocketAddr> {
         self.heard.pop_front()
+    }
+
+    /// For how long no question to the relay was answered, in microseconds.
+    pub fn unanswered_us(&self, now_us: u64) -> u64 {
+        if self.unanswered == 0 { 0 } else { now_us.saturating_sub(self.unanswered_since_us) }
+    }
+
+    /// The relay has another address, which is asked at once: one that stands for a way to it of another kind.
+    pub fn add_relay(&mut self, now_us: u64, relay: SocketAddr) {
+        let Some(relay) = self.as_sent(relay) else { return };
+        self.at = self.relays.len();
+        self.relays.push(relay);
+        (self.cookie, self.unanswered, self.next_join_us) = (None, 0, now_us);
     }
 
     /// How this end stands with the relay.
@@ -258,11 +278,20 @@ impl Meeting {
             }
             return;
         }
-        if self.relays.get(self.at) != Some(&from) {
-            return;
-        }
+        let Some(at) = self.relays.iter().position(|relay| *relay == from) else { return };
         // The number is what an answer shows that its sender has seen a question: nobody off the path has.
         let is_answer = |number: u64| number <= self.number && self.number - number < ANSWERS_LATE_MAX;
+        if at != self.at {
+            // An address that answers late is a better one than one that does not.
+            let is_late = match message {
+                Message::Challenge { number, .. } | Message::Joined { number, .. } => is_answer(number),
+                _ => false,
+            };
+            if !is_late || self.unanswered == 0 {
+                return;
+            }
+            (self.at, self.cookie) = (at, None);
+        }
         match message {
             Message::Challenge { number, observed, cookie } if is_answer(number) => {
                 (self.cookie, self.observed, self.unanswered) = (Some(cookie), Some(observed), 0);
@@ -323,6 +352,9 @@ impl Meeting {
         }
         let to = *self.relays.get(self.at)?;
         self.number += 1;
+        if self.unanswered == 0 {
+            self.unanswered_since_us = now_us;
+        }
         self.unanswered += 1;
         self.joined_us = now_us;
         let tries = JOIN_AGAIN_US.len().min(self.unanswered as usize);

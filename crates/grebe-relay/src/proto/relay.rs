@@ -149,6 +149,18 @@ impl RelayCore {
         self.on_join(now_us, from, &join, out);
     }
 
+    /// Whether somebody with a ticket is there, from that address.
+    pub fn is_member(&self, address: SocketAddr) -> bool {
+        self.meetings.place_of(address).is_some()
+    }
+
+    /// Nothing comes from that address any more: its connection is closed.
+    pub fn gone(&mut self, address: SocketAddr) {
+        if let Some(place) = self.meetings.place_of(address) {
+            self.remove(place);
+        }
+    }
+
     /// Forgets who was silent for long. To be called several times a second.
     pub fn tick(&mut self, now_us: u64) {
         if now_us < self.next_look_us {

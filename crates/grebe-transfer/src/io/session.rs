@@ -1,10 +1,11 @@
 //! Sessions: two ends that find each other by a ticket, and carry one transfer, or a stream each way, over UDP or, where no UDP passes, over TCP.
 
-mod connect;
+pub(crate) mod connect;
 pub(crate) mod connection;
 mod outlet;
 mod path;
 pub(crate) mod receive;
+mod relay_by_tcp;
 mod rendezvous;
 pub(crate) mod send;
 mod tcp;
@@ -63,6 +64,11 @@ pub enum Notice {
         /// What the way leads through.
         through: Through,
     },
+    /// The relay is reached over TCP.
+    RelayOverTcp {
+        /// The ticket's.
+        relay: Address,
+    },
     /// Both ends have met at a relay, and go by it from now on.
     Relayed {
         /// The ticket's.
@@ -103,6 +109,9 @@ impl fmt::Display for Notice {
                     Through::BothNats => ", through both NATs",
                 };
                 write!(f, "directly to {peer}{through}")
+            }
+            Self::RelayOverTcp { relay } => {
+                write!(f, "the relay {relay} is reached over TCP: no UDP comes back from it")
             }
             Self::Relayed { relay, why } => {
                 let why = match why {

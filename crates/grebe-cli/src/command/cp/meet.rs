@@ -10,14 +10,14 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use grebe_transfer::{Address, Cancel, ConnectionListener, Purpose, Ticket};
+use grebe_transfer::{Address, Cancel, ConnectionListener, Purpose, Ticket, listen_anywhere};
 
 use super::lines::{Meet, Ready, Turn};
 use super::way::{Beside, Channel};
 use crate::cli::{self, Via};
 use crate::ending::Usage;
+use crate::interrupt;
 use crate::output::{note, out};
-use crate::{interrupt, transfer};
 
 /// Its input, from the first line on.
 pub(in crate::command) type Input = BufReader<File>;
@@ -48,7 +48,7 @@ pub(in crate::command) fn meet(meet: &Meet, beside: &Beside, ready: Ready, input
 
 /// Waits at a port, and for the line that says that the data comes through `ssh` after all.
 fn listen(port: u16, relay: Option<&str>, beside: &Beside, ready: Ready, input: Input) -> Result<Channel> {
-    let bound = transfer::listen_anywhere(port, |any| ConnectionListener::bind(any, TICKET_GOOD_FOR));
+    let bound = listen_anywhere(port, |any| ConnectionListener::bind(any, TICKET_GOOD_FOR));
     let mut listener = match bound {
         Ok(listener) => listener,
         // There is another way.

@@ -316,3 +316,44 @@ fn the_relays_next_address_is_asked_where_the_first_is_silent() {
     let v4 = Meeting::new(&key, Side::Waits, Via::Any, own, Vec::new(), &relays).unwrap();
     assert_eq!(v4.relays, [relays[0]], "a socket of one family asks at that one");
 }
+
+#[test]
+fn an_address_of_the_relay_that_answers_late_is_gone_on_with() {
+    let (own, udp): (SocketAddr, SocketAddr) =
+        ("192.168.1.7:4000".parse().unwrap(), "203.0.113.5:4737".parse().unwrap());
+    let tcp: SocketAddr = "127.0.0.1:999".parse().unwrap();
+    let key = Key::random().unwrap();
+    let mut meeting = Meeting::new(&key, Side::Waits, Via::Any, own, Vec::new(), &[udp]).unwrap();
+    let question = |meeting: &mut Meeting, now_us: u64| {
+        let (to, message) = meeting.poll(now_us)?;
+        let Ok(Message::Join(join)) = Message::decode(&message) else { panic!("it asks") };
+        Some((to, join.number, join.cookie))
+    };
+    assert_eq!(meeting.unanswered_us(0), 0);
+    let (to, first, _) = question(&mut meeting, 0).unwrap();
+    assert_eq!((to, meeting.unanswered_us(1_000_000)), (udp, 1_000_000));
+    // Another way to the relay is asked at once, then both by turns.
+    meeting.add_relay(1_000_000, tcp);
+    let (to, by_tcp, _) = question(&mut meeting, 1_000_000).unwrap();
+    assert_eq!((to, meeting.in_use()), (tcp, Some(tcp)));
+    let asked: Vec<_> = (1..60)
+        .filter_map(|tick| question(&mut meeting, 1_000_000 + tick * 50_000))
+        .map(|asked| asked.0)
+        .collect();
+    assert!(asked.starts_with(&[tcp, udp, udp, tcp]), "{asked:?}");
+    let answer = |number| {
+        let cookie = Cookie { made_us: number, tag: [7; 16] };
+        Message::Challenge { number, observed: own, cookie }.encode()
+    };
+    for (at, number) in [(tcp, by_tcp), (udp, first)] {
+        meeting.add_relay(4_000_000, if at == tcp { udp } else { tcp });
+        question(&mut meeting, 4_000_000).unwrap();
+        // Nobody else's, nor one to a question that nobody asked, changes anything.
+        meeting.take(4_000_000, "198.51.100.1:1".parse().unwrap(), &answer(number));
+        meeting.take(4_000_000, at, &answer(u64::MAX));
+        assert_ne!(meeting.in_use(), Some(at));
+        meeting.take(4_000_000, at, &answer(number));
+        let (to, _, cookie) = question(&mut meeting, 4_000_000).unwrap();
+        assert_eq!((to, cookie.made_us), (at, number));
+    }
+}

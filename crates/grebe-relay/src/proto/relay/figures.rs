@@ -23,6 +23,12 @@ pub struct Figures {
     pub dropped_unsent: u64,
     /// Buffers of datagrams that came while the receive buffer was full, as far as the system says.
     pub dropped_in_kernel: u64,
+    /// Datagrams for an end that takes less over its TCP connection than comes for it.
+    pub dropped_of_slow: u64,
+    /// Connections over TCP.
+    pub connections: u64,
+    /// Those that were closed: for what they sent, because nobody with a ticket spoke in time, because they took nothing, or for want of room.
+    pub closed_connections: u64,
     /// Questions that could be read.
     pub questions: u64,
     /// Those that had no proof of their address, and got the means to prove it.
@@ -52,6 +58,8 @@ impl Figures {
         let mut all = Families::default();
         all.gauge("grebe_relay_sessions", "Sessions that somebody is there for.", &[], self.sessions);
         all.gauge("grebe_relay_sessions_with_both_ends", "Sessions with both ends.", &[], self.relaying);
+        let help = "Connections over TCP, of ends that no UDP reaches.";
+        all.gauge("grebe_relay_connections", help, &[], self.connections);
         let mut count = |name: &str, help: &str, value: u64| {
             all.counter(&format!("grebe_relay_{name}_total"), help, &[], value);
         };
@@ -60,6 +68,8 @@ impl Figures {
         count("questions", "Questions of ends.", self.questions);
         count("challenges", "Questions without a proof of their address.", self.challenges);
         count("refused", "Ends that were refused.", self.refused);
+        let help = "Connections closed for what they sent, did not say, or did not take.";
+        count("closed_connections", help, self.closed_connections);
         count("idle_ends", "Ends forgotten because they were silent.", self.idle_ends);
         let dropped = [
             ("stranger", self.dropped_of_strangers),
@@ -67,6 +77,7 @@ impl Figures {
             ("rate", self.dropped_over_rate),
             ("unsent", self.dropped_unsent),
             ("kernel", self.dropped_in_kernel),
+            ("slow", self.dropped_of_slow),
         ];
         let help = "Datagrams not passed on, by reason; those in the kernel are buffers of one or several.";
         for (reason, value) in dropped {
@@ -114,7 +125,7 @@ mod tests {
         assert_eq!(value("grebe_relay_relayed_bytes_total", None), (1_u64 << 60) as f64);
         assert_eq!(value("grebe_relay_dropped_datagrams_total", Some("rate")), 7.0);
         assert_eq!(value("grebe_relay_ignored_questions_total", Some("forged")), 0.0);
-        assert_eq!(scrape.samples.len(), 17, "every figure stands there once");
-        assert_eq!(scrape.docs.len(), 10, "and says what it is");
+        assert_eq!(scrape.samples.len(), 20, "every figure stands there once");
+        assert_eq!(scrape.docs.len(), 12, "and says what it is");
     }
 }

@@ -61,6 +61,26 @@ pub(super) fn bind_with_door<T>(
     }
 }
 
+/// Binds at every address of this host, of both families where it has both: `bind` is asked for IPv6 first, which brings IPv4 along.
+///
+/// ```
+/// use std::time::Duration;
+/// use grebe_transfer::{ReceiveListener, listen_anywhere};
+///
+/// # fn main() -> Result<(), grebe_transfer::Error> {
+/// let listener = listen_anywhere(0, |any| ReceiveListener::bind(any, Duration::from_secs(60)))?;
+/// println!("{}", *listener.ticket.word());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Those of `bind` for IPv4, where neither can be had.
+pub fn listen_anywhere<T>(port: u16, bind: impl Fn(SocketAddr) -> Result<T>) -> Result<T> {
+    // A system may have no IPv6.
+    bind((Ipv6Addr::UNSPECIFIED, port).into()).or_else(|_| bind((Ipv4Addr::UNSPECIFIED, port).into()))
+}
+
 /// As many as a ticket holds, of both families where there are both.
 fn keep_best(addresses: &mut Vec<SocketAddr>) {
     let of_v4 = addresses.iter().filter(|address| address.is_ipv4()).count();
@@ -132,10 +152,7 @@ pub(super) fn bind_to_ask<T>(
     if ticket.relay.is_none() {
         return bind_each(&locals_for(addresses), bind);
     }
-    let any: [SocketAddr; 2] = [(Ipv6Addr::UNSPECIFIED, 0).into(), (Ipv4Addr::UNSPECIFIED, 0).into()];
-    // A system may have no IPv6.
-    let bound = bind(any[0]).or_else(|_| bind(any[1]))?;
-    Ok(vec![bound])
+    Ok(vec![listen_anywhere(0, bind)?])
 }
 
 /// Binds a socket for each of `locals`; a system may have none of a family.

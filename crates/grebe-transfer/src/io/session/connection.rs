@@ -18,7 +18,7 @@ pub use self::stream::{ConnectionProgress, ConnectionReader, ConnectionStatus, C
 use super::connect::{self, Asking, Connected, Fallback, LOOK_AT_DOOR_EVERY};
 use super::path::Path;
 use super::receive::{another_handle, socket_options};
-use super::rendezvous::Rendezvous;
+use super::rendezvous::{ByTcp, Rendezvous};
 use super::tcp::{Heard, TcpDoor};
 use super::{KEEP_TRYING, Notice, Notify, Transport};
 use crate::error::{Error, Result};
@@ -119,7 +119,7 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
     let mut sockets = connect::bind_to_ask(ticket, &addresses, bind)?;
     let mut meeting = match sockets.first() {
         Some((_, socket)) if options.transport != Transport::Tcp => {
-            Rendezvous::start(ticket, Side::Asks, options.via, socket, &options.notify)?
+            Rendezvous::start(ticket, Side::Asks, options.via, ByTcp::Never, socket, &options.notify)?
         }
         _ => None,
     };
@@ -175,7 +175,8 @@ impl ConnectionListener {
         let Self { datagrams, ticket, door } = self;
         let door = door.filter(|_| options.via != Via::Relay);
         let socket = another_handle(&datagrams)?;
-        let mut meeting = Rendezvous::start(&ticket, Side::Waits, options.via, &socket, &options.notify)?;
+        let mut meeting =
+            Rendezvous::start(&ticket, Side::Waits, options.via, ByTcp::Never, &socket, &options.notify)?;
         let accepted = accept(datagrams, &ticket, door, &socket, &mut meeting, options);
         let (mut start, early) = Rendezvous::leave_on_failure(&mut meeting, &socket, accepted)?;
         start.path.meeting = meeting;

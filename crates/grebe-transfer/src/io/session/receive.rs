@@ -13,7 +13,7 @@ use grebe_relay::{Side, Via};
 
 use self::receiving::Receiving;
 use super::connect::{self, Asking};
-use super::rendezvous::Rendezvous;
+use super::rendezvous::{ByTcp, Rendezvous};
 use super::tcp::TcpDoor;
 use super::{KEEP_TRYING, Notify, ReceiveProgress, ReceiveReport, Transport};
 use crate::error::{Error, Result};
@@ -111,7 +111,9 @@ pub fn receive(
     };
     let mut sockets = connect::bind_to_ask(ticket, &addresses, bind)?;
     let mut meeting = match sockets.first() {
-        Some((_, socket)) => Rendezvous::start(ticket, Side::Asks, options.via, socket, &options.notify)?,
+        Some((_, socket)) => {
+            Rendezvous::start(ticket, Side::Asks, options.via, ByTcp::Untried, socket, &options.notify)?
+        }
         None => None,
     };
     let asking = Asking {

@@ -9,6 +9,7 @@ use grebe_packet::{Address, Ticket};
 use grebe_relay::{Meeting, Side, Standing, Via};
 
 use super::connect::own_addresses;
+use super::relay_by_tcp::RelayByTcp;
 use super::{Notice, Notify, WhyRelayed};
 use crate::error::{Error, Result};
 
@@ -16,12 +17,26 @@ use crate::error::{Error, Result};
 pub(super) struct Rendezvous {
     meeting: Meeting,
     relay: Address,
+    /// Its addresses, and that of the session's socket.
+    found: Vec<SocketAddr>,
+    local: SocketAddr,
+    /// Where the relay may be reached by TCP: that it is, once nothing else was answered.
+    by_tcp: ByTcp,
     via: Via,
     start: Instant,
     notify: Notify,
     /// What was told of the relay.
     told: Option<Standing>,
     way: Option<SocketAddr>,
+}
+
+/// Whether the relay is reached by TCP.
+pub(super) enum ByTcp {
+    /// It is not to be.
+    Never,
+    /// It was not tried.
+    Untried,
+    Tried(RelayByTcp),
 }
 
 impl Rendezvous {
@@ -33,6 +48,7 @@ impl Rendezvous {
         ticket: &Ticket,
         side: Side,
         via: Via,
+        by_tcp: ByTcp,
         socket: &UdpSocket,
         notify: &Notify,
     ) -> Result<Option<Self>> {
@@ -48,19 +64,24 @@ impl Rendezvous {
         };
         let own = if local.ip().is_unspecified() { own_addresses(local) } else { vec![local] };
         let meeting = Meeting::new(&ticket.key, side, via, local, own, &found)?;
-        let notify = notify.clone();
-        Ok(Some(Self { meeting, relay, via, start: Instant::now(), notify, told: None, way: None }))
+        let (notify, start) = (notify.clone(), Instant::now());
+        Ok(Some(Self { meeting, relay, found, local, by_tcp, via, start, notify, told: None, way: None }))
     }
 
     /// Sends what is due.
     pub(super) fn turn(&mut self, socket: &UdpSocket) {
         let now_us = self.now_us();
+        self.turn_to_tcp(now_us);
         while let Some((to, message)) = self.meeting.poll(now_us) {
             // An address that cannot be reached is one that does not answer.
             let _ = socket.send_to(&message, to);
         }
         let standing = self.meeting.standing();
         let is_news = self.told != Some(standing);
+        let is_first = matches!(self.told, None | Some(Standing::Unheard));
+        if is_first && matches!(standing, Standing::Alone | Standing::Together) && self.is_by_tcp() {
+            (self.notify)(Notice::RelayOverTcp { relay: self.relay.clone() });
+        }
         match standing {
             Standing::Unheard if self.told.is_none() && self.start.elapsed() > UNANSWERED => {
                 (self.notify)(Notice::NoRelayYet { relay: self.relay.clone() });
@@ -72,6 +93,34 @@ impl Rendezvous {
             }
             Standing::Alone | Standing::Together => self.told = Some(standing),
             Standing::Unheard | Standing::Refused(_) => {}
+        }
+    }
+
+    /// Where no answer comes by UDP, from any address of the relay, TCP is one more.
+    fn turn_to_tcp(&mut self, now_us: u64) {
+        if !matches!(self.by_tcp, ByTcp::Untried) || self.meeting.unanswered_us(now_us) < UDP_ALONE_US {
+            return;
+        }
+        self.by_tcp = match RelayByTcp::start(self.found.clone(), self.local) {
+            Ok(by_tcp) => {
+                self.meeting.add_relay(now_us, by_tcp.address());
+                ByTcp::Tried(by_tcp)
+            }
+            Err(_) => ByTcp::Never,
+        };
+    }
+
+    fn is_by_tcp(&self) -> bool {
+        let ByTcp::Tried(by_tcp) = &self.by_tcp else { return false };
+        self.meeting.in_use().is_some_and(|relay| grebe_relay::canonical(relay) == by_tcp.address())
+    }
+
+    /// An address as people know it.
+    pub(super) fn known_as(&self, way: SocketAddr) -> SocketAddr {
+        let way = grebe_relay::canonical(way);
+        match (&self.by_tcp, self.found.first()) {
+            (ByTcp::Tried(by_tcp), Some(relay)) if by_tcp.address() == way => *relay,
+            _ => way,
         }
     }
 
@@ -142,10 +191,10 @@ impl Rendezvous {
     pub(super) fn failure(&self) -> Error {
         let why = match self.meeting.standing() {
             Standing::Unheard => {
-                "it does not answer: is it running, and does UDP reach it from here?".to_owned()
+                "it does not answer: is it running, and does UDP or TCP reach it from here?".to_owned()
             }
             Standing::Alone => {
-                "the other side is not there: is it still waiting, and does UDP reach the relay from there?"
+                "the other side is not there: is it still waiting, and does it reach the relay from there?"
                     .to_owned()
             }
             Standing::Together => {
@@ -183,6 +232,9 @@ impl Rendezvous {
 
 /// Addresses of the relay that are tried.
 const RELAYS_MAX: usize = 4;
+
+/// For so long the relay is asked by UDP alone.
+const UDP_ALONE_US: u64 = 1_000_000;
 
 /// After so long without an answer of the relay the user is told.
 const UNANSWERED: Duration = Duration::from_secs(2);

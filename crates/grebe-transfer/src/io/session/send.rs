@@ -11,7 +11,7 @@ use grebe_relay::{Side, Via};
 use super::connect::{self, Asking, Connected, Fallback};
 use super::outlet::PACKET_BYTES_MAX;
 use super::path::{Path, open_udp};
-use super::rendezvous::Rendezvous;
+use super::rendezvous::{ByTcp, Rendezvous};
 use super::tcp::{Heard, PacketStream, TcpDoor};
 use super::{KEEP_TRYING, Notice, Notify, SendReport, Transport, taken};
 use crate::error::{Error, Result};
@@ -72,7 +72,9 @@ pub fn send(
     let addresses = connect::addresses_of(ticket, options.via)?;
     let mut sockets = connect::bind_to_ask(ticket, &addresses, open_udp)?;
     let mut meeting = match sockets.first() {
-        Some((_, socket)) => Rendezvous::start(ticket, Side::Asks, options.via, socket, &options.notify)?,
+        Some((_, socket)) => {
+            Rendezvous::start(ticket, Side::Asks, options.via, ByTcp::Untried, socket, &options.notify)?
+        }
         None => None,
     };
     let asking = Asking {
@@ -117,7 +119,8 @@ impl SendListener {
     ) -> Result<SendReport> {
         let Self { datagrams, socket, ticket, door } = self;
         let mut door = door.filter(|_| options.via != Via::Relay);
-        let mut meeting = Rendezvous::start(&ticket, Side::Waits, options.via, &socket, &options.notify)?;
+        let mut meeting =
+            Rendezvous::start(&ticket, Side::Waits, options.via, ByTcp::Untried, &socket, &options.notify)?;
         let answered =
             connect::answer(&socket, &mut door, &ticket, Role::Receive, meeting.as_mut(), &options.cancel);
         let connected = Rendezvous::leave_on_failure(&mut meeting, &socket, answered)?;
@@ -169,6 +172,7 @@ fn run(
     let Sending { packets, clock, resumed_bytes, mut path, .. } = sending;
     let Packets { sender, outgoing, .. } = packets;
     path.leave();
+    let peer = path.meeting.as_ref().map_or(grebe_relay::canonical(peer), |meeting| meeting.known_as(peer));
     // The receiver is to hear how it ended.
     if let Some(tcp) = path.tcp {
         tcp.finish();
@@ -179,7 +183,7 @@ fn run(
         left_out: outgoing.content.left_out(),
         is_partial: sender.verdict() == Some(Verdict::Partial),
         resumed_bytes,
-        peer: grebe_relay::canonical(peer),
+        peer,
         took: start.elapsed(),
         handshake,
         counters: sender.counters,

@@ -7,8 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use grebe_datagram::wait_readable;
-use socket2::{Domain, Protocol, Socket, Type};
+use grebe_datagram::{listen_tcp, wait_readable};
 
 /// What a packet that came by TCP is to this end.
 pub(super) enum Heard {
@@ -160,20 +159,6 @@ impl PacketStream {
     }
 }
 
-/// Listens as the standard library does, but that every address of IPv6 is also every one of IPv4: Windows keeps them apart.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() && address.ip().is_unspecified() {
-        socket.set_only_v6(false)?;
-    }
-    // Elsewhere it would let others have the port, too.
-    #[cfg(unix)]
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(CONNECTIONS_TO_ACCEPT_MAX)?;
-    Ok(socket.into())
-}
-
 /// The port of the end that made the ticket, and those who came there and have not shown yet that they are the peer.
 #[derive(Debug)]
 pub(super) struct TcpDoor {
@@ -184,7 +169,7 @@ pub(super) struct TcpDoor {
 impl TcpDoor {
     /// Listens at `address`. `None` where that is not possible: most transfers do not need it.
     pub(super) fn open(address: SocketAddr) -> Option<Self> {
-        let listener = listen(address).ok()?;
+        let listener = listen_tcp(address).ok()?;
         listener.set_nonblocking(true).ok()?;
         Some(Self { listener, waiting: Vec::new() })
     }
@@ -252,15 +237,16 @@ const FINISH_TURNS: u32 = 1_000;
 /// One is enough for the peer; the others are for strangers that connect and stay.
 const WAITING_MAX: usize = 8;
 
-/// As many as the standard library lets wait.
-const CONNECTIONS_TO_ACCEPT_MAX: i32 = 128;
-
 /// What a stranger may have looked at in one turn.
 const PACKETS_A_TURN: usize = 64;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    pub(in crate::io::session) fn stream(stream: TcpStream) -> PacketStream {
+        PacketStream::new(stream).unwrap()
+    }
 
     /// Both ends of a connection, the near one dialled and the far one let in.
     fn pair() -> (PacketStream, PacketStream) {
@@ -288,7 +274,7 @@ mod tests {
         }
     }
 
-    fn next(stream: &mut PacketStream) -> Vec<u8> {
+    pub(in crate::io::session) fn next(stream: &mut PacketStream) -> Vec<u8> {
         loop {
             if let Some(packet) = stream.receive() {
                 return packet.to_vec();

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::io::disk::writer::Writer;
 use crate::io::disk::{LeftOut, Place, Renamed, groups, journal_key};
 use crate::io::session::connect::{self, Connected, Fallback};
-use crate::io::session::rendezvous::Rendezvous;
+use crate::io::session::rendezvous::{ByTcp, Rendezvous};
 use crate::io::session::tcp::{Heard, PacketStream, TcpDoor};
 use crate::io::session::{Notice, Notify, ReceiveProgress, ReceiveReport, taken};
 use crate::io::{ArrivalTimes, Clock, unix_s};
@@ -105,7 +105,8 @@ impl Receiving {
 
     /// Meets the sender at the relay of the ticket, if that names one.
     pub(super) fn meet(&mut self, ticket: &Ticket, side: Side, options: &ReceiveOptions) -> Result<()> {
-        self.meeting = Rendezvous::start(ticket, side, options.via, &self.socket, &options.notify)?;
+        self.meeting =
+            Rendezvous::start(ticket, side, options.via, ByTcp::Untried, &self.socket, &options.notify)?;
         Ok(())
     }
 
@@ -326,7 +327,10 @@ impl Receiving {
             renamed: std::mem::take(&mut self.renamed),
             content_bytes: groups::content_bytes(offer.total_bytes).unwrap_or(0),
             resumed_bytes: self.writer.as_ref().map_or(0, |writer| writer.held.covered()),
-            peer: grebe_relay::canonical(peer),
+            peer: match &self.meeting {
+                Some(meeting) => meeting.known_as(peer),
+                None => grebe_relay::canonical(peer),
+            },
             took: Duration::from_micros(self.whole_us.saturating_sub(self.first_us)),
         })
     }
