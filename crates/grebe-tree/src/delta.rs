@@ -15,6 +15,7 @@
 //!
 //! The receiver reads a large basis once: what it reads for the signature it also writes into the new file, where that probably has it, and the
 //! sender says while it compares how far things have moved ([`Laying`]). A copy then finds most of its chunks there, hashed as they were written.
+//! What was written over in place is told again and sent meanwhile ([`EarlyLooks`]), and lies there, too.
 //!
 //! # What the messages carry
 //! | from | message | fields |
@@ -32,6 +33,7 @@ mod apply;
 mod chunks;
 mod compare;
 mod cost;
+mod early;
 mod finer;
 mod found;
 mod index;
@@ -43,8 +45,9 @@ mod signature;
 
 pub(crate) use apply::copy_run;
 pub(crate) use chunks::{ChunkSizes, Chunks};
-pub(crate) use compare::{Finding, Told, compare, sign};
+pub(crate) use compare::{Compared, Finding, Told, compare, sign};
 pub(crate) use cost::{CHANGED_BYTES_MIN, Experience, Rates, delta_pays};
+pub(crate) use early::{EARLY_FIRST, EarlyBytes, EarlyLooks, GAP_BYTES_MAX, Settled, with_settled};
 pub(crate) use finer::{GAPS_MAX, Gap, gaps, refine};
 pub(crate) use found::{FOUND_BYTES_MIN, Found};
 pub(crate) use index::Known;

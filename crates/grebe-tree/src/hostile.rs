@@ -8,15 +8,15 @@ use std::sync::{Mutex, PoisonError};
 
 use proptest::prelude::*;
 
-use crate::delta::Run;
+use crate::delta::{ChunkSizes, Run};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::receive::{ReceiveTree, receive};
 use crate::report::Report;
 use crate::send::{SendTree, send};
 use crate::wire::{
-    Answer, AnswerWriter, DataWriter, Entry, EntryKind, FrameWriter, Hello, Kind, Left, ListingWriter, Made,
-    MadeWord, Role, SenderEnd, Summary, Want,
+    Answer, AnswerWriter, DataWriter, Entry, EntryKind, FrameWriter, Hello, Kind, Left, ListingWriter, Look,
+    Made, MadeWord, Role, SenderEnd, Shift, Summary, Want,
 };
 
 /// Where both streams go that a lying peer is asked to read.
@@ -221,6 +221,29 @@ fn hard_links_are_made_to_files_of_this_copy_alone() {
     for none in ["to link", "to nothing", "never sent"] {
         assert!(fs::symlink_metadata(ground.destination().join(none)).is_err(), "{none}");
     }
+}
+
+#[test]
+fn that_something_came_early_is_believed_only_where_it_lies_there() {
+    let ground = Ground::new();
+    let early = |data: &mut DataWriter| {
+        data.early(0, 0, &[7; 1_000]);
+        data.early(9, 1 << 60, &[7; 1_000]);
+        data.laid(0, 0, 1_000, &[0; 16]);
+        data.end(0, 1_000, 0);
+    };
+    let listed = Liar::new().list(0, 0, &[file(b"x", 5_000_000)]).data(early);
+    // The stretch is asked for, and does not come.
+    assert!(matches!(ground.receive(listed.end(), archive()), Err(Error::Closed)));
+    assert!(!ground.destination().join("x").exists());
+    let not_listed = Liar::new().list(0, 0, &[]).data(|data| data.laid(0, 0, 1_000, &[0; 16]));
+    assert!(matches!(ground.receive(not_listed.end(), archive()), Err(Error::Malformed { .. })));
+    // Words of files that nobody compares mean nothing.
+    let mut liar = Liar::new().list(0, 0, &[]);
+    let look = Look { id: 7, sizes: ChunkSizes::from_average_log2(11).unwrap(), first: 0, chunks: u32::MAX };
+    liar.writer.write(Kind::Look, &look.encode()).unwrap();
+    liar.writer.write(Kind::Shift, &Shift { id: 7, bytes: i64::MIN }.encode()).unwrap();
+    ground.receive(liar.end(), Options { delete: false, ..archive() }).unwrap();
 }
 
 #[test]

@@ -50,11 +50,11 @@ use crate::receive::finishing::finish;
 use crate::receive::parts::{Piece, ToParts, is_large, write_parts};
 use crate::receive::rates::{Measured, Window};
 use crate::receive::shared::{Pending, Receiving};
-use crate::receive::signing::{ToSign, refine_files, sign_files};
+use crate::receive::signing::{Again, ToSign, sign_files, tell_again};
 use crate::receive::small::{Batch, Content, write_small_files};
 use crate::report::{Report, Waits};
 use crate::wire::{
-    DataFrame, EntryId, Frame, FrameReader, FrameWriter, Hello, Kind, Note, RecordKind, Refine, Role,
+    DataFrame, EntryId, Frame, FrameReader, FrameWriter, Hello, Kind, Look, Note, RecordKind, Refine, Role,
     SenderEnd, Shift, Summary,
 };
 
@@ -230,8 +230,8 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         let (to_sign, to_sign_out) = unbounded();
         let choosing = Choosing::new(receiving, small.clone(), to_sign.clone())?;
         scope.spawn(move || sign_files(receiving, &to_sign_out));
-        let (to_refine, to_refine_out) = bounded(REFINED_MAX);
-        scope.spawn(move || refine_files(receiving, &to_refine_out));
+        let (again, again_out) = bounded(AGAIN_MAX);
+        scope.spawn(move || tell_again(receiving, &again_out));
         let choosing = scope.spawn(move || choosing.run(&listings_out));
         for _ in 0..threads {
             let batches = small_out.clone();
@@ -242,8 +242,7 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         if receiving.options.progressive {
             scope.spawn(|| receiving.looked_at.tell(receiving));
         }
-        let dispatch =
-            Dispatch { receiving, listings, small, pieces, to_sign, to_refine, large: HashSet::new() };
+        let dispatch = Dispatch { receiving, listings, small, pieces, to_sign, again, large: HashSet::new() };
         let ended = dispatch.run(frames);
         receiving.bases.close();
         receiving.looked_at.close();
@@ -278,7 +277,7 @@ struct Dispatch<'a> {
     small: Sender<Batch>,
     pieces: Sender<ToParts>,
     to_sign: Sender<ToSign>,
-    to_refine: Sender<Refine>,
+    again: Sender<Again>,
     /// Files that come in pieces, of which some came.
     large: HashSet<EntryId>,
 }
@@ -302,11 +301,14 @@ impl Dispatch<'_> {
                 }
                 Kind::Data => self.data(DataFrame::open(frame.body)?)?,
                 Kind::Refine => {
-                    let _ = self.to_refine.send(Refine::decode(&frame.body)?);
+                    let _ = self.again.send(Again::Refine(Refine::decode(&frame.body)?));
+                }
+                Kind::Look => {
+                    let _ = self.again.send(Again::Look(Look::decode(&frame.body)?));
                 }
                 Kind::Shift => {
                     let Shift { id, bytes } = Shift::decode(&frame.body)?;
-                    receiving.shifts.say(id, bytes);
+                    receiving.along.shift(id, bytes);
                 }
                 Kind::LeftOut => {
                     let note = Note::decode(&frame.body)?;
@@ -333,6 +335,16 @@ impl Dispatch<'_> {
         let mut files = Vec::new();
         for record in frame.records {
             let id = record.id;
+            if let RecordKind::Early { offset, content } = record.kind {
+                let (done, shown) = (&self.receiving.done, &self.receiving.progress);
+                for counter in [&done.data_bytes, &shown.data_bytes, &shown.bytes_done] {
+                    add(counter, content.len() as u64);
+                }
+                if !self.receiving.along.early(id, &body, content.clone(), offset) {
+                    self.piece(id, None, &body, RecordKind::Early { offset, content });
+                }
+                continue;
+            }
             if let RecordKind::Piece { content, .. } | RecordKind::Whole { content, .. } = &record.kind {
                 add(&self.receiving.done.data_bytes, content.len() as u64);
                 add(&self.receiving.progress.data_bytes, content.len() as u64);
@@ -514,7 +526,7 @@ const LISTINGS_MAX: usize = 64;
 const BATCHES_MAX: usize = 8;
 
 /// Stretches to be told again, of as many files as are told at once.
-const REFINED_MAX: usize = 64;
+const AGAIN_MAX: usize = 64;
 
 /// Pieces of large files that were not written.
 const PIECES_MAX: usize = 16;

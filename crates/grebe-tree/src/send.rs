@@ -162,9 +162,9 @@ fn greet_and_send<W: Write>(
         drop(jobs_out);
         let (comparing, to_compare, compared) = Comparing::new();
         for _ in 0..COMPARING_THREADS {
-            let (jobs, out) = (to_compare.clone(), compared.clone());
+            let (jobs, out, unsent) = (to_compare.clone(), compared.clone(), comparing.unsent.clone());
             let directories = &*directories;
-            scope.spawn(move || compare_files(&jobs, &out, directories, cancel));
+            scope.spawn(move || compare_files(&jobs, &out, &unsent, directories, cancel));
         }
         drop((to_compare, compared));
         let (blocks, block_job) = BlockFiles::new();

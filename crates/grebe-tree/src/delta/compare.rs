@@ -1,16 +1,20 @@
 //! Each end's pass over its file: the receiver's over the basis, the sender's over the new file, both at the same time.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use crossbeam_channel::Receiver;
 
 use super::chunks::{Chunk, ChunkSizes, Chunks};
+use super::early::{EarlyBytes, EarlyLooks, InPlace, Settled};
 use super::laying::Laying;
 use super::matcher::{Matcher, Piece};
 use super::signature::{BasisMap, Signature, SignatureWriter, short_hash};
 
-/// The receiver's pass: tells the pieces of the basis's signature while it reads, and returns where its chunks are. What it reads goes on
-/// into the new file, where there is a `laying`.
+/// The receiver's pass: tells the pieces of the basis's signature while it reads, and notes in the `map` where its chunks are, before they
+/// are told. What it reads goes on into the new file, where there is a `laying`.
 ///
 /// # Errors
 /// Of reading, and those of `tell`.
@@ -18,9 +22,10 @@ pub(crate) fn sign<E: From<io::Error>>(
     basis: impl Read,
     sizes: ChunkSizes,
     mut laying: Option<&mut Laying<'_>>,
+    map: &Mutex<BasisMap>,
     mut tell: impl FnMut(Vec<u8>) -> Result<(), E>,
-) -> Result<BasisMap, E> {
-    let (mut writer, mut map) = (SignatureWriter::new(), BasisMap::default());
+) -> Result<(), E> {
+    let mut writer = SignatureWriter::new();
     let mut chunks = Chunks::new(basis, sizes);
     let (told_every, mut untold) = ((NEAR_CHUNKS * sizes.average()).max(TOLD_BYTES_MIN), 0);
     loop {
@@ -28,7 +33,7 @@ pub(crate) fn sign<E: From<io::Error>>(
             laying.hand_on(&mut chunks);
         }
         let Some((chunk, _)) = chunks.next()? else { break };
-        map.push(chunk);
+        map.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
         if let Some(laying) = &mut laying {
             laying.push(chunk);
         }
@@ -45,14 +50,18 @@ pub(crate) fn sign<E: From<io::Error>>(
     if !rest.is_empty() {
         tell(rest)?;
     }
-    Ok(map)
+    Ok(())
 }
 
 /// What has come of a signature.
 #[derive(Debug)]
 pub(crate) enum Told {
+    /// The receiver writes along, and tells again what it is asked for.
+    WritesAlong,
     /// Its next chunks, as they were [read](super::read_piece).
     Chunks(Vec<(u64, u32)>),
+    /// The finer chunks of what was asked for first and not told yet; none where they cannot be had.
+    Finer(Vec<(u64, u32)>),
     /// That was all of it.
     Whole,
 }
@@ -64,36 +73,73 @@ const SHIFTS_MAX: usize = 1_000;
 const TOLD_BYTES_MIN: usize = 1 << 20;
 
 /// What is known of a new file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// From here on the basis is probably found so much further on in the new file; 0 until this is said. There are [`SHIFTS_MAX`] at most,
     /// all before the first piece.
     Shift(i64),
+    /// These chunks of the basis are to be told again, in finer ones.
+    Look {
+        first: u32,
+        chunks: u32,
+    },
+    /// Is new, and may be sent before the plan.
+    Early(EarlyBytes),
     Piece(Piece),
+}
+
+/// What the plan was made with.
+#[derive(Debug)]
+pub(crate) struct Compared {
+    pub(crate) signature: Signature,
+    pub(crate) settled: Vec<Settled>,
 }
 
 /// The sender's pass over the new file. It goes along with the signature while that comes: where the two are the same, hashing shows
 /// it, and nothing is cut. Tells everything as soon as it is known.
 ///
-/// Until all of the signature is there it keeps the chunks, 20 bytes each. Returns the signature.
+/// Until all of the signature is there it keeps the chunks, 20 bytes each. Where the receiver writes along, gaps are looked at again meanwhile
+/// by the `early` ones, if there are such.
 ///
 /// # Errors
 /// Of reading, and those of `tell`; [`io::ErrorKind::UnexpectedEof`] where no signature comes any more.
-pub(crate) fn compare<E: From<io::Error>>(
+pub(crate) fn compare<E, R, S>(
     new: impl Read,
     sizes: ChunkSizes,
     told: &Receiver<Told>,
+    mut early: Option<EarlyLooks<'_, S>>,
     mut tell: impl FnMut(Finding) -> Result<(), E>,
-) -> Result<Signature, E> {
+) -> Result<Compared, E>
+where
+    E: From<io::Error>,
+    R: Read,
+    S: FnMut(Range<u64>) -> io::Result<R>,
+{
     let mut chunks = Chunks::new(new, sizes);
     let (mut along, mut shifts) = (Along::with(told, sizes), 0);
     while let Some(expected) = along.expected()? {
+        while let (Some(early), Some(finer)) = (&mut early, along.finer.pop_front()) {
+            early.came(finer, |bytes| tell(Finding::Early(bytes)))?;
+        }
         let Some((chunk, _)) = chunks.next_like(expected)? else { break };
-        if let Some(shift) = along.push(chunk).filter(|_| shifts < SHIFTS_MAX) {
+        let shift = along.push(chunk);
+        if let Some(shift) = shift.filter(|_| shifts < SHIFTS_MAX) {
             shifts += 1;
             tell(Finding::Shift(shift))?;
         }
+        if let (Some(gap), Some(early), true) = (along.gap.take(), &mut early, along.writes_along) {
+            let (first, chunks) = (gap.first, gap.chunks);
+            if early.ask(gap) {
+                tell(Finding::Look { first, chunks })?;
+            }
+        }
     }
+    // Each was to be told again anyway, and all of them take one round trip.
+    while let Some(early) = early.as_mut().filter(|early| early.is_waiting()) {
+        let finer = along.next_finer()?;
+        early.came(finer, |bytes| tell(Finding::Early(bytes)))?;
+    }
+    let settled = early.map_or_else(Vec::new, EarlyLooks::finish);
     let (signature, came) = along.finish()?;
     let mut matcher = Matcher::new(signature);
     came.into_iter().try_for_each(|chunk| tell_next(&mut matcher, chunk, &mut tell))?;
@@ -102,7 +148,7 @@ pub(crate) fn compare<E: From<io::Error>>(
     }
     let (last, signature) = matcher.finish();
     last.map(Finding::Piece).map_or(Ok(()), tell)?;
-    Ok(signature)
+    Ok(Compared { signature, settled })
 }
 
 /// The new file beside a signature of which not all has come.
@@ -110,6 +156,11 @@ struct Along<'a> {
     told: &'a Receiver<Told>,
     signature: Signature,
     is_whole: bool,
+    writes_along: bool,
+    /// What was told again and is not looked at yet.
+    finer: VecDeque<Vec<(u64, u32)>>,
+    /// What was written over in place, and ends where the last chunk begins.
+    gap: Option<InPlace>,
     /// Those of the new file.
     chunks: Vec<Chunk>,
     /// The chunk of the basis behind the last one that was found, and where it begins there.
@@ -117,6 +168,8 @@ struct Along<'a> {
     next_at: u64,
     /// Where the next chunk of the new file begins.
     at: u64,
+    /// The new file up to here ends with a chunk that was found.
+    found_until: u64,
     /// How much further on than in the basis the last one was found.
     shift: i64,
     is_in_step: bool,
@@ -129,16 +182,19 @@ const NEAR_CHUNKS: usize = 64;
 impl<'a> Along<'a> {
     fn with(told: &'a Receiver<Told>, sizes: ChunkSizes) -> Self {
         let signature = Signature::new(sizes);
-        let (next, next_at, at, shift) = (0, 0, 0, 0);
         Self {
             told,
             signature,
             is_whole: false,
+            writes_along: false,
+            finer: VecDeque::new(),
+            gap: None,
             chunks: Vec::new(),
-            next,
-            next_at,
-            at,
-            shift,
+            next: 0,
+            next_at: 0,
+            at: 0,
+            found_until: 0,
+            shift: 0,
             is_in_step: true,
         }
     }
@@ -167,6 +223,12 @@ impl<'a> Along<'a> {
         self.is_in_step = found.is_some();
         let before = self.shift;
         if let Some(found) = found {
+            let passed: u64 = near.clone().take(found).map(|(_, len)| u64::from(*len)).sum();
+            let new = self.found_until..self.at;
+            if passed > 0 && passed == new.end - new.start {
+                self.gap = Some(InPlace { new, first: self.next as u32, chunks: found as u32 });
+            }
+            self.found_until = end;
             self.next_at += near.take(found + 1).map(|(_, len)| u64::from(*len)).sum::<u64>();
             self.next += found + 1;
             // Both end there.
@@ -179,11 +241,23 @@ impl<'a> Along<'a> {
 
     fn take_in(&mut self) -> io::Result<()> {
         match self.told.recv() {
+            Ok(Told::WritesAlong) => self.writes_along = true,
             Ok(Told::Chunks(chunks)) => self.signature.extend(chunks),
+            Ok(Told::Finer(chunks)) => self.finer.push_back(chunks),
             Ok(Told::Whole) => self.is_whole = true,
             Err(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
         }
         Ok(())
+    }
+
+    /// The next of what was told again.
+    fn next_finer(&mut self) -> io::Result<Vec<(u64, u32)>> {
+        loop {
+            match self.finer.pop_front() {
+                Some(finer) => return Ok(finer),
+                None => self.take_in()?,
+            }
+        }
     }
 
     /// All of the signature, and the chunks so far.
@@ -205,12 +279,13 @@ fn tell_next<E>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicI64;
     use std::sync::atomic::Ordering::Relaxed;
+    use std::sync::atomic::{AtomicI64, AtomicUsize};
 
     use crossbeam_channel::{bounded, unbounded};
 
     use super::*;
+    use crate::delta::early::with_settled;
     use crate::delta::laid::Laid;
     use crate::delta::laying::Block;
     use crate::delta::signature::read_piece;
@@ -222,7 +297,7 @@ mod tests {
 
     fn told(basis: &[u8]) -> Vec<Told> {
         let (mut told, mut before) = (Vec::new(), 0);
-        sign(basis, sizes(), None, |piece| {
+        sign(basis, sizes(), None, &Mutex::default(), |piece| {
             let chunks = read_piece(&piece, sizes(), before).ok_or_else(|| io::Error::other("piece"))?;
             before += chunks.len();
             told.push(Told::Chunks(chunks));
@@ -247,13 +322,20 @@ mod tests {
                 }
             });
             let mut pieces = Vec::new();
-            compare(new, sizes(), &heard, |finding| {
+            compare(new, sizes(), &heard, no_early(), |finding| {
                 pieces.extend(piece(finding));
                 io::Result::Ok(())
             })
             .unwrap();
             pieces
         })
+    }
+
+    type Open = fn(Range<u64>) -> io::Result<&'static [u8]>;
+
+    /// For whom nothing is told again.
+    fn no_early() -> Option<EarlyLooks<'static, Open>> {
+        None
     }
 
     fn piece(finding: Finding) -> Option<Piece> {
@@ -333,7 +415,7 @@ mod tests {
         chunks_only.for_each(|told| tell.send(told).unwrap());
         drop(tell);
         let mut shifts = Vec::new();
-        let failed: io::Result<Signature> = compare(&new[..], sizes(), &heard, |finding| {
+        let failed: io::Result<Compared> = compare(&new[..], sizes(), &heard, no_early(), |finding| {
             shifts.push(finding);
             Ok(())
         });
@@ -368,7 +450,7 @@ mod tests {
                 }
                 (laid, file)
             });
-            sign(basis, sizes(), Some(&mut laying), |_| io::Result::Ok(())).unwrap();
+            sign(basis, sizes(), Some(&mut laying), &Mutex::default(), |_| io::Result::Ok(())).unwrap();
             drop(laying);
             writing.join().unwrap()
         })
@@ -412,8 +494,82 @@ mod tests {
         drop((blocks, spare));
         let shift = AtomicI64::new(0);
         let mut laying = Laying::new(&shift, 5_000_000, blocks_in, spare_out);
-        let map = sign(&basis[..], sizes(), Some(&mut laying), |_| io::Result::Ok(())).unwrap();
-        assert_eq!(map.stretch(0, 1).map(|first| first.start), Some(0));
+        let map = Mutex::new(BasisMap::default());
+        sign(&basis[..], sizes(), Some(&mut laying), &map, |_| io::Result::Ok(())).unwrap();
+        assert_eq!(map.into_inner().unwrap().stretch(0, 1).map(|first| first.start), Some(0));
+    }
+
+    #[test]
+    fn what_was_written_over_in_place_is_told_again_and_sent_before_the_plan() {
+        let coarse = ChunkSizes::from_average_log2(16).unwrap();
+        let finer = coarse.finer().unwrap();
+        let (basis, map) = (noise(1, 20_000_000), Mutex::new(BasisMap::default()));
+        let mut new = basis.clone();
+        for (number, at) in [3_000_000, 9_000_000, 15_000_000].into_iter().enumerate() {
+            new[at..at + 100_000].copy_from_slice(&noise(number as u64 + 5, 100_000));
+        }
+        // What moves is not in place, and waits for the plan.
+        let moved: Vec<u8> = new.drain(17_000_000..17_500_000).collect();
+        new.extend(moved);
+        let (tell, heard) = unbounded();
+        tell.send(Told::WritesAlong).unwrap();
+        let mut before = 0;
+        sign(&basis[..], coarse, None, &map, |piece| {
+            let chunks = read_piece(&piece, coarse, before).unwrap();
+            before += chunks.len();
+            tell.send(Told::Chunks(chunks)).unwrap();
+            io::Result::Ok(())
+        })
+        .unwrap();
+        let unsent = AtomicUsize::new(0);
+        let stretch = |bytes: Range<u64>| Ok(&new[bytes.start as usize..bytes.end as usize]);
+        let early = Some(EarlyLooks::new(finer, &unsent, stretch));
+        let (mut pieces, mut looks, mut sent) = (Vec::new(), 0, Vec::new());
+        let compared = compare(&new[..], coarse, &heard, early, |finding| {
+            match finding {
+                Finding::Look { first, chunks } => {
+                    looks += 1;
+                    let bytes = map.lock().unwrap().stretch(first, chunks).unwrap();
+                    let mut cut = Chunks::new(&basis[bytes.start as usize..bytes.end as usize], finer);
+                    let mut again = Vec::new();
+                    while let Some((chunk, _)) = cut.next().unwrap() {
+                        again.push((short_hash(&chunk.hash), chunk.len));
+                    }
+                    tell.send(Told::Finer(again)).unwrap();
+                    if looks == 3 {
+                        tell.send(Told::Whole).unwrap();
+                    }
+                }
+                Finding::Early(bytes) => {
+                    assert!(pieces.is_empty(), "before the plan");
+                    let [from, len] = [bytes.from as usize, bytes.content.len()];
+                    assert!(bytes.content == new[from..from + len]);
+                    sent.push((bytes.from, len as u64));
+                }
+                Finding::Piece(piece) => pieces.push(piece),
+                Finding::Shift(_) => {}
+            }
+            io::Result::Ok(())
+        })
+        .unwrap();
+        assert_eq!((looks, unsent.into_inner() as u64), (3, sent.iter().map(|sent| sent.1).sum()));
+        let early: u64 = sent.iter().map(|sent| sent.1).sum();
+        assert!((300_000..330_000).contains(&early), "{early}");
+        let plan = with_settled(pieces.clone(), &compared.settled);
+        let total = |plan: &[Piece]| plan.iter().map(Piece::len).sum::<u64>();
+        assert_eq!((total(&plan), total(&pieces)), (new.len() as u64, new.len() as u64));
+        let laid: Vec<_> = plan
+            .iter()
+            .filter_map(
+                |piece| if let Piece::Laid { from, len, .. } = piece { Some((*from, *len)) } else { None },
+            )
+            .collect();
+        assert_eq!(laid, sent);
+        let early_runs = plan.iter().filter(
+            |piece| matches!(piece, Piece::Copy { run, .. } if run.first >= crate::delta::EARLY_FIRST),
+        );
+        assert!(early_runs.count() >= 3, "what did not change around them");
+        assert!(data_bytes(&plan) < 300_000, "where something moved: {}", data_bytes(&plan));
     }
 
     #[test]
@@ -421,7 +577,8 @@ mod tests {
         for len in [0, 100, 3_000_000] {
             let (sender, receiver) = unbounded::<Told>();
             drop(sender);
-            let failed: io::Result<Signature> = compare(&noise(1, len)[..], sizes(), &receiver, |_| Ok(()));
+            let failed: io::Result<Compared> =
+                compare(&noise(1, len)[..], sizes(), &receiver, no_early(), |_| Ok(()));
             assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "{len}");
         }
     }
@@ -429,10 +586,12 @@ mod tests {
     #[test]
     fn an_empty_basis_has_no_pieces() {
         let mut told = 0;
-        let map: io::Result<BasisMap> = sign(&[][..], sizes(), None, |_| {
+        let map = Mutex::new(BasisMap::default());
+        let signed: io::Result<()> = sign(&[][..], sizes(), None, &map, |_| {
             told += 1;
             Ok(())
         });
-        assert_eq!((map.unwrap().stretch(0, 1), told), (None, 0));
+        signed.unwrap();
+        assert_eq!((map.into_inner().unwrap().stretch(0, 1), told), (None, 0));
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use super::chunks::{CHUNKS_MAX, ChunkSizes, Chunks};
+use super::early::{Settled, is_settled};
 use super::matcher::{Matcher, Piece};
 use super::signature::Signature;
 
@@ -23,8 +24,13 @@ pub(crate) struct Gap {
 
 /// Where a second look pays: it costs a round trip, and the signature some half percent of the stretches.
 ///
-/// Empty where little is to be sent anyway, or where most of the file changed.
-pub(crate) fn gaps(pieces: &[Piece], signature: &Signature, finer: ChunkSizes) -> Vec<Gap> {
+/// Empty where little is to be sent anyway, or where most of the file changed. What was settled before is left out.
+pub(crate) fn gaps(
+    pieces: &[Piece],
+    signature: &Signature,
+    settled: &[Settled],
+    finer: ChunkSizes,
+) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let (mut at, mut next_chunk, mut data) = (0, 0, 0);
     let mut open: Option<(usize, u64)> = None;
@@ -41,7 +47,7 @@ pub(crate) fn gaps(pieces: &[Piece], signature: &Signature, finer: ChunkSizes) -
     };
     for (number, piece) in pieces.iter().enumerate() {
         match piece {
-            Piece::Data { len, .. } => {
+            Piece::Data { len, .. } | Piece::Laid { len, .. } => {
                 open.get_or_insert((number, at));
                 data += len;
                 at += len;
@@ -54,6 +60,8 @@ pub(crate) fn gaps(pieces: &[Piece], signature: &Signature, finer: ChunkSizes) -
         }
     }
     close(&mut open, pieces.len(), at, next_chunk..total_chunks.max(next_chunk));
+    gaps.retain(|gap| !is_settled(settled, &gap.new));
+    let data = data.saturating_sub(settled.iter().map(Settled::bytes).sum());
     let basis_bytes: u64 = gaps.iter().map(|gap| gap.basis_bytes).sum();
     let chunks = basis_bytes >> finer.average_log2();
     let is_bounded = chunks <= CHUNKS_MAX as u64 / 4 && gaps.len() <= GAPS_MAX;

@@ -11,6 +11,17 @@ pub(crate) enum Piece {
     Copy { run: Run, len: u64 },
     /// Is to be read at `from` and sent.
     Data { from: u64, len: u64 },
+    /// Was sent before the plan, and lies there: so much of BLAKE3 over it.
+    Laid { from: u64, len: u64, check: ShortHash },
+}
+
+#[cfg(test)]
+impl Piece {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Copy { len, .. } | Self::Data { len, .. } | Self::Laid { len, .. } => *len,
+        }
+    }
 }
 
 /// Chunks of the basis that follow one another there as in the new file.

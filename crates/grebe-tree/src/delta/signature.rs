@@ -149,6 +149,11 @@ impl BasisMap {
         }
     }
 
+    /// How many chunks it has.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// The next chunk begins there.
     pub(crate) fn jump(&mut self, start: u64) {
         let next = self.ends.len() as u32;

@@ -268,8 +268,8 @@ impl Part {
         buffer: &mut Vec<u8>,
     ) -> io::Result<()> {
         self.clear_until(offset)?;
-        let (open, laid, map) = (&self.open, &self.laid, basis.map());
-        let is_good = copy_run(basis.reader(receiving), &map, laid, run, offset, buffer, |at, chunk| {
+        let (open, laid, (map, run)) = (&self.open, &self.laid, basis.place_of(run));
+        let is_good = copy_run(basis.reader(receiving), &map, laid, &run, offset, buffer, |at, chunk| {
             // Where nothing was written a hole reads the same.
             if at < laid.end() || chunk.iter().any(|byte| *byte != 0) {
                 system::write_all_at(open, chunk, at)?;
@@ -282,6 +282,16 @@ impl Part {
         if !is_good {
             self.wrong.add(offset..offset + bytes);
         }
+        Ok(())
+    }
+
+    /// A stretch is what came before the plan.
+    pub(super) fn confirm(&mut self, offset: u64, bytes: u64, check: &ShortHash) -> io::Result<()> {
+        self.clear_until(offset)?;
+        if self.laid.hash(&(offset..offset + bytes)) != Some(check) {
+            self.wrong.add(offset..offset + bytes);
+        }
+        self.prefix = offset + bytes;
         Ok(())
     }
 

@@ -96,6 +96,12 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn piece(&mut self, piece: Piece) -> Result<()> {
         let Piece { id, begins, body, record } = piece;
+        if let RecordKind::Early { offset, content } = record {
+            if let Some(basis) = self.receiving.bases.get(id) {
+                basis.early(offset, &body[content]);
+            }
+            return Ok(());
+        }
         if matches!(record, RecordKind::Failed { .. } | RecordKind::End { .. }) {
             self.asked.remove(&id);
         }
@@ -119,7 +125,7 @@ impl Parts<'_> {
             }
         }
         match &record {
-            RecordKind::Copy { .. } => {
+            RecordKind::Copy { .. } | RecordKind::Laid { .. } => {
                 self.from_basis.insert(id);
             }
             RecordKind::Restart => {
@@ -173,7 +179,10 @@ impl Parts<'_> {
                 }
                 let basis = self.receiving.bases.get(id);
                 let basis = basis.ok_or(Error::Malformed { what: "chunks of a file that were not told" })?;
-                let stretch = basis.map().stretch(run.first, run.chunks);
+                let stretch = {
+                    let (map, run) = basis.place_of(&run);
+                    map.stretch(run.first, run.chunks)
+                };
                 let stretch =
                     stretch.ok_or(Error::Malformed { what: "chunks that the file there does not have" })?;
                 let bytes = stretch.end - stretch.start;
@@ -183,6 +192,12 @@ impl Parts<'_> {
                 add(&self.receiving.progress.bytes_done, bytes);
                 add(&self.receiving.progress.bytes_same, bytes);
                 part.copy(offset, bytes, self.receiving, &basis, &run, &mut self.buffer)
+            }
+            RecordKind::Laid { offset, bytes, check } => {
+                if offset < part.prefix || part.blocks.is_some() {
+                    return Err(Error::Malformed { what: "a piece of a file that came already" });
+                }
+                part.confirm(offset, bytes, &check)
             }
             RecordKind::Restart => part.restart(self.receiving),
             RecordKind::Failed { .. } => {
@@ -218,7 +233,9 @@ impl Parts<'_> {
                 self.local(part);
                 return Ok(());
             }
-            RecordKind::Whole { .. } | RecordKind::Same | RecordKind::Differs => Ok(()),
+            RecordKind::Whole { .. } | RecordKind::Same | RecordKind::Differs | RecordKind::Early { .. } => {
+                Ok(())
+            }
         };
         if let Err(error) = written {
             self.failed(id, &error);

@@ -21,7 +21,7 @@ use crate::progress::{Done, Progress, add};
 use crate::receive::adopting::Adopted;
 use crate::receive::content::Abilities;
 use crate::receive::destination::Destination;
-use crate::receive::laying::Shifts;
+use crate::receive::laying::Along;
 use crate::receive::looked_at::LookedAt;
 use crate::receive::partial::Partial;
 use crate::receive::rates::Measured;
@@ -49,7 +49,7 @@ pub(super) struct Receiving {
     to_sender: Sender<Option<(Kind, Vec<u8>)>>,
     pub(super) abilities: Abilities,
     pub(super) bases: Bases,
-    pub(super) shifts: Shifts,
+    pub(super) along: Along,
     pub(super) index: SharedIndex,
     pub(super) looked_at: LookedAt,
     pub(super) measured: Arc<Measured>,
@@ -150,7 +150,7 @@ impl Receiving {
             to_sender,
             abilities: Abilities::default(),
             bases: Bases::default(),
-            shifts: Shifts::default(),
+            along: Along::default(),
             index: SharedIndex::default(),
             looked_at: LookedAt::default(),
             measured,

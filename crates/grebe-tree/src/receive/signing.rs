@@ -4,20 +4,22 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 
-use crate::delta::{BasisMap, ChunkSizes, Chunks, Experience, Known, SignatureWriter, sign};
+use crate::delta::{
+    BasisMap, ChunkSizes, Chunks, EARLY_FIRST, Experience, GAP_BYTES_MAX, Known, Run, SignatureWriter, sign,
+};
 use crate::directories::Place;
 use crate::error::Error;
 use crate::receive::adopting;
 use crate::receive::laying::{LaidFile, lay};
 use crate::receive::shared::Receiving;
 use crate::system::{self, read_at};
-use crate::wire::{EntryId, Kind, Made, MadeWord, Refine, SignaturePart, SignatureState};
+use crate::wire::{EntryId, Kind, Look, Made, MadeWord, Refine, SignaturePart, SignatureState};
 
 /// A file whose signature is to be told.
 pub(super) struct ToSign {
@@ -37,10 +39,13 @@ pub(super) struct ToSign {
 #[derive(Debug)]
 pub(super) struct Basis {
     file: File,
+    /// As far as it was read.
     map: Mutex<BasisMap>,
-    /// Until the new file is begun.
+    /// Chunks that were told again early.
+    finer: Mutex<BasisMap>,
+    /// From when all was read until the new file is begun.
     laid: Mutex<Option<LaidFile>>,
-    signature_bytes: usize,
+    signature_bytes: AtomicUsize,
     /// Stretches of it are told again once at most.
     is_refined: AtomicBool,
 }
@@ -65,6 +70,9 @@ struct State {
 
 /// Each is an open file. More than a path holds in a round trip, where each costs a signature.
 const BASES_MAX: usize = 64;
+
+/// Chunks of one file that are told early.
+const FINER_MAX: usize = 1 << 20;
 
 /// As many bytes of signatures wait at the sender at most; one alone may have more.
 const SIGNATURE_BYTES_MAX: usize = 64 << 20;
@@ -107,8 +115,10 @@ fn tell_signature(receiving: &Receiving, file: &ToSign, sizes: ChunkSizes) -> io
     let began = Instant::now();
     // Nothing of a signature, and that more follows: so the sender knows that it is to say where things have moved.
     let writes_along = || say(receiving, file.id, SignatureState::Begun, Vec::new());
-    let (map, laid) = lay(receiving, file, writes_along, |laying| {
-        sign(Stoppable { file: &open, receiving, at: 0, end: u64::MAX }, sizes, laying, |piece| {
+    let basis = Arc::new(Basis::new(open, BasisMap::default()));
+    receiving.bases.begin(file.id, &basis);
+    lay(receiving, file, &basis, writes_along, |laying| {
+        sign(basis.reader(receiving), sizes, laying, &basis.map, |piece| {
             signature_bytes += piece.len();
             if is_kept {
                 kept.push(piece.clone());
@@ -121,11 +131,11 @@ fn tell_signature(receiving: &Receiving, file: &ToSign, sizes: ChunkSizes) -> io
         })
     })?;
     receiving.measured.signed(before.bytes, began.elapsed());
-    if is_kept && system::metadata(&open)?.is_same_content(&before) {
+    if is_kept && system::metadata(&basis.file)?.is_same_content(&before) {
         let known = Known { hash: None, signature: Some((sizes, kept)) };
         receiving.index.note(&path, &before, known);
     }
-    receiving.bases.add(file.id, Basis::new(open, map, laid, signature_bytes));
+    receiving.bases.told(file.id, signature_bytes);
     say(receiving, file.id, SignatureState::Whole, held);
     Ok(())
 }
@@ -134,14 +144,34 @@ fn tell_signature(receiving: &Receiving, file: &ToSign, sizes: ChunkSizes) -> io
 fn tell_known(receiving: &Receiving, id: EntryId, file: File, map: BasisMap, mut pieces: Vec<Vec<u8>>) {
     let signature_bytes = pieces.iter().map(Vec::len).sum();
     let last = pieces.pop().unwrap_or_default();
-    receiving.bases.add(id, Basis::new(file, map, None, signature_bytes));
+    receiving.bases.begin(id, &Arc::new(Basis::new(file, map)));
+    receiving.bases.told(id, signature_bytes);
     pieces.into_iter().for_each(|piece| say(receiving, id, SignatureState::Begun, piece));
     say(receiving, id, SignatureState::Whole, last);
 }
 
+/// What is to be told again.
+pub(super) enum Again {
+    Look(Look),
+    Refine(Refine),
+}
+
 /// Until no more come.
-pub(super) fn refine_files(receiving: &Receiving, asked: &Receiver<Refine>) {
-    for refine in asked {
+pub(super) fn tell_again(receiving: &Receiving, asked: &Receiver<Again>) {
+    for asked in asked {
+        let refine = match asked {
+            Again::Refine(refine) => refine,
+            Again::Look(look) => {
+                match look_at(receiving, &look) {
+                    Some(piece) => say(receiving, look.id, SignatureState::Finer, piece),
+                    None => {
+                        return receiving
+                            .fail(Error::Malformed { what: "a stretch that the file there does not have" });
+                    }
+                }
+                continue;
+            }
+        };
         let Some(basis) = receiving.bases.get(refine.id) else {
             return receiving.fail(Error::Malformed { what: "stretches of a file that was not told" });
         };
@@ -158,6 +188,38 @@ pub(super) fn refine_files(receiving: &Receiving, asked: &Receiver<Refine>) {
             Err(_) => say(receiving, refine.id, SignatureState::Failed, Vec::new()),
         }
     }
+}
+
+/// The finer chunks of a stretch, while the signature still comes; empty where they cannot be had. `None`: there is no such stretch.
+fn look_at(receiving: &Receiving, look: &Look) -> Option<Vec<u8>> {
+    // The sender may have given the file up.
+    let Some(basis) = receiving.bases.get(look.id) else { return Some(Vec::new()) };
+    let stretch = basis.map().stretch(look.first, look.chunks)?;
+    if stretch.end - stretch.start > GAP_BYTES_MAX {
+        return None;
+    }
+    let reader = Stoppable { at: stretch.start, end: stretch.end, file: &basis.file, receiving };
+    let (mut writer, mut lens, mut chunks) =
+        (SignatureWriter::new(), Vec::new(), Chunks::new(reader, look.sizes));
+    loop {
+        match chunks.next() {
+            Ok(Some((chunk, _))) => {
+                lens.push(chunk);
+                if writer.push(chunk) {
+                    return Some(Vec::new());
+                }
+            }
+            Ok(None) => break,
+            Err(_) => return Some(Vec::new()),
+        }
+    }
+    let mut finer = basis.finer.lock().unwrap_or_else(PoisonError::into_inner);
+    if finer.len() + lens.len() > FINER_MAX {
+        return Some(Vec::new());
+    }
+    finer.jump(stretch.start);
+    lens.into_iter().for_each(|chunk| finer.push(chunk));
+    Some(writer.take())
 }
 
 /// `None`: there are no such stretches.
@@ -186,9 +248,30 @@ fn say(receiving: &Receiving, id: EntryId, state: SignatureState, piece: Vec<u8>
 }
 
 impl Basis {
-    fn new(file: File, map: BasisMap, laid: Option<LaidFile>, signature_bytes: usize) -> Self {
-        let (map, laid) = (Mutex::new(map), Mutex::new(laid));
-        Self { file, map, laid, signature_bytes, is_refined: AtomicBool::new(false) }
+    fn new(file: File, map: BasisMap) -> Self {
+        let (finer, laid) = (Mutex::default(), Mutex::default());
+        let signature_bytes = AtomicUsize::new(0);
+        Self { file, map: Mutex::new(map), finer, laid, signature_bytes, is_refined: AtomicBool::new(false) }
+    }
+
+    /// Where a run's chunks are, and the run as that has it.
+    pub(super) fn place_of(&self, run: &Run) -> (MutexGuard<'_, BasisMap>, Run) {
+        match run.first.checked_sub(EARLY_FIRST) {
+            Some(first) => (self.finer.lock().unwrap_or_else(PoisonError::into_inner), Run { first, ..*run }),
+            None => (self.map(), *run),
+        }
+    }
+
+    /// Leaves the new file, of which some is there.
+    pub(super) fn leave(&self, laid: LaidFile) {
+        *self.laid.lock().unwrap_or_else(PoisonError::into_inner) = Some(laid);
+    }
+
+    /// Content came before the plan. What cannot be written comes again, and fails then.
+    pub(super) fn early(&self, at: u64, content: &[u8]) {
+        if let Some(laid) = &mut *self.laid.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = laid.add(at, content);
+        }
     }
 
     /// The new file with what lies in it; there is one of it.
@@ -196,7 +279,7 @@ impl Basis {
         self.laid.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    pub(super) fn map(&self) -> MutexGuard<'_, BasisMap> {
+    fn map(&self) -> MutexGuard<'_, BasisMap> {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -214,7 +297,7 @@ impl Bases {
     pub(super) fn done(&self, id: EntryId) {
         let mut state = self.lock();
         if let Some(basis) = state.open.remove(&id) {
-            state.signature_bytes -= basis.signature_bytes;
+            state.signature_bytes -= basis.signature_bytes.load(Ordering::Relaxed);
             self.fewer.notify_all();
         } else if let Some(came) = state.signing.get_mut(&id) {
             // The sender gave up before it had the signature.
@@ -228,7 +311,9 @@ impl Bases {
     }
 
     fn cannot_be_told(&self, id: EntryId) {
-        self.lock().signing.remove(&id);
+        let mut state = self.lock();
+        state.signing.remove(&id);
+        state.open.remove(&id);
     }
 
     /// The sender has said everything: whoever waits for room waits in vain.
@@ -251,11 +336,20 @@ impl Bases {
         receiving.say(Kind::Made, Made { id, word }.encode());
     }
 
-    fn add(&self, id: EntryId, basis: Basis) {
+    /// What follows may refer to it.
+    fn begin(&self, id: EntryId, basis: &Arc<Basis>) {
         let mut state = self.lock();
         if state.signing.remove(&id) != Some(true) {
-            state.signature_bytes += basis.signature_bytes;
-            state.open.insert(id, Arc::new(basis));
+            state.open.insert(id, basis.clone());
+        }
+    }
+
+    /// All of its signature was told.
+    fn told(&self, id: EntryId, signature_bytes: usize) {
+        let state = &mut *self.lock();
+        if let Some(basis) = state.open.get(&id) {
+            basis.signature_bytes.store(signature_bytes, Ordering::Relaxed);
+            state.signature_bytes += signature_bytes;
         }
     }
 

@@ -4,16 +4,23 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use grebe_packet::Cancel;
 
-use crate::delta::{ChunkSizes, Finding, Gap, Piece, Signature, Told, compare, gaps, read_piece, refine};
+use crate::delta::{
+    self, ChunkSizes, EarlyBytes, EarlyLooks, Finding, Gap, Piece, Settled, Signature, Told, compare, gaps,
+    read_piece, refine, with_settled,
+};
 use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
 use crate::send::reading::{How, Wanted, regular};
 use crate::system::{self, Metadata, read_at};
-use crate::wire::{EntryId, Kind, Made, MadeWord, Refine, Shift, SignaturePart, SignatureState};
+use crate::wire::{
+    EntryId, Kind, Look as LookAgain, Made, MadeWord, Refine, Shift, SignaturePart, SignatureState,
+};
 
 /// Files between the answer that some of them is there and the word that they were made.
 pub(super) struct Comparing {
@@ -28,11 +35,15 @@ pub(super) struct Comparing {
     signature_bytes: usize,
     /// The receiver takes an end before it has said of all files whether it made them, and says it then.
     settles_at_end: bool,
+    /// Bytes that were found to be new, and are not sent yet.
+    pub(super) unsent: Arc<AtomicUsize>,
 }
 
 struct Comparison {
     file: Wanted,
     awaited: Awaited,
+    /// In which chunks gaps are told again while the signature comes, and who is told of them.
+    early: Option<(ChunkSizes, Sender<Told>)>,
     signature_bytes: usize,
 }
 
@@ -74,6 +85,10 @@ enum Look {
 pub(super) enum Came {
     /// Before the comparison is over.
     Shift(Shift),
+    /// Before the comparison is over.
+    Look(LookAgain),
+    /// Before the comparison is over.
+    Early(EntryId, EarlyBytes),
     Compared(Compared),
 }
 
@@ -90,6 +105,8 @@ pub(super) enum Next {
     Send(Wanted, How),
     /// The receiver is to be told something, or to tell stretches again.
     Say(Kind, Vec<u8>),
+    /// These are new, whatever the plan will be.
+    Early(EntryId, EarlyBytes),
 }
 
 /// How a file is made of what the receiver has.
@@ -98,6 +115,7 @@ pub(super) struct Plan {
     /// When it was compared.
     pub(super) before: Metadata,
     pub(super) pieces: Vec<Piece>,
+    settled: Vec<Settled>,
 }
 
 /// More than an honest receiver tells before it has seen something made of it.
@@ -119,6 +137,7 @@ impl Comparing {
             given_up: HashSet::new(),
             signature_bytes: 0,
             settles_at_end: false,
+            unsent: Arc::default(),
         };
         (comparing, jobs_out, out)
     }
@@ -138,8 +157,9 @@ impl Comparing {
         // What a signature may have is bounded.
         let (tell, told) = unbounded();
         self.start(&file, Look::First { sizes, told });
+        let early = sizes.finer().map(|finer| (finer, tell.clone()));
         let awaited = Awaited::Signature { sizes, chunks: 0, told: tell, writes_along: false };
-        self.files.insert(file.id, Comparison { file, awaited, signature_bytes: 0 });
+        self.files.insert(file.id, Comparison { file, awaited, early, signature_bytes: 0 });
     }
 
     /// A file is not what the receiver told the hash of: it tells next what of it is there. Both ends know how, by its length.
@@ -152,6 +172,9 @@ impl Comparing {
     /// Some of a signature came; a file that is to be sent now.
     pub(super) fn signature(&mut self, body: &[u8]) -> Result<Option<Next>> {
         let part = SignaturePart::decode(body)?;
+        if part.state == SignatureState::Finer {
+            return self.finer(&part);
+        }
         if self.given_up.contains(&part.id) {
             if part.state != SignatureState::Begun {
                 self.given_up.remove(&part.id);
@@ -163,8 +186,10 @@ impl Comparing {
         let added = match &mut comparison.awaited {
             Awaited::Signature { sizes, chunks, told, writes_along } => {
                 // Nobody who does not know of both sends this.
-                *writes_along |= part.piece.is_empty() && part.state == SignatureState::Begun;
-                self.settles_at_end |= *writes_along;
+                if part.piece.is_empty() && part.state == SignatureState::Begun {
+                    (*writes_along, self.settles_at_end) = (true, true);
+                    let _ = told.send(Told::WritesAlong);
+                }
                 read_piece(&part.piece, *sizes, *chunks).map(|read| {
                     let added = read.len();
                     *chunks += added;
@@ -189,6 +214,10 @@ impl Comparing {
             return Ok(None);
         }
         let is_whole = part.state == SignatureState::Whole;
+        if !is_whole {
+            // Those who compare hear of nothing more.
+            comparison.early = None;
+        }
         match std::mem::replace(&mut comparison.awaited, Awaited::Threads) {
             Awaited::Signature { told, .. } if is_whole => {
                 let _ = told.send(Told::Whole);
@@ -207,6 +236,21 @@ impl Comparing {
         Ok(None)
     }
 
+    /// A gap was told again. A comparison that was given up has no use for it.
+    fn finer(&mut self, part: &SignaturePart) -> Result<Option<Next>> {
+        let Some(comparison) = self.files.get_mut(&part.id) else { return Ok(None) };
+        let Some((sizes, told)) = &comparison.early else { return Ok(None) };
+        let read = read_piece(&part.piece, *sizes, 0);
+        let read = read.ok_or(Error::Malformed { what: "a signature that is none" })?;
+        comparison.signature_bytes += read.len() * CHUNK_BYTES;
+        self.signature_bytes += read.len() * CHUNK_BYTES;
+        if self.signature_bytes > SIGNATURE_BYTES_MAX {
+            return Err(Error::Malformed { what: "more of signatures than is kept" });
+        }
+        let _ = told.send(Told::Finer(read));
+        Ok(None)
+    }
+
     /// What is to be done, now that something came of a comparison.
     pub(super) fn came(&mut self, came: Came) -> Option<Next> {
         match came {
@@ -216,6 +260,8 @@ impl Comparing {
                 let is_asked = matches!(awaited, Awaited::Signature { writes_along: true, .. });
                 is_asked.then(|| Next::Say(Kind::Shift, shift.encode()))
             }
+            Came::Look(look) => Some(Next::Say(Kind::Look, look.encode())),
+            Came::Early(id, bytes) => Some(Next::Early(id, bytes)),
         }
     }
 
@@ -230,7 +276,7 @@ impl Comparing {
                 let refine = Refine { id: compared.id, sizes, stretches };
                 return Some(Next::Say(Kind::Refine, refine.encode()));
             }
-            (Ok(plan), _) if plan.has_copies() => How::Changed(plan),
+            (Ok(plan), _) if plan.has_copies() => How::Changed(plan.settle()),
             _ => How::Whole,
         };
         self.signature_bytes -= comparison.signature_bytes;
@@ -268,6 +314,12 @@ impl Comparing {
 }
 
 impl Plan {
+    /// With what was found in gaps while the signature came.
+    fn settle(self) -> Self {
+        let Self { before, pieces, settled } = self;
+        Self { before, pieces: with_settled(pieces, &settled), settled: Vec::new() }
+    }
+
     fn has_copies(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Copy { .. }))
     }
@@ -277,6 +329,7 @@ impl Plan {
 pub(super) fn compare_files(
     jobs: &Receiver<Job>,
     out: &Sender<Came>,
+    unsent: &AtomicUsize,
     directories: &Directories,
     cancel: &Cancel,
 ) {
@@ -284,9 +337,8 @@ pub(super) fn compare_files(
         let open = directories.open(place).and_then(|directory| directory.read_file(&name, follows));
         let (plan, finer) = match look {
             Look::First { sizes, told } => {
-                // Where nobody takes it the copy is over.
-                let tell = |bytes| drop(out.send(Came::Shift(Shift { id, bytes })));
-                match open.and_then(|open| first(&open, sizes, &told, tell, cancel)) {
+                let tell = |came| drop(out.send(came));
+                match open.and_then(|open| first(id, &open, sizes, &told, unsent, tell, cancel)) {
                     Ok((plan, finer)) => (Ok(plan), finer),
                     Err(error) => (Err(error), None),
                 }
@@ -301,19 +353,29 @@ pub(super) fn compare_files(
 
 type Found = (Plan, Option<(ChunkSizes, u32, Vec<Gap>)>);
 
+/// What is told before it returns goes to nobody where the copy is over.
 fn first(
+    id: EntryId,
     open: &File,
     sizes: ChunkSizes,
     told: &Receiver<Told>,
-    mut tell_shift: impl FnMut(i64),
+    unsent: &AtomicUsize,
+    mut tell: impl FnMut(Came),
     cancel: &Cancel,
 ) -> io::Result<Found> {
     let before = regular(open)?;
     let mut pieces = Vec::new();
     let reader = Stretch { file: open, cancel, at: 0, end: u64::MAX };
-    let signature = compare(reader, sizes, told, |finding| {
+    let stretch = |bytes: Range<u64>| Ok(Stretch { file: open, cancel, at: bytes.start, end: bytes.end });
+    let early = sizes.finer().map(|finer| EarlyLooks::new(finer, unsent, stretch));
+    let come = compare(reader, sizes, told, early, |finding| {
         match finding {
-            Finding::Shift(bytes) => tell_shift(bytes),
+            Finding::Shift(bytes) => tell(Came::Shift(Shift { id, bytes })),
+            Finding::Look { first, chunks } => {
+                let sizes = sizes.finer().unwrap_or(sizes);
+                tell(Came::Look(LookAgain { id, sizes, first, chunks }));
+            }
+            Finding::Early(bytes) => tell(Came::Early(id, bytes)),
             Finding::Piece(piece) => pieces.push(piece),
         }
         io::Result::Ok(())
@@ -321,8 +383,10 @@ fn first(
     if !system::metadata(open)?.is_same_content(&before) {
         return Err(io::Error::other("it changed while it was compared"));
     }
-    let finer = sizes.finer().map(|finer| (finer, signature.len(), gaps(&pieces, &signature, finer)));
-    Ok((Plan { before, pieces }, finer.filter(|(_, _, gaps)| !gaps.is_empty())))
+    let delta::Compared { signature, settled } = come;
+    let finer = sizes.finer();
+    let finer = finer.map(|finer| (finer, signature.len(), gaps(&pieces, &signature, &settled, finer)));
+    Ok((Plan { before, pieces, settled }, finer.filter(|(_, _, gaps)| !gaps.is_empty())))
 }
 
 /// Where this fails the plan stays as it was: whether the file changed is looked at when it is sent.

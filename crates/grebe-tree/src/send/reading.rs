@@ -325,6 +325,13 @@ impl Reading<'_> {
                     self.copied_bytes += len;
                     at += len;
                 }
+                Piece::Laid { from, len, check } => {
+                    if self.writer.bytes() >= GROUP_BYTES / 2 {
+                        self.flush(self.part(file, at))?;
+                    }
+                    self.writer.laid(file.id, *from, *len, check);
+                    at += len;
+                }
                 Piece::Data { from, len } => {
                     match self.pieces(open, file, &before, *from..from + len)? {
                         Ok(Tried::Done) => {}

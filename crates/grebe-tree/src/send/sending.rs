@@ -2,12 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never, select};
 use grebe_packet::Cancel;
 
 use crate::blocks::{BlockMap, Blocks, comes_in_blocks};
+use crate::delta::EarlyBytes;
 use crate::directories::Directories;
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -20,8 +22,8 @@ use crate::send::frames::Frames;
 use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
 use crate::send::ready::Ready;
 use crate::wire::{
-    Answer, Answers, EntryId, EntryKind, Frame, FrameWriter, GROUP_BYTES, Hello, Kind, Left, ListingWriter,
-    Note, Role, SenderEnd, Summary, Want,
+    Answer, Answers, DataWriter, EntryId, EntryKind, Frame, FrameWriter, GROUP_BYTES, Hello, Kind, Left,
+    ListingWriter, Note, Role, SenderEnd, Summary, Want,
 };
 
 pub(super) struct Sending<'a, W> {
@@ -304,6 +306,13 @@ impl<'a, W: Write> Sending<'a, W> {
         match next {
             Some(Next::Send(file, how)) => self.want(file, how),
             Some(Next::Say(kind, body)) => self.write(kind, &body)?,
+            Some(Next::Early(id, EarlyBytes { from, content })) => {
+                let mut writer = DataWriter::new(content.len());
+                writer.early(id, from, &content);
+                self.write(Kind::Data, &writer.finish())?;
+                add(&self.progress.data_bytes, content.len() as u64);
+                self.comparing.unsent.fetch_sub(content.len(), Ordering::Relaxed);
+            }
             None => {}
         }
         Ok(())

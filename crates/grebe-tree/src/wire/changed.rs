@@ -24,6 +24,8 @@ pub(crate) enum SignatureState {
     Whole,
     /// The file that is there cannot be read: all of the new one is wanted.
     Failed,
+    /// The finer chunks of what was [looked](Look) at first and not told yet; none where they cannot be had.
+    Finer,
 }
 
 impl SignaturePart {
@@ -34,6 +36,7 @@ impl SignaturePart {
             SignatureState::Begun => 0,
             SignatureState::Whole => 1,
             SignatureState::Failed => 2,
+            SignatureState::Finer => 3,
         });
         out.extend_from_slice(&self.piece);
         out
@@ -46,6 +49,7 @@ impl SignaturePart {
             0 => SignatureState::Begun,
             1 => SignatureState::Whole,
             2 => SignatureState::Failed,
+            3 => SignatureState::Finer,
             _ => return Err(Error::Malformed { what: "a signature in a state that it cannot be in" }),
         };
         let piece = reader.all();
@@ -87,10 +91,6 @@ impl Refine {
         if count > GAPS_MAX as u64 {
             return Err(Error::Malformed { what: "more stretches than are told again" });
         }
-        let number = |reader: &mut Reader<'_>| -> Result<u32> {
-            let what = "more chunks than a signature has";
-            u32::try_from(reader.varint()?).map_err(|_| Error::Malformed { what })
-        };
         let mut stretches = Vec::new();
         for _ in 0..count {
             stretches.push((number(&mut reader)?, number(&mut reader)?));
@@ -98,6 +98,41 @@ impl Refine {
         reader.end()?;
         Ok(Self { id, sizes, stretches })
     }
+}
+
+/// One stretch is to be told again, in finer chunks, while the signature still comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) id: EntryId,
+    pub(crate) sizes: ChunkSizes,
+    pub(crate) first: u32,
+    pub(crate) chunks: u32,
+}
+
+impl Look {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.id);
+        out.push(self.sizes.average_log2());
+        put_varint(&mut out, self.first.into());
+        put_varint(&mut out, self.chunks.into());
+        out
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(body);
+        let id = reader.varint()?;
+        let sizes = ChunkSizes::from_average_log2(reader.u8()?);
+        let sizes = sizes.ok_or(Error::Malformed { what: "chunks of a length that none has" })?;
+        let (first, chunks) = (number(&mut reader)?, number(&mut reader)?);
+        reader.end()?;
+        Ok(Self { id, sizes, first, chunks })
+    }
+}
+
+fn number(reader: &mut Reader<'_>) -> Result<u32> {
+    let what = "more chunks than a signature has";
+    u32::try_from(reader.varint()?).map_err(|_| Error::Malformed { what })
 }
 
 /// Where the new file has what is there, from here on: so that who writes along does it at the right place. Nothing depends on whether it is so.
@@ -206,7 +241,9 @@ mod tests {
         fn what_is_said_of_a_changed_file_comes_back(
             id: u64, piece: Vec<u8>, gaps in prop::collection::vec((any::<u32>(), 1..=u32::MAX), 0..20),
         ) {
-            for state in [SignatureState::Begun, SignatureState::Whole, SignatureState::Failed] {
+            let states =
+                [SignatureState::Begun, SignatureState::Whole, SignatureState::Failed, SignatureState::Finer];
+            for state in states {
                 let part = SignaturePart { id, state, piece: piece.clone() };
                 prop_assert_eq!(SignaturePart::decode(&part.encode()).unwrap(), part);
             }
@@ -214,6 +251,8 @@ mod tests {
             let stretches = piece.iter().map(|byte| (u32::from(*byte) << 20, u32::MAX - u32::from(*byte))).collect();
             let refine = Refine { id, sizes, stretches };
             prop_assert_eq!(Refine::decode(&refine.encode()).unwrap(), refine);
+            let look = Look { id, sizes, first: id as u32, chunks: (id >> 32) as u32 };
+            prop_assert_eq!(Look::decode(&look.encode()).unwrap(), look);
             let shift = Shift { id, bytes: id.rotate_left(7) as i64 };
             prop_assert_eq!(Shift::decode(&shift.encode()).unwrap(), shift);
             let mut end = 0;
@@ -231,7 +270,7 @@ mod tests {
         #[test]
         fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = (SignaturePart::decode(&bytes), Made::decode(&bytes), Refine::decode(&bytes));
-            let _ = Shift::decode(&bytes);
+            let _ = (Shift::decode(&bytes), Look::decode(&bytes));
         }
     }
 

@@ -6,7 +6,7 @@ use grebe_packet::Reader;
 
 use crate::delta::Run;
 use crate::error::{Error, Result};
-use crate::wire::{EntryId, GROUP_BYTES, HASH_BYTES, put_varint, short, unzigzag, zigzag};
+use crate::wire::{EntryId, GROUP_BYTES, HASH_BYTES, ShortHash, put_varint, short, unzigzag, zigzag};
 
 /// What is said of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,10 @@ pub(crate) enum RecordKind {
     Blocks { log2: u32 },
     /// All of a block has come.
     Block { number: u64 },
+    /// Bytes that the plan will refer to, ahead of it and in any order.
+    Early { offset: u64, content: Range<usize> },
+    /// So many bytes from `offset` on are what came early; so much of BLAKE3 over them.
+    Laid { offset: u64, bytes: u64, check: ShortHash },
 }
 
 /// Content with its hash, and where in it which file is.
@@ -90,13 +94,15 @@ fn decode(reader: &mut Reader<'_>, last: EntryId, body_bytes: usize) -> Result<R
             let later_ns = unzigzag(reader.varint()?);
             RecordKind::Whole { content: content(reader)?, later_ns }
         }
-        1 => {
+        kind @ (1 | 12) => {
             let offset = reader.varint()?;
             let content = content(reader)?;
-            if offset.checked_add(content.len() as u64).is_none_or(|end| end > i64::MAX as u64) {
-                return Err(Error::Malformed { what: "content beyond the end of any file" });
+            check_end(offset, content.len() as u64)?;
+            if kind == 1 {
+                RecordKind::Piece { offset, content }
+            } else {
+                RecordKind::Early { offset, content }
             }
-            RecordKind::Piece { offset, content }
         }
         2 => {
             let bytes = reader.varint()?;
@@ -125,9 +131,21 @@ fn decode(reader: &mut Reader<'_>, last: EntryId, body_bytes: usize) -> Result<R
         }
         10 => RecordKind::Blocks { log2: reader.u8()?.into() },
         11 => RecordKind::Block { number: reader.varint()? },
+        13 => {
+            let (offset, bytes) = (reader.varint()?, reader.varint()?);
+            check_end(offset, bytes)?;
+            RecordKind::Laid { offset, bytes, check: reader.array()? }
+        }
         _ => return Err(Error::Malformed { what: "content of an unknown kind" }),
     };
     Ok(Record { id, kind })
+}
+
+fn check_end(offset: u64, bytes: u64) -> Result<()> {
+    match offset.checked_add(bytes) {
+        Some(end) if end <= i64::MAX as u64 => Ok(()),
+        _ => Err(Error::Malformed { what: "content beyond the end of any file" }),
+    }
 }
 
 /// Makes the body of one message of content.
@@ -206,6 +224,19 @@ impl DataWriter {
     pub(crate) fn block(&mut self, id: EntryId, number: u64) {
         self.begin(id, 11);
         put_varint(&mut self.body, number);
+    }
+
+    pub(crate) fn early(&mut self, id: EntryId, offset: u64, content: &[u8]) {
+        self.begin(id, 12);
+        put_varint(&mut self.body, offset);
+        self.content(content);
+    }
+
+    pub(crate) fn laid(&mut self, id: EntryId, offset: u64, bytes: u64, check: &ShortHash) {
+        self.begin(id, 13);
+        put_varint(&mut self.body, offset);
+        put_varint(&mut self.body, bytes);
+        self.body.extend_from_slice(check);
     }
 
     pub(crate) fn local(&mut self, id: EntryId) {

@@ -35,6 +35,8 @@ pub(crate) enum Kind {
     Want = 13,
     /// From the sender: how much further on than in the file that is there the new one has what is there.
     Shift = 14,
+    /// From the sender: a stretch of what is there is to be told again at once, in finer chunks.
+    Look = 15,
 }
 
 impl Kind {
@@ -54,6 +56,7 @@ impl Kind {
             12 => Self::Left,
             13 => Self::Want,
             14 => Self::Shift,
+            15 => Self::Look,
             _ => return Err(Error::Malformed { what: "a message of an unknown kind" }),
         })
     }
