@@ -69,6 +69,8 @@ struct Copy<'a> {
     teller: Teller,
     /// After how long the other end was ready.
     login: Duration,
+    /// What it was told not to exceed.
+    limit_bits_per_s: Option<f64>,
 }
 
 impl<'a> Copy<'a> {
@@ -76,7 +78,7 @@ impl<'a> Copy<'a> {
         let mut wishes = Wishes::of(&options.what);
         wishes.exclude.extend(config.exclude(&options.places));
         let teller = Teller::new(&options.tell, options.what.dry_run)?;
-        Ok(Self { options, config, wishes, teller, login: Duration::ZERO })
+        Ok(Self { options, config, wishes, teller, login: Duration::ZERO, limit_bits_per_s: None })
     }
 
     fn run(mut self, places: &[Location]) -> Result<Ending> {
@@ -121,6 +123,7 @@ impl<'a> Copy<'a> {
             let sources: Result<Vec<_>> = sources.iter().map(PathText::as_it_is).collect();
             grebe_tree::check_sources(&sources?)?;
         }
+        self.limit_bits_per_s = settings.limit_bits_per_s;
         let cancel = interrupt::cancel();
         let hello = self.hello(&settings, there, listen(&settings));
         let mut there = There::start(&settings, &COPIES, &hello)?;
@@ -187,7 +190,8 @@ impl<'a> Copy<'a> {
         destination: &str,
     ) -> Result<Ending> {
         let is_dry = self.wishes.dry_run;
-        self.teller.end(&Whole { outcome, way, status, is_dry, login: self.login, destination })
+        let (login, limit_bits_per_s) = (self.login, self.limit_bits_per_s);
+        self.teller.end(&Whole { outcome, way, status, is_dry, login, limit_bits_per_s, destination })
     }
 }
 

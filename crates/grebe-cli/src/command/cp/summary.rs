@@ -19,6 +19,8 @@ pub(super) struct Whole<'a> {
     pub(super) is_dry: bool,
     /// After how long the other end was ready.
     pub(super) login: Duration,
+    /// What it was told not to exceed.
+    pub(super) limit_bits_per_s: Option<f64>,
     /// For people: `me@lab:/data`.
     pub(super) destination: &'a str,
 }
@@ -129,7 +131,12 @@ fn limit(whole: &Whole<'_>, seconds: f64) -> Option<&'static str> {
     let path = sender_stream.min(receiver_stream);
     let reasons = [(path, "the path"), (sender_disk, "reading"), (receiver_disk, "writing")];
     let (waited_ms, reason) = reasons.into_iter().max_by_key(|(ms, _)| *ms)?;
-    Some(if waited_ms as f64 >= 300.0 * seconds { reason } else { "the processors" })
+    let waited = if waited_ms as f64 >= 300.0 * seconds { reason } else { "the processors" };
+    // Near its end a copy has less to send than it may.
+    let copying_s = (seconds - whole.login.as_secs_f64()).max(1e-3);
+    let rate_bits_per_s = wire_bytes(whole) as f64 * 8.0 / copying_s;
+    let is_told = whole.limit_bits_per_s.is_some_and(|limit| rate_bits_per_s >= 0.7 * limit);
+    Some(if waited == "the path" && is_told { "--bwlimit" } else { waited })
 }
 
 #[cfg(test)]
@@ -138,7 +145,8 @@ mod tests {
 
     fn whole(outcome: &Outcome) -> Whole<'_> {
         let login = Duration::from_secs(1);
-        Whole { outcome, way: Way::Udp, status: None, is_dry: false, login, destination: "lab:/data" }
+        let (way, limit_bits_per_s) = (Way::Udp, None);
+        Whole { outcome, way, status: None, is_dry: false, login, limit_bits_per_s, destination: "lab:/data" }
     }
 
     #[test]
@@ -166,6 +174,9 @@ mod tests {
             assert!(lines[1].contains(words), "{words} in {lines:?}");
         }
         assert!(!lines[1].contains("of it"), "all of it moved: {lines:?}");
+        let told = |limit| Whole { limit_bits_per_s: Some(limit), ..whole(&outcome) };
+        assert_eq!(limit(&told(20e6), 4.9), Some("--bwlimit"), "17 Mbit/s, once both ends were there");
+        assert_eq!(limit(&told(100e6), 4.9), Some("the path"));
         let slow_disk = Outcome { waits_ms: [(4_000, 10), (100, 3_000)], ..outcome.clone() };
         assert_eq!(limit(&whole(&slow_disk), 4.9), Some("writing"));
         let busy = Outcome { waits_ms: [(400, 10), (100, 300)], ..outcome };
