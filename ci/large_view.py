@@ -46,8 +46,8 @@ RATE_HZ = 1e6
 class Recording:
     """Zeros, with noise in some places: what any sample of it is is known without reading it."""
 
-    def __init__(self, base, samples, places):
-        self.base, self.samples = base, samples
+    def __init__(self, base, samples, places, rate_hz=RATE_HZ):
+        self.base, self.samples, self.rate_hz = base, samples, rate_hz
         last = samples - NOISE_SAMPLES
         at = [0, last // 2, last] + [random.randrange(last) for _ in range(max(places - 3, 0))]
         self.noise = {}
@@ -75,7 +75,7 @@ class Recording:
                 file.seek(first * 2)
                 file.write(noise.tobytes())
             os.fsync(file.fileno())
-        said = {"core:datatype": "ri16_le", "core:sample_rate": RATE_HZ, "core:version": "1.2.0"}
+        said = {"core:datatype": "ri16_le", "core:sample_rate": self.rate_hz, "core:version": "1.2.0"}
         whole = {"global": said, "captures": [{"core:sample_start": 0}], "annotations": []}
         self.meta.write_text(json.dumps(whole))
 
@@ -409,4 +409,5 @@ def main():
     sys.exit(wrong > 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -8,6 +8,10 @@ The emulator is that of ci/copy_table.py. A generator and `grebe serve` run in o
 monotonic clock, so the age of a picture when it comes is what it is: from the newest sample in it to its last byte here. Bytes are those that the
 sending namespace's device counted, and losses those that the server's scope knows: all since it began, and those while the row was measured.
 --jumps has a viewer go to that many places of the history by turns, each held: how long until a picture of it is there, and an exact one.
+--hour FOLDER serves a recording of an hour of 100 MS/s instead (720 GB, sparse, with noise in 24 places and its summary; 0.3 GB of the disk, removed
+at the end; needs numpy), whose pages were dropped from the cache, and jumps in it, every second time to the noise:
+
+    sudo target/ci/venv/bin/python ci/serve_link.py target/release/grebe ./wanlink --hour /data/box --links 1,50,0.01 --spans 0.001 0.1 10 --jumps 40
 """
 
 import argparse
@@ -38,11 +42,14 @@ def main():
     parser.add_argument("--viewers", type=int, default=1)
     parser.add_argument("--duration", type=float, default=20)
     parser.add_argument("--jumps", type=int, default=0)
+    parser.add_argument("--hour", type=Path, metavar="FOLDER")
     parser.add_argument("--memory", default="", help="of the stream's shared memory, for one reader, as 1G; as it is where none is given")
     parser.add_argument("--tcp", default="", help="congestion control of the sending end, as bbr; as it is where none is given")
     options = parser.parse_args()
     # A path that begins with "." loses that, and would be looked for among the commands.
     options.grebe, options.wanlink = options.grebe.resolve(), options.wanlink.resolve()
+    if options.hour:
+        return hour(options)
     stream = f"shm://{NAME}"
     written = f"{stream}?readers=1&memory={options.memory}" if options.memory else stream
     memory = f", memory {options.memory}" if options.memory else ""
@@ -52,19 +59,53 @@ def main():
     with Kept(generator):
         for link in options.links:
             rate, delay_ms, loss = (float(number) for number in link.split(","))
-            emulator = [options.wanlink, "--name", NAME, "--rate", rate, "--delay", delay_ms, "--loss", loss, "--seed", 1]
-            with Kept(emulator, is_up):
+            with Kept(emulator(options, (rate, delay_ms, loss)), is_up):
                 if options.tcp:
                     run(["ip", "netns", "exec", f"{NAME}-a", "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={options.tcp}"])
-                serve = ["ip", "netns", "exec", f"{NAME}-a", options.grebe, "serve", stream, "--json", "--listen", f"{THERE}:4780"]
-                with Kept(serve) as server:
-                    token = json.loads(server.line())["link"].split("token=")[1]
+                with Kept(serve(options, stream)) as server:
+                    token = token_of(server)
                     alone = used(server, options.duration / 2)
                     for span in options.spans:
                         print(row(options, server, token, (rate, delay_ms, loss), span, alone), flush=True)
                     if options.jumps:
-                        print(jumps(options, token, (rate, delay_ms, loss)), flush=True)
+                        print(jumps(options, token, (rate, delay_ms, loss), options.spans[0]), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f}")
+
+
+def hour(options):
+    # They need more than the rest of this does.
+    from large_view import Recording, drop_cache, write_summary
+
+    rate_hz = 100e6
+    recording = Recording(options.hour / "hour", int(3600 * rate_hz), 24, rate_hz)
+    places = [first + len(noise) // 2 for first, noise in recording.noise.items()]
+    try:
+        recording.write()
+        write_summary(recording)
+        print(f"an hour of 100 MS/s i16, {recording.samples * 2 / 1e9:.0f} GB, {options.columns} columns; load {os.getloadavg()[0]:.1f}")
+        for link in options.links:
+            link = tuple(float(number) for number in link.split(","))
+            with Kept(emulator(options, link), is_up):
+                for span in options.spans:
+                    drop_cache(recording.data, recording.summary)
+                    with Kept(serve(options, recording.meta)) as server:
+                        print(jumps(options, token_of(server), link, span, places), flush=True)
+    finally:
+        recording.remove()
+    print(f"\nload {os.getloadavg()[0]:.1f}")
+
+
+def emulator(options, link):
+    rate, delay_ms, loss = link
+    return [options.wanlink, "--name", NAME, "--rate", rate, "--delay", delay_ms, "--loss", loss, "--seed", 1]
+
+
+def serve(options, what):
+    return ["ip", "netns", "exec", f"{NAME}-a", options.grebe, "serve", what, "--json", "--listen", f"{THERE}:4780"]
+
+
+def token_of(server):
+    return json.loads(server.line())["link"].split("token=")[1]
 
 
 def row(options, server, token, link, span, alone):
@@ -86,19 +127,19 @@ def row(options, server, token, link, span, alone):
     )
 
 
-def jumps(options, token, link):
+def jumps(options, token, link, span, places=()):
     """How long it takes until a place of the history is seen, and seen exactly."""
-    own = viewer(token, options.spans[0], options.columns, 0, options.jumps)
+    own = viewer(token, span, options.columns, 0, options.jumps, places)
     found = json.loads(subprocess.run(["ip", "netns", "exec", f"{NAME}-b", *own], stdout=subprocess.PIPE, check=True).stdout)
     words = [f"{at(times, 0.5):.0f}, {at(times, 0.95):.0f}, {max(times):.0f} ms" for times in (sorted(found["shown_ms"]), sorted(found["exact_ms"]))]
     return (
-        f"\n{options.jumps} jumps into {found['history_s']:.0f} s of history over {words_of(link)}: shown after {words[0]}, exact after {words[1]}"
+        f"\n{options.jumps} jumps to {span:g} s each in {found['history_s']:.0f} s of history over {words_of(link)}: shown after {words[0]}, exact after {words[1]}"
         f" (p50, p95, worst; a round trip of the link takes {2 * link[1]:g} ms)\n"
     )
 
 
-def viewer(token, span, columns, duration, jumps):
-    return [sys_executable(), __file__, "--look", token, str(span), str(columns), str(duration), str(jumps)]
+def viewer(token, span, columns, duration, jumps, places=()):
+    return [sys_executable(), __file__, "--look", token, str(span), str(columns), str(duration), str(jumps), *map(str, places)]
 
 
 def words_of(link):
@@ -123,7 +164,7 @@ def cpu_s(server):
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def look(token, span, columns, duration, jumps):
+def look(token, span, columns, duration, jumps, places):
     """A viewer: asks for a viewport, acknowledges what comes, and notes how old it is, or how long it took."""
     stream = socket.create_connection((THERE, 4780))
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -178,6 +219,9 @@ def look(token, span, columns, duration, jumps):
                 # Far and near by turns, so that no answer is like the one before.
                 part = (asked * 0.382) % 1.0
                 place = drawn["oldest"] + span * rate_hz + part * (drawn["next"] - drawn["oldest"] - 2 * span * rate_hz)
+                if places and asked % 2 == 0:
+                    # Not twice the same.
+                    place = places[(asked * 7 // 2) % len(places)] + span * rate_hz / 2 + asked
                 say({"viewport": {"number": asked, "columns": columns, "span": span, "ending": place}})
     history_s = (seen["next"] - seen["oldest"]) / rate_hz if seen else 0
     lost_in_row = lost - (lost_before or 0)
@@ -264,6 +308,6 @@ if __name__ == "__main__":
     import sys
 
     if sys.argv[1:2] == ["--look"]:
-        look(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6]))
+        look(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6]), [int(place) for place in sys.argv[7:]])
     else:
         main()
