@@ -195,6 +195,46 @@ def triggers(page):
     page.wait(f'{STATE} === "LIVE"', "live again")
 
 
+FOUND = 'root.querySelector("aside[aria-label^=find] [role=status]").textContent'
+
+
+def look_for(page, words):
+    """Types a search; what is said when it is over."""
+    typed = 'root.querySelector("aside[aria-label^=find] input")'
+    page.run(f"{typed}.value = {json.dumps(words)}, {typed}.form.requestSubmit(), {typed}.blur()")
+    return page.wait(f"/(searched|not searched: )/.test({FOUND}) && !{FOUND}.includes(' % ') && {FOUND}", f"the end of a search for {words}")
+
+
+def open_find(page):
+    page.press('"')
+    page.wait('root.activeElement === root.querySelector("aside[aria-label^=find] input")', "a line to type what is to be found")
+
+
+def find(page):
+    typed = 'root.querySelector("aside[aria-label^=find] input")'
+    open_find(page)
+    check(f"it offers what triggers: {page.run(typed + '.value')}", page.run(f"/^edge --channel 1 --level \\S+/.test({typed}.value)"))
+    said = look_for(page, "edge --level 0 --channel 2")
+    check(f"it is searched: {said}", re.match(r"\d{2,} found.*: (all of it was|the last .* were) searched", said))
+    shown = 'root.querySelector("aside[aria-label^=find] [aria-current]")?.textContent'
+    page.press("}")
+    first = page.wait(f"{STATE} === 'PAUSED' && {shown}", "the first that was found")
+    page.press("}")
+    second = page.wait(f"{shown} !== {json.dumps(first)} && {shown}", "the second")
+    check(f"{said.split(':')[0]}, and }} goes from one to the next", 0 < seconds(second) - seconds(first) < 0.0011)
+    page.wait('root.querySelector(".exact").textContent === "exact"', "its picture")
+    page.screenshot(KEPT / "page-find.png")
+    check("what means nothing is said", "edge, pulse" in look_for(page, "glitch"))
+    page.press('"')
+    page.press("End")
+    page.wait(f'{STATE} === "LIVE" && root.querySelector("aside[aria-label^=find]").hidden', "live again")
+
+
+def seconds(words):
+    number, unit = words.split()[:2]
+    return float(number) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit]
+
+
 def numbers(page):
     for button in ("measure", "spectrum", "waterfall", "cursors", "channels"):
         page.click(button)
@@ -327,6 +367,13 @@ def phone(browser, server, theme):
         page.touch("touchEnd", [])
         page.wait(f'{DIVISION} !== "500 µs/div" && {STATE} === "PAUSED"', "two fingers")
         check(f"two fingers zoom: {page.run(DIVISION)}", True)
+    open_find(page)
+    look_for(page, "edge --level 0 --channel 2")
+    page.press("}")
+    page.wait(f'{STATE} === "PAUSED" && root.querySelector(".exact").textContent === "exact"', "what was found on a phone")
+    page.screenshot(KEPT / f"page-390-find-{theme}.png")
+    page.press("End")
+    page.press('"')
     page.close()
 
 
@@ -336,6 +383,11 @@ def pictures(browser, server):
         page.go(server.link + "&span=0.005&show=measurements,spectrum,waterfall,channels")
         page.wait(f'{STATE} === "LIVE" && root.querySelectorAll("table td").length && {WATERFALL}', f"1920 pixels, {theme}")
         page.screenshot(KEPT / f"page-1920-{theme}.png")
+        open_find(page)
+        look_for(page, "pulse --channel 1 --level 0 --shorter 600us")
+        page.press("}")
+        page.wait(f'{STATE} === "PAUSED" && root.querySelector(".exact").textContent === "exact"', "what was found")
+        page.screenshot(KEPT / f"page-1920-find-{theme}.png")
         colour = page.run('getComputedStyle(root.querySelector(".grebe")).backgroundColor')
         check(f"1920 pixels, {theme}: {colour}", (sum(map(int, re.findall(r"\d+", colour)[:3])) < 200) == (theme == "dark"))
         page.close()
@@ -398,6 +450,7 @@ def main():
         trigger(page)
         pause_and_scroll(page)
         triggers(page)
+        find(page)
         numbers(page)
         accessible(page)
         modules(page)

@@ -62,6 +62,19 @@
   fromFragment(odd, "#span=-1&at=x&hide=0,999,a&trigger=no&place=7&transform=3,x,0&band=0.5,0.1&cursors=1&scales=9999:1&theme=<b>&%E0%A4%A");
   same("what means nothing is left out", toFragment(odd, null), "");
 
+  const { Search, findWords } = await load("model/found.js");
+  const search = new Search(1, "gap");
+  same("nothing is known", search.state, "searching …");
+  const event = (index) => ({ index, length: 0, lane: null });
+  search.take({ number: 1, events: [event(7), event(3)], found: 5, searched: 30, all: 60, ended: null });
+  same("some of it", [search.state, search.events.map(({ index }) => index)], ["5 found, the first 2 listed, 50 % searched …", [3, 7]]);
+  search.take({ number: 1, events: [event(5)], found: 3, searched: 60, all: 60, ended: "all of it was searched" });
+  same("all of it", [search.state, search.events.map(({ index }) => index)], ["3 found: all of it was searched", [3, 5, 7]]);
+  const wanted = new Settings();
+  fromFragment(wanted, "kind=pulse&slope=falling&times=0.001..0.002&holdoff=0.5");
+  const traced = { ...picture, lanes: [{ lane: { channel: 0, part: "real" }, min: Float32Array.of(-8), max: Float32Array.of(24), coverage: Uint8Array.of(1), mean: 0, isClipped: false, runs: null, atCursors: [null, null] }] };
+  same("what triggers is found", findWords(traced, wanted), "pulse --slope falling --level 8 --hysteresis 2 --longer 1000us --shorter 2000us --holdoff 500000us");
+
   const { GapPlaces } = await load("model/gaps.js");
   const places = new GapPlaces();
   const loss = (frames) => ({ frames, samples: frames * 10 });

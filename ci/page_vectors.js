@@ -21,6 +21,7 @@ async (messages) => {
       answers, isEnded, leftIndex, oldestIndex, nextIndex, lanes: lanes.map(seen.lane),
       trigger: trigger && { level: trigger.level, upper: trigger.upper, at: trigger.at },
     }),
+    found: ({ events, ...rest }) => ({ ...rest, events: events.map((it) => ({ ...it, lane: it.lane && laneText(it.lane) })) }),
     items: ({ spectrum, waterfall, density, overview }) => ({
       spectrum: spectrum && {
         size: spectrum.size, isTwoSided: spectrum.isTwoSided,
@@ -48,6 +49,7 @@ async (messages) => {
       const { picture, number } = session.read(bytesOf(message.bytes), 0);
       same(`message ${at}: number`, number, at + 1);
       if (message.picture) same(`message ${at}`, sorted(seen.picture(picture)), sorted(message.picture));
+      if (message.found) same(`found by message ${at}`, sorted(session.takeFound().map(seen.found)), [sorted(message.found)]);
       if (message.items) same(`items of message ${at}`, sorted(seen.items(session.extras())), sorted(message.items));
     } catch (error) {
       failed.push(`message ${at}: ${error.stack}`);

@@ -199,9 +199,9 @@ def look(token, span, columns, duration, jumps, places):
         elif kind & 15 == 2:
             number, drawn = picture(body)
             say({"ack": number})
-            # The first seconds find out what the path carries.
+            # The first seconds find out what the path carries; of a recording no second picture comes unasked.
             begun = begun or time.monotonic() + BEGINS_S
-            if time.monotonic() < begun or not drawn:
+            if not drawn or time.monotonic() < begun and not drawn["is_ended"]:
                 continue
             lost_before = lost if lost_before is None else lost_before
             if jumps == 0:
@@ -250,7 +250,7 @@ def picture(body):
     flags = body[place]
     place += 9
     _, _, oldest, following, server_ns = (varint() for _ in range(5))
-    drawn = {"viewport": viewport, "is_estimated": bool(flags & 2), "oldest": oldest, "next": following, "made_ns": None}
+    drawn = {"viewport": viewport, "is_ended": bool(flags & 1), "is_estimated": bool(flags & 2), "oldest": oldest, "next": following, "made_ns": None}
     if flags & 8:
         zigzag = varint()
         drawn["made_ns"] = server_ns - ((zigzag >> 1) ^ -(zigzag & 1))

@@ -1,12 +1,13 @@
 #![no_main]
 
-use grebe_view::{FarMessage, FarScope};
+use grebe_view::{FarMessage, FarScope, Finding, Sought};
 use libfuzzer_sys::fuzz_target;
 
 // What a server says to a viewer: messages, each with a byte before it that says how long it is, and whether it is text.
 fuzz_target!(|bytes: &[u8]| {
     let (mut scope, link) = FarScope::new("grebe fuzz", "there", || {});
     scope.connected("", 1, 60.0);
+    let (finder, mut finding) = (scope.finder(), None);
     let mut rest = bytes;
     while let Some((&head, after)) = rest.split_first() {
         let length = (usize::from(head >> 1) * 8 + 1).min(after.len());
@@ -18,6 +19,11 @@ fuzz_target!(|bytes: &[u8]| {
         };
         let _ = scope.take(&message, 1);
         while scope.next(2).is_some() {}
+        // A search begins as soon as the server lets that be.
+        let news = finding.as_ref().and_then(|finding: &Finding| finding.take_news());
+        if finding.is_none() || news.is_some_and(|news| news.ended.is_some()) {
+            finding = Some(finder.find(Sought { words: "gap".into(), ..Sought::default() }));
+        }
         if let Some(picture) = link.take() {
             for lane in &picture.lanes {
                 assert!(lane.line.as_ref().is_none_or(|line| line.spans.len() == lane.columns.len()));

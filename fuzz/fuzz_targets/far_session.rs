@@ -1,7 +1,7 @@
 #![no_main]
 
 use grebe_frame::{BatchPool, Header};
-use grebe_view::{FarOffer, FarScope, FarSession, Right, ScopeFeed, SourceStatus, greeting};
+use grebe_view::{FarOffer, FarScope, FarSession, Finder, Finding, FoundEvent, LaneId, Right, ScopeFeed, SourceStatus, greeting};
 use libfuzzer_sys::fuzz_target;
 
 // What a viewer says to a server: a line a message. Whatever it asks for, its answers are understood by a viewer.
@@ -14,7 +14,21 @@ fuzz_target!(|text: &str| {
     feed.finish();
     let _ = greeting(text);
     let hello = greeting(r#"{"hello":{"protocol":1}}"#).unwrap();
-    let mut session = FarSession::new(link, &hello, &FarOffer::default(), Right::Control, 0);
+    // A search finds something for each letter that it is asked.
+    let finder = Finder::new(|sought| {
+        let (side, finding) = Finding::begin();
+        let event = |(place, letter): (usize, char)| FoundEvent {
+            index: u64::from(letter) << (place % 40),
+            length_samples: place as u64,
+            lane: (letter > 'a').then_some(LaneId::real(place % 255)),
+        };
+        let events: Vec<FoundEvent> = sought.words.chars().enumerate().map(event).collect();
+        side.tell(&events, sought.scales.len() as u64, 100);
+        side.end(&sought.words);
+        finding
+    });
+    let offer = FarOffer { finder: Some(finder), ..FarOffer::default() };
+    let mut session = FarSession::new(link, &hello, &offer, Right::Control, 0);
     let (mut scope, _seen) = FarScope::new("grebe fuzz", "there", || {});
     scope.connected("", 1, 60.0);
     let mut now_ns = 0;

@@ -24,7 +24,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use cp::{Cp, How, Tell, Via, WAYS, What};
-pub(crate) use event::{Conditions, EventKind};
+pub(crate) use event::{Conditions, EventKind, EventWords};
 pub(crate) use file::{Convert, Find, Info};
 pub(crate) use host::{SshHost, ssh_host};
 pub(crate) use lab::{Lab, Ls};
@@ -109,16 +109,15 @@ pub(crate) enum Command {
 
 /// The command line. What takes a number takes a negative one as its value, and says itself what is wrong with it.
 pub(crate) fn command() -> clap::Command {
-    fn with_numbers(command: clap::Command) -> clap::Command {
-        let is_number = |arg: &clap::Arg| {
-            arg.get_value_names()
-                .is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&name.as_str())))
-        };
-        let command =
-            command.mut_args(|arg| if is_number(&arg) { arg.allow_hyphen_values(true) } else { arg });
-        command.mut_subcommands(with_numbers)
-    }
     with_numbers(Cli::command())
+}
+
+fn with_numbers(command: clap::Command) -> clap::Command {
+    let is_number = |arg: &clap::Arg| {
+        arg.get_value_names().is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&name.as_str())))
+    };
+    let command = command.mut_args(|arg| if is_number(&arg) { arg.allow_hyphen_values(true) } else { arg });
+    command.mut_subcommands(with_numbers)
 }
 
 /// What the values of options are called that are numbers.

@@ -1,5 +1,8 @@
 //! Looking for one kind of event in one lane.
 
+mod number;
+mod walk;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -7,13 +10,15 @@ use anyhow::Result;
 use grebe_frame::{ChannelDescription, Description, SampleFormat};
 use grebe_scope::{
     Condition, Passage, Polarity, Slope, Trigger, Value, instantaneous_frequency, magnitude, magnitude_db,
-    phase, stats,
+    phase,
 };
 use grebe_stages::{Block, SampleFile};
 use grebe_view::{LaneId, Part};
 
 use crate::cli::{Conditions, EventKind};
 use crate::ending::Usage;
+use number::Number;
+pub(crate) use walk::Walk;
 
 /// An event: the index of its first sample, and how many it lasts; 0: a moment.
 pub(crate) type Hit = (u64, u64);
@@ -479,73 +484,6 @@ impl Lasting {
             self.ready_from = since.saturating_add(self.holdoff_samples);
             found.push((since, length));
         }
-    }
-}
-
-/// A kind of samples, and levels between them.
-trait Number: Value {
-    fn hysteresis(value: f64) -> Self::Distance;
-    /// The lowest that is not below.
-    fn up(value: f64) -> Self;
-    /// The highest that is not above.
-    fn down(value: f64) -> Self;
-    /// The highest below.
-    fn below(value: f64) -> Self;
-    /// The lowest above.
-    fn above(value: f64) -> Self;
-    /// The sum of the squares of those that are finite.
-    fn squares(samples: &[Self]) -> f64;
-}
-
-impl Number for i16 {
-    fn hysteresis(value: f64) -> u16 {
-        value.floor() as u16
-    }
-
-    fn up(value: f64) -> i16 {
-        value.ceil() as i16
-    }
-
-    fn down(value: f64) -> i16 {
-        value.floor() as i16
-    }
-
-    fn below(value: f64) -> i16 {
-        (value.ceil() - 1.0) as i16
-    }
-
-    fn above(value: f64) -> i16 {
-        (value.floor() + 1.0) as i16
-    }
-
-    fn squares(samples: &[i16]) -> f64 {
-        stats(samples).sums.sum_sq as f64
-    }
-}
-
-impl Number for f32 {
-    fn hysteresis(value: f64) -> f32 {
-        value as f32
-    }
-
-    fn up(value: f64) -> f32 {
-        value as f32
-    }
-
-    fn down(value: f64) -> f32 {
-        value as f32
-    }
-
-    fn below(value: f64) -> f32 {
-        (value as f32).next_down()
-    }
-
-    fn above(value: f64) -> f32 {
-        (value as f32).next_up()
-    }
-
-    fn squares(samples: &[f32]) -> f64 {
-        stats(samples).sums.sum_sq
     }
 }
 

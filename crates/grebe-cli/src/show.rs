@@ -3,6 +3,7 @@
 mod arriving;
 mod export;
 mod files;
+mod finder;
 mod keeper;
 mod recording;
 pub(crate) mod rings;
@@ -18,9 +19,9 @@ use grebe_flow::{
 };
 use grebe_stages::SecondSender;
 use grebe_view::{
-    ChannelSetup, Error, GeneratorRemote, LaneId, LaneMask, Loss, Picture, PngOptions, ReceiverRemote,
-    Recording, RecordingScope, ScopeLink, ScopeStage, SourceMenu, SourceStatus, StretchKeeper, ThemeChoice,
-    TriggerOptions, ViewOptions,
+    ChannelSetup, Error, Finder, GeneratorRemote, LaneId, LaneMask, Loss, Picture, PngOptions,
+    ReceiverRemote, Recording, RecordingScope, ScopeLink, ScopeStage, SourceMenu, SourceStatus,
+    StretchKeeper, ThemeChoice, TriggerOptions, ViewOptions,
 };
 
 use crate::command::cp::Fetch;
@@ -31,6 +32,7 @@ use crate::output::{self, note};
 
 pub(crate) use arriving::Incoming;
 pub(crate) use files::session_of_source;
+pub(crate) use finder::Held;
 pub(crate) use keeper::Keeper;
 pub(crate) use recording::{OnDisk, Progress};
 
@@ -160,7 +162,9 @@ pub(crate) struct Show {
     pub(crate) progress: Progress,
     /// Keeps stretches of it, where a ring records it.
     pub(crate) keeper: Option<Keeper>,
-    /// The same where that is somewhere else, until the scope takes it.
+    /// Searches all that is held of it, where something can.
+    pub(crate) finder: Option<Finder>,
+    /// Who keeps stretches where it is somewhere else, until the scope takes that.
     pub(crate) far_keeper: Mutex<Option<StretchKeeper>>,
     /// Opens files in place of it.
     pub(crate) opener: Option<Arc<Opener>>,
@@ -252,6 +256,7 @@ impl Shown {
         options.export = Some(Box::new(export::export));
         let far_keeper = self.show.far_keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         options.keeper = self.show.keeper.as_ref().map(Keeper::for_scope).or(far_keeper);
+        options.finder.clone_from(&self.show.finder);
         if let Some(opener) = opener {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));
         }

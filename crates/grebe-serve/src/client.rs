@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use grebe_flow::monotonic_ns;
-use grebe_view::{ChannelMeaning, FarError, FarMessage, FarScope, ScopeLink, SourceControls, SourceStatus};
+use grebe_view::{
+    ChannelMeaning, FarError, FarMessage, FarScope, Finder, ScopeLink, SourceControls, SourceStatus,
+};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -35,11 +37,17 @@ pub(crate) struct Welcomed {
     channels: Vec<ChannelMeaning>,
     sources: Vec<String>,
     controls: SourceControls,
+    finder: Option<Finder>,
 }
 
 impl Welcomed {
     pub(crate) fn by(scope: &FarScope) -> Welcomed {
-        Welcomed { channels: scope.channels(), sources: scope.sources(), controls: scope.controls() }
+        Welcomed {
+            channels: scope.channels(),
+            sources: scope.sources(),
+            controls: scope.controls(),
+            finder: Some(scope.finder()),
+        }
     }
 }
 
@@ -70,6 +78,11 @@ impl FarViewer {
     /// What the numbers of the channels mean, as the server was told.
     pub fn channels(&self) -> &[ChannelMeaning] {
         &self.welcomed.channels
+    }
+
+    /// Searches all that is held there, for as long as the connection is.
+    pub fn finder(&self) -> Option<&Finder> {
+        self.welcomed.finder.as_ref()
     }
 
     /// What each of the sources is called that the server shows, where there are several.

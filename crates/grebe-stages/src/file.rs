@@ -38,7 +38,7 @@ pub use {
     folder::newest_recording,
     output::write_whole,
     record::{LeftOut, Rotate},
-    ring::{RingLabel, RingLength, RingPlan, RingSaved, RingStretch, save_ring},
+    ring::{RingLabel, RingLength, RingPlan, RingSaved, RingStretch, ring_parts, save_ring},
     sample_file::{Alignment, Annotation, Block, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},
     sigmf::{SigmfSettings, SigmfSummary, SigmfWriter, Verified, verify},

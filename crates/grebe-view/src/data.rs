@@ -5,6 +5,7 @@ mod columns;
 pub(crate) mod core;
 pub(crate) mod extract;
 pub(crate) mod feed;
+pub(crate) mod finding;
 mod history;
 mod interpolate;
 pub(crate) mod lane;

@@ -13,6 +13,8 @@ mod asked;
 mod bytes;
 mod columns;
 mod control;
+mod finding;
+mod greeting;
 mod items;
 mod pace;
 mod picture;
@@ -28,8 +30,9 @@ mod vectors;
 
 pub use bytes::Malformed;
 pub use control::{Right, SharedControls, SourceControls};
+pub use greeting::{Greeting, Refusal, greeting};
 pub use scope::{FarError, FarScope};
-pub use session::{FarOffer, FarSession, Greeting, Refusal, greeting};
+pub use session::{FarOffer, FarSession};
 pub use told::ChannelMeaning;
 
 /// One message between a far viewer and its server.

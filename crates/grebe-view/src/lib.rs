@@ -86,8 +86,9 @@ pub use data::{
     core::ScopeCore,
     extract::{Extract, ExtractRun, ExtractSamples},
     feed::{RecordingScope, ScopeFeed, ScopeStage},
+    finding::{Finder, Finding, FindingNews, FindingSide, FoundEvent, Sought},
     lane::{LaneId, LaneMask, Part},
-    link::{AfterEnd, ScopeLink},
+    link::{AfterEnd, HistoryReader, ScopeLink},
     measure::LaneMeasurements,
     picture::{Flow, GapMark, LaneColumns, Picture, StreamInfo},
     recording::{Recording, RecordingOutline, RecordingSums, Stretch, WantedSamples},
@@ -113,7 +114,7 @@ pub use model::{
     options::ViewOptions,
     receiver::{ReceiverRemote, Tuned},
     session::Session,
-    sources::SourceMenu,
+    sources::{Opened, SourceMenu},
     vertical::VerticalScale,
 };
 pub use png::{PngOptions, render_png};

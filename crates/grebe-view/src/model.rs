@@ -8,6 +8,7 @@ pub(crate) mod channel;
 pub(crate) mod choices;
 pub(crate) mod controls;
 mod first_use;
+pub(crate) mod found;
 mod framing;
 pub(crate) mod generator;
 pub(crate) mod harmonics;

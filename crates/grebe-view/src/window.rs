@@ -3,6 +3,7 @@
 mod bench;
 mod choices;
 mod device;
+mod found;
 mod head;
 mod keyboard;
 mod labels;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::TypedValueParser;
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use grebe_scope::Slope;
 use grebe_view::LaneId;
 
@@ -60,6 +60,34 @@ impl Conditions {
     }
 }
 
+/// What is looked for, where no command line says it: the words of `grebe find` behind `--trigger`.
+#[derive(Debug, Clone, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+pub(crate) struct EventWords {
+    /// The kind.
+    #[arg(value_name = "KIND", value_parser = event_kind())]
+    pub(crate) kind: EventKind,
+    #[command(flatten)]
+    pub(crate) conditions: Conditions,
+}
+
+impl EventWords {
+    /// Reads them: `edge --level 0.5`.
+    ///
+    /// # Errors
+    /// One line for a person.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let words = shlex::split(text).ok_or("a quotation mark is open")?;
+        let command = super::with_numbers(Self::command());
+        let read = command.try_get_matches_from(words).and_then(|matches| Self::from_arg_matches(&matches));
+        read.map_err(|error| {
+            let said = error.render().to_string();
+            let lines = said.lines().take_while(|line| !line.trim().is_empty()).map(str::trim);
+            lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned()
+        })
+    }
+}
+
 /// A kind of event, by its name.
 pub(super) fn event_kind() -> impl TypedValueParser<Value = EventKind> {
     units::choice(&EVENTS)
@@ -102,3 +130,32 @@ const EVENTS: [(&str, &str, EventKind); 9] = [
 ];
 const SLOPES: [(&str, &str, Slope); 3] =
     [("rising", "", Slope::Rising), ("falling", "", Slope::Falling), ("either", "", Slope::Either)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_a_command_line_is() {
+        let words =
+            EventWords::parse("pulse --channel 2,1.magnitude --level -0.5 --longer 20us --slope falling")
+                .unwrap();
+        assert_eq!(
+            (words.kind, words.conditions.level, words.conditions.slope),
+            (EventKind::Pulse, Some(-0.5), Slope::Falling)
+        );
+        assert_eq!(words.conditions.longer, Some(Duration::from_micros(20)));
+        assert_eq!(words.conditions.channel.len(), 2);
+        assert_eq!(EventWords::parse("gap").unwrap().kind, EventKind::Gap);
+        for (wrong, said) in [
+            ("", "KIND"),
+            ("glitch", "edge, pulse"),
+            ("edge --level x", "--level"),
+            ("edge 'x", "quotation"),
+            ("edge --file x", "--file"),
+        ] {
+            let why = EventWords::parse(wrong).unwrap_err();
+            assert!(why.contains(said) && !why.contains('\n'), "{wrong}: {why}");
+        }
+    }
+}

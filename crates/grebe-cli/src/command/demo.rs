@@ -12,7 +12,7 @@ use crate::cli::Demo;
 use crate::ending::Ending;
 use crate::generator::Generator;
 use crate::graph::tell;
-use crate::show::{self, Scope, Show, Shown, Stoppable, Surface};
+use crate::show::{self, Held, Scope, Show, Shown, Stoppable, Surface};
 use crate::this_command::this_command;
 
 pub(crate) fn run(options: &Demo) -> Result<Ending> {
@@ -34,6 +34,7 @@ pub(crate) fn run(options: &Demo) -> Result<Ending> {
         generator_said: generator.said(),
         generator: Mutex::new(generator.remote().filter(|_| options.file.is_none())),
         opener: Some(super::view::opener()),
+        finder: Some(Held::Stream(scope.link.clone(), None).finder()),
         ..Show::default()
     };
     let surface = if options.term { Surface::Terminal } else { Surface::Window };

@@ -20,7 +20,7 @@ use crate::graph::{listen_for_metrics, tell};
 use crate::interrupt;
 use crate::output::{note, out};
 use crate::receiver;
-use crate::show::{Keeper, OnDisk, Scope, Show, Shown, Stoppable};
+use crate::show::{Held, Keeper, OnDisk, Scope, Show, Shown, Stoppable};
 
 pub(crate) fn run(options: &Serve) -> Result<Ending> {
     options.lab.configure();
@@ -118,6 +118,7 @@ fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
             is_same_boot: true,
             file_samples: Some(recording.file().len_samples()),
             progress: recording.progress(),
+            finder: Some(Held::File(path.clone()).finder()),
             ..show
         };
         let scope = Scope::of_recording(recording)?;
@@ -138,6 +139,7 @@ fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
     let show = Show {
         is_same_boot: !matches!(uri, Uri::Udp(..) | Uri::Vita49(_) | Uri::Soapy(_)),
         file_samples: source.samples,
+        finder: Some(Held::of(uri, &scope.link, show.keeper.as_ref()).finder()),
         failure: scope.failure,
         second_sender: source.second_sender,
         advice: advice(uri, source.address),
@@ -168,6 +170,7 @@ fn offer(shown: &Shown, options: &Serve) -> Result<FarOffer> {
             .map(|it| ChannelMeaning { name: it.name, unit: it.unit, scale: it.scale, offset: it.offset })
             .collect(),
         controls: controls(shown),
+        finder: shown.show.finder.clone(),
         ..FarOffer::default()
     })
 }

@@ -14,7 +14,7 @@ use grebe_stages::{
     Notice, OpenSource, PipeSource, SampleFile, SourceOptions, Uri, newest_recording, open_source,
 };
 use grebe_view::{
-    ChannelSetup, LaneId, LaneMask, Part, Picture, PngOptions, SignalMeasurements, TriggerMode,
+    ChannelSetup, Finder, LaneId, LaneMask, Part, Picture, PngOptions, SignalMeasurements, TriggerMode,
     TriggerOptions, TriggerView,
 };
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ use crate::interrupt;
 use crate::output::{self, note, out};
 use crate::receiver;
 use crate::show::{
-    self, Drawn, Failure, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface,
+    self, Drawn, Failure, Held, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface,
 };
 
 pub(super) mod far;
@@ -220,6 +220,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         Some(bytes) => Scope::with_history(source.stage, queue_for(uri), bytes / uris.len()),
         None => Scope::new(source.stage, queue_for(uri), uris.len()),
     };
+    let asked = show_of(uris, place, options, whole_s)?;
     let show = Show {
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
         // A radio's clock may be set to UTC.
@@ -232,7 +233,8 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         generator_said: said,
         generator: Mutex::new(generator),
         receiver: Mutex::new(source.tuner.map(receiver::remote_of)),
-        ..show_of(uris, place, options, whole_s)?
+        finder: Some(Held::of(uri, &scope.link, asked.keeper.as_ref()).finder()),
+        ..asked
     };
     show.check()?;
     Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
@@ -318,11 +320,18 @@ fn look_at(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Res
         is_same_boot: true,
         file_samples: Some(recording.len_samples()),
         progress,
+        finder: file_finder(&uris[place]),
         ..show_of(uris, place, options, whole_s)?
     };
     show.check()?;
     let scope = Scope::of_recording(recording)?;
     Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+}
+
+/// What searches a recording that is looked at where it lies.
+fn file_finder(uri: &Uri) -> Option<Finder> {
+    let Uri::File(path) = uri else { return None };
+    Some(Held::File(path.clone()).finder())
 }
 
 /// What the options say of what is shown; `whole_s` is how long it is, where all of it is to be seen.
@@ -390,6 +399,7 @@ pub(super) fn opener() -> Arc<Opener> {
                 name,
                 file_samples: Some(recording.file().len_samples()),
                 progress: recording.progress(),
+                finder: file_finder(&uri),
                 ..Show::default()
             };
             let scope = Scope::of_recording(recording)?;
@@ -405,6 +415,7 @@ pub(super) fn opener() -> Arc<Opener> {
             session: show::session_of_source(&name),
             name,
             file_samples: source.samples,
+            finder: Some(Held::of(&uri, &scope.link, None).finder()),
             failure: scope.failure,
             ..Show::default()
         };

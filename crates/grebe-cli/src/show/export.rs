@@ -1,5 +1,6 @@
 //! What a person saves of the picture: its samples as a recording, in the format of their stream.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use grebe_frame::{Complex, Sample, SampleFormat};
@@ -51,36 +52,62 @@ fn format(extract: &Extract) -> SampleFormat {
 }
 
 fn write_run(writer: &mut SigmfWriter, run: &ExtractRun, format: SampleFormat) -> Result<(), Error> {
-    let first = run.first_sample_index;
-    match (&run.samples, format) {
-        (ExtractSamples::I16(lanes), SampleFormat::I8) => write(writer, first, each(lanes, |it| it as i8)),
-        (ExtractSamples::I16(lanes), SampleFormat::U8) => write(writer, first, each(lanes, |it| it as u8)),
-        (ExtractSamples::I16(lanes), _) => write(writer, first, each(lanes, |it| it)),
-        (ExtractSamples::F32(lanes), SampleFormat::I32) => write(writer, first, each(lanes, |it| it as i32)),
-        (ExtractSamples::F32(lanes), SampleFormat::Ci8) => write(writer, first, pairs(lanes, |it| it as i8)),
-        (ExtractSamples::F32(lanes), SampleFormat::Cu8) => {
-            write(writer, first, pairs(lanes, |it| (it + CU8_ZERO) as u8))
-        }
-        (ExtractSamples::F32(lanes), SampleFormat::Ci16) => {
-            write(writer, first, pairs(lanes, |it| it as i16))
-        }
-        (ExtractSamples::F32(lanes), SampleFormat::Cf32) => write(writer, first, pairs(lanes, |it| it)),
-        (ExtractSamples::F32(lanes), _) => write(writer, first, each(lanes, |it| it)),
+    narrow(&run.samples, 0..run.samples.len(), format, Writing { writer, first: run.first_sample_index })
+}
+
+struct Writing<'a> {
+    writer: &'a mut SigmfWriter,
+    first: u64,
+}
+
+impl Narrowed for Writing<'_> {
+    type Done = Result<(), Error>;
+
+    fn take<T: Sample>(self, channels: Vec<Vec<T>>) -> Result<(), Error> {
+        self.writer.write(self.first, &channels.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 }
 
-fn write<T: Sample>(writer: &mut SigmfWriter, first: u64, channels: Vec<Vec<T>>) -> Result<(), Error> {
-    writer.write(first, &channels.iter().map(Vec::as_slice).collect::<Vec<_>>())
+/// Takes samples as their stream had them.
+pub(super) trait Narrowed {
+    type Done;
+
+    fn take<T: Sample>(self, channels: Vec<Vec<T>>) -> Self::Done;
 }
 
-fn each<K: Copy, T>(lanes: &[Vec<K>], narrow: impl Fn(K) -> T) -> Vec<Vec<T>> {
-    lanes.iter().map(|lane| lane.iter().map(|&it| narrow(it)).collect()).collect()
+/// Gives some samples of each channel as those of a format that they fit into.
+pub(super) fn narrow<N: Narrowed>(
+    samples: &ExtractSamples,
+    part: Range<usize>,
+    format: SampleFormat,
+    to: N,
+) -> N::Done {
+    match (samples, format) {
+        (ExtractSamples::I16(lanes), SampleFormat::I8) => to.take(each(lanes, part, |it| it as i8)),
+        (ExtractSamples::I16(lanes), SampleFormat::U8) => to.take(each(lanes, part, |it| it as u8)),
+        (ExtractSamples::I16(lanes), _) => to.take(each(lanes, part, |it| it)),
+        (ExtractSamples::F32(lanes), SampleFormat::I32) => to.take(each(lanes, part, |it| it as i32)),
+        (ExtractSamples::F32(lanes), SampleFormat::Ci8) => to.take(pairs(lanes, part, |it| it as i8)),
+        (ExtractSamples::F32(lanes), SampleFormat::Cu8) => {
+            to.take(pairs(lanes, part, |it| (it + CU8_ZERO) as u8))
+        }
+        (ExtractSamples::F32(lanes), SampleFormat::Ci16) => to.take(pairs(lanes, part, |it| it as i16)),
+        (ExtractSamples::F32(lanes), SampleFormat::Cf32) => to.take(pairs(lanes, part, |it| it)),
+        (ExtractSamples::F32(lanes), _) => to.take(each(lanes, part, |it| it)),
+    }
+}
+
+fn each<K: Copy, T>(lanes: &[Vec<K>], part: Range<usize>, narrow: impl Fn(K) -> T) -> Vec<Vec<T>> {
+    lanes.iter().map(|lane| lane[part.clone()].iter().map(|&it| narrow(it)).collect()).collect()
 }
 
 /// I and Q of a channel as its samples.
-fn pairs<T>(lanes: &[Vec<f32>], narrow: impl Fn(f32) -> T) -> Vec<Vec<Complex<T>>> {
+fn pairs<T>(lanes: &[Vec<f32>], part: Range<usize>, narrow: impl Fn(f32) -> T) -> Vec<Vec<Complex<T>>> {
     let of = |(&re, &im): (&f32, &f32)| Complex { re: narrow(re), im: narrow(im) };
-    lanes.chunks_exact(2).map(|iq| iq[0].iter().zip(&iq[1]).map(of).collect()).collect()
+    lanes
+        .chunks_exact(2)
+        .map(|iq| iq[0][part.clone()].iter().zip(&iq[1][part.clone()]).map(of).collect())
+        .collect()
 }
 
 /// A scope keeps samples of cu8 less it.
@@ -109,6 +136,7 @@ mod tests {
             lanes: vec![LaneId::real(0)],
             runs: vec![run(1000, 400), run(1600, 400)],
             triggers: vec![1010.5, 1700.0],
+            ..Extract::default()
         };
         let path = export(&folder.path().join("seen.sigmf-meta"), &extract).unwrap();
         let mut file = SampleFile::open(&path).unwrap();
@@ -140,6 +168,7 @@ mod tests {
             lanes: lanes.to_vec(),
             runs: vec![ExtractRun { first_sample_index: 0, samples }],
             triggers: Vec::new(),
+            ..Extract::default()
         };
         let path = export(&folder.path().join("seen.sigmf-meta"), &extract).unwrap();
         let mut file = SampleFile::open(&path).unwrap();

@@ -54,6 +54,11 @@ impl Keeper {
         }
     }
 
+    /// The folder of the ring, where there is one now; looks for it as long as a save does.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        self.ring.clone().folder().ok()
+    }
+
     /// Saves in a thread of its own: a scope does not wait.
     fn keep(&self, stretch: KeptStretch) -> Receiver<String> {
         let (said, told) = channel();

@@ -13,9 +13,14 @@ mod save;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use grebe_ring::Cancel;
 
 use crate::error::Error;
+use crate::file::sample_file::SampleFile;
 
+use parts::Parts;
 pub use plan::{RingLength, RingPlan};
 pub use save::{RingLabel, RingSaved, RingStretch, save_ring};
 
@@ -32,6 +37,15 @@ pub(crate) fn make_folder(folder: &Path) -> Result<PathBuf, Error> {
     }
     fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
     Ok(recording_in(folder))
+}
+
+/// The parts of a ring as they are now, the oldest first, each a recording up to where its recorder has said that it is good. Who holds
+/// one keeps its samples, also when the recorder has removed it.
+///
+/// # Errors
+/// [`Error::Content`] where there are none.
+pub fn ring_parts(folder: &Path) -> Result<Vec<SampleFile>, Error> {
+    Ok(Parts::open(folder, Duration::ZERO, &Cancel::default())?.into_files())
 }
 
 const NAME: &str = "ring";

@@ -151,7 +151,7 @@ impl ScopeCore {
         let (Some(stream), Some(history)) = (self.stream, &mut self.history) else {
             return Extract::default();
         };
-        history.extract(viewer, stream.rate_hz, range)
+        Extract { streams: self.streams, ..history.extract(viewer, stream.rate_hz, range) }
     }
 
     /// A viewer looks no more.

@@ -24,6 +24,10 @@ pub struct Extract {
     pub runs: Vec<ExtractRun>,
     /// Absolute sample indices of triggers within it.
     pub triggers: Vec<f64>,
+    /// The samples that were held singly when these were copied, gaps included; nothing is said of what comes from elsewhere.
+    pub held: Range<u64>,
+    /// Streams that had begun by then: samples of another number are of another stream.
+    pub streams: u64,
 }
 
 /// Samples that follow each other without a gap.
@@ -134,7 +138,9 @@ impl Extract {
         let runs = runs.into_iter();
         let runs =
             runs.map(|(first_sample_index, lanes)| ExtractRun { first_sample_index, samples: run(lanes) });
-        Extract { rate_hz, format: tracks.format(), range, lanes, runs: runs.collect(), triggers }
+        let held = tracks.held();
+        let format = tracks.format();
+        Extract { rate_hz, format, range, lanes, runs: runs.collect(), triggers, held, streams: 0 }
     }
 }
 

@@ -9,6 +9,7 @@
 //! Each side holds a lock only to exchange a few words, and the data side never waits for one: it tries, and answers at the next batch.
 
 mod after_end;
+mod reader;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +24,7 @@ use crate::data::history::Viewer;
 use crate::data::picture::Picture;
 use crate::data::viewport::{Viewport, Window};
 pub use after_end::AfterEnd;
+pub use reader::HistoryReader;
 
 /// The front end's side: asks for viewports and takes the newest picture. All clones share one state.
 #[derive(Clone)]
@@ -174,6 +176,11 @@ impl ScopeLink {
     /// Calls `wake` from the data side's thread whenever there is a new picture.
     pub fn on_picture(&self, wake: impl Fn() + Send + Sync + 'static) {
         self.state().on_picture = Some(Arc::new(wake));
+    }
+
+    /// Wakes the front end: what it shows is another, though no picture came.
+    pub(crate) fn wake(&self) {
+        self.own.shared.wake();
     }
 
     /// Pictures taken so far: the base of a frame rate.

@@ -97,6 +97,13 @@ impl<K: Kind> Tracks<K> {
         &self.samples
     }
 
+    /// The samples that are held singly, gaps included.
+    pub(crate) fn held(&self) -> Range<u64> {
+        let end = self.samples.next_index();
+        let oldest = self.samples.oldest().unwrap_or(end);
+        oldest.max(end.saturating_sub(self.samples.samples_held()))..end
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         let derived = self.derived.iter().map(|(_, history)| history.memory_bytes());
         self.samples.memory_bytes() + derived.sum::<usize>()

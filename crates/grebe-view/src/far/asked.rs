@@ -13,6 +13,7 @@ use crate::data::math::{MathInput, MathOperation, MathSettings};
 use crate::data::viewport::{SpectrumSettings, Viewport, Window};
 use crate::data::xy::XySettings;
 use crate::far::control::Wish;
+use crate::far::finding::FarSought;
 pub(crate) use trigger::FarTrigger;
 
 /// A message of a viewer.
@@ -22,9 +23,17 @@ pub(crate) enum Asked {
     Hello(Hello),
     Viewport(Box<FarViewport>),
     Ack(u64),
-    Ping { at: f64 },
-    Extract { number: u64, from: u64, to: u64 },
+    Ping {
+        at: f64,
+    },
+    Extract {
+        number: u64,
+        from: u64,
+        to: u64,
+    },
     Control(Wish),
+    /// Events to be looked for in all that is held; `None`: no longer.
+    Find(Option<FarSought>),
 }
 
 /// The first message.

@@ -7,6 +7,7 @@
 //! Nothing waits in line: of what came while a parcel was under way, the newest is the next.
 
 mod densities;
+mod found;
 mod overview;
 mod samples;
 mod spectrum;
@@ -15,6 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::data::extract::Extract;
+use crate::data::finding::FindingNews;
 use crate::data::overview::OverviewView;
 use crate::data::persistence::PersistenceView;
 use crate::data::picture::Picture;
@@ -22,6 +24,7 @@ use crate::data::spectrum::SpectrumView;
 use crate::data::viewport::Viewport;
 use crate::data::xy::XyView;
 use crate::far::bytes::{Malformed, Reader, Writer};
+use found::FoundStock;
 pub(crate) use samples::SAMPLES_MAX;
 use spectrum::Rows;
 
@@ -34,11 +37,19 @@ pub(crate) enum Item {
     Xy = 4,
     Overview = 5,
     Samples = 6,
+    Found = 7,
 }
 
 impl Item {
-    pub(crate) const ALL: [Item; 6] =
-        [Item::Samples, Item::Spectrum, Item::Waterfall, Item::Persistence, Item::Xy, Item::Overview];
+    pub(crate) const ALL: [Item; 7] = [
+        Item::Samples,
+        Item::Found,
+        Item::Spectrum,
+        Item::Waterfall,
+        Item::Persistence,
+        Item::Xy,
+        Item::Overview,
+    ];
 
     pub(crate) fn of(code: u8) -> Option<Item> {
         Item::ALL.into_iter().find(|item| *item as u8 == code)
@@ -56,6 +67,7 @@ pub(crate) struct Stock {
     xy: Newest<XyView>,
     overview: Newest<OverviewView>,
     samples: Option<(u64, Extract)>,
+    found: FoundStock,
     /// The rows of the waterfall that was sent last.
     rows: Rows,
 }
@@ -102,6 +114,15 @@ impl Stock {
         self.samples = Some((number, extract));
     }
 
+    pub(crate) fn put_found(&mut self, number: u64, news: FindingNews) {
+        self.found.put(number, news);
+    }
+
+    /// Whether something waits that no picture brings.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.samples.is_some() || self.found.is_new()
+    }
+
     /// What is new of an item: no bytes where it is gone.
     pub(crate) fn parcel(&mut self, item: Item) -> Option<Vec<u8>> {
         let mut out = Writer::default();
@@ -127,6 +148,8 @@ impl Stock {
                 let (number, extract) = self.samples.take()?;
                 samples::write(&extract, number, &mut out);
             }
+            Item::Found if !self.found.is_new() => return None,
+            Item::Found => self.found.write(&mut out),
         }
         Some(out.bytes)
     }
@@ -140,6 +163,7 @@ pub(crate) struct Shelf {
     xy: Option<Arc<XyView>>,
     overview: Option<Arc<OverviewView>>,
     pub(crate) samples: Option<(u64, Extract)>,
+    pub(crate) found: Option<(u64, FindingNews)>,
     rows: Rows,
     /// Views so far: front ends see by it whether they have drawn one.
     number: u64,
@@ -188,6 +212,8 @@ impl Shelf {
             Item::Overview => self.overview = Some(Arc::new(overview::read(from)?)),
             Item::Samples if is_gone => {}
             Item::Samples => self.samples = Some(samples::read(from)?),
+            Item::Found if is_gone => {}
+            Item::Found => self.found = Some(found::read(from)?),
         }
         from.end()
     }

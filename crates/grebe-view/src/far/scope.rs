@@ -9,11 +9,13 @@ use serde_json::{Map, Value};
 use super::asked::{Asked, FarViewport, Hello};
 use super::bytes::{Malformed, Reader};
 use super::control::{SourceControls, Wishes};
+use super::finding::Finds;
 use super::items::Shelf;
 use super::picture::{Before, Drawn};
 use super::pieces::Joiner;
 use super::told::{ChannelMeaning, Facts, FarStatus, Said};
 use super::{FarMessage, PICTURE, PIECES, PROTOCOL};
+use crate::data::finding::Finder;
 use crate::data::link::{FarSide, ScopeLink};
 use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
@@ -47,6 +49,7 @@ pub struct FarScope {
     pinged_ns: u64,
     words: Words,
     wishes: Wishes,
+    finds: Finds,
 }
 
 /// What came last.
@@ -86,7 +89,7 @@ impl FarScope {
     /// this program calls itself, `name` the source until it says its own.
     pub fn new(program: &str, name: &str, wake: impl Fn() + Send + Sync + 'static) -> (FarScope, ScopeLink) {
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
-        let wishes = Wishes::new(Arc::clone(&wake));
+        let (wishes, finds) = (Wishes::new(Arc::clone(&wake)), Finds::new(Arc::clone(&wake)));
         let (side, link) = FarSide::new(move || wake());
         let words = Words::default();
         words.with(|it| it.status.name = name.to_owned());
@@ -112,6 +115,7 @@ impl FarScope {
             pinged_ns: 0,
             words,
             wishes,
+            finds,
         };
         (scope, link)
     }
@@ -141,6 +145,11 @@ impl FarScope {
     /// What of the source can be changed from here, once the server has let this viewer in. Who may not is told so when he tries.
     pub fn controls(&self) -> SourceControls {
         self.wishes.controls()
+    }
+
+    /// Searches all that is held there.
+    pub fn finder(&self) -> Finder {
+        self.finds.finder()
     }
 
     /// Whether the server let this viewer in.
@@ -181,6 +190,7 @@ impl FarScope {
     pub fn lost(&mut self, why: &str) {
         self.is_connected = false;
         self.wishes.close();
+        self.finds.close();
         self.words.with(|it| it.cut = Some(why.to_owned()));
         self.side.wake();
     }
@@ -220,6 +230,11 @@ impl FarScope {
             && let Some(wish) = self.wishes.next()
         {
             self.outgoing.push_back(Asked::Control(wish));
+        }
+        if self.is_welcome
+            && let Some(sought) = self.finds.next()
+        {
+            self.outgoing.push_back(Asked::Find(sought));
         }
         let asked = self.outgoing.pop_front()?;
         // Names and numbers: it cannot fail.
@@ -266,6 +281,7 @@ impl FarScope {
             Said::Welcome(welcome) => {
                 self.is_welcome = true;
                 self.wishes.open(welcome.may_control, welcome.controls);
+                self.finds.open(welcome.finds);
                 self.words.with(|it| {
                     (it.cut, it.said) = (None, None);
                     (it.channels, it.sources) = (welcome.channels, welcome.sources);
@@ -328,6 +344,9 @@ impl FarScope {
         if let Some((_, extract)) = self.shelf.samples.take() {
             self.side.give(extract);
         }
+        if let Some((number, news)) = self.shelf.found.take() {
+            self.finds.found(number, news);
+        }
         if is_other {
             self.show();
         }
@@ -348,6 +367,14 @@ impl FarScope {
             picture.newest_arrival_ns = (here.max(1) as u64).min(newest.received_ns.max(1));
         }
         self.side.show(picture);
+    }
+}
+
+impl Drop for FarScope {
+    /// Whoever waits for what was asked there waits no more.
+    fn drop(&mut self) {
+        self.wishes.close();
+        self.finds.close();
     }
 }
 

@@ -6,31 +6,22 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use serde_json::{Map, Value};
 
 use super::FarMessage;
-use super::asked::{Asked, FarViewport, Hello, PICTURES_PER_S_MAX};
+use super::asked::{Asked, FarViewport, PICTURES_PER_S_MAX};
 use super::bytes::Writer;
 use super::control::{MAY_NOT, Right, SharedControls, Wish};
+use super::finding::Searches;
+use super::greeting::{Greeting, Refusal};
 use super::items::{SAMPLES_MAX, Stock};
 use super::pace::Pace;
 use super::picture::Before;
 use super::pieces::Pieces;
 use super::told::{ChannelMeaning, Facts, FarStatus, Said, Welcome};
 use super::{PICTURE, PIECES, PROTOCOL};
+use crate::data::finding::Finder;
 use crate::data::link::ScopeLink;
 use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::viewport::Viewport;
-
-/// What a viewer said first.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Greeting {
-    /// What lets it in, as it says.
-    pub token: String,
-    /// The program and its version, as it says.
-    pub program: String,
-    /// Which of the server's sources it wants to see, from 1.
-    pub source: usize,
-    pictures_per_s: f64,
-}
 
 /// What a server tells each viewer of itself.
 #[derive(Debug, Clone, Default)]
@@ -45,18 +36,8 @@ pub struct FarOffer {
     pub controls: SharedControls,
     /// What each of the sources is called that this server shows, where there are several.
     pub sources: Vec<String>,
-}
-
-/// Why a viewer is sent away, in words for the person there.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refusal(pub String);
-
-impl Refusal {
-    /// The message that says so.
-    pub fn message(&self) -> FarMessage {
-        text(&Said::Refused(self.0.clone()))
-    }
+    /// What searches all that is held of the source, where something does.
+    pub finder: Option<Finder>,
 }
 
 /// A viewer that was let in.
@@ -96,6 +77,7 @@ pub struct FarSession {
     samples: Option<u64>,
     right: Right,
     controls: SharedControls,
+    searches: Searches,
     /// Stretches that are being kept, by their numbers.
     keeping: Vec<(u64, Receiver<String>)>,
     /// What was changed at the source, in words.
@@ -104,24 +86,6 @@ pub struct FarSession {
     is_over: bool,
     /// Messages of it that may come still, and since when they were counted.
     may_come: (f64, u64),
-}
-
-/// Reads the first message of a viewer.
-///
-/// # Errors
-/// It is none, or of another protocol.
-pub fn greeting(text: &str) -> Result<Greeting, Refusal> {
-    let asked = serde_json::from_str(text)
-        .map_err(|error| Refusal(format!("no greeting was understood: {error}")))?;
-    let Asked::Hello(Hello { protocol, token, program, pictures_per_s, source }) = asked else {
-        return Err(Refusal("the first message has to be a hello".into()));
-    };
-    if protocol != PROTOCOL {
-        return Err(Refusal(format!(
-            "this server speaks protocol {PROTOCOL} and the viewer {protocol}: use the same version of grebe at both ends"
-        )));
-    }
-    Ok(Greeting { token, program, source, pictures_per_s })
 }
 
 impl FarSession {
@@ -142,6 +106,7 @@ impl FarSession {
             channels: offer.channels.clone(),
             source: greeting.source,
             sources: offer.sources.clone(),
+            finds: offer.finder.is_some(),
         };
         let pictures_per_s = greeting.pictures_per_s.clamp(1.0, PICTURES_PER_S_MAX);
         FarSession {
@@ -172,6 +137,7 @@ impl FarSession {
             samples: None,
             right,
             controls: offer.controls.clone(),
+            searches: Searches::by(offer.finder.clone()),
             keeping: Vec::new(),
             changed: None,
             lanes: 1,
@@ -213,6 +179,7 @@ impl FarSession {
                 self.link.request_extract(from.min(to).max(to.saturating_sub(most))..to);
             }
             Asked::Control(wish) => self.control(&wish),
+            Asked::Find(sought) => self.searches.ask(sought),
         }
         Ok(())
     }
@@ -227,14 +194,14 @@ impl FarSession {
     pub fn next(&mut self, now_ns: u64, status: impl FnOnce() -> SourceStatus) -> Option<FarMessage> {
         self.look_at_kept();
         if let Some(said) = self.outgoing.pop_front() {
-            return Some(text(&said));
+            return Some(said.message());
         }
         if now_ns.saturating_sub(self.status_ns) >= STATUS_INTERVAL_NS || self.status.is_none() {
             self.status_ns = now_ns;
             let status = FarStatus::of(&status(), self.controls.tuned());
             if self.status.as_ref() != Some(&status) {
                 self.status = Some(status.clone());
-                return Some(text(&Said::Status(Box::new(status))));
+                return Some(Said::Status(Box::new(status)).message());
             }
         }
         self.ask(now_ns);
@@ -244,6 +211,7 @@ impl FarSession {
             self.samples = None;
             self.stock.put_samples(number, extract);
         }
+        self.searches.look(&self.link, &mut self.stock, now_ns);
         if !self.pace.may_send(now_ns) {
             return None;
         }
@@ -275,6 +243,7 @@ impl FarSession {
         if self.is_wanted_new {
             wake_ns = wake_ns.min(self.wanted_ns + ASK_INTERVAL_NS);
         }
+        wake_ns = wake_ns.min(self.searches.due_ns().unwrap_or(u64::MAX));
         // Where the path is full, an acknowledgement comes first.
         if self.pace.may_send(now_ns) {
             if !self.is_asked && !self.asked.is_empty() {
@@ -283,7 +252,7 @@ impl FarSession {
             if !self.untold.is_empty() {
                 wake_ns = wake_ns.min(self.told_due_ns(now_ns));
             }
-            if self.pieces.is_under_way() {
+            if self.pieces.is_under_way() || self.stock.has_answers() {
                 wake_ns = wake_ns.min(self.pieces_ns());
             }
         }
@@ -412,7 +381,7 @@ impl FarSession {
             return None;
         }
         self.facts.extend(keys.iter().map(|(key, value)| (key.clone(), value.clone())));
-        let message = text(&Said::Told(keys));
+        let message = Said::Told(keys).message();
         (self.told_ns, self.told_bytes) = (now_ns, message.len());
         Some(message)
     }
@@ -502,11 +471,6 @@ fn split(
         to.insert(key, value);
     }
     (are, others)
-}
-
-fn text(said: &Said) -> FarMessage {
-    // Names and numbers: it cannot fail.
-    FarMessage::Text(serde_json::to_string(said).unwrap_or_default())
 }
 
 const STATUS_INTERVAL_NS: u64 = 250_000_000;

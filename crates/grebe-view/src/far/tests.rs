@@ -6,7 +6,11 @@ use grebe_flow::monotonic_ns;
 use proptest::prelude::*;
 
 use super::*;
+use grebe_scope::Scale;
+
+use crate::data::extract::Extract;
 use crate::data::feed::ScopeFeed;
+use crate::data::finding::{Finder, Finding, FindingSide, FoundEvent, Sought};
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::link::ScopeLink;
 use crate::data::measure::Scales;
@@ -34,6 +38,10 @@ fn pair(there: &ScopeLink) -> Pair {
 }
 
 fn pair_with(there: &ScopeLink, controls: SharedControls, right: Right) -> Pair {
+    pair_of(there, controls, right, None)
+}
+
+fn pair_of(there: &ScopeLink, controls: SharedControls, right: Right, finder: Option<Finder>) -> Pair {
     let (mut scope, link) = FarScope::new("grebe test", "there", || {});
     scope.connected("secret", 1, 60.0);
     let hello = scope.next(monotonic_ns()).unwrap();
@@ -41,8 +49,8 @@ fn pair_with(there: &ScopeLink, controls: SharedControls, right: Right) -> Pair 
     let greeting = greeting(&hello).unwrap();
     assert_eq!((greeting.token.as_str(), greeting.program.as_str()), ("secret", "grebe test"));
     let channels = vec![ChannelMeaning { name: "ECG".into(), unit: "V".into(), scale: 2.0, offset: 1.0 }];
-    let offer =
-        FarOffer { name: "udp://:5000".into(), program: "grebe".into(), channels, controls, sources: vec![] };
+    let (name, program) = ("udp://:5000".into(), "grebe".into());
+    let offer = FarOffer { name, program, channels, controls, sources: vec![], finder };
     let session = FarSession::new(there.another(), &greeting, &offer, right, monotonic_ns());
     Pair { session, scope, link, bytes: 0, binary_messages: 0 }
 }
@@ -368,7 +376,8 @@ fn samples_come_when_they_are_asked_for() {
     there.request_extract(5_000..9_000);
     feed.idle();
     assert_eq!(far.len_samples(), 4_000);
-    assert_eq!(Some(far), there.take_extract());
+    let near = there.take_extract().map(|near| Extract { held: 0..0, streams: 0, ..near });
+    assert_eq!(Some(far), near, "of what is held elsewhere nothing is said");
 }
 
 #[test]
@@ -497,4 +506,77 @@ proptest! {
         feed.idle();
         pair.carry();
     }
+}
+
+/// A finder that notes what it is asked and keeps the end that looks.
+fn noting(asked: &Arc<Mutex<Vec<(Sought, FindingSide)>>>) -> Finder {
+    let asked = Arc::clone(asked);
+    Finder::new(move |sought| {
+        let (side, finding) = Finding::begin();
+        asked.lock().unwrap().push((sought, side));
+        finding
+    })
+}
+
+#[test]
+fn a_search_goes_there_and_what_is_found_comes_back_until_nobody_wants_it() {
+    let (mut feed, there) = ScopeFeed::new(1 << 20);
+    feed.ingest(&sine_batch(0, 1, 500, 1e3)).unwrap();
+    let asked = Arc::default();
+    let mut pair = pair_of(&there, SharedControls::default(), Right::Look, Some(noting(&asked)));
+    let finder = pair.scope.finder();
+    let refused = finder.find(Sought::default()).take_news().unwrap();
+    assert!(refused.ended.unwrap().contains("no connection"), "before anybody was let in");
+    pair.carry();
+    let sought =
+        Sought { words: "edge --level 0.5".into(), scales: vec![Scale { factor: 2.0, offset: 1.0 }] };
+    let finding = finder.find(sought.clone());
+    pair.carry();
+    let (got, side) = asked.lock().unwrap().pop().expect("it came there");
+    assert_eq!(got, sought);
+    let event = |index| FoundEvent { index, length_samples: 3, lane: Some(LaneId::real(1)) };
+    let events: Vec<FoundEvent> = (0..2000).map(|n| event(n * 17)).collect();
+    side.tell(&events, 400, 1000);
+    // All of it comes, a part at a time, and no more is under way than is acknowledged.
+    let mut came = Vec::new();
+    for _ in 0..2000 {
+        pair.carry();
+        if let Some(news) = finding.take_news() {
+            came.extend(news.events);
+            assert_eq!((news.found, news.searched_samples, news.all_samples), (2000, 400, 1000));
+        }
+        if came.len() == events.len() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(came, events);
+    // Another takes its place; what the one before finds still, nobody hears of.
+    std::thread::sleep(std::time::Duration::from_millis(210));
+    let second = finder.find(Sought { words: "gap".into(), ..Sought::default() });
+    pair.carry();
+    assert!(!side.is_wanted() && finding.take_news().unwrap().ended.is_some());
+    let (_, other) = asked.lock().unwrap().pop().unwrap();
+    other.tell(&[event(5)], 1000, 1000);
+    other.end("that was all");
+    let ended = loop {
+        pair.carry();
+        if let Some(ended) = second.take_news().and_then(|news| news.ended) {
+            break ended;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    assert_eq!(ended, "that was all");
+    // Who looks no more, or is cut off, ends it there.
+    std::thread::sleep(std::time::Duration::from_millis(210));
+    let third = finder.find(sought.clone());
+    pair.carry();
+    let (_, side) = asked.lock().unwrap().pop().unwrap();
+    drop(third);
+    std::thread::sleep(std::time::Duration::from_millis(210));
+    pair.carry();
+    assert!(!side.is_wanted());
+    let fourth = finder.find(sought);
+    pair.scope.lost("cut");
+    assert!(fourth.take_news().unwrap().ended.unwrap().contains("connection was cut"));
 }

@@ -15,6 +15,7 @@ use crate::data::picture::{Flow, GapMark, Picture, StreamInfo};
 use crate::data::signal::SignalMeasurements;
 use crate::data::told::{Change, ChangeMark};
 use crate::data::trigger::{TriggerRate, TriggerState, TriggerView};
+use crate::far::FarMessage;
 use crate::far::asked::{FarTrigger, first_source};
 use crate::far::control::Offered;
 pub(crate) use status::FarStatus;
@@ -43,6 +44,13 @@ pub(crate) enum Said {
     },
 }
 
+impl Said {
+    pub(crate) fn message(&self) -> FarMessage {
+        // Names and numbers: it cannot fail.
+        FarMessage::Text(serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
 /// The answer to a viewer that may look.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -58,6 +66,8 @@ pub(crate) struct Welcome {
     pub(crate) source: usize,
     /// What each of the sources is called that this server shows.
     pub(crate) sources: Vec<String>,
+    /// Whether it searches all that is held. Older servers do not know of it.
+    pub(crate) finds: bool,
 }
 
 /// What the numbers of a channel mean, as the server was told.

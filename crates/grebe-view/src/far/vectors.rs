@@ -14,7 +14,8 @@ use super::picture::Before;
 use super::pieces::Pieces;
 use super::{PICTURE, PIECES};
 use crate::data::core::ScopeCore;
-use crate::data::lane::LaneId;
+use crate::data::finding::{FindingNews, FoundEvent};
+use crate::data::lane::{LaneId, Part};
 use crate::data::persistence::{LaneDensity, PersistenceView};
 use crate::data::picture::{LaneColumns, Picture};
 use crate::data::spectrum::{ChannelSpectrum, Sampled, SpectrumView, WaterfallView};
@@ -50,6 +51,12 @@ impl Ours {
         // A few pieces ride with it, the rest follows.
         self.pieces.write(&mut self.stock, 200, &mut out);
         self.messages.push(json!({ "bytes": hex(&out.bytes), "picture": expected }));
+        self.write_pieces();
+        let last = self.messages.len() - 1;
+        self.messages[last]["items"] = items(&picture);
+    }
+
+    fn write_pieces(&mut self) {
         loop {
             let mut out = Writer::default();
             out.u8(PIECES);
@@ -60,8 +67,22 @@ impl Ours {
             self.number += 1;
             self.messages.push(json!({ "bytes": hex(&out.bytes) }));
         }
+    }
+
+    /// What a search found.
+    fn find(&mut self, number: u64, news: FindingNews) {
+        let event = |it: &FoundEvent| {
+            let lane = it.lane.map(|lane| lane.to_string());
+            json!({ "index": it.index, "length": it.length_samples, "lane": lane })
+        };
+        let events: Vec<Value> = news.events.iter().map(event).collect();
+        let FindingNews { found, searched_samples, all_samples, ended, .. } = news.clone();
+        self.stock.put_found(number, news);
+        self.write_pieces();
         let last = self.messages.len() - 1;
-        self.messages[last]["items"] = items(&picture);
+        self.messages[last]["found"] = json!({
+            "number": number, "events": events, "found": found, "searched": searched_samples, "all": all_samples, "ended": ended,
+        });
     }
 }
 
@@ -205,6 +226,23 @@ fn made_up_items(ours: &mut Ours) {
         });
     }
     ours.write(Picture { is_ended: true, ..Picture::waiting() });
+    let event = |n: u64| FoundEvent {
+        index: (n * n * 7_919_003) % 9_007_199_254_740_991,
+        length_samples: n % 3 * 1000,
+        lane: (n % 4 > 0).then_some(LaneId {
+            channel: n as usize,
+            part: if n % 2 == 0 { Part::Real } else { Part::Magnitude },
+        }),
+    };
+    let news = FindingNews {
+        events: (0..200).map(event).collect(),
+        found: 12_345,
+        searched_samples: 1 << 40,
+        all_samples: 360_000_000_000,
+        ended: None,
+    };
+    ours.find(3, news.clone());
+    ours.find(3, FindingNews { events: Vec::new(), ended: Some("20 µs were searched".into()), ..news });
 }
 
 fn expected(picture: &Picture, viewport: u64) -> Value {

@@ -12,6 +12,7 @@ impl ViewModel {
     pub(crate) fn act(&mut self, action: Action) {
         match (action, self.picture.trigger) {
             (Action::Level(steps), Some(trigger)) => self.step_level(steps, trigger),
+            (Action::Segment(steps), _) if self.step_found(steps) => {}
             (Action::Segment(steps), _) => self.step_segment(steps),
             (Action::Pin, _) => self.pin_segment(),
             (Action::FitAll, _) => self.fit_all(),
@@ -95,9 +96,11 @@ impl ViewModel {
         self.controls.trigger.settings.level = Some(level);
     }
 
-    /// Closes what lies above the key overlay: the line that is typed, or the list.
+    /// Closes what lies above the key overlay: the line that is typed, or the list; where that is not open, what was searched.
     fn close_topmost(&mut self) -> bool {
-        self.prompt.take().is_some() || self.list.take().is_some()
+        self.prompt.take().is_some()
+            || self.list.take().is_some()
+            || !self.controls.is_help_open && self.end_find()
     }
 
     pub(super) fn say_refusal(&mut self, told: Result<(), String>) {

@@ -16,8 +16,10 @@ pub(crate) struct KeyGroup {
 pub(crate) fn keys(model: &ViewModel) -> impl Iterator<Item = &'static KeyGroup> {
     let generator = model.generator.is_there().then_some(&GENERATOR_KEYS);
     let receiver = model.options.receiver.is_some().then_some(&RECEIVER_KEYS);
+    let finder = model.has_finder().then_some(&FIND_KEYS);
     let sources = model.has_sources().then_some(&SOURCE_KEYS);
     KEYS.iter()
+        .chain(finder)
         .chain(sources)
         .chain(generator)
         .chain(receiver)
@@ -26,6 +28,9 @@ pub(crate) fn keys(model: &ViewModel) -> impl Iterator<Item = &'static KeyGroup>
 
 const RECEIVER_KEYS: KeyGroup =
     KeyGroup { title: "receiver", keys: &[("$", "frequency"), ("^", "gain"), ("%", "rate")] };
+
+const FIND_KEYS: KeyGroup =
+    KeyGroup { title: "find", keys: &[("\"", "in all of the history"), ("{ }", "from one to the next")] };
 
 const SOURCE_KEYS: KeyGroup = KeyGroup { title: "sources", keys: &[("&", "another source of this server")] };
 
@@ -155,6 +160,7 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
         'Q' => Action::Choices(Setting::Quantities),
         'T' => Action::Ask(Question::TriggerTime),
         'O' => Action::Ask(Question::File),
+        '"' => Action::Ask(Question::Find),
         'n' => Action::NextChannel,
         'y' => Action::Vertical(Step::Down),
         'Y' => Action::Vertical(Step::Up),

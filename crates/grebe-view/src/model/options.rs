@@ -10,6 +10,7 @@ use super::receiver::ReceiverRemote;
 use super::session::Session;
 use super::sources::SourceMenu;
 use crate::data::extract::Extract;
+use crate::data::finding::Finder;
 use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
 use crate::data::status::SourceStatus;
@@ -51,6 +52,8 @@ pub struct ViewOptions {
     pub sources: Option<SourceMenu>,
     /// Who keeps stretches of the stream for good, where somebody does.
     pub keeper: Option<StretchKeeper>,
+    /// What searches all that is held of the stream, where something does.
+    pub finder: Option<Finder>,
     /// What tells the generator of the stream what to make; `None` where nobody can.
     pub generator: Option<GeneratorRemote>,
     /// What tunes the receiver of the stream; `None` where it comes from none, or nobody can.
@@ -83,6 +86,7 @@ impl ViewOptions {
             open: None,
             sources: None,
             keeper: None,
+            finder: None,
             generator: None,
             receiver: None,
             trigger: TriggerOptions::default(),

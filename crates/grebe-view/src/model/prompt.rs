@@ -1,5 +1,6 @@
 //! A line that a person types: a time of the trigger, the path of a file.
 
+use super::found::NO_FINDER;
 use super::open_file::{completed, matches};
 use super::receiver::Tunable;
 use super::trigger_time::{parse_pulse, pulse_text};
@@ -15,6 +16,8 @@ pub(crate) enum Question {
     /// Symbols a second, of which each is a point.
     SymbolRate,
     File,
+    /// What is searched in all of the history.
+    Find,
     /// What the receiver is to be tuned to.
     Tuning(Tunable),
 }
@@ -37,6 +40,8 @@ impl ViewModel {
                 return self.say("no file can be opened from here".into());
             }
             (Question::File, _) => String::new(),
+            (Question::Find, _) if !self.has_finder() => return self.say(NO_FINDER.into()),
+            (Question::Find, _) => self.find_words(),
             (Question::Tuning(what), _) => match &self.options.receiver {
                 Some(receiver) => (receiver.tuned)().text(what),
                 None => return self.say("this stream comes from no receiver that can be tuned".into()),
@@ -61,6 +66,9 @@ impl ViewModel {
         let Some(prompt) = &self.prompt else { return "" };
         match (prompt.question, self.controls.trigger.settings.kind) {
             (Question::File, _) => "open a file (tab completes)",
+            (Question::Find, _) => {
+                "find in all of the history, as grebe find --trigger has it; nothing: no more"
+            }
             (Question::Tuning(what), _) => what.question(),
             (Question::SymbolRate, _) => "symbols a second, as 100k: a point each; nothing: every sample",
             (_, TriggerKind::Pulse) => {
@@ -99,6 +107,7 @@ impl ViewModel {
             Question::TriggerTime => self.set_trigger_time(&text),
             Question::SymbolRate => self.set_symbol_rate(&text),
             Question::File => self.open_file(&text),
+            Question::Find => self.begin_find(&text),
             Question::Tuning(what) => self.tune(what, &text),
         };
         if let Err(why) = answered {

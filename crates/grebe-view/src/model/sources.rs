@@ -1,5 +1,7 @@
 //! The other sources that are served beside the one that is shown.
 
+use std::sync::mpsc::{Receiver, TryRecvError};
+
 use super::choices::Entry;
 use super::view_model::ViewModel;
 use crate::data::link::ScopeLink;
@@ -11,12 +13,13 @@ pub struct SourceMenu {
     pub names: Vec<String>,
     /// Which of them is shown, from 0.
     pub shown: usize,
-    /// Opens another in place of it: its link and its options, or one line for a person. The link that it replaces is closed.
-    pub open: Box<dyn Fn(usize) -> Opened + Send>,
+    /// Opens another in place of it, without waiting. What comes is its link and its options, or one line for a person; the link that it
+    /// replaces is closed.
+    pub open: Box<dyn Fn(usize) -> Receiver<Opened> + Send>,
 }
 
 /// A source that was opened, or why not.
-type Opened = Result<(ScopeLink, ViewOptions), String>;
+pub type Opened = Result<(ScopeLink, ViewOptions), String>;
 
 impl ViewModel {
     /// Whether another source could be shown.
@@ -35,15 +38,40 @@ impl ViewModel {
         menu.names.iter().enumerate().map(entry).collect()
     }
 
-    /// Shows another source in place of this one; says why where it cannot.
+    /// Begins to open another source, which takes the place of this one when it is there; the source that is chosen last does.
     pub(super) fn show_source(&mut self, place: usize) {
         let Some(menu) = &self.options.sources else { return };
-        if place == menu.shown || place >= menu.names.len() {
+        if place >= menu.names.len() {
             return;
         }
-        match (menu.open)(place) {
+        self.opening = (place != menu.shown).then(|| (place, (menu.open)(place)));
+    }
+
+    /// Whether another source is on its way.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.opening.is_some()
+    }
+
+    /// Says that another source is on its way, where one is.
+    pub(super) fn opening_words(&self) -> Option<String> {
+        let (place, _) = self.opening.as_ref()?;
+        let name = self.options.sources.as_ref().and_then(|menu| menu.names.get(*place))?;
+        Some(format!("going to {name} \u{2026}; what is shown is the source before, and & goes to another"))
+    }
+
+    /// Shows a source that was opened meanwhile, or says why it is not; whether anything became of it.
+    pub(super) fn look_at_opened(&mut self) -> bool {
+        let Some((_, opened)) = &self.opening else { return false };
+        let opened = match opened.try_recv() {
+            Ok(opened) => opened,
+            Err(TryRecvError::Empty) => return false,
+            Err(TryRecvError::Disconnected) => Err("what became of it was not said".into()),
+        };
+        self.opening = None;
+        match opened {
             Ok((link, options)) => self.replace(link, options),
             Err(why) => self.say(format!("not shown: {why}")),
         }
+        true
     }
 }

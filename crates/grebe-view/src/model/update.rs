@@ -15,6 +15,7 @@ use crate::data::trigger::{TriggerKind, TriggerView};
 impl ViewModel {
     /// Takes the newest picture; returns whether anything visible has changed.
     pub(crate) fn refresh(&mut self) -> bool {
+        let was_opened = self.look_at_opened();
         let taken = self.link.take();
         let is_new = taken.is_some();
         if let Some(picture) = taken {
@@ -36,8 +37,9 @@ impl ViewModel {
         }
         let was_answered = self.take_samples();
         let was_kept = self.look_at_kept();
+        let was_found = self.look_at_found();
         let is_list_closed = self.close_seen_list(monotonic_ns());
-        self.refresh_hud() || is_new || was_answered || was_kept || is_list_closed
+        self.refresh_hud() || was_opened || is_new || was_answered || was_kept || was_found || is_list_closed
     }
 
     /// Takes samples that the history was asked for; returns whether any came.
@@ -79,6 +81,9 @@ impl ViewModel {
             self.message.take().filter(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < MESSAGE_NS);
         if let Some((text, _)) = &self.message {
             self.hud.notice = Some(text.clone());
+        }
+        if let Some(words) = self.opening_words() {
+            self.hud.notice = Some(words);
         }
         if self.generator.is_paused {
             self.hud.notice = Some("the generator is paused (G)".into());

@@ -12,11 +12,13 @@ use super::action::SaveWhat;
 use super::channel::ChannelSetup;
 use super::choices::OpenList;
 use super::controls::Controls;
+use super::found::Found;
 use super::generator::Generator;
 use super::hud::Hud;
 use super::options::ViewOptions;
 use super::prompt::Prompt;
 use super::session::Session;
+use super::sources::Opened;
 use super::update::CpuMeter;
 use super::vertical::ValueRange;
 use crate::data::lane::{LaneId, Part, PerLane};
@@ -46,6 +48,10 @@ pub(crate) struct ViewModel {
     pub(super) counted: (u64, f64),
     /// What is to be done with the samples that the history was asked for.
     pub(super) asked: Option<Asked>,
+    /// The search that goes on, or the last.
+    pub(crate) found: Option<Found>,
+    /// Another source that is being opened: its place in the menu, and what becomes of it.
+    pub(super) opening: Option<(usize, Receiver<Opened>)>,
     /// What will be said of stretches that are being kept.
     pub(super) keeping: Vec<Receiver<String>>,
     /// Cells of the plot of one lane over another, where the front end shows one.
@@ -91,6 +97,8 @@ impl ViewModel {
             statistics: Default::default(),
             counted: (0, 0.0),
             asked: None,
+            found: None,
+            opening: None,
             keeping: Vec::new(),
             xy_size: None,
             overview_columns: None,

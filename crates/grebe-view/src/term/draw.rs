@@ -285,9 +285,11 @@ impl<'a> ScopeScreen<'a> {
         self.axis_labels(Rect { y: lane.bottom(), height: 1, ..area }, [start, end], &ticks, unit, 1, buf);
     }
 
-    /// The tables that are on: cursors, measurements, trigger rate.
+    /// What was searched, and the tables that are on: cursors, measurements, trigger rate.
     fn table_lines(&self, width: u16) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
+        let found = self.model.found_line();
+        let found = found.map(|line| Line::styled(format!(" find {line}"), Style::new().fg(Color::Yellow)));
+        let mut lines: Vec<Line<'static>> = found.into_iter().collect();
         let mut add = |width: usize, names: Vec<&str>, rows: Vec<Row>| {
             if rows.is_empty() {
                 return;

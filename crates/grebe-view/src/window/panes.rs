@@ -49,6 +49,8 @@ pub(super) struct ScopePanes {
     pub(super) trigger_width: f32,
     /// The trigger that the list was last scrolled to.
     pub(super) listed_segment: Option<f64>,
+    /// The place of the found event that was brought into sight last.
+    pub(super) listed_event: Option<usize>,
     /// The button that opened the list, and the line that the list was last scrolled to.
     pub(super) list_anchor: Option<(Setting, Rect)>,
     pub(super) listed_mark: Option<usize>,
@@ -83,6 +85,7 @@ impl ScopePanes {
             is_folded: [false; 2],
             trigger_width: 430.0,
             listed_segment: None,
+            listed_event: None,
             list_anchor: None,
             listed_mark: None,
             has_keys: true,
@@ -101,14 +104,15 @@ impl ScopePanes {
         if self.has_keys {
             self.take_dropped(ui);
         }
+        self.model.refresh();
         if self.model.take_replaced() {
             let ctx = ui.ctx().clone();
+            ctx.request_repaint();
             self.model.link.on_picture(move || ctx.request_repaint());
             let title = egui::ViewportCommand::Title(format!("{} \u{2013} grebe", self.model.hud.source));
             ui.ctx().send_viewport_cmd(title);
             (self.densities, self.waterfall, self.xy_texture) = Default::default();
         }
-        self.model.refresh();
         if self.styled != Some(self.model.controls.theme) {
             style::apply(ui.ctx(), self.model.controls.theme);
             self.styled = Some(self.model.controls.theme);
@@ -134,8 +138,12 @@ impl ScopePanes {
         self.wake_when_stale(ui.ctx());
     }
 
-    /// Draws once more when a stream that stops becomes stale: a picture at rest costs nothing meanwhile.
+    /// Draws once more when a stream that stops becomes stale: a picture at rest costs nothing meanwhile. Nobody wakes for a source that is
+    /// being opened.
     fn wake_when_stale(&self, ctx: &egui::Context) {
+        if self.model.is_opening() {
+            ctx.request_repaint_after(OPENING_INTERVAL);
+        }
         if self.model.hud.state == RunState::Live {
             let age_ns = monotonic_ns().saturating_sub(self.model.picture.newest_arrival_ns);
             ctx.request_repaint_after(Duration::from_nanos(STALE_NS.saturating_sub(age_ns) + 1_000_000));
@@ -226,3 +234,6 @@ impl ScopePanes {
         lanes.join(" ")
     }
 }
+
+/// How often is looked whether a source that is being opened is there.
+const OPENING_INTERVAL: Duration = Duration::from_millis(50);

@@ -17,12 +17,12 @@ use crate::model::vertical::DIVISIONS_VERTICAL;
 impl ScopePanes {
     pub(super) fn side_width(&self) -> f32 {
         let show = self.model.controls.show;
-        if show.channel_panel || show.segments { WIDTH } else { 0.0 }
+        if show.channel_panel || show.segments || self.model.found.is_some() { WIDTH } else { 0.0 }
     }
 
     pub(super) fn side(&mut self, ui: &mut egui::Ui, area: Rect) {
         let show = self.model.controls.show;
-        if !show.channel_panel && !show.segments {
+        if self.side_width() == 0.0 {
             return;
         }
         let inside = Rect::from_min_max(area.min + vec2(4.0, 2.0), area.max - vec2(10.0, 6.0));
@@ -35,6 +35,7 @@ impl ScopePanes {
                 if show.segments {
                     self.segment_panel(ui);
                 }
+                self.found_panel(ui);
             });
         });
     }

@@ -1,6 +1,7 @@
 //! The window's content, driven without a window.
 
 mod choosing;
+mod finding;
 mod framing;
 mod looks;
 mod saving;

@@ -12,6 +12,7 @@ use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSta
 use crate::model::action::{Action, Step};
 use crate::model::choices::Setting;
 use crate::model::hud::DC;
+use crate::model::prompt::Question;
 
 impl ScopePanes {
     pub(super) fn trigger(&mut self, ui: &mut egui::Ui) {
@@ -21,6 +22,10 @@ impl ScopePanes {
         let mode = self.model.controls.mode(&self.model.picture);
         for (choice, name, hint) in MODES {
             self.toggle(ui, mode == choice, name, hint, Action::Trigger(choice));
+        }
+        if self.model.has_finder() {
+            let hint = "search all of the history for it  (\")";
+            self.button(ui, "find", hint, Action::Ask(Question::Find));
         }
         if let Some(trigger) = self.model.hud.trigger.clone() {
             let source = format!("{} {}", trigger.source, trigger.level);

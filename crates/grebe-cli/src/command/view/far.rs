@@ -1,13 +1,14 @@
 //! `grebe view` of what is somewhere else: by a link of `grebe serve`, or by a server that the user's own ssh starts there.
 
 use std::path::Path;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use grebe_serve::{FarViewer, connect, view_pipe};
 use grebe_stages::Uri;
-use grebe_view::{ChannelSetup, ScopeLink, SourceMenu};
+use grebe_view::{ChannelSetup, ScopeLink, SourceMenu, ViewOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::{Shown as Place, SshHost, View};
@@ -53,11 +54,29 @@ impl Ways {
         let followers = Arc::clone(followers);
         let open = move |number: usize| {
             let place = Place::Served(address.clone().of_source(number + 1));
-            let shown = ways.look(&place, &followers).map_err(|error| format!("{error:#}"))?;
-            followers.lock().unwrap_or_else(PoisonError::into_inner).push(shown.link.clone());
-            Ok((shown.link.clone(), shown.options()))
+            let (ways, followers) = (Arc::clone(&ways), Arc::clone(&followers));
+            let (opened, came) = channel();
+            // A link that is dead takes long to say so.
+            let look = move || {
+                let looked = ways.follow(&place, &followers).map_err(|error| format!("{error:#}"));
+                if let Err(unwanted) = opened.send(looked)
+                    && let Ok((link, _)) = unwanted.0
+                {
+                    link.close();
+                }
+            };
+            // Without a thread the other end hears that nobody says anything.
+            let _ = std::thread::Builder::new().name("grebe-open".into()).spawn(look);
+            came
         };
         (names.len() > 1).then(|| SourceMenu { names, shown, open: Box::new(open) })
+    }
+
+    /// Shows another place in place of one that is shown.
+    fn follow(self: &Arc<Self>, place: &Place, followers: &Followers) -> Result<(ScopeLink, ViewOptions)> {
+        let shown = self.look(place, followers)?;
+        followers.lock().unwrap_or_else(PoisonError::into_inner).push(shown.link.clone());
+        Ok((shown.link.clone(), shown.options()))
     }
 
     fn close(&self) {
@@ -136,6 +155,7 @@ fn look(link: ScopeLink, way: &mut Way, place: &Place, options: &View) -> Result
         generator: Mutex::new(controls.generator),
         receiver: Mutex::new(controls.receiver),
         far_keeper: Mutex::new(controls.keeper),
+        finder: way.viewer.finder().cloned(),
         name,
         ..Show::default()
     };

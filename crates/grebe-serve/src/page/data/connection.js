@@ -10,6 +10,7 @@ import { Session } from "./wire.js";
  * @property {(picture: import("./picture.js").Picture) => void} onPicture
  * @property {() => void} onNews something but a picture came: pieces, losses, what the stream says
  * @property {(words: string) => void} onSaid
+ * @property {(news: import("../model/found.js").FoundNews) => void} onFound
  * @property {() => void} onLink the state of the connection changed
  */
 
@@ -41,6 +42,7 @@ export class Connection {
   #isClosed = false;
   #isWelcome = false;
   #keepNumber = 0;
+  #findNumber = 0;
 
   /** @param {URL} url of the page's server @param {string} token @param {number} source which of the server's, from 1 @param {Listener} listener */
   constructor(url, token, source, listener) {
@@ -73,6 +75,18 @@ export class Connection {
   keep(stretch) {
     this.#keepNumber += 1;
     this.control({ keep: { number: this.#keepNumber, ...stretch } });
+  }
+
+  /** Has all that is held searched, in place of what was searched before; returns the number that its news bear. @param {string} words @param {[number, number][]} scales of each channel units per count, and units at a count of zero */
+  find(words, scales) {
+    this.#findNumber += 1;
+    this.#send({ find: { number: this.#findNumber, words, scales } });
+    return this.#findNumber;
+  }
+
+  /** Nothing more is to be looked for. */
+  endFind() {
+    this.#send({ find: null });
   }
 
   /** Tries again now. @param {string | null} token another one, if it is given */
@@ -163,6 +177,7 @@ export class Connection {
     const { number, picture, hasPieces } = this.session.read(bytes, performance.now());
     this.#send({ ack: number });
     this.received.bytes += bytes.length;
+    for (const news of this.session.takeFound()) this.#listener.onFound(news);
     if (picture) {
       this.received.pictures += 1;
       this.#listener.onPicture(picture);

@@ -23,6 +23,8 @@ export class Pieces {
   overview = null;
   /** @type {Density | null} */
   density = null;
+  /** What searches found, until it is taken. @type {import("../model/found.js").FoundNews[]} */
+  found = [];
 
   /** Takes one piece. @param {ByteReader} reader */
   read(reader) {
@@ -57,6 +59,7 @@ export class Pieces {
     else if (item === ITEM.waterfall) this.waterfall = readWaterfall(reader, this.waterfall);
     else if (item === ITEM.persistence) this.density = readDensity(reader);
     else if (item === ITEM.overview) this.overview = readOverview(reader);
+    else if (item === ITEM.found) this.found.push(readFound(reader));
     // Items of a later version, or that nobody asked for here, are passed over.
   }
 }
@@ -155,6 +158,20 @@ function readOverview(reader) {
   return { leftIndex, spanSamples, lanes };
 }
 
+/** @param {ByteReader} reader @returns {import("../model/found.js").FoundNews} */
+function readFound(reader) {
+  const [number, isOver] = [reader.varint(), reader.u8() !== 0];
+  const [found, searched, all] = [reader.varint(), reader.varint(), reader.varint()];
+  const words = new TextDecoder().decode(reader.take(reader.varint()));
+  let index = 0;
+  const events = Array.from({ length: reader.count(EVENTS_MAX) }, () => {
+    index += reader.zigzag();
+    const length = reader.varint();
+    return { index, length, lane: reader.u8() === 0 ? null : readLane(reader) };
+  });
+  return { number, events, found, searched, all, ended: isOver ? words : null };
+}
+
 /** @param {ByteReader} reader @returns {import("./picture.js").LaneId} */
 export function readLane(reader) {
   const [channel, part] = [reader.count(255), reader.u8()];
@@ -174,7 +191,7 @@ function codeOfLevel(level, perDb) {
   return Number.isNaN(level) ? 32767 : Math.round(level * perDb);
 }
 
-const ITEM = { spectrum: 1, waterfall: 2, persistence: 3, overview: 5 };
+const ITEM = { spectrum: 1, waterfall: 2, persistence: 3, overview: 5, found: 7 };
 /** Of values: whole numbers, not floating point. */
 export const WHOLE = 4;
 /** More is no answer to what was asked: a picture is refused before memory is taken for it. */
@@ -183,5 +200,6 @@ const LINES_MAX = 1 << 18;
 const ROWS_MAX = 4096;
 const CELLS_MAX = 1 << 24;
 const PEAKS_MAX = 4096;
+const EVENTS_MAX = 512;
 export const COLUMNS_MAX = 16384;
 export const LANES_MAX = 255 * 6 + 1;

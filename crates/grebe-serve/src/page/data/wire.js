@@ -38,6 +38,8 @@ export class Session {
   /** @type {Controls} */
   controls = { waves: null, tuned: null, keeps: null };
   mayControl = false;
+  /** Whether the server searches all that is held. */
+  canFind = false;
   /** What each source of the server is called, where there are several. @type {string[]} */
   sources = [];
   /** As the server was told of the channels. @type {ChannelWords[]} */
@@ -48,10 +50,11 @@ export class Session {
   /** The lanes of the picture before, which those of the next are coded by. @type {{lane: import("./picture.js").LaneId, coded: CodedColumns}[]} */
   #bases = [];
 
-  /** Takes `welcome`. @param {{name: string, channels?: ChannelWords[], controls?: Controls, may_control?: boolean, sources?: string[]}} welcome */
-  welcome({ name, channels, controls, may_control, sources }) {
+  /** Takes `welcome`. @param {{name: string, channels?: ChannelWords[], controls?: Controls, may_control?: boolean, sources?: string[], finds?: boolean}} welcome */
+  welcome({ name, channels, controls, may_control, sources, finds }) {
     this.controls = { ...this.controls, ...controls };
     this.mayControl = may_control === true;
+    this.canFind = finds === true;
     this.sources = sources ?? [];
     this.status.name = name;
     this.#channels = channels ?? [];
@@ -74,6 +77,11 @@ export class Session {
     const hasPieces = kind <= KIND_PIECES && !reader.isAtEnd;
     while (kind <= KIND_PIECES && !reader.isAtEnd) this.#pieces.read(reader);
     return { number, picture: made && { ...made, ...this.extras() }, hasPieces };
+  }
+
+  /** What searches found since the last call. */
+  takeFound() {
+    return this.#pieces.found.splice(0);
   }
 
   /** What came in pieces. */

@@ -66,6 +66,7 @@ export class Settings {
     waterfall: false,
     channels: false,
     triggers: false,
+    find: false,
     overlay: false,
     persistence: false,
     overview: true,

@@ -4,6 +4,7 @@ import { COMPLEX_PARTS, isSameLane, laneText } from "../data/picture.js";
 import { AVERAGES, TRANSFORM_SIZES, TRIGGER_KINDS, TRIGGER_MODES, WEIGHTINGS } from "../model/settings.js";
 import { step125Down, step125Up } from "../model/units.js";
 import { DIVISIONS_VERTICAL } from "../model/range.js";
+import { stepFound } from "./found.js";
 import { stepTrigger } from "./triggers.js";
 
 /** @typedef {import("./scope.js").Scope} Scope */
@@ -79,8 +80,13 @@ export const ACTIONS = {
     [trigger.isLfReject, trigger.level] = [!trigger.isLfReject, null];
   },
   triggers: toggled("triggers"),
-  triggerBefore: (scope) => stepTrigger(scope, -1),
-  triggerBehind: (scope) => stepTrigger(scope, 1),
+  find(scope) {
+    if (!scope.connection.session.canFind) return scope.say("this server cannot search: it is an older one");
+    scope.settings.show.find = !scope.settings.show.find;
+  },
+  // Those of the list that is open.
+  triggerBefore: (scope) => stepFound(scope, -1) || stepTrigger(scope, -1),
+  triggerBehind: (scope) => stepFound(scope, 1) || stepTrigger(scope, 1),
   nextSource(scope) {
     const { sources } = scope.connection.session;
     if (sources.length < 2) return scope.say("this server shows one source");

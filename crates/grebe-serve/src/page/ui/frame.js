@@ -5,6 +5,7 @@ import { engineering } from "../model/units.js";
 import { css } from "../draw/theme.js";
 import { Canvas } from "./canvas.js";
 import { button, el, select, setAttribute, setChoice, setText } from "./dom.js";
+import { FoundPanel } from "./found.js";
 import { Head } from "./head.js";
 import { ChannelPanel, LaneNames } from "./panel.js";
 import { PlotPointer, followFrequencies, followOverview } from "./pointer.js";
@@ -27,6 +28,7 @@ export class Frame {
   #panel;
   #tables;
   #triggers;
+  #found;
   #plot;
   #spectrumPane;
   #waterfallPane;
@@ -53,6 +55,7 @@ export class Frame {
     this.names = new LaneNames(scope);
     this.#panel = new ChannelPanel(scope);
     this.#triggers = new TriggerList(scope);
+    this.#found = new FoundPanel(scope);
     this.#tables = new Tables(scope);
     this.#plot = el("div", { class: "plot", tabindex: 0, role: "group", "aria-label": "traces: drag moves in time, the wheel zooms, ? shows the keys" }, this.traces.canvas, this.names.element);
     this.pointer = new PlotPointer(scope, this.#plot);
@@ -72,7 +75,7 @@ export class Frame {
     followOverview(scope, this.overview.canvas);
     const panes = el("div", { class: "panes" }, this.#plot, this.#spectrumPane, this.#waterfallPane, this.overview.canvas);
     this.element = el("div", { class: "grebe" }, this.head.element, this.#notice,
-      el("div", { class: "middle" }, panes, this.#triggers.element, this.#panel.element), this.#tables.element, this.#announced);
+      el("div", { class: "middle" }, panes, this.#triggers.element, this.#found.element, this.#panel.element), this.#tables.element, this.#announced);
   }
 
   close() {
@@ -117,6 +120,7 @@ export class Frame {
     setAttribute(this.#plot, "data-held", settings.time.isHeld() ? "" : null);
     this.#panel.update();
     this.#triggers.update();
+    this.#found.update();
     this.#tables.update();
     this.#describe();
   }

@@ -105,6 +105,7 @@ export class Head {
     const { waves, tuned, keeps } = connection.session.controls;
     setAttribute(this.#controls, "hidden", waves || tuned || keeps ? null : "");
     for (const [action, toggle] of this.#toggles) {
+      if (action === "find") setAttribute(toggle, "hidden", connection.session.canFind ? null : "");
       const isOn = action === "cursors" ? settings.cursors !== null : settings.show[SHOWN_BY[action]];
       setAttribute(toggle, "aria-pressed", String(isOn));
     }
@@ -204,10 +205,11 @@ const TOGGLES = [
   ["spectrum", "spectrum", "spectra of all channels  (f)"],
   ["waterfall", "waterfall", "spectra of the selected channel over time  (w)"],
   ["triggers", "triggers", "the last triggers, to go to each  (g)"],
+  ["find", "find", "search all of the history  (\")"],
   ["channels", "channels", "channels: on, off, scale, coupling  (l)"],
 ];
 /** @type {Record<string, keyof import("../model/settings.js").Settings["show"]>} */
-const SHOWN_BY = { measure: "measurements", spectrum: "spectrum", waterfall: "waterfall", triggers: "triggers", channels: "channels" };
+const SHOWN_BY = { measure: "measurements", spectrum: "spectrum", waterfall: "waterfall", triggers: "triggers", find: "find", channels: "channels" };
 const MODE_TITLES = {
   roll: "the newest samples at the right edge",
   auto: "a picture at each trigger, the newest samples where none comes",

@@ -24,7 +24,7 @@ const KEYS = {
   9: "allChannels", "/": "parts", n: "nextChannel", y: "finer", Y: "coarser", u: "autoScale", j: "down", k: "up", i: "invert", a: "coupling",
   o: "overlay", d: "persistence", I: "sinc", l: "channels",
   m: "triggerMode", s: "single", b: "triggerKind", e: "slope", r: "triggerLane", ArrowUp: "levelUp", ArrowDown: "levelDown", 0: "levelAuto",
-  p: "triggerPlace", ";": "holdoffLess", ":": "holdoffMore", L: "lfReject", g: "triggers", "{": "triggerBefore", "}": "triggerBehind",
+  p: "triggerPlace", ";": "holdoffLess", ":": "holdoffMore", L: "lfReject", g: "triggers", '"': "find", "{": "triggerBefore", "}": "triggerBehind",
   c: "cursors", x: "otherCursor", ",": "cursorLeft", ".": "cursorRight", "<": "cursorFarLeft", ">": "cursorFarRight", v: "measure",
   f: "spectrum", w: "waterfall", "(": "shorterTransform", ")": "longerTransform", W: "weighting", A: "averages", H: "peakHold",
   S: "savePicture", Z: "link", G: "source", "&": "nextSource", t: "theme", "?": "help", h: "help",
@@ -43,7 +43,7 @@ export const KEY_GROUPS = [
   ]],
   ["trigger", [
     ["m  s", "roll, auto, normal; single shot"], ["b", "what triggers"], ["e  r", "direction, channel"], ["↑ ↓  0", "level up / down, automatic"],
-    ["p", "left, middle, right of the screen"], ["; :  L", "shorter / longer holdoff, LF reject"], ["g  { }", "last triggers, to each"],
+    ["p", "left, middle, right of the screen"], ["; :  L", "shorter / longer holdoff, LF reject"], ["g  { }", "last triggers, to each"], ['"', "find in all of the history; { } to each"],
   ]],
   ["measure", [["v", "measurements"], ["c", "time cursors"], [", .  < >  x", "move a cursor, far, the other one"]]],
   ["spectrum", [["f  w", "spectrum, waterfall"], ["( )  W", "shorter / longer transform, weighting"], ["A  H", "averages, peak hold"]]],

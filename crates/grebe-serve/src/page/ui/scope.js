@@ -8,6 +8,7 @@ import { drawPlot, plotArea } from "../draw/plot.js";
 import { LevelRange, WaterfallView, drawSpectrum } from "../draw/spectrum.js";
 import { DARK, LIGHT } from "../draw/theme.js";
 import { GapPlaces } from "../model/gaps.js";
+import { Search } from "../model/found.js";
 import { fromFragment, toFragment } from "../model/link.js";
 import { AutoRange, rangeOfScale } from "../model/range.js";
 import { Settings } from "../model/settings.js";
@@ -31,6 +32,8 @@ export class Scope {
   /** Where things were drawn. @type {import("../draw/plot.js").Placed | null} */
   placed = null;
   pixelRatio = 1;
+  /** The search that goes on, or the last. @type {Search | null} */
+  search = null;
   /** The page that a link leads to. */
   pageUrl;
   dialogs;
@@ -86,6 +89,7 @@ export class Scope {
       onPicture: (picture) => this.#take(picture),
       onNews: () => this.#takeNews(),
       onSaid: (words) => this.say(words),
+      onFound: (news) => this.#takeFound(news),
       onLink: () => this.#linkChanged(),
     });
   }
@@ -99,6 +103,7 @@ export class Scope {
     fromFragment(this.settings, this.#views.get(source) ?? "");
     [this.settings.source, this.settings.theme] = [source, theme];
     this.picture = waitingPicture();
+    this.search = null;
     this.#autoRanges.clear();
     [this.#levelRange, this.#waterfall, this.#densities, this.#places] = [new LevelRange(), new WaterfallView(), new Densities(), new GapPlaces()];
     [this.#asked, this.#counted] = [{ number: 0, ms: 0 }, { pictures: 0, bytes: 0, ms: 0, picturesPerS: 0, bitsPerS: 0 }];
@@ -112,6 +117,23 @@ export class Scope {
   showTrigger(at) {
     const { time, trigger } = this.settings;
     time.holdTrigger(this.picture, at, trigger.position);
+  }
+
+  /** Has all that the server holds searched; without words, ends that. @param {string} typed */
+  find(typed) {
+    const words = typed.trim();
+    if (words === "") {
+      this.connection.endFind();
+      this.search = null;
+      return;
+    }
+    if (this.connection.state !== "open") return this.say("there is no connection to the server: search when it is there again");
+    const channels = this.picture.stream?.channels ?? 0;
+    const scales = Array.from({ length: channels }, (_, channel) => {
+      const { scale, offset } = this.picture.description?.channels[channel] ?? { scale: 1, offset: 0 };
+      return /** @type {[number, number]} */ ([scale, offset]);
+    });
+    this.search = new Search(this.connection.find(words, scales), words);
   }
 
   close() {
@@ -207,10 +229,20 @@ export class Scope {
     this.redraw();
   }
 
+  /** @param {import("../model/found.js").FoundNews} news */
+  #takeFound(news) {
+    if (news.number !== this.search?.number) return;
+    this.search.take(news);
+    if (news.ended !== null) this.say(`${this.search.state}${this.search.events.length > 0 ? "; { and } go from one to the next" : ""}`);
+    this.#wordsMs = 0;
+    this.redraw();
+  }
+
   #linkChanged() {
     // The first words come while the connection is being made.
     if (!this.connection) return;
     const { state, words } = this.connection;
+    if (state !== "open" && this.search?.ended === null) this.search.ended = "the connection was cut: search again";
     if (state === "open") this.#asked.number = 0;
     if (state === "refused") this.dialogs.askForToken(words);
     this.#wordsMs = 0;

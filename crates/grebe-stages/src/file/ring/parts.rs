@@ -135,6 +135,11 @@ impl Parts {
         self.parts.pop_front()
     }
 
+    /// All of them, the oldest first.
+    pub(super) fn into_files(self) -> Vec<SampleFile> {
+        self.parts.into_iter().map(|part| part.file).collect()
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.parts.len()

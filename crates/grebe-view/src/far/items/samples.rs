@@ -66,7 +66,7 @@ pub(super) fn read(from: &mut Reader<'_>) -> Result<(u64, Extract), Malformed> {
     for _ in 0..from.count(TRIGGERS_MAX)? {
         triggers.push(from.f64()?);
     }
-    Ok((number, Extract { rate_hz, format, range, lanes, runs, triggers }))
+    Ok((number, Extract { rate_hz, format, range, lanes, runs, triggers, ..Extract::default() }))
 }
 
 /// Samples of all lanes together that are given out.
@@ -91,6 +91,7 @@ mod tests {
                 .map(|(samples, first_sample_index)| ExtractRun { first_sample_index, samples })
                 .collect(),
             triggers: vec![12.25, 80.0],
+            ..Extract::default()
         };
         let whole = |seed: i16| (0..100).map(|n: i16| n.wrapping_mul(seed)).collect::<Vec<_>>();
         let real = |seed: i16| whole(seed).into_iter().map(|n| f32::from(n) * 0.1).collect::<Vec<_>>();

@@ -90,9 +90,13 @@ fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
     use crate::model::choices::Setting;
 
     fn options(shown: usize) -> ViewOptions {
-        let open = |number: usize| match number {
-            2 => Err("it is gone".to_owned()),
-            _ => Ok((ScopeFeed::new(1 << 20).1, options(number))),
+        let open = |number: usize| {
+            let (opened, came) = std::sync::mpsc::channel();
+            std::thread::spawn(move || match number {
+                2 => opened.send(Err("it is gone".to_owned())),
+                _ => opened.send(Ok((ScopeFeed::new(1 << 20).1, options(number)))),
+            });
+            came
         };
         let names = vec!["shm://adc".to_owned(), "udp://:5000".into(), "gone".into()];
         let name = names[shown].clone();
@@ -109,10 +113,28 @@ fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
     model.act(Action::Mark(1));
     assert!(!first.is_closed() && model.list().is_some());
     model.act(Action::Take);
-    assert!(model.take_replaced() && first.is_closed() && model.list().is_none());
+    // It goes on with what it shows until the other is there.
+    assert!(model.is_opening() && !model.take_replaced() && !first.is_closed() && model.list().is_none());
+    model.renew_hud(1);
+    assert!(model.hud.notice.as_ref().unwrap().contains("going to udp://:5000"), "{:?}", model.hud.notice);
+    let wait = |model: &mut ViewModel| {
+        while model.is_opening() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            model.refresh();
+        }
+    };
+    wait(&mut model);
+    assert!(model.take_replaced() && first.is_closed());
     assert_eq!(model.hud.source, "udp://:5000");
+    // Who changes his mind stays.
+    model.act(Action::Choices(Setting::Source));
+    model.act(Action::Choose(0));
+    model.act(Action::Choices(Setting::Source));
+    model.act(Action::Choose(1));
+    assert!(!model.is_opening() && !model.take_replaced());
     model.act(Action::Choices(Setting::Source));
     model.act(Action::Choose(2));
+    wait(&mut model);
     assert!(!model.take_replaced() && model.message.as_ref().unwrap().0.contains("it is gone"));
     assert!(crate::model::keys::keys(&model).any(|group| group.title == "sources"));
 }

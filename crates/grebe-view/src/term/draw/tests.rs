@@ -163,3 +163,33 @@ fn what_has_come_of_a_recording_is_a_line_below_the_traces() {
     model.picture.arrived = None;
     assert!(!screen(&mut model, 60, 24).contains('\u{2501}'), "of what is all there nothing is said");
 }
+
+#[test]
+fn a_search_has_a_line_of_its_own_below_the_lanes() {
+    use crate::data::finding::{Finder, Finding, FindingSide, FoundEvent};
+    use std::sync::{Arc, Mutex};
+
+    let mut model = model(100);
+    let sides: Arc<Mutex<Vec<FindingSide>>> = Arc::default();
+    let kept = Arc::clone(&sides);
+    model.options.finder = Some(Finder::new(move |_| {
+        let (side, finding) = Finding::begin();
+        kept.lock().unwrap().push(side);
+        finding
+    }));
+    model.act(Action::Ask(crate::model::prompt::Question::Find));
+    let drawn = screen(&mut model, 100, 30);
+    assert!(
+        drawn.contains("as grebe find --trigger has it") && drawn.contains("edge --channel 1 --level"),
+        "{drawn}"
+    );
+    model.answer();
+    sides.lock().unwrap()[0].tell(&[FoundEvent { index: 700, length_samples: 0, lane: None }], 1000, 2000);
+    let picture = model.picture.clone();
+    model.refresh();
+    model.picture = picture;
+    model.act(Action::Segment(1));
+    let drawn = screen(&mut model, 100, 30);
+    let line = drawn.lines().find(|line| line.contains(" find edge ")).unwrap_or_else(|| panic!("{drawn}"));
+    assert!(line.contains("1 found, 50 % searched"), "{line}");
+}

@@ -1,0 +1,461 @@
+//! Searches all that is held of what a scope shows, for who looks at it: here, or far away.
+//!
+//! ```text
+//!   a recording       its file, from its first sample to its last, where that holds one stream
+//!   a stream          [the ring that records it] -> the samples that the scope holds singly, lent some at a time
+//! ```
+//!
+//! A search has a thread that gives way to all others; all searches together take one processor at most, and copy no more from a scope
+//! than costs its stream nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use grebe_frame::{BatchPool, ChannelDescription, Description, Header, Sample, SampleFormat};
+use grebe_scope::{Engineering, Scale};
+use grebe_stages::{Block, SampleFile, Uri, ring_parts};
+use grebe_view::{
+    Extract, ExtractRun, Finder, Finding, FindingSide, FoundEvent, HistoryReader, ScopeLink, Sought,
+};
+
+use super::Keeper;
+use super::export::{Narrowed, narrow};
+use super::recording::is_one_stream;
+use crate::cli::EventWords;
+use crate::search::{Signal, Walk};
+
+/// Where what is held can be read.
+#[derive(Debug, Clone)]
+pub(crate) enum Held {
+    /// In a recording of one stream, whose samples have the indexes that they have in the scope.
+    File(PathBuf),
+    /// In a scope, and in the ring that records its stream, where one does.
+    Stream(ScopeLink, Option<Keeper>),
+}
+
+impl Held {
+    /// Of a source whose scope has this link: a file has all of it, also while it is still being read into the scope.
+    pub(crate) fn of(uri: &Uri, link: &ScopeLink, keeper: Option<&Keeper>) -> Self {
+        if let Uri::File(path) = uri
+            && SampleFile::open(path).is_ok_and(|file| is_one_stream(&file))
+        {
+            return Self::File(path.clone());
+        }
+        Self::Stream(link.clone(), keeper.cloned())
+    }
+
+    /// What searches it.
+    pub(crate) fn finder(self) -> Finder {
+        let turn = Arc::new(Mutex::new(()));
+        Finder::new(move |sought| {
+            let (side, finding) = Finding::begin();
+            let (held, turn) = (self.clone(), Arc::clone(&turn));
+            let look = move || {
+                give_way();
+                let mut looking =
+                    Looking { side: &side, turn: &turn, searched: 0, all: 0, events: Vec::new() };
+                let words = match looking.look(&held, &sought) {
+                    Ok(words) => words,
+                    Err(error) => format!("not searched: {error:#}"),
+                };
+                side.end(&words);
+            };
+            // Without a thread nothing is told, and that the search ended is.
+            let _ = std::thread::Builder::new().name("grebe-find".into()).spawn(look);
+            finding
+        })
+    }
+}
+
+/// A search that goes on.
+struct Looking<'a> {
+    side: &'a FindingSide,
+    turn: &'a Mutex<()>,
+    searched: u64,
+    all: u64,
+    events: Vec<FoundEvent>,
+}
+
+impl Looking<'_> {
+    /// How it ended, in words.
+    fn look(&mut self, held: &Held, sought: &Sought) -> Result<String> {
+        let words = EventWords::parse(&sought.words).map_err(anyhow::Error::msg)?;
+        match held {
+            Held::File(path) => self.file(path, &words, &sought.scales),
+            Held::Stream(link, keeper) => self.stream(link, keeper.as_ref(), &words, &sought.scales),
+        }
+    }
+
+    fn file(&mut self, path: &Path, words: &EventWords, scales: &[Scale]) -> Result<String> {
+        let mut file = SampleFile::open(path)?;
+        let mut walk = Walk::new(words, &in_scales(Signal::of(&file), scales))?;
+        self.all = file.len_samples();
+        self.recording(&mut file, 0, &mut walk)?;
+        self.end(&mut walk);
+        Ok("all of it was searched".into())
+    }
+
+    /// The samples of a recording from an index on.
+    fn recording(&mut self, file: &mut SampleFile, from: u64, walk: &mut Walk) -> Result<()> {
+        for segment in file.segments().to_vec() {
+            let end = segment.length_samples;
+            let mut at = from.saturating_sub(segment.first_sample_index).min(end);
+            while at < end && self.side.is_wanted() {
+                let length = BLOCK_SAMPLES.min(end - at);
+                let index = segment.first_sample_index + at;
+                if walk.needs_samples() {
+                    let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                    let block = file.block(segment.position + at, length as usize)?;
+                    walk.scan(index, &block, &mut self.events)?;
+                } else {
+                    walk.reach(index, length, &mut self.events);
+                }
+                at += length;
+                self.tell(length);
+            }
+        }
+        Ok(())
+    }
+
+    fn stream(
+        &mut self,
+        link: &ScopeLink,
+        keeper: Option<&Keeper>,
+        words: &EventWords,
+        scales: &[Scale],
+    ) -> Result<String> {
+        let (reader, side) = (link.reader(), self.side);
+        let goes_on = || side.is_wanted();
+        let Some(picture) = reader.picture(goes_on) else { return Ok(String::new()) };
+        let Some(stream) = picture.stream else { bail!("nothing came yet") };
+        let signal = in_scales(
+            Signal {
+                format: stream.format,
+                channels: stream.channels,
+                sample_rate_hz: stream.rate_hz,
+                description: picture.description.clone(),
+            },
+            scales,
+        );
+        let mut walk = Walk::new(words, &signal)?;
+        let mut ring = keeper.map_or(Vec::new(), |keeper| ring_of(keeper, &signal, picture.next_index));
+        // Behind what the ring has by now.
+        let Some(first) = reader.read(picture.next_index..picture.next_index, goes_on) else {
+            return Ok(String::new());
+        };
+        let (held, streams) = (first.held, picture.streams);
+        let in_ring: u64 = ring.iter().map(|file| file.len_samples()).sum();
+        let behind_ring = ring
+            .last()
+            .and_then(|file| file.segments().last())
+            .map_or(0, |last| last.first_sample_index + last.length_samples);
+        let from = held.start.max(behind_ring);
+        self.all = in_ring + held.end.saturating_sub(from);
+        for file in &mut ring {
+            self.recording(file, 0, &mut walk)?;
+        }
+        drop(ring);
+        if from > behind_ring {
+            walk.pass_over();
+        }
+        let forgotten = self.memory(&reader, streams, from..held.end, &signal, &mut walk)?;
+        self.end(&mut walk);
+        let time = |samples: u64| match stream.rate_hz > 0.0 {
+            true => Engineering::new(samples as f64 / stream.rate_hz, "s").digits(3).to_string(),
+            false => format!("{samples} samples"),
+        };
+        let lost = if forgotten > 0 {
+            format!("; {} went out of memory meanwhile", time(forgotten))
+        } else {
+            String::new()
+        };
+        Ok(match (in_ring > 0, held.start > picture.oldest_index) {
+            (true, _) => {
+                format!("{} were searched, {} of them in the ring{lost}", time(self.searched), time(in_ring))
+            }
+            (false, false) => format!("all of it was searched, {}{lost}", time(self.searched)),
+            (false, true) => format!(
+                "the last {} were searched; of what is older extremes alone are held: grebe record URI DIR --ring 30m keeps all of it{lost}",
+                time(self.searched)
+            ),
+        })
+    }
+
+    /// What a scope holds of some samples; how many it held no longer when their turn came.
+    fn memory(
+        &mut self,
+        reader: &HistoryReader,
+        streams: u64,
+        range: std::ops::Range<u64>,
+        signal: &Signal,
+        walk: &mut Walk,
+    ) -> Result<u64> {
+        let lanes = (signal.channels * signal.format.components()).max(1) as u64;
+        let step = (LENT_VALUES / lanes).max(1);
+        let mut frames = Frames::new(signal);
+        let (mut at, mut forgotten) = (range.start, 0);
+        while at < range.end && self.side.is_wanted() {
+            let began = Instant::now();
+            let end = range.end.min(at + step);
+            let Some(extract) = reader.read(at..end, || self.side.is_wanted()) else { break };
+            if extract.streams != streams {
+                bail!("another stream began: search again");
+            }
+            if extract.held.start > at {
+                let next = extract.held.start.min(range.end);
+                forgotten += next - at;
+                walk.pass_over();
+            }
+            {
+                let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                frames
+                    .each(&extract, |first_index, block| walk.scan(first_index, block, &mut self.events))?;
+            }
+            let next = end.max(extract.held.start.min(range.end));
+            self.tell(next - at);
+            at = next;
+            // The stream's thread copied them: it has more to do.
+            let pause = Duration::from_secs_f64((step * lanes) as f64 / LENT_VALUES_PER_S);
+            std::thread::sleep(pause.saturating_sub(began.elapsed()));
+        }
+        Ok(forgotten)
+    }
+
+    fn tell(&mut self, searched: u64) {
+        self.searched += searched;
+        self.side.tell(&self.events, self.searched, self.all.max(self.searched));
+        self.events.clear();
+    }
+
+    fn end(&mut self, walk: &mut Walk) {
+        walk.end(&mut self.events);
+        self.tell(0);
+    }
+}
+
+/// The parts of the ring that holds what came before an index of this stream, oldest first.
+fn ring_of(keeper: &Keeper, signal: &Signal, end: u64) -> Vec<SampleFile> {
+    let Some(mut parts) = keeper.folder().and_then(|folder| ring_parts(&folder).ok()) else {
+        return Vec::new();
+    };
+    let is_alike = |file: &SampleFile| {
+        (file.format(), file.channels(), file.sample_rate_hz())
+            == (signal.format, signal.channels, signal.sample_rate_hz)
+    };
+    // From the newest back, as long as they are of one stream. Some may have come since.
+    let mut next = end.saturating_add(signal.sample_rate_hz as u64 * LOOKED_FOR_S);
+    let follows = |file: &SampleFile, next: &mut u64| {
+        let is_before = file.segments().iter().rev().all(|segment| {
+            let is_before = segment.first_sample_index + segment.length_samples <= *next;
+            *next = segment.first_sample_index;
+            is_before
+        });
+        is_before && is_alike(file)
+    };
+    let first = parts.iter().rposition(|file| !follows(file, &mut next)).map_or(0, |place| place + 1);
+    parts.drain(..first);
+    parts
+}
+
+/// With the meaning of the numbers that who asks has.
+fn in_scales(signal: Signal, scales: &[Scale]) -> Signal {
+    if scales.is_empty() {
+        return signal;
+    }
+    let channel = |scale: &Scale| ChannelDescription {
+        scale: scale.factor,
+        offset: scale.offset,
+        ..ChannelDescription::default()
+    };
+    let said = signal.description.as_deref().cloned().unwrap_or_default();
+    let description = Description { channels: scales.iter().map(channel).collect(), ..said };
+    Signal { description: Some(Arc::new(description)), ..signal }
+}
+
+/// Makes of samples that were lent those of their stream.
+struct Frames {
+    pool: BatchPool,
+    header: Header,
+    samples_max: usize,
+}
+
+impl Frames {
+    fn new(signal: &Signal) -> Self {
+        // What was rounded when it was kept stays as it was kept.
+        let format = if signal.format == SampleFormat::F64 { SampleFormat::F32 } else { signal.format };
+        let header = Header { channel_count: signal.channels as u32, format, ..Header::default() };
+        let samples_max = (FRAME_BYTES / (format.bytes() * signal.channels).max(1)).max(1);
+        Self { pool: BatchPool::new(1, FRAME_BYTES * 2), header, samples_max }
+    }
+
+    fn each(&mut self, extract: &Extract, mut each: impl FnMut(u64, &Block<'_>) -> Result<()>) -> Result<()> {
+        for run in &extract.runs {
+            for from in (0..run.samples.len()).step_by(self.samples_max) {
+                let length = self.samples_max.min(run.samples.len() - from);
+                self.one(run, from, length, &mut each)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn one(
+        &mut self,
+        run: &ExtractRun,
+        from: usize,
+        length: usize,
+        each: &mut impl FnMut(u64, &Block<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let header = Header { block_length_samples: length as u32, ..self.header };
+        let Some(mut batch) = self.pool.acquire() else { return Ok(()) };
+        let format = header.format;
+        narrow(&run.samples, from..from + length, format, Frame { header, batch: &mut batch })?;
+        let batch = batch.freeze();
+        batch
+            .frames()
+            .try_for_each(|frame| each(run.first_sample_index + from as u64, &Block::of_frame(&frame)))
+    }
+}
+
+/// A frame that samples are put into.
+struct Frame<'a> {
+    header: Header,
+    batch: &'a mut grebe_frame::BatchMut,
+}
+
+impl Narrowed for Frame<'_> {
+    type Done = Result<()>;
+
+    fn take<T: Sample>(self, channels: Vec<Vec<T>>) -> Result<()> {
+        self.batch.push::<T>(&self.header, |channel, out| out.copy_from_slice(&channels[channel]))?;
+        Ok(())
+    }
+}
+
+/// Lets all others come first: the stream, and who waits for a picture.
+fn give_way() {
+    // Of this thread alone, as Linux has it; without, it competes like any other.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, NICE);
+}
+
+#[cfg(target_os = "linux")]
+const NICE: i32 = 15;
+/// Of one channel of 16 bits as much as a second-level cache holds beside it.
+const BLOCK_SAMPLES: u64 = 64 << 10;
+/// Samples of all channels that a scope copies at once: some tens of microseconds, far less than its queue holds.
+const LENT_VALUES: u64 = 128 << 10;
+/// The most that it copies a second: a twentieth of what one processor copies.
+const LENT_VALUES_PER_S: f64 = 400e6;
+const FRAME_BYTES: usize = 60 << 10;
+/// Longer than it takes to find a ring.
+const LOOKED_FOR_S: u64 = 5;
+
+#[cfg(test)]
+mod tests {
+    use grebe_stages::{SigmfSettings, SigmfWriter};
+    use grebe_view::{FindingNews, ScopeFeed};
+
+    use super::*;
+
+    /// A pulse of three samples every hundred.
+    fn value(index: u64) -> i16 {
+        if index % 100 < 3 { 1000 } else { 0 }
+    }
+
+    fn found(held: Held, words: &str) -> (Vec<u64>, FindingNews) {
+        let sought = Sought { words: words.into(), scales: vec![Scale { factor: 1e-3, offset: 0.0 }] };
+        let (finding, mut indexes) = (held.finder().find(sought), Vec::new());
+        loop {
+            if let Some(news) = finding.take_news() {
+                indexes.extend(news.events.iter().map(|event| event.index));
+                if news.ended.is_some() {
+                    return (indexes, news);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A scope that saw so many blocks of 500 samples, and keeps the newest of them singly.
+    fn scope(first: u64, blocks: u64) -> ScopeLink {
+        let (mut feed, link) = ScopeFeed::new(1 << 16);
+        for block in 0..blocks {
+            let first_sample_index = first + block * 500;
+            let header = Header {
+                sequence: block,
+                channel_count: 1,
+                block_length_samples: 500,
+                sample_rate_hz: 1e3,
+                first_sample_index,
+                ..Header::default()
+            };
+            let mut batch = BatchPool::new(1, 4096).acquire().unwrap();
+            batch
+                .push::<i16>(&header, |_, out| {
+                    out.iter_mut().zip(first_sample_index..).for_each(|(it, n)| *it = value(n))
+                })
+                .unwrap();
+            feed.ingest(&batch.freeze()).unwrap();
+        }
+        feed.finish();
+        link
+    }
+
+    #[test]
+    fn what_the_memory_no_longer_has_is_found_in_the_ring_and_at_their_joint() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = scope(10_000, 200);
+        let held = link.reader().read(0..0, || true).unwrap().held;
+        assert!(held.start > 20_000 && held.end == 110_000, "{held:?}: something went out of memory");
+        let (found_here, news) = found(Held::Stream(link.clone(), None), "edge --level 0.5");
+        assert!(found_here[0] >= held.start && *found_here.last().unwrap() == 109_900, "{news:?}");
+        assert!(news.ended.as_ref().unwrap().contains("extremes alone"), "{news:?}");
+        // The ring has more, up to some samples before the newest; before it the folder has a ring of another stream.
+        let write = |part: u32, samples: std::ops::Range<u64>| {
+            let settings = SigmfSettings { sample_rate_hz: 1e3, ..SigmfSettings::default() };
+            let mut writer =
+                SigmfWriter::create(&folder.path().join(format!("ring_{part:06}")), &settings).unwrap();
+            writer.write(samples.start, &[&samples.map(value).collect::<Vec<i16>>()]).unwrap();
+            writer.finish().unwrap();
+        };
+        write(1, 150_000..150_500);
+        write(2, 20_050..60_001);
+        write(3, 60_001..109_501);
+        let keeper = Keeper::new(folder.path(), Duration::from_secs(1));
+        let (indexes, news) = found(Held::Stream(link, Some(keeper)), "edge --level 0.5");
+        let expected: Vec<u64> = (20_100..110_000).step_by(100).collect();
+        assert_eq!(indexes, expected);
+        assert!(news.ended.as_ref().unwrap().contains("in the ring"), "{news:?}");
+        assert_eq!((news.searched_samples, news.all_samples), (89_950, 89_950));
+    }
+
+    #[test]
+    fn a_gap_of_a_stream_is_found_and_one_that_nobody_looked_at_is_none() {
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        for (sequence, first_sample_index) in [(0, 0), (1, 500), (3, 1500), (4, 2000)] {
+            let header = Header {
+                sequence,
+                channel_count: 2,
+                block_length_samples: 500,
+                sample_rate_hz: 1e3,
+                first_sample_index,
+                ..Header::default()
+            };
+            let mut batch = BatchPool::new(1, 4096).acquire().unwrap();
+            batch.push::<i16>(&header, |_, out| out.fill(7)).unwrap();
+            feed.ingest(&batch.freeze()).unwrap();
+        }
+        feed.finish();
+        let (indexes, news) = found(Held::Stream(link.clone(), None), "gap");
+        assert_eq!(indexes, [1500]);
+        assert!(news.ended.unwrap().starts_with("all of it was searched"));
+        // What lasts ends before it, and begins anew behind it.
+        let (indexes, _) = found(Held::Stream(link, None), "level --level 0.005 --channel 1");
+        assert_eq!(indexes, [0, 1500]);
+        let link = ScopeFeed::new(1 << 20).1;
+        let (_, news) = found(Held::Stream(link, None), "gap");
+        assert!(news.ended.unwrap().contains("nothing came yet"));
+    }
+}

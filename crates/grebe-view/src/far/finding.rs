@@ -1,0 +1,194 @@
+//! Searches on their way between a viewer and its server: one a viewer, and the newest wins.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use grebe_scope::Scale;
+use serde::{Deserialize, Serialize};
+
+use super::items::Stock;
+use crate::data::finding::{Finder, Finding, FindingNews, FindingSide, Sought};
+use crate::data::lane::CHANNELS_MAX;
+use crate::data::link::ScopeLink;
+
+/// What a viewer has looked for, by a number that what is found has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FarSought {
+    pub(crate) number: u64,
+    words: String,
+    /// Of each channel units per count, and units at a count of zero.
+    #[serde(default)]
+    scales: Vec<(f64, f64)>,
+}
+
+/// The searches of one viewer, where the samples are.
+#[derive(Debug, Default)]
+pub(super) struct Searches {
+    finder: Option<Finder>,
+    /// What is to be looked for instead; `Some(None)`: nothing.
+    wanted: Option<Option<FarSought>>,
+    began_ns: Option<u64>,
+    running: Option<(u64, Finding)>,
+}
+
+impl Searches {
+    pub(super) fn by(finder: Option<Finder>) -> Searches {
+        Searches { finder, ..Searches::default() }
+    }
+
+    pub(super) fn ask(&mut self, sought: Option<FarSought>) {
+        self.wanted = Some(sought);
+    }
+
+    /// Begins what is wanted, and passes on what was found; `link` wakes whoever calls this.
+    pub(super) fn look(&mut self, link: &ScopeLink, stock: &mut Stock, now_ns: u64) {
+        if self.due_ns().is_some_and(|due_ns| now_ns >= due_ns)
+            && let Some(sought) = self.wanted.take()
+        {
+            self.running = None;
+            self.began_ns = Some(now_ns);
+            self.running = sought.map(|sought| {
+                let number = sought.number;
+                let finding = match &self.finder {
+                    Some(finder) => finder.find(sought.sought()),
+                    None => refused("nothing can be searched here"),
+                };
+                let link = link.clone();
+                finding.on_news(move || link.wake());
+                (number, finding)
+            });
+        }
+        if let Some((number, finding)) = &self.running
+            && let Some(news) = finding.take_news()
+        {
+            let is_over = news.ended.is_some();
+            stock.put_found(*number, news);
+            if is_over {
+                self.running = None;
+            }
+        }
+    }
+
+    /// When the next search may begin, where one is wanted.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.wanted.as_ref().map(|_| self.began_ns.map_or(0, |began_ns| began_ns + BEGIN_INTERVAL_NS))
+    }
+}
+
+impl FarSought {
+    fn new(number: u64, sought: Sought) -> FarSought {
+        // What is no number cannot be said.
+        let known = |value: f64, otherwise: f64| if value.is_finite() { value } else { otherwise };
+        let scales = sought.scales.iter().map(|scale| (known(scale.factor, 1.0), known(scale.offset, 0.0)));
+        FarSought { number, words: sought.words, scales: scales.collect() }
+    }
+
+    /// Within what one viewer may cost.
+    fn sought(self) -> Sought {
+        let scales = self.scales.into_iter().take(CHANNELS_MAX);
+        Sought {
+            words: self.words.chars().take(WORDS_MAX).collect(),
+            scales: scales.map(|(factor, offset)| Scale { factor, offset }).collect(),
+        }
+    }
+}
+
+/// The searches of a front end here, on their way to where the samples are. Clones share it.
+#[derive(Clone)]
+pub(super) struct Finds {
+    shared: Arc<Mutex<Asked>>,
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Asked {
+    is_open: bool,
+    /// Whether the server can search.
+    can_find: bool,
+    number: u64,
+    wanted: Option<FarSought>,
+    side: Option<(u64, FindingSide)>,
+}
+
+impl Finds {
+    pub(super) fn new(wake: Arc<dyn Fn() + Send + Sync>) -> Finds {
+        Finds { shared: Arc::default(), wake }
+    }
+
+    /// What a front end searches with.
+    pub(super) fn finder(&self) -> Finder {
+        let finds = self.clone();
+        Finder::new(move |sought| finds.begin(sought))
+    }
+
+    fn begin(&self, sought: Sought) -> Finding {
+        let mut asked = self.lock();
+        if !asked.is_open {
+            return refused("there is no connection to the server: search when it is there again");
+        }
+        if !asked.can_find {
+            return refused("the server cannot search: it is an older one");
+        }
+        let (side, finding) = Finding::begin();
+        asked.number += 1;
+        asked.wanted = Some(FarSought::new(asked.number, sought));
+        asked.side = Some((asked.number, side));
+        drop(asked);
+        (self.wake)();
+        finding
+    }
+
+    /// What is to be said to the server: a search, or that what was looked for is wanted no more.
+    pub(super) fn next(&self) -> Option<Option<FarSought>> {
+        let mut asked = self.lock();
+        if asked.wanted.is_some() {
+            return Some(asked.wanted.take());
+        }
+        asked.side.take_if(|(_, side)| !side.is_wanted()).map(|_| None)
+    }
+
+    /// The server has let this viewer in.
+    pub(super) fn open(&self, can_find: bool) {
+        let mut asked = self.lock();
+        (asked.is_open, asked.can_find) = (true, can_find);
+    }
+
+    /// There is no connection.
+    pub(super) fn close(&self) {
+        let mut asked = self.lock();
+        (asked.is_open, asked.wanted) = (false, None);
+        if let Some((_, side)) = asked.side.take() {
+            side.end("the connection was cut: search again when it is there");
+        }
+    }
+
+    /// Something was found, or nothing more will be.
+    pub(super) fn found(&self, number: u64, news: FindingNews) {
+        let mut asked = self.lock();
+        let Some((_, side)) = asked.side.as_ref().filter(|(it, _)| *it == number) else { return };
+        let is_over = news.ended.is_some();
+        side.pass_on(news);
+        if is_over {
+            asked.side = None;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Finds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Finds").finish_non_exhaustive()
+    }
+}
+
+fn refused(words: &str) -> Finding {
+    let (side, finding) = Finding::begin();
+    side.end(&format!("not searched: {words}"));
+    finding
+}
+
+/// A viewer's next search begins so long after the one before.
+const BEGIN_INTERVAL_NS: u64 = 200_000_000;
+const WORDS_MAX: usize = 1000;

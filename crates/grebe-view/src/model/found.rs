@@ -1,0 +1,330 @@
+//! A search of all of the history, and what it found: each is a place that can be looked at.
+
+use std::fmt::Write;
+
+use grebe_scope::{Scale, Slope};
+
+use super::view_model::{ViewModel, extremes};
+use crate::data::finding::{Finding, FoundEvent, Sought};
+use crate::data::lane::{LaneId, Part};
+use crate::data::trigger::TriggerKind;
+use crate::data::viewport::DIVISIONS;
+
+/// A search that a person asked for.
+pub(crate) struct Found {
+    /// What was asked.
+    pub(crate) words: String,
+    finding: Finding,
+    /// In the order of the stream.
+    pub(crate) events: Vec<FoundEvent>,
+    /// All that was found, listed or not.
+    count: u64,
+    searched: (u64, u64),
+    ended: Option<String>,
+}
+
+impl Found {
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// How far it came, in words.
+    pub(crate) fn state_words(&self) -> String {
+        let (done, all) = self.searched;
+        let found = match self.count {
+            listed if listed == self.events.len() as u64 => format!("{listed} found"),
+            count => format!("{count} found, the first {} listed", self.events.len()),
+        };
+        match &self.ended {
+            Some(why) if all == 0 => why.clone(),
+            Some(why) => format!("{found}: {why}"),
+            None if all == 0 => "searching \u{2026}".into(),
+            None => format!("{found}, {} % searched \u{2026}", done.saturating_mul(100) / all),
+        }
+    }
+}
+
+impl ViewModel {
+    /// Whether anything searches all that is held.
+    pub(crate) fn has_finder(&self) -> bool {
+        self.options.finder.is_some()
+    }
+
+    /// Begins a search in place of the one before; without words, ends that.
+    pub(super) fn begin_find(&mut self, text: &str) -> Result<(), String> {
+        let Some(finder) = &self.options.finder else { return Err(NO_FINDER.into()) };
+        let words = text.trim();
+        if words.is_empty() {
+            self.found = None;
+            return Ok(());
+        }
+        let channels = self.picture.stream.map_or(0, |stream| stream.channels);
+        let scale = |channel: usize| {
+            let setup = self.unresolved_setup(LaneId::real(channel));
+            Scale { factor: setup.scale, offset: setup.offset }
+        };
+        let sought = Sought { words: words.into(), scales: (0..channels).map(scale).collect() };
+        let finding = finder.find(sought);
+        let link = self.link.clone();
+        finding.on_news(move || link.wake());
+        self.found = Some(Found {
+            words: words.into(),
+            finding,
+            events: Vec::new(),
+            count: 0,
+            searched: (0, 0),
+            ended: None,
+        });
+        Ok(())
+    }
+
+    /// Takes over what was found since; whether anything is new.
+    pub(super) fn look_at_found(&mut self) -> bool {
+        let Some(found) = &mut self.found else { return false };
+        let Some(news) = found.finding.take_news() else { return false };
+        found.events.extend_from_slice(&news.events);
+        // What lasts is found when it ends.
+        found.events.sort_by_key(|event| event.index);
+        (found.count, found.searched) = (news.found, (news.searched_samples, news.all_samples));
+        if let Some(why) = news.ended {
+            found.ended = Some(why);
+            let words = found.state_words();
+            let how = if found.events.is_empty() { "" } else { "; { and } go from one to the next" };
+            self.say(format!("{words}{how}"));
+        }
+        true
+    }
+
+    /// Ends a search and its list; whether there was one.
+    pub(crate) fn end_find(&mut self) -> bool {
+        self.hud_made_ns = 0;
+        self.found.take().is_some()
+    }
+
+    /// Shows an event where triggers stand.
+    pub(crate) fn show_found(&mut self, event: FoundEvent) {
+        self.show_segment(event.index as f64);
+        self.hud_made_ns = 0;
+    }
+
+    /// Whether a picture is held at that event.
+    pub(crate) fn is_found_shown(&self, event: FoundEvent) -> bool {
+        self.controls.time.held_trigger() == Some(event.index as f64)
+    }
+
+    /// Shows the event that lies so many behind what is shown: of a picture that is not held, the first or the last. Whether there is a list.
+    pub(super) fn step_found(&mut self, steps: i32) -> bool {
+        let Some(events) = self.found.as_ref().map(|found| &found.events) else { return false };
+        let Some(last) = events.len().checked_sub(1) else { return false };
+        let place = match self.controls.time.held_trigger() {
+            None if steps > 0 => 0,
+            None => last,
+            // What begins at one sample in several channels is one place.
+            Some(here) if steps > 0 => events.partition_point(|event| event.index as f64 <= here).min(last),
+            Some(here) => events.partition_point(|event| (event.index as f64) < here).saturating_sub(1),
+        };
+        let event = events[place];
+        self.show_found(event);
+        true
+    }
+
+    /// One line on the search for where there is no room for its list.
+    pub(crate) fn found_line(&self) -> Option<String> {
+        let found = self.found.as_ref()?;
+        let shown = found.events.iter().position(|event| self.is_found_shown(*event));
+        let shown = shown.map_or(String::new(), |place| {
+            format!(
+                "  \u{b7} shown {} of {}: {}",
+                place + 1,
+                found.events.len(),
+                self.event_words(found.events[place])
+            )
+        });
+        Some(format!("{}  \u{b7} {}{shown}", found.words, found.state_words()))
+    }
+
+    /// When an event was, from the beginning of the stream, how long it lasts, and where.
+    pub(crate) fn event_words(&self, event: FoundEvent) -> String {
+        let (rate, unit) = (self.picture.rate_or_one(), self.picture.axis_unit());
+        let time = |samples: u64| grebe_scope::Engineering::new(samples as f64 / rate, unit);
+        let mut words = time(event.index).digits(9).to_string();
+        if event.length_samples > 0 {
+            let _ = write!(words, " for {}", time(event.length_samples).digits(4));
+        }
+        if let Some(lane) = event.lane.filter(|_| self.picture.lanes.len() > 1) {
+            let _ = write!(words, "  {}", self.setup(lane).label(lane));
+        }
+        words
+    }
+
+    /// What would find what triggers now, as it is typed.
+    pub(super) fn find_words(&self) -> String {
+        if let Some(found) = &self.found {
+            return found.words.clone();
+        }
+        let settings = self.controls.trigger.settings;
+        let trigger = self.picture.trigger;
+        let lane = trigger.map_or(self.selected(), |trigger| trigger.settings.lane);
+        let setup = self.unresolved_setup(lane);
+        let seen = self.picture.lanes.iter().find(|data| data.lane == lane);
+        let seen = seen.and_then(|data| extremes(&data.columns, &setup));
+        let (middle, height) =
+            seen.map_or((0.0, 0.0), |seen| ((seen.bottom + seen.top) / 2.0, seen.height()));
+        let value = |count: f64| setup.value(count);
+        let levels = trigger.map_or([middle, middle], |trigger| {
+            let zero = self.level_zero(&trigger);
+            [value(trigger.level + zero), value(trigger.upper + zero)]
+        });
+        let [low, high] = [levels[0].min(levels[1]), levels[0].max(levels[1])];
+        let time = |seconds: f64| format!("{}us", rounded(seconds * 1e6));
+        let division = self.picture.span() / DIVISIONS;
+        let is_timed = self.picture.axis_unit() == "s";
+        let mut words = settings.kind.name().to_owned();
+        let mut add = |name: &str, value: String| {
+            let _ = write!(words, " --{name} {value}");
+        };
+        // Of I and Q alone, what is looked for in an edge: parts have units of their own.
+        if self.picture.lanes.len() > 1 || lane.part != Part::Real {
+            add("channel", lane.to_string());
+        }
+        match settings.slope {
+            _ if settings.kind == TriggerKind::Dropout => {}
+            Slope::Rising => {}
+            Slope::Falling => add("slope", "falling".into()),
+            Slope::Either => add("slope", "either".into()),
+        }
+        if settings.kind.has_two_levels() {
+            add("low", rounded(low));
+            add("high", rounded(high));
+        } else {
+            add("level", rounded(levels[0]));
+        }
+        if settings.kind != TriggerKind::Runt && height > 0.0 {
+            add("hysteresis", rounded(height / HYSTERESIS_PART));
+        }
+        match settings.kind {
+            TriggerKind::Pulse if is_timed => {
+                settings.pulse_min_s.into_iter().for_each(|min| add("longer", time(min)));
+                let max = settings.pulse_max_s.or(settings.pulse_min_s.is_none().then_some(division));
+                max.into_iter().for_each(|max| add("shorter", time(max)));
+            }
+            TriggerKind::Dropout if is_timed => add("longer", time(settings.dropout_s.unwrap_or(division))),
+            _ => {}
+        }
+        if settings.holdoff_s > 0.0 && is_timed {
+            add("holdoff", time(settings.holdoff_s));
+        }
+        words
+    }
+}
+
+/// Five digits, as a person types a number.
+fn rounded(value: f64) -> String {
+    let short: f64 = format!("{value:.4e}").parse().unwrap_or(value);
+    format!("{short}")
+}
+
+/// The trigger's own.
+const HYSTERESIS_PART: f64 = 16.0;
+pub(super) const NO_FINDER: &str = "this stream cannot be searched from here";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::data::feed::ScopeFeed;
+    use crate::data::finding::{Finder, FindingSide};
+    use crate::data::status::SourceStatus;
+    use crate::model::action::Action;
+    use crate::model::options::ViewOptions;
+    use crate::model::prompt::Question;
+    use crate::testing::sine_batch;
+
+    type Asked = Arc<Mutex<Vec<(Sought, FindingSide)>>>;
+
+    fn model() -> (ScopeFeed, ViewModel, Asked) {
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        let mut options = ViewOptions::new(SourceStatus::default);
+        let asked = Asked::default();
+        let asks = Arc::clone(&asked);
+        options.finder = Some(Finder::new(move |sought| {
+            let (side, finding) = Finding::begin();
+            asks.lock().unwrap().push((sought, side));
+            finding
+        }));
+        let mut model = ViewModel::new(link, options, crate::png::encode);
+        model.request(100);
+        feed.ingest(&sine_batch(0, 1, 500, 1e3)).unwrap();
+        model.refresh();
+        (feed, model, asked)
+    }
+
+    fn event(index: u64) -> FoundEvent {
+        FoundEvent { index, length_samples: 0, lane: Some(LaneId::real(0)) }
+    }
+
+    #[test]
+    fn what_is_typed_is_searched_and_the_keys_go_from_one_to_the_next() {
+        let (_feed, mut model, asked) = model();
+        model.act(Action::Ask(Question::Find));
+        let typed = model.prompt.as_ref().unwrap().text.clone();
+        assert!(typed.starts_with("edge --level "), "{typed}");
+        model.type_text(|text| *text = " edge --level 5 ".into());
+        model.answer();
+        let (sought, side) = asked.lock().unwrap().remove(0);
+        assert_eq!((sought.words.as_str(), sought.scales.len()), ("edge --level 5", 1));
+        side.tell(&[event(400), event(100)], 250, 500);
+        assert!(model.refresh(), "something is new");
+        let found = model.found.as_ref().unwrap();
+        assert_eq!(found.state_words(), "2 found, 50 % searched \u{2026}");
+        side.tell(&[event(200)], 500, 500);
+        side.end("all of it was searched");
+        model.refresh();
+        assert!(model.found.as_ref().unwrap().is_over());
+        assert!(model.hud.notice.as_ref().is_some_and(|it| it.contains("{ and }")), "{:?}", model.hud.notice);
+        let mut seen = Vec::new();
+        for steps in [1, 1, 1, 1, -1, -1, -1] {
+            model.act(Action::Segment(steps));
+            seen.push(model.controls.time.held_trigger().unwrap());
+        }
+        assert_eq!(seen, [100.0, 200.0, 400.0, 400.0, 200.0, 100.0, 100.0]);
+        assert!(model.found_line().unwrap().contains("shown 1 of 3: 100 ms"), "{:?}", model.found_line());
+        // What was asked stands there again; nothing ends it.
+        model.act(Action::Ask(Question::Find));
+        assert_eq!(model.prompt.as_ref().unwrap().text, "edge --level 5");
+        model.type_text(String::clear);
+        model.answer();
+        assert!(model.found.is_none() && model.prompt.is_none());
+    }
+
+    #[test]
+    fn escape_ends_a_search_and_who_looks_knows() {
+        let (_feed, mut model, asked) = model();
+        model.begin_find("gap").unwrap();
+        let (_, side) = asked.lock().unwrap().remove(0);
+        model.act(Action::Help);
+        model.act(Action::Back);
+        assert!(side.is_wanted(), "that closed the help");
+        model.act(Action::Back);
+        assert!(model.found.is_none() && !side.is_wanted());
+        model.options.finder = None;
+        model.act(Action::Ask(Question::Find));
+        assert!(model.prompt.is_none() && model.message.is_some());
+    }
+
+    #[test]
+    fn the_line_that_is_offered_finds_what_triggers() {
+        let (_feed, mut model, _) = model();
+        let settings = &mut model.controls.trigger.settings;
+        (settings.kind, settings.slope) = (TriggerKind::Pulse, Slope::Falling);
+        (settings.pulse_min_s, settings.holdoff_s) = (Some(2e-3), 0.5);
+        let words = model.find_words();
+        assert!(words.starts_with("pulse --slope falling --level "), "{words}");
+        assert!(words.ends_with(" --longer 2000us --holdoff 500000us"), "{words}");
+        model.controls.trigger.settings.kind = TriggerKind::Window;
+        let words = model.find_words();
+        assert!(words.contains(" --low ") && words.contains(" --high "), "{words}");
+        assert_eq!(rounded(1.0 / 3.0), "0.33333");
+    }
+}
