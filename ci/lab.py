@@ -6,7 +6,8 @@
 
 Each host is a network namespace behind the switch of its site; the router stands at site a. What every recording has is compared, to the
 sample, with what the generator makes of its index, and each gap in it with the indices on both sides. A name that nobody has any more must
-be gone, one that somebody has must be there, and all must end when they are asked to. Without --zenohd the router is a session of grebe in that
+be gone, one that somebody has must be there, and all must end when they are asked to. A graph on four of the hosts is run by one of them, and what is
+killed or cut off of it must come back (restart = "always"). Without --zenohd the router is a session of grebe in that
 mode; without --wanlink the sites are joined by a plain link. Exit status 1 where anything is wrong.
 """
 
@@ -35,6 +36,30 @@ ROUTER = "198.18.0.1"
 STREAMS = {"a1": "lab/a1/adc", "a2": "lab/a2/adc", "b1": "lab/b1/adc"}
 RECORDERS = {"a3": ["lab/a1/adc", "lab/a2/adc"], "b1": ["lab/a1/adc"], "b2": ["lab/a2/adc", "lab/b1/adc"]}
 GROUP = "udp://239.77.7.7:5077?ttl=1"
+# A graph over both sites, run at a3: a source, a stage that it passes through, and a recorder behind each.
+GRAPH = '''
+stage = [
+    { id = "adc", kind = "synth", host = "a1", params = { rate = RATE, wave = "saw", frequency = FREQUENCY, latency = "20ms" } },
+    { id = "same", kind = "gain", host = "b2" },
+    { id = "far", kind = "record", host = "b1", params = { file = "far.sigmf-meta" } },
+    { id = "near", kind = "record", params = { file = "graph.sigmf-meta" } },
+]
+edge = [
+    { from = "adc", to = "same", policy = "drop_oldest" },
+    { from = "adc", to = "far", policy = "drop_oldest" },
+    { from = "same", to = "near", policy = "drop_oldest" },
+]
+host = [{ name = "a1", restart = "always" }, { name = "b1", restart = "always" }, { name = "b2", restart = "always" }]
+'''
+# In place of ssh: into the namespace of a host, whose cable it does not need. What runs there is killed by its number.
+SSH = '''#!/bin/sh
+while [ "$1" != -- ]; do
+    [ "$1" = -G ] && { for host; do :; done; sed -n "s/^$host /hostname /p" FOLDER/addresses; exit; }
+    shift
+done
+cd "FOLDER/$2" && echo $$ > pid.new && mv pid.new pid
+exec ip netns exec "RUN-$2" sh -c "exec $3"
+'''
 
 
 def main():
@@ -43,6 +68,7 @@ def main():
     parser.add_argument("--duration", type=seconds, default=15, help="for how long hosts are killed and cut off: 10m")
     parser.add_argument("--zenohd", type=Path, help="a zenohd; else a session of grebe in the mode of a router")
     parser.add_argument("--wanlink", type=Path, help="the link emulator of ci/copy_table.py, between the sites")
+    parser.add_argument("--graph", action="store_true", help="the graph alone: a command without Zenoh will do")
     parser.add_argument("--link", default="50,20,0.001", help="Mbit/s, ms one way, loss")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     parser.add_argument("--keep", action="store_true", help="keep the recordings and what everybody said")
@@ -54,6 +80,8 @@ def main():
         return
     run(["ip", "netns", "del", RUN])
     options.grebe = options.grebe.resolve()
+    if options.graph:
+        STREAMS.clear(), RECORDERS.clear()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     print(f"seed {options.seed}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{RUN}-"))
@@ -86,6 +114,7 @@ class Lab:
         self.names, self.changed = {}, {}  # what the observer sees, and since when
         self.lock = threading.Lock()
         self.numbers = 0
+        self.graph, self.graph_kills = None, 0
         self.good, self.wrong = 0, []
         self.went_s, self.came_s = [], []
 
@@ -142,6 +171,17 @@ class Lab:
     # What runs
 
     def start(self):
+        if not self.options.graph:
+            self.start_router()
+        for host in self.hosts:
+            self.start_host(host)
+        self.start_graph()
+        self.await_names("at the start")
+        self.await_growth("at the start")
+        self.await_graph("at the start")
+        self.look("at the start")
+
+    def start_router(self):
         if self.options.zenohd:
             router = [self.options.zenohd, "--listen", "tcp/0.0.0.0:7447", "--no-multicast-scouting"]
         else:
@@ -158,11 +198,39 @@ class Lab:
             stdout=subprocess.PIPE,
         )
         threading.Thread(target=self.observe, args=[observer], daemon=True).start()
+
+    def start_graph(self):
+        addresses = [
+            f"{host} 10.77.{number}.{at}\n" for number, hosts in enumerate(SITES.values(), 1) for at, host in enumerate(hosts, 11)
+        ]
+        (self.folder / "addresses").write_text("".join(addresses))
         for host in self.hosts:
-            self.start_host(host)
-        self.await_names("at the start")
-        self.await_growth("at the start")
-        self.look("at the start")
+            (self.folder / host).mkdir()
+        ssh = self.folder / "ssh.sh"
+        ssh.write_text(SSH.replace("FOLDER", str(self.folder)).replace("RUN", RUN))
+        ssh.chmod(0o755)
+        graph = self.folder / "graph.toml"
+        graph.write_text(GRAPH.replace("RATE", str(RATE)).replace("FREQUENCY", repr(RATE / PERIOD)))
+        own = [self.options.grebe, "run", graph, "--no-config", "--json", "--ssh", ssh, "--remote-path", self.options.grebe]
+        self.said = (self.folder / "graph.log").open("w")
+        self.graph = subprocess.Popen(
+            ["ip", "netns", "exec", f"{RUN}-a3", *map(str, own)],
+            cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.said,
+        )
+        self.base.append(self.graph)
+
+    def graph_recordings(self):
+        """That of the host that runs it, and those of b1, each behind the one before."""
+        numbered = lambda file: int(file.stem.partition("_")[2] or 1)
+        return [self.folder / "graph.sigmf-meta", *sorted((self.folder / "b1").glob("far*.sigmf-meta"), key=numbered)]
+
+    def await_graph(self, words):
+        """Both recorders go on."""
+        size = lambda file: data.stat().st_size if (data := file.with_suffix(".sigmf-data")).exists() else 0
+        sizes = lambda: (size(self.graph_recordings()[0]), sum(map(size, self.graph_recordings()[1:])))
+        before = sizes()
+        grows = patiently(lambda: all(now > then for now, then in zip(sizes(), before)) or self.graph.poll() is not None)
+        self.check(grows and self.graph.poll() is None, f"{words} the graph does not go on: {before}, {sizes()}, {self.graph.poll()}")
 
     def start_host(self, host):
         self.running[host] = {}
@@ -232,6 +300,13 @@ class Lab:
         print(f"{done} times")
 
     def kill(self, host):
+        part = self.folder / host / "pid"
+        if part.exists():
+            try:
+                os.kill(int(part.read_text()), signal.SIGKILL)
+                self.graph_kills += 1
+            except ProcessLookupError:
+                pass
         for process in self.running[host].values():
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -245,6 +320,7 @@ class Lab:
     def settle(self):
         self.await_names("at the end")
         self.await_growth("at the end")
+        self.await_graph("at the end")
         self.look("at the end")
 
     def await_names(self, words):
@@ -272,6 +348,9 @@ class Lab:
             picture.unlink(missing_ok=True)
 
     def end(self):
+        self.graph.send_signal(signal.SIGINT)
+        status = ended(self.graph)
+        self.check(status == 130, f"the graph did not end in order when it was asked to: {status}")
         for host in self.hosts:
             for key, process in self.running[host].items():
                 if key not in STREAMS.values():
@@ -331,10 +410,53 @@ class Lab:
                 told_lost = told["network_samples"] + told["generator_samples"]
                 self.check(report["samples"] == len(data), f"{file.name} has {len(data)} samples, and {report['samples']} were told")
                 self.check(told_lost - here in heads, f"{file.name} lacks {here} samples by its indices, and {told_lost} were told")
+        self.judge_graph(table)
         spread = lambda of: f"{sorted(of)[len(of) // 2]:.2f} s (at most {max(of):.2f})" if of else "-"
         print(
             f"{len(self.recordings)} recordings, {compared} samples compared, {segments} lives of producers, {gaps} gaps of {lost} samples\n"
             f"a name was gone after {spread(self.went_s)}, and there again after {spread(self.came_s)}; load {os.getloadavg()[0]:.1f}"
+        )
+
+    def judge_graph(self, table):
+        """Each stretch is what the generator makes in a row, and goes on by its index, but where the source was started again."""
+        compared = gaps = lost = 0
+        files, lives = self.graph_recordings(), {}
+        for file in files:
+            if not file.exists():
+                continue
+            meta, data = json.loads(file.read_text()), numpy.fromfile(file.with_suffix(".sigmf-data"), "<i2")
+            data = data[: meta["global"].get("grebe:known_samples", len(data))]
+            captures = meta["captures"]
+            ends = [capture["core:sample_start"] for capture in captures[1:]] + [len(data)]
+            next_index = None
+            for capture, end in zip(captures, ends):
+                at, index = capture["core:sample_start"], capture["core:global_index"]
+                part = data[at:end]
+                if not len(part):
+                    continue
+                # Neighbours may have one value; more samples tell them apart.
+                makes = lambda phase: numpy.array_equal(part, numpy.resize(numpy.roll(table, -phase), len(part)))
+                phase = next((int(phase) for phase in numpy.flatnonzero(table == part[0]) if makes(phase)), None)
+                self.check(phase is not None, f"{file.name}: from sample {at} on it is not what the generator makes in a row")
+                self.check(next_index is None or index >= next_index, f"{file.name}: at sample {at} the index goes back to {index}")
+                if next_index is not None:
+                    gaps, lost = gaps + (index > next_index), lost + index - next_index
+                next_index = index + len(part)
+                if phase is not None and len(part) > 16:
+                    # Where the source's first sample would stand: another place for each of its lives.
+                    lives.setdefault(file.parent.name, set()).add((index - phase) % PERIOD)
+            compared += len(data)
+        restarts = {}
+        if self.graph.returncode == 130:
+            report = json.loads(self.graph.stdout.read())
+            rows = {stage["name"]: stage["own"] for stage in report["graph"]["stages"]}
+            restarts = {host: rows[host]["restarts"] for host in ("a1", "b1", "b2")}
+            for folder, those in lives.items():
+                self.check(len(those) <= 1 + restarts["a1"], f"{folder}: {len(those)} lives of a source that was started again {restarts['a1']} times")
+            self.check(len(files) <= 2 + restarts["b1"], f"{len(files) - 1} recordings of a host that was started again {restarts['b1']} times")
+        print(
+            f"the graph: killed {self.graph_kills} times, started again {restarts}; {len(files)} recordings, {compared} samples compared, "
+            f"{gaps} gaps of {lost} samples"
         )
 
     def tear_down(self):

@@ -135,6 +135,7 @@ const MAN: &str = "Examples:
     grebe run my.toml --metrics 9464    # figures for Prometheus at http://127.0.0.1:9464/metrics\n  \
     grebe run lab.toml                  # stages with host = \"pi@mast3\" run there, started by ssh\n  \
     grebe run lab.toml --bootstrap      # and grebe comes along where there is none\n  \
+    grebe run lab.toml --check=hosts    # are all hosts there, are their clocks right, do the ways carry the edges?\n  \
     grebe run --kinds\n  \
     grebe run --kinds synth\n\n\
     The graph ends when all its sources have, or with Ctrl-C; what is under way is drained first. Files that it names are\n\
@@ -144,9 +145,10 @@ pub(crate) struct Run {
     /// A graph file.
     #[arg(value_name = "GRAPH", required_unless_present_any = ["kinds", "serve"])]
     pub(crate) graph: Option<PathBuf>,
-    /// Only check the file; nothing is opened.
-    #[arg(long)]
-    pub(crate) check: bool,
+    /// Only check the file; nothing is opened. With =hosts, also log in to its hosts, and look whether grebe is there, how far clocks are
+    /// apart, and what the ways between them carry.
+    #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "file")]
+    pub(crate) check: Option<Check>,
     /// List the kinds of stages with their parameters, or print the JSON schema of one.
     #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["graph", "check"])]
     pub(crate) kinds: Option<String>,
@@ -165,6 +167,15 @@ pub(crate) struct Run {
     /// With --serve: refuse to run if this program is not the one of this BLAKE3.
     #[arg(long, hide = true, requires = "serve", value_name = "HASH")]
     pub(crate) is: Option<String>,
+}
+
+/// What `grebe run --check` looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Check {
+    /// The file alone.
+    File,
+    /// Also the hosts that it names.
+    Hosts,
 }
 
 #[derive(Debug, Args)]

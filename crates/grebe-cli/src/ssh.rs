@@ -95,13 +95,33 @@ impl Ssh {
 
     /// With what keeps a user's configuration for logging in from what is only a channel: as `scp` does it.
     pub(crate) fn for_channel(mut self) -> Self {
-        let name = self.program.rsplit(['/', '\\']).next().unwrap_or_default();
-        if name.trim_end_matches(".exe") == "ssh" {
-            let options = ["PermitLocalCommand=no", "ClearAllForwardings=yes", "RemoteCommand=none"];
+        if self.is_openssh() {
             self.options.push("-x".to_owned());
-            self.options.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option.to_owned()]));
+        }
+        self.with_options(&["PermitLocalCommand=no", "ClearAllForwardings=yes", "RemoteCommand=none"])
+    }
+
+    /// With options of OpenSSH's, where it is that.
+    fn with_options(mut self, options: &[&str]) -> Self {
+        if self.is_openssh() {
+            self.options.extend(options.iter().flat_map(|&option| ["-o".to_owned(), option.to_owned()]));
         }
         self
+    }
+
+    fn is_openssh(&self) -> bool {
+        let name = self.program.rsplit(['/', '\\']).next().unwrap_or_default();
+        name.trim_end_matches(".exe") == "ssh"
+    }
+
+    /// Such that it ends where nothing comes from the other end for some fifteen seconds: its connection has been cut.
+    pub(crate) fn watched(self) -> Self {
+        self.with_options(&["ServerAliveInterval=5", "ServerAliveCountMax=3"])
+    }
+
+    /// Such that it asks nobody, and waits for no host that does not answer.
+    pub(crate) fn unattended(self) -> Self {
+        self.with_options(&["BatchMode=yes", "ConnectTimeout=10"])
     }
 
     /// Such that Ctrl-C, which the terminal sends to all its processes, does not end it: what runs there is to end in order.

@@ -3,6 +3,9 @@
 #[cfg(unix)]
 #[path = "graphs/hosts.rs"]
 mod hosts;
+#[cfg(unix)]
+#[path = "graphs/restart.rs"]
+mod restart;
 mod support;
 
 use std::fs;

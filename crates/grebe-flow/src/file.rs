@@ -11,6 +11,7 @@
 
 mod check;
 mod checked_edge;
+mod checked_host;
 mod checked_stage;
 mod cut;
 mod draft;
@@ -20,6 +21,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 pub use checked_edge::FileEdge;
+pub use checked_host::{FileHost, Restart};
 pub use checked_stage::FileStage;
 pub use cut::{Cut, CutEdge, LINK_IN, LINK_OUT, Part};
 use grebe_ring::Cancel;
@@ -48,10 +50,13 @@ use crate::stage::{Stage, StageError};
 /// assert_eq!((first.line(), first.column()), (4, 8));
 /// assert_eq!(first.message(), "there is no kind 'sinth'");
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct GraphFile {
     stages: Vec<FileStage>,
     edges: Vec<FileEdge>,
+    hosts: Vec<FileHost>,
+    /// Of each edge, as far as the file says it; empty where it was not looked at.
+    bytes_per_s: Vec<Option<f64>>,
 }
 
 impl GraphFile {
@@ -78,13 +83,13 @@ impl GraphFile {
     pub fn parse(text: &str, path: &Path, kinds: &Kinds) -> Result<Self, Mistakes> {
         let mut mistakes = Mistakes::new(&path.display().to_string(), text);
         let draft = draft::read(text, &mut mistakes);
-        let (stages, edges) = check::check(draft, kinds, &mut mistakes);
-        mistakes.into_result(Self { stages, edges })
+        let file = check::check(draft, kinds, &mut mistakes);
+        mistakes.into_result(file)
     }
 
     /// The graph as a file, which reads as the same graph. Comments are not kept.
     pub fn to_toml(&self) -> String {
-        write::to_toml(&self.stages, &self.edges)
+        write::to_toml(&self.stages, &self.edges, &self.hosts)
     }
 
     /// The stages, as they stand in the file.
@@ -95,6 +100,26 @@ impl GraphFile {
     /// The edges, as they stand in the file.
     pub fn edges(&self) -> &[FileEdge] {
         &self.edges
+    }
+
+    /// The same with other parameters of its stages, which are checked where the graph is read again.
+    #[must_use]
+    pub fn with_params(&self, mut change: impl FnMut(&str, &mut toml::Table)) -> Self {
+        let mut changed = self.clone();
+        for stage in &mut changed.stages {
+            change(&stage.kind, &mut stage.params);
+        }
+        changed
+    }
+
+    /// Bytes of samples a second that an edge carries, by its position, where rate, channels and format are known before it runs.
+    pub fn bytes_per_s(&self, edge: usize) -> Option<f64> {
+        self.bytes_per_s.get(edge).copied().flatten()
+    }
+
+    /// What is said of other hosts, as it stands in the file.
+    pub fn hosts(&self) -> &[FileHost] {
+        &self.hosts
     }
 
     /// Finds a graph that this machine has not the memory for, without opening anything.
@@ -178,6 +203,13 @@ impl GraphFile {
             }
         }
         Ok(graph)
+    }
+}
+
+/// By what stands in them.
+impl PartialEq for GraphFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.stages == other.stages && self.edges == other.edges && self.hosts == other.hosts
     }
 }
 

@@ -90,6 +90,12 @@ pub trait Kind: DeserializeOwned + JsonSchema + 'static {
         Ok(incoming)
     }
 
+    /// Samples a second and channel that come out, where `incoming` come in at the first input; `None` is not known before it runs, or as many
+    /// as are taken. As many as come in, where a kind does not say.
+    fn rate_hz(&self, incoming: Option<f64>) -> Option<f64> {
+        incoming
+    }
+
     /// As [`channels`](Self::channels), of a kind that looks at more than its first input: what comes in at each.
     ///
     /// # Errors
@@ -360,6 +366,7 @@ pub(crate) trait Ready {
     fn check(&self) -> Result<(), Fault>;
     fn channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault>;
     fn format(&self, incoming: &[Option<SampleFormat>]) -> Result<Option<SampleFormat>, Fault>;
+    fn rate_hz(&self, incoming: &[Option<f64>]) -> Option<f64>;
     fn claims(&self) -> Option<String>;
     fn names(&self) -> Option<StageName<'_>>;
     fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
@@ -376,6 +383,10 @@ impl<K: Kind> Ready for K {
 
     fn format(&self, incoming: &[Option<SampleFormat>]) -> Result<Option<SampleFormat>, Fault> {
         Kind::all_formats(self, incoming)
+    }
+
+    fn rate_hz(&self, incoming: &[Option<f64>]) -> Option<f64> {
+        Kind::rate_hz(self, incoming.first().copied().flatten())
     }
 
     fn claims(&self) -> Option<String> {

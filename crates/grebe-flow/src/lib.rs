@@ -74,7 +74,7 @@ pub use clock::monotonic_ns;
 pub use clock_id::clock_id;
 pub use counters::Counters;
 pub use error::Error;
-pub use file::{Cut, CutEdge, FileEdge, FileStage, GraphFile, LINK_IN, LINK_OUT, Part};
+pub use file::{Cut, CutEdge, FileEdge, FileHost, FileStage, GraphFile, LINK_IN, LINK_OUT, Part, Restart};
 pub use graph::Graph;
 pub use grebe_ring::{Cancel, Policy};
 pub use kind::{Fault, Kind, KindInfo, KindParam, Kinds, Site, StageName};

@@ -26,6 +26,28 @@ impl Snapshot {
         self.queues.iter().map(|queue| queue.dropped_frames).sum()
     }
 
+    /// What was counted together with what the same graph counted `before`, when it ran until it was started again. States (gauges, what
+    /// queues hold) stay those of now.
+    #[must_use]
+    pub fn after(mut self, before: &Self) -> Self {
+        for earlier in &before.stages {
+            match self.stages.iter_mut().find(|stage| stage.name == earlier.name) {
+                Some(stage) => stage.add_before(earlier),
+                None => self.stages.push(earlier.clone()),
+            }
+        }
+        for earlier in &before.queues {
+            let same = |queue: &&mut QueueSnapshot| queue.from == earlier.from && queue.to == earlier.to;
+            match self.queues.iter_mut().find(same) {
+                Some(queue) => queue.add_before(earlier),
+                None => {
+                    self.queues.push(QueueSnapshot { queued_batches: 0, queued_bytes: 0, ..earlier.clone() })
+                }
+            }
+        }
+        self
+    }
+
     /// Adds what was counted on another host, its stages under `host:name`.
     pub fn add_host(&mut self, host: &str, of_host: Self) {
         let named = |name: &str| format!("{host}:{name}");
@@ -74,6 +96,23 @@ pub struct StageSnapshot {
 }
 
 impl StageSnapshot {
+    fn add_before(&mut self, before: &Self) {
+        add(&mut self.frames_in, before.frames_in);
+        add(&mut self.samples_in, before.samples_in);
+        add(&mut self.frames_out, before.frames_out);
+        add(&mut self.samples_out, before.samples_out);
+        add(&mut self.busy_ns, before.busy_ns);
+        add(&mut self.waited_ns, before.waited_ns);
+        add(&mut self.copied_frames, before.copied_frames);
+        for (name, value) in &before.own {
+            match self.own.iter_mut().find(|(known, _)| known == name) {
+                Some(_) if before.own_gauges.contains(name) => {}
+                Some((_, now)) => add(now, *value),
+                None => self.own.push((name.clone(), *value)),
+            }
+        }
+    }
+
     /// Frames that it read or handed on where they lie: all but the copied ones.
     pub(crate) fn borrowed_frames(&self) -> u64 {
         self.frames_in.max(self.frames_out).saturating_sub(self.copied_frames)
@@ -111,6 +150,12 @@ pub struct QueueSnapshot {
 }
 
 impl QueueSnapshot {
+    fn add_before(&mut self, before: &Self) {
+        add(&mut self.frames, before.frames);
+        add(&mut self.dropped_frames, before.dropped_frames);
+        add(&mut self.dropped_samples, before.dropped_samples);
+    }
+
     /// How full it is, 0 to 1: by batches or by bytes, whichever is nearer to its bound.
     pub fn fill(&self) -> f64 {
         let by_batches = self.queued_batches as f64 / self.capacity_batches.max(1) as f64;
@@ -175,6 +220,11 @@ impl LatencyTotals {
     }
 }
 
+/// What other hosts count may be anything.
+fn add(to: &mut u64, more: u64) {
+    *to = to.saturating_add(more);
+}
+
 /// Names and counts as a map, in their order.
 mod as_map {
     use std::borrow::Cow;
@@ -209,5 +259,56 @@ mod as_map {
             }
             Ok(counts)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(name: &str, frames: u64, clients: u64) -> StageSnapshot {
+        StageSnapshot {
+            name: name.to_owned(),
+            frames_in: frames,
+            samples_in: 10 * frames,
+            own: vec![("lost_frames".into(), frames), ("clients".into(), clients)],
+            own_gauges: vec!["clients".into()],
+            ..StageSnapshot::default()
+        }
+    }
+
+    fn queue(frames: u64, queued_batches: usize) -> QueueSnapshot {
+        QueueSnapshot {
+            from: "adc".to_owned(),
+            to: "disk".to_owned(),
+            policy: Policy::Block,
+            capacity_batches: 8,
+            queued_batches,
+            capacity_bytes: None,
+            queued_bytes: 0,
+            frames,
+            dropped_frames: 1,
+            dropped_samples: 10,
+        }
+    }
+
+    #[test]
+    fn what_was_counted_before_is_added_and_states_are_those_of_now() {
+        let before = Snapshot { at_ns: 1, stages: vec![stage("disk", 5, 2)], queues: vec![queue(5, 3)] };
+        let now = Snapshot { at_ns: 2, stages: vec![stage("disk", 7, 1)], queues: vec![queue(7, 2)] };
+        let all = now.after(&before);
+        let disk = all.stage("disk").unwrap();
+        assert_eq!((all.at_ns, disk.frames_in, disk.samples_in), (2, 12, 120));
+        assert_eq!((disk.own("lost_frames"), disk.own("clients")), (Some(12), Some(1)));
+        assert_eq!(
+            (all.queues[0].frames, all.queues[0].dropped_samples, all.queues[0].queued_batches),
+            (12, 20, 2)
+        );
+        // It has told nothing yet.
+        let all = Snapshot::default().after(&all);
+        assert_eq!((all.stage("disk").unwrap().frames_in, all.queues[0].queued_batches), (12, 0));
+        // What another host says may be anything.
+        let huge = Snapshot { stages: vec![stage("disk", u64::MAX / 10, 0)], ..Snapshot::default() };
+        assert_eq!(huge.clone().after(&huge).stage("disk").unwrap().samples_in, u64::MAX);
     }
 }

@@ -9,14 +9,25 @@
 //!
 //! The reader never waits for a stage: what the other end may send is bounded by what was taken here (a window per link), so
 //! that a consumer that stands still holds up its own link alone. A process in the middle hands messages on from one connection
-//! to the other without looking into them ([`Route::Relay`]); its memory has the same bound.
+//! to the other without looking into them ([`Route::Relay`]); its memory has the same bound, or twice that behind a restart.
+//!
+//! Where the process at one end is gone and another takes its place, the stage at the other end stays: the link begins an *era*.
+//!
+//! ```text
+//!  consumer's host   gone: Away -> LinkOut counts what was under way, and sends nothing; its queue waits or drops
+//!                    back: Join -> LinkOut: Begin, and the stream goes on
+//!  producer's host   gone: LinkIn waits
+//!                    back: Begin -> LinkIn puts the new stream behind a gap, as long as the stamps of both say
+//! ```
 
 mod inbox;
+mod lane;
 mod link_in;
 mod link_out;
 mod message;
 mod outbox;
 mod reader;
+mod seam;
 
 use std::sync::Arc;
 
@@ -24,7 +35,7 @@ pub use inbox::Inbox;
 pub use link_in::{LinkIn, LinkInKind};
 pub use link_out::{LinkOut, LinkOutKind};
 pub use message::BadLink;
-pub use outbox::Outbox;
+pub use outbox::{Line, Outbox};
 pub use reader::{Route, Routes, read_messages};
 
 use grebe_flow::Kinds;

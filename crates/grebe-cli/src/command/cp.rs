@@ -175,9 +175,7 @@ impl<'a> Copy<'a> {
             task,
             what: None,
             meet,
-            via: settings.via,
-            mode: settings.mode,
-            limit_bits_per_s: settings.limit_bits_per_s,
+            terms: settings.terms(),
             tells: Tells::Failures,
         }
     }
@@ -264,13 +262,7 @@ pub(super) fn listen(settings: &Settings) -> Meet {
 }
 
 pub(super) fn beside(settings: &Settings, cancel: &Cancel, notify: &Notify) -> Beside {
-    Beside {
-        via: settings.via,
-        mode: settings.mode,
-        limit_bits_per_s: settings.limit_bits_per_s,
-        cancel: cancel.clone(),
-        notify: notify.clone(),
-    }
+    Beside { terms: settings.terms(), cancel: cancel.clone(), notify: notify.clone() }
 }
 
 const SHOWN_EVERY: Duration = Duration::from_millis(100);

@@ -6,6 +6,9 @@
 //!  samples:  over the same connection; UDP, else TCP, else the pipes of that ssh, as `grebe cp` has them
 //! ```
 
+mod check;
+mod comeback;
+mod counted;
 mod far;
 mod hosts;
 mod lines;
@@ -19,7 +22,7 @@ use anyhow::{Context as _, Result};
 use grebe_flow::{Error, GraphFile, KindInfo, Kinds, Ports};
 use serde_json::{Map, Value};
 
-use crate::cli::Run;
+use crate::cli::{Check, Run};
 use crate::ending::{Ending, Usage, one_line};
 use crate::graph::{Progress, drive, report};
 use crate::output::note;
@@ -41,7 +44,7 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
         Some(cut) => cut.here().map_or(Ok(()), |here| here.file.check_memory())?,
         None => file.check_memory()?,
     }
-    if options.check {
+    if options.check == Some(Check::File) || options.check.is_some() && cut.is_none() {
         let hosts = cut.map(|cut| format!(", {} hosts", cut.parts.len())).unwrap_or_default();
         let (stages, edges) = (file.stages().len(), file.edges().len());
         note!("{} is good: {stages} stages, {edges} edges{hosts}", path.display());

@@ -47,6 +47,10 @@ pub(crate) struct Losses {
     pub(crate) underruns: u64,
     /// Lines that are no numbers.
     pub(crate) bad_lines: u64,
+    /// Samples per channel that are missing since the host that makes them was away.
+    pub(crate) away_samples: u64,
+    /// Samples per channel that were on their way to a host that went away: whether they came there, nobody knows here.
+    pub(crate) unconfirmed_samples: u64,
     /// Samples may be missing of which nothing tells.
     pub(crate) is_unseen: bool,
 }
@@ -74,6 +78,8 @@ impl Losses {
             unknown_gaps: own("unknown_gaps"),
             underruns: own("underruns"),
             bad_lines: own("bad_lines"),
+            away_samples: own("away_samples"),
+            unconfirmed_samples: own("unconfirmed_samples"),
             is_unseen: own("unseen_loss") > 0,
         }
     }
@@ -106,6 +112,8 @@ impl Losses {
             "unknown_gaps": self.unknown_gaps,
             "underruns": self.underruns,
             "bad_lines": self.bad_lines,
+            "away_samples": self.away_samples,
+            "unconfirmed_samples": self.unconfirmed_samples,
             "unseen": self.is_unseen,
         })
     }
@@ -135,6 +143,8 @@ impl fmt::Display for Losses {
             (self.unknown_gaps, "gaps of unknown length"),
             (self.underruns, "times the sound device had nothing to play"),
             (self.bad_lines, "lines left out that are no numbers like the others"),
+            (self.away_samples, "samples missing while their host was away"),
+            (self.unconfirmed_samples, "samples on the way to a host that went away"),
         ];
         let mut said = places
             .into_iter()
@@ -223,6 +233,8 @@ fn is_loss(name: &str) -> bool {
         "unknown_",
         "underruns",
         "bad_lines",
+        "away_",
+        "unconfirmed_",
         "unseen_",
         "streams",
     ];

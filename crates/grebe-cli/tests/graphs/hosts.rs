@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::support::{finish, grebe, signal, text};
 
 /// Hosts called `mast` and `store`, each with a home.
-struct Lab(tempfile::TempDir);
+pub(super) struct Lab(tempfile::TempDir);
 
 impl Lab {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for home in ["mast", "store", "here"] {
             fs::create_dir(folder.path().join(home)).unwrap();
@@ -25,6 +25,8 @@ impl Lab {
                 shift
             done
             cd "FOLDER/$2" 2>/dev/null || { echo "ssh: Could not resolve hostname $2" >&2; exit 255; }
+            echo started >> starts
+            [ -e down ] && { echo "ssh: connect to host $2 port 22: No route to host" >&2; exit 255; }
             # By another name first: who looks for it finds all of it.
             echo $$ > pid.new && mv pid.new pid
             case "$3" in *.sh\ *) exec sh $3 ;; *) exec $3 ;; esac
@@ -42,7 +44,7 @@ impl Lab {
         Self(folder)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
@@ -56,30 +58,45 @@ impl Lab {
         command
     }
 
-    fn start(&self, graph: &str, more: &[&str]) -> Child {
+    pub(super) fn start(&self, graph: &str, more: &[&str]) -> Child {
         self.command_with(env!("CARGO_BIN_EXE_grebe"), graph, more).spawn().unwrap()
     }
 
-    fn run(&self, graph: &str, more: &[&str]) -> Output {
+    /// What it says can be [read](Self::said) while it runs.
+    pub(super) fn start_heard(&self, graph: &str, more: &[&str]) -> Child {
+        let mut command = self.command_with(env!("CARGO_BIN_EXE_grebe"), graph, more);
+        command.stderr(fs::File::create(self.path("said")).unwrap()).spawn().unwrap()
+    }
+
+    pub(super) fn said(&self) -> String {
+        fs::read_to_string(self.path("said")).unwrap()
+    }
+
+    pub(super) fn run(&self, graph: &str, more: &[&str]) -> Output {
         finish(self.start(graph, more))
     }
 
-    fn data(&self, name: &str) -> Vec<u8> {
+    pub(super) fn data(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name).with_extension("sigmf-data")).unwrap_or_default()
     }
 
+    /// How often somebody has logged in at a host, or tried to.
+    pub(super) fn starts(&self, host: &str) -> usize {
+        fs::read_to_string(self.path(host).join("starts")).unwrap_or_default().lines().count()
+    }
+
     /// The process of a host.
-    fn id(&self, host: &str) -> u32 {
+    pub(super) fn id(&self, host: &str) -> u32 {
         fs::read_to_string(self.path(host).join("pid")).unwrap().trim().parse().unwrap()
     }
 
     /// Waits until so much of a recording is there.
-    fn await_data(&self, name: &str, bytes: usize) {
+    pub(super) fn await_data(&self, name: &str, bytes: usize) {
         eventually(&format!("{name} has {bytes} bytes"), || self.data(name).len() >= bytes);
     }
 
     /// That a recording was closed in order: its metadata are there, and speak of all of its samples.
-    fn assert_closed(&self, name: &str) {
+    pub(super) fn assert_closed(&self, name: &str) {
         let meta = fs::read(self.path(name).with_extension("sigmf-meta")).unwrap();
         let meta: Value = serde_json::from_slice(&meta).unwrap();
         assert!(meta["captures"][0].is_object(), "{meta}");
@@ -89,7 +106,7 @@ impl Lab {
     }
 }
 
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !is_so() {
         assert!(Instant::now() < until, "not within a minute: {what}");
@@ -97,7 +114,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn is_alive(id: u32) -> bool {
+pub(super) fn is_alive(id: u32) -> bool {
     // Also a process that has ended and whose parent did not ask yet has a name here.
     fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
         || !Path::new("/proc/self").exists()
@@ -327,4 +344,44 @@ fn what_keeps_a_host_from_joining_is_said_and_nothing_is_opened() {
         assert_eq!(output.status.code(), Some(status), "{said}");
         assert!(lab.data("here/near").is_empty(), "something has run");
     }
+}
+
+#[test]
+fn hosts_clocks_and_ways_are_looked_at_and_nothing_is_started() {
+    let lab = Lab::new();
+    let graph = ENDLESS.replace("POLICY", "block");
+    for via in ["ssh", "udp"] {
+        let output = lab.run(&graph, &["--via", via, "--check=hosts"]);
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        for host in ["mast", "store"] {
+            // One host has one clock.
+            let line = said.lines().find(|line| line.starts_with(&format!("{host}: round trip"))).unwrap();
+            assert!(line.contains("this host's (±"), "{line}");
+        }
+        assert!(
+            said.contains(
+                "mast: edge adc -> far, adc -> near needs 6.4 Mbit/s; the way from mast carries at least"
+            ),
+            "{said}"
+        );
+        assert!(
+            said.contains("store: edge adc -> far needs 3.2 Mbit/s; the way to store carries at least"),
+            "{said}"
+        );
+        assert!(!said.contains("its producer will wait") && !said.contains("the clock of"), "{said}");
+        assert!(!is_alive(lab.id("mast")) && !is_alive(lab.id("store")), "somebody stayed");
+        assert!(lab.data("store/far").is_empty() && lab.data("here/near").is_empty(), "something has run");
+    }
+    // A way that carries less, whatever the machine does meanwhile.
+    let output = lab.run(&graph, &["--via", "ssh", "--bwlimit", "1M", "--check=hosts"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("edge adc -> far, adc -> near needs 6.4 Mbit/s; the way from mast carries about "),
+        "{said}"
+    );
+    assert!(said.contains("give policy = \"drop_oldest\""), "{said}");
+    let output = lab.run(&graph.replace("store", "nowhere"), &["--via", "ssh", "--check=hosts"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }

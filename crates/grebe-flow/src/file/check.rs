@@ -6,24 +6,25 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::checked_edge::{CheckedEdge, FileEdge};
-use super::checked_stage::{CheckedStage, FileStage};
+use super::GraphFile;
+use super::checked_edge::CheckedEdge;
+use super::checked_host;
+use super::checked_stage::CheckedStage;
 use super::draft::Draft;
 use crate::graph::fused;
 use crate::kind::{Fault, KindInfo, Kinds, Ready, StageName};
 use crate::mistake::Mistakes;
 
 /// Checks everything that can be checked without opening anything. What it answers is good where no mistake was added.
-pub(super) fn check(
-    draft: Draft<'_>,
-    kinds: &Kinds,
-    mistakes: &mut Mistakes,
-) -> (Vec<FileStage>, Vec<FileEdge>) {
+pub(super) fn check(draft: Draft<'_>, kinds: &Kinds, mistakes: &mut Mistakes) -> GraphFile {
     if draft.stages.is_empty() && draft.edges.is_empty() && mistakes.is_empty() {
         mistakes.add(0..0, "there is no [[stage]] in this file");
     }
     let stages: Vec<CheckedStage<'_, '_>> =
         draft.stages.into_iter().map(|stage| CheckedStage::of(stage, kinds, mistakes)).collect();
+    let named = draft.hosts.iter().filter_map(|host| host.name.as_ref());
+    refuse_twin_hosts(named, mistakes);
+    let hosts = checked_host::check(draft.hosts, &stages, mistakes);
     refuse_twins(&stages, mistakes);
     refuse_double_claims(&stages, mistakes);
     refuse_wrong_names(&stages, mistakes);
@@ -36,12 +37,16 @@ pub(super) fn check(
     }
     refuse_cycles(&edges, &stages, mistakes);
     refuse_split_workers(&edges, &stages, mistakes);
+    let mut bytes_per_s = Vec::new();
     if mistakes.is_empty() {
-        follow(&edges, &stages, mistakes, |stage, channels| stage.channels(channels));
-        follow(&edges, &stages, mistakes, |stage, format| stage.format(format));
+        let channels = follow(&edges, &stages, mistakes, |stage, channels| stage.channels(channels));
+        let formats = follow(&edges, &stages, mistakes, |stage, format| stage.format(format));
+        let rates = follow(&edges, &stages, mistakes, |stage, rate_hz| Ok(stage.rate_hz(rate_hz)));
+        let of_stage = |at: usize| Some(rates[at]? * f64::from(channels[at]?) * formats[at]?.bytes() as f64);
+        bytes_per_s = edges.iter().map(|edge| of_stage(edge.from.0)).collect();
     }
     let edges = edges.iter().map(|edge| edge.to_file(&stages)).collect();
-    (stages.into_iter().map(CheckedStage::into_file).collect(), edges)
+    GraphFile { stages: stages.into_iter().map(CheckedStage::into_file).collect(), edges, hosts, bytes_per_s }
 }
 
 fn refuse_twins(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
@@ -50,6 +55,15 @@ fn refuse_twins(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
         mistakes
             .add(second, format!("two stages are called '{id}'"))
             .label("give it a name of its own")
+            .beside(first, "the first is here");
+    }
+}
+
+fn refuse_twin_hosts<'a>(named: impl Iterator<Item = &'a Spanned<String>>, mistakes: &mut Mistakes) {
+    for (name, second, first) in repeated(named.map(|name| (name.get_ref(), name.span()))) {
+        mistakes
+            .add(second, format!("two hosts are called '{name}'"))
+            .label("say all of it in one [[host]]")
             .beside(first, "the first is here");
     }
 }
@@ -195,13 +209,13 @@ fn refuse_split_workers(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], 
 }
 
 /// Follows something that is known of a stream, from the sources on; `next` says what a stage makes of it. There is neither a cycle
-/// nor an unknown stage.
+/// nor an unknown stage. What each stage hands on.
 fn follow<T: Copy>(
     edges: &[CheckedEdge],
     stages: &[CheckedStage<'_, '_>],
     mistakes: &mut Mistakes,
     next: impl Fn(&dyn Ready, &[Option<T>]) -> Result<Option<T>, Fault>,
-) {
+) -> Vec<Option<T>> {
     let mut settled: Vec<Option<Option<T>>> = vec![None; stages.len()];
     // Each round settles at least the next stage in the order of the stream.
     for _ in 0..stages.len() {
@@ -221,4 +235,5 @@ fn follow<T: Copy>(
             }));
         }
     }
+    settled.into_iter().map(Option::flatten).collect()
 }

@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 
-use super::{FileEdge, FileStage, GraphFile};
+use super::{FileEdge, FileStage, GraphFile, Restart};
 use crate::queue::QueueOptions;
 
 /// A graph that was cut at the edges between hosts.
@@ -27,6 +27,8 @@ pub struct Cut {
 pub struct Part {
     /// Where, as the file says it; `None`: here.
     pub host: Option<String>,
+    /// What happens when that goes away.
+    pub restart: Restart,
     /// The stages there, the edges between them, and a stage of the kind [`LINK_OUT`] or [`LINK_IN`] for each edge that was cut. The
     /// registry of kinds has to have these two.
     pub file: GraphFile,
@@ -43,6 +45,8 @@ pub struct CutEdge {
     pub edge: FileEdge,
     /// As the file has it, of its own queue.
     pub queue: QueueOptions,
+    /// Bytes of samples a second, as far as that is known before it runs.
+    pub bytes_per_s: Option<f64>,
 }
 
 /// The kind that an edge is cut into where it begins: a sink, with the parameters `link` (its number) and `window` (batches under
@@ -69,8 +73,10 @@ impl GraphFile {
         let mut parts: Vec<Part> = Vec::new();
         for stage in &self.stages {
             let at = parts.iter().position(|part| part.host == stage.host).unwrap_or_else(|| {
-                let file = GraphFile { stages: Vec::new(), edges: Vec::new() };
-                parts.push(Part { host: stage.host.clone(), file });
+                let file = GraphFile::default();
+                let said = self.hosts.iter().find(|host| Some(&host.name) == stage.host.as_ref());
+                let restart = said.map(|host| host.restart).unwrap_or_default();
+                parts.push(Part { host: stage.host.clone(), restart, file });
                 parts.len() - 1
             });
             let stage = FileStage { host: None, ..stage.clone() };
@@ -78,7 +84,7 @@ impl GraphFile {
         }
         let mut names: HashSet<String> = self.stages.iter().map(|stage| stage.id.clone()).collect();
         let mut links = Vec::new();
-        for edge in &self.edges {
+        for (at, edge) in self.edges.iter().enumerate() {
             let part_of =
                 |id: &str| parts.iter().position(|part| part.file.stages.iter().any(|it| it.id == id));
             // Neither is missing: the file was checked.
@@ -98,7 +104,8 @@ impl GraphFile {
             parts[to].file.stages.push(link(&name, LINK_IN, &[("link", number)]));
             let (from_there, small) = ((name, "out".to_owned()), QueueOptions::block(ARRIVED_BATCHES));
             parts[to].file.edges.push(FileEdge { from: from_there, to: edge.to.clone(), queue: Some(small) });
-            links.push(CutEdge { from, to, edge: edge.clone(), queue });
+            let bytes_per_s = self.bytes_per_s(at);
+            links.push(CutEdge { from, to, edge: edge.clone(), queue, bytes_per_s });
         }
         Cut { parts, links }
     }
@@ -175,6 +182,7 @@ mod tests {
             { from = "clean-to-disk", to = "disk" },
             { from = "clean", to = "meter", capacity = 8, policy = "drop_oldest" },
         ]
+        host = [{ name = "big", restart = "always" }]
     "#;
 
     fn kinds() -> Kinds {
@@ -190,6 +198,8 @@ mod tests {
         let cut = file.cut();
         let hosts: Vec<_> = cut.parts.iter().map(|part| part.host.as_deref()).collect();
         assert_eq!(hosts, [Some("pi@mast3"), Some("big"), None]);
+        let restarts: Vec<_> = cut.parts.iter().map(|part| part.restart).collect();
+        assert_eq!(restarts, [Restart::No, Restart::Always, Restart::No]);
         assert_eq!(cut.links.iter().map(|link| (link.from, link.to)).collect::<Vec<_>>(), [(0, 1), (0, 2)]);
         let ids = |part: &Part| part.file.stages().iter().map(|stage| stage.id.clone()).collect::<Vec<_>>();
         // A stage of the user's has the first name already.
@@ -222,5 +232,6 @@ mod tests {
         let cut = file.cut();
         assert_eq!((cut.parts.len(), cut.links.len()), (1, 0));
         assert_eq!(cut.parts[0].file, file);
+        assert_eq!(cut.parts[0].restart, Restart::No);
     }
 }

@@ -14,6 +14,7 @@ use crate::quantity::{Count, SizeBytes};
 pub(super) struct Draft<'a> {
     pub(super) stages: Vec<DraftStage<'a>>,
     pub(super) edges: Vec<DraftEdge>,
+    pub(super) hosts: Vec<DraftHost>,
     /// Whether every table of it was understood: else what seems to be missing may only be misspelt.
     pub(super) is_whole: bool,
 }
@@ -26,6 +27,12 @@ pub(super) struct DraftStage<'a> {
     pub(super) params: Option<Spanned<DeTable<'a>>>,
     pub(super) cpu: Option<Spanned<usize>>,
     pub(super) host: Option<Spanned<String>>,
+}
+
+#[derive(Debug)]
+pub(super) struct DraftHost {
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) restart: Option<Spanned<String>>,
 }
 
 #[derive(Debug)]
@@ -55,7 +62,10 @@ pub(super) fn read<'a>(text: &'a str, mistakes: &mut Mistakes) -> Draft<'a> {
     for table in fields.tables("edge", mistakes) {
         draft.edges.push(edge(table, mistakes));
     }
-    fields.refuse_the_rest(&["stage", "edge"], mistakes);
+    for table in fields.tables("host", mistakes) {
+        draft.hosts.push(host(table, mistakes));
+    }
+    fields.refuse_the_rest(&["stage", "edge", "host"], mistakes);
     draft.is_whole = mistakes.is_empty();
     draft
 }
@@ -90,6 +100,16 @@ fn edge(table: Spanned<DeTable<'_>>, mistakes: &mut Mistakes) -> DraftEdge {
     };
     fields.refuse_the_rest(&["from", "to", "capacity", "capacity_bytes", "policy", "fuse"], mistakes);
     edge
+}
+
+fn host(table: Spanned<DeTable<'_>>, mistakes: &mut Mistakes) -> DraftHost {
+    let mut fields = Fields::of(table, "a host");
+    let host = DraftHost {
+        name: fields.required("name", string, mistakes),
+        restart: fields.optional("restart", string, mistakes),
+    };
+    fields.refuse_the_rest(&["name", "restart"], mistakes);
+    host
 }
 
 fn params<'a>(value: Spanned<DeValue<'a>>, mistakes: &mut Mistakes) -> Option<Spanned<DeTable<'a>>> {

@@ -51,6 +51,10 @@ impl Kind for Source {
         Ok(Some(self.channels))
     }
 
+    fn rate_hz(&self, _: Option<f64>) -> Option<f64> {
+        Some(self.rate.0)
+    }
+
     fn format(&self, _: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
         Ok(Some(if self.complex { SampleFormat::Cf32 } else { SampleFormat::I16 }))
     }
@@ -242,6 +246,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "kind = \"sink\"\nhost = \"-oProxyCommand=x\"",
     ),
     ("a fused edge between two hosts", GOOD, FUSED_HOSTS),
+    ("what is said of hosts is wrong", GOOD, HOSTS),
     ("several at once", GOOD, SEVERAL),
 ];
 
@@ -335,6 +340,22 @@ host = "pi@mast3:2222"
 from = "gen"
 to = "far"
 fuse = true
+"#;
+const HOSTS: &str = r#"+[[stage]]
+id = "far"
+kind = "sink"
+host = "pi@mast3"
+[[edge]]
+from = "gen"
+to = "far"
+[[host]]
+name = "pi@mast"
+restart = "allways"
+[[host]]
+name = "pi@mast3"
+restrat = "no"
+[[host]]
+name = "pi@mast3"
 "#;
 const SEVERAL: &str = r#"[[stage]]
 id = "gen"
@@ -602,14 +623,20 @@ proptest! {
         sources in prop::collection::vec(
             (prop::collection::hash_map(".{0,8}", value(), 0..4), queue(), prop::option::of(0usize..1)), 1..5),
         names in prop::collection::hash_set("[a-zA-Z0-9_äß-]{1,12}", 10),
+        hosts in prop::collection::vec(prop::option::of(prop::bool::ANY), 5),
     ) {
         let mut names = names.into_iter();
-        let mut file = GraphFile { stages: Vec::new(), edges: Vec::new() };
-        for (params, queue, cpu) in sources {
+        let mut file = GraphFile::default();
+        for (at, (params, queue, cpu)) in sources.into_iter().enumerate() {
             let (Some(from), Some(to)) = (names.next(), names.next()) else { break };
             let params = params.into_iter().collect();
-            file.stages.push(FileStage { id: from.clone(), kind: "any".into(), params, cpu, host: None });
-            file.stages.push(FileStage { id: to.clone(), kind: "sink".into(), params: toml::Table::new(), cpu: None, host: None });
+            let host = hosts[at].map(|_| format!("lab{at}"));
+            if let (Some(name), Some(restarts)) = (host.clone(), hosts[at]) {
+                let restart = if restarts { Restart::Always } else { Restart::No };
+                file.hosts.push(FileHost { name, restart });
+            }
+            file.stages.push(FileStage { id: from.clone(), kind: "any".into(), params, cpu, host: host.clone() });
+            file.stages.push(FileStage { id: to.clone(), kind: "sink".into(), params: toml::Table::new(), cpu: None, host });
             file.edges.push(FileEdge { from: (from, "out".into()), to: (to, "in".into()), queue });
         }
         let mut kinds_once = KINDS.lock().unwrap();
@@ -627,7 +654,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "(\\[\\[stage\\]\\]|\\[\\[edge\\]\\]|id|kind|from|to|params|cpu| = |\"a\"|\"source\"|1|\n|.){0,60}") {
+    fn no_text_panics(text in "(\\[\\[stage\\]\\]|\\[\\[edge\\]\\]|\\[\\[host\\]\\]|host|restart|id|kind|from|to|params|cpu| = |\"a\"|\"source\"|1|\n|.){0,60}") {
         if let Err(mistakes) = GraphFile::parse(&text, Path::new("any.toml"), &kinds()) {
             prop_assert!(!mistakes.to_string().is_empty());
         }

@@ -5,11 +5,12 @@ use std::fmt::Write;
 use toml::Value;
 
 use super::checked_edge::FileEdge;
+use super::checked_host::FileHost;
 use super::checked_stage::FileStage;
 use crate::quantity::SizeBytes;
 use crate::queue::QueueOptions;
 
-pub(super) fn to_toml(stages: &[FileStage], edges: &[FileEdge]) -> String {
+pub(super) fn to_toml(stages: &[FileStage], edges: &[FileEdge], hosts: &[FileHost]) -> String {
     let mut out = String::new();
     for stage in stages {
         blank_line(&mut out);
@@ -18,6 +19,10 @@ pub(super) fn to_toml(stages: &[FileStage], edges: &[FileEdge]) -> String {
     for edge in edges {
         blank_line(&mut out);
         write_edge(&mut out, edge);
+    }
+    for host in hosts {
+        blank_line(&mut out);
+        write_host(&mut out, host);
     }
     out
 }
@@ -56,6 +61,10 @@ fn write_edge(out: &mut String, edge: &FileEdge) {
             writeln!(out, "policy = {}", text(policy.name()))
         }
     };
+}
+
+fn write_host(out: &mut String, host: &FileHost) {
+    let _ = writeln!(out, "[[host]]\nname = {}\nrestart = {}", text(&host.name), text(host.restart.name()));
 }
 
 fn value(of: &Value) -> String {

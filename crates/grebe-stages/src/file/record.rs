@@ -123,6 +123,14 @@ impl SigmfSink {
         })
     }
 
+    /// The recording to make where one of this name stays as it is: NAME, else NAME_2, NAME_3, ...
+    ///
+    /// # Errors
+    /// No recording can have such a name.
+    pub(crate) fn first_free(path: &Path) -> Result<PathBuf, Error> {
+        Ok(Base::to_record(path)?.first_free().meta())
+    }
+
     /// Whether a recording can have this name; nothing is looked up.
     pub(crate) fn check_name(path: &Path) -> Result<(), Error> {
         Base::check_to_record(path)

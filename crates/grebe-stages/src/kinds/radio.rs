@@ -39,6 +39,13 @@ impl Kind for RtlTcpIn {
         Ok(Some(SampleFormat::Cu8))
     }
 
+    fn rate_hz(&self, _: Option<f64>) -> Option<f64> {
+        match rtl_tcp_uri(&self.uri) {
+            Ok(Uri::RtlTcp(rtl)) => Some(rtl.tuning.rate_hz),
+            _ => None,
+        }
+    }
+
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         source(&rtl_tcp_uri(&self.uri)?, receiver_options(self.samples, self.idle_timeout, site), site)
     }

@@ -86,6 +86,10 @@ pub(super) struct Record {
     /// Replaces a recording of the same name.
     #[serde(default)]
     overwrite: bool,
+    /// Takes the next free name where there is a recording of that one: NAME_2, NAME_3, ... So does what is started again on a host
+    /// with `restart = "always"`.
+    #[serde(default)]
+    numbered: bool,
 }
 
 impl Kind for Record {
@@ -95,6 +99,9 @@ impl Kind for Record {
     fn check(&self) -> Result<(), Fault> {
         if self.file.file_name().is_none() {
             return Err(Fault::new("file", "names no file: write NAME.sigmf-meta"));
+        }
+        if self.numbered && self.overwrite {
+            return Err(Fault::new("numbered", "give 'overwrite' or 'numbered', not both"));
         }
         SigmfSink::check_name(&self.file).map_err(|error| Fault::new("file", error.to_string()))
     }
@@ -111,6 +118,13 @@ impl Kind for Record {
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let duration = self.duration.map(|time| time.0);
         let options = SinkOptions { duration, overwrite: self.overwrite, ..SinkOptions::default() };
-        sink(&Uri::File(self.file), options, site)
+        if !self.numbered {
+            return sink(&Uri::File(self.file), options, site);
+        }
+        let file = SigmfSink::first_free(&self.file)?;
+        if file.file_name() != self.file.file_name() {
+            site.note(format!("records {}", file.display()));
+        }
+        sink(&Uri::File(file), options, site)
     }
 }

@@ -40,6 +40,10 @@ impl Kind for SoapyIn {
         Ok(soapy(&self.uri).ok().and_then(|soapy| soapy.format))
     }
 
+    fn rate_hz(&self, _: Option<f64>) -> Option<f64> {
+        soapy(&self.uri).ok()?.rate_hz
+    }
+
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let uri = Uri::Soapy(Box::new(soapy(&self.uri)?));
         source(&uri, receiver_options(self.samples, self.idle_timeout, site), site)

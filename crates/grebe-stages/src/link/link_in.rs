@@ -1,10 +1,10 @@
 //! Where an edge comes in from another host.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grebe_flow::{
-    Context, Inputs, Kind, LINK_IN, Outcome, Outputs, Ports, Site, Stage, StageError, StageResult,
+    Context, Counters, Inputs, Kind, LINK_IN, Outcome, Outputs, Ports, Site, Stage, StageError, StageResult,
 };
 use grebe_frame::{BatchMut, BatchPool, Description, DescriptionReader, Header, Refusal};
 use schemars::JsonSchema;
@@ -12,8 +12,9 @@ use serde::Deserialize;
 
 use super::Buffer;
 use super::inbox::{Inbox, Next};
-use super::message::Count;
+use super::message::{Begin, Count, Taken};
 use super::outbox::Outbox;
+use super::seam::Seam;
 
 /// Receives a stream from a stage on another host.
 ///
@@ -23,13 +24,26 @@ pub struct LinkIn {
     /// Tells the producer what was taken.
     tells: Arc<Outbox>,
     link: u16,
-    taken: Count,
+    era: Era,
     /// What came, and for which there was no memory yet.
     pending: Option<Buffer>,
     pool: Option<BatchPool>,
     descriptions: DescriptionReader,
+    /// As it was said, until it is told to the stages behind.
+    said: Option<Description>,
     description: Option<Arc<Description>>,
+    seam: Seam,
     end: Option<Header>,
+    counters: Counters,
+}
+
+/// What was taken since one of the two processes was another one.
+#[derive(Debug)]
+struct Era {
+    number: u32,
+    /// Whether what comes is of it: before, it was sent to the process that was here before.
+    has_begun: bool,
+    taken: Count,
 }
 
 /// Comes from a stage on another host.
@@ -41,19 +55,53 @@ pub struct LinkInKind {
 }
 
 impl LinkIn {
-    /// What comes into an inbox; `tells` leads to the producer.
-    pub fn new(from: Arc<Inbox>, tells: Arc<Outbox>, link: u16) -> Self {
+    /// What comes into an inbox; `tells` leads to the producer. Where the stage takes the place of one that is gone, `behind` is the last era
+    /// that its producer was told to begin before: only what comes of a later one is meant for it.
+    pub fn new(from: Arc<Inbox>, tells: Arc<Outbox>, link: u16, behind: Option<u32>) -> Self {
         Self {
             from,
             tells,
             link,
-            taken: Count::default(),
+            era: Era { number: behind.unwrap_or(0), has_begun: behind.is_none(), taken: Count::default() },
             pending: None,
             pool: None,
             descriptions: DescriptionReader::default(),
+            said: None,
             description: None,
+            seam: Seam::default(),
             end: None,
+            counters: Counters::new(COUNTERS),
         }
+    }
+
+    /// What comes from here on is of this era.
+    fn begin(&mut self, begin: Begin) {
+        if begin.era <= self.era.number {
+            return;
+        }
+        self.era = Era { number: begin.era, has_begun: true, taken: Count::default() };
+        self.descriptions = DescriptionReader::default();
+        if begin.is_fresh {
+            (self.said, self.description) = (None, None);
+            self.seam.open();
+        }
+    }
+
+    /// The first frame of a producer that was started again goes on with the stream.
+    fn join(&mut self, header: &Header, batch: &mut BatchMut, ctx: &Context) {
+        if let Some(gap) = self.seam.close(header, self.said.as_ref(), Instant::now()) {
+            self.counters.add(RESTARTS, 1);
+            self.counters.add(AWAY_SAMPLES, gap.of_source());
+            ctx.note(gap.to_string());
+        }
+        self.describe(batch);
+    }
+
+    fn describe(&mut self, batch: &mut BatchMut) {
+        if let Some(said) = self.said.take() {
+            self.description = Some(Arc::new(self.seam.described(said)));
+        }
+        batch.describe(self.description.as_ref());
     }
 
     /// A chunk that such a message fits into.
@@ -75,17 +123,26 @@ impl LinkIn {
     }
 
     /// Enters the frames of a message, which stand in the chunk.
-    fn enter(&mut self, batch: &mut BatchMut, bytes: usize) -> Result<(), StageError> {
+    fn enter(&mut self, batch: &mut BatchMut, bytes: usize, ctx: &Context) -> Result<(), StageError> {
         let mut at = 0;
         batch.describe(self.description.as_ref());
         while at < bytes {
             let rest = &batch.chunk()[at..bytes];
             let refused = |why: Refusal| format!("what came over the link is no frame: {why}");
             match Header::parse(rest) {
-                Ok(header) if header.frame_bytes() <= rest.len() => {
+                Ok(mut header) if header.frame_bytes() <= rest.len() => {
+                    if self.seam.is_open() {
+                        self.join(&header, batch, ctx);
+                    }
+                    if self.seam.shift(&mut header)
+                        && let Some(bytes) = batch.chunk()[at..].first_chunk_mut()
+                    {
+                        header.write(bytes);
+                    }
                     if !header.is_end_of_stream() {
                         // Never full: the table has room for as many frames as the chunk has headers' worth of bytes.
                         let _ = batch.adopt(at, &header);
+                        self.seam.follow(&header);
                     }
                     at += header.frame_bytes();
                 }
@@ -94,8 +151,11 @@ impl LinkIn {
                     let frame_bytes = DescriptionReader::frame_bytes(rest).map_err(refused)?;
                     let frame = rest.get(..frame_bytes).ok_or_else(|| refused(Refusal::Truncated))?;
                     if let Some(description) = self.descriptions.take(frame).map_err(refused)? {
-                        self.description = Some(Arc::new(description));
-                        batch.describe(self.description.as_ref());
+                        self.said = Some(description);
+                        // Behind a seam its indices are not known before the first frame.
+                        if !self.seam.is_open() {
+                            self.describe(batch);
+                        }
                     }
                     at += frame_bytes;
                 }
@@ -110,10 +170,18 @@ impl Stage for LinkIn {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let next = self.pending.take().map_or_else(|| self.from.pop(|| ctx.waker()), Next::Frames);
         let message = match next {
-            Next::Frames(message) => message,
+            Next::Frames(message) if self.era.has_begun => message,
+            Next::Frames(_) => return Ok(Outcome::Produced),
+            Next::Begin(begin) => {
+                self.begin(begin);
+                return Ok(Outcome::Produced);
+            }
             Next::Nothing => return Ok(Outcome::WantsInput),
             Next::Ended(end) => {
                 self.end = end;
+                if let Some(end) = &mut self.end {
+                    self.seam.shift(end);
+                }
                 return Ok(Outcome::End);
             }
         };
@@ -123,12 +191,13 @@ impl Stage for LinkIn {
             return Ok(Outcome::Produced);
         };
         batch.chunk()[..bytes].copy_from_slice(&message.bytes);
-        self.enter(&mut batch, bytes)?;
+        self.enter(&mut batch, bytes, ctx)?;
         if !batch.is_empty() {
             output.send(batch.freeze(), ctx);
         }
-        self.taken.add(bytes);
-        self.tells.tell_taken(self.link, self.taken);
+        self.seam.came(Instant::now());
+        self.era.taken.add(bytes);
+        self.tells.tell_taken(self.link, Taken { era: self.era.number, count: self.era.taken });
         Ok(Outcome::Produced)
     }
 
@@ -141,6 +210,10 @@ impl Stage for LinkIn {
 
     fn is_fed(&self) -> bool {
         true
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
     }
 }
 
@@ -155,7 +228,7 @@ impl Drop for LinkIn {
 
 impl std::fmt::Debug for LinkIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LinkIn").field("link", &self.link).field("taken", &self.taken).finish_non_exhaustive()
+        f.debug_struct("LinkIn").field("link", &self.link).field("era", &self.era).finish_non_exhaustive()
     }
 }
 
@@ -168,6 +241,10 @@ impl Kind for LinkInKind {
     }
 }
 
+/// How often its producer was started again, and what is missing of the stream for that.
+const COUNTERS: &[&str] = &["producer_restarts", "away_samples"];
+const RESTARTS: usize = 0;
+const AWAY_SAMPLES: usize = 1;
 /// As a receive slab has.
 const CHUNK_BYTES: usize = 64 << 10;
 const POOL_BYTES_MAX: usize = 128 << 20;

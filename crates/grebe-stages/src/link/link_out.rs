@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grebe_flow::{
-    Context, Inputs, Kind, LINK_OUT, Outcome, Outputs, Ports, Site, Stage, StageError, StageResult,
+    Context, Counters, Inputs, Kind, LINK_OUT, Outcome, Outputs, Ports, Site, Stage, StageError, StageResult,
 };
 use grebe_frame::{Batch, HEADER_BYTES};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::lane::{COUNTERS, Room};
 use super::message::FRAMES_BYTES_MAX;
-use super::outbox::{Outbox, Room};
+use super::outbox::Outbox;
 use crate::io::announce::Announcer;
 
 /// Sends a stream to a stage on another host.
@@ -24,6 +25,8 @@ pub struct LinkOut {
     link: u16,
     window_batches: u64,
     announcer: Announcer,
+    era: u32,
+    counters: Counters,
 }
 
 /// Leads to a stage on another host.
@@ -37,12 +40,20 @@ pub struct LinkOutKind {
 }
 
 impl LinkOut {
-    /// Over a connection, with so many batches under way at most.
-    pub fn new(to: Arc<Outbox>, link: u16, window_batches: u64) -> Self {
-        Self { to, link, window_batches: window_batches.max(1), announcer: Announcer::once() }
+    /// Over a connection, with so many batches under way at most. Where `is_again`, the stage takes the place of one that is gone, and begins
+    /// when the process that runs the graph says so ([`Outbox::tell_join`]).
+    pub fn new(to: Arc<Outbox>, link: u16, window_batches: u64, is_again: bool) -> Self {
+        let counters = Counters::new(COUNTERS);
+        to.open(link, is_again, counters.clone());
+        let window_batches = window_batches.max(1);
+        Self { to, link, window_batches, announcer: Announcer::once(), era: 0, counters }
     }
 
-    fn send(&mut self, batch: Batch) -> Result<(), StageError> {
+    fn send(&mut self, batch: Batch, era: u32) -> Result<(), StageError> {
+        if std::mem::replace(&mut self.era, era) != era {
+            // Another consumer, which was told nothing yet.
+            self.announcer = Announcer::once();
+        }
         let before = self.announcer.before(&batch, DESCRIPTION_BYTES)?.concat();
         let frames_bytes = match batch.contiguous() {
             Some((bytes, _)) => bytes.len(),
@@ -54,7 +65,7 @@ impl LinkOut {
                 format!("a batch of {frames_bytes} bytes: a link between hosts takes {most} MiB").into()
             );
         }
-        self.to.send(self.link, before, batch, frames_bytes);
+        self.to.send(self.link, era, before, batch, frames_bytes);
         Ok(())
     }
 }
@@ -62,14 +73,14 @@ impl LinkOut {
 impl Stage for LinkOut {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let (link, window) = (self.link, self.window_batches);
-        match ctx.waiting(|| self.to.wait_for_room(link, window, STEP)) {
+        let era = match ctx.waiting(|| self.to.wait_for_room(link, window, STEP)) {
             Room::Closed => return Ok(Outcome::End),
             Room::NotYet => return Ok(Outcome::Produced),
-            Room::Yes => {}
-        }
+            Room::Yes(era) => era,
+        };
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         if !batch.is_empty() {
-            self.send(batch)?;
+            self.send(batch, era)?;
         }
         Ok(Outcome::Produced)
     }
@@ -81,8 +92,12 @@ impl Stage for LinkOut {
             header.write(&mut bytes);
             bytes.to_vec()
         });
-        self.to.end(self.link, told.unwrap_or_default());
+        self.to.end(self.link, told.unwrap_or_default(), ctx.is_stopping());
         Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
     }
 }
 

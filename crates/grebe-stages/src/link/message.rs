@@ -3,6 +3,9 @@
 //! ```text
 //!   kind u8 | 0 u8 | link u16 | length u32 | length bytes        little-endian
 //! ```
+//!
+//! An *era* of a link lasts as long as the processes at both of its ends: what was sent and taken is counted anew in each. The process
+//! that runs the graph numbers them.
 
 use grebe_frame::HEADER_BYTES;
 
@@ -22,10 +25,16 @@ pub(super) enum Kind {
     Frames,
     /// The stream ends; the frame that says where, if the source told.
     End,
-    /// What the consumer has taken since the start: batches u64, bytes u64.
+    /// What the consumer has taken of an era: the era u32, batches u64, bytes u64.
     Taken,
     /// The consumer is gone.
     Closed,
+    /// An era begins: its number u32, and whether the producer is another process than before u32.
+    Begin,
+    /// The consumer's host has gone away, and may come back.
+    Away,
+    /// It is back: the producer is to begin the era u32.
+    Join,
 }
 
 /// Why what came over a connection is none of ours.
@@ -75,20 +84,31 @@ impl Head {
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::Control, Self::Frames, Self::End, Self::Taken, Self::Closed];
+    const ALL: [Self; 8] = [
+        Self::Control,
+        Self::Frames,
+        Self::End,
+        Self::Taken,
+        Self::Closed,
+        Self::Begin,
+        Self::Away,
+        Self::Join,
+    ];
 
     fn takes(self, length: u32) -> bool {
         match self {
             Self::Control => length <= CONTROL_BYTES_MAX,
             Self::Frames => (1..=FRAMES_BYTES_MAX).contains(&length),
             Self::End => length == 0 || length as usize == HEADER_BYTES,
-            Self::Taken => length == 16,
-            Self::Closed => length == 0,
+            Self::Taken => length as usize == Taken::BYTES,
+            Self::Begin => length as usize == Begin::BYTES,
+            Self::Join => length == 4,
+            Self::Closed | Self::Away => length == 0,
         }
     }
 }
 
-/// What a consumer has taken since the start, or a producer sent.
+/// Batches and bytes that a consumer has taken in an era, or a producer sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) batches: u64,
@@ -100,19 +120,58 @@ impl Count {
         self.batches += 1;
         self.bytes += bytes as u64;
     }
+}
 
-    pub(super) fn to_bytes(self) -> [u8; 16] {
-        let mut out = [0; 16];
-        out[..8].copy_from_slice(&self.batches.to_le_bytes());
-        out[8..].copy_from_slice(&self.bytes.to_le_bytes());
+impl Taken {
+    pub(super) const BYTES: usize = 20;
+
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut out = [0; Self::BYTES];
+        out[..4].copy_from_slice(&self.era.to_le_bytes());
+        out[4..12].copy_from_slice(&self.count.batches.to_le_bytes());
+        out[12..].copy_from_slice(&self.count.bytes.to_le_bytes());
         out
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (batches, bytes) = bytes.split_first_chunk::<8>()?;
-        let bytes = bytes.first_chunk::<8>()?;
-        Some(Self { batches: u64::from_le_bytes(*batches), bytes: u64::from_le_bytes(*bytes) })
+        let (era, rest) = bytes.split_first_chunk()?;
+        let (batches, rest) = rest.split_first_chunk()?;
+        let count =
+            Count { batches: u64::from_le_bytes(*batches), bytes: u64::from_le_bytes(*rest.first_chunk()?) };
+        Some(Self { era: u32::from_le_bytes(*era), count })
     }
+}
+
+impl Begin {
+    const BYTES: usize = 8;
+
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut out = [0; Self::BYTES];
+        out[..4].copy_from_slice(&self.era.to_le_bytes());
+        out[4..].copy_from_slice(&u32::from(self.is_fresh).to_le_bytes());
+        out
+    }
+
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let (era, rest) = bytes.split_first_chunk()?;
+        let is_fresh = u32::from_le_bytes(*rest.first_chunk()?) != 0;
+        Some(Self { era: u32::from_le_bytes(*era), is_fresh })
+    }
+}
+
+/// What a consumer has taken of an era.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) era: u32,
+    pub(super) count: Count,
+}
+
+/// What stands before the first frame of an era, but for the one that a graph starts with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Begin {
+    pub(super) era: u32,
+    /// The producer is another process than before.
+    pub(super) is_fresh: bool,
 }
 
 /// The counters of a large graph have a tenth of that.
@@ -127,7 +186,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_nothing_else() {
         for kind in Kind::ALL {
-            for length in [0, 1, 16, 64, CONTROL_BYTES_MAX, FRAMES_BYTES_MAX, u32::MAX] {
+            for length in [0, 1, 4, 8, 16, 20, 64, CONTROL_BYTES_MAX, FRAMES_BYTES_MAX, u32::MAX] {
                 let head = Head { kind, link: 513, length };
                 match Head::parse(head.to_bytes()) {
                     Ok(read) => assert_eq!(read, head),
@@ -138,8 +197,13 @@ mod tests {
         }
         assert!(matches!(Head::parse([0; 8]), Err(BadLink::Kind(0))));
         assert!(matches!(Head::parse([1, 1, 0, 0, 0, 0, 0, 0]), Err(BadLink::Kind(1))));
-        let count = Count { batches: 1 << 40, bytes: u64::MAX };
-        assert_eq!(Count::parse(&count.to_bytes()), Some(count));
-        assert_eq!(Count::parse(&[0; 15]), None);
+        let taken = Taken { era: 7, count: Count { batches: 1 << 40, bytes: u64::MAX } };
+        assert_eq!(Taken::parse(&taken.to_bytes()), Some(taken));
+        assert_eq!(Taken::parse(&[0; 19]), None);
+        for is_fresh in [false, true] {
+            let begin = Begin { era: u32::MAX, is_fresh };
+            assert_eq!(Begin::parse(&begin.to_bytes()), Some(begin));
+        }
+        assert_eq!(Begin::parse(&[0; 7]), None);
     }
 }

@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use grebe_flow::Counters;
 use grebe_frame::Batch;
 
-use super::message::{BadLink, CONTROL_BYTES_MAX, Count, FRAMES_BYTES_MAX, Head, Kind};
-use super::{Buffer, WINDOW_BYTES, locked};
+use super::lane::{Item, Lane, Room, write};
+use super::message::{BadLink, CONTROL_BYTES_MAX, Kind, Taken};
+use super::{Buffer, locked};
 
 /// What is to be written to a connection, filled by stages and by readers of other connections, emptied by one writer.
 #[derive(Debug, Default)]
@@ -20,12 +22,24 @@ pub struct Outbox {
     room: Condvar,
 }
 
+/// One connection of the possibly several that an outbox has one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line(u64);
+
 #[derive(Debug, Default)]
 struct State {
     words: VecDeque<Vec<u8>>,
     lanes: Vec<Lane>,
     /// Which lane is asked first, so that a busy one does not starve the others.
     turn: usize,
+    /// Of the connection that there is.
+    line: u64,
+    /// Another connection may follow this one.
+    is_kept: bool,
+    /// There is none just now: nothing is kept for it but what a link needs to begin anew.
+    is_away: bool,
+    /// Ends of streams wait until they are released where the graph here is about to end.
+    holds_ends: bool,
     /// Nothing comes any more; what is there is still written.
     is_finishing: bool,
     /// Nobody reads any more.
@@ -33,45 +47,65 @@ struct State {
     is_written: bool,
 }
 
-/// What one link has to say. It is filled from this end of the link, or tells the other end what was taken here.
-#[derive(Debug, Default)]
-struct Lane {
-    link: u16,
-    items: VecDeque<Item>,
-    queued_bytes: u64,
-    /// Told once; what is not told yet is replaced by what comes.
-    taken_here: Option<Count>,
-    sent: Count,
-    taken_there: Count,
-    is_closed_there: bool,
-}
-
-#[derive(Debug)]
-enum Item {
-    /// What is said before the frames, the frames, and the bytes of both.
-    Batch(Vec<u8>, Batch, usize),
-    Message(Kind, Buffer),
-    /// The end of a stream that ends here.
-    End(Vec<u8>),
-    Closed,
-}
-
-/// Whether a link has room for a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Room {
-    Yes,
-    NotYet,
-    /// Nobody takes anything any more.
-    Closed,
-}
-
 impl Outbox {
+    /// One that is kept where its connection is lost, since another may follow.
+    pub fn kept() -> Self {
+        let state = State { is_kept: true, ..State::default() };
+        Self { state: Mutex::new(state), ..Self::default() }
+    }
+
+    /// There is a connection: what is said from here on goes there.
+    pub fn connect(&self) -> Line {
+        let mut state = self.state();
+        state.line += 1;
+        state.is_away = false;
+        Line(state.line)
+    }
+
+    /// The connection is gone, and the host at the other end with it, which may come back. What was under way to it is counted by the stages
+    /// that sent it; they wait, or drop, as the policy of their edge says, until they [join](Self::join) again.
+    pub fn hang_up(&self) {
+        let mut state = self.state();
+        state.line += 1;
+        state.is_away = true;
+        state.words.clear();
+        for lane in &mut state.lanes {
+            match lane.has_producer() {
+                true => lane.leave(),
+                false => lane.clear(),
+            }
+        }
+        self.news.notify_one();
+        self.room.notify_all();
+    }
+
+    /// Whether this is the connection that there is.
+    pub(super) fn has(&self, line: Line) -> bool {
+        let state = self.state();
+        state.line == line.0 && !state.is_away
+    }
+
+    /// The ends of streams that come while the graph ends are not told before they are [released](Self::release_ends): a graph that has
+    /// failed may be started again, and its streams go on then.
+    pub fn hold_ends(&self) {
+        self.state().holds_ends = true;
+    }
+
+    /// The graph will not be started again.
+    pub fn release_ends(&self) {
+        let mut state = self.state();
+        state.holds_ends = false;
+        state.lanes.iter_mut().for_each(Lane::release_end);
+        self.news.notify_one();
+    }
+
     /// Says something to the process at the other end, before all that waits.
     pub fn say(&self, words: impl Into<Vec<u8>>) {
         let words = words.into();
         debug_assert!(words.len() <= CONTROL_BYTES_MAX as usize);
         let mut state = self.state();
-        if !state.is_closed && words.len() <= CONTROL_BYTES_MAX as usize {
+        let is_heard = !state.is_closed && !state.is_away;
+        if is_heard && words.len() <= CONTROL_BYTES_MAX as usize {
             state.words.push_back(words);
             self.news.notify_one();
         }
@@ -101,25 +135,25 @@ impl Outbox {
         waited.is_ok_and(|(state, _)| state.is_written)
     }
 
-    /// Writes what there is, until it is [finished](Self::finish) or [closed](Self::close).
+    /// Writes what there is, until it is [finished](Self::finish) or [closed](Self::close), or the connection is no longer this one.
     ///
     /// # Errors
-    /// It cannot be written: it is closed then.
-    pub fn write_to(&self, mut to: impl Write) -> io::Result<()> {
-        let written = self.write_all(&mut to);
-        if written.is_err() {
+    /// It cannot be written: it is closed then, where no other connection may follow.
+    pub fn write_to(&self, line: Line, mut to: impl Write) -> io::Result<()> {
+        let written = self.write_all(line, &mut to);
+        if written.is_err() && !self.state().is_kept {
             self.close();
         }
         written
     }
 
-    fn write_all(&self, to: &mut impl Write) -> io::Result<()> {
+    fn write_all(&self, line: Line, to: &mut impl Write) -> io::Result<()> {
         let mut is_flushed = true;
         loop {
             let next = {
                 let mut state = self.state();
                 loop {
-                    if state.is_closed {
+                    if state.is_closed || state.line != line.0 {
                         return Ok(());
                     }
                     if let Some(next) = state.next() {
@@ -162,25 +196,49 @@ impl Outbox {
         state.room(link, window_batches)
     }
 
-    /// Frames of this process, with what is said before them.
-    pub(super) fn send(&self, link: u16, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
-        let bytes = before.len() + frames_bytes;
-        self.push(link, Item::Batch(before, batch, bytes), bytes);
+    /// The stage that fills a link is there, and counts what may have been lost on the way.
+    pub(super) fn open(&self, link: u16, is_again: bool, counters: Counters) {
+        self.at(link, |lane| lane.open(is_again, counters));
+    }
+
+    /// Frames of this process, with what is said before them, for which there was room in that era.
+    pub(super) fn send(&self, link: u16, era: u32, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
+        self.at(link, |lane| lane.send(era, before, batch, frames_bytes));
+        self.news.notify_one();
     }
 
     /// The stream of a link ends, behind what waits of it, with the frame that says where if there is one.
-    pub(super) fn end(&self, link: u16, end: Vec<u8>) {
-        self.push(link, Item::End(end), 0);
+    pub(super) fn end(&self, link: u16, end: Vec<u8>, may_begin_again: bool) {
+        let is_held = may_begin_again && self.state().holds_ends;
+        self.at(link, |lane| lane.end(end, is_held));
+        self.news.notify_one();
     }
 
     /// The producer of a link is gone: its stream ends behind what waits of it.
     pub fn end_link(&self, link: u16) {
-        self.end(link, Vec::new());
+        self.tell(link, Item::End(Vec::new()));
     }
 
     /// The consumer of a link is gone.
     pub fn close_link(&self, link: u16) {
-        self.push(link, Item::Closed, 0);
+        self.tell(link, Item::Closed);
+    }
+
+    /// The host of the consumer of a link is gone for now: told to the producer at the other end.
+    pub fn tell_away(&self, link: u16) {
+        self.tell(link, Item::Away);
+    }
+
+    /// It is back: the producer at the other end is to begin this era.
+    pub fn tell_join(&self, link: u16, era: u32) {
+        self.tell(link, Item::Join(era));
+    }
+
+    /// The consumer of a link that begins here is back: its producer begins this era.
+    pub fn join(&self, link: u16, era: u32) {
+        self.at(link, |lane| lane.join(era));
+        self.news.notify_one();
+        self.room.notify_all();
     }
 
     /// A message on its way through this process.
@@ -188,53 +246,61 @@ impl Outbox {
     /// # Errors
     /// The other end has sent more than it may.
     pub(super) fn relay(&self, link: u16, kind: Kind, message: Buffer) -> Result<(), BadLink> {
-        let bytes = message.bytes.len();
-        {
-            let mut state = self.state();
-            if state.lane(link).queued_bytes > WINDOW_BYTES + u64::from(FRAMES_BYTES_MAX) {
-                return Err(BadLink::Window(link));
-            }
+        let mut state = self.state();
+        if state.is_closed || state.is_away {
+            return Ok(());
         }
-        self.push(link, Item::Message(kind, message), bytes);
+        let lane = state.lane(link);
+        if lane.is_overfull() {
+            return Err(BadLink::Window(link));
+        }
+        lane.relay(kind, message);
+        self.news.notify_one();
         Ok(())
     }
 
     /// What the consumer at this end has taken until now, or at the end to which this one relays.
-    pub(super) fn tell_taken(&self, link: u16, taken: Count) {
+    pub(super) fn tell_taken(&self, link: u16, taken: Taken) {
         let mut state = self.state();
-        if !state.is_closed {
+        if !state.is_closed && !state.is_away {
             state.lane(link).taken_here = Some(taken);
             self.news.notify_one();
         }
     }
 
     /// What the consumer at the other end has taken until now.
-    pub(super) fn was_taken(&self, link: u16, taken: Count) {
-        self.state().lane(link).taken_there = taken;
+    pub(super) fn was_taken(&self, link: u16, taken: Taken) {
+        self.at(link, |lane| lane.was_taken(taken));
         self.room.notify_all();
     }
 
     /// The consumer at the other end is gone.
     pub(super) fn was_closed(&self, link: u16) {
-        let mut state = self.state();
-        let lane = state.lane(link);
-        lane.is_closed_there = true;
-        lane.clear();
+        self.at(link, Lane::was_closed);
         self.room.notify_all();
     }
 
-    fn push(&self, link: u16, item: Item, bytes: usize) {
+    /// The host of the consumer at the other end is gone for now.
+    pub(super) fn was_left(&self, link: u16) {
+        self.at(link, Lane::leave);
+    }
+
+    /// Something for the other end of a link, if anybody is there.
+    fn tell(&self, link: u16, item: Item) {
+        let mut state = self.state();
+        if !state.is_closed && !state.is_away {
+            state.lane(link).push(item);
+            self.news.notify_one();
+        }
+    }
+
+    /// Changes what is known of a link, unless all is over.
+    fn at(&self, link: u16, change: impl FnOnce(&mut Lane)) {
         let mut state = self.state();
         if state.is_closed {
             return;
         }
-        let lane = state.lane(link);
-        if matches!(item, Item::Batch(..)) {
-            lane.sent.add(bytes);
-        }
-        lane.queued_bytes += bytes as u64;
-        lane.items.push_back(item);
-        self.news.notify_one();
+        change(state.lane(link));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -245,33 +311,14 @@ impl Outbox {
 impl State {
     fn lane(&mut self, link: u16) -> &mut Lane {
         let at = self.lanes.iter().position(|lane| lane.link == link).unwrap_or_else(|| {
-            self.lanes.push(Lane { link, ..Lane::default() });
+            self.lanes.push(Lane::of(link));
             self.lanes.len() - 1
         });
         &mut self.lanes[at]
     }
 
     fn room(&mut self, link: u16, window_batches: u64) -> Room {
-        if self.is_closed {
-            return Room::Closed;
-        }
-        let lane = self.lane(link);
-        let under_way = Count {
-            batches: lane.sent.batches.saturating_sub(lane.taken_there.batches),
-            bytes: lane.sent.bytes.saturating_sub(lane.taken_there.bytes),
-        };
-        match lane.is_closed_there {
-            true => Room::Closed,
-            // The writer has one in hand, and one to go on with: what waits beyond that waits in the stage's queue.
-            false
-                if lane.items.len() < 2
-                    && under_way.batches < window_batches
-                    && under_way.bytes < WINDOW_BYTES =>
-            {
-                Room::Yes
-            }
-            false => Room::NotYet,
-        }
+        if self.is_closed { Room::Closed } else { self.lane(link).room(window_batches) }
     }
 
     fn next(&mut self) -> Option<Next> {
@@ -284,8 +331,7 @@ impl State {
         for _ in 0..self.lanes.len() {
             self.turn = (self.turn + 1) % self.lanes.len();
             let lane = &mut self.lanes[self.turn];
-            if let Some(item) = lane.items.pop_front() {
-                lane.queued_bytes = lane.queued_bytes.saturating_sub(item.bytes());
+            if let Some(item) = lane.pop() {
                 return Some(Next::Item(lane.link, item));
             }
         }
@@ -293,28 +339,10 @@ impl State {
     }
 }
 
-impl Lane {
-    fn clear(&mut self) {
-        self.items.clear();
-        self.queued_bytes = 0;
-        self.taken_here = None;
-    }
-}
-
-impl Item {
-    fn bytes(&self) -> u64 {
-        match self {
-            Self::Batch(_, _, bytes) => *bytes as u64,
-            Self::Message(_, message) => message.bytes.len() as u64,
-            Self::End(_) | Self::Closed => 0,
-        }
-    }
-}
-
 /// What is written next.
 enum Next {
     Words(Vec<u8>),
-    Taken(u16, Count),
+    Taken(u16, Taken),
     Item(u16, Item),
 }
 
@@ -323,26 +351,7 @@ impl Next {
         match self {
             Self::Words(words) => write(to, Kind::Control, 0, &words),
             Self::Taken(link, taken) => write(to, Kind::Taken, link, &taken.to_bytes()),
-            Self::Item(link, Item::Message(kind, message)) => write(to, kind, link, &message.bytes),
-            Self::Item(link, Item::End(end)) => write(to, Kind::End, link, &end),
-            Self::Item(link, Item::Closed) => write(to, Kind::Closed, link, &[]),
-            Self::Item(link, Item::Batch(before, batch, length)) => {
-                to.write_all(&Head { kind: Kind::Frames, link, length: length as u32 }.to_bytes())?;
-                to.write_all(&before)?;
-                if let Some((bytes, _)) = batch.contiguous() {
-                    return to.write_all(bytes);
-                }
-                for frame in batch.frames() {
-                    to.write_all(frame.header_bytes())?;
-                    to.write_all(frame.payload())?;
-                }
-                Ok(())
-            }
+            Self::Item(link, item) => item.write(link, to),
         }
     }
-}
-
-fn write(to: &mut impl Write, kind: Kind, link: u16, bytes: &[u8]) -> io::Result<()> {
-    to.write_all(&Head { kind, link, length: bytes.len() as u32 }.to_bytes())?;
-    to.write_all(bytes)
 }

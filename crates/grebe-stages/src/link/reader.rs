@@ -7,8 +7,8 @@ use std::sync::Arc;
 use grebe_frame::{HEADER_BYTES, Header};
 
 use super::inbox::Inbox;
-use super::message::{BadLink, Count, Head, Kind};
-use super::outbox::Outbox;
+use super::message::{BadLink, Begin, Head, Kind, Taken};
+use super::outbox::{Line, Outbox};
 use super::{Buffer, Spares};
 
 /// Where what comes over a connection about a link goes.
@@ -25,7 +25,7 @@ pub enum Route {
 /// The links of a connection.
 pub type Routes = HashMap<u16, Route>;
 
-/// Reads to the end of the connection; what the other process says goes to `hear`. `answers` writes to the same connection.
+/// Reads to the end of the connection, or until `answers`, which writes to it, has another; what the other process says goes to `hear`.
 ///
 /// # Errors
 /// It broke, or what came is not as it should be: none of it can be believed any more.
@@ -33,6 +33,7 @@ pub fn read_messages(
     mut from: impl Read,
     routes: &Routes,
     answers: &Outbox,
+    line: Line,
     mut hear: impl FnMut(&[u8]),
 ) -> Result<(), BadLink> {
     let spares = Arc::new(Spares::default());
@@ -43,6 +44,9 @@ pub fn read_messages(
         from.by_ref().take(length as u64).read_to_end(&mut message.bytes)?;
         if message.bytes.len() < length {
             return Err(BadLink::Cut);
+        }
+        if !answers.has(line) {
+            return Ok(());
         }
         if head.kind == Kind::Control {
             hear(&message.bytes);
@@ -62,14 +66,27 @@ fn deliver(head: Head, message: Buffer, route: &Route, answers: &Outbox) -> Resu
             // A frame that cannot be read says nothing of the end.
             inbox.end_with(message.bytes.first_chunk::<HEADER_BYTES>().and_then(|it| Header::parse(it).ok()));
         }
+        (Kind::Begin, Route::In(inbox)) => {
+            let begin = Begin::parse(&message.bytes).ok_or(BadLink::Length(head.length))?;
+            if !inbox.begin(begin) {
+                answers.close_link(link);
+            }
+        }
         (Kind::Taken, Route::Out) => {
-            answers.was_taken(link, Count::parse(&message.bytes).unwrap_or_default());
+            answers.was_taken(link, Taken::parse(&message.bytes).unwrap_or_default());
         }
         (Kind::Closed, Route::Out) => answers.was_closed(link),
-        (Kind::Taken, Route::Relay(to)) => {
-            to.tell_taken(link, Count::parse(&message.bytes).unwrap_or_default());
+        (Kind::Away, Route::Out) => answers.was_left(link),
+        (Kind::Join, Route::Out) => {
+            let era = message.bytes.first_chunk().ok_or(BadLink::Length(head.length))?;
+            answers.join(link, u32::from_le_bytes(*era));
         }
-        (Kind::Frames | Kind::End | Kind::Closed, Route::Relay(to)) => to.relay(link, kind, message)?,
+        (Kind::Taken, Route::Relay(to)) => {
+            to.tell_taken(link, Taken::parse(&message.bytes).unwrap_or_default());
+        }
+        (Kind::Frames | Kind::Begin | Kind::End | Kind::Closed, Route::Relay(to)) => {
+            to.relay(link, kind, message)?;
+        }
         _ => return Err(BadLink::Link(link)),
     }
     Ok(())
@@ -100,17 +117,19 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     let (inbox, answers, other) = (Arc::new(Inbox::default()), Arc::new(Outbox::default()), Arc::default());
     let routes =
         Routes::from([(0, Route::In(inbox.clone())), (1, Route::Out), (2, Route::Relay(Arc::clone(&other)))]);
-    let _ = read_messages(bytes, &routes, &answers, |_| {});
+    let _ = read_messages(bytes, &routes, &answers, answers.connect(), |_| {});
     inbox.end();
-    if let Ok(mut bench) = StageBench::new(LinkIn::new(inbox, answers.clone(), 0)) {
+    if let Ok(mut bench) = StageBench::new(LinkIn::new(inbox, answers.clone(), 0, None)) {
         let _ = bench.end();
     }
     for outbox in [answers, other] {
         outbox.finish();
         let mut written = Vec::new();
-        outbox.write_to(&mut written).expect("memory takes everything");
+        outbox.write_to(outbox.connect(), &mut written).expect("memory takes everything");
         // What is handed on is read at the next host.
         let all: Routes = (0..3).flat_map(|link| [(link, Route::Relay(Arc::default()))]).collect();
-        read_messages(&written[..], &all, &Outbox::default(), |_| {}).expect("what is written is read");
+        let answers = Outbox::default();
+        read_messages(&written[..], &all, &answers, answers.connect(), |_| {})
+            .expect("what is written is read");
     }
 }

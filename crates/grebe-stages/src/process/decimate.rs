@@ -32,6 +32,10 @@ impl Kind for Decimate {
         }
     }
 
+    fn rate_hz(&self, incoming: Option<f64>) -> Option<f64> {
+        Some(incoming? * 2.0 / self.factor.0 as f64)
+    }
+
     fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
         match incoming {
             Some(format) if format.is_complex() => Err(Fault::of_kind(no_order(format))),

@@ -40,6 +40,10 @@ impl Kind for DecimateFiltered {
         }
     }
 
+    fn rate_hz(&self, incoming: Option<f64>) -> Option<f64> {
+        Some(incoming? / self.factor.0 as f64)
+    }
+
     fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
         Ok(Box::new(DecimateFilteredStage::new(&self)))
     }

@@ -100,6 +100,10 @@ impl Kind for Throttle {
     const NAME: &'static str = "throttle";
     const PORTS: Ports = Ports::STAGE;
 
+    fn rate_hz(&self, incoming: Option<f64>) -> Option<f64> {
+        self.rate.as_ref().map(|rate| rate.0).or(incoming)
+    }
+
     fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
         Ok(Box::new(ThrottleStage::new(&self)))
     }

@@ -271,6 +271,10 @@ impl Kind for Synth {
         Ok(Some(self.format.0))
     }
 
+    fn rate_hz(&self, _: Option<f64>) -> Option<f64> {
+        (!self.free_run).then_some(self.rate.0)
+    }
+
     fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
         Ok(Box::new(SynthSource::new(self.options())?))
     }

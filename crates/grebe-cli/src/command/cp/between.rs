@@ -40,7 +40,7 @@ impl Copy<'_> {
         }
         let mut hello = self.hello(&from_settings, send, meet);
         hello.what = Some(self.wishes.clone());
-        hello.via = to_settings.via;
+        hello.terms.via = to_settings.via;
         let mut sender = match There::start(&from_settings, &COPIES, &hello) {
             Ok(sender) => sender,
             Err(error) => return Err(receiver.explain(error, &self.teller)),

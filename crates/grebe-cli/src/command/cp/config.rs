@@ -22,6 +22,7 @@ use grebe_transfer::{Address, Mode};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use super::lines::Terms;
 use crate::cli::{How, Location, MODES, SshHost, Via, WAYS};
 use crate::ending::Usage;
 use crate::ssh::Ssh;
@@ -71,6 +72,13 @@ pub(in crate::command) struct Settings {
     pub(in crate::command) relay: Option<Address>,
     pub(in crate::command) limit_bits_per_s: Option<f64>,
     pub(in crate::command) mode: Mode,
+}
+
+impl Settings {
+    /// What both ends have to know of that.
+    pub(in crate::command) fn terms(&self) -> Terms {
+        Terms { via: self.via, mode: self.mode, limit_bits_per_s: self.limit_bits_per_s }
+    }
 }
 
 impl Config {

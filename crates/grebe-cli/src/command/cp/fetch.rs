@@ -48,9 +48,7 @@ impl Fetch {
             task: Task::Send { sources: vec![PathText::of(path)], recordings: true, is_fresh: false },
             what: None,
             meet: listen(&settings),
-            via: settings.via,
-            mode: settings.mode,
-            limit_bits_per_s: settings.limit_bits_per_s,
+            terms: settings.terms(),
             tells: Tells::Failures,
         };
         let mut there = There::start(&settings, &COPIES, &hello)?;

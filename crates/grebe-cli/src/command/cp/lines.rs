@@ -34,13 +34,20 @@ pub(super) struct Hello {
     /// Where neither end of the data is the one that was told.
     pub(super) what: Option<Wishes>,
     pub(super) meet: Meet,
-    #[serde(with = "via_name")]
-    pub(super) via: Via,
-    #[serde(with = "mode_name")]
-    pub(super) mode: Mode,
-    pub(super) limit_bits_per_s: Option<f64>,
+    #[serde(flatten)]
+    pub(super) terms: Terms,
     /// What it is to say while it copies: the data does not pass by this end.
     pub(super) tells: Tells,
+}
+
+/// How the data goes, as both ends have to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(in crate::command) struct Terms {
+    #[serde(with = "via_name")]
+    pub(in crate::command) via: Via,
+    #[serde(with = "mode_name")]
+    pub(in crate::command) mode: Mode,
+    pub(in crate::command) limit_bits_per_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -313,20 +320,15 @@ fn of_bytes(bytes: &[u8]) -> Result<PathBuf> {
 /// A value by the name that the command line has for it.
 macro_rules! by_name {
     ($module:ident, $type:ty, $names:expr) => {
-        pub(in crate::command) mod $module {
+        mod $module {
             use super::*;
 
-            pub(in crate::command) fn serialize<S: Serializer>(
-                value: &$type,
-                to: S,
-            ) -> Result<S::Ok, S::Error> {
+            pub(super) fn serialize<S: Serializer>(value: &$type, to: S) -> Result<S::Ok, S::Error> {
                 let name = $names.iter().find(|choice| choice.2 == *value).map_or("", |choice| choice.0);
                 to.serialize_str(name)
             }
 
-            pub(in crate::command) fn deserialize<'a, D: Deserializer<'a>>(
-                from: D,
-            ) -> Result<$type, D::Error> {
+            pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<$type, D::Error> {
                 let name = String::deserialize(from)?;
                 let choice = $names.iter().find(|choice| choice.0 == name);
                 choice
@@ -358,9 +360,7 @@ mod tests {
             },
             what: Some(Wishes { delete: true, exclude: vec!["*.o".to_owned()], ..Wishes::default() }),
             meet: Meet::Listen { port: 7, relay: Some("lab:4737".to_owned()) },
-            via: Via::Auto,
-            mode: Mode::Background,
-            limit_bits_per_s: Some(2e6),
+            terms: Terms { via: Via::Auto, mode: Mode::Background, limit_bits_per_s: Some(2e6) },
             tells: Tells::Figures,
         };
         let line = serde_json::to_string(&hello).unwrap();

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use grebe_transfer::{Address, Cancel, ConnectionListener, Purpose, Ticket, listen_anywhere};
+use serde::de::DeserializeOwned;
 
 use super::lines::{Meet, Ready, Turn};
 use super::way::{Beside, Channel};
@@ -21,6 +22,23 @@ use crate::output::{note, out};
 
 /// Its input, from the first line on.
 pub(in crate::command) type Input = BufReader<File>;
+
+/// The first line, of the other end of `called`; `None` where that speaks otherwise, which it has been told.
+pub(in crate::command) fn hello<T: DeserializeOwned>(
+    input: &mut Input,
+    protocol: u32,
+    called: &str,
+) -> Result<Option<T>> {
+    let line = line(input)?.context("nothing came from the other end")?;
+    let is_none = || format!("the other end is no `{called}`");
+    // Only the number is sure to be there in every version.
+    let value: serde_json::Value = serde_json::from_str(&line).with_context(is_none)?;
+    if value.get("protocol").and_then(serde_json::Value::as_u64) != Some(protocol.into()) {
+        out!("{}", Ready::of(protocol).line())?;
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_value(value).with_context(is_none)?))
+}
 
 /// Says that it is ready, and waits for the data to come, whichever way that is.
 pub(in crate::command) fn meet(meet: &Meet, beside: &Beside, ready: Ready, input: Input) -> Result<Channel> {
@@ -52,7 +70,7 @@ fn listen(port: u16, relay: Option<&str>, beside: &Beside, ready: Ready, input: 
     let mut listener = match bound {
         Ok(listener) => listener,
         // There is another way.
-        Err(error) if beside.via == Via::Auto => {
+        Err(error) if beside.terms.via == Via::Auto => {
             note!("there is only ssh as a way: {error}");
             out!("{}", ready.line())?;
             return through_ssh(input, beside);
@@ -138,7 +156,7 @@ fn tether(mut input: Input) {
 }
 
 fn through_ssh(input: Input, beside: &Beside) -> Result<Channel> {
-    Ok(Channel::by_pipes(input, own_output()?, beside.limit_bits_per_s))
+    Ok(Channel::by_pipes(input, own_output()?, beside.terms.limit_bits_per_s))
 }
 
 /// The address of this machine to which `ssh` came: `CLIENT PORT SERVER PORT`.
@@ -148,7 +166,7 @@ fn reached_at() -> Option<IpAddr> {
 }
 
 /// A line; `None` at the end.
-pub(in crate::command) fn line(input: &mut Input) -> Result<Option<String>> {
+fn line(input: &mut Input) -> Result<Option<String>> {
     let mut line = Vec::new();
     input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line).context("cannot read from ssh")?;
     if line.pop() != Some(b'\n') {

@@ -9,19 +9,19 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use grebe_tree::Progress;
 
 use super::bootstrap;
 use super::figures::Figures;
 use super::lines::{Event, FileDone, Hello, PROTOCOL, Ready, Task, Tells};
-use super::meet::{self, Input};
+use super::meet;
 use super::tree;
 use super::way::Beside;
 use crate::cli::Cp;
 use crate::ending::{self, Ending, Usage};
 use crate::interrupt;
-use crate::output::{event, out};
+use crate::output::event;
 
 pub(super) fn run(options: &Cp) -> Result<Ending> {
     if io::stdin().is_terminal() {
@@ -46,17 +46,12 @@ fn serve(options: &Cp) -> Result<Ending> {
     }
     let cancel = interrupt::cancel();
     let mut input = meet::own_input()?;
-    let Some(hello) = hello(&mut input)? else { return Ok(Ending::Good) };
+    let Some(hello) = meet::hello::<Hello>(&mut input, PROTOCOL, "grebe cp")? else {
+        return Ok(Ending::Good);
+    };
     interrupt::then(end_soon);
     let is_fresh = is_fresh(&hello.task);
-    let beside = Beside {
-        via: hello.via,
-        mode: hello.mode,
-        limit_bits_per_s: hello.limit_bits_per_s,
-        cancel: cancel.clone(),
-        // The other end says it.
-        notify: Arc::new(|_| {}),
-    };
+    let beside = Beside::served(hello.terms, &cancel);
     let channel = meet::meet(&hello.meet, &beside, Ready { is_fresh, ..Ready::of(PROTOCOL) }, input)?;
     let status = channel.status.clone();
     let progress = Arc::new(match hello.tells {
@@ -86,18 +81,6 @@ fn serve(options: &Cp) -> Result<Ending> {
         let _ = status.close();
     }
     Ok(ended)
-}
-
-/// The first line; `None` where the other end speaks otherwise, which it has been told.
-fn hello(input: &mut Input) -> Result<Option<Hello>> {
-    let line = meet::line(input)?.context("nothing came from the other end")?;
-    // Only the number is sure to be there in every version.
-    let value: serde_json::Value = serde_json::from_str(&line).context("the other end is no `grebe cp`")?;
-    if value.get("protocol").and_then(serde_json::Value::as_u64) != Some(PROTOCOL.into()) {
-        out!("{}", Ready::of(PROTOCOL).line())?;
-        return Ok(None);
-    }
-    Ok(Some(serde_json::from_value(value).context("the other end is no `grebe cp`")?))
 }
 
 /// Whether it receives, and nothing is there: what is then promised, the receiver keeps.

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_transfer::{
-    Cancel, Connection, ConnectionOptions, ConnectionStatus, Error, Mode, Notice, Notify, Ticket, Transport,
+    Cancel, Connection, ConnectionOptions, ConnectionStatus, Error, Notice, Notify, Ticket, Transport,
     connect,
 };
 
-use super::lines::Way;
+use super::lines::{Terms, Way};
 use crate::cli::Via;
 
 /// A reader and a writer of bytes to the other end.
@@ -30,9 +30,7 @@ pub(in crate::command) struct Channel {
 /// How a connection beside `ssh` is made.
 #[derive(Clone)]
 pub(in crate::command) struct Beside {
-    pub(in crate::command) via: Via,
-    pub(in crate::command) mode: Mode,
-    pub(in crate::command) limit_bits_per_s: Option<f64>,
+    pub(in crate::command) terms: Terms,
     pub(in crate::command) cancel: Cancel,
     /// Is told which way it is where both ends meet at a relay.
     pub(in crate::command) notify: Notify,
@@ -84,6 +82,11 @@ impl Channel {
 }
 
 impl Beside {
+    /// At the end that was started: what there is to tell of the way, the other end says.
+    pub(in crate::command) fn served(terms: Terms, cancel: &Cancel) -> Self {
+        Self { terms, cancel: cancel.clone(), notify: Arc::new(|_| {}) }
+    }
+
     /// Goes to the end that made the ticket; `None`: no way leads there in time, and there is another.
     pub(in crate::command) fn reach(&self, ticket: &Ticket) -> Result<Option<Channel>> {
         let is_relayed = Arc::new(AtomicBool::new(false));
@@ -107,7 +110,7 @@ impl Beside {
                 Ok(Some(channel))
             }
             Err(Error::NoAnswer { .. } | Error::Socket(_) | Error::Ticket { .. } | Error::Relay { .. })
-                if self.via == Via::Auto =>
+                if self.terms.via == Via::Auto =>
             {
                 Ok(None)
             }
@@ -117,15 +120,19 @@ impl Beside {
 
     pub(in crate::command) fn options(&self, has_relay: bool) -> ConnectionOptions {
         ConnectionOptions {
-            mode: self.mode,
-            limit_bits_per_s: self.limit_bits_per_s,
-            transport: match self.via {
+            mode: self.terms.mode,
+            limit_bits_per_s: self.terms.limit_bits_per_s,
+            transport: match self.terms.via {
                 Via::Udp | Via::Relay => Transport::Udp,
                 Via::Tcp => Transport::Tcp,
                 Via::Auto | Via::Ssh => Transport::Any,
             },
-            via: if self.via == Via::Relay { grebe_transfer::Via::Relay } else { grebe_transfer::Via::Any },
-            answer_within: match (self.via, has_relay) {
+            via: if self.terms.via == Via::Relay {
+                grebe_transfer::Via::Relay
+            } else {
+                grebe_transfer::Via::Any
+            },
+            answer_within: match (self.terms.via, has_relay) {
                 (Via::Auto, false) => DECIDED_WITHIN,
                 (Via::Auto, true) => DECIDED_WITH_RELAY_WITHIN,
                 _ => ASKED_FOR,

@@ -3,16 +3,18 @@
 use std::io::BufReader;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use grebe_flow::{Part, Snapshot};
+use grebe_flow::{GraphFile, Part, Restart};
 use grebe_stages::link::{BadLink, Outbox, Routes, read_messages};
 use grebe_transfer::{Cancel, ConnectionStatus};
 
-use super::lines::{Hello, JOINS, PROTOCOL, ToHere, ToThere, words};
+use super::comeback::{Comeback, again};
+use super::counted::Counted;
+use super::lines::{FillMeter, Filled, Hello, JOINS, PROTOCOL, ToHere, ToThere, filler, words};
 use crate::cli::{How, Tell, ssh_host};
 use crate::command::cp::config::{Config, Settings};
 use crate::command::cp::lines::Way;
@@ -20,7 +22,7 @@ use crate::command::cp::teller::Teller;
 use crate::command::cp::there::There;
 use crate::command::cp::way::Channel;
 use crate::command::cp::{beside, listen};
-use crate::ending::Usage;
+use crate::ending::{self, Usage};
 use crate::interrupt;
 
 /// A host where a part of the graph runs.
@@ -30,42 +32,73 @@ pub(super) struct Far {
     /// Which part of the graph runs there.
     pub(super) part: usize,
     pub(super) outbox: Arc<Outbox>,
-    pub(super) way: Way,
-    /// The last counters that it told.
-    pub(super) counts: Arc<Mutex<Snapshot>>,
+    counted: Arc<Mutex<Counted>>,
     pub(super) state: State,
-    /// Goes before what keeps the process there: its input ends with it.
-    channel: Option<Channel>,
-    there: Option<There>,
-    status: Option<ConnectionStatus>,
-    teller: Teller,
+    /// While it is away, and until it is there again.
+    pub(super) comeback: Option<Comeback>,
+    pub(super) restart: Restart,
+    /// How often it was there: what is heard of a connection before is of no interest.
+    life: u32,
+    heard_at: Instant,
+    login: Arc<Login>,
+    connected: Option<Connected>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Opening,
+    /// Its part is open, or at work.
     Built,
     Ended,
-    /// It went away without a word.
+    /// It went away, and will be started again.
+    Away,
+    /// It went away for good.
     Lost,
 }
 
-/// What came from a host.
-pub(super) enum Heard {
-    Said(ToHere),
-    /// Nothing comes any more.
-    Closed(Result<(), BadLink>),
+/// What came from a host, at the how many-eth connection.
+pub(super) struct Heard {
+    pub(super) at: usize,
+    pub(super) life: u32,
+    pub(super) news: News,
 }
 
-impl Far {
-    /// Logs in, gives it its part, and connects with it.
-    pub(super) fn start(graph: &str, part: &Part, at: usize, config: &Config, how: &How) -> Result<Self> {
-        let name = part.host.clone().unwrap_or_default();
-        let host = ssh_host(&name).map_err(|why| Usage(format!("the host '{name}': {why}")))?;
+pub(super) enum News {
+    Said(ToHere),
+    /// Bytes that mean nothing came from there.
+    Filled(Filled),
+    /// Nothing comes any more.
+    Closed(Result<(), BadLink>),
+    /// Why it is gone, which takes a moment to find out.
+    Gone(String),
+}
+
+/// What it takes to start a host's part, as often as that may be.
+pub(super) struct Login {
+    graph: String,
+    part: GraphFile,
+    settings: Settings,
+    restart: Restart,
+    /// Ctrl-C ends the wait for a connection, and not one that there is: what is under way goes on over it.
+    cancel: Cancel,
+    is_connected: Arc<AtomicBool>,
+}
+
+/// The process there, and the way to it.
+pub(super) struct Connected {
+    pub(super) way: Way,
+    /// Goes before what keeps the process there: its input ends with it.
+    channel: Option<Channel>,
+    there: There,
+    status: Option<ConnectionStatus>,
+    teller: Teller,
+}
+
+impl Login {
+    fn of(graph: &str, part: &Part, host: &str, config: &Config, how: &How) -> Result<Self> {
+        let host = ssh_host(host).map_err(|why| Usage(format!("the host '{host}': {why}")))?;
         let mut settings = config.settings(&host, how)?;
-        settings.ssh = settings.ssh.shielded();
-        let teller = Teller::new(&Tell { quiet: true, ..Tell::default() }, false)?;
-        // Ctrl-C ends the wait for a connection, and not one that there is: what is under way goes on over it.
+        settings.ssh = settings.ssh.shielded().watched();
         let (cancel, is_connected) = (Cancel::default(), Arc::new(AtomicBool::new(false)));
         let (cancelled, connected) = (cancel.clone(), is_connected.clone());
         interrupt::then(move || {
@@ -73,92 +106,194 @@ impl Far {
                 cancelled.cancel();
             }
         });
-        let mut there = There::start(&settings, &JOINS, &hello(graph, part, &settings))?;
-        let channel = match there.channel(&settings, &beside(&settings, &cancel, &teller.notify())) {
+        let (graph, part, restart) = (graph.to_owned(), part.file.clone(), part.restart);
+        Ok(Self { graph, part, settings, restart, cancel, is_connected })
+    }
+
+    /// Logs in, gives it its part, and connects with it. In place of one that is gone, `eras` says which era of each link was the last.
+    pub(super) fn connect(&self, eras: Option<Vec<(u16, u32)>>) -> Result<Connected> {
+        self.is_connected.store(false, Ordering::Release);
+        let teller = Teller::new(&Tell { quiet: true, ..Tell::default() }, false)?;
+        let mut settings = self.settings.clone();
+        if eras.is_some() {
+            settings.ssh = settings.ssh.unattended();
+        }
+        let mut there = There::start(&settings, &JOINS, &self.hello(eras))?;
+        let channel = match there.channel(&settings, &beside(&settings, &self.cancel, &teller.notify())) {
             Ok(channel) => channel,
             Err(error) => return Err(there.explain(error, &teller)),
         };
-        is_connected.store(true, Ordering::Release);
+        self.is_connected.store(true, Ordering::Release);
+        let (way, status) = (channel.way, channel.status.clone());
+        Ok(Connected { way, channel: Some(channel), there, status, teller })
+    }
+
+    fn hello(&self, eras: Option<Vec<(u16, u32)>>) -> Hello {
+        let part = if eras.is_some() { &again(&self.part) } else { &self.part };
+        Hello {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            name: self.graph.clone(),
+            part: part.to_toml(),
+            meet: listen(&self.settings),
+            terms: self.settings.terms(),
+            restarts: self.restart == Restart::Always,
+            again: eras,
+        }
+    }
+}
+
+impl Far {
+    /// Logs in, gives it its part, and connects with it.
+    pub(super) fn start(graph: &str, part: &Part, at: usize, config: &Config, how: &How) -> Result<Self> {
+        let name = part.host.clone().unwrap_or_default();
+        let login = Login::of(graph, part, &name, config, how)?;
+        let connected = login.connect(None)?;
+        let is_kept = part.restart == Restart::Always;
         Ok(Self {
+            counted: Arc::new(Mutex::new(Counted::of(&name, is_kept))),
             name,
             part: at,
-            outbox: Arc::default(),
-            way: channel.way,
-            counts: Arc::default(),
+            outbox: Arc::new(if is_kept { Outbox::kept() } else { Outbox::default() }),
             state: State::Opening,
-            there: Some(there),
-            status: channel.status.clone(),
-            channel: Some(channel),
-            teller,
+            comeback: None,
+            restart: part.restart,
+            life: 0,
+            heard_at: Instant::now(),
+            login: Arc::new(login),
+            connected: Some(connected),
         })
     }
 
     /// Begins to read and to write; what is said there goes to `tells`, under the host's position.
-    pub(super) fn connect(&mut self, at: usize, routes: Routes, tells: &Sender<(usize, Heard)>) {
-        let Some(channel) = self.channel.take() else { return };
-        let (answers, tells) = (self.outbox.clone(), tells.clone());
+    pub(super) fn open(&mut self, at: usize, routes: Routes, tells: &Sender<Heard>) {
+        let Some(channel) = self.connected.as_mut().and_then(|connected| connected.channel.take()) else {
+            return;
+        };
+        self.heard_at = Instant::now();
+        let (answers, tells, life) = (self.outbox.clone(), tells.clone(), self.life);
+        let line = self.outbox.connect();
         let reader = BufReader::with_capacity(READ_BYTES, channel.reader);
+        let tell = move |news| drop(tells.send(Heard { at, life, news }));
         thread::spawn(move || {
-            let read = read_messages(reader, &routes, &answers, |said| {
-                // What a later version says, this one leaves.
-                if let Ok(said) = serde_json::from_slice(said) {
-                    let _ = tells.send((at, Heard::Said(said)));
+            let mut meter = FillMeter::default();
+            let read = read_messages(reader, &routes, &answers, line, |said| {
+                if let Some(filled) = meter.take(said) {
+                    filled.into_iter().for_each(|filled| tell(News::Filled(filled)));
+                } else if let Ok(said) = serde_json::from_slice(said) {
+                    // What a later version says, this one leaves.
+                    tell(News::Said(said));
                 }
             });
-            let _ = tells.send((at, Heard::Closed(read)));
+            tell(News::Closed(read));
         });
         let (writes, writer) = (self.outbox.clone(), channel.writer);
-        thread::spawn(move || writes.write_to(writer));
+        thread::spawn(move || writes.write_to(line, writer));
     }
 
     pub(super) fn say(&self, said: ToThere) {
         self.outbox.say(words(&said));
     }
 
-    pub(super) fn counted(&self, counts: Snapshot) {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    /// Sends so many bytes that mean nothing.
+    pub(super) fn fill(&self, bytes: u64) {
+        filler(bytes).for_each(|words| self.outbox.say(words));
+    }
+
+    /// Which way the samples go.
+    pub(super) fn way(&self) -> Option<Way> {
+        self.connected.as_ref().map(|connected| connected.way)
+    }
+
+    pub(super) fn counted(&self) -> Arc<Mutex<Counted>> {
+        self.counted.clone()
+    }
+
+    pub(super) fn count(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether what was heard comes from the process that is there now.
+    pub(super) fn is_of_now(&mut self, heard: &Heard) -> bool {
+        let is_of_now = heard.life == self.life;
+        if is_of_now {
+            self.heard_at = Instant::now();
+        }
+        is_of_now
+    }
+
+    /// For how long nothing has come from there.
+    pub(super) fn silence(&self) -> Duration {
+        self.heard_at.elapsed()
     }
 
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state, State::Ended | State::Lost)
     }
 
+    /// Whether something can be said there.
+    pub(super) fn is_there(&self) -> bool {
+        matches!(self.state, State::Opening | State::Built)
+    }
+
     /// Whether its `ssh` has ended: nobody is there any more, whatever the connection beside it says.
     pub(super) fn is_gone(&mut self) -> bool {
-        self.there.as_mut().is_none_or(There::is_gone)
+        self.connected.as_mut().is_none_or(|connected| connected.there.is_gone())
     }
 
     /// Why it went away, in its own words if it has said any.
     pub(super) fn why_lost(&mut self) -> anyhow::Error {
-        let error = anyhow!("{} is gone", self.name);
-        match self.there.take() {
-            Some(there) => there.explain(error, &self.teller),
-            None => error,
-        }
+        why_lost(&self.name, self.connected.take())
+    }
+
+    /// It is away from now on, until it [comes back](Self::come_back): why, is told to `tells`, once it is known.
+    pub(super) fn leave(&mut self, at: usize, tells: Option<&Sender<Heard>>) {
+        self.state = State::Away;
+        self.outbox.hang_up();
+        self.count().leave();
+        self.life += 1;
+        let (name, connected) = (self.name.clone(), self.connected.take());
+        let (tells, life) = (tells.cloned(), self.life);
+        // It takes a moment, which those that are still there are not to wait for.
+        thread::spawn(move || {
+            let why = ending::one_line(&why_lost(&name, connected));
+            let _ = tells.map(|tells| tells.send(Heard { at, life, news: News::Gone(why) }));
+        });
+    }
+
+    /// It is there again, and is to open its part.
+    pub(super) fn come_back(&mut self, connected: Connected) {
+        self.connected = Some(connected);
+        self.state = State::Opening;
+    }
+
+    pub(super) fn login(&self) -> Arc<Login> {
+        self.login.clone()
     }
 
     /// All has been said: the connection is closed, and the process there ends.
     pub(super) fn close(mut self) {
-        self.outbox.finish();
-        self.outbox.wait_written(PATIENCE);
-        if let Some(status) = self.status.take().filter(|_| self.state == State::Ended) {
+        if self.state == State::Ended || self.is_there() {
+            self.outbox.finish();
+            self.outbox.wait_written(PATIENCE);
+        }
+        let status = self.connected.as_mut().and_then(|connected| connected.status.take());
+        if let Some(status) = status.filter(|_| self.state == State::Ended) {
             let _ = status.close();
         }
         self.outbox.close();
-        drop(self.there.take());
+        drop(self.connected.take());
+        if let Some(comeback) = &mut self.comeback {
+            comeback.abandon();
+        }
     }
 }
 
-fn hello(graph: &str, part: &Part, settings: &Settings) -> Hello {
-    Hello {
-        protocol: PROTOCOL,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        name: graph.to_owned(),
-        part: part.file.to_toml(),
-        meet: listen(settings),
-        via: settings.via,
-        mode: settings.mode,
-        limit_bits_per_s: settings.limit_bits_per_s,
+fn why_lost(name: &str, connected: Option<Connected>) -> anyhow::Error {
+    let error = anyhow!("{name} is gone");
+    match connected {
+        Some(connected) => connected.there.explain(error, &connected.teller),
+        None => error,
     }
 }
 

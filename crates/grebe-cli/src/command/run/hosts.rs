@@ -3,21 +3,27 @@
 //! ```text
 //!  log in everywhere -> connect -> all build -> all start -> ... -> one ends, fails or goes away, or Ctrl-C
 //!                                                                    -> sources end, the rest drains, all end -> close
+//!  restart = "always":    away <-> log in -> connect -> build -> start -> its links join, each in a new era
 //! ```
 //!
 //! Samples from one other host to a second one go through here.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use grebe_flow::{Cut, CutEdge, GraphFile, Policy, Running, Snapshot, monotonic_ns};
+use grebe_flow::{
+    Cut, CutEdge, GraphFile, LINK_IN, LINK_OUT, Policy, Restart, Running, Snapshot, monotonic_ns,
+};
+use grebe_ring::Cancel;
 use grebe_stages::link::{BadLink, Outbox, Route, Routes};
 
-use super::far::{Far, Heard, State};
-use super::lines::{ToHere, ToThere};
+use super::check;
+use super::comeback::Comeback;
+use super::far::{Connected, Far, Heard, News, State};
+use super::lines::{GONE, HERE_EVERY, SILENT_FOR, ToHere, ToThere};
 use super::links::Ends;
 use crate::cli::{Run, printable};
 use crate::command::cp::config::Config;
@@ -31,11 +37,21 @@ pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Resu
     interrupt::catch();
     let shown: Vec<String> = file.ends().map(|stage| shown_name(stage.host.as_deref(), &stage.id)).collect();
     let metrics = listen_for_metrics(options.metrics)?;
-    let mut whole = match Whole::connect(name, cut, options) {
+    let is_check = options.check.is_some();
+    let opened = Whole::connect(name, cut, options).and_then(|mut whole| {
+        whole.tell_ways();
+        whole.look(is_check);
+        match is_check {
+            true => whole.close(),
+            false => whole.build(&interrupt::cancel())?,
+        }
+        Ok(whole)
+    });
+    let mut whole = match opened {
         Err(_) if interrupt::is_pending() => return Ok(Ending::Interrupted),
-        connected => connected?,
+        Ok(_) if is_check => return Ok(Ending::Good),
+        opened => opened?,
     };
-    whole.tell_ways();
     let observe = whole.start();
     let _published = publish_observed(observe.clone(), name, About::new());
     let _served = metrics.map(|listener| listener.serve([(name.to_owned(), observe.clone())])).transpose()?;
@@ -53,10 +69,16 @@ struct Whole {
     cut: Cut,
     here: Ends,
     far: Vec<Far>,
-    heard: Receiver<(usize, Heard)>,
+    /// Of each link, the last era that began.
+    eras: Vec<u32>,
+    tells: Sender<Heard>,
+    heard: Receiver<Heard>,
+    /// When hosts were told last that this process is there.
+    told_at: Instant,
     /// Not yet started, and at work.
     graph: Option<grebe_flow::Graph>,
     running: Option<Running>,
+    has_started: bool,
     stopping: Option<Stopping>,
     /// Why it ends, or what was lost of it.
     failed: Option<anyhow::Error>,
@@ -72,10 +94,9 @@ struct Stopping {
 }
 
 impl Whole {
-    /// Logs in everywhere, and opens everything.
+    /// Logs in everywhere.
     fn connect(name: &str, cut: Cut, options: &Run) -> Result<Self> {
         let config = if options.how.no_config { Config::default() } else { Config::of_user()? };
-        let cancel = interrupt::cancel();
         let elsewhere = cut.parts.iter().enumerate().filter(|(_, part)| part.host.is_some());
         let far: Vec<Result<Far>> = thread::scope(|scope| {
             let config = &config;
@@ -88,23 +109,50 @@ impl Whole {
         let here = cut.here().map_or_else(|| Ok(Ends::default()), |part| Ends::of(&part.file))?;
         let (tells, heard) = mpsc::channel();
         let mut whole = Self {
+            eras: vec![0; cut.links.len()],
             cut,
             here,
             far,
+            tells,
             heard,
+            told_at: Instant::now(),
             graph: None,
             running: None,
+            has_started: false,
             stopping: None,
             failed: None,
             is_interrupted: false,
         };
         for at in 0..whole.far.len() {
-            let routes = whole.routes(at);
-            whole.far[at].connect(at, routes, &tells);
-            whole.far[at].say(ToThere::Build);
+            whole.open(at);
         }
-        whole.build(&cancel)?;
         Ok(whole)
+    }
+
+    /// Looks whether clocks and ways are good for it; says what is not, or all of it.
+    fn look(&mut self, says_all: bool) {
+        let mut others = Vec::new();
+        for at in 0..self.far.len() {
+            let far = &self.far[at];
+            let next = |until| next_of(&self.heard, at, until, &mut others);
+            let found = check::look(far, &self.cut.links, says_all, next);
+            let words = if says_all { found.all(&far.name) } else { Vec::new() };
+            words.iter().chain(&found.warnings(&far.name)).for_each(|words| note!("{words}"));
+        }
+        // Nobody has looked at these.
+        others.into_iter().for_each(|heard| drop(self.tells.send(heard)));
+    }
+
+    /// Nothing is to be started.
+    fn close(&mut self) {
+        self.far.iter().for_each(|far| far.say(ToThere::End));
+        self.far.drain(..).for_each(Far::close);
+    }
+
+    /// Begins to talk with a host.
+    fn open(&mut self, at: usize) {
+        let routes = self.routes(at);
+        self.far[at].open(at, routes, &self.tells);
     }
 
     /// Where what comes from a host goes.
@@ -133,7 +181,8 @@ impl Whole {
     }
 
     /// Opens the part here, and waits until the others are open.
-    fn build(&mut self, cancel: &grebe_ring::Cancel) -> Result<()> {
+    fn build(&mut self, cancel: &Cancel) -> Result<()> {
+        self.far.iter().for_each(|far| far.say(ToThere::Build));
         let own = self.cut.parts.iter().position(|part| part.host.is_none());
         let built = own.map(|own| {
             let outbox = |link| self.other_end(link, own).and_then(|other| self.outbox(other));
@@ -145,7 +194,7 @@ impl Whole {
                 if interrupt::is_pending() {
                     return Err(grebe_transfer::Error::Cancelled.into());
                 }
-                self.listen();
+                self.listen(None);
                 if self.far.iter().any(|far| far.state == State::Ended) {
                     break;
                 }
@@ -153,8 +202,7 @@ impl Whole {
             self.failed.take().map_or(Ok(()), Err)
         });
         if built.is_err() {
-            self.far.iter().for_each(|far| far.say(ToThere::End));
-            self.far.drain(..).for_each(Far::close);
+            self.close();
         }
         built
     }
@@ -162,7 +210,9 @@ impl Whole {
     /// Says which way the samples go, where that is worth a word.
     fn tell_ways(&self) {
         for far in &self.far {
-            note!("{}: samples go over {}", far.name, far.way.name());
+            if let Some(way) = far.way() {
+                note!("{}: samples go over {}", far.name, way.name());
+            }
         }
     }
 
@@ -174,13 +224,14 @@ impl Whole {
             Ok(running) => self.running = running,
             Err(error) => self.fail(error.into()),
         }
+        self.has_started = true;
         let own = self.running.as_ref().map(|running| Arc::new(running.observer()));
-        let far: Vec<_> = self.far.iter().map(|far| (far.name.clone(), far.counts.clone())).collect();
+        let far: Vec<_> = self.far.iter().map(Far::counted).collect();
         move || {
             let mut all = own.as_ref().map(|own| own()).unwrap_or_default();
             all.at_ns = monotonic_ns();
-            for (host, counts) in &far {
-                all.add_host(host, counts.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            for counted in &far {
+                counted.lock().unwrap_or_else(PoisonError::into_inner).add_to(&mut all);
             }
             all
         }
@@ -190,15 +241,14 @@ impl Whole {
     fn drive(&mut self, progress: &Progress, observe: &impl Fn() -> Snapshot) {
         let mut notes = self.running.as_ref().map(Running::notes);
         while !self.is_over() {
-            self.listen();
+            self.listen(Some(progress));
             notes.iter_mut().flat_map(|notes| notes()).for_each(|note| progress.say(&note));
             if let Some(error) = self.running.as_ref().and_then(Running::take_error) {
                 self.fail(error.into());
             }
+            self.say_here();
             for at in 0..self.far.len() {
-                if !self.far[at].is_over() && self.far[at].is_gone() {
-                    self.lose(at, None);
-                }
+                self.look_after(at, progress);
             }
             if interrupt::is_pending() && !self.is_interrupted {
                 self.is_interrupted = true;
@@ -217,67 +267,107 @@ impl Whole {
         self.running.as_ref().is_none_or(Running::is_ended) && self.far.iter().all(Far::is_over)
     }
 
+    /// Hosts that hear nothing for long end their part.
+    fn say_here(&mut self) {
+        if self.told_at.elapsed() >= HERE_EVERY {
+            self.told_at = Instant::now();
+            self.far.iter().filter(|far| far.is_there()).for_each(|far| far.say(ToThere::Here));
+        }
+    }
+
+    /// Sees that a host is gone, or is there again.
+    fn look_after(&mut self, at: usize, progress: &Progress) {
+        let far = &mut self.far[at];
+        if far.state == State::Away {
+            self.bring_back(at, progress);
+        } else if !far.is_over() && far.is_gone() {
+            self.lose(at, None, progress);
+        } else if far.state == State::Built && far.silence() > SILENT_FOR {
+            let silent = format!("nothing came from {} for {} s", far.name, SILENT_FOR.as_secs());
+            self.lose(at, Some(silent), progress);
+        }
+    }
+
     /// Takes in what hosts say, for a moment.
-    fn listen(&mut self) {
+    fn listen(&mut self, progress: Option<&Progress>) {
         match self.heard.recv_timeout(LOOK_EVERY) {
-            Ok(heard) => self.hear(heard),
+            Ok(heard) => self.hear(heard, progress),
             Err(RecvTimeoutError::Timeout) => {}
             // Every reader has ended, which each has said.
             Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK_EVERY),
         }
         while let Ok(heard) = self.heard.try_recv() {
-            self.hear(heard);
+            self.hear(heard, progress);
         }
     }
 
-    fn hear(&mut self, (at, heard): (usize, Heard)) {
+    fn hear(&mut self, heard: Heard, progress: Option<&Progress>) {
+        let at = heard.at;
         let far = &mut self.far[at];
-        match heard {
-            Heard::Said(ToHere::Note(note)) => note!("{}: {}", far.name, printable(note.as_bytes())),
-            Heard::Said(ToHere::Built) => far.state = State::Built,
-            Heard::Said(ToHere::Counts(counts)) => far.counted(counts),
-            Heard::Said(ToHere::Ended { counts, failed }) => {
-                far.counted(counts);
+        if !far.is_of_now(&heard) || far.state == State::Lost {
+            return;
+        }
+        let say = |words: &str| match progress {
+            Some(progress) => progress.say(words),
+            None => note!("{words}"),
+        };
+        match heard.news {
+            News::Said(ToHere::Note(note)) => say(&format!("{}: {}", far.name, printable(note.as_bytes()))),
+            News::Said(ToHere::Built) if far.comeback.is_some() && far.state == State::Opening => {
+                self.is_back(at, &say);
+            }
+            News::Said(ToHere::Built) => far.state = State::Built,
+            News::Said(ToHere::Counts(counts)) => far.count().tell(counts),
+            News::Said(ToHere::Ended { counts, failed }) => {
+                far.count().tell(counts);
                 far.state = State::Ended;
-                if let Some(failed) = failed {
-                    let what = format!("{}: {}", far.name, printable(failed.why.as_bytes()));
-                    self.fail(Elsewhere { what, status: failed.status }.into());
+                let Some(failed) = failed else { return };
+                let what = format!("{}: {}", far.name, printable(failed.why.as_bytes()));
+                match self.is_restarted(at) {
+                    true => self.leave(at, &what, &say),
+                    false => self.fail(Elsewhere { what, status: failed.status }.into()),
                 }
             }
-            Heard::Closed(_) if far.is_over() => {}
-            Heard::Closed(read) => {
+            News::Closed(_) if far.is_over() => {}
+            News::Closed(read) => {
                 // That a connection broke says less than why the other end is gone.
                 let broke = |error: &BadLink| !matches!(error, BadLink::Io(_) | BadLink::Cut);
-                self.lose(at, read.err().filter(broke));
+                let broke = read.err().filter(broke).map(|broke| broke.to_string());
+                match self.is_restarted(at) {
+                    true => self.leave(at, &broke.unwrap_or_default(), &say),
+                    false => self.lose_for_good(at, broke),
+                }
             }
+            News::Said(ToHere::Clock(..) | ToHere::Filled(_)) | News::Filled(_) => {}
+            News::Gone(why) => say(&format!("{why}; {} is started again", far.name)),
         }
     }
 
-    /// A host is gone without a word: its links end, and where one of them makes its producer wait, the graph does.
-    fn lose(&mut self, at: usize, broke: Option<BadLink>) {
-        let far = &mut self.far[at];
-        let was_built = far.state == State::Built;
-        far.state = State::Lost;
-        far.outbox.close();
-        let why = far.why_lost();
-        let why = broke.map_or_else(|| one_line(&why), |broke| format!("{}: {broke}", one_line(&why)));
-        let (part, name) = (far.part, far.name.clone());
-        let mut must_end = !was_built;
-        for (link, edge) in (0..).zip(&self.cut.links) {
-            if edge.from != part && edge.to != part {
-                continue;
-            }
-            must_end |= edge.queue.policy == Policy::Block;
-            match (edge.from == part, self.outbox(if edge.from == part { edge.to } else { edge.from })) {
-                (true, Some(consumer)) => consumer.end_link(link),
-                (true, None) => self.here.end(link),
-                (false, Some(producer)) => producer.close_link(link),
-                // Its outbox is closed.
-                (false, None) => {}
-            }
+    /// Whether a host that goes away now is started again.
+    fn is_restarted(&self, at: usize) -> bool {
+        self.far[at].restart == Restart::Always && self.has_started && self.stopping.is_none()
+    }
+
+    /// A host is gone without a word.
+    fn lose(&mut self, at: usize, why: Option<String>, progress: &Progress) {
+        match self.is_restarted(at) {
+            true => self.leave(at, &why.unwrap_or_default(), &|words| progress.say(words)),
+            false => self.lose_for_good(at, why),
         }
+    }
+
+    /// Its links end, and where one of them makes its producer wait, the graph does.
+    fn lose_for_good(&mut self, at: usize, broke: Option<String>) {
+        let was_built = self.far[at].state == State::Built;
+        self.cut_off(at);
+        let far = &mut self.far[at];
+        let why = one_line(&far.why_lost());
+        let why = broke.map_or_else(|| why.clone(), |broke| format!("{why}: {broke}"));
+        let (part, name) = (far.part, far.name.clone());
+        let blocks = |edge: &CutEdge| edge.queue.policy == Policy::Block;
+        let is_waited_for = self.links_of(part).any(|(_, edge)| blocks(edge));
         let lost = Elsewhere { what: why.clone(), status: GONE };
-        match must_end && self.stopping.is_none() {
+        match (!was_built || is_waited_for) && self.stopping.is_none() {
             true => self.fail(lost.into()),
             false => {
                 if self.stopping.is_none() {
@@ -286,6 +376,146 @@ impl Whole {
                 self.failed.get_or_insert_with(|| lost.into());
             }
         }
+    }
+
+    /// Nothing will come from a host any more, and nothing goes there.
+    fn cut_off(&mut self, at: usize) {
+        let far = &mut self.far[at];
+        far.state = State::Lost;
+        far.outbox.hang_up();
+        far.outbox.close();
+        let part = far.part;
+        for (link, edge) in self.links_of(part) {
+            match (edge.from == part, self.outbox(if edge.from == part { edge.to } else { edge.from })) {
+                (true, Some(consumer)) => consumer.end_link(link),
+                (true, None) => self.here.end(link),
+                (false, Some(producer)) => {
+                    producer.tell_away(link);
+                    producer.close_link(link);
+                }
+                // Its outbox is closed.
+                (false, None) => {}
+            }
+        }
+    }
+
+    /// The edges that lead to or from a part.
+    fn links_of(&self, part: usize) -> impl Iterator<Item = (u16, &CutEdge)> {
+        (0..).zip(&self.cut.links).filter(move |(_, edge)| edge.from == part || edge.to == part)
+    }
+
+    /// A host is away, and will be started again: who sends there waits or drops, and who hears from there waits.
+    fn leave(&mut self, at: usize, why: &str, say: &impl Fn(&str)) {
+        let far = &mut self.far[at];
+        let before = far.comeback.take();
+        far.comeback = Some(Comeback::of(before));
+        if !why.is_empty() {
+            say(&format!("{why}; {} is started again", far.name));
+        }
+        far.leave(at, why.is_empty().then_some(&self.tells));
+        let part = far.part;
+        for (link, edge) in self.links_of(part) {
+            if let Some(producer) = self.outbox(edge.from).filter(|_| edge.to == part) {
+                producer.tell_away(link);
+            }
+        }
+    }
+
+    /// Tries to start a host again, or gives it up where nothing is left for it to do.
+    fn bring_back(&mut self, at: usize, progress: &Progress) {
+        if self.is_needless(at) {
+            return self.give_up(at);
+        }
+        let eras =
+            self.links_of(self.far[at].part).map(|(link, _)| (link, self.eras[usize::from(link)])).collect();
+        let far = &mut self.far[at];
+        let login = far.login();
+        let Some(comeback) = &mut far.comeback else { return };
+        if comeback.is_due() {
+            comeback.attempt(login, eras);
+        }
+        match comeback.outcome() {
+            None => {}
+            Some(Ok(connected)) => self.reopen(at, connected),
+            Some(Err(error)) => {
+                let why = one_line(&error);
+                if comeback.is_news(&why) {
+                    progress.say(&format!("{} is not there yet: {why}", far.name));
+                }
+            }
+        }
+    }
+
+    fn reopen(&mut self, at: usize, connected: Connected) {
+        self.far[at].come_back(connected);
+        self.open(at);
+        self.far[at].say(ToThere::Build);
+    }
+
+    /// A host that was started again has opened its part.
+    fn is_back(&mut self, at: usize, say: &impl Fn(&str)) {
+        let far = &mut self.far[at];
+        far.state = State::Built;
+        far.count().come_back();
+        far.say(ToThere::Start);
+        let away = far.comeback.as_mut().map(Comeback::is_there).unwrap_or_default();
+        let way = far.way().map(|way| format!("; samples go over {}", way.name())).unwrap_or_default();
+        say(&format!("{} is there again, after {:.1} s{way}", far.name, away.as_secs_f64()));
+        let part = far.part;
+        let links: Vec<_> = self.links_of(part).map(|(link, edge)| (link, edge.from, edge.to)).collect();
+        for (link, from, to) in links {
+            self.join(link, from, to);
+        }
+    }
+
+    /// The two ends of a link are joined, if both are there.
+    fn join(&mut self, link: u16, from: usize, to: usize) {
+        let far = |part| self.far.iter().find(|far| far.part == part);
+        let (producer, consumer) = (far(from), far(to));
+        let is_there = |far: Option<&Far>| far.is_none_or(|far| far.state == State::Built);
+        let is_over = |far: Option<&Far>| far.is_some_and(Far::is_over);
+        match (producer, consumer) {
+            (_, Some(consumer)) if is_over(producer) => consumer.outbox.end_link(link),
+            (Some(producer), _) if is_over(consumer) => producer.outbox.close_link(link),
+            _ if !is_there(producer) || !is_there(consumer) => {}
+            (producer, consumer) => {
+                let era = self.eras[usize::from(link)] + 1;
+                match (producer, consumer) {
+                    (Some(producer), _) => producer.outbox.tell_join(link, era),
+                    (None, Some(consumer)) => consumer.outbox.join(link, era),
+                    // A link has an end on another host.
+                    (None, None) => {}
+                }
+                self.eras[usize::from(link)] = era;
+            }
+        }
+    }
+
+    /// Whether a host that is away has nothing to do any more: all that it is linked to is over, and it does nothing by itself.
+    fn is_needless(&self, at: usize) -> bool {
+        let part = self.far[at].part;
+        let is_over = |part: usize| match self.far.iter().find(|far| far.part == part) {
+            Some(far) => far.is_over(),
+            None => self.running.as_ref().is_none_or(Running::is_ended),
+        };
+        let mut others =
+            self.links_of(part).map(|(_, edge)| if edge.from == part { edge.to } else { edge.from });
+        if !others.by_ref().all(is_over) || self.links_of(part).next().is_none() {
+            return false;
+        }
+        let file = &self.cut.parts[part].file;
+        let has_input = |id: &str| file.edges().iter().any(|edge| edge.to.0 == id);
+        let has_source = file.stages().iter().any(|stage| stage.kind != LINK_IN && !has_input(&stage.id));
+        !(has_source && file.ends().any(|stage| stage.kind != LINK_OUT))
+    }
+
+    /// A host that is away is not waited for any more.
+    fn give_up(&mut self, at: usize) {
+        let away = self.far[at].comeback.as_ref().map(|comeback| comeback.away_since.elapsed());
+        let away = away.unwrap_or_default().as_secs_f64();
+        let what = format!("{} is gone, for {away:.1} s now", self.far[at].name);
+        self.cut_off(at);
+        self.failed.get_or_insert_with(|| Elsewhere { what, status: GONE }.into());
     }
 
     /// The first failure is what the graph fails with.
@@ -298,6 +528,12 @@ impl Whole {
     fn stop(&mut self) {
         if self.stopping.is_some() {
             return;
+        }
+        for at in 0..self.far.len() {
+            let is_coming = self.far[at].comeback.is_some() && self.far[at].state == State::Opening;
+            if is_coming || self.far[at].state == State::Away {
+                self.give_up(at);
+            }
         }
         self.far.iter().for_each(|far| far.say(ToThere::Stop));
         if let Some(running) = &self.running {
@@ -334,6 +570,11 @@ impl Whole {
         if let Some(error) = self.running.take().and_then(|running| running.wait().err()) {
             self.failed.get_or_insert(error.into());
         }
+        let is_trying = self.far.iter().any(|far| far.comeback.as_ref().is_some_and(Comeback::is_trying));
+        if is_trying {
+            // A login that is under way is of no use any more.
+            interrupt::raise();
+        }
         thread::scope(|scope| {
             for far in self.far.drain(..) {
                 scope.spawn(move || far.close());
@@ -347,6 +588,22 @@ impl Whole {
     }
 }
 
+/// What comes from a host until then; what comes from others, and that it is gone, is put aside.
+fn next_of(heard: &Receiver<Heard>, at: usize, until: Instant, others: &mut Vec<Heard>) -> Option<Heard> {
+    while Instant::now() < until && !interrupt::is_pending() {
+        match heard.recv_timeout(LOOK_EVERY) {
+            Ok(heard) if heard.at != at => others.push(heard),
+            Ok(heard) if matches!(heard.news, News::Closed(_)) => {
+                others.push(heard);
+                return None;
+            }
+            Ok(heard) => return Some(heard),
+            Err(_) => {}
+        }
+    }
+    None
+}
+
 /// How a stage is called among those of all hosts.
 fn shown_name(host: Option<&str>, stage: &str) -> String {
     host.map_or_else(|| stage.to_owned(), |host| format!("{host}:{stage}"))
@@ -356,5 +613,3 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Without a frame that gets on anywhere; what hosts count comes four times a second.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// The exit status where another host is gone.
-const GONE: u8 = 3;

@@ -8,17 +8,20 @@
 //!    Start       ==>            Counts    four times a second
 //!    Stop, End   ==>            Ended     with the last counters
 //! ```
+//!
+//! Each says something several times within [`SILENT_FOR`]: where nothing comes, the way is cut, or the other end stands still.
+
+use std::time::{Duration, Instant};
 
 use grebe_flow::Snapshot;
-use grebe_transfer::Mode;
+use grebe_frame::ClockReading;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Via;
-use crate::command::cp::lines::{Meet, mode_name, via_name};
+use crate::command::cp::lines::{Meet, Terms};
 use crate::command::cp::there::Call;
 
 /// Changes with what these lines mean, and with what passes over a link.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 pub(super) const JOINS: Call = Call { arguments: "run --serve", protocol: PROTOCOL, does: "joins graphs" };
 
@@ -32,17 +35,22 @@ pub(super) struct Hello {
     /// Its part of the graph, as a file.
     pub(super) part: String,
     pub(super) meet: Meet,
-    #[serde(with = "via_name")]
-    pub(super) via: Via,
-    #[serde(with = "mode_name")]
-    pub(super) mode: Mode,
-    pub(super) limit_bits_per_s: Option<f64>,
+    #[serde(flatten)]
+    pub(super) terms: Terms,
+    /// It will be started again where it fails.
+    pub(super) restarts: bool,
+    /// It takes the place of one that is gone: for each link, the last era that began.
+    pub(super) again: Option<Vec<(u16, u32)>>,
 }
 
 /// What the end that was asked to run the graph says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ToThere {
+    /// Say what the clock shows; the number comes back.
+    Clock(u64),
+    /// Send so many bytes that mean nothing.
+    Fill(u64),
     /// Open everything.
     Build,
     Start,
@@ -50,6 +58,8 @@ pub(super) enum ToThere {
     Stop,
     /// End everything soon.
     End,
+    /// Nothing is to be done.
+    Here,
 }
 
 /// What the other end says.
@@ -58,6 +68,10 @@ pub(super) enum ToThere {
 pub(super) enum ToHere {
     /// What a person should know.
     Note(String),
+    /// Which question this answers, and what the clock showed then.
+    Clock(u64, ClockReading),
+    /// So many bytes that mean nothing came within so many nanoseconds.
+    Filled(Filled),
     Built,
     Counts(Snapshot),
     Ended {
@@ -73,10 +87,71 @@ pub(super) struct Failed {
     pub(super) status: u8,
 }
 
+/// Bytes that mean nothing, and how long they took to come: from the first piece to the last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Filled {
+    pub(super) bytes: u64,
+    pub(super) ns: u64,
+}
+
+/// Pieces that mean nothing, as words for the other end; the last one says so.
+pub(super) fn filler(bytes: u64) -> impl Iterator<Item = Vec<u8>> {
+    let pieces = bytes.div_ceil(PIECE_BYTES as u64).max(2);
+    let mut noise = 0x9e37_79b9_7f4a_7c15u64;
+    (1..=pieces).map(move |piece| {
+        let mut words = vec![FILLER, u8::from(piece == pieces)];
+        while words.len() < PIECE_BYTES {
+            // No `ssh` makes it shorter.
+            noise ^= noise << 13;
+            noise ^= noise >> 7;
+            noise ^= noise << 17;
+            words.extend(noise.to_le_bytes());
+        }
+        words
+    })
+}
+
+/// Measures pieces that mean nothing as they come.
+#[derive(Debug, Default)]
+pub(super) struct FillMeter {
+    began: Option<Instant>,
+    bytes: u64,
+}
+
+impl FillMeter {
+    /// Whether the words mean nothing, and then what has come, once all has.
+    pub(super) fn take(&mut self, words: &[u8]) -> Option<Option<Filled>> {
+        let &[FILLER, is_last, ..] = words else { return None };
+        let Some(began) = self.began else {
+            (self.began, self.bytes) = (Some(Instant::now()), 0);
+            return Some(None);
+        };
+        self.bytes += words.len() as u64;
+        let done =
+            (is_last != 0).then(|| Filled { bytes: self.bytes, ns: began.elapsed().as_nanos() as u64 });
+        if done.is_some() {
+            self.began = None;
+        }
+        Some(done)
+    }
+}
+
 /// As it passes between samples. Nothing in it can fail to be JSON.
 pub(super) fn words(of: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(of).unwrap_or_default()
 }
+
+/// The exit status where another host is gone.
+pub(super) const GONE: u8 = 3;
+/// More is not asked for at once.
+pub(super) const FILL_BYTES_MAX: u64 = 64 << 20;
+/// No JSON begins so.
+const FILLER: u8 = 0xff;
+const PIECE_BYTES: usize = 16 << 10;
+/// A host that says nothing for so long is gone.
+pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
+/// How often the end that was asked to run the graph says that it is there; the others count four times a second.
+pub(super) const HERE_EVERY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -85,8 +160,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_means_nothing_is_measured_from_its_first_piece_on() {
+        let mut meter = FillMeter::default();
+        assert_eq!(meter.take(&words(&ToThere::Build)), None);
+        for bytes in [1, 100_000] {
+            let told: Vec<_> = filler(bytes).map(|words| meter.take(&words).unwrap()).collect();
+            let (last, before) = told.split_last().unwrap();
+            assert!(before.iter().all(Option::is_none) && !before.is_empty());
+            let filled = last.unwrap();
+            assert!(filled.bytes >= PIECE_BYTES as u64 && filled.bytes + 2 * PIECE_BYTES as u64 >= bytes);
+            assert!(serde_json::from_slice::<ToThere>(&filler(bytes).next().unwrap()).is_err());
+        }
+    }
+
+    #[test]
     fn what_is_said_is_understood() {
-        for said in [ToThere::Build, ToThere::Start, ToThere::Stop, ToThere::End] {
+        for said in
+            [ToThere::Clock(7), ToThere::Fill(9), ToThere::Build, ToThere::Stop, ToThere::End, ToThere::Here]
+        {
             assert_eq!(serde_json::from_slice::<ToThere>(&words(&said)).unwrap(), said);
         }
         let stage = StageSnapshot {

@@ -21,6 +21,8 @@ pub(super) fn kinds() -> Kinds {
 pub(super) struct Ends {
     outs: Vec<u16>,
     ins: HashMap<u16, Arc<Inbox>>,
+    /// Where the part takes the place of one that is gone: the last era of each link that began.
+    again: Option<HashMap<u16, u32>>,
 }
 
 impl Ends {
@@ -28,7 +30,12 @@ impl Ends {
         let of_kind = |kind: &'static str| file.stages().iter().filter(move |stage| stage.kind == kind);
         let outs = of_kind(LINK_OUT).map(|stage| Ok(params::<LinkOutKind>(stage)?.link));
         let ins = of_kind(LINK_IN).map(|stage| Ok((params::<LinkInKind>(stage)?.link, Arc::default())));
-        Ok(Self { outs: outs.collect::<Result<_>>()?, ins: ins.collect::<Result<_>>()? })
+        Ok(Self { outs: outs.collect::<Result<_>>()?, ins: ins.collect::<Result<_>>()?, again: None })
+    }
+
+    /// Those of a part that takes the place of one that is gone.
+    pub(super) fn again(self, eras: Option<Vec<(u16, u32)>>) -> Self {
+        Self { again: eras.map(|eras| eras.into_iter().collect()), ..self }
     }
 
     /// Where what comes over a connection goes, if that has these of the links.
@@ -70,11 +77,12 @@ impl Ends {
         match stage.kind.as_str() {
             LINK_OUT => {
                 let LinkOutKind { link, window } = params(stage).ok()?;
-                Some(Box::new(LinkOut::new(outbox(link)?, link, window)))
+                Some(Box::new(LinkOut::new(outbox(link)?, link, window, self.again.is_some())))
             }
             LINK_IN => {
                 let LinkInKind { link } = params(stage).ok()?;
-                Some(Box::new(LinkIn::new(self.ins.get(&link)?.clone(), outbox(link)?, link)))
+                let behind = self.again.as_ref().map(|eras| eras.get(&link).copied().unwrap_or(0));
+                Some(Box::new(LinkIn::new(self.ins.get(&link)?.clone(), outbox(link)?, link, behind)))
             }
             _ => None,
         }

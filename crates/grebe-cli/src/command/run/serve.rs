@@ -9,22 +9,25 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use grebe_flow::{GraphFile, Running, Snapshot};
 use grebe_ring::Cancel;
 use grebe_stages::link::{Outbox, read_messages};
 
-use super::lines::{Failed, Hello, PROTOCOL, ToHere, ToThere, words};
+use super::check::clock_reading;
+use super::lines::{
+    FILL_BYTES_MAX, Failed, FillMeter, GONE, Hello, PROTOCOL, SILENT_FOR, ToHere, ToThere, filler, words,
+};
 use super::links::{self, Ends};
 use crate::cli::Run;
 use crate::command::cp::bootstrap;
 use crate::command::cp::lines::{Event, Ready};
-use crate::command::cp::meet::{self, Input};
+use crate::command::cp::meet;
 use crate::command::cp::way::Beside;
-use crate::ending::{self, Ending, Usage};
+use crate::ending::{self, Elsewhere, Ending, Usage};
 use crate::graph::{About, publish};
 use crate::interrupt;
-use crate::output::{event, out};
+use crate::output::event;
 
 pub(super) fn run(options: &Run) -> Result<Ending> {
     if std::io::stdin().is_terminal() {
@@ -44,45 +47,61 @@ fn serve(options: &Run) -> Result<Ending> {
     }
     let cancel = interrupt::cancel();
     let mut input = meet::own_input()?;
-    let Some(hello) = hello(&mut input)? else { return Ok(Ending::Good) };
+    let Some(hello) = meet::hello::<Hello>(&mut input, PROTOCOL, "grebe run")? else {
+        return Ok(Ending::Good);
+    };
     let part = GraphFile::parse(&hello.part, Path::new(&hello.name), &links::kinds());
     let part = part.map_err(|mistakes| {
         let said: Vec<_> = mistakes.iter().map(|mistake| mistake.message().to_owned()).collect();
         Usage(format!("its grebe {} does not run that: {}", env!("CARGO_PKG_VERSION"), said.join("; ")))
     })?;
     part.check_memory()?;
-    let ends = Ends::of(&part)?;
-    let beside = Beside {
-        via: hello.via,
-        mode: hello.mode,
-        limit_bits_per_s: hello.limit_bits_per_s,
-        cancel: cancel.clone(),
-        // The other end says it.
-        notify: Arc::new(|_| {}),
-    };
+    let ends = Ends::of(&part)?.again(hello.again);
+    let beside = Beside::served(hello.terms, &cancel);
     let channel = meet::meet(&hello.meet, &beside, Ready::of(PROTOCOL), input)?;
     let (outbox, (tells, told)) = (Arc::new(Outbox::default()), mpsc::channel());
+    let line = outbox.connect();
+    if hello.restarts {
+        outbox.hold_ends();
+    }
     let (routes, answers, waits) = (ends.routes(|_| true), outbox.clone(), cancel.clone());
     let reader = BufReader::with_capacity(READ_BYTES, channel.reader);
     thread::spawn(move || {
-        let _ = read_messages(reader, &routes, &answers, |said| {
-            let said = serde_json::from_slice(said).ok();
-            if said == Some(ToThere::End) {
-                waits.cancel();
+        let mut meter = FillMeter::default();
+        let _ = read_messages(reader, &routes, &answers, line, |said| {
+            if let Some(filled) = meter.take(said) {
+                filled.into_iter().for_each(|filled| answers.say(words(&ToHere::Filled(filled))));
+                return;
             }
-            // What a later version says, this one leaves.
-            let _ = said.map(|said| tells.send(said));
+            match serde_json::from_slice(said) {
+                // At once: how long it takes is what is asked.
+                Ok(ToThere::Clock(asked)) => answers.say(words(&ToHere::Clock(asked, clock_reading()))),
+                Ok(ToThere::Fill(bytes)) => {
+                    filler(bytes.min(FILL_BYTES_MAX)).for_each(|words| answers.say(words))
+                }
+                Ok(said) => {
+                    if said == ToThere::End {
+                        waits.cancel();
+                    }
+                    let _ = tells.send(said);
+                }
+                // What a later version says, this one leaves.
+                Err(_) => {}
+            }
         });
         answers.close();
         interrupt::raise();
     });
     let (writes, writer) = (outbox.clone(), channel.writer);
-    thread::spawn(move || writes.write_to(writer));
+    thread::spawn(move || writes.write_to(line, writer));
 
     let (counts, ended) = follow(&hello.name, &part, &ends, &outbox, &told, &cancel);
     let failed = ended
         .err()
         .map(|error| Failed { why: ending::one_line(&error), status: ending::exit_status(&error) });
+    if failed.is_none() {
+        outbox.release_ends();
+    }
     outbox.say(words(&ToHere::Ended { counts, failed: failed.clone() }));
     outbox.finish();
     if outbox.wait_written(LAST_WORDS) {
@@ -95,18 +114,6 @@ fn serve(options: &Run) -> Result<Ending> {
     Ok(failed.map_or(Ending::Good, |failed| Ending::Told(failed.status)))
 }
 
-/// The first line; `None` where the other end speaks otherwise, which it has been told.
-fn hello(input: &mut Input) -> Result<Option<Hello>> {
-    let line = meet::line(input)?.context("nothing came from the other end")?;
-    // Only the number is sure to be there in every version.
-    let value: serde_json::Value = serde_json::from_str(&line).context("the other end is no `grebe run`")?;
-    if value.get("protocol").and_then(serde_json::Value::as_u64) != Some(PROTOCOL.into()) {
-        out!("{}", Ready::of(PROTOCOL).line())?;
-        return Ok(None);
-    }
-    Ok(Some(serde_json::from_value(value).context("the other end is no `grebe run`")?))
-}
-
 /// Does as it is told, to the end of the graph.
 fn follow(
     name: &str,
@@ -116,8 +123,8 @@ fn follow(
     told: &Receiver<ToThere>,
     cancel: &Cancel,
 ) -> (Snapshot, Result<()>) {
-    let await_word = |word| match told.recv() {
-        Ok(said) if said == word => Ok(()),
+    let await_word = |word| match told.iter().find(|said| *said != ToThere::Here) {
+        Some(said) if said == word => Ok(()),
         _ => Err(anyhow!("it was ended before it began")),
     };
     let started = await_word(ToThere::Build).and_then(|()| {
@@ -142,14 +149,27 @@ fn drive(
 ) -> (Snapshot, Result<()>) {
     let _published = publish(&running, name, About::new());
     let (observe, mut notes) = (running.observer(), running.notes());
-    let mut said_at = Instant::now();
+    let (mut said_at, mut heard_at) = (Instant::now(), Instant::now());
     while !running.is_ended() {
-        match told.recv_timeout(LOOK_EVERY) {
-            Ok(ToThere::Stop) => running.end_sources(),
-            Ok(ToThere::Build | ToThere::Start) => {}
-            Err(RecvTimeoutError::Timeout) if !interrupt::is_pending() => {}
-            // Or the other end is gone, or somebody wants to end this process.
-            _ => return stop(running, ends, outbox, &observe),
+        let heard = told.recv_timeout(LOOK_EVERY);
+        if heard.is_ok() {
+            heard_at = Instant::now();
+        }
+        match heard {
+            Ok(ToThere::Stop) => {
+                outbox.release_ends();
+                running.end_sources();
+            }
+            Ok(ToThere::Build | ToThere::Start | ToThere::Here | ToThere::Clock(_) | ToThere::Fill(_)) => {}
+            Err(RecvTimeoutError::Timeout) if !interrupt::is_pending() && heard_at.elapsed() < SILENT_FOR => {
+            }
+            Ok(ToThere::End) => return stop(running, ends, outbox, &observe),
+            // The other end is gone, or somebody here wants to end this process, as a host does that shuts down.
+            Err(_) => {
+                let (counts, stopped) = stop(running, ends, outbox, &observe);
+                let ended = || Elsewhere { what: "it was ended there".to_owned(), status: GONE };
+                return (counts, stopped.and_then(|()| Err(ended().into())));
+            }
         }
         notes().into_iter().for_each(|note| outbox.say(words(&ToHere::Note(note))));
         if said_at.elapsed() >= COUNTED_EVERY {

@@ -126,6 +126,7 @@ pub(super) fn rows(process: &Process) -> Vec<Row> {
             .filter(|(name, value)| **value > 0 && !name.ends_with("_known"))
             .map(|(name, value)| match name.as_str() {
                 "unseen_loss" => "loss cannot be seen".to_owned(),
+                "is_away" => "away, and started again".to_owned(),
                 name => format!("{} {}", grouped(*value), name.replace('_', " ")),
             })
             .collect();

@@ -77,6 +77,28 @@ impl Base {
         NameLock::is_taken(&self.lock_path())
     }
 
+    /// The first of NAME, NAME_2, NAME_3, ... that no recording has, nor a recorder.
+    pub(crate) fn first_free(&self) -> Self {
+        let folder =
+            self.0.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let there: Vec<String> = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .collect();
+        let is_free = |base: &Self| {
+            let name = base.name();
+            let is_of_it = |file: &String| {
+                let rest = file.strip_prefix(&name);
+                rest.is_some_and(|rest| rest.starts_with(".sigmf") || rest.starts_with("_ch"))
+            };
+            !there.iter().any(is_of_it) && !base.is_locked()
+        };
+        let numbered = (2u64..).map(|number| Self(self.with(&format!("_{number}"))));
+        // Never none: a folder has not that many files.
+        std::iter::once(self.clone()).chain(numbered).find(is_free).unwrap_or_else(|| self.clone())
+    }
+
     fn lock_path(&self) -> PathBuf {
         self.0.with_file_name(format!(".{}.sigmf-lock", self.name()))
     }

@@ -1,0 +1,309 @@
+//! What is looked at before a graph on several hosts starts: how far clocks are apart, and whether the ways carry what the edges need.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use grebe_clock::{Echo, Estimator};
+use grebe_flow::{CutEdge, Policy, UtcClock, monotonic_ns};
+use grebe_frame::ClockReading;
+use grebe_scope::Engineering;
+
+use super::far::{Far, Heard, News};
+use super::lines::{FILL_BYTES_MAX, Filled, ToHere, ToThere};
+
+/// What was found of a host.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) clock: Option<Clock>,
+    /// What goes to the host, and what comes from there.
+    pub(super) ways: Vec<Carries>,
+}
+
+/// How the wall clock of a host stands to this one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Clock {
+    /// By how much it is ahead, and how far that may be off.
+    ahead_ns: i64,
+    error_ns: u64,
+    round_trip_ns: u64,
+}
+
+/// What a way to or from a host is to carry, and what it does.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Carries {
+    /// The edges that need it, as they are told.
+    edges: String,
+    needs_bytes_per_s: f64,
+    /// At least, where that is enough; `None`: nothing came back in time.
+    has_bytes_per_s: Option<f64>,
+    direction: Direction,
+    blocks: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    There,
+    Here,
+}
+
+/// Looks at a host, of which it gets the news from `next` until a time.
+pub(super) fn look(
+    far: &Far,
+    links: &[CutEdge],
+    is_wide: bool,
+    mut next: impl FnMut(Instant) -> Option<Heard>,
+) -> Found {
+    let clock = ask_clock(far, &mut next);
+    let directions = [Direction::There, Direction::Here];
+    let needs = directions.into_iter().filter_map(|direction| Carries::needed(far.part, links, direction));
+    let ways = needs.map(|way| way.measured(far, is_wide, &mut next)).collect();
+    Found { clock, ways }
+}
+
+/// This host's.
+pub(super) fn clock_reading() -> ClockReading {
+    // One that has said nothing yet always has something to say.
+    let now_ns = monotonic_ns();
+    UtcClock::default().renewed(now_ns).unwrap_or(ClockReading {
+        producer_ts_ns: now_ns,
+        unix_time_ns: 0,
+        error_ns: None,
+        clock: None,
+    })
+}
+
+fn ask_clock(far: &Far, next: &mut impl FnMut(Instant) -> Option<Heard>) -> Option<Clock> {
+    let (began, mut estimator, mut apart_ns) = (Instant::now(), Estimator::default(), None);
+    let ours = clock_reading();
+    let mut round_trip_ns = u64::MAX;
+    for asked in 0..QUESTIONS {
+        if asked > 0 && began.elapsed() > CLOCK_TIME {
+            break;
+        }
+        let sent_ns = monotonic_ns();
+        far.say(ToThere::Clock(asked));
+        let until = Instant::now() + ANSWERS_WITHIN;
+        let theirs = loop {
+            match next(until)?.news {
+                News::Said(ToHere::Clock(answered, theirs)) if answered == asked => break theirs,
+                _ => {}
+            }
+        };
+        let (at_ns, back_ns) = (theirs.producer_ts_ns, monotonic_ns());
+        let echo = Echo { sent_ns, there_ns: at_ns, answered_ns: at_ns, back_ns };
+        round_trip_ns = round_trip_ns.min(echo.round_trip_ns());
+        estimator.add(echo);
+        let to_utc =
+            |reading: &ClockReading| i128::from(reading.unix_time_ns) - i128::from(reading.producer_ts_ns);
+        apart_ns = Some(to_utc(&theirs) - to_utc(&ours));
+    }
+    let relation = estimator.at(monotonic_ns())?;
+    let ahead_ns = i128::from(relation.offset_ns) + apart_ns?;
+    let ahead_ns = ahead_ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    Some(Clock { ahead_ns, error_ns: relation.error_ns, round_trip_ns })
+}
+
+impl Clock {
+    /// Whether times in UTC of streams of that host are far from those of this one.
+    fn is_off(&self) -> bool {
+        self.ahead_ns.unsigned_abs().saturating_sub(self.error_ns) > CLOCK_OFF_NS
+    }
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |ns: u64| Engineering::new(ns as f64 / 1e9, "s");
+        let side = if self.ahead_ns < 0 { "behind" } else { "ahead of" };
+        let (apart, error) = (seconds(self.ahead_ns.unsigned_abs()), seconds(self.error_ns));
+        write!(f, "{apart} {side} this host's (±{error})")
+    }
+}
+
+impl Carries {
+    /// What the edges need that begin or end at a part, as far as that is known; `None` where nothing is.
+    fn needed(part: usize, links: &[CutEdge], direction: Direction) -> Option<Self> {
+        let goes = |link: &&CutEdge| match direction {
+            Direction::There => link.to == part,
+            Direction::Here => link.from == part,
+        };
+        let known = links.iter().filter(goes).filter_map(|link| Some((link, link.bytes_per_s?)));
+        let needs_bytes_per_s = known.clone().map(|(_, bytes_per_s)| bytes_per_s).sum();
+        let names: Vec<_> =
+            known.clone().map(|(link, _)| format!("{} -> {}", link.edge.from.0, link.edge.to.0)).collect();
+        let blocks = known.clone().any(|(link, _)| link.queue.policy == Policy::Block);
+        let edges = names.join(", ");
+        (!names.is_empty()).then_some(Self {
+            edges,
+            needs_bytes_per_s,
+            has_bytes_per_s: None,
+            direction,
+            blocks,
+        })
+    }
+
+    /// Sends more and more until it is enough, no longer than a second or so.
+    fn measured(mut self, far: &Far, is_wide: bool, next: &mut impl FnMut(Instant) -> Option<Heard>) -> Self {
+        let enough = self.needs_bytes_per_s * if is_wide { WIDE } else { MARGIN };
+        let (began, mut bytes, mut before) = (Instant::now(), FIRST_BYTES, 0.0);
+        loop {
+            let Some(Filled { bytes: came, ns }) = self.round(far, bytes, next) else { return self };
+            let rate = came as f64 / (ns.max(1) as f64 / 1e9);
+            let best = self.has_bytes_per_s.unwrap_or(0.0).max(rate);
+            self.has_bytes_per_s = Some(best);
+            let is_settled = ns > SETTLED_NS && rate < 1.2 * before;
+            if best >= enough || is_settled || began.elapsed() > MEASURE_TIME {
+                return self;
+            }
+            before = rate;
+            // What is sent takes no longer than a quarter of a second, as far as one can know.
+            bytes = (2 * bytes).min((best / 4.0) as u64).clamp(FIRST_BYTES, FILL_BYTES_MAX);
+        }
+    }
+
+    fn round(
+        &self,
+        far: &Far,
+        bytes: u64,
+        next: &mut impl FnMut(Instant) -> Option<Heard>,
+    ) -> Option<Filled> {
+        let until = Instant::now() + FILLED_WITHIN;
+        match self.direction {
+            Direction::There => far.fill(bytes),
+            Direction::Here => far.say(ToThere::Fill(bytes)),
+        }
+        loop {
+            match (next(until)?.news, self.direction) {
+                (News::Said(ToHere::Filled(filled)), Direction::There) => return Some(filled),
+                (News::Filled(filled), Direction::Here) => return Some(filled),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        self.has_bytes_per_s.is_some_and(|has| has >= self.needs_bytes_per_s)
+    }
+
+    fn told(&self, host: &str) -> String {
+        let bits = |bytes_per_s: f64| Engineering::new(8.0 * bytes_per_s, "bit/s");
+        let path = match self.direction {
+            Direction::There => format!("the way to {host}"),
+            Direction::Here => format!("the way from {host}"),
+        };
+        let carries = match self.has_bytes_per_s {
+            Some(has) if self.is_enough() => format!("carries at least {}", bits(has)),
+            Some(has) => format!("carries about {}", bits(has)),
+            None => format!("carried nothing within {} s", FILLED_WITHIN.as_secs()),
+        };
+        format!("edge {} needs {}; {path} {carries}", self.edges, bits(self.needs_bytes_per_s))
+    }
+}
+
+impl Found {
+    /// What a person should know before it starts.
+    pub(super) fn warnings(&self, host: &str) -> Vec<String> {
+        let clock = self.clock.filter(Clock::is_off).map(|clock| {
+            format!("the clock of {host} is {clock}: times in UTC of its streams are off by that; chrony or PTP there sets it")
+        });
+        let narrow = self.ways.iter().filter(|way| !way.is_enough()).map(|way| {
+            let what = if way.blocks {
+                "its producer will wait, and a receiver then leaves samples out: give policy = \"drop_oldest\", or"
+            } else {
+                "its queue will drop:"
+            };
+            format!("{}; {what} send less: convert, select or decimate_filtered before the edge", way.told(host))
+        });
+        clock.into_iter().chain(narrow).collect()
+    }
+
+    /// What is good.
+    pub(super) fn all(&self, host: &str) -> Vec<String> {
+        let clock = self.clock.map(|clock| {
+            let round_trip = Engineering::new(clock.round_trip_ns as f64 / 1e9, "s");
+            format!("{host}: round trip {round_trip}; its clock is {clock}")
+        });
+        let wide = self.ways.iter().filter(|way| way.is_enough());
+        let ways = wide.map(|way| format!("{host}: {}", way.told(host)));
+        clock.into_iter().chain(ways).collect()
+    }
+}
+
+const QUESTIONS: u64 = 8;
+/// For all questions together, where the first is answered.
+const CLOCK_TIME: Duration = Duration::from_millis(250);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// As far as clocks are apart that somebody disciplines, over the worst of networks.
+const CLOCK_OFF_NS: u64 = 10_000_000;
+/// A way that carries so much more is taken for wide enough.
+const MARGIN: f64 = 1.1;
+/// Where that is all that is asked.
+const WIDE: f64 = 2.0;
+const FIRST_BYTES: u64 = 64 << 10;
+const MEASURE_TIME: Duration = Duration::from_millis(700);
+const SETTLED_NS: u64 = 50_000_000;
+const FILLED_WITHIN: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use grebe_flow::{Cut, GraphFile};
+
+    use super::*;
+
+    fn cut(graph: &str) -> Cut {
+        GraphFile::parse(graph, Path::new("lab.toml"), &grebe_stages::kinds()).unwrap().cut()
+    }
+
+    const GRAPH: &str = r#"
+        stage = [
+            { id = "adc", kind = "synth", host = "mast", params = { channels = 2, rate = "10M" } },
+            { id = "floats", kind = "convert", host = "big", params = { to = "f32" } },
+            { id = "narrow", kind = "decimate_filtered", host = "big", params = { factor = 10 } },
+            { id = "disk", kind = "record", params = { file = "x.sigmf-meta" } },
+            { id = "raw", kind = "null" },
+        ]
+        edge = [
+            { from = "adc", to = "floats", policy = "drop_oldest" },
+            { from = "floats", to = "narrow" },
+            { from = "narrow", to = "disk" },
+            { from = "adc", to = "raw", policy = "drop_oldest" },
+        ]
+    "#;
+
+    #[test]
+    fn what_edges_need_is_known_from_the_sources_on_and_added_up_for_each_way() {
+        let cut = cut(GRAPH);
+        let need = |part, direction| Carries::needed(part, &cut.links, direction);
+        let from_mast = need(0, Direction::Here).unwrap();
+        assert_eq!((from_mast.needs_bytes_per_s, from_mast.blocks), (80e6, false));
+        assert_eq!(from_mast.edges, "adc -> floats, adc -> raw");
+        assert_eq!(need(0, Direction::There), None);
+        assert_eq!(need(1, Direction::There).unwrap().needs_bytes_per_s, 40e6);
+        let from_big = need(1, Direction::Here).unwrap();
+        assert_eq!((from_big.needs_bytes_per_s, from_big.blocks), (8e6, true));
+        // As fast as it is taken: nobody knows.
+        let free = GRAPH.replace("rate = \"10M\"", "rate = \"10M\", free_run = true");
+        assert_eq!(Carries::needed(0, &self::cut(&free).links, Direction::Here), None);
+    }
+
+    #[test]
+    fn what_is_too_little_is_said_with_both_numbers_and_what_to_do() {
+        let cut = cut(GRAPH);
+        let mut way = Carries::needed(1, &cut.links, Direction::There).unwrap();
+        way.has_bytes_per_s = Some(94e6 / 8.0);
+        let clock = Clock { ahead_ns: -37_000_000, error_ns: 400_000, round_trip_ns: 800_000 };
+        let found = Found { clock: Some(clock), ways: vec![way.clone()] };
+        let told = found.warnings("big").join("\n");
+        assert!(
+            told.contains("edge adc -> floats needs 320 Mbit/s; the way to big carries about 94 Mbit/s"),
+            "{told}"
+        );
+        assert!(told.contains("37 ms behind this host's (±400 us)"), "{told}");
+        way.has_bytes_per_s = Some(50e6);
+        let clock = Clock { ahead_ns: 10_300_000, ..clock };
+        let found = Found { clock: Some(clock), ways: vec![way] };
+        assert_eq!(found.warnings("big"), [""; 0], "the truth may be less");
+        assert_eq!(found.all("big").len(), 2);
+    }
+}

@@ -1,0 +1,255 @@
+//! Where the stream of a producer that was started again is joined to that of the one before.
+//!
+//! A source that begins again counts from zero. What was missing meanwhile is as long as the stamps of both streams say, where one clock
+//! made them, else as long as nothing came: the new stream goes on behind a gap of so many samples.
+
+use std::fmt;
+use std::time::Instant;
+
+use grebe_frame::{Description, Header};
+
+/// Follows a stream, and shifts what a producer that was started again sends.
+#[derive(Debug, Default)]
+pub(super) struct Seam {
+    last: Option<Header>,
+    /// Which clock has stamped it.
+    clock: Option<u64>,
+    came: Option<Instant>,
+    is_open: bool,
+    shift: Shift,
+}
+
+/// What is added to the numbers of frames, each round its range.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Shift {
+    sequence: u64,
+    sample_index: u64,
+    sg_drops_total: u64,
+}
+
+/// What is missing between the two streams.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct SeamGap {
+    /// Per channel.
+    pub(super) samples: u64,
+    seconds: f64,
+    by: By,
+}
+
+/// How long the gap is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The source was not started again, and has counted on.
+    Count,
+    Stamps,
+    /// The stamps are of two clocks, as behind a reboot.
+    Arrival,
+}
+
+impl Seam {
+    /// The next frame is of a producer that was started again.
+    pub(super) fn open(&mut self) {
+        self.is_open = true;
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Joins the first frame behind the seam, of which so much was said; how large the gap is. `None` where there is no seam, or the stream is
+    /// another one.
+    pub(super) fn close(
+        &mut self,
+        header: &Header,
+        said: Option<&Description>,
+        now: Instant,
+    ) -> Option<SeamGap> {
+        if !std::mem::take(&mut self.is_open) {
+            return None;
+        }
+        self.shift = Shift::default();
+        let clock = said.and_then(|said| said.clock?.clock);
+        let is_same_clock = clock.is_some() && clock == self.clock;
+        let last = self.last.filter(|last| is_alike(last, header) && header.sample_rate_hz > 0.0)?;
+        let expected = last.next_sample_index();
+        let of_block_s = |header: &Header| f64::from(header.block_length_samples) / header.sample_rate_hz;
+        let seconds = match self.came {
+            Some(came) if !is_same_clock => (now - came).as_secs_f64() - of_block_s(header),
+            _ => (header.producer_ts_ns as f64 - last.producer_ts_ns as f64) / 1e9 - of_block_s(&last),
+        };
+        let samples = (seconds.max(0.0) * header.sample_rate_hz).round() as u64;
+        let counted = header.first_sample_index.checked_sub(expected);
+        let tolerance = (header.sample_rate_hz * STAMPS_WITHIN_S) as u64;
+        if let Some(samples) =
+            counted.filter(|counted| is_same_clock && counted.abs_diff(samples) <= tolerance)
+        {
+            let seconds = samples as f64 / header.sample_rate_hz;
+            if header.sequence <= last.sequence {
+                // A stage between the two was, and numbers its frames anew.
+                self.shift.sequence = last.sequence.wrapping_add(1).wrapping_sub(header.sequence);
+            }
+            return Some(SeamGap { samples, seconds, by: By::Count });
+        }
+        self.shift = Shift {
+            sequence: last.sequence.wrapping_add(1).wrapping_sub(header.sequence),
+            sample_index: expected.wrapping_add(samples).wrapping_sub(header.first_sample_index),
+            sg_drops_total: last.sg_drops_total,
+        };
+        let by = if is_same_clock { By::Stamps } else { By::Arrival };
+        Some(SeamGap { samples, seconds: seconds.max(0.0), by })
+    }
+
+    /// Shifts a frame behind a seam; whether that changed it.
+    pub(super) fn shift(&self, header: &mut Header) -> bool {
+        if self.shift == Shift::default() {
+            return false;
+        }
+        header.sequence = header.sequence.wrapping_add(self.shift.sequence);
+        header.first_sample_index = header.first_sample_index.wrapping_add(self.shift.sample_index);
+        header.sg_drops_total = header.sg_drops_total.wrapping_add(self.shift.sg_drops_total);
+        true
+    }
+
+    /// What is said of the stream, with the indices that it has here.
+    pub(super) fn described(&mut self, mut said: Description) -> Description {
+        self.clock = said.clock.and_then(|clock| clock.clock);
+        let shift = self.shift.sample_index;
+        said.first_sample_index = said.first_sample_index.wrapping_add(shift);
+        for annotation in &mut said.annotations {
+            annotation.first_sample_index = annotation.first_sample_index.wrapping_add(shift);
+        }
+        said
+    }
+
+    /// A frame is handed on.
+    pub(super) fn follow(&mut self, header: &Header) {
+        self.last = Some(*header);
+    }
+
+    /// What was handed on last came then.
+    pub(super) fn came(&mut self, now: Instant) {
+        self.came = Some(now);
+    }
+}
+
+impl SeamGap {
+    /// Those of them that the source did not send, since it was away itself: what was lost behind it is counted where that was.
+    pub(super) fn of_source(&self) -> u64 {
+        if self.by == By::Count { 0 } else { self.samples }
+    }
+}
+
+impl fmt::Display for SeamGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { samples, seconds, by } = self;
+        if *samples == 0 {
+            return f.write_str("the stream goes on, and nothing is missing");
+        }
+        let by = match by {
+            By::Count => "as it has counted on",
+            By::Stamps => "by the clock of its host",
+            By::Arrival => "as long as nothing came: its host has another clock than before",
+        };
+        write!(f, "the stream goes on behind a gap of {samples} samples ({seconds:.3} s, {by})")
+    }
+}
+
+fn is_alike(last: &Header, header: &Header) -> bool {
+    let of = |header: &Header| (header.channel_count, header.format, header.sample_rate_hz);
+    of(last) == of(header)
+}
+
+/// How far a source's stamps may be off what its count of samples says: stamps of large batches jump, and a source that began again counts
+/// from zero, which is further off.
+const STAMPS_WITHIN_S: f64 = 1.0;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use grebe_frame::ClockReading;
+
+    use super::*;
+
+    fn frame(sequence: u64, producer_ts_ns: u64) -> Header {
+        Header {
+            sequence,
+            producer_ts_ns,
+            first_sample_index: sequence * 100,
+            block_length_samples: 100,
+            channel_count: 1,
+            sample_rate_hz: 1e6,
+            ..Header::default()
+        }
+    }
+
+    fn said(clock: u64) -> Description {
+        let clock = ClockReading { producer_ts_ns: 0, unix_time_ns: 0, error_ns: None, clock: Some(clock) };
+        Description { clock: Some(clock), first_sample_index: 7, ..Description::default() }
+    }
+
+    /// Frames 0 to 9, the last from 900 us to 1 ms.
+    fn followed(now: Instant) -> Seam {
+        let mut seam = Seam::default();
+        assert_eq!(seam.close(&frame(0, 0), None, now), None);
+        let _ = seam.described(said(1));
+        (0..10).for_each(|at| seam.follow(&frame(at, at * 100_000)));
+        seam.came(now);
+        seam.open();
+        seam
+    }
+
+    #[test]
+    fn a_source_that_began_again_goes_on_behind_a_gap_as_long_as_its_stamps_say() {
+        let now = Instant::now();
+        let mut seam = followed(now);
+        let gap = seam.close(&frame(0, 51_000_000), Some(&said(1)), now).unwrap();
+        assert_eq!((gap.samples, gap.by), (50_000, By::Stamps));
+        let mut next = frame(0, 51_000_000);
+        assert!(seam.shift(&mut next));
+        assert_eq!((next.sequence, next.first_sample_index), (10, 51_000));
+        assert_eq!(seam.described(said(1)).first_sample_index, 51_007);
+        // And once more, from where it is now.
+        seam.follow(&next);
+        seam.open();
+        let gap = seam.close(&frame(3, 52_100_000), Some(&said(1)), now).unwrap();
+        assert_eq!(gap.samples, 1_000);
+        let mut next = frame(3, 52_100_000);
+        seam.shift(&mut next);
+        assert_eq!((next.sequence, next.first_sample_index), (11, 52_100));
+    }
+
+    #[test]
+    fn behind_a_reboot_the_gap_is_as_long_as_nothing_came() {
+        let now = Instant::now();
+        let mut seam = followed(now);
+        let gap = seam.close(&frame(0, 77), Some(&said(2)), now + Duration::from_millis(10)).unwrap();
+        assert_eq!((gap.samples, gap.by), (9_900, By::Arrival));
+    }
+
+    #[test]
+    fn a_source_that_was_not_started_again_counts_on() {
+        let now = Instant::now();
+        let mut seam = followed(now);
+        // A stage between them was, and numbers its frames anew.
+        let next = Header { first_sample_index: 3_000, sequence: 0, ..frame(30, 3_000_000) };
+        let gap = seam.close(&next, Some(&said(1)), now).unwrap();
+        assert_eq!((gap.samples, gap.by), (2_000, By::Count));
+        let mut shifted = next;
+        seam.shift(&mut shifted);
+        assert_eq!((shifted.sequence, shifted.first_sample_index), (10, 3_000));
+        let mut seam = followed(now);
+        assert_eq!(seam.close(&frame(30, 3_000_000), Some(&said(1)), now).unwrap().samples, 2_000);
+        assert!(!seam.shift(&mut frame(30, 3_000_000)), "nothing is to be changed");
+    }
+
+    #[test]
+    fn another_stream_is_left_as_it_is() {
+        let now = Instant::now();
+        let mut seam = followed(now);
+        let other = Header { channel_count: 2, ..frame(0, 51_000_000) };
+        assert_eq!(seam.close(&other, Some(&said(1)), now), None);
+        assert!(!seam.shift(&mut other.clone()));
+        assert_eq!(seam.described(said(1)).first_sample_index, 7);
+    }
+}
