@@ -7,10 +7,11 @@
     if (a !== b) failed.push(`${what}: ${a}, expected ${b}`);
   };
 
-  const { engineering, parseQuantity, step125Down, step125Up, Ticks } = await load("model/units.js");
+  const { engineering, parseQuantity, step125Down, step125Up, stepTimeDown, stepTimeUp, Ticks } = await load("model/units.js");
   for (const [value, unit, expected] of [
     [0, "V", "0 V"], [-0, "V", "0 V"], [1e9, "S/s", "1 GS/s"], [48_000, "Hz", "48 kHz"], [-0.34, "V", "-340 mV"], [1.25e-6, "s", "1.25 µs"],
     [123_456, "", "123 k"], [9.999e-4, "s", "1 ms"], [1e-18, "s", "0 fs"], [5e15, "S", "5000 TS"], [NaN, "V", "-- V"], [999.96, "Hz", "1 kHz"], [12.5, "", "12.5"],
+    [999, "s", "999 s"], [999.96, "s", "0:16:40"], [-3_599.6, "s", "-1:00:00"], [86_400, "s", "24:00:00"], [1e9, "s", "1 Gs"], [3_600, "S", "3.6 kS"],
   ]) same(`engineering ${value}`, engineering(value, unit), expected);
   same("digits", engineering(0.00123456, "s", 4), "1.235 ms");
   let step = 1e-12;
@@ -20,6 +21,23 @@
     step = next;
   }
   same("a step of nothing", [step125Up(NaN), step125Down(-3)], [1, 1]);
+  step = 1e-3;
+  while (step < 1e9) {
+    const next = stepTimeUp(step * 1.1);
+    same(`a step of a clock down from ${next}`, stepTimeDown(next * 0.95), step);
+    step = next;
+  }
+  for (const [seconds, shown] of [[1_000, "0:16:40"], [3_599.9999, "0:59:59.9999"], [-3_600.25, "-1:00:00.25"], [31_536_000, "8760:00:00"]]) {
+    same(`a long time ${seconds}`, [engineering(seconds, "s", 9), parseQuantity(shown, "s")], [shown, seconds]);
+  }
+  same("typed", [parseQuantity("90:00 s", "s"), ...["1:60", ":10", "1:", "1:2:3:4", "1:70:00"].map((typed) => parseQuantity(typed, "s"))], [5400, null, null, null, null, null]);
+  for (const [low, high, count, shown] of [
+    [0, 600, 6, "0 s 100 s 200 s 300 s 400 s 500 s 600 s"], [0, 3_725, 5, "0:00:00 0:20:00 0:40:00 1:00:00"],
+    [-1_200, 0, 4, "-0:20:00 -0:15:00 -0:10:00 -0:05:00 0:00:00"], [7_199.5, 7_200.1, 3, "1:59:59.6 1:59:59.8 2:00:00.0"],
+  ]) {
+    const axis = Ticks.ofUnit(low, high, count, "s");
+    same(`an axis from ${low}`, axis.values().map((value) => axis.label(value, "s")).join(" "), shown);
+  }
   const ticks = Ticks.atMost(-0.3, 1.1, 8);
   same("labels", ticks.values().map((value) => ticks.label(value, "V")), ["-200 mV", "0 mV", "200 mV", "400 mV", "600 mV", "800 mV", "1000 mV"]);
   const division = new Ticks(0, 7.2e-3, 2.4e-3);
@@ -45,6 +63,12 @@
   time.hold(picture, 8000);
   time.zoom(picture, true, 0.25);
   same("what lies under the pointer stays", time.heldAt - 0.75 * 2000, 8000 - 0.75 * 5000);
+  for (const [from, isShorter, to] of [[500, false, 600], [600, true, 500], [3_600, false, 6_000], [36_000, true, 18_000]]) {
+    const long = new TimeAxis();
+    long.span = from;
+    long.zoom(picture, isShorter, 0.5);
+    same(`a step from ${from} s`, long.span, to);
+  }
   same("spans", [fittedSpan(0.0123, 1e6), fittedSpan(20, 1e3), fittedSpan(1e-9, 1e6)], [0.013, 20, 1e-5]);
   for (const text of ["1", "3.magnitude", "255.i", "math"]) same(text, laneText(laneOfText(text)), text);
   same("no lanes", ["0", "256", "1.x", "", "1.math", "-1", "1.5"].map(laneOfText), Array(7).fill(null));

@@ -20,7 +20,7 @@
 //! - [`Measurer`] fills the measurement table; [`Spectrum`] shows frequencies, and how clean a tone or a channel is.
 //! - [`magnitude`], [`phase`] and [`instantaneous_frequency`] turn complex samples into lanes; [`PowerStats`] adds up their power.
 //! - [`raster`] draws lanes of columns to an image without a GPU.
-//! - [`step_125_up`], [`Ticks`] and [`Engineering`] are the steps and labels every face needs.
+//! - [`step_125_up`], [`step_time_up`], [`Ticks`] and [`Engineering`] are the steps and labels every face needs.
 //!
 //! Structures reserve their memory when they are made. Appending and asking allocate nothing afterwards.
 //!
@@ -70,6 +70,7 @@
 #![deny(unsafe_code)]
 
 mod acquisition;
+mod clock;
 mod column;
 mod comparator;
 mod density;
@@ -89,6 +90,7 @@ mod units;
 mod value;
 
 pub use acquisition::{Acquisition, Record};
+pub use clock::{step_time_down, step_time_up};
 pub use column::{Column, ColumnGrid, Coverage};
 pub use density::{Density, XyDensity};
 pub use error::{Error, Result};

@@ -93,7 +93,8 @@ impl<'a, V: Value> Picture<'a, V> {
             width: plot_columns(self.width) as i32,
             height: (self.height as i32 - top - MARGIN_BOTTOM as i32).max(1),
         };
-        let ticks = Ticks::new(self.axis.start, self.axis.end, (plot.width as u32 / 90).clamp(2, 20));
+        let count = (plot.width as u32 / 90).clamp(2, 20);
+        let ticks = Ticks::of_unit(self.axis.start, self.axis.end, count, self.axis.unit);
         let count = self.lanes.len().max(1) as i32;
         for place in 0..count {
             let (from, to) = (plot.height * place / count, plot.height * (place + 1) / count);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::clock::{self, clock_text, is_long, step_time_up};
+
 /// The smallest of ..., 1, 2, 5, 10, 20, 50, ... that is at least `value`; 1 where `value` is not a positive number.
 ///
 /// ```
@@ -37,7 +39,8 @@ pub fn step_125_down(value: f64) -> f64 {
 
 /// A number with its unit as engineers read it: `25 MS/s`, `1.2 ms`, `-340 mV`.
 ///
-/// Three significant digits unless told otherwise; zeros at the end are left out. Displays without allocating.
+/// Three significant digits unless told otherwise; zeros at the end are left out. A thousand seconds and more are read as on a clock. Displays
+/// without allocating.
 ///
 /// ```
 /// use grebe_scope::Engineering;
@@ -45,6 +48,7 @@ pub fn step_125_down(value: f64) -> f64 {
 /// assert_eq!(Engineering::new(0.00123456, "s").digits(4).to_string(), "1.235 ms");
 /// assert_eq!(Engineering::new(999.96, "Hz").to_string(), "1 kHz");
 /// assert_eq!(Engineering::new(12.5, "").to_string(), "12.5");
+/// assert_eq!(Engineering::new(3725.25, "s").digits(9).to_string(), "1:02:05.25");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Engineering<'a> {
@@ -78,6 +82,10 @@ impl fmt::Display for Engineering<'_> {
             exponent += 3;
             decimals = self.digits.saturating_sub(1);
         }
+        if self.unit == "s" && (3..9).contains(&exponent) {
+            let before = self.value.abs().log10() as u32 + 1;
+            return clock_text(f, self.value, self.digits.saturating_sub(before), true);
+        }
         let scaled = round_to(self.value / power_of_ten(exponent), decimals);
         while decimals > 0 && is_whole(scaled * power_of_ten(decimals as i32 - 1)) {
             decimals -= 1;
@@ -89,8 +97,8 @@ impl fmt::Display for Engineering<'_> {
     }
 }
 
-/// Reads what a person typed for a quantity of `unit`: a number, perhaps with an SI prefix, perhaps with the unit. `None`: it
-/// means nothing.
+/// Reads what a person typed for a quantity of `unit`: a number, perhaps with an SI prefix, perhaps with the unit; seconds also as on a
+/// clock. `None`: it means nothing.
 ///
 /// ```
 /// use grebe_scope::parse_quantity;
@@ -98,10 +106,14 @@ impl fmt::Display for Engineering<'_> {
 ///     assert!((parse_quantity(typed, "V").unwrap() - 150e-6).abs() < 1e-18);
 /// }
 /// assert_eq!(parse_quantity("5 m", "m"), Some(5.0)); // metres, not milli
+/// assert_eq!(parse_quantity("1:02:05.5", "s"), Some(3725.5));
 /// assert_eq!((parse_quantity("150 x", "V"), parse_quantity("inf", ""), parse_quantity("", "")), (None, None, None));
 /// ```
 pub fn parse_quantity(text: &str, unit: &str) -> Option<f64> {
     let text = text.trim();
+    if unit == "s" && text.contains(':') {
+        return clock::parse(text);
+    }
     let ends = text.char_indices().map(|(at, typed)| at + typed.len_utf8()).rev();
     let mut numbers =
         ends.filter_map(|end| Some((text[..end].trim_end().parse::<f64>().ok()?, &text[end..])));
@@ -140,6 +152,15 @@ impl Ticks {
         Ticks { low, high, step }
     }
 
+    /// The same on an axis of this unit: steps of a clock where it is seconds, and many.
+    pub fn of_unit(low: f64, high: f64, count_max: u32, unit: &str) -> Ticks {
+        let least = (high - low) / f64::from(count_max.max(2));
+        match unit == "s" && is_long(low.abs().max(high.abs())) {
+            true => Ticks { low, high, step: step_time_up(least) },
+            false => Ticks::new(low, high, count_max),
+        }
+    }
+
     /// Ticks every `step`.
     pub fn with_step(low: f64, high: f64, step: f64) -> Ticks {
         Ticks { low, high, step: if step > 0.0 { step } else { 1.0 } }
@@ -159,15 +180,22 @@ impl Ticks {
         (0..count).map(move |n| (first + n as f64) * step)
     }
 
-    /// The label of a tick: all of an axis in one prefix, with as many decimals as the step asks for.
+    /// The label of a tick: all of an axis in one prefix, or as on a clock, with as many decimals as the step asks for.
     pub fn label(&self, value: f64, unit: &str) -> String {
         let largest = self.low.abs().max(self.high.abs());
+        let step_exponent = (self.step.log10() + 1e-9).floor() as i32;
+        let is_one_digit = is_whole(self.step / power_of_ten(step_exponent));
+        let decimals = |exponent: i32| (exponent - step_exponent + i32::from(!is_one_digit)).clamp(0, 12);
+        if unit == "s" && is_long(largest) {
+            let mut label = String::new();
+            // A String takes whatever it gets.
+            let _ = clock_text(&mut label, value, decimals(0) as u32, false);
+            return label;
+        }
         // The prefix of the step where that gives at most four digits, else a larger one.
         let exponent = prefix_exponent(self.step).max(prefix_exponent(largest) - 3).min(EXPONENT_MAX);
         let scaled = value / power_of_ten(exponent);
-        let step_exponent = (self.step.log10() + 1e-9).floor() as i32;
-        let is_one_digit = is_whole(self.step / power_of_ten(step_exponent));
-        let decimals = (exponent - step_exponent + i32::from(!is_one_digit)).clamp(0, 12) as usize;
+        let decimals = decimals(exponent) as usize;
         let scaled = if scaled.abs() * power_of_ten(decimals as i32) < 0.5 { 0.0 } else { scaled };
         let prefix = prefix(exponent);
         let space = if unit.is_empty() && prefix.is_empty() { "" } else { " " };
@@ -202,7 +230,7 @@ fn decimals_for(scaled: f64, digits: u32) -> u32 {
     digits.saturating_sub(before)
 }
 
-fn round_to(value: f64, decimals: u32) -> f64 {
+pub(crate) fn round_to(value: f64, decimals: u32) -> f64 {
     let scale = power_of_ten(decimals as i32);
     (value * scale).round() / scale
 }
@@ -212,7 +240,7 @@ fn is_whole(value: f64) -> bool {
 }
 
 /// Exact where a decimal literal would be: `powi` of 0.1 would not.
-fn power_of_ten(exponent: i32) -> f64 {
+pub(crate) fn power_of_ten(exponent: i32) -> f64 {
     if exponent >= 0 { 10f64.powi(exponent) } else { 1.0 / 10f64.powi(-exponent) }
 }
 
@@ -229,6 +257,21 @@ mod tests {
         assert_eq!(labels(2.4e-3), ["0.0 ms", "2.4 ms", "4.8 ms", "7.2 ms"]);
         assert_eq!(labels(25.0), ["0 s", "25 s", "50 s", "75 s"]);
         assert_eq!(labels(0.1), ["0 ms", "100 ms", "200 ms", "300 ms"]);
+    }
+
+    #[test]
+    fn a_long_axis_is_labelled_as_a_clock_is_read() {
+        let labels = |low: f64, high: f64, count: u32| {
+            let ticks = Ticks::of_unit(low, high, count, "s");
+            ticks.values().map(|value| ticks.label(value, "s")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(labels(0.0, 600.0, 6), "0 s 100 s 200 s 300 s 400 s 500 s 600 s");
+        assert_eq!(labels(0.0, 3_725.0, 5), "0:00:00 0:20:00 0:40:00 1:00:00");
+        assert_eq!(labels(-1_200.0, 0.0, 4), "-0:20:00 -0:15:00 -0:10:00 -0:05:00 0:00:00");
+        assert_eq!(labels(7_199.5, 7_200.1, 3), "1:59:59.6 1:59:59.8 2:00:00.0");
+        assert_eq!(labels(0.0, 2e5, 5), "0:00:00 12:00:00 24:00:00 36:00:00 48:00:00");
+        // Samples are counted.
+        assert_eq!(Ticks::of_unit(0.0, 4e3, 2, "S").label(2e3, "S"), "2 kS");
     }
 
     #[test]
@@ -265,6 +308,12 @@ mod tests {
             (5e15, "S", "5000 TS"),
             (f64::NAN, "V", "-- V"),
             (100.0, "V", "100 V"),
+            (999.0, "s", "999 s"),
+            (999.96, "s", "0:16:40"),
+            (-3_599.6, "s", "-1:00:00"),
+            (86_400.0, "s", "24:00:00"),
+            (1e9, "s", "1 Gs"),
+            (3_600.0, "S", "3.6 kS"),
         ] {
             assert_eq!(show(value, unit), expected, "{value}");
         }
@@ -277,5 +326,7 @@ mod tests {
         assert!(Ticks::new(-1e300, 1e300, 10).values().count() <= 1000);
         let ticks = Ticks::new(12.3450, 12.3451, 10);
         assert_eq!(ticks.label(12.34501, "s"), "12345.01 ms");
+        assert!(Ticks::of_unit(-1e300, 1e300, 10, "s").values().count() <= 1000);
+        assert_eq!(Ticks::of_unit(f64::NAN, 1.0, 10, "s").values().count(), 0);
     }
 }

@@ -1,6 +1,8 @@
 //! What a front end asks for.
 
-use grebe_scope::{Interpolation, Window as Weighting, step_125_down, step_125_up};
+use grebe_scope::{
+    Interpolation, Window as Weighting, step_125_down, step_125_up, step_time_down, step_time_up,
+};
 
 use crate::data::lane::LaneMask;
 use crate::data::math::MathSettings;
@@ -113,7 +115,11 @@ impl Viewport {
 /// The next shorter span, at least 10 samples of `rate_hz`.
 pub(crate) fn shorter_span(span: f64, rate_hz: f64) -> f64 {
     let least = 10.0 / if rate_hz > 0.0 { rate_hz } else { 1.0 };
-    step_125_down(span * 0.9).max(step_125_up(least))
+    let shorter = span * 0.9;
+    // Divisions of a minute and more are those of a clock.
+    let is_long = rate_hz > 0.0 && shorter >= LONG_SPAN_S;
+    let span = if is_long { DIVISIONS * step_time_down(shorter / DIVISIONS) } else { step_125_down(shorter) };
+    span.max(step_125_up(least))
 }
 
 /// The span rounded up to two digits, at least ten samples of `rate_hz`.
@@ -130,9 +136,12 @@ pub(crate) fn two_digits_up(value: f64) -> f64 {
     format!("{digits}e{exponent}").parse().unwrap_or(value)
 }
 
-/// The next longer span.
-pub(crate) fn longer_span(span: f64) -> f64 {
-    step_125_up(span * 1.1).min(SPAN_MAX)
+/// The next longer span of a stream of `rate_hz`.
+pub(crate) fn longer_span(span: f64, rate_hz: f64) -> f64 {
+    let longer = span * 1.1;
+    let is_long = rate_hz > 0.0 && longer > LONGEST_PLAIN_SPAN_S;
+    let span = if is_long { DIVISIONS * step_time_up(longer / DIVISIONS) } else { step_125_up(longer) };
+    span.min(SPAN_MAX)
 }
 
 /// The span to begin with: some 200,000 samples, at most ten seconds.
@@ -143,6 +152,9 @@ pub(crate) fn default_span(rate_hz: f64) -> f64 {
 /// Divisions of the time axis.
 pub(crate) const DIVISIONS: f64 = 10.0;
 const COLUMNS_MAX: usize = 16_384;
+/// Of divisions of a minute, and what comes before it.
+const LONG_SPAN_S: f64 = 600.0;
+const LONGEST_PLAIN_SPAN_S: f64 = 500.0;
 /// In seconds, or in samples of a stream that does not know its rate: a recording may have so many.
 const SPAN_MAX: f64 = 1e13;
 
@@ -151,12 +163,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn long_spans_have_divisions_of_a_clock() {
+        let spans =
+            [100.0, 200.0, 500.0, 600.0, 1_200.0, 3_000.0, 6_000.0, 12_000.0, 18_000.0, 36_000.0, 72_000.0];
+        for pair in spans.windows(2) {
+            assert_eq!(longer_span(pair[0], 1e3), pair[1]);
+            assert_eq!(shorter_span(pair[1], 1e3), pair[0]);
+        }
+        assert_eq!((longer_span(3_600.0, 1e3), shorter_span(3_600.0, 1e3)), (6_000.0, 3_000.0));
+        // Samples are counted.
+        assert_eq!((longer_span(500.0, 0.0), shorter_span(2_000.0, 0.0)), (1_000.0, 1_000.0));
+    }
+
+    #[test]
     fn spans_step_by_1_2_5_within_their_limits() {
-        assert_eq!(longer_span(1e-3), 2e-3);
-        assert_eq!(longer_span(2e-3), 5e-3);
+        assert_eq!(longer_span(1e-3, 1e6), 2e-3);
+        assert_eq!(longer_span(2e-3, 1e6), 5e-3);
         assert_eq!(shorter_span(1e-3, 25e6), 5e-4);
         assert_eq!(shorter_span(5e-7, 25e6), 5e-7, "ten samples at 25 MS/s are 400 ns");
-        assert_eq!((longer_span(1e6), longer_span(1e13)), (2e6, 1e13));
+        assert_eq!((longer_span(1e6, 0.0), longer_span(1e13, 1.0)), (2e6, 1e13));
         assert_eq!(default_span(360.0), 10.0);
         assert_eq!(default_span(25e6), 0.01);
         assert_eq!(default_span(0.0), 1e4);

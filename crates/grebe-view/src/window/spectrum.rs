@@ -209,8 +209,9 @@ impl ScopePanes {
             }
             let seconds = waterfall.span_samples / self.model.picture.rate_or_one();
             let ages = ValueRange { bottom: -seconds, top: 0.0 };
-            let rows = Ticks::new(-seconds, 0.0, (plot.height() / 24.0).clamp(3.0, 6.0) as u32);
-            level_labels(ui, &theme, plot, ages, &rows, self.model.picture.axis_unit());
+            let unit = self.model.picture.axis_unit();
+            let rows = Ticks::of_unit(-seconds, 0.0, (plot.height() / 24.0).clamp(3.0, 6.0) as u32, unit);
+            level_labels(ui, &theme, plot, ages, &rows, unit);
         }
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
         response

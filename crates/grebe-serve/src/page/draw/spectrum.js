@@ -101,8 +101,9 @@ export class WaterfallView {
     ctx.drawImage(this.#image, zoom[0] * width, 0, (zoom[1] - zoom[0]) * width, height, area.x, area.y, area.width, area.height);
     const rate = picture.stream && picture.stream.rateHz > 0 ? picture.stream.rateHz : 1;
     const ages = { bottom: -waterfall.spanSamples / rate, top: 0 };
-    const rows = Ticks.atMost(ages.bottom, 0, Math.min(Math.max(area.height / pixelRatio / 24, 3), 6));
-    levelLabels(pen, theme, area, ages, rows, rate === 1 ? "S" : "s");
+    const unit = rate === 1 ? "S" : "s";
+    const rows = Ticks.ofUnit(ages.bottom, 0, Math.min(Math.max(area.height / pixelRatio / 24, 3), 6), unit);
+    levelLabels(pen, theme, area, ages, rows, unit);
   }
 
   /** @param {Waterfall} waterfall @param {Range} range @param {Theme} theme */

@@ -1,7 +1,7 @@
 // Which stretch of time is shown, and where time counts from.
 
 import { axisUnit, rateOrOne, rightIndex } from "../data/picture.js";
-import { step125Down, step125Up } from "./units.js";
+import { step125Down, step125Up, stepTimeDown, stepTimeUp } from "./units.js";
 
 /** @typedef {import("../data/picture.js").Picture} Picture */
 
@@ -62,7 +62,7 @@ export class TimeAxis {
   zoom(picture, isShorter, at) {
     const span = this.spanOr(picture);
     const rate = picture.stream?.rateHz ?? 0;
-    this.#zoomTo(picture, isShorter ? shorterSpan(span, rate) : longerSpan(span), at);
+    this.#zoomTo(picture, isShorter ? shorterSpan(span, rate) : longerSpan(span, rate), at);
   }
 
   /** By any factor, as two fingers say; `settle` then rounds it. @param {Picture} picture @param {number} factor @param {number} at */
@@ -142,13 +142,20 @@ export class TimeAxis {
   }
 }
 
-/** The next shorter span, at least 10 samples. @param {number} span @param {number} rateHz */
+/** The next shorter span, at least 10 samples. Divisions of a minute and more are those of a clock. @param {number} span @param {number} rateHz */
 function shorterSpan(span, rateHz) {
-  return Math.max(step125Down(span * 0.9), step125Up(10 / (rateHz > 0 ? rateHz : 1)));
+  const shorter = span * 0.9;
+  const isLong = rateHz > 0 && shorter >= LONG_SPAN_S;
+  const stepped = isLong ? DIVISIONS * stepTimeDown(shorter / DIVISIONS) : step125Down(shorter);
+  return Math.max(stepped, step125Up(10 / (rateHz > 0 ? rateHz : 1)));
 }
 
-/** @param {number} span */
-const longerSpan = (span) => Math.min(step125Up(span * 1.1), SPAN_MAX);
+/** @param {number} span @param {number} rateHz */
+function longerSpan(span, rateHz) {
+  const longer = span * 1.1;
+  const isLong = rateHz > 0 && longer > LONGEST_PLAIN_SPAN_S;
+  return Math.min(isLong ? DIVISIONS * stepTimeUp(longer / DIVISIONS) : step125Up(longer), SPAN_MAX);
+}
 
 /** Rounded up to two digits, at least ten samples. @param {number} span @param {number} rateHz */
 export function fittedSpan(span, rateHz) {
@@ -166,3 +173,6 @@ export const isSlow = (picture, span) => span >= ROLL_SPAN_S || axisUnit(picture
 export const DIVISIONS = 10;
 const ROLL_SPAN_S = 0.5;
 const SPAN_MAX = 1e13;
+/** Of divisions of a minute, and what comes before it. */
+const LONG_SPAN_S = 600;
+const LONGEST_PLAIN_SPAN_S = 500;

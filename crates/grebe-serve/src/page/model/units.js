@@ -20,8 +20,20 @@ function stepsAround(value) {
   return [-1, 0, 1].flatMap((near) => [1, 2, 5].map((digit) => digit * powerOfTen(exponent + near)));
 }
 
+/** The smallest step of a clock that is at least so many seconds: up to 10 s of 1-2-5, then to 30 minutes, 12 hours, days. @param {number} seconds */
+export function stepTimeUp(seconds) {
+  if (!(seconds > 10 && Number.isFinite(seconds))) return step125Up(seconds);
+  return STEPS_S.find((step) => step >= seconds * (1 - 1e-6)) ?? DAY_S * step125Up(seconds / DAY_S);
+}
+
+/** The largest that is at most so many. @param {number} seconds */
+export function stepTimeDown(seconds) {
+  if (seconds > DAY_S * 1.5 && Number.isFinite(seconds)) return DAY_S * step125Down(seconds / DAY_S);
+  return [...STEPS_S].reverse().find((step) => step <= seconds * (1 + 1e-6)) ?? step125Down(seconds);
+}
+
 /**
- * A number with its unit: `25 MS/s`, `1.2 ms`, `-340 mV`. Zeros at the end are left out.
+ * A number with its unit: `25 MS/s`, `1.2 ms`, `-340 mV`; a thousand seconds and more as on a clock, `1:02:05`. Zeros at the end are left out.
  * @param {number} value @param {string} unit @param {number} digits significant ones
  */
 export function engineering(value, unit, digits = 3) {
@@ -33,6 +45,10 @@ export function engineering(value, unit, digits = 3) {
     exponent += 3;
     decimals = Math.max(digits - 1, 0);
   }
+  if (unit === "s" && exponent >= 3 && exponent < 9) {
+    const before = Math.trunc(Math.log10(Math.abs(value))) + 1;
+    return clockText(value, Math.max(digits - before, 0), true);
+  }
   const scaled = roundTo(value / powerOfTen(exponent), decimals);
   while (decimals > 0 && isWhole(scaled * powerOfTen(decimals - 1))) decimals -= 1;
   const prefix = prefixOf(exponent);
@@ -40,10 +56,11 @@ export function engineering(value, unit, digits = 3) {
 }
 
 /**
- * What a person typed for a quantity of `unit`: a number, perhaps with an SI prefix, perhaps with the unit; `null`: it means nothing.
+ * What a person typed for a quantity of `unit`: a number, perhaps with an SI prefix, perhaps with the unit; seconds also as on a clock; `null`: it means nothing.
  * @param {string} text @param {string} unit @returns {number | null}
  */
 export function parseQuantity(text, unit) {
+  if (unit === "s" && text.includes(":")) return parseClock(text);
   const found = /^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*$/.exec(text);
   if (!found) return null;
   const rest = found[2];
@@ -63,6 +80,12 @@ export class Ticks {
     return new Ticks(low, high, step125Up((high - low) / Math.max(countMax, 2)));
   }
 
+  /** The same on an axis of this unit: steps of a clock where it is seconds, and many. @param {number} low @param {number} high @param {number} countMax @param {string} unit */
+  static ofUnit(low, high, countMax, unit) {
+    const isClock = unit === "s" && isLong(Math.max(Math.abs(low), Math.abs(high)));
+    return isClock ? new Ticks(low, high, stepTimeUp((high - low) / Math.max(countMax, 2))) : Ticks.atMost(low, high, countMax);
+  }
+
   /** @param {number} low @param {number} high @param {number} step */
   constructor(low, high, step) {
     this.low = low;
@@ -78,13 +101,15 @@ export class Ticks {
     return Array.from({ length: Math.min(count, 1000) }, (_, place) => (first + place) * this.step);
   }
 
-  /** All of an axis in one prefix, with as many decimals as the step asks for. @param {number} value @param {string} unit */
+  /** All of an axis in one prefix, or as on a clock, with as many decimals as the step asks for. @param {number} value @param {string} unit */
   label(value, unit) {
     const largest = Math.max(Math.abs(this.low), Math.abs(this.high));
-    const exponent = Math.min(Math.max(prefixExponent(this.step), prefixExponent(largest) - 3), EXPONENT_MAX);
     const stepExponent = Math.floor(Math.log10(this.step) + 1e-9);
     const isOneDigit = isWhole(this.step / powerOfTen(stepExponent));
-    const decimals = Math.min(Math.max(exponent - stepExponent + (isOneDigit ? 0 : 1), 0), 12);
+    const decimalsOf = (/** @type {number} */ exponent) => Math.min(Math.max(exponent - stepExponent + (isOneDigit ? 0 : 1), 0), 12);
+    if (unit === "s" && isLong(largest)) return clockText(value, decimalsOf(0), false);
+    const exponent = Math.min(Math.max(prefixExponent(this.step), prefixExponent(largest) - 3), EXPONENT_MAX);
+    const decimals = decimalsOf(exponent);
     const scaled = value / powerOfTen(exponent);
     const shown = Math.abs(scaled) * powerOfTen(decimals) < 0.5 ? 0 : scaled;
     const prefix = prefixOf(exponent);
@@ -92,6 +117,32 @@ export class Ticks {
   }
 }
 
+/** Whether a time is read as on a clock: where its seconds would need a prefix. @param {number} seconds */
+const isLong = (seconds) => seconds >= 1e3 && seconds < 1e9;
+
+/** Hours, minutes and seconds with so many decimals. @param {number} seconds @param {number} decimalsMax @param {boolean} isShort without zeros at the end */
+function clockText(seconds, decimalsMax, isShort) {
+  let decimals = Math.min(decimalsMax, 9);
+  while (isShort && decimals > 0 && roundTo(seconds, decimals) === roundTo(seconds, decimals - 1)) decimals -= 1;
+  // Rounded first, so that 59.9 s become a minute and not 60 s.
+  const rounded = Math.abs(roundTo(seconds, decimals));
+  const whole = Math.floor(rounded);
+  const part = decimals > 0 ? (rounded - whole).toFixed(decimals).slice(1) : "";
+  const two = (/** @type {number} */ number) => String(number % 60).padStart(2, "0");
+  return `${seconds < 0 && rounded > 0 ? "-" : ""}${Math.floor(whole / 3600)}:${two(Math.floor(whole / 60))}:${two(whole)}${part}`;
+}
+
+/** `1:02:05.5`, or `2:05`, also of more minutes than an hour has. @param {string} text @returns {number | null} */
+function parseClock(text) {
+  const found = /^\s*(-?)(?:(\d+):)?(\d+):(\d+(?:\.\d*)?)\s*s?\s*$/.exec(text);
+  if (!found) return null;
+  const [hours, minutes, seconds] = [Number(found[2] ?? 0), Number(found[3]), Number(found[4])];
+  if (seconds >= 60 || (hours > 0 && minutes >= 60)) return null;
+  return (found[1] === "-" ? -1 : 1) * (hours * 3600 + minutes * 60 + seconds);
+}
+
+const DAY_S = 86_400;
+const STEPS_S = [10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, DAY_S];
 const EXPONENT_MAX = 12;
 const PREFIXES = ["f", "p", "n", "µ", "m", "", "k", "M", "G", "T"];
 /** @type {Record<string, number | undefined>} */

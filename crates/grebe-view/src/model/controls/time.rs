@@ -43,9 +43,10 @@ impl TimeAxis {
     /// where the picture is held.
     pub(crate) fn zoom(&mut self, picture: &Picture, is_shorter: bool, at: f64) {
         let samples = self.span_samples(picture);
+        let rate_hz = picture.stream.map_or(0.0, |stream| stream.rate_hz);
         self.span = Some(match is_shorter {
-            true => shorter_span(self.span_or(picture), picture.stream.map_or(0.0, |stream| stream.rate_hz)),
-            false => longer_span(self.span_or(picture)),
+            true => shorter_span(self.span_or(picture), rate_hz),
+            false => longer_span(self.span_or(picture), rate_hz),
         });
         if self.is_held() {
             let fixed = self.right_index(picture) - (1.0 - at) * samples;
