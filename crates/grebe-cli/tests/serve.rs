@@ -520,28 +520,29 @@ fn a_certificate_is_known_by_its_link_and_another_is_not_believed() {
     assert!(!run(&["view", &plain, "--png", "-"]).status.success());
 }
 
+/// Waits until a server says so, and acknowledges its pictures: what is told comes with them.
+fn until(stream: &mut TcpStream, words: &str) -> String {
+    loop {
+        let (kind, bytes) = hear(stream).unwrap_or_else(|| panic!("it ended before it said {words:?}"));
+        if kind == 2 {
+            let (number, length) =
+                bytes[1..].iter().enumerate().fold((0, None), |(sum, end), (at, byte)| match end {
+                    None => (sum | u64::from(byte & 127) << (7 * at), (byte & 128 == 0).then_some(at)),
+                    end => (sum, end),
+                });
+            assert!(length.is_some());
+            say(stream, &format!(r#"{{"ack":{number}}}"#)).unwrap();
+        } else if text(&bytes).contains(words) {
+            return text(&bytes);
+        }
+    }
+}
+
 #[test]
 fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that_it_may_not() {
     let mut served = serve(&["synth:sine?rate=1M&frequency=1k", "--control"]);
     let control = served.control.clone().unwrap();
     assert_ne!(control, served.token);
-    let until = |stream: &mut TcpStream, words: &str| {
-        loop {
-            let (kind, bytes) = hear(stream).unwrap_or_else(|| panic!("it ended before it said {words:?}"));
-            if kind == 2 {
-                // Each is acknowledged: what is told comes with pictures.
-                let (number, length) =
-                    bytes[1..].iter().enumerate().fold((0, None), |(sum, end), (at, byte)| match end {
-                        None => (sum | u64::from(byte & 127) << (7 * at), (byte & 128 == 0).then_some(at)),
-                        end => (sum, end),
-                    });
-                assert!(length.is_some());
-                say(stream, &format!(r#"{{"ack":{number}}}"#)).unwrap();
-            } else if text(&bytes).contains(words) {
-                return text(&bytes);
-            }
-        }
-    };
     let mut looks = served.socket();
     say(&mut looks, &served.hello()).unwrap();
     let welcome = until(&mut looks, "welcome");
@@ -569,6 +570,44 @@ fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that
     until(&mut controls, "refused");
     say(&mut looks, r#"{"control":"pause"}"#).unwrap();
     until(&mut looks, "said");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn who_has_the_second_link_keeps_stretches_of_the_ring_that_a_recorder_has_of_the_stream() {
+    /// Killed with the test.
+    struct Killed(Child);
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+    let start = |arguments: &[&str]| {
+        Killed(grebe(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let ring = folder.path().to_str().unwrap();
+    let stream = format!("shm://kept-{}", std::process::id());
+    let _generator = start(&["sg", "--to", &stream, "--rate", "1M"]);
+    let served = serve(&[&stream, "--control", "--last", "300ms"]);
+    let mut controls = served.socket();
+    say(&mut controls, &served.hello().replace(&served.token, served.control.as_ref().unwrap())).unwrap();
+    assert!(until(&mut controls, "welcome").contains("the last 300 ms"));
+    say(&mut controls, r#"{"viewport":{"number":1,"columns":100,"span":0.01}}"#).unwrap();
+    say(&mut controls, r#"{"control":{"keep":{"number":1}}}"#).unwrap();
+    let said = until(&mut controls, "kept");
+    assert!(said.contains(&format!("nothing there records a ring of {stream}")), "{said}");
+    let _recorder = start(&["record", &stream, ring, "--ring", "16M"]);
+    let names =
+        || fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+    while !names().any(|name| name.ends_with(".sigmf-meta") && !name.starts_with('.')) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    say(&mut controls, r#"{"control":{"keep":{"number":2}}}"#).unwrap();
+    let said = until(&mut controls, "kept");
+    assert!(said.contains(ring), "{said}");
+    assert!(names().any(|name| name.starts_with("save_") && name.ends_with(".sigmf-meta")), "{said}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::units;
     grebe serve udp://:5000\n  \
     grebe serve shm://adc udp://:5000 night.sigmf-meta      each with a thread of its own; viewers choose\n  \
     grebe serve shm://adc --listen 0.0.0.0:4780 --tls-cert cert.pem --tls-key key.pem\n  \
-    grebe serve 'rtl_tcp://localhost:1234?frequency=100M' --control --ring /data/box\n  \
+    grebe serve 'rtl_tcp://localhost:1234?frequency=100M' --control\n  \
     grebe serve night.sigmf-meta --names antenna --units V --scale 30u\n  \
     grebe view ssh://me@mast/udp://:5000      starts it there by your own ssh, and ends it afterwards\n\n\
     The samples stay here: pictures go to whoever has a link that is printed, in a browser or with grebe view. Whoever has it may\n\
@@ -43,15 +43,16 @@ pub(crate) struct Serve {
     /// Viewers at once at most.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with = "stdio")]
     pub(crate) viewers: u16,
-    /// Print a second link: who has it may also tune the receiver, set the generator, and have stretches of the --ring kept here.
+    /// Print a second link: who has it may also tune the receiver, set the generator, and have stretches of a ring kept here.
     #[arg(long, conflicts_with = "stdio")]
     pub(crate) control: bool,
-    /// The folder that grebe record --ring writes this stream into: who may change things here can have a stretch of it kept for good.
+    /// The folder that grebe record --ring writes this stream into: who may change things here can have a stretch of it kept for good
+    /// [default: found, where that recorder runs on this machine].
     #[arg(long, value_name = "DIR")]
     pub(crate) ring: Option<PathBuf>,
-    /// How much of what came last is kept then; of a held picture it is what is on the screen.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "20s", requires = "ring")]
-    pub(crate) last: Duration,
+    /// How much of what came last is kept then; of a held picture it is what is on the screen [default: 20s].
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) last: Option<Duration>,
     /// The certificate to show, with the chain that leads to it, as a PEM file; one that you signed yourself will do for grebe view.
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "stdio")]
     pub(crate) tls_cert: Option<PathBuf>,

@@ -26,7 +26,7 @@ use crate::units;
     grebe view 'serve://mast:4780?token=...'\n  \
     grebe view 'serve://mast:4780?token=...&source=2' --png second.png\n  \
     grebe view ssh://me@mast/udp://:5000\n  \
-    grebe view ssh://me@mast/shm://adc --ring /data/box --history 4G\n  \
+    grebe view ssh://me@mast/shm://adc --history 4G\n  \
     grebe view me@lab:run7.sigmf-meta\n  \
     grebe view 'synth:sine,square?channels=2&frequency=1k'\n  \
     grebe view --spawn 'sg --channels 2 --rate 10M'\n  \
@@ -91,12 +91,12 @@ pub(crate) struct View {
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes)]
     pub(crate) history: Option<usize>,
     /// The folder that grebe record --ring writes this stream into, of ssh:// the one there: the key ! keeps a stretch of it for good
-    /// [default: found, where that recorder runs on this machine].
+    /// [default: found, where that recorder runs on the machine that has the stream].
     #[arg(long, value_name = "DIR", conflicts_with = "png")]
     pub(crate) ring: Option<PathBuf>,
-    /// How much the key ! keeps of what came last; of a held picture it keeps what is on the screen.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "20s")]
-    pub(crate) last: Duration,
+    /// How much the key ! keeps of what came last; of a held picture it keeps what is on the screen [default: 20s].
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) last: Option<Duration>,
     /// Begin with the settings of this file, and keep them there [default: those of the last time this source was seen].
     #[arg(long, value_name = "FILE", conflicts_with = "no_session")]
     pub(crate) session: Option<PathBuf>,

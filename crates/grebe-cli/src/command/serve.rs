@@ -108,7 +108,7 @@ fn serve_one(shown: &Shown, offer: &FarOffer) -> Result<Ending> {
 
 /// A source with its scope, running.
 fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
-    let keeper = options.ring.as_ref().map(|folder| Keeper::new(folder, options.last));
+    let keeper = Keeper::of_stream(uri, options.ring.as_deref(), options.last).map(Keeper::for_others);
     let show = Show { command: "serve", name: uri.to_string(), keeper, ..Show::default() };
     if let Uri::File(path) = uri
         && let Some(recording) = OnDisk::open(path)?

@@ -357,18 +357,10 @@ fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> 
         trigger,
         session: session_file(uri, uris, options),
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
-        keeper: keeper(uri, options),
+        keeper: Keeper::of_stream(uri, options.ring.as_deref(), options.last),
         opener: options.png.is_none().then(opener),
         ..Show::default()
     })
-}
-
-/// Who keeps stretches of it: of a ring that was named, or that a recorder has of the same stream when somebody asks.
-fn keeper(uri: &Uri, options: &View) -> Option<Keeper> {
-    match &options.ring {
-        Some(folder) => Some(Keeper::new(folder, options.last)),
-        None => Keeper::of_stream(uri, options.last),
-    }
 }
 
 /// Opens files in place of what a scope shows, each with the settings that were kept for it.

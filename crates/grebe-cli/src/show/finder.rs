@@ -423,7 +423,7 @@ mod tests {
         write(1, 150_000..150_500);
         write(2, 20_050..60_001);
         write(3, 60_001..109_501);
-        let keeper = Keeper::new(folder.path(), Duration::from_secs(1));
+        let keeper = Keeper::of_stream(&"shm://adc".parse().unwrap(), Some(folder.path()), None).unwrap();
         let (indexes, news) = found(Held::Stream(link, Some(keeper)), "edge --level 0.5");
         let expected: Vec<u64> = (20_100..110_000).step_by(100).collect();
         assert_eq!(indexes, expected);

@@ -29,20 +29,29 @@ pub(crate) struct Keeper {
 #[derive(Debug, Clone)]
 enum Ring {
     In(PathBuf),
-    /// Where a recorder of this stream keeps it, when something is saved.
-    Of(String),
+    /// Where a recorder of this stream keeps it, when something is saved; who looks at it may be elsewhere.
+    Of {
+        stream: String,
+        here: &'static str,
+    },
 }
 
 impl Keeper {
-    /// Of the ring in a folder, whose last stretch is so long.
-    pub(crate) fn new(folder: &Path, last: Duration) -> Self {
-        Self { ring: Ring::In(folder.to_owned()), last, saves: Arc::default() }
+    /// Of the ring in a folder that is named, or of the one that a recorder on this machine keeps of a stream, once somebody asks. `None` of
+    /// a stream that nobody else can read. Of what came last it keeps so much, or 20 s.
+    pub(crate) fn of_stream(stream: &Uri, folder: Option<&Path>, last: Option<Duration>) -> Option<Self> {
+        let is_shared = !matches!(stream, Uri::File(_) | Uri::Synth(_) | Uri::Pipe(_));
+        let found = || Ring::Of { stream: stream.to_string(), here: "here" };
+        let ring = folder.map(|folder| Ring::In(folder.to_owned())).or_else(|| is_shared.then(found))?;
+        Some(Self { ring, last: last.unwrap_or(LAST), saves: Arc::default() })
     }
 
-    /// Of the ring that a recorder on this machine keeps of a stream, once somebody asks. `None` of a stream that nobody else can read.
-    pub(crate) fn of_stream(stream: &Uri, last: Duration) -> Option<Self> {
-        let is_shared = !matches!(stream, Uri::File(_) | Uri::Synth(_) | Uri::Pipe(_));
-        is_shared.then(|| Self { ring: Ring::Of(stream.to_string()), last, saves: Arc::default() })
+    /// The same, for those who look at the stream from another machine.
+    pub(crate) fn for_others(mut self) -> Self {
+        if let Ring::Of { here, .. } = &mut self.ring {
+            *here = "there";
+        }
+        self
     }
 
     /// What a scope asks.
@@ -110,7 +119,7 @@ impl Ring {
     fn folder(self) -> Result<PathBuf, String> {
         match self {
             Self::In(folder) => Ok(folder),
-            Self::Of(stream) => rings::of_stream(&stream),
+            Self::Of { stream, here } => rings::of_stream(&stream, here),
         }
     }
 }
@@ -141,11 +150,19 @@ fn tell(said: Result<String, String>, scope: &Sender<String>) {
     }
 }
 
+/// Of what came last.
+const LAST: Duration = Duration::from_secs(20);
+
 #[cfg(test)]
 mod tests {
     use grebe_stages::{SampleFile, SigmfSettings, SigmfWriter};
 
     use super::*;
+
+    fn keeper_of(folder: &Path, last_ms: u64) -> Keeper {
+        let last = Some(Duration::from_millis(last_ms));
+        Keeper::of_stream(&"shm://adc".parse().unwrap(), Some(folder), last).unwrap()
+    }
 
     /// A ring of two parts as a recorder leaves it: samples 1,000 to 1,500 and, behind a gap, 1,600 to 2,000, at 1 kS/s.
     fn ring(folder: &Path) -> Keeper {
@@ -156,7 +173,7 @@ mod tests {
             writer.write(first as u64, &[&samples.collect::<Vec<i16>>()]).unwrap();
             writer.finish().unwrap();
         }
-        Keeper::new(folder, Duration::from_millis(300))
+        keeper_of(folder, 300)
     }
 
     /// What is said, and the samples of the recording that it names.
@@ -192,7 +209,7 @@ mod tests {
     #[test]
     fn what_cannot_be_kept_is_said() {
         let folder = tempfile::tempdir().unwrap();
-        let keeper = Keeper::new(folder.path(), Duration::from_secs(1));
+        let keeper = keeper_of(folder.path(), 1_000);
         let (said, _) = kept(&keeper, KeptStretch::Last);
         assert!(said.starts_with("not kept: ") && said.contains("holds no sample of a ring"), "{said}");
         let keeper = ring(folder.path());

@@ -16,8 +16,8 @@ pub(crate) fn about(stream: &Uri, folder: &Path) -> About {
 }
 
 /// The folder of the ring that a recorder of this user keeps of a stream now; else one line for a person. Waits for processes that have said
-/// nothing yet, a second and a half at most.
-pub(super) fn of_stream(stream: &str) -> Result<PathBuf, String> {
+/// nothing yet, a second and a half at most. `here` is this machine, as whoever reads that line calls it.
+pub(super) fn of_stream(stream: &str, here: &str) -> Result<PathBuf, String> {
     let advice = |what: String| format!("not kept: {what}, or say --ring DIR");
     let mut watch = Watch::new().map_err(|error| advice(error.to_string()))?;
     let begun = Instant::now();
@@ -29,8 +29,9 @@ pub(super) fn of_stream(stream: &str) -> Result<PathBuf, String> {
         match folders.len() {
             0 if may_come => std::thread::sleep(LOOK_EVERY),
             0 => {
-                let none =
-                    format!("nothing here records a ring of {stream}: grebe record {stream} DIR --ring 30m");
+                let none = format!(
+                    "nothing {here} records a ring of {stream}: grebe record {stream} DIR --ring 30m"
+                );
                 return Err(advice(none));
             }
             1 => return Ok(folders.remove(0)),

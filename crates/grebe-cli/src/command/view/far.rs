@@ -215,8 +215,7 @@ fn start(host: &SshHost, uri: &str, options: &View) -> Result<Pipes> {
         None => Ssh::plain(),
     };
     let program = options.far.remote_path.as_deref().unwrap_or("grebe");
-    let line =
-        line_there(program, uri, options.history, options.ring.as_deref().map(|it| (it, options.last)));
+    let line = line_there(program, uri, options.history, options.ring.as_deref(), options.last);
     let by_hand = format!("install OpenSSH, or run `grebe serve {uri}` at {host} and use its link");
     let mut remote = ssh.for_channel().start(host, &line, |line| Ready::read(line).is_some(), &by_hand)?;
     let told = match remote.ready() {
@@ -245,12 +244,18 @@ fn start(host: &SshHost, uri: &str, options: &View) -> Result<Pipes> {
 }
 
 /// The command there. A ring is a folder there, and how much of what came last is kept of it.
-fn line_there(program: &str, uri: &str, history: Option<usize>, ring: Option<(&Path, Duration)>) -> String {
+fn line_there(
+    program: &str,
+    uri: &str,
+    history: Option<usize>,
+    ring: Option<&Path>,
+    last: Option<Duration>,
+) -> String {
     let history = history.map(|bytes| format!(" --history {bytes}")).unwrap_or_default();
-    let ring = ring.map(|(folder, last)| {
-        format!(" --ring {} --last {}us", quoted(&folder.to_string_lossy()), last.as_micros())
-    });
-    format!("{} {ARGUMENTS}{history}{} -- {}", quoted(program), ring.unwrap_or_default(), quoted(uri))
+    let ring =
+        ring.map(|folder| format!(" --ring {}", quoted(&folder.to_string_lossy()))).unwrap_or_default();
+    let last = last.map(|last| format!(" --last {}us", last.as_micros())).unwrap_or_default();
+    format!("{} {ARGUMENTS}{history}{ring}{last} -- {}", quoted(program), quoted(uri))
 }
 
 /// What a server prints for who started it, before its first message.
@@ -292,9 +297,12 @@ mod tests {
 
     #[test]
     fn what_is_run_there_has_the_options_that_are_of_there() {
-        assert_eq!(line_there("grebe", "udp://:5000", None, None), "grebe serve --stdio -- udp://:5000");
-        let ring = Some((Path::new("/data/my box"), Duration::from_millis(1500)));
-        let line = line_there("~/bin/grebe", "shm://adc?readers=1&memory=1G", Some(4 << 30), ring);
+        assert_eq!(
+            line_there("grebe", "udp://:5000", None, None, None),
+            "grebe serve --stdio -- udp://:5000"
+        );
+        let (ring, last) = (Some(Path::new("/data/my box")), Some(Duration::from_millis(1500)));
+        let line = line_there("~/bin/grebe", "shm://adc?readers=1&memory=1G", Some(4 << 30), ring, last);
         assert_eq!(
             line,
             "~/bin/grebe serve --stdio --history 4294967296 --ring '/data/my box' --last 1500000us -- 'shm://adc?readers=1&memory=1G'"
