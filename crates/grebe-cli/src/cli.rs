@@ -25,7 +25,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use cp::{Cp, How, Tell, Via, WAYS, What};
 pub(crate) use event::{Conditions, EventKind, EventWords};
-pub(crate) use file::{Convert, Find, Info};
+pub(crate) use file::{Convert, Find, Info, Repair};
 pub(crate) use host::{SshHost, ssh_host};
 pub(crate) use lab::{Lab, Ls};
 pub(crate) use location::{Location, location, printable};
@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Compare recordings with their checksums.
     Verify(Verify),
+    /// Close recordings whose recorder was cut off, in place.
+    Repair(Repair),
     /// Say what there is in recordings: samples, channels, times, gaps, and whether they are whole.
     Info(Info),
     /// List every event of a recording: edges, pulses, levels, power, silence, gaps.

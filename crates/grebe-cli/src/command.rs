@@ -15,6 +15,7 @@ pub(crate) mod probe;
 pub(crate) mod record;
 pub(crate) mod recv;
 pub(crate) mod relay;
+pub(crate) mod repair;
 pub(crate) mod run;
 pub(crate) mod save;
 pub(crate) mod send;

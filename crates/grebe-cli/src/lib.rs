@@ -65,6 +65,7 @@ fn dispatch(cli: Cli) -> Result<Ending> {
         Command::Play(options) => command::play::run(&options),
         Command::Convert(options) => command::convert::run(&options),
         Command::Verify(options) => command::verify::run(&options),
+        Command::Repair(options) => command::repair::run(&options),
         Command::Info(options) => command::info::run(&options),
         Command::Find(options) => command::find::run(&options),
         Command::Demo(options) => command::demo::run(&options),

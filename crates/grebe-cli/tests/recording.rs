@@ -35,7 +35,22 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_a_recording() {
         recorder.kill().unwrap();
         let killed = SystemTime::now();
         recorder.wait().unwrap();
-        match SampleFile::open(&file) {
+        let opened = SampleFile::open(&file);
+        if let Ok(before) = &opened {
+            let output = run(&["repair", file.to_str().unwrap(), "--json"]);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(
+                (&told[0]["changed"], told[0]["samples"].as_u64()),
+                (&true.into(), Some(before.len_samples()))
+            );
+            let mut closed = SampleFile::open(&file).unwrap();
+            assert!(closed.is_whole() && closed.notes().is_empty(), "{:?}", closed.notes());
+            assert_eq!(closed.segments(), before.segments());
+            check_saw(&mut closed);
+            assert!(run(&["verify", file.to_str().unwrap()]).status.success());
+        }
+        match opened {
             Ok(mut file) => {
                 assert!(file.notes().iter().any(|note| note.contains("its recorder was cut off")));
                 check_saw(&mut file);
@@ -52,6 +67,49 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_a_recording() {
         }
     }
     println!("{} kills: at most the last {worst:?} were missing", kills());
+}
+
+/// Killed where it begins to give a file its name, the first, the second, ...: first those of the data, then of each metadata that follow.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_recorder_that_is_killed_between_two_names_leaves_no_sum_of_older_metadata() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut without_collection = 0;
+    for number in [2, 4, 5, 6, 7, 8] {
+        let file = folder.path().join(format!("{number}.sigmf-meta"));
+        let recorder =
+            grebe(&["record", "synth:saw?channels=2&rate=4M", file.to_str().unwrap(), "--duration", "30s"]);
+        let mut traced = std::process::Command::new("strace");
+        let inject = format!("inject=/^rename:signal=KILL:when={number}");
+        traced.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=/^rename", "-e", &inject]);
+        traced.arg(recorder.get_program()).args(recorder.get_args());
+        let ended = traced.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if !ended.is_ok_and(|status| std::os::unix::process::ExitStatusExt::signal(&status) == Some(9)) {
+            println!("skipped: strace is not there, or may not trace");
+            return;
+        }
+        let collection = file.with_extension("sigmf-collection");
+        match SampleFile::open(&file) {
+            Ok(mut file) => {
+                assert_eq!(file.channels(), 2, "kill {number}");
+                check_saw(&mut file);
+                without_collection += usize::from(!collection.exists());
+            }
+            // Nothing says yet what its data are.
+            Err(Error::File { .. }) if number <= 4 && !collection.exists() => {}
+            Err(error) => panic!("kill {number}: {error}"),
+        }
+        let Ok(collection) = std::fs::read(&collection) else { continue };
+        let collection: serde_json::Value = serde_json::from_slice(&collection).unwrap();
+        for stream in collection["collection"]["core:streams"].as_array().unwrap() {
+            let meta = folder.path().join(format!("{}.sigmf-meta", stream["name"].as_str().unwrap()));
+            let sum = std::process::Command::new("sha512sum").arg(&meta).output().unwrap();
+            let is_its = text(&sum.stdout).starts_with(stream["hash"].as_str().unwrap());
+            assert!(is_its, "kill {number}: {} has changed", meta.display());
+        }
+    }
+    // Of the first metadata behind those of both, of the next also before them and between.
+    assert_eq!(without_collection, 4);
 }
 
 #[test]

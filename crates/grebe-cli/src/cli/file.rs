@@ -30,6 +30,23 @@ pub(crate) struct Info {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
+    grebe repair take.sigmf-meta\n  \
+    grebe repair night_*.sigmf-meta --json\n\n\
+    A recording whose recorder was killed opens as it is, with a note; other programs see \"not closed\", and sometimes no collection.\n\
+    This closes it in place, of any size at once: metadata end where the samples are good, channels are tied together by sums that fit. What\n\
+    stands behind them in the data (up to a second of samples whose gaps were not noted yet, and room that was taken ahead) is cut off.\n\
+    Exit status: 0 all are whole now, 1 one cannot be closed (it is named), or is still being recorded.")]
+pub(crate) struct Repair {
+    /// Recordings in files of their own: .sigmf-meta, .sigmf-data or .sigmf-collection.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print what was done as JSON on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
     grebe find take.sigmf-meta --trigger edge --level 0.5\n  \
     grebe find take.sigmf-meta --trigger pulse --level 1.2 --shorter 50us --channel 2 --json\n  \
     grebe find capture.sigmf-meta --trigger power --level -30 --longer 5ms --csv > bursts.csv\n  \

@@ -4,13 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::format_of;
+use super::sigmf::missing_collection_of;
 
 /// The recording of a folder that was changed last, of several channels all of them; `None` where there is none, or the folder cannot be
 /// read. Raw samples are none: nothing says what they are.
 pub fn newest_recording(folder: &Path) -> Option<PathBuf> {
     let recordings =
         fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| is_whole(path));
-    recordings.max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok())
+    let newest = recordings.max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok())?;
+    Some(missing_collection_of(&newest).unwrap_or(newest))
 }
 
 /// What to name instead of a folder.
@@ -69,6 +71,13 @@ mod tests {
         fs::create_dir(folder.path().join("folder.wav")).unwrap();
         assert_eq!(newest().as_deref(), Some("alone_ch1.sigmf-meta"));
         assert!(said().ends_with("alone_ch1.sigmf-meta"), "{}", said());
+        // All channels of a recording whose recorder was cut off while it replaced what ties them together.
+        let global = r#"{"core:datatype": "ri16_le", "core:version": "1.2.0", "core:collection": "cut"}"#;
+        for name in ["cut_ch1.sigmf-meta", "cut_ch2.sigmf-meta"] {
+            write(name);
+            fs::write(folder.path().join(name), format!("{{\"global\": {global}}}")).unwrap();
+        }
+        assert_eq!(newest().as_deref(), Some("cut.sigmf-collection"));
         let uri: crate::Uri = folder.path().to_str().unwrap().parse().unwrap();
         assert_eq!(uri, crate::Uri::File(folder.path().to_owned()));
     }

@@ -23,12 +23,15 @@ mod apart;
 mod archive;
 mod assembler;
 mod checksum;
+mod collection;
 mod create;
 mod described;
 mod layout;
 mod metadata;
 mod metadata_writer;
 mod reader;
+mod repair;
+mod staged;
 mod stated_axis;
 mod stripes;
 mod verify;
@@ -37,6 +40,7 @@ mod writer;
 pub(crate) use annotate::{annotate, check as check_annotatable};
 pub(super) use apart::Apart;
 pub(super) use assembler::Assembler;
+pub(crate) use collection::missing_collection_of;
 pub(crate) use create::{Prepared, prepare};
 pub(crate) use layout::Base;
 pub(crate) use reader::{open, open_arriving, recordings};
@@ -44,6 +48,7 @@ pub(crate) use stripes::StripeSet;
 pub(crate) use writer::Closing;
 pub use {
     create::SigmfSettings,
+    repair::{Repaired, repair},
     verify::{Verified, verify},
     writer::{SigmfSummary, SigmfWriter},
 };

@@ -214,7 +214,7 @@ fn tidy(base: &Base, newest: u64, keep: Keep) {
         let Some((_, mut files)) = parts.pop_first().filter(|_| !is_kept) else { return };
         sum_bytes -= bytes_of(&files);
         // What names others goes first: a recording without its samples is never seen.
-        files.sort_by_key(|(path, _)| removal_order(path));
+        files.sort_by(|(one, _), (other, _)| removal_order(one).cmp(&removal_order(other)));
         for (path, _) in files {
             // Whoever still reads it keeps it until then; where it cannot be removed, it is tried again with the next part.
             let _ = fs::remove_file(path);
@@ -223,12 +223,14 @@ fn tidy(base: &Base, newest: u64, keep: Keep) {
 }
 
 /// The collection names recordings, and their metadata samples: a recorder that is killed between two files leaves none that names what is gone.
-fn removal_order(path: &Path) -> u8 {
-    match path.extension().and_then(OsStr::to_str) {
+/// The first channel stands for all of them.
+fn removal_order(path: &Path) -> (u8, &Path) {
+    let order = match path.extension().and_then(OsStr::to_str) {
         Some("sigmf-collection") => 0,
         Some("sigmf-data") => 2,
         _ => 1,
-    }
+    };
+    (order, path)
 }
 
 fn bytes_of(files: &[(PathBuf, u64)]) -> u64 {
@@ -251,8 +253,7 @@ mod tests {
             "a_ch1.sigmf-meta",
             "a_ch2.sigmf-data",
         ];
-        files.sort_by_key(|file| removal_order(Path::new(file)));
-        assert_eq!(files[0], "a.sigmf-collection");
-        assert!(files[1..3].iter().all(|file| file.ends_with("-meta")), "{files:?}");
+        files.sort_by_key(|file| removal_order(Path::new(*file)));
+        assert_eq!(files[..3], ["a.sigmf-collection", "a_ch1.sigmf-meta", "a_ch2.sigmf-meta"]);
     }
 }

@@ -6,9 +6,10 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::archive::Files;
+use super::collection::{self, members};
 use super::layout::{Base, NOT_CLOSED};
-use super::metadata::Staged;
-use super::reader::{is_plain_name, read_json};
+use super::reader::read_json;
+use super::staged::Staged;
 use crate::error::Error;
 use crate::file::sample_file::Annotation;
 
@@ -25,27 +26,8 @@ pub(crate) fn annotate(path: &Path, annotations: &[Annotation]) -> Result<usize,
         added = add(&base.meta(), meta, annotations)?;
         hashes.push((base.name(), staged.json(base.meta(), meta, true)?));
     }
-    if let Some(mut collection) = collection {
-        let streams = collection.pointer_mut("/collection/core:streams").and_then(Value::as_array_mut);
-        for stream in streams.into_iter().flatten() {
-            let hash = |name: &str| {
-                let found = hashes.iter().find(|(of, _)| of == name);
-                found.map(|(_, hash)| Value::from(hash.clone()))
-            };
-            match stream {
-                Value::Object(fields) => {
-                    let hash = fields.get("name").and_then(Value::as_str).and_then(hash);
-                    hash.map(|hash| fields.insert("hash".to_owned(), hash));
-                }
-                Value::Array(pair) if pair.len() == 2 => {
-                    if let Some(hash) = pair[0].as_str().and_then(hash) {
-                        pair[1] = hash;
-                    }
-                }
-                _ => {}
-            }
-        }
-        staged.json(base.collection(), &collection, true)?;
+    if let Some(collection) = collection {
+        collection::stage(&base, collection, &hashes, &mut staged)?;
     }
     staged.commit()?;
     Ok(added)
@@ -71,31 +53,16 @@ impl Recording {
             return refused("nothing is written into an archive: convert it to NAME.sigmf-meta first");
         }
         let base = Base::of(&path);
-        let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
-        let collection = (is_collection || !base.meta().exists() && base.collection().exists())
-            .then(|| read_json::<Value>(&files, &base.collection()))
-            .transpose()?;
-        let mut bases = Vec::new();
-        match &collection {
-            None => bases.push(base.clone()),
-            Some(collection) => {
-                let streams = collection.pointer("/collection/core:streams").and_then(Value::as_array);
-                for stream in streams.into_iter().flatten() {
-                    let name = stream.get("name").or_else(|| stream.get(0)).and_then(Value::as_str);
-                    match name.filter(|name| is_plain_name(name)) {
-                        Some(name) => bases.push(base.beside(name)),
-                        None => return refused("core:streams must name recordings in the same folder"),
-                    }
-                }
-            }
-        }
+        let members = members(&files, &path)?;
+        let collection =
+            members.as_ref().map(|members| collection::value(&files, &base, members)).transpose()?;
+        let bases = members.map_or_else(|| vec![base.clone()], |members| members.bases);
         let mut metas = Vec::new();
         for base in bases {
             let meta: Value = read_json(&files, &base.meta())?;
             let recorder = meta.pointer("/global/core:recorder").and_then(Value::as_str);
             if recorder.is_some_and(|recorder| recorder.ends_with(NOT_CLOSED)) {
-                let what =
-                    "its recorder is still at it, or was cut off: convert it to another recording first";
+                let what = "its recorder is still at it, or was cut off: then close it by grebe repair first";
                 return Err(Error::Content { path: base.meta(), what: what.to_owned() });
             }
             if meta.pointer("/global/grebe:stripes").is_some() {

@@ -1,10 +1,11 @@
 //! A recording that is written out of sight, and takes its place when it is whole.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::create::{SigmfSettings, existing_files};
-use super::layout::Base;
+use super::layout::{Base, is_data};
+use super::staged::{Staged, sync_folder};
 use super::writer::SigmfWriter;
 use crate::error::Error;
 use crate::file::output::NameLock;
@@ -57,33 +58,30 @@ impl Apart {
     /// Gives the recording, which is whole and on the disk, its place; its files, the one to open first.
     pub(in crate::file) fn publish(self, files: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let place = |file: &PathBuf| self.base.path().with_file_name(file.file_name().unwrap_or_default());
-        // What names others comes behind them: the data, the metadata, the collection.
-        for file in files.iter().rev() {
-            if !is_data(file) {
-                continue;
-            }
-            fs::rename(file, place(file)).map_err(Error::file("create", &place(file)))?;
-        }
-        for file in files.iter().rev().filter(|file| !is_data(file)) {
-            fs::rename(file, place(file)).map_err(Error::file("create", &place(file)))?;
-        }
         let places: Vec<PathBuf> = files.iter().map(place).collect();
+        self.staged(files, &places)?.commit()?;
         // A recording is whole without.
         let _ = fs::rename(summary_beside(&files[0]), summary_beside(&places[0]));
         for stale in self.existing.iter().filter(|stale| !places.contains(stale)) {
             let _ = fs::remove_file(stale);
         }
-        if cfg!(unix) {
-            // So that the names survive a loss of power too, where the system can.
-            let folder = self.base.path().parent().filter(|folder| !folder.as_os_str().is_empty());
-            let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
-        }
+        sync_folder(self.base.path());
         Ok(places)
     }
-}
 
-fn is_data(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "sigmf-data")
+    /// What names others comes behind them, the first channel behind the others: data, metadata, the collection.
+    pub(super) fn staged(&self, files: &[PathBuf], places: &[PathBuf]) -> Result<Staged, Error> {
+        let mut staged = Staged::default();
+        let named = || files.iter().zip(places).rev();
+        let data = named().filter(|(_, place)| is_data(place));
+        for (file, place) in data.chain(named().filter(|(_, place)| !is_data(place))) {
+            staged.name(file, place);
+        }
+        for replaced in self.existing.iter().rev().filter(|path| places.contains(path) && !is_data(path)) {
+            staged.remove_first(replaced)?;
+        }
+        Ok(staged)
+    }
 }
 
 impl Drop for Apart {

@@ -1,5 +1,6 @@
 //! How to record, and creating a recording's files: all of them, or none.
 
+use std::collections::HashSet;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -7,9 +8,12 @@ use std::path::{Path, PathBuf};
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 
 use super::annotations::Annotations;
-use super::layout::{Base, CollectionFile};
-use super::metadata::{Metadata, Staged, State};
+use super::archive::Files;
+use super::collection::members;
+use super::layout::{Base, is_data};
+use super::metadata::{Metadata, State};
 use super::metadata_writer::MetadataWriter;
+use super::staged::Staged;
 use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::{Appender, DiskFile, WriteWay};
@@ -137,7 +141,11 @@ pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -
     let mut files = Vec::new();
     files.extend(metadata.collection.as_ref().map(Base::collection));
     files.extend(metadata.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
-    let stale = existing.into_iter().filter(|stale| !files.contains(stale)).collect();
+    // What is killed while the data take their places leaves no metadata that say something else of them.
+    let (replaced, stale): (Vec<_>, Vec<_>) = existing.into_iter().partition(|path| files.contains(path));
+    for path in replaced.iter().rev().filter(|path| !is_data(path)) {
+        data.remove_first(path)?;
+    }
     let in_the_way = if settings.overwrite { Vec::new() } else { files.clone() };
     let unnamed = Unnamed { data, in_the_way, stale };
     Ok(Prepared { parts, metadata, unnamed, checksum: settings.checksum, files })
@@ -148,6 +156,12 @@ impl Prepared {
     pub(super) fn striped(mut self, stripes: Option<StripeSet>) -> Self {
         self.metadata.stripes = stripes;
         self
+    }
+
+    /// What a process leaves that is killed behind so many of the steps by which the data get their names; whether that was before the last.
+    #[cfg(test)]
+    pub(super) fn kill_behind(self, steps: usize) -> bool {
+        self.unnamed.data.kill_behind(steps)
     }
 
     /// Begins the recording: nothing is asked of the disk.
@@ -264,22 +278,22 @@ fn existing(base: &Base, data_files: usize) -> Vec<PathBuf> {
     let own = (0..data_files).filter(|_| data_files > 1).map(|channel| base.channel(channel));
     paths.extend(own.flat_map(|recording| [recording.meta(), recording.data()]));
     // Of an old collection, only the recordings that it names: NAME_ch7 may belong to somebody else.
-    let old = fs::read(base.collection()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let streams = old.map_or(Vec::new(), |old: CollectionFile| old.collection.streams);
+    let old = members(&Files::Folder, &base.collection()).ok().flatten();
+    let old = old.map_or(Vec::new(), |old| old.bases);
     for recording in (0..MAX_CHANNELS as usize).map(|channel| base.channel(channel)) {
-        if streams.iter().any(|stream| stream.name() == recording.name()) {
+        if old.contains(&recording) {
             paths.extend([recording.meta(), recording.data()]);
         }
     }
-    paths.retain(|path| path.symlink_metadata().is_ok());
-    paths.dedup();
+    let mut seen = HashSet::new();
+    paths.retain(|path| path.symlink_metadata().is_ok() && seen.insert(path.clone()));
     paths
 }
 
 /// A seventh of a second at 1.8 GB/s, and seconds at the rates of most.
 const BUFFER_BYTES: usize = 256 << 20;
 /// Of more channels, a file for each is more than a person can handle.
-const CHANNELS_APART_MAX: usize = 8;
+pub(super) const CHANNELS_APART_MAX: usize = 8;
 const SUM_WHILE_RECORDING_BYTES_PER_SECOND: f64 = 100e6;
 /// What SigMF allows.
 const RATE_HZ_MAX: f64 = 1e12;

@@ -156,6 +156,11 @@ impl Base {
     }
 }
 
+/// Whether it has samples, and is named by others.
+pub(super) fn is_data(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "sigmf-data")
+}
+
 /// Where a file is written before it takes the place of `path`.
 pub(super) fn temporary(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
@@ -321,6 +326,14 @@ impl Stream {
     pub(super) fn name(&self) -> &str {
         match self {
             Stream::Object { name, .. } | Stream::Pair(name, _) => name,
+        }
+    }
+
+    /// The sum of its metadata, where that is said.
+    pub(super) fn hash(&self) -> Option<&str> {
+        match self {
+            Stream::Object { hash, .. } => hash.as_deref(),
+            Stream::Pair(_, hash) => Some(hash),
         }
     }
 }

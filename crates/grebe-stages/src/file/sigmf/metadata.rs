@@ -1,25 +1,21 @@
 //! What the metadata of a recording say.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grebe_frame::{ChannelDescription, Description, SampleFormat};
 use serde_json::{Map, Value};
 
 use super::annotations::Annotations;
-use super::checksum::Summing;
 use super::described::{self, Tuning};
 use super::layout::{
     Annotation, Base, Capture, Checksums, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream,
-    VERSION, datatype, datetime, temporary,
+    VERSION, datatype, datetime,
 };
+use super::staged::{Staged, sync_folder};
 use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::Summed;
-use crate::file::output::followed;
 use crate::file::sample_file::RecordedAt;
 
 /// Where samples go on after a gap, or another description holds.
@@ -81,7 +77,7 @@ impl Metadata {
         staged.commit()?;
         // Until then, the name that survives a loss of power is that of older metadata, which the next ones find.
         if state.is_closed {
-            self.sync_folder();
+            sync_folder(self.recordings[0].path());
         }
         Ok(())
     }
@@ -97,7 +93,8 @@ impl Metadata {
         let mut streams = Vec::new();
         let durable = state.is_durable;
         let annotations = self.annotations.in_order();
-        for (number, base) in self.recordings.iter().enumerate() {
+        // Who finds the first channel finds all of them.
+        for (number, base) in self.recordings.iter().enumerate().rev() {
             let channels = number * self.channels..(number + 1) * self.channels;
             let global = self.global(state.is_closed, state.sums.get(number), channels.clone());
             let described = self.described_channels(channels.clone());
@@ -113,9 +110,11 @@ impl Metadata {
             streams.push(Stream::Object { name: base.name(), hash: Some(hash) });
         }
         if let Some(base) = &self.collection {
+            streams.reverse();
             let (version, description) = (VERSION.into(), self.notes.clone());
             let file = CollectionFile { collection: Collection { version, description, streams } };
             staged.json(base.collection(), &file, durable)?;
+            staged.remove_first(&base.collection())?;
         }
         Ok(staged)
     }
@@ -211,14 +210,6 @@ impl Metadata {
         self.segments.retain(|segment| segment.position < len_samples);
         self.annotations.cut(len_samples);
     }
-
-    /// So that the new names survive a loss of power too. Not every system can; the data are safe without.
-    fn sync_folder(&self) {
-        if cfg!(unix) {
-            let folder = self.recordings[0].path().parent().filter(|folder| !folder.as_os_str().is_empty());
-            let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
-        }
-    }
 }
 
 impl Captured {
@@ -243,78 +234,3 @@ impl Captured {
         capture
     }
 }
-
-/// Files under temporary names, which take their places together, or are removed.
-#[derive(Debug, Default)]
-pub(super) struct Staged {
-    files: Vec<(PathBuf, PathBuf)>,
-}
-
-impl Staged {
-    /// A new file that will be `path`, and where it is until then.
-    pub(in crate::file) fn create(&mut self, path: &Path) -> Result<(File, PathBuf), Error> {
-        let mut create = || {
-            let place = followed(path)?;
-            let temporary = temporary(&place);
-            let file = File::create(&temporary)?;
-            self.files.push((temporary.clone(), place));
-            Ok((file, temporary))
-        };
-        create().map_err(Error::file("create", path))
-    }
-
-    /// Writes a value; the sum of the file.
-    pub(super) fn json(
-        &mut self,
-        path: PathBuf,
-        value: &impl serde::Serialize,
-        durable: bool,
-    ) -> Result<String, Error> {
-        let failed = Error::file("create", &path);
-        let mut out = Summing::new(BufWriter::with_capacity(BUFFER_BYTES, self.create(&path)?.0));
-        serde_json::to_writer_pretty(&mut out, value).map_err(|error| failed(error.into()))?;
-        out.write_all(b"\n").map_err(&failed)?;
-        let (out, sum) = out.finish();
-        let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
-        if durable {
-            file.sync_all().map_err(&failed)?;
-        }
-        Ok(sum)
-    }
-
-    /// Where a file is that will have this name.
-    pub(super) fn place_of(&self, path: &Path) -> PathBuf {
-        let place = followed(path).unwrap_or_else(|_| path.to_owned());
-        let found = self.files.iter().find(|(_, to)| *to == place);
-        found.map_or(place.clone(), |(temporary, _)| temporary.clone())
-    }
-
-    /// Leaves the files under the names that they have.
-    pub(super) fn leave(mut self) {
-        self.files.clear();
-    }
-
-    /// Gives all files their names.
-    pub(in crate::file) fn commit(mut self) -> Result<(), Error> {
-        self.give_names()
-    }
-
-    /// The same, in their order: where one cannot have its name, it and those behind it stay as they are.
-    pub(super) fn give_names(&mut self) -> Result<(), Error> {
-        while let Some((temporary, path)) = self.files.first() {
-            fs::rename(temporary, path).map_err(Error::file("create", path))?;
-            self.files.remove(0);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        for (temporary, _) in &self.files {
-            let _ = fs::remove_file(temporary);
-        }
-    }
-}
-
-const BUFFER_BYTES: usize = 256 << 10;

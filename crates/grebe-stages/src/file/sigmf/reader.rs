@@ -8,8 +8,9 @@ use serde::de::DeserializeOwned;
 
 use super::archive::{Files, Part};
 use super::checksum::Sum;
+use super::collection::{Members, members};
 use super::described::{self, Described};
-use super::layout::{self, Base, Capture, CollectionFile, Global, Meta, NOT_CLOSED, time};
+use super::layout::{self, Base, Capture, Global, Meta, NOT_CLOSED, time};
 use super::stripes::{self, StripeSet};
 use crate::error::Error;
 use crate::file::encoding::{Encoding, Order};
@@ -34,14 +35,8 @@ pub(crate) fn open_arriving(
     path: &Path,
     place: &mut dyn FnMut(&Path) -> Option<PathBuf>,
 ) -> Result<SampleFile, Error> {
-    let base = Base::of(path);
-    let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
-    let mut bases = vec![base.clone()];
-    if is_collection || !base.meta().exists() && base.collection().exists() {
-        let file: CollectionFile = read_json(&Files::Folder, &base.collection())?;
-        let names = file.collection.streams.iter().map(|stream| stream.name());
-        bases = names.filter(|name| is_plain_name(name)).map(|name| base.beside(name)).collect();
-    }
+    let members = members(&Files::Arriving(Vec::new()), path)?;
+    let bases = members.map_or_else(|| vec![Base::of(path)], |members| members.bases);
     let mut elsewhere = Vec::new();
     for base in bases {
         let meta: Meta = read_json(&Files::Folder, &base.meta())?;
@@ -62,13 +57,11 @@ type Stripes = (StripeSet, Vec<(u64, u64)>);
 
 /// Opens the recording or the collection that a file belongs to, and no other.
 pub(super) fn open_one(files: &Files, path: &Path) -> Result<Opened, Error> {
-    let base = Base::of(path);
-    let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
-    // What was recorded as NAME has become a collection where it had several channels.
-    if is_collection || !files.holds(&base.meta()) && files.holds(&base.collection()) {
-        return open_collection(files, &base);
+    if let Some(members) = members(files, path)? {
+        return open_collection(files, &Base::of(path).collection(), members);
     }
-    let recording = Recording::open(files, &base)?;
+    let mut recording = Recording::open(files, &Base::of(path))?;
+    recording.say_cut_off();
     let Recording { source, sample_rate_hz, len_samples, segments, notes, closed, stripes, .. } = recording;
     let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes).whole(closed);
     let file = file.described(recording.descriptions).annotated(recording.annotations);
@@ -80,43 +73,32 @@ pub(crate) fn recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Files::recordings(path)
 }
 
-fn open_collection(files: &Files, base: &Base) -> Result<Opened, Error> {
-    let path = base.collection();
-    let file: CollectionFile = read_json(files, &path)?;
-    let mut recordings = Vec::new();
-    for (position, stream) in file.collection.streams.iter().enumerate() {
-        let name = stream.name();
-        if !is_plain_name(name) {
-            let must = "it must name a recording in the same folder";
-            return Err(Error::field(&path, &format!("core:streams[{position}]"), name, must));
-        }
-        recordings.push(Recording::open(files, &files.of_collection(base, name))?);
-    }
+fn open_collection(files: &Files, path: &Path, members: Members) -> Result<Opened, Error> {
+    let recordings = members.bases.iter().map(|base| Recording::open(files, base));
+    let recordings = recordings.collect::<Result<Vec<_>, _>>()?;
     let channels: usize = recordings.iter().map(|recording| recording.source.channels()).sum();
     if channels == 0 || channels > MAX_CHANNELS as usize {
         let must = "there must be 1 to 255 channels in all";
-        return Err(Error::field(&path, "core:streams", format!("{channels} channels"), must));
+        return Err(Error::field(path, "core:streams", format!("{channels} channels"), must));
     }
-    join(&path, recordings)
+    join(path, recordings, members.note)
 }
 
 /// Makes one file of a recording per channel: of the same rate, length and gaps.
-fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<Opened, Error> {
+fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Result<Opened, Error> {
     let cut_off = recordings.iter().any(|recording| !recording.closed);
-    let len_samples = recordings.iter().map(|recording| recording.len_samples).min().unwrap_or(0);
     if cut_off {
         // The recorder was stopped between two channels: what all of them have is good.
-        for recording in &mut recordings {
-            recording.clip(len_samples);
-        }
+        recordings_end_together(&mut recordings);
     }
+    let len_samples = recordings.iter().map(|recording| recording.len_samples).min().unwrap_or(0);
     // The metadata of one channel may have been written a moment before those of another.
     let segment_count = |position: &usize| recordings[*position].segments.len();
     let fullest = if cut_off { (0..recordings.len()).max_by_key(segment_count).unwrap_or(0) } else { 0 };
     let segments = std::mem::take(&mut recordings[fullest].segments);
     let stripes = recordings[fullest].stripes.take();
     let (format, sample_rate_hz) = (recordings[0].source.encoding().format, recordings[0].sample_rate_hz);
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = note.into_iter().collect();
     for (position, recording) in recordings.iter_mut().enumerate() {
         let differs = |what, got: String| {
             let must = "it must be the same for all recordings of a collection; open them one by one";
@@ -138,6 +120,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<Opened, Error> {
         if !lengths || !recording.segments.iter().zip(&segments).all(same) {
             return differs("the list of captures", format!("{} segments", recording.segments.len()));
         }
+        recording.say_cut_off();
         for note in recording.notes.drain(..) {
             if !notes.contains(&note) {
                 notes.push(note);
@@ -159,11 +142,24 @@ fn join(path: &Path, mut recordings: Vec<Recording>) -> Result<Opened, Error> {
     Ok(Opened { file, stripes })
 }
 
+/// Lets recordings end where all are good. Where one was closed, that is its end: then the data of all had come.
+fn recordings_end_together(recordings: &mut [Recording]) {
+    let closed =
+        recordings.iter().filter(|recording| recording.closed).map(|recording| recording.len_samples);
+    let written = recordings.iter().map(|recording| recording.written_samples).min().unwrap_or(0);
+    let known = recordings.iter().map(|recording| recording.len_samples).min().unwrap_or(0);
+    let len_samples = closed.min().filter(|&closed| closed <= written).unwrap_or(known);
+    recordings.iter_mut().for_each(|recording| recording.end_at(len_samples));
+}
+
 /// A metadata file and its data file, found to agree.
 struct Recording {
+    path: PathBuf,
     source: RawFile,
     sample_rate_hz: f64,
     len_samples: u64,
+    /// Those that stand in its file; behind the others, nobody may know where the gaps are.
+    written_samples: u64,
     segments: Vec<Segment>,
     descriptions: Described,
     annotations: Vec<Annotation>,
@@ -188,16 +184,10 @@ impl Recording {
         }
         let sample_rate_hz = sample_rate(&path, global, &mut notes)?;
         let mut data = Data::open(files, base, &meta, encoding.sample_bytes() as u64 * channels)?;
+        let written_samples = data.len_samples;
         if !closed {
             // Behind that, nobody knows where the gaps are.
-            let known = global.known_samples.unwrap_or(u64::MAX).min(data.len_samples);
-            let left_out = match data.len_samples - known {
-                0 => String::new(),
-                left => format!("; its last {left} samples are left out, gaps in them were not noted yet"),
-            };
-            let read = "its recorder was cut off; what was written is read";
-            notes.push(format!("{}: {read}{left_out}", path.display()));
-            data.len_samples = known;
+            data.len_samples = global.known_samples.unwrap_or(u64::MAX).min(written_samples);
         } else if data.odd_bytes > 0 {
             let why = format!(
                 "it ends within a sample; cut its last {} bytes off to read the rest",
@@ -218,9 +208,11 @@ impl Recording {
         let stripes = stripes_of(&meta);
         let annotations = annotations(meta, len_samples);
         Ok(Self {
+            path,
             source,
             sample_rate_hz,
             len_samples,
+            written_samples,
             segments,
             descriptions,
             annotations,
@@ -230,8 +222,21 @@ impl Recording {
         })
     }
 
-    /// Forgets what is behind `len_samples`.
-    fn clip(&mut self, len_samples: u64) {
+    /// Notes that its recorder did not come to its end, and what is left out for that.
+    fn say_cut_off(&mut self) {
+        if self.closed {
+            return;
+        }
+        let left_out = match self.written_samples - self.len_samples {
+            0 => String::new(),
+            left => format!("; its last {left} samples are left out, gaps in them were not noted yet"),
+        };
+        let read = "its recorder was cut off; what was written is read, and grebe repair closes it";
+        self.notes.push(format!("{}: {read}{left_out}", self.path.display()));
+    }
+
+    /// It has so many samples.
+    fn end_at(&mut self, len_samples: u64) {
         self.segments.retain(|segment| segment.position < len_samples);
         if let Some(last) = self.segments.last_mut() {
             last.length_samples = len_samples - last.position;

@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::archive::Files;
+use super::collection::members;
 use super::layout::Base;
 use super::reader::{Opened, open_one};
 use crate::error::Error;
@@ -116,7 +117,8 @@ fn other(path: &Path, set: &StripeSet, number: usize, notes: &mut Vec<String>) -
 
 /// The metadata of all recordings that belong to the one of this base, as far as they are there.
 pub(super) fn all_bases(own: &Base, set: &StripeSet) -> Vec<Base> {
-    let is_there = |place: &PathBuf| place.exists() || Base::of(place).collection().exists();
+    let is_there =
+        |place: &PathBuf| place.exists() || members(&Files::Folder, place).is_ok_and(|it| it.is_some());
     let place = |number: usize| match number == set.member {
         true => Some(own.clone()),
         false => set.places(&own.meta(), number).into_iter().find(is_there).map(|place| Base::of(&place)),

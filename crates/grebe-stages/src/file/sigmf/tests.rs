@@ -18,6 +18,7 @@ mod annotated;
 mod archives;
 mod descriptions;
 mod formats;
+mod killed;
 mod refusals;
 mod times;
 

@@ -11,7 +11,8 @@ use sha2::{Digest, Sha512};
 use twox_hash::XxHash3_64;
 
 use super::archive::{Files, Part};
-use super::layout::{Base, CollectionFile, Meta};
+use super::collection::members;
+use super::layout::{Base, Meta};
 use super::reader::{open, read_json};
 use super::stripes::{StripeSet, all_bases};
 use crate::error::Error;
@@ -51,8 +52,7 @@ pub struct Verified {
 pub fn verify(path: &Path, cancel: &Cancel, progress: &mut dyn FnMut(u64)) -> Result<Vec<Verified>, Error> {
     let (files, path) = Files::of(path)?;
     let base = Base::of(&path);
-    let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
-    let bases = bases_of(&files, &base, is_collection)?;
+    let bases = bases_of(&files, &path)?;
     let mut read = Reading { cancel, progress, bytes: 0 };
     let mut verified = Vec::new();
     for base in with_other_disks(&files, &base, bases)? {
@@ -75,18 +75,14 @@ fn with_other_disks(files: &Files, base: &Base, bases: Vec<Base>) -> Result<Vec<
     let Some(set) = meta.global.stripes.filter(StripeSet::is_valid) else { return Ok(bases) };
     let mut all = Vec::new();
     for own in all_bases(base, &set) {
-        all.extend(bases_of(files, &own, false)?);
+        all.extend(bases_of(files, &own.meta())?);
     }
     Ok(all)
 }
 
 /// Of a recording itself, or those of a collection.
-fn bases_of(files: &Files, base: &Base, is_collection: bool) -> Result<Vec<Base>, Error> {
-    if !is_collection && (files.holds(&base.meta()) || !files.holds(&base.collection())) {
-        return Ok(vec![base.clone()]);
-    }
-    let file: CollectionFile = read_json(files, &base.collection())?;
-    Ok(file.collection.streams.iter().map(|stream| files.of_collection(base, stream.name())).collect())
+fn bases_of(files: &Files, path: &Path) -> Result<Vec<Base>, Error> {
+    Ok(members(files, path)?.map_or_else(|| vec![Base::of(path)], |members| members.bases))
 }
 
 /// Sums what it reads.

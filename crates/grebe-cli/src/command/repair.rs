@@ -1,0 +1,62 @@
+//! `grebe repair`: closes recordings whose recorder was cut off, where they lie.
+
+use anyhow::{Error, Result, anyhow};
+use grebe_scope::Engineering;
+use grebe_stages::{Repaired, repair};
+use serde_json::{Value, json};
+
+use crate::cli::Repair;
+use crate::ending::{Ending, one_line};
+use crate::output::{note, out};
+use crate::units::grouped;
+
+/// Repairs each file, also behind one that cannot be.
+pub(crate) fn run(options: &Repair) -> Result<Ending> {
+    let (mut told, mut failures) = (Vec::new(), Vec::new());
+    for path in &options.files {
+        match repair(path) {
+            Ok(repaired) if options.json => told.extend(repaired.iter().map(json)),
+            Ok(repaired) => repaired.iter().try_for_each(|it| out!("{}", text(it)))?,
+            Err(error) => {
+                let error = Error::from(error);
+                told.push(json!({ "path": path.display().to_string(), "error": one_line(&error) }));
+                failures.push(error);
+            }
+        }
+    }
+    if options.json {
+        out!("{}", Value::from(told))?;
+    }
+    match failures.len() {
+        0 => Ok(Ending::Good),
+        1 => Err(failures.remove(0)),
+        count => {
+            failures.iter().for_each(|error| note!("grebe: {}", one_line(error)));
+            Err(anyhow!("{count} recordings cannot be repaired"))
+        }
+    }
+}
+
+fn text(repaired: &Repaired) -> String {
+    let path = repaired.path.display();
+    let samples = format!("{} samples per channel", grouped(repaired.len_samples));
+    match (repaired.is_changed, repaired.cut_bytes) {
+        (false, _) => format!("{path}: whole, {samples}; nothing was to be done"),
+        (true, 0) => format!("{path}: closed, {samples}"),
+        (true, bytes) => {
+            let cut = Engineering::new(bytes as f64, "B");
+            format!(
+                "{path}: closed, {samples}; {cut} behind them were cut off, room that was taken ahead and what nobody knows the gaps of"
+            )
+        }
+    }
+}
+
+fn json(repaired: &Repaired) -> Value {
+    json!({
+        "path": repaired.path.display().to_string(),
+        "samples": repaired.len_samples,
+        "changed": repaired.is_changed,
+        "cut_bytes": repaired.cut_bytes,
+    })
+}

@@ -1,0 +1,142 @@
+//! Which recordings a collection ties together, also while its file is not there.
+//!
+//! A collection has the sums of its recordings' metadata, which cannot be replaced together with it. So its file is removed before they are
+//! and comes again behind them ([`Staged`](super::staged::Staged)): who was cut off in between leaves recordings that name their collection.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::archive::Files;
+use super::checksum::Sum;
+use super::create::CHANNELS_APART_MAX;
+use super::layout::{Base, CollectionFile, Meta, VERSION};
+use super::reader::{is_plain_name, read_json};
+use super::staged::Staged;
+use crate::error::Error;
+
+/// The recordings of a collection.
+pub(super) struct Members {
+    pub(super) bases: Vec<Base>,
+    /// What a person should know.
+    pub(super) note: Option<String>,
+}
+
+/// The recordings of the collection that `path` names; `None` where it names a recording.
+///
+/// # Errors
+/// [`Error::File`] where neither the collection is there nor recordings that name it, [`Error::Content`], [`Error::Field`].
+pub(super) fn members(files: &Files, path: &Path) -> Result<Option<Members>, Error> {
+    let base = Base::of(path);
+    let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
+    // What was recorded as NAME has become a collection where it had several channels.
+    if !is_collection && files.holds(&base.meta()) {
+        return Ok(None);
+    }
+    let path = base.collection();
+    let file: CollectionFile = match read_json(files, &path) {
+        Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            let bases = channels(files, &base);
+            return match bases.len() {
+                0 if is_collection => Err(Error::file("open", &path)(source)),
+                0 => Ok(None),
+                count => Ok(Some(Members { bases, note: Some(missing(&path, count)) })),
+            };
+        }
+        file => file?,
+    };
+    let mut bases = Vec::new();
+    for (position, stream) in file.collection.streams.iter().enumerate() {
+        let name = stream.name();
+        if !is_plain_name(name) {
+            let must = "it must name a recording in the same folder";
+            return Err(Error::field(&path, &format!("core:streams[{position}]"), name, must));
+        }
+        bases.push(files.of_collection(&base, name));
+    }
+    Ok(Some(Members { bases, note: None }))
+}
+
+/// What its file says, or would: it is made anew where it is missing.
+pub(super) fn value(files: &Files, base: &Base, members: &Members) -> Result<Value, Error> {
+    if members.note.is_none() {
+        return read_json(files, &base.collection());
+    }
+    let streams: Vec<Value> = members.bases.iter().map(|base| json!({"name": base.name()})).collect();
+    Ok(json!({"collection": {"core:version": VERSION, "core:streams": streams}}))
+}
+
+/// Writes it with the sums of its recordings' metadata, by their names, to take its place behind them.
+pub(super) fn stage(
+    base: &Base,
+    mut value: Value,
+    hashes: &[(String, String)],
+    staged: &mut Staged,
+) -> Result<(), Error> {
+    let hash = |name: Option<&Value>| {
+        let (_, hash) = hashes.iter().find(|(of, _)| name.and_then(Value::as_str) == Some(of.as_str()))?;
+        Some(Value::from(hash.clone()))
+    };
+    let streams = value.pointer_mut("/collection/core:streams").and_then(Value::as_array_mut);
+    for stream in streams.into_iter().flatten() {
+        match stream {
+            Value::Object(fields) => {
+                hash(fields.get("name")).map(|hash| fields.insert("hash".to_owned(), hash));
+            }
+            // As older files have it.
+            Value::Array(pair) if pair.len() == 2 => {
+                if let Some(hash) = hash(pair.first()) {
+                    pair[1] = hash;
+                }
+            }
+            _ => {}
+        }
+    }
+    staged.json(base.collection(), &value, true)?;
+    staged.remove_first(&base.collection())
+}
+
+/// Whether its file is there, with the sums that its recordings' metadata have.
+pub(super) fn fits(base: &Base, members: &Members) -> bool {
+    let Ok(file) = read_json::<CollectionFile>(&Files::Folder, &base.collection()) else { return false };
+    file.collection.streams.iter().zip(&members.bases).all(|(stream, base)| {
+        stream.hash().is_none_or(|hash| sum_of(base).is_ok_and(|sum| sum.eq_ignore_ascii_case(hash)))
+    })
+}
+
+/// The sum of a recording's metadata.
+pub(super) fn sum_of(base: &Base) -> io::Result<String> {
+    let meta = File::open(base.meta())?;
+    let bytes = meta.metadata()?.len();
+    Sum::new(meta).finish(bytes)
+}
+
+/// The collection that a channel's recording names, where its file is not there.
+pub(crate) fn missing_collection_of(path: &Path) -> Option<PathBuf> {
+    let name = Base::of(path).name();
+    let collection = path.with_file_name(format!("{}.sigmf-collection", name.rsplit_once("_ch")?.0));
+    let members = members(&Files::Folder, &collection).ok()??;
+    (members.note.is_some() && members.bases.contains(&Base::of(path))).then_some(collection)
+}
+
+/// The recordings that a recorder ties together by this name: their metadata say so.
+fn channels(files: &Files, base: &Base) -> Vec<Base> {
+    if files.is_arriving() {
+        // Others may be on their way.
+        return Vec::new();
+    }
+    let names_it = |channel: &Base| {
+        let meta: Result<Meta, Error> = read_json(files, &channel.meta());
+        meta.is_ok_and(|meta| meta.global.collection.is_some_and(|name| name == base.name()))
+    };
+    (0..CHANNELS_APART_MAX).map(|channel| base.channel(channel)).take_while(names_it).collect()
+}
+
+fn missing(path: &Path, count: usize) -> String {
+    let path = path.display();
+    format!(
+        "{path} is missing, as where its recorder was cut off; the {count} recordings that name it are read, and grebe repair ties them together again"
+    )
+}
