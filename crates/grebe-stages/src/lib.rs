@@ -74,8 +74,8 @@ pub use {
     error::Error,
     file::{
         Alignment, Annotation, Block, CsvOptions, DiskMeasure, DiskReport, Extremes, Gap, GapPolicy, LeftOut,
-        LevelSums, Repaired, RingLabel, RingLength, RingPlan, RingSaved, RingStretch, Rotate, SampleFile,
-        SaveOptions, Segment, SigmfSettings, SigmfSummary, SigmfWriter, SummarizedFile, Summary,
+        LevelSums, RecordingSet, Repaired, RingLabel, RingLength, RingPlan, RingSaved, RingStretch, Rotate,
+        SampleFile, SaveOptions, Segment, SigmfSettings, SigmfSummary, SigmfWriter, SummarizedFile, Summary,
         SummaryState, Verified, WriteWay, import_csv, is_csv, measure_disk, newest_recording, repair,
         ring_parts, save_ring, verify, write_whole,
     },

@@ -12,6 +12,7 @@ pub(crate) use self::schedule::Schedule;
 use crate::error::Error;
 use crate::file::labels::Labels;
 use crate::file::sample_file::{RecordedAt, SampleFile};
+use crate::file::sigmf::is_misread;
 use crate::stream::{CHUNK_BYTES, Pacer, block_length};
 
 /// How a recording is played.
@@ -161,6 +162,9 @@ impl FileSource {
         let Some(expected) = self.time_at(index).filter(|it| it.error_ns == recorded.error_ns) else {
             return false;
         };
+        if expected.axis.zip(recorded.axis).is_some_and(|(read, now)| is_misread(read, now)) {
+            return false;
+        }
         let (earlier, later) = (expected.time.min(recorded.time), expected.time.max(recorded.time));
         let apart = later.duration_since(earlier).unwrap_or_default();
         apart <= DIGIT.max(Duration::from_secs_f64(0.5 / self.file.sample_rate_hz().max(1.0)))

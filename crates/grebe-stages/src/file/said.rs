@@ -3,18 +3,39 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use grebe_frame::{Description, StreamAnnotation};
+use grebe_frame::{AxisTime, Description, StreamAnnotation};
 
 use crate::file::labels::Labels;
 use crate::file::sample_file::SampleFile;
+use crate::file::sigmf::is_misread;
 
 impl SampleFile {
-    /// What it says of its samples, each from its own first sample on, as its stream would say it: also when they were made.
+    /// What it says of its samples, each from its own first sample on, as its stream would say it: also when they were made, anew where
+    /// that would be read off wrongly.
     pub fn descriptions(&self) -> Vec<Arc<Description>> {
         let count = self.description_count();
-        let begins: Vec<u64> = (0..count).filter_map(|number| self.description_begin(number)).collect();
-        let begins = if begins.first() == Some(&0) { begins } else { [vec![0], begins].concat() };
+        let mut begins: Vec<u64> = (0..count).filter_map(|number| self.description_begin(number)).collect();
+        begins.extend(self.axis_begins());
+        begins.push(0);
+        begins.sort_unstable();
+        begins.dedup();
         begins.into_iter().map(|begin| Arc::new(self.said_at(begin))).collect()
+    }
+
+    /// Where segments begin that say of the clock of a host what nobody would read off those before.
+    fn axis_begins(&self) -> impl Iterator<Item = u64> {
+        let mut stated: Option<(AxisTime, u64)> = None;
+        self.segments().iter().filter_map(move |segment| {
+            let now = segment.recorded_axis?;
+            let read = stated.and_then(|(axis, index)| {
+                self.axis_after(axis, i128::from(segment.first_sample_index) - i128::from(index))
+            });
+            let is_news = read.is_none_or(|read| is_misread(read, now));
+            is_news.then(|| {
+                stated = Some((now, segment.first_sample_index));
+                segment.position
+            })
+        })
     }
 
     /// What it labels, by indices of the stream.

@@ -2,6 +2,7 @@
 
 mod axis;
 mod converted;
+mod drift;
 mod identity;
 mod side_by_side;
 mod stretch;
@@ -18,6 +19,7 @@ use std::time::{Duration, SystemTime};
 use grebe_frame::{AxisTime, ChannelError, Description, Frame, Sample, SampleFormat};
 use serde_json::{Map, Value};
 
+pub(crate) use self::axis::common_clock;
 use self::converted::Converted;
 pub(crate) use self::identity::file_identity;
 pub(crate) use self::side_by_side::{Piece, stepped_back};

@@ -34,6 +34,7 @@ mod repair;
 mod staged;
 mod stated_axis;
 mod stripes;
+mod together;
 mod verify;
 mod writer;
 
@@ -44,11 +45,13 @@ pub(crate) use collection::missing_collection_of;
 pub(crate) use create::{Prepared, prepare};
 pub(crate) use layout::Base;
 pub(crate) use reader::{open, open_arriving, recordings};
+pub(super) use stated_axis::is_misread;
 pub(crate) use stripes::StripeSet;
 pub(crate) use writer::Closing;
 pub use {
     create::SigmfSettings,
     repair::{Repaired, repair},
+    together::RecordingSet,
     verify::{Verified, verify},
     writer::{SigmfSummary, SigmfWriter},
 };

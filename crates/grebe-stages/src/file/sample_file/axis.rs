@@ -10,7 +10,7 @@ impl SampleFile {
     pub fn axis_at(&self, position: u64) -> Option<AxisTime> {
         let segment = self.segment_at(position);
         let since = i128::from(position.saturating_sub(segment.position));
-        self.after(segment.recorded_axis?, since)
+        self.axis_after(segment.recorded_axis?, since)
     }
 
     /// The same by this clock, as surely as the file knows: what a later segment of the same stream says holds for earlier samples, too.
@@ -20,7 +20,7 @@ impl SampleFile {
         let index = segment.first_sample_index + position.saturating_sub(segment.position);
         let by = |segment: &Segment| {
             let axis = segment.recorded_axis.filter(|axis| axis.clock == clock)?;
-            self.after(axis, i128::from(index) - i128::from(segment.first_sample_index))
+            self.axis_after(axis, i128::from(index) - i128::from(segment.first_sample_index))
         };
         let surest = stream.iter().filter_map(by).min_by_key(|axis| axis.error_ns)?;
         // One that is near may have known little of the drift yet.
@@ -44,7 +44,8 @@ impl SampleFile {
         counts.into_iter().map(|(_, clock)| clock).collect()
     }
 
-    fn after(&self, axis: AxisTime, samples: i128) -> Option<AxisTime> {
+    /// What a segment says, so many samples behind its begin.
+    pub(in crate::file) fn axis_after(&self, axis: AxisTime, samples: i128) -> Option<AxisTime> {
         let since_ns = (samples as f64 / self.sample_rate_hz * 1e9).round();
         match samples {
             0 => Some(axis),
@@ -54,7 +55,7 @@ impl SampleFile {
 }
 
 /// The clock by which every stream in all of the files says when it began, if there is one: the surest.
-pub(super) fn common_clock(files: &[SampleFile]) -> Option<u64> {
+pub(crate) fn common_clock(files: &[SampleFile]) -> Option<u64> {
     let error_ns = |clock: u64| {
         let began = |file, stream: &[Segment]| stream_began(file, stream, clock).map(|axis| axis.error_ns);
         let all = files.iter().flat_map(|file| streams(file).map(move |stream| began(file, stream)));

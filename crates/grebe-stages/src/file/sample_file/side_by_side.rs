@@ -6,7 +6,7 @@ use std::sync::Arc;
 use grebe_frame::{Description, MAX_CHANNELS};
 
 use super::timeline::same_rate;
-use super::{Alignment, Annotation, RawFile, SampleFile, Segment, Timeline, axis};
+use super::{Alignment, Annotation, RawFile, SampleFile, Segment, Timeline, axis, drift};
 use crate::error::Error;
 
 /// Samples of a file that follow each other there and where they are read.
@@ -33,7 +33,12 @@ impl SampleFile {
     pub fn side_by_side(files: Vec<Self>, alignment: Alignment) -> Result<Self, Error> {
         check(&files)?;
         let timelines = Timeline::of(&files, alignment)?;
-        let pieces = common(&files, &timelines);
+        let mut pieces = common(&files, &timelines);
+        let clock = axis::common_clock(&files).filter(|_| alignment == Alignment::Time);
+        let fitted = clock.and_then(|clock| drift::fit(&files, &pieces, clock)).unwrap_or_default();
+        for (own, fitted) in pieces.iter_mut().zip(&fitted) {
+            own.clone_from(&fitted.pieces);
+        }
         let Some(len_samples) = pieces[0].last().map(|last| last.at + last.length) else {
             let others = files.iter().skip(1).map(|file| file.name().display().to_string());
             let others = others.collect::<Vec<_>>().join(" and ");
@@ -67,8 +72,10 @@ impl SampleFile {
             files.iter().zip(&pieces).flat_map(|(file, pieces)| annotate(file, pieces)).collect();
         annotations.sort_by_key(|annotation| annotation.position);
         let mut notes: Vec<String> = files.iter().flat_map(|file| file.notes().to_vec()).collect();
-        for ((file, own), timeline) in files.iter().zip(&pieces).zip(&timelines) {
-            notes.extend(left_out(file, own));
+        for (number, ((file, own), timeline)) in files.iter().zip(&pieces).zip(&timelines).enumerate() {
+            let fitted = fitted.get(number);
+            notes.extend(left_out(file, own, fitted.map_or(0, |fitted| fitted.left_out)));
+            notes.extend(fitted.and_then(|fitted| fitted.words(file, &files[0])));
             notes.extend(timeline.steps_back.then(|| stepped_back(file.name())));
         }
         if alignment == Alignment::Time {
@@ -211,12 +218,12 @@ fn annotate<'a>(file: &'a SampleFile, pieces: &'a [Piece]) -> impl Iterator<Item
     })
 }
 
-/// How much of a file is not read.
-fn left_out(file: &SampleFile, pieces: &[Piece]) -> Option<String> {
+/// How much of a file is not read, but for what is left out so that it fits.
+fn left_out(file: &SampleFile, pieces: &[Piece], fitted_samples: u64) -> Option<String> {
     let (first, last) = (pieces.first()?, pieces.last()?);
-    let read: u64 = pieces.iter().map(|piece| piece.length).sum();
+    let gaps = pieces.windows(2).map(|pair| pair[1].from.saturating_sub(pair[0].from + pair[0].length));
+    let within = gaps.sum::<u64>() - fitted_samples;
     let behind = file.len_samples() - (last.from + last.length);
-    let within = file.len_samples() - read - first.from - behind;
     let parts = [(first.from, "at its begin"), (within, "within it"), (behind, "at its end")];
     let parts: Vec<String> = parts
         .into_iter()

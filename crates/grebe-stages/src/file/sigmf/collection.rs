@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::archive::Files;
 use super::checksum::Sum;
 use super::create::CHANNELS_APART_MAX;
-use super::layout::{Base, CollectionFile, Meta, VERSION};
+use super::layout::{BY_TIME, Base, CollectionFile, Meta, VERSION};
 use super::reader::{is_plain_name, read_json};
 use super::staged::Staged;
 use crate::error::Error;
@@ -22,6 +22,8 @@ pub(super) struct Members {
     pub(super) bases: Vec<Base>,
     /// What a person should know.
     pub(super) note: Option<String>,
+    /// Whether they are of several streams, and stand side by side by when their samples were made.
+    pub(super) is_aligned: bool,
 }
 
 /// The recordings of the collection that `path` names; `None` where it names a recording.
@@ -42,7 +44,7 @@ pub(super) fn members(files: &Files, path: &Path) -> Result<Option<Members>, Err
             return match bases.len() {
                 0 if is_collection => Err(Error::file("open", &path)(source)),
                 0 => Ok(None),
-                count => Ok(Some(Members { bases, note: Some(missing(&path, count)) })),
+                count => Ok(Some(Members { bases, note: Some(missing(&path, count)), is_aligned: false })),
             };
         }
         file => file?,
@@ -56,7 +58,8 @@ pub(super) fn members(files: &Files, path: &Path) -> Result<Option<Members>, Err
         }
         bases.push(files.of_collection(&base, name));
     }
-    Ok(Some(Members { bases, note: None }))
+    let is_aligned = file.collection.alignment.as_deref() == Some(BY_TIME);
+    Ok(Some(Members { bases, note: None, is_aligned }))
 }
 
 /// What its file says, or would: it is made anew where it is missing.

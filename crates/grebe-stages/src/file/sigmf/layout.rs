@@ -113,6 +113,11 @@ impl Base {
         Self(self.with(&format!("_ch{}", channel + 1)))
     }
 
+    /// One of several that are recorded together.
+    pub(super) fn numbered(&self, number: usize) -> Self {
+        Self(self.with(&format!("_{number}")))
+    }
+
     /// A part of a recording that is rotated.
     pub(crate) fn part(&self, number: u64) -> Self {
         Self(self.with(&format!("_{number:0PART_DIGITS$}")))
@@ -304,12 +309,17 @@ pub(super) struct CollectionFile {
     pub(super) collection: Collection,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Collection {
     #[serde(rename = "core:version")]
     pub(super) version: String,
     #[serde(rename = "core:description", skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
+    #[serde(rename = "core:extensions", default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) extensions: Vec<Value>,
+    /// `time`: its recordings are of several streams, and stand side by side by when their samples were made.
+    #[serde(rename = "grebe:alignment", skip_serializing_if = "Option::is_none")]
+    pub(super) alignment: Option<String>,
     #[serde(rename = "core:streams", default)]
     pub(super) streams: Vec<Stream>,
 }
@@ -318,7 +328,13 @@ pub(super) struct Collection {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Stream {
-    Object { name: String, hash: Option<String> },
+    Object {
+        name: String,
+        hash: Option<String>,
+        /// When its first sample was made, by the clock that all of the collection know.
+        #[serde(rename = "grebe:axis", default, skip_serializing_if = "Option::is_none")]
+        axis: Option<AxisTime>,
+    },
     Pair(String, String),
 }
 
@@ -367,6 +383,9 @@ const XXH3: &str = "xxh3-64";
 const PART_DIGITS: usize = 6;
 
 pub(super) const VERSION: &str = "1.2.0";
+
+/// How recordings of a collection are aligned that begin when they do.
+pub(super) const BY_TIME: &str = "time";
 
 /// `core:recorder` while recording. Where it says so afterwards, the recorder was cut off.
 pub(super) const NOT_CLOSED: &str = ", not closed";

@@ -13,6 +13,7 @@ use super::layout::{
     VERSION, datatype, datetime,
 };
 use super::staged::{Staged, sync_folder};
+use super::stated_axis::restate;
 use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::Summed;
@@ -107,12 +108,13 @@ impl Metadata {
                 annotations: annotations.iter().copied(),
             };
             let hash = staged.json(base.meta(), &meta, durable)?;
-            streams.push(Stream::Object { name: base.name(), hash: Some(hash) });
+            streams.push(Stream::Object { name: base.name(), hash: Some(hash), axis: None });
         }
         if let Some(base) = &self.collection {
             streams.reverse();
             let (version, description) = (VERSION.into(), self.notes.clone());
-            let file = CollectionFile { collection: Collection { version, description, streams } };
+            let collection = Collection { version, description, streams, ..Collection::default() };
+            let file = CollectionFile { collection };
             staged.json(base.collection(), &file, durable)?;
             staged.remove_first(&base.collection())?;
         }
@@ -160,6 +162,9 @@ impl Metadata {
             before.first_sample_index.saturating_add(segment.position.saturating_sub(before.position))
         });
         let goes_on = segment.first_sample_index >= end_index;
+        if goes_on {
+            restate(&mut self.segments, &segment, self.sample_rate_hz);
+        }
         self.annotations.interrupt(segment.position, goes_on.then_some(segment.first_sample_index));
         self.segments.push(segment);
     }

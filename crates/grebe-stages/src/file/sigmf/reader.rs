@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::file::encoding::{Encoding, Order};
 use crate::file::headerless::FOREIGN;
 use crate::file::raw::RawFile;
-use crate::file::sample_file::{Annotation, SampleFile, Segment};
+use crate::file::sample_file::{Alignment, Annotation, SampleFile, Segment};
 
 /// Opens the recording or the collection that a file belongs to, and where it took turns with others, all of them as one.
 pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
@@ -60,7 +60,11 @@ pub(super) fn open_one(files: &Files, path: &Path) -> Result<Opened, Error> {
     if let Some(members) = members(files, path)? {
         return open_collection(files, &Base::of(path).collection(), members);
     }
-    let mut recording = Recording::open(files, &Base::of(path))?;
+    open_single(files, &Base::of(path))
+}
+
+fn open_single(files: &Files, base: &Base) -> Result<Opened, Error> {
+    let mut recording = Recording::open(files, base)?;
     recording.say_cut_off();
     let Recording { source, sample_rate_hz, len_samples, segments, notes, closed, stripes, .. } = recording;
     let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes).whole(closed);
@@ -73,7 +77,17 @@ pub(crate) fn recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Files::recordings(path)
 }
 
+/// The recordings that a recording consists of: those of a collection, or itself.
+pub(super) fn collected(path: &Path) -> Result<Vec<Base>, Error> {
+    Ok(members(&Files::Folder, path)?.map_or_else(|| vec![Base::of(path)], |members| members.bases))
+}
+
 fn open_collection(files: &Files, path: &Path, members: Members) -> Result<Opened, Error> {
+    if members.is_aligned && !members.bases.is_empty() {
+        let aligned = members.bases.iter().map(|base| Ok(open_single(files, base)?.file));
+        let aligned = aligned.collect::<Result<Vec<_>, Error>>()?;
+        return Ok(Opened { file: SampleFile::side_by_side(aligned, Alignment::Time)?, stripes: None });
+    }
     let recordings = members.bases.iter().map(|base| Recording::open(files, base));
     let recordings = recordings.collect::<Result<Vec<_>, _>>()?;
     let channels: usize = recordings.iter().map(|recording| recording.source.channels()).sum();

@@ -1,6 +1,11 @@
 //! When a recording states anew how its samples relate to the clock of a host.
 
+use std::time::Duration;
+
 use grebe_frame::AxisTime;
+
+use super::metadata::Captured;
+use crate::file::sample_file::RecordedAt;
 
 /// What the capture that is written says of it, and whether the stream has said something since.
 #[derive(Debug, Default)]
@@ -43,9 +48,43 @@ impl StatedAxis {
             return false;
         }
         let samples = i128::from(first_sample_index) - i128::from(from);
-        let stated = stated.after((samples as f64 / rate_hz * 1e9).round() as i64);
-        stated.ns.abs_diff(now.ns) > now.error_ns / 2 + NOTHING_NS
-            || stated.error_ns > 3 * now.error_ns + UNSURE_NS
+        is_misread(stated.after((samples as f64 / rate_hz * 1e9).round() as i64), now)
+    }
+}
+
+/// Whether what is read off an earlier statement for a sample is not what is known of it now: by another clock, elsewhere, or much less
+/// sure.
+pub(in crate::file) fn is_misread(read: AxisTime, now: AxisTime) -> bool {
+    read.clock != now.clock
+        || read.ns.abs_diff(now.ns) > now.error_ns / 2 + NOTHING_NS
+        || read.error_ns > now.error_ns.saturating_mul(3).saturating_add(UNSURE_NS)
+}
+
+/// Says anew, in UTC, when captures of a stream were made before the clock of its host was measured, as `measured` says it, which follows
+/// them: so that all begin on one axis. By the clock that stamped them they stay where they are.
+pub(super) fn restate(captures: &mut [Captured], measured: &Captured, rate_hz: f64) {
+    let Some((at, axis)) = measured.recorded_at.and_then(|at| Some((at, at.axis?))) else { return };
+    if axis.error_ns == 0 || rate_hz <= 0.0 {
+        return;
+    }
+    let mut next_index = measured.first_sample_index;
+    for capture in captures.iter_mut().rev() {
+        let Some(stated) = capture.recorded_at.filter(|_| capture.first_sample_index <= next_index) else {
+            return;
+        };
+        // What was stated by the same clock, or was said anew, is as it should be.
+        let Some(stamped) = stated.axis.filter(|stated| stated.clock != axis.clock && stated.error_ns == 0)
+        else {
+            return;
+        };
+        next_index = capture.first_sample_index;
+        let since_ns = (measured.first_sample_index - next_index) as f64 / rate_hz * 1e9;
+        let there = axis.after(-(since_ns.round() as i64));
+        let since = Duration::from_nanos(axis.ns.saturating_sub(there.ns).max(0) as u64);
+        let error_ns = at.error_ns.map(|error_ns| error_ns + (there.error_ns - axis.error_ns));
+        if let Some(time) = at.time.checked_sub(since) {
+            capture.recorded_at = Some(RecordedAt { time, error_ns, axis: Some(stamped) });
+        }
     }
 }
 
@@ -56,10 +95,38 @@ const UNSURE_NS: u64 = 50_000;
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     fn axis(clock: u64, ns: i64, error_ns: u64, drift_error_ppb: u64) -> Option<AxisTime> {
         Some(AxisTime { clock, ns, error_ns, drift_ppb: 20_000, drift_error_ppb })
+    }
+
+    #[test]
+    fn what_was_recorded_before_its_clock_was_known_begins_when_that_says() {
+        let captured = |first_sample_index, time_s: u64, axis| Captured {
+            position: first_sample_index,
+            first_sample_index,
+            recorded_at: Some(RecordedAt {
+                time: SystemTime::UNIX_EPOCH + Duration::from_secs(time_s),
+                error_ns: Some(7),
+                axis,
+            }),
+            description: None,
+            stripe_start: None,
+        };
+        let own = axis(1, 5, 0, 0);
+        let mut captures =
+            vec![captured(0, 9, axis(3, 1, 40, 0)), captured(10, 8, own), captured(500, 8, own)];
+        let measured = captured(1_000, 100, axis(2, 77, 40, 1_000));
+        restate(&mut captures, &measured, 1e3);
+        // Half a second and 990 ms before, by a clock that 20 parts in a million of that go by on quicker.
+        let made = captures.iter().map(|it| it.recorded_at.unwrap()).collect::<Vec<_>>();
+        let before = |ns| SystemTime::UNIX_EPOCH + Duration::from_secs(100) - Duration::from_nanos(ns);
+        assert_eq!((made[2].time, made[2].error_ns, made[2].axis), (before(499_990_000), Some(507), own));
+        assert_eq!((made[1].time, made[1].error_ns), (before(989_980_200), Some(997)));
+        assert_eq!(made[0], captured(0, 9, axis(3, 1, 40, 0)).recorded_at.unwrap(), "it was measured");
     }
 
     #[test]
