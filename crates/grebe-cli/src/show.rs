@@ -19,9 +19,9 @@ use grebe_flow::{
 };
 use grebe_stages::SecondSender;
 use grebe_view::{
-    ChannelSetup, Error, Finder, GeneratorRemote, LaneId, LaneMask, Loss, Picture, PngOptions,
-    ReceiverRemote, Recording, RecordingScope, ScopeLink, ScopeStage, SourceMenu, SourceStatus,
-    StretchKeeper, ThemeChoice, TriggerOptions, ViewOptions,
+    ChannelSetup, Drawn, Error, Finder, GeneratorRemote, LaneMask, Loss, PngOptions, ReceiverRemote,
+    Recording, RecordingScope, ScopeLink, ScopeStage, SourceMenu, SourceStatus, StretchKeeper, ThemeChoice,
+    TriggerOptions, ViewOptions,
 };
 
 use crate::command::cp::Fetch;
@@ -44,15 +44,12 @@ pub(crate) enum Surface {
     Png(PngOptions),
 }
 
-/// A picture that was written, and what the numbers of each lane mean in it.
-pub(crate) type Drawn = (Picture, Vec<(LaneId, ChannelSetup)>);
-
-/// Shows the streams until the person ends it, or the picture is written; then stops the graphs.
+/// Shows the streams until the person ends it, or the picture is written, which is returned then by its parts; then stops the graphs.
 pub(crate) fn run(
     surface: &Surface,
     shown: Vec<Shown>,
     metrics: Option<MetricsListener>,
-) -> Result<(Ending, Option<Drawn>)> {
+) -> Result<(Ending, Vec<Drawn>)> {
     interrupt::catch();
     let _published: Vec<_> = shown.iter().map(|shown| shown.running.publish(shown.show.command)).collect();
     let served = metrics.map(|listener| {
@@ -75,16 +72,14 @@ pub(crate) fn run(
         }
     });
     let insisting = interrupt::insist();
-    let mut drawn = None;
-    let ended = match (surface, shown.as_slice()) {
-        (Surface::Png(png), [only, ..]) => {
+    let mut drawn = Vec::new();
+    let ended = match surface {
+        Surface::Png(png) => {
             let write = |bytes: &[u8]| output::file(&png.path, bytes);
-            grebe_view::render_png(&only.link, only.options(), png, write).map(|picture| {
-                drawn = Some(picture);
-            })
+            grebe_view::render_pngs(scopes(&shown), png, write).map(|pictures| drawn = pictures)
         }
-        (Surface::Terminal, [only, ..]) => terminal(only),
-        _ => window(&shown),
+        Surface::Terminal => terminal(&shown),
+        Surface::Window => window(&shown),
     };
     drop(insisting);
     for shown in shown {
@@ -103,10 +98,13 @@ pub(crate) fn run(
     }
 }
 
+fn scopes(shown: &[Shown]) -> Vec<(ScopeLink, ViewOptions)> {
+    shown.iter().map(|shown| (shown.link.clone(), shown.options())).collect()
+}
+
 #[cfg(feature = "window")]
 fn window(shown: &[Shown]) -> Result<(), Error> {
-    let scopes = shown.iter().map(|shown| (shown.link.clone(), shown.options())).collect();
-    match grebe_view::run_windows(scopes) {
+    match grebe_view::run_windows(scopes(shown)) {
         Err(Error::NoDisplay { why }) => in_terminal(shown, &why),
         Err(Error::DeviceLost { why }) => in_terminal(shown, &format!("the graphics device was lost: {why}")),
         ended => ended,
@@ -119,15 +117,14 @@ fn window(shown: &[Shown]) -> Result<(), Error> {
 }
 
 fn in_terminal(shown: &[Shown], why: &str) -> Result<(), Error> {
-    let Some(first) = shown.first() else { return Ok(()) };
-    let others = if shown.len() > 1 { format!(", {} alone", first.show.name) } else { String::new() };
-    note!("grebe: no window ({why}): showing the stream in the terminal{others}");
-    terminal(first)
+    let what = if shown.len() > 1 { "the streams" } else { "the stream" };
+    note!("grebe: no window ({why}): showing {what} in the terminal");
+    terminal(shown)
 }
 
-fn terminal(shown: &Shown) -> Result<(), Error> {
+fn terminal(shown: &[Shown]) -> Result<(), Error> {
     interrupt::end_with_terminal();
-    grebe_view::run_terminal(shown.link.clone(), shown.options())
+    grebe_view::run_terminals(scopes(shown))
 }
 
 /// What is shown, and how.

@@ -170,7 +170,6 @@ fn what_cannot_be_shown_is_said_in_one_line() {
         (vec!["view", ecg, "--term", "--no-session"], 1, "terminal"),
         (vec!["view", ecg, "--no-session"], 1, "no window"),
         (vec!["view", ecg, "--term", "--session", broken], 1, "broken.toml"),
-        (vec!["view", ecg, ecg, "--term"], 2, "several sources"),
         (vec!["view", ecg, "--png", "x.png", "--scale", "0"], 2, "--scale 0"),
         (vec!["view", ecg, "--png", "/no/such/folder/x.png"], 1, "/no/such/folder/x.png"),
     ] {

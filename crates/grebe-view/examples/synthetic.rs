@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let png = PngOptions { after: Duration::from_millis(500), ..PngOptions::new(path) };
         grebe_view::render_png(&link, options, &png, |bytes| std::fs::write(&png.path, bytes)).map(drop)
     } else if has("--term") {
-        grebe_view::run_terminal(link, options)
+        grebe_view::run_terminals(vec![(link, options)])
     } else {
         window(link, options)
     };
@@ -81,7 +81,7 @@ fn window(link: grebe_view::ScopeLink, options: ViewOptions) -> Result<(), grebe
 #[cfg(not(feature = "window"))]
 fn window(link: grebe_view::ScopeLink, options: ViewOptions) -> Result<(), grebe_view::Error> {
     eprintln!("built without a window (--features window): the terminal it is");
-    grebe_view::run_terminal(link, options)
+    grebe_view::run_terminals(vec![(link, options)])
 }
 
 /// Feeds the scope at the rate until told to stop.

@@ -8,15 +8,15 @@
 //!
 //! ```text
 //!   batches --> ScopeFeed or ScopeStage --newest picture--> ScopeLink --> run_windows
-//!               (history, trigger, spectra) <--viewport---            --> run_terminal
+//!               (history, trigger, spectra) <--viewport---            --> run_terminals
 //!                                                                     --> render_png
 //!                                                                     --> your own
 //! ```
 //!
 //! - Feed it: [`ScopeStage`] is the last stage of a graph; a [`ScopeFeed`] can be fed from any thread; a [`ScopeCore`] has
 //!   neither thread nor clock, and answers when it is asked.
-//! - Show it: give the [`ScopeLink`] and [`ViewOptions`] to `run_windows`, `run_terminal` or [`render_png`]. All three show
-//!   the same model, so a key does the same in each.
+//! - Show it: give the [`ScopeLink`] and [`ViewOptions`] to `run_windows`, `run_terminals` or [`render_png`]. All three show
+//!   the same model, so a key does the same in each. Several stand one above the other, on one axis of time where they can.
 //! - What only the source knows (its name, losses before the scope) comes as a [`SourceStatus`]: the crate does not know
 //!   where samples come from.
 //!
@@ -83,6 +83,7 @@ mod testing;
 mod window;
 
 pub use data::{
+    axis::AxisPoint,
     core::ScopeCore,
     extract::{Extract, ExtractRun, ExtractSamples},
     feed::{RecordingScope, ScopeFeed, ScopeStage},
@@ -117,11 +118,11 @@ pub use model::{
     sources::{Opened, SourceMenu},
     vertical::VerticalScale,
 };
-pub use png::{PngOptions, render_png};
+pub use png::{Drawn, PngOptions, render_png, render_pngs};
 #[cfg(feature = "terminal")]
 pub use term::{
     ascii::{ascii_of, draw_in_ascii, is_ascii_locale},
-    run_terminal,
+    run_terminals,
 };
 #[cfg(feature = "window")]
 pub use window::{FrameTimes, WindowBench, bench_window, run_windows};

@@ -6,6 +6,7 @@ pub(crate) mod action;
 mod autoset;
 pub(crate) mod channel;
 pub(crate) mod choices;
+pub(crate) mod common_time;
 pub(crate) mod controls;
 mod first_use;
 pub(crate) mod found;

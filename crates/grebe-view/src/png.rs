@@ -13,6 +13,7 @@ use crate::data::picture::Picture;
 use crate::data::viewport::Viewport;
 use crate::error::Error;
 use crate::model::channel::ChannelSetup;
+use crate::model::common_time::CommonTime;
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
 pub(crate) use draw::encode;
@@ -49,8 +50,10 @@ impl PngOptions {
     }
 }
 
-/// Waits, draws, and hands the PNG to `write`; returns what was drawn, and what the numbers of each lane mean in it: as the
-/// options say, or the stream.
+/// What was drawn, and what the numbers of each lane mean in it: as the options say, or the stream.
+pub type Drawn = (Picture, Vec<(LaneId, ChannelSetup)>);
+
+/// Waits, draws, and hands the PNG to `write`; returns what was drawn.
 ///
 /// # Errors
 /// [`Error::NothingArrived`], [`Error::Scope`] for a size out of range, [`Error::Write`].
@@ -59,48 +62,93 @@ pub fn render_png(
     options: ViewOptions,
     png: &PngOptions,
     write: impl FnOnce(&[u8]) -> std::io::Result<()>,
-) -> Result<(Picture, Vec<(LaneId, ChannelSetup)>), Error> {
-    let mut model = ViewModel::new(link.clone(), options, encode);
-    if png.measure {
-        model.controls.is_measuring = true;
-    }
-    let show = model.controls.show;
-    if show.xy {
-        model.xy_size = Some(draw::xy_size(png.width, draw::part_height(show, png.height)));
-    }
-    wait_for_picture(&mut model, png)?;
-    analyse(&mut model, raster::plot_columns(png.width));
-    let bytes = encode(&mut model, png.width, png.height)?;
-    write(&bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
-    let lanes = model.picture.stream.into_iter().flat_map(|stream| stream.lanes(model.controls.shown));
-    let setups = lanes.map(|lane| (lane, model.unresolved_setup(lane))).collect();
-    Ok((model.picture.clone(), setups))
+) -> Result<Drawn, Error> {
+    let mut drawn = render_pngs(vec![(link.clone(), options)], png, write)?;
+    Ok(drawn.swap_remove(0))
 }
 
-fn wait_for_picture(model: &mut ViewModel, png: &PngOptions) -> Result<(), Error> {
+/// The same of several scopes, one above the other in one picture, on one axis of time where their streams say how their times relate: each
+/// has an equal part of the height.
+///
+/// # Errors
+/// As for [`render_png`]; [`Error::NothingArrived`] where nothing came from any of them, or there is none.
+pub fn render_pngs(
+    scopes: Vec<(ScopeLink, ViewOptions)>,
+    png: &PngOptions,
+    write: impl FnOnce(&[u8]) -> std::io::Result<()>,
+) -> Result<Vec<Drawn>, Error> {
+    let height = png.height.checked_div(scopes.len() as u32).unwrap_or(png.height);
+    let model = |(link, options): (ScopeLink, ViewOptions)| {
+        let mut model = ViewModel::new(link, options, encode);
+        model.controls.is_measuring |= png.measure;
+        let show = model.controls.show;
+        if show.xy {
+            model.xy_size = Some(draw::xy_size(png.width, draw::part_height(show, height)));
+        }
+        model
+    };
+    let mut models: Vec<ViewModel> = scopes.into_iter().map(model).collect();
+    let mut models: Vec<&mut ViewModel> = models.iter_mut().collect();
+    let mut common = CommonTime::default();
+    wait_for_pictures(&mut models, &mut common, png)?;
+    common.stay(&mut models);
+    let columns = raster::plot_columns(png.width);
+    models.iter_mut().for_each(|model| analyse(model, columns));
+    let parts = models.iter_mut().map(|model| draw::image(model, png.width, height));
+    let bytes = raster::Image::stack(&parts.collect::<Result<Vec<_>, _>>()?)?.to_png()?;
+    write(&bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
+    let drawn = |model: &&mut ViewModel| {
+        let lanes = model.picture.stream.into_iter().flat_map(|stream| stream.lanes(model.controls.shown));
+        let setups = lanes.map(|lane| (lane, model.unresolved_setup(lane))).collect();
+        (model.picture.clone(), setups)
+    };
+    Ok(models.iter().map(drawn).collect())
+}
+
+fn wait_for_pictures(
+    models: &mut [&mut ViewModel],
+    common: &mut CommonTime,
+    png: &PngOptions,
+) -> Result<(), Error> {
     let begun = Instant::now();
-    let mut first_seen: Option<Instant> = None;
+    let mut first_seen: Vec<Option<Instant>> = vec![None; models.len()];
     let columns = raster::plot_columns(png.width);
     loop {
-        model.request(columns);
+        for model in models.iter_mut() {
+            model.request(columns);
+        }
         std::thread::sleep(LOOK_INTERVAL);
-        model.refresh();
-        let picture = &model.picture;
-        if picture.counts.samples > 0 {
-            let seen = *first_seen.get_or_insert_with(Instant::now);
-            let stream_s = picture.counts.samples as f64 / picture.rate_or_one();
-            // Of what is over, all has been reached.
-            let is_running = !picture.is_ended && picture.axis_unit() == "s";
-            let is_reached = is_running && stream_s >= png.after.as_secs_f64();
-            let is_whole = picture.is_ended && !picture.is_estimated;
-            if is_whole || is_reached || seen.elapsed() >= png.after || model.link.is_closed() {
-                return Ok(());
-            }
-        } else if picture.is_ended || begun.elapsed() >= png.wait || model.link.is_closed() {
-            let seconds = begun.elapsed().as_secs_f64();
-            return Err(Error::NothingArrived { seconds, path: png.path.clone() });
+        common.refresh(models);
+        let mut is_done = true;
+        for (model, first_seen) in models.iter().zip(&mut first_seen) {
+            let picture = &model.picture;
+            is_done &= model.link.is_closed()
+                || match picture.counts.samples {
+                    0 => picture.is_ended || begun.elapsed() >= png.wait,
+                    _ => {
+                        is_reached(picture, first_seen.get_or_insert_with(Instant::now).elapsed(), png.after)
+                    }
+                };
+        }
+        if is_done {
+            break;
         }
     }
+    match models.iter().any(|model| model.picture.counts.samples > 0) {
+        true => Ok(()),
+        false => {
+            Err(Error::NothingArrived { seconds: begun.elapsed().as_secs_f64(), path: png.path.clone() })
+        }
+    }
+}
+
+/// Whether a picture is to be taken, of a stream of which the first sample was seen so long ago.
+fn is_reached(picture: &Picture, since: Duration, after: Duration) -> bool {
+    let stream_s = picture.counts.samples as f64 / picture.rate_or_one();
+    // Of what is over, all has been reached.
+    let is_running = !picture.is_ended && picture.axis_unit() == "s";
+    let is_whole = picture.is_ended && !picture.is_estimated;
+    is_whole || is_running && stream_s >= after.as_secs_f64() || since >= after
 }
 
 /// Takes the picture that the settings describe, with all of its analysis: what was seen until here was made while data came.

@@ -8,21 +8,24 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::Rect;
 
 use crate::data::link::ScopeLink;
 use crate::error::Error;
 use crate::model::action::Action;
 use crate::model::choices::Setting;
+use crate::model::common_time::CommonTime;
 use crate::model::keys::char_action;
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
 use draw::{Palette, ScopeScreen};
 
-/// Shows the scope in the terminal until the person quits, or someone closes the link. The terminal is left as it was.
+/// Shows the scopes in the terminal, one above the other, until the person quits, or someone closes a link. Keys go to the one that is
+/// marked; tab marks the next. The terminal is left as it was.
 ///
 /// # Errors
 /// [`Error::Terminal`] where standard output is no terminal or a dumb one, or it fails.
-pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), Error> {
+pub fn run_terminals(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), Error> {
     let failed = |source| Error::Terminal { source };
     if !io::stdout().is_terminal() {
         return Err(failed(io::Error::other("standard output is not one")));
@@ -33,7 +36,8 @@ pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), Error> 
         )));
     }
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let ended = show(&mut terminal, ViewModel::new(link, options, crate::png::encode));
+    let model = |(link, options)| ViewModel::new(link, options, crate::png::encode);
+    let ended = show(&mut terminal, scopes.into_iter().map(model).collect());
     // Not `restore`: it tells standard error of a failure, and panics where that is a terminal that is gone.
     let _ = ratatui::try_restore();
     ended.map_err(|source| match source.kind() {
@@ -42,19 +46,23 @@ pub fn run_terminal(link: ScopeLink, options: ViewOptions) -> Result<(), Error> 
     })
 }
 
-fn show(terminal: &mut ratatui::DefaultTerminal, mut model: ViewModel) -> io::Result<()> {
+fn show(terminal: &mut ratatui::DefaultTerminal, mut models: Vec<ViewModel>) -> io::Result<()> {
     let palette = Palette::of_terminal();
     let is_ascii = ascii::is_ascii_locale();
     let mut drawn = Instant::now();
     let mut is_changed = true;
-    while !model.is_done() {
+    // Which one has the keys.
+    let mut active = 0;
+    let mut common = CommonTime::default();
+    while !models.iter().any(ViewModel::is_done) && !models.is_empty() {
         let size = terminal.size()?;
-        model.request(draw::columns(size.width));
-        is_changed |= model.refresh();
+        for model in &mut models {
+            model.request(draw::columns(size.width));
+        }
+        is_changed |= common.refresh(&mut models.iter_mut().collect::<Vec<_>>());
         if is_changed {
-            let mut screen = ScopeScreen::new(&mut model, palette);
             terminal.draw(|frame| {
-                frame.render_widget(&mut screen, frame.area());
+                draw_all(&mut models, active, palette, frame);
                 if is_ascii {
                     ascii::draw_in_ascii(frame.buffer_mut());
                 }
@@ -76,7 +84,7 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut model: ViewModel) -> io::Re
                 // A terminal in raw mode sends no signal.
                 Event::Key(key) if is_interrupt(key) => return Err(io::ErrorKind::Interrupted.into()),
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    press(&mut model, key);
+                    press(&mut models, &mut active, key);
                     is_changed = true;
                 }
                 Event::Resize(..) => is_changed = true,
@@ -90,12 +98,29 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut model: ViewModel) -> io::Re
     Ok(())
 }
 
+/// Each in an equal part of the height; what lies over one of several lies within its part.
+fn draw_all(models: &mut [ViewModel], active: usize, palette: Palette, frame: &mut ratatui::Frame<'_>) {
+    let (area, count) = (frame.area(), models.len() as u16);
+    for (number, model) in (0..).zip(models) {
+        let (from, to) = (area.height * number / count, area.height * (number + 1) / count);
+        let part = Rect { y: area.y + from, height: to - from, ..area };
+        let is_marked = count > 1 && usize::from(number) == active;
+        frame.render_widget(&mut ScopeScreen::new(model, palette).marked(is_marked), part);
+    }
+}
+
 fn is_interrupt(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
-/// What a key does: to the line that is typed, in the list that is open, or else to the scope.
-fn press(model: &mut ViewModel, key: KeyEvent) {
+/// What a key does: to the line that is typed, in the list that is open, or else to the scope that has the keys.
+fn press(models: &mut [ViewModel], active: &mut usize, key: KeyEvent) {
+    let count = models.len();
+    let Some(model) = models.get_mut(*active) else { return };
+    if key.code == KeyCode::Tab && model.prompt.is_none() {
+        *active = (*active + 1) % count;
+        return;
+    }
     if model.prompt.is_some() {
         return type_on(model, key);
     }

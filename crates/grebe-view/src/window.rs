@@ -31,17 +31,19 @@ use eframe::egui;
 use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
 use crate::error::Error;
+use crate::model::common_time::CommonTime;
 use crate::model::options::ViewOptions;
+use crate::model::view_model::ViewModel;
 use bench::WindowTimer;
 pub use bench::{FrameTimes, WindowBench};
 use device::DeviceLoss;
 use panes::ScopePanes;
 
-/// Opens one window with a scope for each source, side by side, and returns when the person closes it, or someone a link.
-/// Keys go to the scope that the pointer is on.
+/// Opens one window with a scope for each source, one above the other on one axis of time where they can, and returns when the person
+/// closes it, or someone a link. Keys go to the scope that the pointer is on.
 ///
 /// # Errors
-/// [`Error::NoDisplay`] where no window can be opened here at all (use `run_terminal` then),
+/// [`Error::NoDisplay`] where no window can be opened here at all (use `run_terminals` then),
 /// [`Error::DeviceLost`] where the graphics device went away while it was open (the terminal goes on),
 /// [`Error::Window`] where opening one or drawing in it failed.
 pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), Error> {
@@ -99,7 +101,8 @@ fn open(
             link.on_picture(move || ctx.request_repaint());
             ScopePanes::new(number, link, options)
         });
-        Ok(Box::new(ScopeWindow { scopes: scopes.collect(), active: 0, bench, loss: watched, lost: told }))
+        let scopes = Scopes { all: scopes.collect(), active: 0, common: CommonTime::default() };
+        Ok(Box::new(ScopeWindow { scopes, bench, loss: watched, lost: told }))
     };
     let run = || eframe::run_native(&title, native, Box::new(create));
     let Some(opened) = loss.or_panic(run).filter(|_| lost.get().is_none()) else {
@@ -122,9 +125,7 @@ fn open(
 type Created = Result<Box<dyn eframe::App>, Box<dyn std::error::Error + Send + Sync>>;
 
 struct ScopeWindow {
-    scopes: Vec<ScopePanes>,
-    /// Which one has the keys.
-    active: usize,
+    scopes: Scopes,
     bench: Option<WindowTimer>,
     loss: DeviceLoss,
     /// Why the window closed by itself.
@@ -139,54 +140,69 @@ impl eframe::App for ScopeWindow {
             ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
             return;
         }
-        if let (Some(bench), Some(scope)) = (&self.bench, self.scopes.first_mut()) {
+        if let (Some(bench), Some(scope)) = (&self.bench, self.scopes.all.first_mut()) {
             let all = LaneMask::ALL;
             scope.model.controls.shown = if bench.has_traces() { all } else { LaneMask::NONE };
         }
-        side_by_side(ui, &mut self.scopes, &mut self.active);
-        if let (Some(bench), Some(scope)) = (&mut self.bench, self.scopes.first()) {
+        self.scopes.show(ui);
+        if let (Some(bench), Some(scope)) = (&mut self.bench, self.scopes.all.first()) {
             bench.frame(ui.ctx(), scope, frame.info().cpu_usage);
         }
-        if self.scopes.iter().any(|scope| scope.model.is_done()) {
+        if self.scopes.all.iter().any(|scope| scope.model.is_done()) {
             ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
         }
     }
 
     /// The background of everything: filling it again by a panel costs 50 ms a frame in software.
     fn clear_color(&self, _: &egui::Visuals) -> [f32; 4] {
-        let theme = self.scopes.first().map_or(grebe_scope::raster::Theme::dark(), ScopePanes::theme);
+        let theme = self.scopes.all.first().map_or(grebe_scope::raster::Theme::dark(), ScopePanes::theme);
         lanes::color32(theme.plot).to_normalized_gamma_f32()
     }
 }
 
-/// Each scope in a column of its own; the one under the pointer has the keys, and the theme of all.
-fn side_by_side(ui: &mut egui::Ui, scopes: &mut [ScopePanes], active: &mut usize) {
-    if let [only] = scopes {
-        only.show(ui);
-        return;
-    }
-    let area = ui.available_rect_before_wrap();
-    let width = area.width() / scopes.len().max(1) as f32;
-    let column = |number: usize| {
-        let left = area.left() + width * number as f32;
-        egui::Rect::from_min_max(egui::pos2(left, area.top()), egui::pos2(left + width, area.bottom()))
-    };
-    if let Some(pointer) = ui.input(|input| input.pointer.latest_pos()) {
-        *active = (0..scopes.len()).find(|&number| column(number).contains(pointer)).unwrap_or(*active);
-    }
-    let theme = scopes.get(*active).map(|scope| scope.model.controls.theme);
-    for (number, scope) in scopes.iter_mut().enumerate() {
-        scope.has_keys = number == *active;
-        let rect = column(number);
-        ui.scope_builder(egui::UiBuilder::new().max_rect(rect).id_salt(number), |ui| {
-            ui.set_clip_rect(rect);
-            scope.show(ui);
-        });
-        if let Some(theme) = theme {
-            scope.model.controls.theme = theme;
+/// All that a window shows.
+struct Scopes {
+    all: Vec<ScopePanes>,
+    /// Which one has the keys.
+    active: usize,
+    common: CommonTime,
+}
+
+impl Scopes {
+    /// Each in a row of its own, so that what was at one time stands below each other; the one under the pointer has the keys, and the
+    /// theme of all.
+    fn show(&mut self, ui: &mut egui::Ui) {
+        let Scopes { all, active, common } = self;
+        if let [only] = all.as_mut_slice() {
+            only.show(ui);
+            return;
         }
-        let color = lanes::color32(if scope.has_keys { scope.theme().grid_zero } else { scope.theme().grid });
-        ui.painter().vline(rect.left(), rect.y_range(), egui::Stroke::new(1.0, color));
+        let mut models: Vec<&mut ViewModel> = all.iter_mut().map(|scope| &mut scope.model).collect();
+        common.refresh(&mut models);
+        let area = ui.available_rect_before_wrap();
+        let height = area.height() / all.len().max(1) as f32;
+        let row = |number: usize| {
+            let top = area.top() + height * number as f32;
+            egui::Rect::from_min_max(egui::pos2(area.left(), top), egui::pos2(area.right(), top + height))
+        };
+        if let Some(pointer) = ui.input(|input| input.pointer.latest_pos()) {
+            *active = (0..all.len()).find(|&number| row(number).contains(pointer)).unwrap_or(*active);
+        }
+        let theme = all.get(*active).map(|scope| scope.model.controls.theme);
+        for (number, scope) in all.iter_mut().enumerate() {
+            (scope.has_keys, scope.is_refreshed) = (number == *active, true);
+            let rect = row(number);
+            ui.scope_builder(egui::UiBuilder::new().max_rect(rect).id_salt(number), |ui| {
+                ui.set_clip_rect(rect);
+                scope.show(ui);
+            });
+            if let Some(theme) = theme {
+                scope.model.controls.theme = theme;
+            }
+            let theme = scope.theme();
+            let color = lanes::color32(if scope.has_keys { theme.grid_zero } else { theme.grid });
+            ui.painter().hline(rect.x_range(), rect.top(), egui::Stroke::new(1.0, color));
+        }
     }
 }
 

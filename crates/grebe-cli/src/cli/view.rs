@@ -21,7 +21,8 @@ use crate::units;
     grebe view lab/mast3/adc --router tcp/lab-server:7447\n  \
     grebe view serial:///dev/ttyACM0\n  \
     grebe view audio:\n  \
-    grebe view udp://:5000 udp://:5001\n  \
+    grebe view udp://:5000 udp://:5001    # two hosts on one axis of time\n  \
+    grebe view one.sigmf-meta two.sigmf-meta --png both.png\n  \
     grebe view shm://adc --ring /data/box --last 30s\n  \
     grebe view 'serve://mast:4780?token=...'\n  \
     grebe view 'serve://mast:4780?token=...&source=2' --png second.png\n  \
@@ -37,7 +38,7 @@ use crate::units;
     Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub(crate) struct View {
     /// The stream: udp://:5000, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k. Several
-    /// stand side by side in the window. Of a folder the newest recording in it is shown. serve://... is a link of grebe serve; ssh://[USER@]HOST/URI shows a stream of that machine, by
+    /// stand one above the other, on one axis of time where their clocks are known. Of a folder the newest recording in it is shown. serve://... is a link of grebe serve; ssh://[USER@]HOST/URI shows a stream of that machine, by
     /// your own ssh. [USER@]HOST:PATH is a SigMF recording there: what is looked at comes here.
     #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = super::serve::shown)]
     pub(crate) uris: Vec<Shown>,

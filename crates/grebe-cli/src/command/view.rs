@@ -14,8 +14,8 @@ use grebe_stages::{
     Notice, OpenSource, PipeSource, SampleFile, SourceOptions, Uri, newest_recording, open_source,
 };
 use grebe_view::{
-    ChannelSetup, Finder, LaneId, LaneMask, Part, Picture, PngOptions, SignalMeasurements, TriggerMode,
-    TriggerOptions, TriggerView,
+    ChannelSetup, Drawn, Finder, LaneId, LaneMask, Part, Picture, PngOptions, SignalMeasurements,
+    TriggerMode, TriggerOptions, TriggerView,
 };
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ use crate::interrupt;
 use crate::output::{self, note, out};
 use crate::receiver;
 use crate::show::{
-    self, Drawn, Failure, Held, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface,
+    self, Failure, Held, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface,
 };
 
 pub(super) mod far;
@@ -53,10 +53,6 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
         Some(recipe) => vec![recipe.uri.clone()],
         None => uris,
     };
-    let is_alone = options.term || options.png.is_some();
-    if is_alone && uris.len() > 1 {
-        return Err(Usage("several sources need the window: give one to --term and --png".into()).into());
-    }
     if options.ring.is_some() && uris.len() > 1 {
         return Err(Usage("--ring is of one stream: give one URI".into()).into());
     }
@@ -72,7 +68,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
         (0..uris.len()).map(|place| open(&uris, place, options, &mut spawn)).collect::<Result<_>>()?;
     let is_incoming = shown.iter().any(|shown| shown.show.is_incoming);
     let progress = shown.first().map(|shown| shown.show.progress.clone());
-    let wait = match is_file(&uris[0]) {
+    let wait = match uris.iter().all(is_file) {
         true if is_incoming => options.after.unwrap_or(INCOMING),
         // A file is read up to there, and its end takes the picture.
         true => WHOLE_FILE,
@@ -84,7 +80,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
         generator.check()?;
     }
     let ended = ended?;
-    if let Some((picture, _)) = ended.1.as_ref().filter(|_| is_incoming) {
+    if let Some((picture, _)) = ended.1.first().filter(|_| is_incoming) {
         if let Some(words) = progress.and_then(|progress| progress.get()) {
             note!("grebe: {words}");
         }
@@ -119,10 +115,16 @@ fn newest_of_folder(uri: &mut Uri) {
     }
 }
 
-/// Prints what was measured of a picture, if that was asked for.
-fn print(options: &View, (ending, drawn): (Ending, Option<Drawn>)) -> Result<Ending> {
-    if let Some((picture, setups)) = drawn.filter(|_| options.json) {
-        let measured = measurements(&picture, &setups);
+/// Prints what was measured of a picture, if that was asked for: of several streams a list.
+fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Result<Ending> {
+    if options.json {
+        let mut measured: Vec<Value> =
+            drawn.iter().map(|(picture, setups)| measurements(picture, setups)).collect();
+        let measured = match measured.len() {
+            0 => return Ok(ending),
+            1 => measured.swap_remove(0),
+            _ => Value::Array(measured),
+        };
         out!("{}", serde_json::to_string_pretty(&measured)?)?;
     }
     Ok(ending)
@@ -568,6 +570,8 @@ fn measurements(picture: &Picture, setups: &[(LaneId, ChannelSetup)]) -> Value {
         "sample_rate_hz": picture.stream.map(|stream| stream.rate_hz),
         "centre_frequency_hz": picture.description.as_ref().and_then(|it| it.centre_frequency_hz),
         "span_s": picture.span(),
+        "left_index": picture.left_index,
+        "axes": picture.axis_times(picture.left_index),
         "exact": !picture.is_estimated,
         "waterfall": waterfall.map(|(made, all)| json!({ "spectra": made, "of": all })),
         "lost_frames": picture.counts.lost_frames,

@@ -99,11 +99,23 @@ impl ScopeCore {
         }
         self.told.hear(batch, self.history.as_ref().map_or(u64::MAX, |history| history.next_index()));
         if frames > 0 {
+            let newest = self.newest_header();
+            self.told.note_time(&newest, now_ns);
             self.flow.add(now_ns, frames, samples, bytes);
             self.transit.add(now_ns, self.newest_ts_ns);
             self.newest_arrival_ns = now_ns;
         }
         Ok(())
+    }
+
+    /// As much of the newest frame's header as times follow from.
+    fn newest_header(&self) -> Header {
+        Header {
+            producer_ts_ns: self.newest_ts_ns,
+            first_sample_index: self.newest_first_index,
+            sample_rate_hz: self.stream.map_or(0.0, |stream| stream.rate_hz),
+            ..Header::default()
+        }
     }
 
     pub(crate) fn end(&mut self) {
@@ -140,6 +152,7 @@ impl ScopeCore {
             &mut picture,
         );
         let window = picture.left_index..picture.right_index();
+        picture.axis_points = self.told.axis_near(window.end);
         picture.changes = self.told.changes_in(&window);
         picture.annotations = self.told.annotations_in(&window);
         picture.gaps.extend(self.gaps_in(window));

@@ -107,6 +107,15 @@ impl ScopeLink {
         is_another
     }
 
+    /// Asks to see `viewport`, of which a picture follows in each case: where nothing of it changed, what is known of the stream has.
+    pub(crate) fn request_anew(&self, viewport: Viewport) {
+        let mut state = self.state();
+        state.is_changed = true;
+        state.viewport = Some(viewport);
+        drop(state);
+        self.ask();
+    }
+
     /// Takes the newest picture; `None` until there is another.
     pub fn take(&self) -> Option<Picture> {
         let taken = self.poll();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use grebe_frame::{Description, SampleFormat, StreamAnnotation, TrackerCounts};
 use grebe_scope::{Column, ColumnGrid, SampleLine, Scale};
 
+use crate::data::axis::AxisPoint;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::measure::LaneMeasurements;
 use crate::data::overview::OverviewView;
@@ -23,6 +24,8 @@ pub struct Picture {
     pub stream: Option<StreamInfo>,
     /// What the stream says of itself, for the newest sample.
     pub description: Option<Arc<Description>>,
+    /// Of each clock of a host by which times of the stream are known, the sample nearest to the right edge whose time was told.
+    pub axis_points: Vec<AxisPoint>,
     /// Places in the picture where the stream became another, oldest first; at most the newest 256.
     pub changes: Vec<ChangeMark>,
     /// Stretches in the picture that somebody labelled; at most the newest 256.

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use grebe_frame::{Batch, Description, StreamAnnotation};
+use grebe_frame::{Batch, Description, Header, StreamAnnotation};
+
+use crate::data::axis::{AxisPoint, AxisPoints};
 
 /// A place where the stream became another, and went on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +41,9 @@ pub(crate) struct Told {
     changes: VecDeque<ChangeMark>,
     /// Stretches that somebody labelled, the newest of which it heard last.
     annotations: VecDeque<Arc<StreamAnnotation>>,
+    axis: AxisPoints,
+    /// When the time of a sample is noted again.
+    axis_due_ns: u64,
 }
 
 impl Told {
@@ -62,6 +67,23 @@ impl Told {
                 self.adopt(next);
             }
         }
+    }
+
+    /// Notes a few times a second when the first sample of this frame was made, which arrived at `now_ns`, as far as the stream says.
+    pub(crate) fn note_time(&mut self, newest: &Header, now_ns: u64) {
+        let Some(description) = self.now.as_ref().filter(|_| now_ns >= self.axis_due_ns) else { return };
+        self.axis_due_ns = now_ns + AXIS_INTERVAL_NS;
+        // Of one that is played, what it says is noted where it says so.
+        let is_live = description.recorded_at.is_none();
+        let index = newest.first_sample_index;
+        if let Some(time) = description.axis_time_of(newest, index).filter(|_| is_live) {
+            self.axis.note(AxisPoint { index, time });
+        }
+    }
+
+    /// Of each clock of a host, the sample nearest to an index whose time is known by it.
+    pub(crate) fn axis_near(&self, index: f64) -> Vec<AxisPoint> {
+        self.axis.near(index)
     }
 
     /// What holds for the newest sample.
@@ -115,6 +137,10 @@ impl Told {
             let change = Change::CentreFrequency { hz };
             self.note(ChangeMark { index: next.first_sample_index, change });
         }
+        if let Some(time) = next.recorded_axis {
+            self.axis.note(AxisPoint { index: next.first_sample_index, time });
+        }
+        self.axis_due_ns = 0;
         self.now = Some(next);
     }
 }
@@ -123,6 +149,7 @@ impl Told {
 const ANNOTATIONS_MAX: usize = 16_384;
 const SHOWN_MAX: usize = 256;
 const LOOK_BACK: usize = 2 * Description::ANNOTATIONS_MAX;
+const AXIS_INTERVAL_NS: u64 = 250_000_000;
 /// The newest changes are kept.
 const CHANGES_MAX: usize = 256;
 

@@ -20,6 +20,7 @@ use crate::model::segments::Pins;
 use cursors::Cursors;
 use grebe_scope::Interpolation;
 use lanes::Lanes;
+pub(crate) use time::CommonEdge;
 use time::TimeAxis;
 use trigger::TriggerControls;
 pub use trigger::TriggerOptions;

@@ -20,6 +20,7 @@ pub(crate) fn keys(model: &ViewModel) -> impl Iterator<Item = &'static KeyGroup>
     let sources = model.has_sources().then_some(&SOURCE_KEYS);
     KEYS.iter()
         .chain(finder)
+        .chain(model.standing.is_one_of_several().then_some(&SEVERAL_KEYS))
         .chain(sources)
         .chain(generator)
         .chain(receiver)
@@ -31,6 +32,9 @@ const RECEIVER_KEYS: KeyGroup =
 
 const FIND_KEYS: KeyGroup =
     KeyGroup { title: "find", keys: &[("\"", "in all of the history"), ("{ }", "from one to the next")] };
+
+const SEVERAL_KEYS: KeyGroup =
+    KeyGroup { title: "several streams", keys: &[("tab", "keys to the next (window: to the pointer's)")] };
 
 const SOURCE_KEYS: KeyGroup = KeyGroup { title: "sources", keys: &[("&", "another source of this server")] };
 

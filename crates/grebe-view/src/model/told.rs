@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grebe_frame::{ChannelDescription, Description, Header, StreamAnnotation};
+use grebe_frame::{ChannelDescription, Description, StreamAnnotation};
 use grebe_scope::Engineering;
 use jiff::{SignedDuration, Timestamp};
 
@@ -166,9 +166,11 @@ pub(crate) fn axis_words(picture: &Picture) -> Option<String> {
     Some(format!("\u{b1}{}", Engineering::new(axis_error_s(picture)?, "s").digits(3)))
 }
 
+/// By the clock of the host that received it, which is surest; times by the clock that stamped it are not off.
 fn axis_error_s(picture: &Picture) -> Option<f64> {
-    let measured = picture.description.as_ref()?.measured?;
-    Some(measured.axis_time(picture.newest_ts_ns).error_ns as f64 * 1e-9)
+    let times = picture.axis_times(picture.right_index());
+    let error_ns = times.iter().map(|time| time.error_ns).filter(|error_ns| *error_ns > 0).min()?;
+    Some(error_ns as f64 * 1e-9)
 }
 
 /// As long as the interval in which a time may be, where that can be seen; towards the right edge, where nothing else begins.
@@ -188,12 +190,7 @@ const SEEN_PART: f64 = 0.002;
 fn utc_of(picture: &Picture, index: f64) -> Option<(Timestamp, bool)> {
     let description = picture.description.as_ref()?;
     let rate_hz = picture.stream.map(|stream| stream.rate_hz).filter(|rate_hz| *rate_hz > 0.0)?;
-    let newest = Header {
-        producer_ts_ns: picture.newest_ts_ns,
-        first_sample_index: picture.newest_first_index,
-        sample_rate_hz: rate_hz,
-        ..Header::default()
-    };
+    let newest = picture.newest_header();
     // Places before the stream and between samples have a time too.
     let whole = index.max(0.0).floor();
     let time = Timestamp::try_from(description.time_of(&newest, whole as u64)?).ok()?;

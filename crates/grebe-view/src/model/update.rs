@@ -16,9 +16,21 @@ impl ViewModel {
     /// Takes the newest picture; returns whether anything visible has changed.
     pub(crate) fn refresh(&mut self) -> bool {
         let was_opened = self.look_at_opened();
-        let taken = self.link.take();
-        let is_new = taken.is_some();
-        if let Some(picture) = taken {
+        self.take_next();
+        let is_new = self.show_next();
+        self.refresh_words() || is_new || was_opened
+    }
+
+    /// Takes the newest picture, to be shown by [`show_next`](Self::show_next).
+    pub(super) fn take_next(&mut self) {
+        self.next = self.link.take().or(self.next.take());
+    }
+
+    /// Shows the picture that was taken last; returns whether there is one.
+    pub(super) fn show_next(&mut self) -> bool {
+        let next = self.next.take();
+        let is_new = next.is_some();
+        if let Some(picture) = next {
             // The words follow at once if the span changed, or if they were not being renewed.
             if picture.span_samples != self.picture.span_samples || self.hud.state != RunState::Live {
                 self.hud_made_ns = 0;
@@ -35,11 +47,17 @@ impl ViewModel {
             self.taken.0 += 1;
             self.count_measurements();
         }
+        is_new
+    }
+
+    /// Takes over what is said beside the picture; returns whether anything visible has changed.
+    pub(super) fn refresh_words(&mut self) -> bool {
         let was_answered = self.take_samples();
         let was_kept = self.look_at_kept();
         let was_found = self.look_at_found();
         let is_list_closed = self.close_seen_list(monotonic_ns());
-        self.refresh_hud() || was_opened || is_new || was_answered || was_kept || was_found || is_list_closed
+        let was_opened = self.look_at_opened();
+        self.refresh_hud() || was_opened || was_answered || was_kept || was_found || is_list_closed
     }
 
     /// Takes samples that the history was asked for; returns whether any came.
@@ -76,6 +94,7 @@ impl ViewModel {
         let is_paused = self.controls.time.is_held();
         self.hud = Hud::new(&self.picture, &status, is_paused, self.pictures_per_s, now_ns);
         self.hud.costs = self.costs();
+        self.hud.facts.extend(self.standing.words());
         self.hud.trigger = self.picture.trigger.map(|trigger| self.trigger_words(&trigger));
         self.message =
             self.message.take().filter(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < MESSAGE_NS);

@@ -11,6 +11,7 @@ use grebe_scope::{Column, MeasurementStatistics, Scale, Ticks};
 use super::action::SaveWhat;
 use super::channel::ChannelSetup;
 use super::choices::OpenList;
+use super::common_time::Standing;
 use super::controls::Controls;
 use super::found::Found;
 use super::generator::Generator;
@@ -36,6 +37,10 @@ pub(crate) struct ViewModel {
     pub(crate) options: ViewOptions,
     pub(crate) controls: Controls,
     pub(crate) picture: Picture,
+    /// One that came, and is not shown yet.
+    pub(super) next: Option<Picture>,
+    /// How it stands on a common axis of time, where it is one of several.
+    pub(crate) standing: Standing,
     pub(crate) hud: Hud,
     pub(crate) generator: Generator,
     /// In which place the gaps were lost.
@@ -92,6 +97,8 @@ impl ViewModel {
             link,
             options,
             picture,
+            next: None,
+            standing: Standing::default(),
             gap_places: GapPlaces::default(),
             heard: None,
             statistics: Default::default(),
@@ -118,8 +125,12 @@ impl ViewModel {
         model
     }
 
-    /// Asks for the picture that the settings describe, `columns` wide; returns whether the request changed.
-    pub(crate) fn request(&self, columns: usize) -> bool {
+    /// Asks for the picture that the settings describe, `columns` wide; returns whether another one will follow than before.
+    pub(crate) fn request(&mut self, columns: usize) -> bool {
+        if std::mem::take(&mut self.standing.wants_news) {
+            self.link.request_anew(self.viewport(columns));
+            return true;
+        }
         self.link.request(self.viewport(columns))
     }
 

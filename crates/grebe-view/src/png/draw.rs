@@ -13,6 +13,11 @@ use crate::model::view_model::ViewModel;
 
 /// What the model shows now as a PNG file of `width` x `height` pixels.
 pub(crate) fn encode(model: &mut ViewModel, width: u32, height: u32) -> Result<Vec<u8>, Error> {
+    Ok(image(model, width, height)?.to_png()?)
+}
+
+/// The same as an image.
+pub(super) fn image(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
     model.renew_hud(monotonic_ns());
     let show = model.controls.show;
     let below = parts_below(show);
@@ -28,7 +33,7 @@ pub(crate) fn encode(model: &mut ViewModel, width: u32, height: u32) -> Result<V
     if show.xy {
         parts.push(draw_xy(model, width, part)?);
     }
-    Ok(raster::Image::stack(&parts)?.to_png()?)
+    Ok(raster::Image::stack(&parts)?)
 }
 
 /// Of each part below the traces, in pixels.

@@ -45,11 +45,18 @@ impl Palette {
 pub(super) struct ScopeScreen<'a> {
     model: &'a mut ViewModel,
     palette: Palette,
+    /// Whether it has the keys of several.
+    is_marked: bool,
 }
 
 impl<'a> ScopeScreen<'a> {
     pub(super) fn new(model: &'a mut ViewModel, palette: Palette) -> ScopeScreen<'a> {
-        ScopeScreen { model, palette }
+        ScopeScreen { model, palette, is_marked: false }
+    }
+
+    /// Says of one of several that it has the keys.
+    pub(super) fn marked(self, is_marked: bool) -> ScopeScreen<'a> {
+        ScopeScreen { is_marked, ..self }
     }
 
     fn theme(&self) -> Theme {
@@ -95,7 +102,8 @@ impl<'a> ScopeScreen<'a> {
         let chip =
             Span::styled(format!(" {} ", hud.state.word()), state_style.add_modifier(Modifier::REVERSED));
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let mut first = vec![chip, Span::raw(" "), Span::styled(hud.source.clone(), bold)];
+        let mark = if self.is_marked { " \u{25b6} " } else { " " };
+        let mut first = vec![chip, Span::raw(mark), Span::styled(hud.source.clone(), bold)];
         first.push(Span::raw(format!("  {}  {}", hud.stream, hud.division)));
         if let Some(trigger) = &hud.trigger {
             first.push(Span::styled(format!("  {}", trigger.text()), self.dim()));

@@ -56,6 +56,8 @@ pub(super) struct ScopePanes {
     pub(super) listed_mark: Option<usize>,
     /// Whether keys are for this one of several.
     pub(super) has_keys: bool,
+    /// Whether somebody else takes its pictures, with those of others.
+    pub(super) is_refreshed: bool,
     /// Whether keys go to a field.
     pub(super) is_typing: bool,
     /// The field of a quantity that has the keys, and what is typed there.
@@ -89,6 +91,7 @@ impl ScopePanes {
             list_anchor: None,
             listed_mark: None,
             has_keys: true,
+            is_refreshed: false,
             is_typing: false,
             typed: None,
             styled: None,
@@ -104,7 +107,9 @@ impl ScopePanes {
         if self.has_keys {
             self.take_dropped(ui);
         }
-        self.model.refresh();
+        if !self.is_refreshed {
+            self.model.refresh();
+        }
         if self.model.take_replaced() {
             let ctx = ui.ctx().clone();
             ctx.request_repaint();

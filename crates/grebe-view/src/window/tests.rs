@@ -517,7 +517,7 @@ fn a_stream_that_changes_midway_goes_on_as_another_picture_and_says_so() {
 }
 
 #[test]
-fn two_scopes_stand_side_by_side_and_one_has_the_keys() {
+fn two_scopes_stand_one_above_the_other_and_one_has_the_keys() {
     let make = |number| {
         let (mut feed, link) = ScopeFeed::new(1 << 20);
         feed.ingest(&sine_batch(0, 1, 500, 1e3)).unwrap();
@@ -528,8 +528,8 @@ fn two_scopes_stand_side_by_side_and_one_has_the_keys() {
         ScopePanes::new(number, link, options)
     };
     let mut harness = Harness::builder().with_size(egui::vec2(1600.0, 500.0)).build_ui_state(
-        |ui, (scopes, active): &mut (Vec<ScopePanes>, usize)| side_by_side(ui, scopes, active),
-        (vec![make(0), make(1)], 0),
+        |ui, scopes: &mut Scopes| scopes.show(ui),
+        Scopes { all: vec![make(0), make(1)], active: 0, common: CommonTime::default() },
     );
     harness.run();
     harness.get_by_label("source 0");
@@ -538,9 +538,9 @@ fn two_scopes_stand_side_by_side_and_one_has_the_keys() {
     harness.run();
     harness.event(egui::Event::Text("f".into()));
     harness.run();
-    let (scopes, active) = harness.state();
+    let Scopes { all, active, .. } = harness.state();
     assert_eq!(*active, 1);
-    let shown: Vec<bool> = scopes.iter().map(|scope| scope.model.controls.show.spectrum).collect();
+    let shown: Vec<bool> = all.iter().map(|scope| scope.model.controls.show.spectrum).collect();
     assert_eq!(shown, [false, true]);
 }
 

@@ -96,9 +96,6 @@ fn refuse(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<()> {
     if !here.is_empty() {
         return usage("show streams of this machine and those of others in commands of their own");
     }
-    if (options.term || options.png.is_some()) && elsewhere.len() > 1 {
-        return usage("several sources need the window: give one to --term and --png");
-    }
     if options.spawn.is_some() {
         return usage("--spawn is of this machine: start the generator there");
     }

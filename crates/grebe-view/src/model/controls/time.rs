@@ -14,6 +14,19 @@ pub(crate) struct TimeAxis {
     reference: f64,
     /// The trigger that the picture is held at.
     held_trigger: Option<f64>,
+    /// What others show, who stand on the same axis of time, while the picture is not held.
+    common: Option<CommonEdge>,
+    /// How often a person has set it.
+    times_set: u64,
+}
+
+/// The moment at the right edge of several scopes, by the indices of one of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CommonEdge {
+    /// The right edge.
+    pub(crate) at: f64,
+    /// The sample that time counts from; `None`: the right edge of the picture that is shown.
+    pub(crate) reference: Option<f64>,
 }
 
 impl TimeAxis {
@@ -23,15 +36,41 @@ impl TimeAxis {
 
     pub(crate) fn release(&mut self) {
         self.held_at = None;
+        self.times_set += 1;
     }
 
-    pub(super) fn window(&self) -> Window {
-        self.held_at.map_or(Window::Latest, |at| Window::Ending { at })
+    /// Shows what others show, over the span that they have; holds it where they do.
+    pub(crate) fn follow(&mut self, edge: CommonEdge, span: f64, is_held: bool) {
+        self.span = Some(span);
+        self.held_at = is_held.then_some(edge.at);
+        self.held_trigger = None;
+        if is_held {
+            self.reference = edge.reference.unwrap_or(edge.at);
+        }
+        self.common = (!is_held).then_some(edge);
     }
 
-    /// The sample index that time counts from, of a picture that is held.
+    /// Shows this moment until others or a person say otherwise; `None`: what it would show alone.
+    pub(crate) fn set_common(&mut self, edge: Option<CommonEdge>) {
+        self.common = edge;
+    }
+
+    /// How often a person has set it.
+    pub(crate) fn times_set(&self) -> u64 {
+        self.times_set
+    }
+
+    pub(crate) fn window(&self) -> Window {
+        let common = self.common.map(|edge| edge.at);
+        self.held_at.or(common).map_or(Window::Latest, |at| Window::Ending { at })
+    }
+
+    /// The sample index that time counts from, of a picture that does not follow its own stream.
     pub(super) fn held_reference(&self) -> Option<f64> {
-        self.is_held().then_some(self.reference)
+        match self.held_at {
+            Some(_) => Some(self.reference),
+            None => self.common.map(|edge| edge.reference.unwrap_or(edge.at)),
+        }
     }
 
     /// Moves by a part of the screen, to the right where positive; holds the picture.
@@ -42,6 +81,7 @@ impl TimeAxis {
     /// Goes to a 1-2-5 step next to the span, keeping what lies under `at` (0.0 left edge, 1.0 right edge) in place
     /// where the picture is held.
     pub(crate) fn zoom(&mut self, picture: &Picture, is_shorter: bool, at: f64) {
+        self.times_set += 1;
         let samples = self.span_samples(picture);
         let rate_hz = picture.stream.map_or(0.0, |stream| stream.rate_hz);
         self.span = Some(match is_shorter {
@@ -81,6 +121,7 @@ impl TimeAxis {
     }
 
     fn set_span(&mut self, picture: &Picture, samples: f64) {
+        self.times_set += 1;
         let rate_hz = picture.stream.map_or(0.0, |stream| stream.rate_hz);
         self.span = Some(fitted_span(samples / picture.rate_or_one(), rate_hz));
     }
@@ -92,12 +133,13 @@ impl TimeAxis {
     }
 
     /// The span that is set, or the one that the scope chose.
-    pub(super) fn span_or(&self, picture: &Picture) -> f64 {
+    pub(crate) fn span_or(&self, picture: &Picture) -> f64 {
         self.span.unwrap_or(picture.span())
     }
 
     /// Holds the picture at a trigger, which stands at `position` of the screen (0.0 left edge, 1.0 right edge).
     pub(crate) fn hold_trigger(&mut self, picture: &Picture, at: f64, position: f64) {
+        self.times_set += 1;
         self.held_at = Some(at + (1.0 - position) * self.span_samples(picture));
         self.reference = at;
         self.held_trigger = Some(at);
@@ -114,16 +156,18 @@ impl TimeAxis {
             self.reference = self.reference(picture);
             self.held_trigger = None;
         }
+        self.times_set += 1;
         let (oldest, next) = (picture.oldest_index as f64, picture.next_index as f64);
         let margin = self.span_samples(picture) * 0.5;
         self.held_at = Some(right_index.clamp(oldest + margin.min(next - oldest), next + margin));
     }
 
-    fn reference(&self, picture: &Picture) -> f64 {
-        match (self.held_at, picture.trigger.and_then(|trigger| trigger.at)) {
+    /// The sample index that time counts from.
+    pub(crate) fn reference(&self, picture: &Picture) -> f64 {
+        match (self.held_at, self.common) {
             (Some(_), _) => self.reference,
-            (None, Some(at)) => at,
-            (None, None) => picture.right_index(),
+            (None, Some(edge)) => edge.reference.unwrap_or(picture.right_index()),
+            (None, None) => picture.trigger.and_then(|trigger| trigger.at).unwrap_or(picture.right_index()),
         }
     }
 

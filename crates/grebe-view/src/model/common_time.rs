@@ -1,0 +1,284 @@
+//! Several scopes on one axis of time: all show the moment that one of them shows.
+//!
+//! The one whose time base or trigger a person set last leads. Where it shows the newest samples, the moment is the newest of which all have
+//! samples; else it is what the leader shows: of a trigger, or held. The others follow by the clock of a host that both know, or by
+//! UTC. A picture is shown once all have theirs of the same moment.
+
+use std::time::{Duration, Instant};
+
+use grebe_flow::monotonic_ns;
+
+use super::controls::CommonEdge;
+use super::hud::{Item, Tone};
+use super::view_model::ViewModel;
+use crate::data::axis::{TimeLine, common_lines};
+use crate::data::picture::Picture;
+use crate::data::trigger::{TriggerMode, TriggerSettings};
+use crate::data::viewport::Window;
+
+/// Keeps the scopes of one front end together, in the order that they are given in.
+#[derive(Debug, Default)]
+pub(crate) struct CommonTime {
+    leader: usize,
+    /// How the time of each was set when they were looked at last.
+    seen: Vec<TimeSetting>,
+    /// Since when pictures of one moment are waited for.
+    since: Option<Instant>,
+}
+
+/// How a scope stands on the common axis.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    place: Place,
+    /// Whether a picture is wanted although nothing of what is asked for has changed.
+    pub(super) wants_news: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Place {
+    /// There is no other one.
+    #[default]
+    Alone,
+    Leads,
+    Follows,
+    /// Nothing says how its times relate to those of the leader.
+    Apart,
+}
+
+/// What makes a scope the leader where it changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct TimeSetting {
+    times_set: u64,
+    span: Option<f64>,
+    trigger: TriggerSettings,
+}
+
+impl Standing {
+    pub(super) fn is_one_of_several(&self) -> bool {
+        self.place != Place::Alone
+    }
+
+    /// What a person should know of it.
+    pub(super) fn words(&self) -> Option<Item> {
+        let value = "not that of the others".to_owned();
+        (self.place == Place::Apart).then_some(Item { label: "time axis", value, tone: Tone::Plain })
+    }
+}
+
+impl CommonTime {
+    /// Takes the pictures that came, shows those of one moment, and sets what each model is to ask for next. Returns whether anything
+    /// visible has changed.
+    pub(crate) fn refresh(&mut self, models: &mut [&mut ViewModel]) -> bool {
+        if models.len() < 2 {
+            return models.iter_mut().fold(false, |is_changed, model| model.refresh() || is_changed);
+        }
+        self.find_leader(models);
+        let shows_own = !models[self.leader].shows_newest();
+        for (number, model) in models.iter_mut().enumerate() {
+            // What the others follow does not change before they have.
+            if !(shows_own && number == self.leader && model.next.is_some()) {
+                model.take_next();
+            }
+        }
+        let lines = self.lines(models);
+        let mut is_changed = self.stand(models, &lines);
+        is_changed |= match shows_own || lines.iter().all(Option::is_none) {
+            true => self.follow(models, &lines),
+            false => self.roll(models, &lines),
+        };
+        self.seen = models.iter().map(|model| TimeSetting::of(model)).collect();
+        models.iter_mut().fold(is_changed, |is_changed, model| model.refresh_words() || is_changed)
+    }
+
+    /// Lets all of them stay at the moment that is shown, for pictures that are kept.
+    pub(crate) fn stay(&mut self, models: &mut [&mut ViewModel]) {
+        if models.len() < 2 {
+            return;
+        }
+        for model in models.iter_mut() {
+            model.show_next();
+        }
+        let lines = self.lines(models);
+        let leader = &mut *models[self.leader];
+        let is_rolling = leader.shows_newest();
+        let (picture, time) = (&leader.picture, &leader.controls.time);
+        let reference = (!is_rolling).then(|| time.reference(picture));
+        let edge = CommonEdge { at: picture.right_index(), reference };
+        if !time.is_held() {
+            leader.controls.time.set_common(Some(edge));
+        }
+        self.place(models, &lines, edge);
+    }
+
+    fn find_leader(&mut self, models: &[&mut ViewModel]) {
+        let is_set = |(number, model): &(usize, &&mut ViewModel)| {
+            self.seen.get(*number).is_some_and(|seen| *seen != TimeSetting::of(model))
+        };
+        let set = models.iter().enumerate().find(is_set).map(|(number, _)| number);
+        self.leader = set.unwrap_or(self.leader).min(models.len() - 1);
+    }
+
+    /// How the leader and each of the others run by a time that both know, where they have samples of the same time.
+    fn lines(&self, models: &[&mut ViewModel]) -> Vec<Option<[TimeLine; 2]>> {
+        let leader = models[self.leader].newest();
+        let of = |(number, model): (usize, &&mut ViewModel)| {
+            let own = model.newest();
+            let lines = common_lines(leader, own).filter(|_| number != self.leader)?;
+            let held = |picture: &Picture, line: &TimeLine| {
+                [picture.oldest_index, picture.next_index].map(|index| line.ns_at(index as f64))
+            };
+            let ([first, last], [own_first, own_last]) = (held(leader, &lines[0]), held(own, &lines[1]));
+            let meet = first.max(own_first).saturating_sub(last.min(own_last)) <= APART_NS;
+            meet.then_some(lines)
+        };
+        models.iter().enumerate().map(of).collect()
+    }
+
+    /// Notes how each stands; those that stand apart show what they would show alone. Returns whether any of these has changed.
+    fn stand(&self, models: &mut [&mut ViewModel], lines: &[Option<[TimeLine; 2]>]) -> bool {
+        let mut is_changed = false;
+        for (number, (model, lines)) in models.iter_mut().zip(lines).enumerate() {
+            model.standing.place = match (number == self.leader, lines) {
+                (true, _) => Place::Leads,
+                (false, Some(_)) => Place::Follows,
+                (false, None) => Place::Apart,
+            };
+            if model.standing.place == Place::Apart {
+                model.controls.time.set_common(None);
+                // Before its first picture nobody knows.
+                if model.picture.stream.is_none() {
+                    model.standing.place = Place::Alone;
+                }
+                is_changed |= model.show_next();
+            }
+        }
+        is_changed
+    }
+
+    /// All show what the leader shows.
+    fn follow(&mut self, models: &mut [&mut ViewModel], lines: &[Option<[TimeLine; 2]>]) -> bool {
+        let leader = &mut *models[self.leader];
+        leader.controls.time.set_common(None);
+        let edge = CommonEdge {
+            at: leader.newest().right_index(),
+            reference: Some(leader.controls.time.reference(leader.newest())),
+        };
+        self.place(models, lines, edge);
+        let mut is_answered = true;
+        for (model, _) in followers(models, lines) {
+            let has_come = model.newest().next_index as f64 + 1.0 >= model.edge_asked();
+            let is_late = !has_come && model.is_live();
+            model.standing.wants_news |= is_late && model.has_answered();
+            is_answered &= model.has_answered() && !is_late;
+        }
+        (is_answered || self.is_out_of_patience()) && self.show_all(models)
+    }
+
+    /// All show the newest moment of which each that is alive has samples.
+    fn roll(&mut self, models: &mut [&mut ViewModel], lines: &[Option<[TimeLine; 2]>]) -> bool {
+        let is_answered = models[self.leader].has_answered()
+            && followers(models, lines).all(|(model, _)| model.has_answered());
+        if !is_answered && !self.is_out_of_patience() {
+            return false;
+        }
+        let is_changed = self.show_all(models);
+        let newest = models[self.leader].picture.next_index as f64;
+        let late_samples = LATE_S * models[self.leader].picture.rate_or_one();
+        let ends = followers(models, lines).filter(|(model, _)| model.is_live());
+        let ends = ends.map(|(model, [line, own])| line.index_at(own.ns_at(model.picture.next_index as f64)));
+        let at = ends.filter(|end| *end > newest - late_samples).fold(newest, f64::min);
+        let edge = CommonEdge { at, reference: None };
+        models[self.leader].controls.time.set_common(Some(edge));
+        self.place(models, lines, edge);
+        // Nothing else tells how far each has come.
+        let is_live = models.iter().any(|model| model.is_live());
+        let on_axis = models.iter_mut().filter(|model| model.standing.place != Place::Apart);
+        on_axis.for_each(|model| model.standing.wants_news |= is_live);
+        is_changed
+    }
+
+    /// Lets the others follow to an edge of the leader's.
+    fn place(&self, models: &mut [&mut ViewModel], lines: &[Option<[TimeLine; 2]>], edge: CommonEdge) {
+        let leader = &models[self.leader];
+        let span = leader.controls.time.span_or(leader.newest());
+        let is_held = leader.controls.time.is_held();
+        for (model, [line, own]) in followers(models, lines) {
+            let there = |index: f64| own.index_at(line.ns_at(index));
+            let edge = CommonEdge { at: there(edge.at), reference: edge.reference.map(there) };
+            model.controls.time.follow(edge, span, is_held);
+        }
+    }
+
+    fn show_all(&mut self, models: &mut [&mut ViewModel]) -> bool {
+        self.since = None;
+        models.iter_mut().fold(false, |is_changed, model| model.show_next() || is_changed)
+    }
+
+    fn is_out_of_patience(&mut self) -> bool {
+        self.since.get_or_insert_with(Instant::now).elapsed() > PATIENCE
+    }
+}
+
+/// Those that stand on the leader's axis, with its time line and their own.
+fn followers<'a>(
+    models: &'a mut [&mut ViewModel],
+    lines: &'a [Option<[TimeLine; 2]>],
+) -> impl Iterator<Item = (&'a mut ViewModel, [TimeLine; 2])> {
+    models.iter_mut().zip(lines).filter_map(|(model, lines)| Some((&mut **model, (*lines)?)))
+}
+
+impl ViewModel {
+    /// The newest picture there is, shown or not.
+    fn newest(&self) -> &Picture {
+        self.next.as_ref().unwrap_or(&self.picture)
+    }
+
+    /// Whether it follows the newest samples of its stream, and no trigger.
+    fn shows_newest(&self) -> bool {
+        let is_rolling = self.controls.mode(&self.picture) == TriggerMode::Roll;
+        is_rolling && !self.controls.time.is_held() && !self.picture.is_ended
+    }
+
+    /// Whether samples come.
+    fn is_live(&self) -> bool {
+        let picture = self.newest();
+        let since_ns = monotonic_ns().saturating_sub(picture.newest_arrival_ns);
+        picture.stream.is_some() && !picture.is_ended && since_ns < LIVE_NS
+    }
+
+    /// The right edge that it is to show; without one, no sample is missing there.
+    fn edge_asked(&self) -> f64 {
+        match self.controls.time.window() {
+            Window::Ending { at } => at,
+            Window::Latest => f64::NEG_INFINITY,
+        }
+    }
+
+    /// Whether its newest picture is of the window that it is to show.
+    fn has_answered(&self) -> bool {
+        let time = &self.controls.time;
+        let answered = self.newest().answers.as_ref();
+        answered.is_some_and(|viewport| viewport.window == time.window() && viewport.span == time.span)
+    }
+}
+
+impl TimeSetting {
+    fn of(model: &ViewModel) -> Self {
+        let time = &model.controls.time;
+        // A level follows what the stream says of its units.
+        let trigger = TriggerSettings { level: None, ..model.controls.trigger.settings };
+        Self { times_set: time.times_set(), span: time.span, trigger }
+    }
+}
+
+/// How long a picture waits for those of the others.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// A stream of which nothing came for so long is not waited for.
+const LIVE_NS: u64 = 1_000_000_000;
+/// Nor is one that is so far behind.
+const LATE_S: f64 = 2.0;
+/// What lies further apart was not made at the same time.
+const APART_NS: i64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests;
