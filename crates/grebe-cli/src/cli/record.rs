@@ -1,5 +1,6 @@
 //! What is recorded, and what of it is kept.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,9 +12,13 @@ use super::event::{Conditions, EventKind, event_kind};
 use super::lab::Lab;
 use super::metrics::Metrics;
 use super::stream::Reception;
+use crate::ending::Usage;
 use crate::units;
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "grebe record [OPTIONS] <URI>... <FILE>\n       grebe record [OPTIONS] <URI> --to <PATH>..."
+)]
 #[command(after_help = "Examples:\n  \
     grebe record udp://:5000 out.sigmf-meta\n  \
     grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n  \
@@ -21,6 +26,7 @@ use crate::units;
     grebe record lab/mast3/adc out.sigmf-meta --router tcp/lab-server:7447\n  \
     grebe record soapy://driver=rtlsdr out.sigmf-meta --name lab/mast3/rf    # and others look, meanwhile\n  \
     grebe record shm://adc night.sigmf-meta --rotate 10m --keep 1T\n  \
+    grebe record udp://:5000 udp://:5001 both.sigmf-meta    # of two hosts, on one axis of time\n  \
     grebe record shm://adc --to /disk1/fast.sigmf-meta --to /disk2/ --buffer 2G    # as fast as both disks\n  \
     grebe record shm://adc /data/box --ring 30m    # grebe save /data/box --last 20s keeps a stretch of it\n  \
     grebe record shm://adc /data/box --ring 30m --on-trigger level --level 0.5 --before 10s --after 5s\n\n\
@@ -30,11 +36,10 @@ use crate::units;
     4 samples were lost with one of several disks, 5 the disk is full (what was recorded until then is good), 130 interrupted.")]
 pub(crate) struct Record {
     /// The stream: udp://:5000, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k.
-    #[arg(value_parser = units::uri)]
-    pub(crate) uri: Uri,
-    /// The recording to make: NAME.sigmf-meta; with --ring, the folder of the ring.
-    #[arg(required_unless_present = "to")]
-    pub(crate) file: Option<PathBuf>,
+    /// Behind it the recording to make: NAME.sigmf-meta; with --ring, the folder of the ring. Of several streams each has a recording of its
+    /// own, NAME_1, NAME_2, ..., and NAME.sigmf-collection lays them side by side by when their samples were made.
+    #[arg(required = true, value_name = "URI... FILE")]
+    pub(crate) places: Vec<OsString>,
     /// A disk to record on, several times: its folder, or NAME.sigmf-meta there. They take turns, so that their rates add up, and
     /// each has a share of --buffer; a full one is left out. Any of the recordings opens all of them as one.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["ring", "rotate"])]
@@ -105,6 +110,36 @@ pub(crate) struct Trigger {
     pub(crate) saves_per_minute: u64,
     #[command(flatten)]
     pub(crate) conditions: Conditions,
+}
+
+impl Record {
+    /// The streams to record, and where to, unless disks are named.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub(crate) fn places(&self) -> Result<(Vec<Uri>, Option<PathBuf>), Usage> {
+        let uri = |place: &OsString| {
+            let text = place.to_str().ok_or("is not UTF-8: no stream has such a name".to_owned());
+            text.and_then(units::uri).map_err(|why| Usage(format!("{}: {why}", place.display())))
+        };
+        if !self.to.is_empty() {
+            return Ok((self.places.iter().map(uri).collect::<Result<_, _>>()?, None));
+        }
+        let (file, streams) = match self.places.split_last() {
+            Some((file, streams)) if !streams.is_empty() => (PathBuf::from(file), streams),
+            _ => {
+                return Err(Usage(
+                    "say where to record to: NAME.sigmf-meta behind the stream, or --to".to_owned(),
+                ));
+            }
+        };
+        let is_stream = matches!(uri(&file.clone().into_os_string()), Ok(it) if !matches!(it, Uri::File(_) | Uri::Named(_)));
+        if is_stream {
+            let what = "is a stream: name the recording to make behind it, NAME.sigmf-meta";
+            return Err(Usage(format!("{} {what}", file.display())));
+        }
+        Ok((streams.iter().map(uri).collect::<Result<_, _>>()?, Some(file)))
+    }
 }
 
 #[derive(Debug, Args)]

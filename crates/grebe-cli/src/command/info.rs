@@ -241,7 +241,7 @@ impl<'a> About<'a> {
 }
 
 /// How sure times by the clock of a host are: `to 41 us by clock fedcba9876543210, 20.1 ppm fast`.
-fn axis_words(axis: &AxisTime) -> String {
+pub(super) fn axis_words(axis: &AxisTime) -> String {
     let clock = if axis.clock == clock_id() { " (this host's)" } else { "" };
     let sure = match axis.error_ns {
         0 => "stamped by".to_owned(),

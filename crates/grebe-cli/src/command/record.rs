@@ -6,15 +6,18 @@ use std::sync::mpsc::{Sender, channel};
 use anyhow::{Result, anyhow};
 use grebe_scope::Engineering;
 use grebe_shm::Policy;
-use grebe_stages::{LeftOut, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source};
+use grebe_stages::{
+    LeftOut, OpenSource, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source,
+};
 
 use crate::cli::Record;
-use crate::ending::Ending;
+use crate::ending::{Ending, Usage};
 use crate::graph::{About, Pair, announcer, tell};
 use crate::interrupt;
 use crate::output::note;
 use crate::show::rings;
 
+mod several;
 mod trigger;
 
 use self::trigger::Watch;
@@ -22,10 +25,16 @@ use self::trigger::Watch;
 /// `grebe record`: write a stream to a SigMF recording.
 pub(crate) fn run(options: &Record) -> Result<Ending> {
     options.lab.configure();
-    let watch = Watch::of(options)?;
-    let mut disks = options.file.iter().chain(&options.to).cloned();
+    let (uris, file) = options.places()?;
+    let uri = match (&uris[..], &file) {
+        ([uri], _) => uri,
+        (_, Some(file)) => return several::run(options, &uris, file),
+        (_, None) => return Err(Usage(several::ONE_PLACE.to_owned()).into()),
+    };
+    let mut disks = file.into_iter().chain(options.to.iter().cloned());
     // One of both is there.
     let file = disks.next().unwrap_or_default();
+    let watch = Watch::of(options, &file)?;
     let more_disks: Vec<PathBuf> = disks.collect();
     // Where it cannot be written is said before anything is opened that others could be sending to.
     let to = SinkOptions {
@@ -45,7 +54,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     let sink = open_sink(&Uri::File(file.clone()), &to, &mut tell)?;
     let announcer = options.name.as_ref().map(|name| {
         // Whoever runs here reads the memory that is recorded.
-        let ways = Some(&options.uri).filter(|uri| matches!(uri, Uri::Shm(_))).and_then(Uri::way_to_read);
+        let ways = Some(uri).filter(|uri| matches!(uri, Uri::Shm(_))).and_then(Uri::way_to_read);
         let to = SinkOptions {
             producer: "record".to_owned(),
             ways: ways.into_iter().collect(),
@@ -54,20 +63,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         announcer(name, &to)
     });
     let announcer = announcer.transpose()?;
-    let from = SourceOptions {
-        transport: options.transport.options(),
-        reader: "record".to_owned(),
-        policy: Policy::Block,
-        waits: true,
-        idle_timeout: options.idle_timeout,
-        samples: options.samples,
-        cancel: interrupt::cancel(),
-        ..SourceOptions::default()
-    };
-    let source = open_source(&options.uri, from, &mut tell)?;
-    if let Some(address) = source.address {
-        note!("listening on {address}");
-    }
+    let source = open(uri, options)?;
     let pair = Pair {
         source: ("source", source.stage),
         sink: ("recorder", sink.stage),
@@ -75,7 +71,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         announcer,
         trigger: watch.map(|watch| watch.stage(source.lent_max)),
         metrics: options.metrics,
-        about: about(options, &file),
+        about: about(options, uri, &file),
     };
     pair.run_and_judge("record", "recorded", options.json, |recorder, ending| {
         if recorder.samples_in > 0 {
@@ -100,11 +96,30 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     })
 }
 
+/// The source of a stream that is recorded whole.
+fn open(uri: &Uri, options: &Record) -> Result<OpenSource> {
+    let from = SourceOptions {
+        transport: options.transport.options(),
+        reader: "record".to_owned(),
+        policy: Policy::Block,
+        waits: true,
+        idle_timeout: options.idle_timeout,
+        samples: options.samples,
+        cancel: interrupt::cancel(),
+        ..SourceOptions::default()
+    };
+    let source = open_source(uri, from, &mut tell)?;
+    if let Some(address) = source.address {
+        note!("listening on {address}");
+    }
+    Ok(source)
+}
+
 /// Where a scope of the same stream finds its ring.
-fn about(options: &Record, folder: &Path) -> About {
+fn about(options: &Record, uri: &Uri, folder: &Path) -> About {
     let is_ring = options.ring.is_some();
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let ring = is_ring.then(|| rings::about(&options.uri, &folder));
+    let ring = is_ring.then(|| rings::about(uri, &folder));
     ring.unwrap_or_default()
 }
 

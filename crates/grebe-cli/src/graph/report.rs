@@ -194,8 +194,7 @@ pub(crate) fn print_graph<'a>(
     as_json: bool,
 ) -> Result<()> {
     if as_json {
-        let losses = Losses::of(snapshot).json();
-        return out!("{}", json!({ "graph": snapshot, "losses": losses, "error": error }));
+        return out!("{}", graph_json(snapshot, error));
     }
     for stage in ends.filter_map(|name| snapshot.stage(name)) {
         note!("{}: {}", stage.name, handled(stage));
@@ -213,6 +212,11 @@ pub(crate) fn print_graph<'a>(
     }
     note!("{}{}", Losses::of(snapshot), refused_by_reason(snapshot));
     Ok(())
+}
+
+/// All counters of a graph.
+pub(crate) fn graph_json(snapshot: &Snapshot, error: Option<String>) -> Value {
+    json!({ "graph": snapshot, "losses": Losses::of(snapshot).json(), "error": error })
 }
 
 /// Whether the counter is one of the losses.

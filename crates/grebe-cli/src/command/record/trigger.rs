@@ -4,7 +4,7 @@
 //! is counted. A save is a thread that works on the ring's files, as `grebe save` does.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -34,11 +34,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// As the options say; `None` where nothing is looked for.
+    /// As the options say, of a ring in this folder; `None` where nothing is looked for.
     ///
     /// # Errors
     /// [`Usage`] where a condition is missing, or says nothing.
-    pub(super) fn of(options: &Record) -> Result<Option<Self>> {
+    pub(super) fn of(options: &Record, folder: &Path) -> Result<Option<Self>> {
         let Trigger { on_trigger, before, after, saves_per_minute, conditions } = &options.trigger;
         let Some(kind) = *on_trigger else {
             return match conditions.given() {
@@ -51,7 +51,7 @@ impl Watch {
         let watch = Self {
             kind,
             conditions: conditions.clone(),
-            folder: options.file.clone().unwrap_or_default(),
+            folder: folder.to_owned(),
             before: *before,
             after: *after,
             saves_per_minute: *saves_per_minute,

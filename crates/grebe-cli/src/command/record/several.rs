@@ -1,0 +1,115 @@
+//! Several streams, recorded together: each has a recording of its own, and a collection says how their times relate.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use grebe_flow::{Graph, QueueOptions};
+use grebe_frame::AxisTime;
+use grebe_stages::{RecordingSet, SampleFile, SinkOptions, Uri, open_sink};
+use serde_json::json;
+
+use super::{QUEUE_BATCHES, open};
+use crate::cli::Record;
+use crate::command::info::axis_words;
+use crate::ending::{Ending, Usage, one_line};
+use crate::graph::report::{graph_json, print_graph};
+use crate::graph::{Progress, drive, tell};
+use crate::output::{note, out};
+
+pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending> {
+    refuse(options, uris)?;
+    let set = RecordingSet::create(file, options.overwrite)?;
+    let count = uris.len();
+    let to = SinkOptions {
+        duration: options.duration,
+        overwrite: options.overwrite,
+        buffer_bytes: Some(options.buffer / count),
+        way: options.write_by.unwrap_or_default(),
+        bytes_max: options.max_size.map(|bytes| (bytes / count) as u64),
+        ..SinkOptions::default()
+    };
+    let paths: Vec<PathBuf> = (1..=count).map(|number| set.recording(number)).collect();
+    // Where one cannot be written is said before anything is opened that others could be sending to.
+    let sinks = paths.iter().map(|path| open_sink(&Uri::File(path.clone()), &to, &mut tell));
+    let sinks = sinks.collect::<Result<Vec<_>, _>>()?;
+    let mut graph = Graph::new();
+    let mut recorders = Vec::new();
+    for (number, (uri, sink)) in (1..).zip(uris.iter().zip(sinks)) {
+        let recorder = format!("recorder {number}");
+        let source = graph.add_boxed(format!("source {number}"), open(uri, options)?.stage);
+        let sink = graph.add_boxed(recorder.clone(), sink.stage);
+        graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
+        recorders.push(recorder);
+    }
+    let (snapshot, ending) = drive("record", graph, &Progress::of(recorders[0].clone()), options.metrics)?;
+    let samples = |name: &String| snapshot.stage(name).map_or(0, |stage| stage.samples_in);
+    let (made, unwritten): (Vec<_>, Vec<_>) =
+        paths.into_iter().zip(&recorders).partition(|(_, recorder)| samples(recorder) > 0);
+    let made: Vec<PathBuf> = made.into_iter().map(|(path, _)| path).collect();
+    let (collection, untied) = match (!made.is_empty()).then(|| set.tie(&made)).transpose() {
+        Ok(collection) => (collection, None),
+        Err(error) => (None, Some(error)),
+    };
+    let ending = match (ending, untied) {
+        (Ok(_), Some(error)) => Err(error.into()),
+        (Ok(Ending::Good), None) if !unwritten.is_empty() => {
+            let names: Vec<String> = unwritten.iter().map(|(path, _)| path.display().to_string()).collect();
+            Err(anyhow!("no sample came: {} was not written", names.join(", ")))
+        }
+        (ending, _) => ending,
+    };
+    let error = ending.as_ref().err().map(one_line);
+    let stated: Vec<(PathBuf, Vec<AxisTime>)> = made.into_iter().map(axes).collect();
+    if options.json {
+        let recordings = stated.iter().map(|(path, axes)| json!({ "file": path, "axes": axes }));
+        let mut said = graph_json(&snapshot, error);
+        said["collection"] = json!(collection);
+        said["recordings"] = recordings.collect();
+        out!("{said}")?;
+        return ending;
+    }
+    print_graph(recorders.iter().map(String::as_str), &snapshot, error, false)?;
+    for (path, axes) in &stated {
+        let words: Vec<String> = axes.iter().map(axis_words).collect();
+        let words = if words.is_empty() { "not known".to_owned() } else { words.join("; ") };
+        note!("{}: time axis {words}", path.display());
+    }
+    if let Some(collection) = collection {
+        note!("{} opens them side by side", collection.display());
+    }
+    ending
+}
+
+/// When its first sample was made by the clocks of hosts, where it can be read.
+fn axes(path: PathBuf) -> (PathBuf, Vec<AxisTime>) {
+    let file = SampleFile::open(&path);
+    let axes =
+        file.map(|file| file.axis_clocks().into_iter().filter_map(|clock| file.axis_by(clock, 0)).collect());
+    (path, axes.unwrap_or_default())
+}
+
+/// What is of one stream.
+fn refuse(options: &Record, uris: &[Uri]) -> Result<()> {
+    let of_one = [
+        (options.ring.is_some(), "--ring"),
+        (options.rotate.is_some(), "--rotate"),
+        (options.name.is_some(), "--name"),
+        (options.trigger.on_trigger.is_some(), "--on-trigger"),
+    ];
+    if let Some((_, name)) = of_one.into_iter().find(|(is_set, _)| *is_set) {
+        return Err(Usage(format!("{name} is of one stream: record each in a command of its own")).into());
+    }
+    if uris.len() > STREAMS_MAX {
+        let what = format!("{} streams: {STREAMS_MAX} at most are recorded together", uris.len());
+        return Err(Usage(what).into());
+    }
+    match uris.iter().filter(|uri| matches!(uri, Uri::Pipe(_))).count() {
+        0 | 1 => Ok(()),
+        _ => Err(Usage("there is one standard input: name pipe: once".to_owned()).into()),
+    }
+}
+
+pub(super) const ONE_PLACE: &str =
+    "--to is of one stream: give several one NAME.sigmf-meta behind them, which all are called by";
+/// Each has a thread and memory of its own.
+const STREAMS_MAX: usize = 64;
