@@ -588,7 +588,7 @@ fn who_has_the_second_link_keeps_stretches_of_the_ring_that_a_recorder_has_of_th
     };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let ring = folder.path().to_str().unwrap();
-    let stream = format!("shm://kept-{}", std::process::id());
+    let stream = format!("shm://held-{}", std::process::id());
     let _generator = start(&["sg", "--to", &stream, "--rate", "1M"]);
     let served = serve(&[&stream, "--control", "--last", "300ms"]);
     let mut controls = served.socket();

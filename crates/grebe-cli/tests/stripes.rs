@@ -189,7 +189,7 @@ fn what_cannot_be_is_said() {
     assert!(said(&[&file, &two], &["--rotate", "1m"], 2).contains("--rotate"));
     let nowhere = Path::new("/nowhere/at/all/");
     assert!(said(&[&file, nowhere], &[], 1).contains("/nowhere/at/all"));
-    assert!(said(&[], &[], 2).contains("required"));
+    assert!(said(&[], &[], 2).contains("say where to record to"));
     // One disk alone is an ordinary recording.
     said(&[&file], &[], 0);
     assert!(!std::fs::read_to_string(&file).unwrap().contains("stripe"));

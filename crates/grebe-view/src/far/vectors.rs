@@ -229,9 +229,9 @@ fn made_up_items(ours: &mut Ours) {
     let event = |n: u64| FoundEvent {
         index: (n * n * 7_919_003) % 9_007_199_254_740_991,
         length_samples: n % 3 * 1000,
-        lane: (n % 4 > 0).then_some(LaneId {
+        lane: (!n.is_multiple_of(4)).then_some(LaneId {
             channel: n as usize,
-            part: if n % 2 == 0 { Part::Real } else { Part::Magnitude },
+            part: if n.is_multiple_of(2) { Part::Real } else { Part::Magnitude },
         }),
     };
     let news = FindingNews {

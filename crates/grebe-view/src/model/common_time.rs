@@ -70,7 +70,7 @@ impl CommonTime {
     /// visible has changed.
     pub(crate) fn refresh(&mut self, models: &mut [&mut ViewModel]) -> bool {
         if models.len() < 2 {
-            return models.iter_mut().fold(false, |is_changed, model| model.refresh() || is_changed);
+            return each(models, |model| model.refresh());
         }
         self.find_leader(models);
         let shows_own = !models[self.leader].shows_newest();
@@ -211,12 +211,19 @@ impl CommonTime {
 
     fn show_all(&mut self, models: &mut [&mut ViewModel]) -> bool {
         self.since = None;
-        models.iter_mut().fold(false, |is_changed, model| model.show_next() || is_changed)
+        each(models, |model| model.show_next())
     }
 
     fn is_out_of_patience(&mut self) -> bool {
         self.since.get_or_insert_with(Instant::now).elapsed() > PATIENCE
     }
+}
+
+/// Does something to each, and returns whether that changed any of them.
+fn each(models: &mut [&mut ViewModel], mut change: impl FnMut(&mut ViewModel) -> bool) -> bool {
+    let mut is_changed = false;
+    models.iter_mut().for_each(|model| is_changed |= change(model));
+    is_changed
 }
 
 /// Those that stand on the leader's axis, with its time line and their own.

@@ -299,7 +299,7 @@ mod tests {
             told.contains("edge adc -> floats needs 320 Mbit/s; the way to big carries about 94 Mbit/s"),
             "{told}"
         );
-        assert!(told.contains("37 ms behind this host's (±400 us)"), "{told}");
+        assert!(told.contains("37 ms behind this host's (±400 µs)"), "{told}");
         way.has_bytes_per_s = Some(50e6);
         let clock = Clock { ahead_ns: 10_300_000, ..clock };
         let found = Found { clock: Some(clock), ways: vec![way] };

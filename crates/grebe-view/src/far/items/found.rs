@@ -97,7 +97,7 @@ mod tests {
         let event = |n: u64| FoundEvent {
             index: (n * 7919) % 100_003,
             length_samples: n % 3,
-            lane: (n % 4 > 0).then_some(LaneId { channel: n as usize % 5, part: Part::Magnitude }),
+            lane: (!n.is_multiple_of(4)).then_some(LaneId { channel: n as usize % 5, part: Part::Magnitude }),
         };
         let events: Vec<FoundEvent> =
             (0..1200).map(event).chain([FoundEvent { index: u64::MAX, ..event(1) }]).collect();

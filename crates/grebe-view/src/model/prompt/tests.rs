@@ -92,9 +92,9 @@ fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
     fn options(shown: usize) -> ViewOptions {
         let open = |number: usize| {
             let (opened, came) = std::sync::mpsc::channel();
-            std::thread::spawn(move || match number {
-                2 => opened.send(Err("it is gone".to_owned())),
-                _ => opened.send(Ok((ScopeFeed::new(1 << 20).1, options(number)))),
+            std::thread::spawn(move || {
+                let there = (ScopeFeed::new(1 << 20).1, options(number));
+                let _ = opened.send(if number == 2 { Err("it is gone".to_owned()) } else { Ok(there) });
             });
             came
         };

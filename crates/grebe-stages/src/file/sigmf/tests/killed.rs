@@ -116,7 +116,7 @@ fn a_first_channel_without_the_others_is_never_seen() {
     for steps in 0.. {
         let (folder, path) = scratch("x.sigmf-meta");
         let files = record(&path, &settings(3), &[(0, 100)]).finish().unwrap().files;
-        files.iter().filter(|path| !path.extension().is_some_and(|it| it == "sigmf-data")).for_each(|path| {
+        files.iter().filter(|path| path.extension().is_none_or(|it| it != "sigmf-data")).for_each(|path| {
             fs::remove_file(path).unwrap();
         });
         let state = State { is_closed: false, is_durable: false, sums: &[] };
