@@ -101,9 +101,9 @@ export class WaterfallView {
     ctx.drawImage(this.#image, zoom[0] * width, 0, (zoom[1] - zoom[0]) * width, height, area.x, area.y, area.width, area.height);
     const rate = picture.stream && picture.stream.rateHz > 0 ? picture.stream.rateHz : 1;
     const ages = { bottom: -waterfall.spanSamples / rate, top: 0 };
-    const unit = rate === 1 ? "S" : "s";
-    const rows = Ticks.ofUnit(ages.bottom, 0, Math.min(Math.max(area.height / pixelRatio / 24, 3), 6), unit);
-    levelLabels(pen, theme, area, ages, rows, unit);
+    const ageUnit = rate === 1 ? "S" : "s";
+    const rows = Ticks.ofUnit(ages.bottom, 0, Math.min(Math.max(area.height / pixelRatio / 24, 3), 6), ageUnit);
+    levelLabels(pen, theme, area, ages, rows, ageUnit);
   }
 
   /** @param {Waterfall} waterfall @param {Range} range @param {Theme} theme */
