@@ -152,10 +152,9 @@ fn hear(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     Some((head[0] & 15, bytes))
 }
 
-/// A picture of what is served, and its numbers.
+/// A picture of what is served, and its numbers: of a recording once it is whole.
 fn picture(link: &str, file: &Path, more: &[&str]) -> Value {
-    let arguments =
-        [&["view", link, "--png", file.to_str().unwrap(), "--json", "--after", "1s"], more].concat();
+    let arguments = [&["view", link, "--png", file.to_str().unwrap(), "--json"], more].concat();
     let output = run(&arguments);
     assert!(output.status.success(), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()

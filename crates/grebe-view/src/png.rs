@@ -30,6 +30,9 @@ pub struct PngOptions {
     /// How long after the first sample the picture is taken, by the clock or by the stream, whichever is first; the
     /// end of the stream takes it at once.
     pub after: Duration,
+    /// How long a picture of what is over may take to show every sample, as that of a recording that comes from another
+    /// host; then it is taken as it is.
+    pub settle: Duration,
     /// How long to wait for the first sample.
     pub wait: Duration,
     /// Whether to measure the channels: the [`Picture`] that is returned has the measurements.
@@ -37,13 +40,14 @@ pub struct PngOptions {
 }
 
 impl PngOptions {
-    /// 1280 x 720 pixels, two seconds after the first sample, which may take ten to come.
+    /// 1280 x 720 pixels, two seconds after the first sample, which may take ten to come; a minute for all of a recording.
     pub fn new(path: impl Into<PathBuf>) -> PngOptions {
         PngOptions {
             path: path.into(),
             width: 1280,
             height: 720,
             after: Duration::from_secs(2),
+            settle: Duration::from_secs(60),
             wait: Duration::from_secs(10),
             measure: false,
         }
@@ -125,9 +129,7 @@ fn wait_for_pictures(
             is_done &= model.link.is_closed()
                 || match picture.counts.samples {
                     0 => picture.is_ended || begun.elapsed() >= png.wait,
-                    _ => {
-                        is_reached(picture, first_seen.get_or_insert_with(Instant::now).elapsed(), png.after)
-                    }
+                    _ => is_reached(picture, first_seen.get_or_insert_with(Instant::now).elapsed(), png),
                 };
         }
         if is_done {
@@ -143,12 +145,13 @@ fn wait_for_pictures(
 }
 
 /// Whether a picture is to be taken, of a stream of which the first sample was seen so long ago.
-fn is_reached(picture: &Picture, since: Duration, after: Duration) -> bool {
+fn is_reached(picture: &Picture, since: Duration, png: &PngOptions) -> bool {
     let stream_s = picture.counts.samples as f64 / picture.rate_or_one();
     // Of what is over, all has been reached.
     let is_running = !picture.is_ended && picture.axis_unit() == "s";
     let is_whole = picture.is_ended && !picture.is_estimated;
-    is_whole || is_running && stream_s >= after.as_secs_f64() || since >= after
+    let limit = if picture.is_ended { png.settle } else { png.after };
+    is_whole || is_running && stream_s >= png.after.as_secs_f64() || since >= limit
 }
 
 /// Takes the picture that the settings describe, with all of its analysis: what was seen until here was made while data came.

@@ -53,8 +53,8 @@ pub(crate) struct View {
     #[arg(long, value_name = "FILE", value_parser = units::picture)]
     pub(crate) png: Option<PathBuf>,
     /// When to draw the picture: this long after the stream began, or at its end [default: 2s; for a file its end]. Of a recording that is
-    /// the time within it, which is gone to at once: --after 2h --span 1ms. Of one that is still being copied: how long to wait for what
-    /// it shows [60s].
+    /// the time within it, which is gone to at once: --after 2h --span 1ms. Of one that is still being copied, or is of
+    /// another host: how long to wait for what it shows [60s].
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "png")]
     pub(crate) after: Option<Duration>,
     /// Size of the picture in pixels.

@@ -68,27 +68,15 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
         (0..uris.len()).map(|place| open(&uris, place, options, &mut spawn)).collect::<Result<_>>()?;
     let is_incoming = shown.iter().any(|shown| shown.show.is_incoming);
     let progress = shown.first().map(|shown| shown.show.progress.clone());
-    let wait = match uris.iter().all(is_file) {
-        true if is_incoming => options.after.unwrap_or(INCOMING),
-        // A file is read up to there, and its end takes the picture.
-        true => WHOLE_FILE,
-        false => options.after.unwrap_or(AFTER),
-    };
-    let ended = show::run(&surface(options, wait), shown, metrics);
+    let is_read = !is_incoming && uris.iter().all(is_file);
+    let ended = show::run(&surface(options, is_read), shown, metrics);
     // What the generator says explains a stream that failed, or never came.
     if let Spawn::Running(generator) = &mut spawn {
         generator.check()?;
     }
     let ended = ended?;
-    if let Some((picture, _)) = ended.1.first().filter(|_| is_incoming) {
-        if let Some(words) = progress.and_then(|progress| progress.get()) {
-            note!("grebe: {words}");
-        }
-        if picture.is_estimated {
-            note!(
-                "grebe: the picture is not exact: what it shows had not come; --after says how long to wait for it"
-            );
-        }
+    if let Some(words) = progress.filter(|_| is_incoming && !ended.1.is_empty()).and_then(|it| it.get()) {
+        note!("grebe: {words}");
     }
     print(options, ended)
 }
@@ -115,8 +103,14 @@ fn newest_of_folder(uri: &mut Uri) {
     }
 }
 
-/// Prints what was measured of a picture, if that was asked for: of several streams a list.
+/// Says whether a picture is not what it will be, and prints what was measured of it, if that was asked for: of several
+/// streams a list.
 fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Result<Ending> {
+    if drawn.iter().any(|(picture, _)| picture.is_ended && picture.is_estimated) {
+        note!(
+            "grebe: the picture is not exact: what it shows had not come; --after says how long to wait for it"
+        );
+    }
     if options.json {
         let mut measured: Vec<Value> =
             drawn.iter().map(|(picture, setups)| measurements(picture, setups)).collect();
@@ -130,12 +124,15 @@ fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Result<Ending
     Ok(ending)
 }
 
-fn surface(options: &View, wait: Duration) -> Surface {
+/// Where it is shown. `is_read`: files are read up to where they are looked at, and their end takes the picture.
+fn surface(options: &View, is_read: bool) -> Surface {
+    let wait = |usual| if is_read { WHOLE_FILE } else { options.after.unwrap_or(usual) };
     match &options.png {
         Some(path) => Surface::Png(PngOptions {
             width: options.size.0,
             height: options.size.1,
-            after: wait,
+            after: wait(AFTER),
+            settle: wait(INCOMING),
             measure: options.json,
             ..PngOptions::new(path)
         }),
@@ -633,6 +630,6 @@ fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
 /// Samples of a picture that are read for it, whatever is known of the recording.
 const READ_AT_ONCE: f64 = 4e6;
 const AFTER: Duration = Duration::from_secs(2);
-/// How long a picture waits for what it shows of a recording that is still being copied.
+/// How long a picture waits for what it shows of a recording that is still being copied, or comes from another host.
 const INCOMING: Duration = Duration::from_secs(60);
 const WHOLE_FILE: Duration = Duration::from_secs(24 * 3600);

@@ -24,7 +24,7 @@ pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<E
     let ways = Arc::new(Ways { options: options.clone(), open: Mutex::default() });
     let shown = elsewhere.iter().map(|place| ways.look(place, &Followers::default()));
     let shown = shown.collect::<Result<Vec<_>>>()?;
-    let ended = show::run(&super::surface(options, options.after.unwrap_or(super::AFTER)), shown, None);
+    let ended = show::run(&super::surface(options, false), shown, None);
     ways.close();
     super::print(options, ended?)
 }
