@@ -14,6 +14,7 @@ mod fetch;
 mod figures;
 pub(super) mod lines;
 pub(super) mod meet;
+mod progress_line;
 mod recordings;
 mod serve;
 mod summary;

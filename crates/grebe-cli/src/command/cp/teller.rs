@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use grebe_scope::Engineering;
+use console::Term;
 use grebe_transfer::{ConnectionStatus, Notice, Notify};
 use grebe_tree::{Done, Progress};
 use indicatif::ProgressBar;
@@ -15,12 +15,11 @@ use serde_json::{Value, json};
 
 use super::figures::{Figures, Pace};
 use super::lines::{FileDone, PathText, Way};
+use super::progress_line::{Line, LongFiles};
 use super::summary::{Whole, result_json, summary};
 use crate::cli::{Tell, printable};
 use crate::ending::Ending;
-use crate::output::{bar, bar_style, is_dumb, note, out};
-use crate::transfer::size;
-use crate::units::grouped;
+use crate::output::{bar, bar_style, in_locale, is_dumb, note, out};
 
 /// Says what a copy does.
 pub(in crate::command) struct Teller {
@@ -30,6 +29,7 @@ pub(in crate::command) struct Teller {
     is_seen: bool,
     is_scanned: bool,
     pace: Pace,
+    long_files: LongFiles,
     began: Instant,
     told: Instant,
 }
@@ -58,6 +58,7 @@ impl Teller {
             is_seen,
             is_scanned: false,
             pace: Pace::default(),
+            long_files: LongFiles::default(),
             began: now,
             told: now,
         })
@@ -120,6 +121,7 @@ impl Teller {
     pub(super) fn show(&mut self, figures: &Figures, status: Option<&ConnectionStatus>) {
         let now = Instant::now();
         self.pace.add(now, figures);
+        self.long_files.add(now, figures.current.as_ref());
         if self.lines.json {
             if now.duration_since(self.told) >= JSON_EVERY {
                 self.told = now;
@@ -131,7 +133,7 @@ impl Teller {
             self.draw(figures);
         } else if !self.is_quiet && now.duration_since(self.told) >= LINE_EVERY {
             self.told = now;
-            note!("{}", self.words(figures));
+            note!("{}", in_locale(self.line(figures).whole().trim_start().to_owned()));
         }
     }
 
@@ -175,59 +177,22 @@ impl Teller {
     }
 
     fn draw(&mut self, figures: &Figures) {
-        let bar = &self.lines.bar;
         if figures.is_scanned && !self.is_scanned {
             self.is_scanned = true;
-            if let Some(style) = bar_style(if figures.bytes_found > 0 { BYTES } else { FILES }) {
-                bar.set_style(style);
+            if let Some(style) = bar_style(SCANNED) {
+                self.lines.bar.set_style(style);
             }
         }
-        if figures.bytes_found > 0 {
-            bar.set_length(figures.bytes_found);
-            bar.set_position(figures.bytes_done.min(figures.bytes_found));
-        } else {
-            bar.set_length(figures.files_found);
-            bar.set_position(figures.files_done);
-        }
-        bar.set_message(self.words(figures));
-        bar.tick();
+        let spinner = if self.is_scanned { 0 } else { SPINNER_COLUMNS };
+        let columns = usize::from(Term::stderr().size().1).saturating_sub(spinner);
+        self.lines.bar.set_message(in_locale(self.line(figures).within(columns)));
+        self.lines.bar.tick();
     }
 
-    fn words(&self, figures: &Figures) -> String {
+    fn line<'a>(&'a self, figures: &'a Figures) -> Line<'a> {
         let (bytes_per_s, files_per_s) = self.pace.rates();
-        let mut words = if figures.is_scanned {
-            let (done, found) = (figures.bytes_done.min(figures.bytes_found), figures.bytes_found);
-            format!(
-                "{} of {}, {} of {} files",
-                size(done),
-                size(found),
-                grouped(figures.files_done),
-                grouped(figures.files_found)
-            )
-        } else {
-            format!(
-                "scanning: {} files, {} found, {} done",
-                grouped(figures.files_found),
-                size(figures.bytes_found),
-                grouped(figures.files_done)
-            )
-        };
-        if bytes_per_s * 8.0 >= 1e3 {
-            words += &format!("  {}", Engineering::new(bytes_per_s * 8.0, "bit/s"));
-        } else if files_per_s >= 1.0 {
-            words += &format!("  {files_per_s:.0} files/s");
-        }
-        if let Some(left) = self.pace.left(figures).filter(|left| !left.is_zero()) {
-            words += &format!("  {}", crate::transfer::time_left(left.as_secs().max(1), 1.0));
-        }
-        if let Some((name, done, total)) = &figures.current {
-            let percent = *done as f64 * 100.0 / (*total).max(1) as f64;
-            words += &format!("  {} {percent:.0} %", short(&printable(name.bytes())));
-        }
-        if figures.left_out > 0 {
-            words += &format!("  {} left out", grouped(figures.left_out));
-        }
-        words
+        let (left, long_file) = (self.pace.left(figures), self.long_files.longest());
+        Line { figures, bytes_per_s, files_per_s, left, long_file }
     }
 
     fn figures_json(&self, figures: &Figures, status: Option<&ConnectionStatus>) -> Value {
@@ -236,6 +201,11 @@ impl Teller {
         value["bytes_per_s"] = bytes_per_s.into();
         value["files_per_s"] = files_per_s.into();
         value["seconds_left"] = self.pace.left(figures).map(|left| left.as_secs_f64()).into();
+        value["long_file"] = json!(self.long_files.longest().map(|file| {
+            let seconds = file.since.elapsed().as_secs_f64();
+            let (done_bytes, total_bytes) = (file.done_bytes, file.total_bytes);
+            json!({ "name": file.name, "done_bytes": done_bytes, "total_bytes": total_bytes, "seconds": seconds })
+        }));
         if let Some(status) = status.map(ConnectionStatus::progress) {
             value["rtt_us"] = status.rtt_us.into();
             value["loss"] = status.loss.into();
@@ -306,33 +276,40 @@ fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The end of a long name, which tells more than its beginning.
-fn short(name: &str) -> String {
-    let letters = name.chars().count();
-    if letters <= NAME_SHOWN {
-        return name.to_owned();
-    }
-    let end: String = name.chars().skip(letters - NAME_SHOWN + 1).collect();
-    format!("…{end}")
-}
-
 const SCANNING: &str = "{spinner} {wide_msg}";
-const BYTES: &str = "{bar:20} {percent:>3} %  {wide_msg}";
-/// Where all files are empty.
-const FILES: &str = BYTES;
+const SPINNER_COLUMNS: usize = 2;
+const SCANNED: &str = "{wide_msg}";
 const JSON_EVERY: Duration = Duration::from_secs(1);
 const LINE_EVERY: Duration = Duration::from_secs(10);
 const LEFT_OUT_SHOWN: usize = 20;
-const NAME_SHOWN: usize = 32;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_templates_are_valid_and_long_names_keep_their_ends() {
-        assert!([SCANNING, BYTES].into_iter().all(|template| bar_style(template).is_some()));
-        assert_eq!(short("a"), "a");
-        assert!(short(&format!("{}end.bin", "long/".repeat(20))).ends_with("end.bin"));
+    fn the_templates_are_valid() {
+        assert!([SCANNING, SCANNED].into_iter().all(|template| bar_style(template).is_some()));
+    }
+
+    #[test]
+    fn scripts_are_told_of_the_file_that_takes_long() {
+        let tell = Tell { json: true, ..Tell::default() };
+        let mut teller = Teller::new(&tell, false).unwrap();
+        let current = |done_bytes| Some((PathText::of(b"runs/large.bin"), done_bytes, 1_000));
+        let figures = Figures { current: current(500), ..Figures::default() };
+        assert_eq!(teller.figures_json(&figures, None)["long_file"], Value::Null);
+        let began = Instant::now();
+        teller.long_files.add(began, current(500).as_ref());
+        teller.long_files.add(began + Duration::from_millis(900), current(600).as_ref());
+        teller.long_files.add(began + Duration::from_millis(1_800), current(700).as_ref());
+        teller.long_files.add(began + Duration::from_millis(2_700), current(800).as_ref());
+        teller.long_files.add(began + Duration::from_millis(3_600), current(900).as_ref());
+        let said = &teller.figures_json(&figures, None)["long_file"];
+        assert_eq!(
+            (&said["name"], &said["done_bytes"], &said["total_bytes"]),
+            (&json!("runs/large.bin"), &json!(900), &json!(1_000)),
+            "{said}"
+        );
     }
 }
