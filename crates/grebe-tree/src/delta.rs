@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Both ends cut their file where its content says so (`chunks`), at the same time: an insertion moves the cuts with the bytes behind
-//! it, so that those chunks stay the same. The signature has 8 bytes of each chunk's hash, enough to find it; that a chunk is the right
+//! it, so that those chunks stay the same. The signature has 4 bytes of each chunk's hash (8 for an older sender), enough to find it; that a chunk is the right
 //! one is shown by 16 bytes over all chunks of a [`Copy`](Piece::Copy), which the receiver computes of what it reads while it copies. So a
 //! basis that changes meanwhile, a cache that lies and two chunks with one short hash cost bytes and never content: the receiver asks for
 //! the file as it is.
@@ -20,7 +20,7 @@
 //! # What the messages carry
 //! | from | message | fields |
 //! |---|---|---|
-//! | receiver | answer *changed* | [`ChunkSizes::average_log2`] (1), then the pieces of the signature in messages of their own; an empty one first where it writes along |
+//! | receiver | answer *changed* | [`ChunkSizes::to_byte`] (1), then the pieces of the signature in messages of their own; an empty one first where it writes along |
 //! | sender | *shift* | from here on the basis is found so much further on in the new file |
 //! | sender | record *copy* | where in the new file, [`Run`]: first chunk, chunks, check; its length is the receiver's to know |
 //! | receiver | *made* | whether all checks fitted; if not, all of the file is sent |

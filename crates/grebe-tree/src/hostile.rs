@@ -240,7 +240,7 @@ fn that_something_came_early_is_believed_only_where_it_lies_there() {
     assert!(matches!(ground.receive(not_listed.end(), archive()), Err(Error::Malformed { .. })));
     // Words of files that nobody compares mean nothing.
     let mut liar = Liar::new().list(0, 0, &[]);
-    let look = Look { id: 7, sizes: ChunkSizes::from_average_log2(11).unwrap(), first: 0, chunks: u32::MAX };
+    let look = Look { id: 7, sizes: ChunkSizes::from_byte(11).unwrap(), first: 0, chunks: u32::MAX };
     liar.writer.write(Kind::Look, &look.encode()).unwrap();
     liar.writer.write(Kind::Shift, &Shift { id: 7, bytes: i64::MIN }.encode()).unwrap();
     ground.receive(liar.end(), Options { delete: false, ..archive() }).unwrap();

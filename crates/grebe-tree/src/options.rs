@@ -58,6 +58,9 @@ pub struct Options {
     /// With `progressive`: of what comes in blocks only that is sent which somebody looks at. Such a copy ends when all was
     /// wanted, or when it is cancelled.
     pub only_wanted: bool,
+    /// Signatures of files that are there have 4 bytes of each chunk's hash instead of 8, which is enough to find what is in common. Both ends have to
+    /// know of it: no version before it does.
+    pub short_hashes: bool,
     /// Files of these names are sent before all others; patterns as those of `exclude`.
     pub first: Vec<String>,
     /// Directories at the receiver where files that are wanted may lie under any name: what is there is not sent. Paths that are
@@ -123,6 +126,7 @@ impl Options {
             index: bit(12),
             progressive: bit(13),
             only_wanted: bit(14),
+            short_hashes: bit(16),
             first,
             exclude,
             also_look_in,
@@ -147,6 +151,7 @@ impl Options {
             self.progressive,
             self.only_wanted,
             !self.first.is_empty(),
+            self.short_hashes,
         ]
     }
 }
@@ -168,7 +173,7 @@ fn take_patterns(reader: &mut Reader<'_>) -> Result<Vec<String>> {
     Ok(patterns)
 }
 
-const BITS: usize = 16;
+const BITS: usize = 17;
 /// The bit that says that patterns of what is sent first follow: no version before it has it.
 const HAS_FIRST: usize = 15;
 const PATTERNS_MAX: u64 = 10_000;
@@ -180,7 +185,8 @@ mod tests {
 
     #[test]
     fn each_option_travels_by_itself() {
-        let mut all: Vec<Options> = (0..HAS_FIRST)
+        let mut all: Vec<Options> = (0..BITS)
+            .filter(|at| *at != HAS_FIRST)
             .map(|at| {
                 let mut bytes = Vec::new();
                 put_varint(&mut bytes, 1 << at);

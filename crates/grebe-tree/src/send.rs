@@ -160,7 +160,7 @@ fn greet_and_send<W: Write>(
             scope.spawn(move || read_jobs(&jobs, directories, options, index, handover, cancel));
         }
         drop(jobs_out);
-        let (comparing, to_compare, compared) = Comparing::new();
+        let (comparing, to_compare, compared) = Comparing::new(options.short_hashes);
         for _ in 0..COMPARING_THREADS {
             let (jobs, out, unsent) = (to_compare.clone(), compared.clone(), comparing.unsent.clone());
             let directories = &*directories;

@@ -8,6 +8,11 @@ use std::sync::Arc;
 use grebe_testing::Rng;
 use grebe_tree::{Cancel, Options, Progress, ReceiveTree, Report, SendTree, receive, send};
 
+/// As two ends of this version agree on it.
+fn archive() -> Options {
+    Options { short_hashes: true, ..Options::archive() }
+}
+
 /// Copies what is in `from` to `into`, as between two hosts. What the receiver reports.
 fn sync(from: &Path, into: &Path, options: Options) -> Report {
     sync_and(from, into, options, |_| ())
@@ -76,14 +81,14 @@ fn of_a_file_that_changed_in_places_little_more_than_these_travels() {
     }
     let [from, into] = two("samples.dat", &new, &old);
     older(&into.path().join("samples.dat"));
-    let report = sync(from.path(), into.path(), Options::archive());
+    let report = sync(from.path(), into.path(), archive());
     assert_eq!((report.files_copied, report.left_out_count), (1, 0));
     // The finest chunks have 2 KiB on average: these places are told twice.
     assert!((10_000..150_000).contains(&report.data_bytes), "{}", report.data_bytes);
     assert!(report.written_bytes < 40_000, "{}", report.written_bytes);
     assert!(fs::read(into.path().join("samples.dat")).unwrap() == new);
     assert!(!into.path().join(".grebe-partial").exists());
-    let again = sync(from.path(), into.path(), Options::archive());
+    let again = sync(from.path(), into.path(), archive());
     assert_eq!((again.files_copied, again.files_same, again.data_bytes), (0, 1, 0));
 }
 
@@ -91,10 +96,15 @@ fn of_a_file_that_changed_in_places_little_more_than_these_travels() {
 fn bytes_inserted_at_the_front_cost_a_few_chunks() {
     let old = noise(1, 10_000_000);
     let new = [b"a line more".to_vec(), old.clone()].concat();
-    let [from, into] = two("log", &new, &old);
-    let report = sync(from.path(), into.path(), Options::archive());
-    assert!((11..50_000).contains(&report.data_bytes), "{}", report.data_bytes);
-    assert!(fs::read(into.path().join("log")).unwrap() == new);
+    let written = [archive(), Options::archive()].map(|options| {
+        let [from, into] = two("log", &new, &old);
+        let report = sync(from.path(), into.path(), options);
+        assert!((11..50_000).contains(&report.data_bytes), "{}", report.data_bytes);
+        assert!(fs::read(into.path().join("log")).unwrap() == new);
+        report.written_bytes
+    });
+    // Four bytes of a hash with the length, or eight.
+    assert!(written[0] * 10 < written[1] * 7, "{written:?}");
 }
 
 /// Whether it is the message with the last piece of a signature: all of the file was read then, and nothing of it copied.
@@ -119,7 +129,7 @@ fn of_a_file_that_is_changed_there_meanwhile_that_is_sent_again_and_it_is_never_
         (&[], 14_000_000, 31_000_000),
     ] {
         let [from, into] = two("log", &new, &old);
-        let report = sync_and(from.path(), into.path(), Options::archive(), |said| {
+        let report = sync_and(from.path(), into.path(), archive(), |said| {
             if ends_signature(said) {
                 fs::write(into.path().join("log"), other).unwrap();
             }
@@ -138,7 +148,7 @@ fn what_lies_in_the_new_file_already_need_not_be_there_any_more() {
     new[12_345_678..][..1_000].copy_from_slice(&noise(2, 1_000));
     let [from, into] = two("log", &new, &old);
     older(&into.path().join("log"));
-    let report = sync_and(from.path(), into.path(), Options::archive(), |said| {
+    let report = sync_and(from.path(), into.path(), archive(), |said| {
         if ends_signature(said) {
             fs::write(into.path().join("log"), noise(3, 30_000_000)).unwrap();
         }
@@ -171,7 +181,7 @@ fn what_was_laid_in_vain_is_not_in_the_file() {
         }
         file.set_len(new.len() as u64).unwrap();
         drop(file);
-        let report = sync(from.path(), into.path(), Options::archive());
+        let report = sync(from.path(), into.path(), archive());
         assert_eq!((report.files_copied, report.left_out_count), (1, 0));
         assert!(fs::read(into.path().join("data")).unwrap() == new, "{}", new.len());
         assert!(!into.path().join(".grebe-partial").exists());
@@ -184,9 +194,9 @@ fn with_checksums_of_a_file_of_the_same_length_only_what_changed_travels() {
     let mut new = old.clone();
     new[5_000_000..5_000_100].fill(7);
     for (options, at_least, at_most) in [
-        (Options { checksum: true, ..Options::archive() }, 100, 200_000),
-        (Options { checksum: true, index: true, ..Options::archive() }, 100, 200_000),
-        (Options { checksum: true, whole_file: true, ..Options::archive() }, 10_000_000, 10_000_010),
+        (Options { checksum: true, ..archive() }, 100, 200_000),
+        (Options { checksum: true, index: true, ..archive() }, 100, 200_000),
+        (Options { checksum: true, whole_file: true, ..archive() }, 10_000_000, 10_000_010),
     ] {
         let [from, into] = two("log", &new, &old);
         fs::write(from.path().join("small"), "new").unwrap();
@@ -209,7 +219,7 @@ fn whole_files_travel_where_that_is_asked_for() {
     let old = noise(1, 3_000_000);
     let new = [&old[..], b"more"].concat();
     let [from, into] = two("log", &new, &old);
-    let report = sync(from.path(), into.path(), Options { whole_file: true, ..Options::archive() });
+    let report = sync(from.path(), into.path(), Options { whole_file: true, ..archive() });
     assert_eq!(report.data_bytes, 3_000_004);
     assert!(fs::read(into.path().join("log")).unwrap() == new);
 }
@@ -237,7 +247,7 @@ fn whatever_changed_in_many_files_they_are_the_same_afterwards() {
         older(&into.path().join(&name));
         expected += new.len() as u64;
     }
-    let report = sync(from.path(), into.path(), Options::archive());
+    let report = sync(from.path(), into.path(), archive());
     assert_eq!((report.files_copied, report.left_out_count), (120, 0));
     assert!(report.data_bytes < expected * 3 / 4, "{} of {expected}", report.data_bytes);
     for n in 0..120 {
@@ -258,7 +268,7 @@ fn holes_stay_holes() {
     };
     make(from.path(), 300_000_000);
     make(into.path(), 200_000_000);
-    let report = sync(from.path(), into.path(), Options::archive());
+    let report = sync(from.path(), into.path(), archive());
     assert!(report.data_bytes < 300_000, "{}", report.data_bytes);
     assert!(report.written_bytes < 10_000, "{}", report.written_bytes);
     let made = fs::File::open(into.path().join("disk")).unwrap();
@@ -298,9 +308,9 @@ fn assert_same_tree(one: &Path, two: &Path, files: u64) {
 fn a_directory_that_was_renamed_costs_its_names_and_hashes() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bytes = make_tree(&from.path().join("old name"), 20);
-    assert_eq!(sync(from.path(), into.path(), Options::archive()).data_bytes, bytes);
+    assert_eq!(sync(from.path(), into.path(), archive()).data_bytes, bytes);
     fs::rename(from.path().join("old name"), from.path().join("new name")).unwrap();
-    let report = sync(from.path(), into.path(), Options { delete: true, ..Options::archive() });
+    let report = sync(from.path(), into.path(), Options { delete: true, ..archive() });
     assert_eq!((report.files_copied, report.data_bytes, report.left_out_count), (20, 0, 0));
     assert!(report.read_bytes + report.written_bytes < 2_500, "{report:?}");
     assert_same_tree(&from.path().join("new name"), &into.path().join("new name"), 20);
@@ -319,7 +329,7 @@ fn what_lies_in_a_directory_that_is_named_is_not_sent_whatever_its_name() {
     fs::File::options().write(true).open(&wrong).unwrap().set_modified(modified).unwrap();
     let edited = other.path().join("kept/elsewhere/0/9.dat");
     fs::write(&edited, [b"a line more".to_vec(), noise(9, 410_000)].concat()).unwrap();
-    let options = Options { also_look_in: vec![other.path().to_path_buf()], ..Options::archive() };
+    let options = Options { also_look_in: vec![other.path().to_path_buf()], ..archive() };
     let report = sync(from.path(), into.path(), options);
     assert_eq!((report.files_copied, report.left_out_count), (10, 0));
     assert!((210_000..240_000).contains(&report.data_bytes), "{} of {bytes}", report.data_bytes);
@@ -337,10 +347,10 @@ fn logs_that_were_turned_over_are_known_by_their_new_names() {
         let modified = std::time::UNIX_EPOCH + std::time::Duration::from_secs(9_000 - n);
         fs::File::options().write(true).open(name(n)).unwrap().set_modified(modified).unwrap();
     }
-    sync(from.path(), into.path(), Options::archive());
+    sync(from.path(), into.path(), archive());
     (0..5).rev().for_each(|n| fs::rename(name(n), name(n + 1)).unwrap());
     fs::write(name(0), noise(77, 90_000)).unwrap();
-    let report = sync(from.path(), into.path(), Options::archive());
+    let report = sync(from.path(), into.path(), archive());
     assert_eq!((report.files_copied, report.files_same, report.left_out_count), (6, 1, 0));
     // The new one; where a thread sleeps too long another one may be replaced before it is copied.
     assert!((90_000..300_000).contains(&report.data_bytes), "{}", report.data_bytes);
@@ -374,7 +384,7 @@ fn with_an_index_what_did_not_change_is_not_read_again() {
         older(&folder.path().join("same"));
         older(&folder.path().join("changed"));
     }
-    let options = Options { checksum: true, index: true, ..Options::archive() };
+    let options = Options { checksum: true, index: true, ..archive() };
     let run = || sync(from.path(), into.path(), options.clone());
     // What was touched within the last two seconds is not kept.
     std::thread::sleep(std::time::Duration::from_millis(2_100));
@@ -413,7 +423,7 @@ fn files_that_go_while_they_are_compared_stop_nothing() {
         fs::write(from.path().join(&name), [b"a line more".to_vec(), old].concat()).unwrap();
     }
     let mut is_gone = false;
-    let report = sync_and(from.path(), into.path(), Options::archive(), |said| {
+    let report = sync_and(from.path(), into.path(), archive(), |said| {
         // With the first signature, while the others wait for it.
         if said.len() > 500 && !is_gone {
             is_gone = true;

@@ -4,9 +4,9 @@ const DATA: u8 = 3;
 const KINDS: u8 = 14;
 
 /// The first message of an end; `options` as bits.
-pub fn hello(receives: bool, options: Option<u16>) -> Vec<u8> {
+pub fn hello(receives: bool, options: Option<u32>) -> Vec<u8> {
     // All but bringing everything to the disk, which takes its time and reads nothing.
-    const OPTIONS: u16 = 0x67ff;
+    const OPTIONS: u32 = 0x1_67ff;
     let mut body = b"grebe tree\x01".to_vec();
     body.push(u8::from(receives) | u8::from(options.is_some()) << 1);
     body.push(1);

@@ -128,7 +128,7 @@ impl<'a> Copy<'a> {
         let cancel = interrupt::cancel();
         let hello = self.hello(&settings, there, listen(&settings));
         let mut there = There::start(&settings, &COPIES, &hello)?;
-        self.agree_on_order(&there);
+        self.agree(&there);
         let connected = there.channel(&settings, &beside(&settings, &cancel, &self.teller.notify()));
         let channel = match connected {
             Ok(channel) => channel,
@@ -160,7 +160,8 @@ impl<'a> Copy<'a> {
     }
 
     /// An older end is not asked for what it does not know.
-    fn agree_on_order(&mut self, there: &There) {
+    fn agree(&mut self, there: &There) {
+        self.wishes.short_hashes &= there.knows_short_hashes();
         if self.wishes.has_order() && !there.knows_order() {
             let (host, theirs, ours) = (&there.host, there.version(), env!("CARGO_PKG_VERSION"));
             let older = format!("{host} has grebe {theirs}, which knows neither --progressive nor --first");

@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_basis_that_is_not_as_it_was_is_noticed_wherever_it_changed() {
         let basis = noise(1, 40_000);
-        let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
+        let told = tell(&basis, ChunkSizes::from_byte(12).unwrap());
         let run = only_run(&told, &basis);
         assert_eq!(copied(&basis, &told, &run), (true, basis.clone()));
         for at in (0..basis.len()).step_by(997) {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn what_lies_there_is_not_read_again_and_counts_by_what_was_written() {
         let basis = noise(1, 40_000);
-        let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
+        let told = tell(&basis, ChunkSizes::from_byte(12).unwrap());
         let run = only_run(&told, &basis);
         let hash = |chunk| {
             let stretch = told.map.stretch(chunk, 1).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_run_that_is_not_there_copies_nothing() {
         let basis = noise(1, 40_000);
-        let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
+        let told = tell(&basis, ChunkSizes::from_byte(12).unwrap());
         let run = only_run(&told, &basis);
         for (first, chunks) in [(1, run.chunks), (0, 0), (u32::MAX, 1), (0, u32::MAX)] {
             assert_eq!(copied(&basis, &told, &Run { first, chunks, ..run }), (false, vec![]));
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_disk_that_is_full_is_an_error() {
         let basis = noise(1, 40_000);
-        let told = tell(&basis, ChunkSizes::from_average_log2(12).unwrap());
+        let told = tell(&basis, ChunkSizes::from_byte(12).unwrap());
         let run = only_run(&told, &basis);
         let full = |_, _: &[u8]| Err(io::ErrorKind::StorageFull.into());
         let nothing = Laid::default();

@@ -4,7 +4,6 @@ use std::io::{self, Read};
 
 use fastcdc::v2020::{FastCDC, Normalization};
 
-use super::signature::short_hash;
 use crate::wire::{ShortHash, short};
 
 /// Chunks that a signature may have: what bounds the memory of both ends.
@@ -17,33 +16,71 @@ pub(crate) const FILE_BYTES_MAX: u64 = (CHUNKS_MAX as u64 / 2) << AVERAGE_LOG2_M
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkSizes {
     average_log2: u8,
+    /// A signature has so much of each chunk's hash.
+    hash: ToldHash,
+}
+
+/// How much of a chunk's hash is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ToldHash {
+    /// 4 bytes: of `n` chunks there and `m` new ones here, `n * m / 2^32` are taken for another one of their length. That costs a stretch which is sent
+    /// again, 8 MiB at most, where there is so much that is new.
+    Short,
+    /// 8 bytes, as ends have it that do not know of short ones.
+    Long,
 }
 
 impl ChunkSizes {
     /// What suits a file of this length; `None` where it is too long, or so short that comparing costs as much as sending.
     ///
-    /// A signature costs 10 bytes a chunk, and each change two chunks and a half, or a few [finer](Self::finer) ones. Twice the square
-    /// root of the length keeps the signature small: 1 GB has chunks of 64 KiB and a signature of 0.015 %. Above 4 TiB
-    /// there are half of [`CHUNKS_MAX`] at most on average.
-    pub(crate) fn for_file(bytes: u64) -> Option<Self> {
+    /// A signature costs 7 bytes a chunk with short hashes and 11 without, and each change two chunks and a half, or a few [finer](Self::finer)
+    /// ones. Twice the square root of the length keeps the signature small: 1 GB has chunks of 64 KiB and a signature of 0.011 %.
+    /// Above 4 TiB there are half of [`CHUNKS_MAX`] at most on average.
+    pub(crate) fn for_file(bytes: u64, short_hashes: bool) -> Option<Self> {
         if !(FILE_BYTES_MIN..=FILE_BYTES_MAX).contains(&bytes) {
             return None;
         }
         let root = (bytes.ilog2() - 1) / 2 + 2;
         let few = (2 * bytes).div_ceil(CHUNKS_MAX as u64).next_power_of_two().ilog2();
         let average_log2 = root.min(AVERAGE_LOG2_MAX.into()).max(few).max(AVERAGE_LOG2_MIN.into());
-        Some(Self { average_log2: average_log2 as u8 })
+        let hash = if short_hashes { ToldHash::Short } else { ToldHash::Long };
+        Some(Self { average_log2: average_log2 as u8, hash })
     }
 
     /// For the stretches in which chunks of this length found a change; `None` where they are fine enough.
     pub(crate) fn finer(self) -> Option<Self> {
         let average_log2 = self.average_log2.saturating_sub(FINER_LOG2).max(AVERAGE_LOG2_MIN);
-        (average_log2 < self.average_log2).then_some(Self { average_log2 })
+        (average_log2 < self.average_log2).then_some(Self { average_log2, ..self })
     }
 
     /// What a peer or a cache says.
-    pub(crate) fn from_average_log2(average_log2: u8) -> Option<Self> {
-        (AVERAGE_LOG2_MIN..=AVERAGE_LOG2_MAX).contains(&average_log2).then_some(Self { average_log2 })
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        let average_log2 = byte & !SHORT_HASHES;
+        let hash = if byte & SHORT_HASHES == 0 { ToldHash::Long } else { ToldHash::Short };
+        let is_known = (AVERAGE_LOG2_MIN..=AVERAGE_LOG2_MAX).contains(&average_log2);
+        is_known.then_some(Self { average_log2, hash })
+    }
+
+    /// As peers and caches are told it.
+    pub(crate) fn to_byte(self) -> u8 {
+        self.average_log2 | if self.hash == ToldHash::Short { SHORT_HASHES } else { 0 }
+    }
+
+    /// What a signature has of a chunk's hash.
+    pub(super) fn told_hash(self, hash: &ShortHash) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = *hash;
+        match self.hash {
+            ToldHash::Short => u32::from_le_bytes([a, b, c, d]).into(),
+            ToldHash::Long => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        }
+    }
+
+    /// So many bytes that is.
+    pub(super) fn told_hash_bytes(self) -> usize {
+        match self.hash {
+            ToldHash::Short => 4,
+            ToldHash::Long => 8,
+        }
     }
 
     /// The average length in bytes, as a power of two: 11 to 22.
@@ -102,8 +139,8 @@ impl<R: Read> Chunks<R> {
         self.next_like(None)
     }
 
-    /// The same where a chunk of this [short hash](short_hash) and length is expected. If it is that one, nothing has to be cut: bytes that
-    /// were cut so elsewhere would be here, too.
+    /// The same where a chunk of this [hash as it is told](ChunkSizes::told_hash) and length is expected. If it is that one, nothing has to be cut: bytes that
+    /// were cut so elsewhere would be here, too. If it ends where this one would end, only what is before it is cut.
     pub(crate) fn next_like(&mut self, expected: Option<(u64, u32)>) -> io::Result<Option<(Chunk, &[u8])>> {
         // Where a chunk is cut depends on the bytes up to the longest one's end, so these must be there.
         if self.reads_next() {
@@ -117,7 +154,7 @@ impl<R: Read> Chunks<R> {
             && let Some(bytes) = rest.get(..len as usize)
         {
             let chunk = Chunk::of(bytes);
-            if short_hash(&chunk.hash) == hash {
+            if self.sizes.told_hash(&chunk.hash) == hash {
                 self.from += bytes.len();
                 return Ok(Some((chunk, bytes)));
             }
@@ -125,7 +162,14 @@ impl<R: Read> Chunks<R> {
         let sizes = self.sizes;
         let cutter =
             FastCDC::with_level(rest, sizes.min(), sizes.average(), sizes.max(), Normalization::Level2);
-        let (_, end) = cutter.cut(0, rest.len());
+        let (_, mut end) = cutter.cut(0, rest.len());
+        // What was put in front of the expected one ends where that begins: it is cut there, and the expected one next.
+        if let Some((hash, len)) = expected
+            && let Some(before) = end.checked_sub(len as usize).filter(|before| *before > 0)
+            && self.sizes.told_hash(&Chunk::of(&rest[before..end]).hash) == hash
+        {
+            end = before;
+        }
         let bytes = &rest[..end];
         self.from += end;
         Ok(Some((Chunk::of(bytes), bytes)))
@@ -165,6 +209,8 @@ impl<R: Read> Chunks<R> {
 }
 
 const AVERAGE_LOG2_MIN: u8 = 11;
+/// Beside the average length in a byte.
+const SHORT_HASHES: u8 = 0x80;
 const FINER_LOG2: u8 = 5;
 /// What the crate `fastcdc` takes at most.
 const AVERAGE_LOG2_MAX: u8 = 22;
@@ -208,7 +254,7 @@ mod tests {
 
     #[test]
     fn chunks_grow_with_the_file_and_stay_few() {
-        let average = |bytes| ChunkSizes::for_file(bytes).map(|sizes| sizes.average());
+        let average = |bytes| ChunkSizes::for_file(bytes, true).map(|sizes| sizes.average());
         assert_eq!(average(0), None);
         assert_eq!(average(FILE_BYTES_MIN - 1), None);
         assert_eq!(average(FILE_BYTES_MIN), Some(2 << 10));
@@ -219,19 +265,21 @@ mod tests {
         assert_eq!(average(FILE_BYTES_MAX + 1), None);
         for log2 in 14..43 {
             for bytes in [1_u64 << log2, (2 << log2) - 1] {
-                let sizes = ChunkSizes::for_file(bytes).unwrap();
-                assert_eq!(ChunkSizes::from_average_log2(sizes.average_log2()), Some(sizes));
+                let sizes = ChunkSizes::for_file(bytes, true).unwrap();
+                assert_eq!(ChunkSizes::from_byte(sizes.to_byte()), Some(sizes));
+                let long = ChunkSizes::for_file(bytes, false).unwrap();
+                assert_eq!((long.average(), long.to_byte()), (sizes.average(), sizes.average_log2()));
+                assert_eq!(sizes.finer().map(|finer| finer.to_byte() >> 7), sizes.finer().map(|_| 1));
                 assert!(bytes / sizes.average() as u64 <= CHUNKS_MAX as u64 / 2, "{bytes} bytes");
             }
         }
-        assert_eq!(ChunkSizes::from_average_log2(10), None);
-        assert_eq!(ChunkSizes::from_average_log2(23), None);
+        assert!([10, 23, 0x40 | 16, 0x80 | 10, 0x80 | 23].map(ChunkSizes::from_byte) == [None; 5]);
     }
 
     /// Another version of the crate that cuts elsewhere would make every file of an older peer look changed.
     #[test]
     fn the_cuts_are_those_of_every_version() {
-        let sizes = ChunkSizes::from_average_log2(12).unwrap();
+        let sizes = ChunkSizes::from_byte(12).unwrap();
         let (chunks, bytes) = cut(Chunks::new(&noise(1, 60_000)[..], sizes));
         assert_eq!(bytes.len(), 60_000);
         let lens: Vec<_> = chunks.iter().map(|chunk| chunk.len).collect();
@@ -242,7 +290,7 @@ mod tests {
     #[test]
     fn chunks_are_about_as_long_as_they_should_be() {
         for average_log2 in [11, 14, 17] {
-            let sizes = ChunkSizes::from_average_log2(average_log2).unwrap();
+            let sizes = ChunkSizes::from_byte(average_log2).unwrap();
             let (chunks, bytes) = cut(Chunks::new(&noise(2, 8 << 20)[..], sizes));
             let average = bytes.len() / chunks.len();
             assert!((sizes.average() * 3 / 4..sizes.average() * 3 / 2).contains(&average), "{average}");
@@ -259,7 +307,7 @@ mod tests {
             seed: u64, len in 0..200_000_usize, lens in prop::collection::vec(1..70_000_usize, 1..8),
         ) {
             let bytes = noise(seed, len);
-            let sizes = ChunkSizes::from_average_log2(11).unwrap();
+            let sizes = ChunkSizes::from_byte(11).unwrap();
             let (at_once, joined) = cut(Chunks::new(&bytes[..], sizes));
             prop_assert_eq!(joined, &bytes[..]);
             let torn = Torn { rest: &bytes, lens: lens.into_iter().cycle() };

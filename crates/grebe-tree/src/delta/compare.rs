@@ -11,7 +11,7 @@ use super::chunks::{Chunk, ChunkSizes, Chunks};
 use super::early::{EarlyBytes, EarlyLooks, InPlace, Settled};
 use super::laying::Laying;
 use super::matcher::{Matcher, Piece};
-use super::signature::{BasisMap, Signature, SignatureWriter, short_hash};
+use super::signature::{BasisMap, Signature, SignatureWriter};
 
 /// The receiver's pass: tells the pieces of the basis's signature while it reads, and notes in the `map` where its chunks are, before they
 /// are told. What it reads goes on into the new file, where there is a `laying`.
@@ -25,7 +25,7 @@ pub(crate) fn sign<E: From<io::Error>>(
     map: &Mutex<BasisMap>,
     mut tell: impl FnMut(Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut writer = SignatureWriter::new();
+    let mut writer = SignatureWriter::new(sizes);
     let mut chunks = Chunks::new(basis, sizes);
     let (told_every, mut untold) = ((NEAR_CHUNKS * sizes.average()).max(TOLD_BYTES_MIN), 0);
     loop {
@@ -216,7 +216,7 @@ impl<'a> Along<'a> {
 
     /// The next chunk of the new file; how much further on than in the basis it was found, where that is news.
     fn push(&mut self, chunk: Chunk) -> Option<i64> {
-        let wanted = (short_hash(&chunk.hash), chunk.len);
+        let wanted = self.signature.told(&chunk);
         let near = self.signature.chunks().iter().skip(self.next).take(NEAR_CHUNKS);
         let found = near.clone().position(|told| *told == wanted);
         let end = self.at + u64::from(chunk.len);
@@ -292,7 +292,7 @@ mod tests {
     use crate::delta::tests::noise;
 
     fn sizes() -> ChunkSizes {
-        ChunkSizes::from_average_log2(11).unwrap()
+        ChunkSizes::from_byte(11).unwrap()
     }
 
     fn told(basis: &[u8]) -> Vec<Told> {
@@ -363,6 +363,18 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_in_front_of_all_that_was_there_is_all_that_is_sent() {
+        let basis = noise(1, 3_000_000);
+        let new = [b"a line more", &basis[..]].concat();
+        let all = told(&basis).len();
+        for before in [0, 1, all] {
+            let plan = compared(&new, &basis, before);
+            assert_eq!(plan[0], Piece::Data { from: 0, len: 11 }, "{before} of {all} came before");
+            assert!(plan[1..].iter().all(|piece| matches!(piece, Piece::Copy { .. })), "{plan:?}");
+        }
+    }
+
+    #[test]
     fn what_moved_is_found_whenever_the_signature_comes() {
         let basis = noise(1, 5_000_000);
         let mut new = basis.clone();
@@ -397,7 +409,7 @@ mod tests {
         let (mut cut, mut foretold) = (Chunks::new(&new[..], sizes()), 0);
         while let Ok(Some(expected)) = along.expected() {
             let Some((chunk, _)) = cut.next_like(expected).unwrap() else { break };
-            foretold += usize::from(expected == Some((short_hash(&chunk.hash), chunk.len)));
+            foretold += usize::from(expected == Some(along.signature.told(&chunk)));
             assert_eq!(along.push(chunk), None, "it is where it was");
         }
         assert_eq!(along.chunks, chunks(&new));
@@ -501,7 +513,7 @@ mod tests {
 
     #[test]
     fn what_was_written_over_in_place_is_told_again_and_sent_before_the_plan() {
-        let coarse = ChunkSizes::from_average_log2(16).unwrap();
+        let coarse = ChunkSizes::from_byte(16).unwrap();
         let finer = coarse.finer().unwrap();
         let (basis, map) = (noise(1, 20_000_000), Mutex::new(BasisMap::default()));
         let mut new = basis.clone();
@@ -533,7 +545,7 @@ mod tests {
                     let mut cut = Chunks::new(&basis[bytes.start as usize..bytes.end as usize], finer);
                     let mut again = Vec::new();
                     while let Some((chunk, _)) = cut.next().unwrap() {
-                        again.push((short_hash(&chunk.hash), chunk.len));
+                        again.push((finer.told_hash(&chunk.hash), chunk.len));
                     }
                     tell.send(Told::Finer(again)).unwrap();
                     if looks == 3 {

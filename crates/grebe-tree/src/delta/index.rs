@@ -6,7 +6,7 @@
 //!  body
 //!    name (LEB128 length, bytes), length (LEB128), mtime_ns (8), ctime_ns (8), inode (8), flags (1)
 //!    flag 1: hash of the whole file (16)
-//!    flag 2: average_log2 (1), pieces (LEB128), each behind its length (LEB128)
+//!    flag 2: sizes of the chunks (1, as it is told), pieces (LEB128), each behind its length (LEB128)
 //! ```
 //! Numbers are little-endian. The newest record of a name counts. Records are only ever added, so a process that is killed leaves at
 //! worst half a record at the end, which the next run cuts off. A record whose hash is not that of its body does not count.
@@ -258,7 +258,7 @@ mod tests {
     }
 
     fn known(seed: u8, piece_bytes: usize) -> Known {
-        let sizes = ChunkSizes::from_average_log2(14).unwrap();
+        let sizes = ChunkSizes::from_byte(14).unwrap();
         Known { hash: Some([seed; 16]), signature: Some((sizes, vec![vec![seed; piece_bytes], vec![1]])) }
     }
 

@@ -1,7 +1,7 @@
 //! What of a new file is in the basis: the plan by which the receiver makes the one out of the other.
 
 use super::chunks::Chunk;
-use super::signature::{Signature, short_hash};
+use super::signature::Signature;
 use crate::wire::{ShortHash, short};
 
 /// A stretch of the new file. Pieces come in its order, one behind the other.
@@ -34,7 +34,7 @@ pub(crate) struct Run {
     pub(crate) check: ShortHash,
 }
 
-/// Turns the chunks of the new file into pieces as they come. It reads nothing twice: what it takes for a match has the same short
+/// Turns the chunks of the new file into pieces as they come. It reads nothing twice: what it takes for a match has the same told
 /// hash and length, and the [`Run`]'s check shows whether it is one.
 pub(crate) struct Matcher {
     signature: Signature,
@@ -87,9 +87,13 @@ impl Matcher {
         }
     }
 
-    /// The chunk of the basis that follows what was found last, by its short hash and length: the next one is probably that.
+    /// The chunk of the basis that follows what was found last, by its told hash and length, and the first one in front: the next one is
+    /// probably that.
     pub(crate) fn expected(&self) -> Option<(u64, u32)> {
-        let Some(Pending::Copy(copy)) = &self.pending else { return None };
+        let Some(Pending::Copy(copy)) = &self.pending else {
+            let is_first = self.pending.is_none() && self.at == 0;
+            return self.signature.chunks().first().copied().filter(|_| is_first);
+        };
         let next = copy.next();
         let is_apart = self.apart.binary_search(&next).is_ok();
         self.signature.chunks().get(next as usize).copied().filter(|_| !is_apart)
@@ -114,7 +118,7 @@ impl Matcher {
     /// The chunk of the basis that has this content: the one behind the last match where that is one, so that runs are long.
     fn find(&self, chunk: &Chunk) -> Option<u32> {
         let chunks = self.signature.chunks();
-        let wanted = (short_hash(&chunk.hash), chunk.len);
+        let wanted = self.signature.told(chunk);
         if let Some(Pending::Copy(copy)) = &self.pending
             && self.expected() == Some(wanted)
         {
@@ -189,8 +193,8 @@ mod tests {
     }
 
     fn plan(basis: &str, new: &str) -> Vec<Piece> {
-        let mut signature = Signature::new(ChunkSizes::from_average_log2(20).unwrap());
-        let mut writer = SignatureWriter::new();
+        let sizes = ChunkSizes::from_byte(20).unwrap();
+        let (mut signature, mut writer) = (Signature::new(sizes), SignatureWriter::new(sizes));
         chunks(basis).into_iter().for_each(|chunk| assert!(!writer.push(chunk)));
         signature.add(&writer.take()).unwrap();
         let mut matcher = Matcher::new(signature);
@@ -238,9 +242,9 @@ mod tests {
 
     #[test]
     fn the_same_hash_with_another_length_is_no_match() {
-        let mut signature = Signature::new(ChunkSizes::from_average_log2(20).unwrap());
+        let sizes = ChunkSizes::from_byte(20).unwrap();
+        let (mut signature, mut writer) = (Signature::new(sizes), SignatureWriter::new(sizes));
         let chunk = Chunk::of(b"a");
-        let mut writer = SignatureWriter::new();
         writer.push(Chunk { len: 2, ..chunk });
         signature.add(&writer.take()).unwrap();
         let mut matcher = Matcher::new(signature);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use grebe_packet::Reader;
 
 use super::chunks::{CHUNKS_MAX, Chunk, ChunkSizes};
-use crate::wire::{ShortHash, put_varint};
+use crate::wire::put_varint;
 
 /// Pieces of a signature are sent while the rest is still read. None is longer.
 pub(crate) const PIECE_BYTES_MAX: usize = 64 << 10;
@@ -13,11 +13,12 @@ pub(crate) const PIECE_BYTES_MAX: usize = 64 << 10;
 /// Encodes chunks, in the order of the file, into pieces that are messages of their own.
 ///
 /// ```text
-///  chunk    length (LEB128), the first 8 bytes of its hash
+///  chunk    length (LEB128), the first 4 bytes of its hash, or 8 where the other end knows of no others
 ///  again    0, how often (LEB128): the chunk before, so many times more
 /// ```
 /// Holes and other runs of equal bytes are cut into equal chunks, so that a sparse file has a short signature.
 pub(crate) struct SignatureWriter {
+    sizes: ChunkSizes,
     piece: Vec<u8>,
     last: Option<Chunk>,
     again: u64,
@@ -25,8 +26,8 @@ pub(crate) struct SignatureWriter {
 }
 
 impl SignatureWriter {
-    pub(crate) fn new() -> Self {
-        Self { piece: Vec::with_capacity(PIECE_BYTES_MAX), last: None, again: 0, chunks: 0 }
+    pub(crate) fn new(sizes: ChunkSizes) -> Self {
+        Self { sizes, piece: Vec::with_capacity(PIECE_BYTES_MAX), last: None, again: 0, chunks: 0 }
     }
 
     /// Adds the next chunk; `true` once a piece is full and is to be [taken](Self::take).
@@ -43,7 +44,7 @@ impl SignatureWriter {
         }
         self.end_run();
         put_varint(&mut self.piece, chunk.len.into());
-        self.piece.extend_from_slice(&short_hash(&chunk.hash).to_le_bytes());
+        self.piece.extend_from_slice(&chunk.hash[..self.sizes.told_hash_bytes()]);
         self.last = Some(chunk);
         self.piece.len() + ENTRY_BYTES_MAX > PIECE_BYTES_MAX
     }
@@ -68,7 +69,7 @@ impl SignatureWriter {
 #[derive(Debug)]
 pub(crate) struct Signature {
     sizes: ChunkSizes,
-    /// Short hash and length, in the order of the file.
+    /// [Hash as it is told](ChunkSizes::told_hash) and length, in the order of the file.
     chunks: Vec<(u64, u32)>,
 }
 
@@ -97,9 +98,14 @@ impl Signature {
     pub(super) fn chunks(&self) -> &[(u64, u32)] {
         &self.chunks
     }
+
+    /// How it has this chunk, if it has it.
+    pub(super) fn told(&self, chunk: &Chunk) -> (u64, u32) {
+        (self.sizes.told_hash(&chunk.hash), chunk.len)
+    }
 }
 
-/// The chunks of a piece, behind so many that came before it: short hash and length of each. `None` where no honest peer sends such a
+/// The chunks of a piece, behind so many that came before it: hash as it is told and length of each. `None` where no honest peer sends such a
 /// piece.
 pub(crate) fn read_piece(piece: &[u8], sizes: ChunkSizes, before: usize) -> Option<Vec<(u64, u32)>> {
     let (mut reader, mut chunks) = (Reader::new(piece), Vec::new());
@@ -109,7 +115,10 @@ pub(crate) fn read_piece(piece: &[u8], sizes: ChunkSizes, before: usize) -> Opti
             (*chunks.last()?, reader.varint().ok()?)
         } else {
             let len = u32::try_from(number).ok().filter(|len| *len as usize <= sizes.max())?;
-            ((u64::from_le_bytes(reader.array().ok()?), len), 1)
+            let mut hash = [0; 8];
+            let told = sizes.told_hash_bytes();
+            hash[..told].copy_from_slice(reader.take(told).ok()?);
+            ((u64::from_le_bytes(hash), len), 1)
         };
         if times > CHUNKS_MAX.saturating_sub(before + chunks.len()) as u64 {
             return None;
@@ -184,13 +193,6 @@ impl BasisMap {
     }
 }
 
-/// What a signature has of a chunk's hash. Of 2^22 chunks on both sides two different ones share it once in 2^20 files, which costs
-/// one stretch that is sent again.
-pub(super) fn short_hash(hash: &ShortHash) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = *hash;
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
-}
-
 /// The end of a run (0, how often) and a chunk (its length, its hash).
 const ENTRY_BYTES_MAX: usize = (1 + 4) + (4 + 8);
 
@@ -201,15 +203,19 @@ mod tests {
     use super::*;
 
     fn sizes() -> ChunkSizes {
-        ChunkSizes::from_average_log2(14).unwrap()
+        ChunkSizes::from_byte(14).unwrap()
     }
 
     fn chunk(len: u32, seed: u8) -> Chunk {
         Chunk { len, ..Chunk::of(&[seed]) }
     }
 
-    fn pieces(chunks: &[Chunk]) -> Vec<Vec<u8>> {
-        let (mut writer, mut pieces) = (SignatureWriter::new(), Vec::new());
+    fn short_sizes() -> ChunkSizes {
+        ChunkSizes::from_byte(0x80 | 14).unwrap()
+    }
+
+    fn pieces(chunks: &[Chunk], sizes: ChunkSizes) -> Vec<Vec<u8>> {
+        let (mut writer, mut pieces) = (SignatureWriter::new(sizes), Vec::new());
         for chunk in chunks {
             if writer.push(*chunk) {
                 pieces.push(writer.take());
@@ -220,20 +226,22 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_takes_ten_bytes_and_a_run_of_equal_ones_hardly_more() {
+    fn a_chunk_takes_six_or_ten_bytes_and_a_run_of_equal_ones_hardly_more() {
         let chunks: Vec<_> = (0..100_000).map(|n: u32| chunk(4_096 + n % 8_192, n as u8)).collect();
-        let told = pieces(&chunks);
-        assert!(told.len() > 10 && told.iter().all(|piece| piece.len() <= PIECE_BYTES_MAX));
-        assert_eq!(told.iter().map(Vec::len).sum::<usize>(), 1_000_000);
-        let holes = pieces(&vec![chunk(65_536, 1); 1_000_000]);
-        assert_eq!((holes.len(), holes[0].len()), (1, 3 + 8 + 1 + 3));
+        for (sizes, hash_bytes) in [(short_sizes(), 4), (sizes(), 8)] {
+            let told = pieces(&chunks, sizes);
+            assert!(told.len() > 5 && told.iter().all(|piece| piece.len() <= PIECE_BYTES_MAX));
+            assert_eq!(told.iter().map(Vec::len).sum::<usize>(), 100_000 * (2 + hash_bytes));
+            let holes = pieces(&vec![chunk(65_536, 1); 1_000_000], sizes);
+            assert_eq!((holes.len(), holes[0].len()), (1, 3 + hash_bytes + 1 + 3));
+        }
     }
 
     #[test]
     fn a_signature_ends_at_the_most_chunks_that_it_may_have() {
         let mut signature = Signature::new(sizes());
         let mut map = BasisMap::default();
-        let mut writer = SignatureWriter::new();
+        let mut writer = SignatureWriter::new(sizes());
         let chunk = chunk(100, 1);
         for _ in 0..CHUNKS_MAX + 10 {
             assert!(!writer.push(chunk));
@@ -248,8 +256,10 @@ mod tests {
     #[test]
     fn what_no_honest_peer_sends_is_refused() {
         let refused = |piece: &[u8]| Signature::new(sizes()).add(piece).is_none();
-        let whole = &pieces(&[chunk(5_000, 1)])[0];
+        let whole = &pieces(&[chunk(5_000, 1)], sizes())[0];
         assert!(!refused(whole));
+        let short = &pieces(&[chunk(5_000, 1)], short_sizes())[0];
+        assert!(Signature::new(short_sizes()).add(&short[..short.len() - 1]).is_none(), "cut short");
         assert!(refused(&whole[..whole.len() - 1]), "cut short");
         assert!(refused(&[0, 5]), "nothing to repeat");
         let repeated = |times| {
@@ -305,19 +315,23 @@ mod tests {
         ) {
             let chunks: Vec<_> =
                 runs.iter().flat_map(|(len, seed, times)| std::iter::repeat_n(chunk(*len, *seed), *times)).collect();
-            let mut signature = Signature::new(sizes());
-            for piece in pieces(&chunks) {
-                prop_assert_eq!(signature.add(&piece), Some(()));
+            for sizes in [sizes(), short_sizes()] {
+                let mut signature = Signature::new(sizes);
+                for piece in pieces(&chunks, sizes) {
+                    prop_assert_eq!(signature.add(&piece), Some(()));
+                }
+                let expected: Vec<_> = chunks.iter().map(|chunk| signature.told(chunk)).collect();
+                prop_assert_eq!(signature.chunks(), expected);
             }
-            let expected: Vec<_> = chunks.iter().map(|chunk| (short_hash(&chunk.hash), chunk.len)).collect();
-            prop_assert_eq!(signature.chunks(), expected);
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(piece in prop::collection::vec(any::<u8>(), 0..200)) {
-            let mut signature = Signature::new(sizes());
-            let _ = signature.add(&piece);
-            prop_assert!(signature.chunks().len() <= CHUNKS_MAX);
+            for sizes in [sizes(), short_sizes()] {
+                let mut signature = Signature::new(sizes);
+                let _ = signature.add(&piece);
+                prop_assert!(signature.chunks().len() <= CHUNKS_MAX);
+            }
         }
     }
 }

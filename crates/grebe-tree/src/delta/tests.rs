@@ -23,7 +23,7 @@ pub(super) fn noise(seed: u64, len: usize) -> Vec<u8> {
 }
 
 pub(super) fn tell(basis: &[u8], sizes: ChunkSizes) -> Told {
-    let (mut writer, mut pieces, mut map) = (SignatureWriter::new(), Vec::new(), BasisMap::default());
+    let (mut writer, mut pieces, mut map) = (SignatureWriter::new(sizes), Vec::new(), BasisMap::default());
     let mut chunks = Chunks::new(basis, sizes);
     while let Some((chunk, _)) = chunks.next().unwrap() {
         map.push(chunk);
@@ -50,12 +50,12 @@ pub(super) fn plan(told: &Told, new: &[u8]) -> Vec<Piece> {
 
 /// A second look, in chunks of the finest: the receiver's map grows by what it tells again.
 fn refined(basis: &[u8], told: &mut Told, new: &[u8]) -> Vec<Piece> {
-    let finer = ChunkSizes::from_average_log2(11).unwrap();
+    let finer = ChunkSizes::from_byte(11).unwrap();
     let mut signature = Signature::new(told.sizes);
     told.pieces.iter().for_each(|piece| signature.add(piece).unwrap());
     let pieces = plan(told, new);
     let gaps = gaps(&pieces, &signature, &[], finer);
-    let (mut writer, mut again) = (SignatureWriter::new(), Signature::new(finer));
+    let (mut writer, mut again) = (SignatureWriter::new(finer), Signature::new(finer));
     for gap in &gaps {
         let stretch = told.map.stretch(gap.first, gap.chunks).unwrap();
         told.map.jump(stretch.start);
@@ -166,11 +166,13 @@ fn edits() -> impl Strategy<Value = Edit> {
     ]
 }
 
+/// With short hashes, as both ends of one version have it.
+const AVERAGE_BYTE: u8 = 0x80 | AVERAGE_LOG2;
 const AVERAGE_LOG2: u8 = 11;
 const AVERAGE: u64 = 1 << AVERAGE_LOG2;
 
 fn sizes() -> ChunkSizes {
-    ChunkSizes::from_average_log2(AVERAGE_LOG2).unwrap()
+    ChunkSizes::from_byte(AVERAGE_BYTE).unwrap()
 }
 
 #[test]
@@ -193,6 +195,26 @@ fn bytes_inserted_at_the_front_cost_themselves_and_a_few_chunks() {
         assert!(data_bytes(&pieces) <= len as u64 + 6 * AVERAGE, "{} for {len}", data_bytes(&pieces));
         assert_eq!(rebuild(&basis, &told, &pieces, &new), (new.clone(), vec![]));
     }
+}
+
+#[test]
+fn two_chunks_that_are_told_alike_cost_a_stretch_that_is_sent_again() {
+    // Each is one chunk. Among 2^18 files some two share 4 bytes of their hashes.
+    let mut seen = std::collections::HashMap::new();
+    let (basis, new) = (0_u64..)
+        .find_map(|number| {
+            let file = noise(number, 100);
+            let hash: [u8; 4] = std::array::from_fn(|at| blake3::hash(&file).as_bytes()[at]);
+            seen.insert(hash, number).map(|other| (noise(other, 100), file))
+        })
+        .unwrap();
+    let told = tell(&basis, sizes());
+    let pieces = plan(&told, &new);
+    assert_eq!(data_bytes(&pieces), 0, "it is taken for the one that is there");
+    let (made, again) = rebuild(&basis, &told, &pieces, &new);
+    assert_eq!((made, again.len(), again[0].clone()), (vec![0; 100], 1, 0..100), "and is not");
+    let told = tell(&basis, ChunkSizes::from_byte(AVERAGE_LOG2).unwrap());
+    assert_eq!(data_bytes(&plan(&told, &new)), 100, "more of the hash tells them apart");
 }
 
 #[test]
@@ -219,7 +241,7 @@ fn a_second_look_sends_little_more_than_what_changed() {
     for place in 0..20 {
         new[place * 700_000 + 12_345..][..10_000].copy_from_slice(&noise(place as u64, 10_000));
     }
-    let mut told = tell(&basis, ChunkSizes::from_average_log2(16).unwrap());
+    let mut told = tell(&basis, ChunkSizes::from_byte(16).unwrap());
     assert!(told.pieces.iter().map(Vec::len).sum::<usize>() < 4_000);
     let first = plan(&told, &new);
     let second = refined(&basis, &mut told, &new);
@@ -233,8 +255,8 @@ fn a_signature_that_is_not_of_the_gaps_changes_nothing() {
     let basis = noise(1, 4_000_000);
     let mut new = basis.clone();
     new[2_000_000..2_300_000].copy_from_slice(&noise(2, 300_000));
-    let told = tell(&basis, ChunkSizes::from_average_log2(14).unwrap());
-    let finer = ChunkSizes::from_average_log2(11).unwrap();
+    let told = tell(&basis, ChunkSizes::from_byte(14).unwrap());
+    let finer = ChunkSizes::from_byte(11).unwrap();
     let mut signature = Signature::new(told.sizes);
     told.pieces.iter().for_each(|piece| signature.add(piece).unwrap());
     let pieces = plan(&told, &new);
@@ -257,7 +279,7 @@ proptest! {
         let basis = noise(seed, len);
         let mut new = basis.clone();
         edits.iter().for_each(|edit| edit.apply(&mut new));
-        let mut told = tell(&basis, ChunkSizes::from_average_log2(15).unwrap());
+        let mut told = tell(&basis, ChunkSizes::from_byte(15).unwrap());
         let first = plan(&told, &new);
         let second = refined(&basis, &mut told, &new);
         prop_assert!(data_bytes(&second) <= data_bytes(&first));

@@ -61,7 +61,7 @@ pub(super) fn chunk_sizes(receiving: &Receiving, there_bytes: u64, bytes: u64) -
     if options.whole_file || options.dry_run || receiving.handover.is_some() || bytes < CHANGED_BYTES_MIN {
         return None;
     }
-    let sizes = ChunkSizes::for_file(bytes.max(there_bytes))?;
+    let sizes = ChunkSizes::for_file(bytes.max(there_bytes), options.short_hashes)?;
     delta_pays(bytes, there_bytes, &receiving.measured.rates(), &receiving.bases.experience())
         .then_some(sizes)
 }

@@ -200,7 +200,7 @@ fn look_at(receiving: &Receiving, look: &Look) -> Option<Vec<u8>> {
     }
     let reader = Stoppable { at: stretch.start, end: stretch.end, file: &basis.file, receiving };
     let (mut writer, mut lens, mut chunks) =
-        (SignatureWriter::new(), Vec::new(), Chunks::new(reader, look.sizes));
+        (SignatureWriter::new(look.sizes), Vec::new(), Chunks::new(reader, look.sizes));
     loop {
         match chunks.next() {
             Ok(Some((chunk, _))) => {
@@ -224,7 +224,7 @@ fn look_at(receiving: &Receiving, look: &Look) -> Option<Vec<u8>> {
 
 /// `None`: there are no such stretches.
 fn tell_stretches(receiving: &Receiving, basis: &Basis, refine: &Refine) -> io::Result<Option<()>> {
-    let (mut writer, mut lens) = (SignatureWriter::new(), Vec::new());
+    let (mut writer, mut lens) = (SignatureWriter::new(refine.sizes), Vec::new());
     for (first, chunks) in &refine.stretches {
         let Some(stretch) = basis.map().stretch(*first, *chunks) else { return Ok(None) };
         let reader = Stoppable { at: stretch.start, end: stretch.end, file: &basis.file, receiving };

@@ -24,6 +24,7 @@ use crate::wire::{
 
 /// Files between the answer that some of them is there and the word that they were made.
 pub(super) struct Comparing {
+    short_hashes: bool,
     files: HashMap<EntryId, Comparison>,
     jobs: Sender<Job>,
     pub(super) compared: Receiver<Came>,
@@ -125,11 +126,13 @@ const SIGNATURE_BYTES_MAX: usize = 512 << 20;
 const CHUNK_BYTES: usize = 16;
 
 impl Comparing {
-    /// Those who [compare](compare_files) take the jobs and give what came of them.
-    pub(super) fn new() -> (Self, Receiver<Job>, Sender<Came>) {
+    /// Those who [compare](compare_files) take the jobs and give what came of them. Both ends may have agreed on [short
+    /// hashes](crate::Options::short_hashes).
+    pub(super) fn new(short_hashes: bool) -> (Self, Receiver<Job>, Sender<Came>) {
         // What is in them is bounded: by the files that were listed, and that are under way.
         let ((jobs, jobs_out), (out, compared)) = (unbounded(), unbounded());
         let comparing = Self {
+            short_hashes,
             files: HashMap::new(),
             jobs,
             compared,
@@ -164,7 +167,7 @@ impl Comparing {
 
     /// A file is not what the receiver told the hash of: it tells next what of it is there. Both ends know how, by its length.
     pub(super) fn begin_again(&mut self, file: Wanted) {
-        if let Some(sizes) = ChunkSizes::for_file(file.bytes) {
+        if let Some(sizes) = ChunkSizes::for_file(file.bytes, self.short_hashes) {
             self.begin(file, sizes);
         }
     }

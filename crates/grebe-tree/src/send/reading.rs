@@ -223,7 +223,9 @@ impl Reading<'_> {
     /// and time, and is not it, has hardly anything in common with it.
     fn sends_what_changed(&self, file: &Wanted) -> bool {
         let is_asked = self.options.checksum && !self.options.whole_file && self.handover.is_none();
-        is_asked && file.bytes >= CHANGED_BYTES_MIN && ChunkSizes::for_file(file.bytes).is_some()
+        is_asked
+            && file.bytes >= CHANGED_BYTES_MIN
+            && ChunkSizes::for_file(file.bytes, self.options.short_hashes).is_some()
     }
 
     /// The receiver is in this process, and opens the file itself.

@@ -81,7 +81,7 @@ fn put(out: &mut Vec<u8>, answer: Answer, count: u64) {
     match answer {
         Answer::From(offset) => put_varint(out, offset),
         Answer::Unless(hash) => out.extend_from_slice(&hash),
-        Answer::Changed(sizes) => out.push(sizes.average_log2()),
+        Answer::Changed(sizes) => out.push(sizes.to_byte()),
         Answer::Have | Answer::Whole | Answer::Refused => {}
     }
 }
@@ -111,7 +111,7 @@ impl<'a> Answers<'a> {
             3 => Answer::Unless(self.reader.array::<HASH_BYTES>()?),
             4 => Answer::Refused,
             5 => Answer::Changed(
-                ChunkSizes::from_average_log2(self.reader.u8()?)
+                ChunkSizes::from_byte(self.reader.u8()?)
                     .ok_or(Error::Malformed { what: "chunks of a length that none has" })?,
             ),
             _ => return Err(Error::Malformed { what: "an answer of an unknown kind" }),
@@ -137,7 +137,9 @@ mod tests {
                 any::<u64>().prop_map(Answer::From),
                 any::<ShortHash>().prop_map(Answer::Unless),
                 Just(Answer::Refused),
-                (11..=22_u8).prop_map(|log2| Answer::Changed(ChunkSizes::from_average_log2(log2).unwrap())),
+                (11..=22_u8, any::<bool>()).prop_map(|(log2, short)| {
+                    Answer::Changed(ChunkSizes::from_byte(log2 | u8::from(short) << 7).unwrap())
+                }),
             ],
             0..50,
         )
@@ -174,7 +176,14 @@ mod tests {
 
     #[test]
     fn no_files_and_one_offset_for_two_are_refused() {
-        for body in [&[0_u8][..], &[2 << 3 | 2, 5], &[1 << 3 | 7], &[2 << 3 | 5, 14], &[1 << 3 | 5, 40]] {
+        for body in [
+            &[0_u8][..],
+            &[2 << 3 | 2, 5],
+            &[1 << 3 | 7],
+            &[2 << 3 | 5, 14],
+            &[1 << 3 | 5, 40],
+            &[1 << 3 | 5, 0x80 | 40],
+        ] {
             assert!(Answers::new(body).next().is_err(), "{body:?}");
         }
     }

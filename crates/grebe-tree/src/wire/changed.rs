@@ -73,7 +73,7 @@ impl Refine {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.id);
-        out.push(self.sizes.average_log2());
+        out.push(self.sizes.to_byte());
         put_varint(&mut out, self.stretches.len() as u64);
         for (first, chunks) in &self.stretches {
             put_varint(&mut out, (*first).into());
@@ -85,7 +85,7 @@ impl Refine {
     pub(crate) fn decode(body: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(body);
         let id = reader.varint()?;
-        let sizes = ChunkSizes::from_average_log2(reader.u8()?);
+        let sizes = ChunkSizes::from_byte(reader.u8()?);
         let sizes = sizes.ok_or(Error::Malformed { what: "chunks of a length that none has" })?;
         let count = reader.varint()?;
         if count > GAPS_MAX as u64 {
@@ -113,7 +113,7 @@ impl Look {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.id);
-        out.push(self.sizes.average_log2());
+        out.push(self.sizes.to_byte());
         put_varint(&mut out, self.first.into());
         put_varint(&mut out, self.chunks.into());
         out
@@ -122,7 +122,7 @@ impl Look {
     pub(crate) fn decode(body: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(body);
         let id = reader.varint()?;
-        let sizes = ChunkSizes::from_average_log2(reader.u8()?);
+        let sizes = ChunkSizes::from_byte(reader.u8()?);
         let sizes = sizes.ok_or(Error::Malformed { what: "chunks of a length that none has" })?;
         let (first, chunks) = (number(&mut reader)?, number(&mut reader)?);
         reader.end()?;
@@ -247,7 +247,7 @@ mod tests {
                 let part = SignaturePart { id, state, piece: piece.clone() };
                 prop_assert_eq!(SignaturePart::decode(&part.encode()).unwrap(), part);
             }
-            let sizes = ChunkSizes::from_average_log2(14).unwrap();
+            let sizes = ChunkSizes::from_byte(14 | (id as u8 & 0x80)).unwrap();
             let stretches = piece.iter().map(|byte| (u32::from(*byte) << 20, u32::MAX - u32::from(*byte))).collect();
             let refine = Refine { id, sizes, stretches };
             prop_assert_eq!(Refine::decode(&refine.encode()).unwrap(), refine);

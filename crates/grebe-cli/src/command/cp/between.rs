@@ -29,7 +29,7 @@ impl Copy<'_> {
         let mut hello = self.hello(&to_settings, receive, listen(&to_settings));
         hello.tells = if self.teller.tells_files() { Tells::Files } else { Tells::Figures };
         let mut receiver = There::start(&to_settings, &COPIES, &hello)?;
-        self.agree_on_order(&receiver);
+        self.agree(&receiver);
 
         let meet = match receiver.ticket(&to_settings)? {
             Some(ticket) => Meet::Connect { ticket: ticket.word().to_string() },
@@ -45,7 +45,7 @@ impl Copy<'_> {
             Ok(sender) => sender,
             Err(error) => return Err(receiver.explain(error, &self.teller)),
         };
-        self.agree_on_order(&sender);
+        self.agree(&sender);
         let way = match sender.way() {
             Some(Way::Relay) => {
                 self.teller.note(&format!("the data goes from {from} to {to} by the relay, over UDP"));

@@ -114,6 +114,8 @@ pub(super) struct Wishes {
     pub(super) progressive: bool,
     pub(super) only_wanted: bool,
     pub(super) first: Vec<String>,
+    /// Each end that copies knows of them.
+    pub(super) short_hashes: bool,
 }
 
 /// What the other end prints when it is ready, or that it cannot be.
@@ -129,6 +131,9 @@ pub(in crate::command) struct Ready {
     /// It knows of orders in which files and their parts are sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) knows_order: bool,
+    /// It knows of short hashes in signatures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) knows_short_hashes: bool,
     /// It is to receive, nothing is there, and it answers for that: content need not wait for its first message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_fresh: bool,
@@ -203,6 +208,7 @@ impl Wishes {
             progressive: what.progressive,
             only_wanted: false,
             first: what.first,
+            short_hashes: true,
         }
     }
 
@@ -241,6 +247,7 @@ impl Ready {
             reached_at: None,
             way: None,
             knows_order: true,
+            knows_short_hashes: true,
             is_fresh: false,
         }
     }
@@ -376,6 +383,7 @@ mod tests {
             reached_at: None,
             way: None,
             knows_order: true,
+            knows_short_hashes: true,
             is_fresh: true,
         };
         assert_eq!(Ready::read(&ready.line()), Some(ready));

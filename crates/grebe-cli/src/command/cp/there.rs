@@ -193,6 +193,11 @@ impl There {
         self.ready.knows_order
     }
 
+    /// Whether it knows of short hashes in signatures.
+    pub(super) fn knows_short_hashes(&self) -> bool {
+        self.ready.knows_short_hashes
+    }
+
     /// Whether it is to receive, and nothing is there.
     pub(super) fn is_fresh(&self) -> bool {
         self.ready.is_fresh

@@ -68,6 +68,7 @@ impl Wishes {
         options.one_file_system = self.one_file_system;
         options.progressive = self.progressive;
         options.only_wanted = self.only_wanted;
+        options.short_hashes = self.short_hashes;
         options.first.clone_from(&self.first);
         options.exclude.clone_from(&self.exclude);
         options.also_look_in = self.also_look_in.iter().map(PathText::as_it_is).collect::<Result<_>>()?;

@@ -60,7 +60,7 @@ pub(super) fn encode(name: &[u8], identity: &FileIdentity, known: &Known) -> Vec
         body.extend_from_slice(hash);
     }
     if let Some((sizes, pieces)) = &known.signature {
-        body.push(sizes.average_log2());
+        body.push(sizes.to_byte());
         put_varint(&mut body, pieces.len() as u64);
         for piece in pieces {
             put_varint(&mut body, piece.len() as u64);
@@ -89,7 +89,7 @@ pub(super) fn decode(body: &[u8], name: &[u8], identity: &FileIdentity) -> Optio
     let flags = reader.u8().ok()?;
     let hash = if flags & 1 != 0 { Some(reader.array().ok()?) } else { None };
     let signature = if flags & 2 != 0 {
-        let sizes = ChunkSizes::from_average_log2(reader.u8().ok()?)?;
+        let sizes = ChunkSizes::from_byte(reader.u8().ok()?)?;
         let mut pieces = Vec::new();
         for _ in 0..reader.varint().ok()? {
             let bytes = reader.varint().ok()?;
