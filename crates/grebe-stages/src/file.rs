@@ -41,7 +41,9 @@ pub use {
     ring::{RingLabel, RingLength, RingPlan, RingSaved, RingStretch, ring_parts, save_ring},
     sample_file::{Alignment, Annotation, Block, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},
-    sigmf::{RecordingSet, Repaired, SigmfSettings, SigmfSummary, SigmfWriter, Verified, repair, verify},
+    sigmf::{
+        BegunSet, RecordingSet, Repaired, SigmfSettings, SigmfSummary, SigmfWriter, Verified, repair, verify,
+    },
     summary::{Extremes, LevelSums, SummarizedFile, Summary, SummaryState},
 };
 

@@ -51,7 +51,7 @@ pub(crate) use writer::Closing;
 pub use {
     create::SigmfSettings,
     repair::{Repaired, repair},
-    together::RecordingSet,
+    together::{BegunSet, RecordingSet},
     verify::{Verified, verify},
     writer::{SigmfSummary, SigmfWriter},
 };

@@ -1,11 +1,14 @@
 //! Several streams, recorded together: each has a recording of its own, and a collection says how their times relate.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use grebe_flow::{Graph, QueueOptions};
 use grebe_frame::AxisTime;
-use grebe_stages::{RecordingSet, SampleFile, SinkOptions, Uri, open_sink};
+use grebe_stages::{BegunSet, RecordingSet, SampleFile, SinkOptions, Uri, open_sink};
 use serde_json::json;
 
 use super::{QUEUE_BATCHES, open};
@@ -41,11 +44,29 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
         graph.connect(source, sink, QueueOptions::block(QUEUE_BATCHES));
         recorders.push(recorder);
     }
-    let (snapshot, ending) = drive("record", graph, &Progress::of(recorders[0].clone()), options.metrics)?;
+    let mut begun = set.begin(&paths)?;
+    let tied = &mut begun;
+    let driven = thread::scope(|scope| {
+        let (over, is_over) = channel();
+        scope.spawn(move || tie_as_they_begin(tied, &is_over));
+        let driven = drive("record", graph, &Progress::of(recorders[0].clone()), options.metrics);
+        drop(over);
+        driven
+    });
+    let (snapshot, ending) = match driven {
+        Ok(driven) => driven,
+        Err(error) => {
+            begun.put_back()?;
+            return Err(error);
+        }
+    };
     let samples = |name: &String| snapshot.stage(name).map_or(0, |stage| stage.samples_in);
     let (made, unwritten): (Vec<_>, Vec<_>) =
         paths.into_iter().zip(&recorders).partition(|(_, recorder)| samples(recorder) > 0);
     let made: Vec<PathBuf> = made.into_iter().map(|(path, _)| path).collect();
+    if made.is_empty() {
+        begun.put_back()?;
+    }
     let (collection, untied) = match (!made.is_empty()).then(|| set.tie(&made)).transpose() {
         Ok(collection) => (collection, None),
         Err(error) => (None, Some(error)),
@@ -80,6 +101,16 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
     ending
 }
 
+/// So that whoever is killed leaves a collection too: of those whose first samples are on the disk.
+fn tie_as_they_begin(begun: &mut BegunSet<'_>, is_over: &Receiver<()>) {
+    while is_over.recv_timeout(TIED_EVERY) == Err(RecvTimeoutError::Timeout) {
+        // What cannot be written now cannot be at the end, which says why.
+        if begun.tie().unwrap_or(true) {
+            return;
+        }
+    }
+}
+
 /// When its first sample was made by the clocks of hosts, where it can be read.
 fn axes(path: PathBuf) -> (PathBuf, Vec<AxisTime>) {
     let file = SampleFile::open(&path);
@@ -111,5 +142,6 @@ fn refuse(options: &Record, uris: &[Uri]) -> Result<()> {
 
 pub(super) const ONE_PLACE: &str =
     "--to is of one stream: give several one NAME.sigmf-meta behind them, which all are called by";
+const TIED_EVERY: Duration = Duration::from_millis(100);
 /// Each has a thread and memory of its own.
 const STREAMS_MAX: usize = 64;

@@ -101,7 +101,13 @@ pub(super) fn stage(
     staged.remove_first(&base.collection())
 }
 
-/// Whether its file is there, with the sums that its recordings' metadata have.
+/// Whether its file is there and has the sum of each of its recordings' metadata.
+pub(super) fn has_sums(base: &Base) -> bool {
+    let file = read_json::<CollectionFile>(&Files::Folder, &base.collection());
+    file.is_ok_and(|file| file.collection.streams.iter().all(|stream| stream.hash().is_some()))
+}
+
+/// Whether its file is there, and what sums it has are those of its recordings' metadata.
 pub(super) fn fits(base: &Base, members: &Members) -> bool {
     let Ok(file) = read_json::<CollectionFile>(&Files::Folder, &base.collection()) else { return false };
     file.collection.streams.iter().zip(&members.bases).all(|(stream, base)| {

@@ -330,6 +330,8 @@ pub(super) struct Collection {
 pub(super) enum Stream {
     Object {
         name: String,
+        /// Not while its recorder is at it: what would replace its metadata cannot replace the collection with them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         hash: Option<String>,
         /// When its first sample was made, by the clock that all of the collection know.
         #[serde(rename = "grebe:axis", default, skip_serializing_if = "Option::is_none")]

@@ -11,6 +11,7 @@ use super::layout::{Base, Meta, NOT_CLOSED};
 use super::reader::{open_one, read_json};
 use super::staged::{Staged, sync_folder};
 use super::stripes::{StripeSet, all_bases};
+use super::together::{self, Sums};
 use crate::error::Error;
 use crate::file::sample_file::SampleFile;
 
@@ -29,7 +30,8 @@ pub struct Repaired {
 }
 
 /// Closes a SigMF recording whose recorder was cut off, in place: as far as its samples are good, and with a collection that fits its channels.
-/// Of one that took turns with others on other disks, all that are there. One that is whole is left as it is.
+/// Of one that took turns with others on other disks, all that are there; of a collection of several streams each, and then what ties them. One that is
+/// whole is left as it is.
 ///
 /// ```
 /// use grebe_stages::{SampleFile, SigmfSettings, SigmfWriter, repair};
@@ -56,8 +58,11 @@ pub fn repair(path: &Path) -> Result<Vec<Repaired>, Error> {
         return Err(Error::Field { path, what });
     }
     let base = whole_of(&Base::of(&path));
-    let first =
-        members(&files, &base.meta())?.map_or_else(|| base.clone(), |members| members.bases[0].clone());
+    let members = members(&files, &base.meta())?;
+    if let Some(members) = members.as_ref().filter(|members| members.is_aligned) {
+        return close_together(&base, members);
+    }
+    let first = members.map_or_else(|| base.clone(), |members| members.bases[0].clone());
     let meta: Meta = read_json(&files, &first.meta())?;
     match meta.global.stripes.filter(StripeSet::is_valid) {
         Some(set) => all_bases(&base, &set).iter().map(close).collect(),
@@ -76,14 +81,46 @@ fn whole_of(base: &Base) -> Base {
     named().unwrap_or_else(|| base.clone())
 }
 
-fn close(base: &Base) -> Result<Repaired, Error> {
-    let files = Files::Folder;
-    let busy = |error| match error {
+/// Closes recordings of several streams, each as far as its own samples are good, and the collection of them.
+fn close_together(base: &Base, members: &Members) -> Result<Vec<Repaired>, Error> {
+    let _name = base.lock().map_err(busy)?;
+    let mut wholes: Vec<Base> = Vec::new();
+    for whole in members.bases.iter().map(whole_of) {
+        if !wholes.contains(&whole) {
+            wholes.push(whole);
+        }
+    }
+    let paths: Vec<PathBuf> = wholes.iter().map(Base::meta).collect();
+    let is_tied = collection::has_sums(base) && collection::fits(base, members);
+    let is_whole = |path: &PathBuf| open_one(&Files::Folder, path).is_ok_and(|opened| opened.file.is_whole());
+    if !paths.iter().all(is_whole) {
+        // Sums that it has are those of metadata that will be replaced.
+        together::write(base, &paths, Sums::None)?;
+    }
+    let mut repaired = wholes.iter().map(close).collect::<Result<Vec<_>, _>>()?;
+    let is_changed = !is_tied || repaired.iter().any(|repaired| repaired.is_changed);
+    if is_changed {
+        together::write(base, &paths, Sums::Whole)?;
+        sync_folder(base.path());
+    }
+    let path = base.collection();
+    // None, where they have none of the same time.
+    let len_samples = open_one(&Files::Folder, &path).map_or(0, |opened| opened.file.len_samples());
+    repaired.push(Repaired { path, len_samples, is_changed, cut_bytes: 0 });
+    Ok(repaired)
+}
+
+fn busy(error: Error) -> Error {
+    match error {
         Error::Busy { path } => {
             Error::Content { path, what: "is being recorded: its recorder will close it".to_owned() }
         }
         error => error,
-    };
+    }
+}
+
+fn close(base: &Base) -> Result<Repaired, Error> {
+    let files = Files::Folder;
     let _name = base.lock().map_err(busy)?;
     let opened = open_one(&files, &base.meta())?.file;
     let members = members(&files, &base.meta())?;
