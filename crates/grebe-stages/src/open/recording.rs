@@ -43,8 +43,8 @@ pub fn open_file(
     player(file, None, options, notify)
 }
 
-/// Opens recordings as sources that keep step: each sends its samples when they are due by one clock for all, at its own rate. Gaps take
-/// their time, and who begins later waits; where they are repeated, all begin again once the last has ended. `options.start` and `length` are of
+/// Opens recordings as sources that keep step: each sends its samples when they are due by one clock for all, at its own rate, or, where they
+/// know the clock of a host, at that at which its samples came by it. Gaps take their time, and who begins later waits; where they are repeated, all begin again once the last has ended. `options.start` and `length` are of
 /// the time of all, from the earliest sample on; without a speed there is no step to keep.
 ///
 /// # Errors

@@ -60,6 +60,31 @@ pub(super) fn fit(files: &[SampleFile], pieces: &[Vec<Piece>], clock: u64) -> Op
     (!first.pieces.is_empty()).then_some(all)
 }
 
+/// How the samples of a segment run by a clock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Run {
+    /// When its first sample was made.
+    pub(crate) begin_ns: i64,
+    /// From one sample to the next.
+    pub(crate) ns_per_sample: f64,
+}
+
+/// That of each segment of a file. `None` where the file does not say, or clocks run so far apart that they are none.
+pub(crate) fn runs_by(file: &SampleFile, clock: u64) -> Option<Vec<Run>> {
+    let (courses, rate_hz) = (Courses::of(file, clock)?, file.sample_rate_hz);
+    let run = |segment: &Segment| {
+        let number = courses.streams.partition_point(|course| course.end_position <= segment.position);
+        let course = courses.streams.get(number)?;
+        let [begin_ns, end_ns] = [0, segment.length_samples]
+            .map(|behind| course.ns_at(segment.first_sample_index.saturating_add(behind), rate_hz));
+        let ns_per_sample = end_ns.checked_sub(begin_ns)? as f64 / segment.length_samples as f64;
+        // Of a few samples the nanosecond to which times are said.
+        let most_ns = DRIFT_MOST / rate_hz * 1e9 + 1.0;
+        ((ns_per_sample - 1e9 / rate_hz).abs() <= most_ns).then_some(Run { begin_ns, ns_per_sample })
+    };
+    file.segments().iter().map(run).collect()
+}
+
 /// Stretches that follow each other in all of the files, whatever captures begin between: where each begins in each of them, and how long it
 /// is.
 fn runs(pieces: &[Vec<Piece>]) -> Vec<(Vec<u64>, u64)> {
@@ -259,6 +284,8 @@ impl Course {
     }
 }
 
+/// Quartzes are a thousand times better.
+const DRIFT_MOST: f64 = 0.05;
 /// Clocks run evenly within it.
 const STEP_S: f64 = 1.0;
 /// What is left out or read twice at a time, where it is more than a sample.

@@ -1,6 +1,5 @@
 //! One line of time for several recordings: where the samples of each stand on it.
 
-use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use super::{SampleFile, Segment, axis};
@@ -75,27 +74,10 @@ impl Timeline {
         Self { begins, steps_back }
     }
 
-    /// Behind the last sample of its file.
-    pub(crate) fn end(&self, file: &SampleFile) -> u64 {
-        let last = file.segments().last().map_or(0, |segment| segment.length_samples);
-        self.begins.last().map_or(0, |begin| begin + last)
-    }
-
     /// Where a sample of its file stands.
     pub(crate) fn of_position(&self, file: &SampleFile, position: u64) -> u64 {
         let number = file.segments().partition_point(|segment| segment.position <= position).max(1) - 1;
         self.begins[number] + (position - file.segments()[number].position)
-    }
-
-    /// Of its file, the samples that stand there.
-    pub(crate) fn positions(&self, file: &SampleFile, places: Range<u64>) -> Range<u64> {
-        let behind = |place: u64| {
-            let number = self.begins.partition_point(|&begin| begin <= place);
-            let Some(number) = number.checked_sub(1) else { return 0 };
-            let segment = file.segments()[number];
-            segment.position + (place - self.begins[number]).min(segment.length_samples)
-        };
-        behind(places.start)..behind(places.end)
     }
 }
 
