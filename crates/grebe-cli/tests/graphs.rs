@@ -1,6 +1,9 @@
 //! Graph files, through the built command: what they make, what is said of bad ones, how they end.
 
 #[cfg(unix)]
+#[path = "graphs/direct.rs"]
+mod direct;
+#[cfg(unix)]
 #[path = "graphs/hosts.rs"]
 mod hosts;
 #[cfg(unix)]

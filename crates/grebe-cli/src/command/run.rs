@@ -3,16 +3,19 @@
 //! ```text
 //!  grebe run ==ssh==> grebe run --serve there: its part of the graph, when to begin, when to end     (hosts, serve, lines)
 //!            <======= what it counts, how it ended
-//!  samples:  over the same connection; UDP, else TCP, else the pipes of that ssh, as `grebe cp` has them
+//!  samples:  over the same connection; UDP, else TCP, else the pipes of that ssh, as `grebe cp` has them;
+//!            between two other hosts directly where one reaches the other                             (direct, peers)
 //! ```
 
 mod check;
 mod comeback;
 mod counted;
+mod direct;
 mod far;
 mod hosts;
 mod lines;
 mod links;
+mod peers;
 mod serve;
 
 use std::io::IsTerminal;

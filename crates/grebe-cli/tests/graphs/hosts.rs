@@ -29,6 +29,8 @@ impl Lab {
             [ -e down ] && { echo "ssh: connect to host $2 port 22: No route to host" >&2; exit 255; }
             # By another name first: who looks for it finds all of it.
             echo $$ > pid.new && mv pid.new pid
+            # No network but its own.
+            [ -e alone ] && exec unshare -rn $3
             case "$3" in *.sh\ *) exec sh $3 ;; *) exec $3 ;; esac
         "#;
         let script = format!("#!/bin/sh\n{}", script.replace("FOLDER", folder.path().to_str().unwrap()));
@@ -179,12 +181,19 @@ fn a_graph_on_three_hosts_makes_what_it_makes_on_one_to_the_sample() {
             assert_eq!(took(name), 300_000, "{via}: {name}");
         }
         assert_eq!(report["losses"]["queue_frames"], 0);
-        assert!(said.contains(&format!("mast: samples go over {way}")), "{said}");
+        assert!(said.contains(&format!("store: samples go over {way}\n")), "{said}");
+        // Nothing goes from the mast to here.
+        assert_eq!(said.contains(&format!("mast: samples go over {way}\n")), via == "ssh", "{said}");
+        let between = match via {
+            "ssh" => "through this host, as --via and cp.toml say".to_owned(),
+            _ => format!("over {way}, directly"),
+        };
+        assert!(said.contains(&format!("mast -> store: samples go {between}\n")), "{said}");
         assert!(!is_alive(lab.id("mast")) && !is_alive(lab.id("store")), "{via}: somebody stayed");
     }
 }
 
-/// It goes on for ever: here, on both hosts, and through here from one to the other.
+/// It goes on for ever: here, on both hosts, and from one to the other.
 const ENDLESS: &str = r#"
     stage = [
         { id = "adc", kind = "synth", host = "mast", params = { rate = "200k", latency = "20ms" } },
@@ -199,74 +208,100 @@ const ENDLESS: &str = r#"
 
 #[test]
 fn one_ctrl_c_ends_all_in_order_and_nothing_that_was_made_is_lost() {
-    let lab = Lab::new();
-    let child = lab.start(&ENDLESS.replace("POLICY", "block"), &["--via", "ssh", "--json"]);
-    lab.await_data("store/far", 50_000);
-    lab.await_data("here/near", 50_000);
-    let ids = [lab.id("mast"), lab.id("store")];
-    signal("-INT", child.id());
-    let output = finish(child);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(ids.iter().all(|&id| !is_alive(id)), "somebody stayed");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let stages = report["graph"]["stages"].as_array().unwrap();
-    let samples = |name: &str, which: &str| {
-        stages.iter().find(|stage| stage["name"] == name).unwrap()[which].as_u64().unwrap()
-    };
-    let made = samples("mast:adc", "samples_out");
-    assert_eq!((samples("store:far", "samples_in"), samples("near", "samples_in")), (made, made), "{report}");
-    for name in ["store/far", "here/near"] {
-        assert_eq!(lab.data(name).len() as u64, 2 * made, "{name}");
-        lab.assert_closed(name);
+    for via in ["ssh", "tcp", "udp"] {
+        let lab = Lab::new();
+        let child = lab.start(&ENDLESS.replace("POLICY", "block"), &["--via", via, "--json"]);
+        lab.await_data("store/far", 50_000);
+        lab.await_data("here/near", 50_000);
+        let ids = [lab.id("mast"), lab.id("store")];
+        signal("-INT", child.id());
+        let output = finish(child);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{via}: {said}");
+        assert!(ids.iter().all(|&id| !is_alive(id)), "{via}: somebody stayed");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let stages = report["graph"]["stages"].as_array().unwrap();
+        let samples = |name: &str, which: &str| {
+            stages.iter().find(|stage| stage["name"] == name).unwrap()[which].as_u64().unwrap()
+        };
+        let made = samples("mast:adc", "samples_out");
+        let recorded = (samples("store:far", "samples_in"), samples("near", "samples_in"));
+        assert_eq!(recorded, (made, made), "{via}: {report}");
+        for name in ["store/far", "here/near"] {
+            assert_eq!(lab.data(name).len() as u64, 2 * made, "{via}: {name}");
+            lab.assert_closed(name);
+        }
     }
 }
 
 #[test]
 fn a_host_that_is_killed_ends_a_graph_that_waits_for_it_and_recordings_are_good() {
-    let lab = Lab::new();
-    let child = lab.start(&ENDLESS.replace("POLICY", "block"), &["--via", "ssh"]);
-    lab.await_data("store/far", 50_000);
-    lab.await_data("here/near", 50_000);
-    signal("-KILL", lab.id("mast"));
-    let output = finish(child);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("mast is gone"), "{said}");
-    assert!(!is_alive(lab.id("store")), "it stayed");
-    for name in ["store/far", "here/near"] {
-        lab.assert_closed(name);
+    for (via, host, other) in [
+        ("ssh", "mast", "store"),
+        ("tcp", "mast", "store"),
+        ("udp", "mast", "store"),
+        ("tcp", "store", "mast"),
+        ("udp", "store", "mast"),
+    ] {
+        let lab = Lab::new();
+        let child = lab.start(&ENDLESS.replace("POLICY", "block"), &["--via", via]);
+        lab.await_data("store/far", 50_000);
+        lab.await_data("here/near", 50_000);
+        signal("-KILL", lab.id(host));
+        let output = finish(child);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{via}: {said}");
+        assert!(said.contains(&format!("{host} is gone")), "{via}: {said}");
+        assert!(!is_alive(lab.id(other)), "{via}: it stayed");
+        lab.assert_closed("here/near");
+        if host == "mast" {
+            lab.assert_closed("store/far");
+        }
     }
 }
 
 #[test]
 fn where_nobody_waits_for_it_the_rest_goes_on_without_a_host_that_is_gone() {
-    let lab = Lab::new();
-    let child = lab.start(&ENDLESS.replace("POLICY", "drop_oldest"), &["--via", "ssh"]);
-    lab.await_data("store/far", 50_000);
-    lab.await_data("here/near", 50_000);
-    signal("-KILL", lab.id("store"));
-    eventually("it is gone", || !is_alive(lab.id("store")));
-    let before = lab.data("here/near").len();
-    lab.await_data("here/near", before + 400_000);
-    signal("-INT", child.id());
-    let output = finish(child);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("the rest of the graph goes on without store"), "{said}");
-    lab.assert_closed("here/near");
+    for via in ["ssh", "tcp", "udp"] {
+        let lab = Lab::new();
+        let child = lab.start(&ENDLESS.replace("POLICY", "drop_oldest"), &["--via", via, "--json"]);
+        lab.await_data("store/far", 50_000);
+        lab.await_data("here/near", 50_000);
+        let goes_on = || {
+            let before = lab.data("here/near").len();
+            lab.await_data("here/near", before + 400_000);
+        };
+        // So that something is on the way to it.
+        signal("-STOP", lab.id("store"));
+        goes_on();
+        signal("-KILL", lab.id("store"));
+        eventually("it is gone", || !is_alive(lab.id("store")));
+        goes_on();
+        signal("-INT", child.id());
+        let output = finish(child);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{via}: {said}");
+        assert!(said.contains("the rest of the graph goes on without store"), "{via}: {said}");
+        lab.assert_closed("here/near");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let stages = report["graph"]["stages"].as_array().unwrap();
+        let link = stages.iter().find(|stage| stage["name"] == "mast:adc-to-far").unwrap();
+        assert!(link["own"]["unconfirmed_samples"].as_u64().unwrap() > 0, "{via}: {report}");
+    }
 }
 
 #[test]
 fn nothing_stays_where_the_process_that_runs_the_graph_is_killed() {
-    let lab = Lab::new();
-    let mut child = lab.start(&ENDLESS.replace("POLICY", "block"), &["--via", "ssh"]);
-    lab.await_data("store/far", 50_000);
-    let ids = [lab.id("mast"), lab.id("store")];
-    child.kill().unwrap();
-    child.wait().unwrap();
-    eventually("all have ended", || ids.iter().all(|&id| !is_alive(id)));
-    lab.assert_closed("store/far");
+    for via in ["ssh", "tcp", "udp"] {
+        let lab = Lab::new();
+        let mut child = lab.start(&ENDLESS.replace("POLICY", "block"), &["--via", via]);
+        lab.await_data("store/far", 50_000);
+        let ids = [lab.id("mast"), lab.id("store")];
+        child.kill().unwrap();
+        child.wait().unwrap();
+        eventually("all have ended", || ids.iter().all(|&id| !is_alive(id)));
+        lab.assert_closed("store/far");
+    }
 }
 
 #[test]
@@ -359,16 +394,18 @@ fn hosts_clocks_and_ways_are_looked_at_and_nothing_is_started() {
             let line = said.lines().find(|line| line.starts_with(&format!("{host}: round trip"))).unwrap();
             assert!(line.contains("this host's (±"), "{line}");
         }
-        assert!(
-            said.contains(
-                "mast: edge adc -> far, adc -> near needs 6.4 Mbit/s; the way from mast carries at least"
-            ),
-            "{said}"
-        );
-        assert!(
-            said.contains("store: edge adc -> far needs 3.2 Mbit/s; the way to store carries at least"),
-            "{said}"
-        );
+        let ways: &[&str] = match via {
+            "ssh" => &[
+                "mast: edge adc -> far, adc -> near needs 6.4 Mbit/s; the way from mast carries at least",
+                "store: edge adc -> far needs 3.2 Mbit/s; the way to store carries at least",
+            ],
+            _ => &[
+                "mast -> store: samples go over UDP, directly\n",
+                "mast: edge adc -> near needs 3.2 Mbit/s; the way from mast carries at least",
+                "mast -> store: edge adc -> far needs 3.2 Mbit/s; the way from mast to store carries at least",
+            ],
+        };
+        assert!(ways.iter().all(|way| said.contains(way)), "{said}");
         assert!(!said.contains("its producer will wait") && !said.contains("the clock of"), "{said}");
         assert!(!is_alive(lab.id("mast")) && !is_alive(lab.id("store")), "somebody stayed");
         assert!(lab.data("store/far").is_empty() && lab.data("here/near").is_empty(), "something has run");

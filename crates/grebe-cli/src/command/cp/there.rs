@@ -34,8 +34,9 @@ pub(in crate::command) struct Call {
 pub(in crate::command) struct There {
     pub(super) host: SshHost,
     remote: Remote,
-    /// What ssh calls the host.
+    /// What ssh calls the host, once it has said so.
     name: Option<JoinHandle<Option<String>>>,
+    named: Option<String>,
     pipes: Option<Pipes>,
     ready: Ready,
     limit_bits_per_s: Option<f64>,
@@ -118,6 +119,7 @@ impl There {
                     host,
                     remote,
                     name,
+                    named: None,
                     pipes,
                     ready,
                     limit_bits_per_s,
@@ -155,13 +157,29 @@ impl There {
     /// The ticket, with all addresses where the other end may be found.
     pub(super) fn ticket(&mut self, settings: &Settings) -> Result<Option<Ticket>> {
         let Some(word) = &self.ready.ticket else { return Ok(None) };
-        let mut ticket = Ticket::from_word(word, Purpose::Connection)?;
+        let ticket = Ticket::from_word(word, Purpose::Connection)?;
+        self.addressed(ticket, settings, settings.address.is_none()).map(Some)
+    }
+
+    /// A ticket that the other end made, with all addresses where a third host may find it: that may be by others than from here.
+    pub(in crate::command) fn ticket_for_others(
+        &mut self,
+        ticket: &str,
+        settings: &Settings,
+    ) -> Result<Ticket> {
+        self.addressed(Ticket::from_word(ticket, Purpose::Connection)?, settings, true)
+    }
+
+    /// By the name that ssh has for it or the one that was said and, where that is not all, by the address that ssh came to and by those that
+    /// it has itself.
+    fn addressed(&mut self, mut ticket: Ticket, settings: &Settings, has_more: bool) -> Result<Ticket> {
         let port = ticket.addresses.first().map(Address::port).unwrap_or_default();
-        // By the name that ssh has for it, by the address that ssh came to, and by those that it has itself.
-        let name = self.name.take().and_then(|name| name.join().ok().flatten());
-        let name = settings.address.clone().or(name).unwrap_or_else(|| self.host.host.clone());
-        let mut hosts = vec![name];
-        if settings.address.is_none() {
+        if let Some(name) = self.name.take() {
+            self.named = name.join().ok().flatten();
+        }
+        let name = settings.address.as_ref().or(self.named.as_ref()).unwrap_or(&self.host.host);
+        let mut hosts = vec![name.clone()];
+        if has_more {
             hosts.extend(self.ready.reached_at.clone());
         }
         let mut addresses: Vec<Address> = Vec::new();
@@ -173,14 +191,14 @@ impl There {
                 addresses.push(address);
             }
         }
-        if settings.address.is_none() {
+        if has_more {
             addresses.extend(
                 ticket.addresses.into_iter().filter(|own| !addresses.contains(own)).collect::<Vec<_>>(),
             );
         }
         addresses.truncate(Ticket::ADDRESSES_MAX);
         ticket.addresses = addresses;
-        Ok(Some(ticket))
+        Ok(ticket)
     }
 
     /// Which way it reached its peer, if it was told to go to one.

@@ -36,14 +36,9 @@ pub(super) struct Carries {
     needs_bytes_per_s: f64,
     /// At least, where that is enough; `None`: nothing came back in time.
     has_bytes_per_s: Option<f64>,
-    direction: Direction,
+    /// As it is told: `the way to mast`.
+    way: String,
     blocks: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    There,
-    Here,
 }
 
 /// Looks at a host, of which it gets the news from `next` until a time.
@@ -54,10 +49,66 @@ pub(super) fn look(
     mut next: impl FnMut(Instant) -> Option<Heard>,
 ) -> Found {
     let clock = ask_clock(far, &mut next);
-    let directions = [Direction::There, Direction::Here];
-    let needs = directions.into_iter().filter_map(|direction| Carries::needed(far.part, links, direction));
-    let ways = needs.map(|way| way.measured(far, is_wide, &mut next)).collect();
-    Found { clock, ways }
+    let there =
+        Carries::needed(links.iter().filter(|link| link.to == far.part), format!("the way to {}", far.name));
+    let here = Carries::needed(
+        links.iter().filter(|link| link.from == far.part),
+        format!("the way from {}", far.name),
+    );
+    let there = there.map(|way| {
+        way.measured(is_wide, |bytes| {
+            far.fill(bytes);
+            await_filled(&mut next, |news| match news {
+                News::Said(ToHere::Filled(filled)) => Some(filled),
+                _ => None,
+            })
+        })
+    });
+    let here = here.map(|way| {
+        way.measured(is_wide, |bytes| {
+            far.say(ToThere::Fill(bytes));
+            await_filled(&mut next, |news| match news {
+                News::Filled(filled) => Some(filled),
+                _ => None,
+            })
+        })
+    });
+    Found { clock, ways: there.into_iter().chain(here).collect() }
+}
+
+/// Looks at the direct way from one host to another, of which it gets the news from `next` until a time.
+pub(super) fn look_between(
+    from: &Far,
+    to: &Far,
+    links: &[CutEdge],
+    is_wide: bool,
+    mut next: impl FnMut(Instant) -> Option<Heard>,
+) -> Found {
+    let links = links.iter().filter(|link| (link.from, link.to) == (from.part, to.part));
+    let way = Carries::needed(links, format!("the way from {} to {}", from.name, to.name));
+    let way = way.map(|way| {
+        way.measured(is_wide, |bytes| {
+            from.say(ToThere::FillPeer { peer: to.number(), bytes });
+            await_filled(&mut next, |news| match news {
+                News::Said(ToHere::PeerFilled { peer, filled }) if peer == from.number() => Some(filled),
+                _ => None,
+            })
+        })
+    });
+    Found { clock: None, ways: way.into_iter().collect() }
+}
+
+/// What came of bytes that mean nothing, in time.
+fn await_filled(
+    next: &mut impl FnMut(Instant) -> Option<Heard>,
+    of: impl Fn(News) -> Option<Filled>,
+) -> Option<Filled> {
+    let until = Instant::now() + FILLED_WITHIN;
+    loop {
+        if let Some(filled) = of(next(until)?.news) {
+            return Some(filled);
+        }
+    }
 }
 
 /// This host's.
@@ -120,33 +171,26 @@ impl fmt::Display for Clock {
 }
 
 impl Carries {
-    /// What the edges need that begin or end at a part, as far as that is known; `None` where nothing is.
-    fn needed(part: usize, links: &[CutEdge], direction: Direction) -> Option<Self> {
-        let goes = |link: &&CutEdge| match direction {
-            Direction::There => link.to == part,
-            Direction::Here => link.from == part,
-        };
-        let known = links.iter().filter(goes).filter_map(|link| Some((link, link.bytes_per_s?)));
-        let needs_bytes_per_s = known.clone().map(|(_, bytes_per_s)| bytes_per_s).sum();
+    /// What the edges need that go this way, as far as that is known; `None` where nothing is.
+    fn needed<'a>(links: impl Iterator<Item = &'a CutEdge>, way: String) -> Option<Self> {
+        let known: Vec<_> = links.filter_map(|link| Some((link, link.bytes_per_s?))).collect();
         let names: Vec<_> =
-            known.clone().map(|(link, _)| format!("{} -> {}", link.edge.from.0, link.edge.to.0)).collect();
-        let blocks = known.clone().any(|(link, _)| link.queue.policy == Policy::Block);
-        let edges = names.join(", ");
-        (!names.is_empty()).then_some(Self {
-            edges,
-            needs_bytes_per_s,
+            known.iter().map(|(link, _)| format!("{} -> {}", link.edge.from.0, link.edge.to.0)).collect();
+        (!names.is_empty()).then(|| Self {
+            edges: names.join(", "),
+            needs_bytes_per_s: known.iter().map(|(_, bytes_per_s)| bytes_per_s).sum(),
             has_bytes_per_s: None,
-            direction,
-            blocks,
+            way,
+            blocks: known.iter().any(|(link, _)| link.queue.policy == Policy::Block),
         })
     }
 
-    /// Sends more and more until it is enough, no longer than a second or so.
-    fn measured(mut self, far: &Far, is_wide: bool, next: &mut impl FnMut(Instant) -> Option<Heard>) -> Self {
+    /// Sends more and more by `round` until it is enough, no longer than a second or so.
+    fn measured(mut self, is_wide: bool, mut round: impl FnMut(u64) -> Option<Filled>) -> Self {
         let enough = self.needs_bytes_per_s * if is_wide { WIDE } else { MARGIN };
         let (began, mut bytes, mut before) = (Instant::now(), FIRST_BYTES, 0.0);
         loop {
-            let Some(Filled { bytes: came, ns }) = self.round(far, bytes, next) else { return self };
+            let Some(Filled { bytes: came, ns }) = round(bytes) else { return self };
             let rate = came as f64 / (ns.max(1) as f64 / 1e9);
             let best = self.has_bytes_per_s.unwrap_or(0.0).max(rate);
             self.has_bytes_per_s = Some(best);
@@ -160,42 +204,18 @@ impl Carries {
         }
     }
 
-    fn round(
-        &self,
-        far: &Far,
-        bytes: u64,
-        next: &mut impl FnMut(Instant) -> Option<Heard>,
-    ) -> Option<Filled> {
-        let until = Instant::now() + FILLED_WITHIN;
-        match self.direction {
-            Direction::There => far.fill(bytes),
-            Direction::Here => far.say(ToThere::Fill(bytes)),
-        }
-        loop {
-            match (next(until)?.news, self.direction) {
-                (News::Said(ToHere::Filled(filled)), Direction::There) => return Some(filled),
-                (News::Filled(filled), Direction::Here) => return Some(filled),
-                _ => {}
-            }
-        }
-    }
-
     fn is_enough(&self) -> bool {
         self.has_bytes_per_s.is_some_and(|has| has >= self.needs_bytes_per_s)
     }
 
-    fn told(&self, host: &str) -> String {
+    fn told(&self) -> String {
         let bits = |bytes_per_s: f64| Engineering::new(8.0 * bytes_per_s, "bit/s");
-        let path = match self.direction {
-            Direction::There => format!("the way to {host}"),
-            Direction::Here => format!("the way from {host}"),
-        };
         let carries = match self.has_bytes_per_s {
             Some(has) if self.is_enough() => format!("carries at least {}", bits(has)),
             Some(has) => format!("carries about {}", bits(has)),
             None => format!("carried nothing within {} s", FILLED_WITHIN.as_secs()),
         };
-        format!("edge {} needs {}; {path} {carries}", self.edges, bits(self.needs_bytes_per_s))
+        format!("edge {} needs {}; {} {carries}", self.edges, bits(self.needs_bytes_per_s), self.way)
     }
 }
 
@@ -211,7 +231,7 @@ impl Found {
             } else {
                 "its queue will drop:"
             };
-            format!("{}; {what} send less: convert, select or decimate_filtered before the edge", way.told(host))
+            format!("{}; {what} send less: convert, select or decimate_filtered before the edge", way.told())
         });
         clock.into_iter().chain(narrow).collect()
     }
@@ -223,7 +243,7 @@ impl Found {
             format!("{host}: round trip {round_trip}; its clock is {clock}")
         });
         let wide = self.ways.iter().filter(|way| way.is_enough());
-        let ways = wide.map(|way| format!("{host}: {}", way.told(host)));
+        let ways = wide.map(|way| format!("{host}: {}", way.told()));
         clock.into_iter().chain(ways).collect()
     }
 }
@@ -274,23 +294,26 @@ mod tests {
     #[test]
     fn what_edges_need_is_known_from_the_sources_on_and_added_up_for_each_way() {
         let cut = cut(GRAPH);
-        let need = |part, direction| Carries::needed(part, &cut.links, direction);
-        let from_mast = need(0, Direction::Here).unwrap();
+        let need = |is_it: fn(&CutEdge) -> bool| {
+            Carries::needed(cut.links.iter().filter(|link| is_it(link)), String::new())
+        };
+        let from_mast = need(|link| link.from == 0).unwrap();
         assert_eq!((from_mast.needs_bytes_per_s, from_mast.blocks), (80e6, false));
         assert_eq!(from_mast.edges, "adc -> floats, adc -> raw");
-        assert_eq!(need(0, Direction::There), None);
-        assert_eq!(need(1, Direction::There).unwrap().needs_bytes_per_s, 40e6);
-        let from_big = need(1, Direction::Here).unwrap();
+        assert_eq!(need(|link| link.to == 0), None);
+        assert_eq!(need(|link| link.to == 1).unwrap().needs_bytes_per_s, 40e6);
+        let from_big = need(|link| link.from == 1).unwrap();
         assert_eq!((from_big.needs_bytes_per_s, from_big.blocks), (8e6, true));
         // As fast as it is taken: nobody knows.
-        let free = GRAPH.replace("rate = \"10M\"", "rate = \"10M\", free_run = true");
-        assert_eq!(Carries::needed(0, &self::cut(&free).links, Direction::Here), None);
+        let free = self::cut(&GRAPH.replace("rate = \"10M\"", "rate = \"10M\", free_run = true"));
+        assert_eq!(Carries::needed(free.links.iter().filter(|link| link.from == 0), String::new()), None);
     }
 
     #[test]
     fn what_is_too_little_is_said_with_both_numbers_and_what_to_do() {
         let cut = cut(GRAPH);
-        let mut way = Carries::needed(1, &cut.links, Direction::There).unwrap();
+        let to_big = cut.links.iter().filter(|link| link.to == 1);
+        let mut way = Carries::needed(to_big, "the way to big".to_owned()).unwrap();
         way.has_bytes_per_s = Some(94e6 / 8.0);
         let clock = Clock { ahead_ns: -37_000_000, error_ns: 400_000, round_trip_ns: 800_000 };
         let found = Found { clock: Some(clock), ways: vec![way.clone()] };

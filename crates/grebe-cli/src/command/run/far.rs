@@ -200,6 +200,24 @@ impl Far {
         filler(bytes).for_each(|words| self.outbox.say(words));
     }
 
+    /// How it is called among the hosts of the graph.
+    pub(super) fn number(&self) -> u16 {
+        // No graph has as many as that.
+        self.part as u16
+    }
+
+    /// How to get there.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.login.settings
+    }
+
+    /// A ticket that it has made, with all addresses where another host may find it.
+    pub(super) fn ticket_for_others(&mut self, ticket: &str) -> Option<String> {
+        let there = &mut self.connected.as_mut()?.there;
+        let ticket = there.ticket_for_others(ticket, &self.login.settings).ok()?;
+        Some(ticket.word().to_string())
+    }
+
     /// Which way the samples go.
     pub(super) fn way(&self) -> Option<Way> {
         self.connected.as_ref().map(|connected| connected.way)

@@ -6,7 +6,7 @@
 //!  restart = "always":    away <-> log in -> connect -> build -> start -> its links join, each in a new era
 //! ```
 //!
-//! Samples from one other host to a second one go through here.
+//! Samples from one other host to a second one go directly where one reaches the other, else through here: see `direct`.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
@@ -19,9 +19,11 @@ use grebe_flow::{
 };
 use grebe_ring::Cancel;
 use grebe_stages::link::{BadLink, Outbox, Route, Routes};
+use serde_json::{Value, json};
 
-use super::check;
+use super::check::{self, Found};
 use super::comeback::Comeback;
+use super::direct::Pairs;
 use super::far::{Connected, Far, Heard, News, State};
 use super::lines::{GONE, HERE_EVERY, SILENT_FOR, ToHere, ToThere};
 use super::links::Ends;
@@ -30,7 +32,7 @@ use crate::command::cp::config::Config;
 use crate::ending::{Elsewhere, Ending, one_line};
 use crate::graph::{About, Progress, listen_for_metrics, publish_observed, report};
 use crate::interrupt;
-use crate::output::note;
+use crate::output::{note, out};
 
 /// Runs a graph that was cut.
 pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Result<Ending> {
@@ -39,6 +41,7 @@ pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Resu
     let metrics = listen_for_metrics(options.metrics)?;
     let is_check = options.check.is_some();
     let opened = Whole::connect(name, cut, options).and_then(|mut whole| {
+        whole.go_directly();
         whole.tell_ways();
         whole.look(is_check);
         match is_check {
@@ -58,9 +61,15 @@ pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Resu
     let progress = Progress::of(shown.first().cloned().unwrap_or_default());
     whole.drive(&progress, &observe);
     progress.clear();
-    let (snapshot, ending) = (observe(), whole.end());
+    let (snapshot, ways, ending) = (observe(), whole.ways(), whole.end());
     let error = ending.as_ref().err().map(one_line);
-    report::print_graph(shown.iter().map(String::as_str), &snapshot, error, options.json)?;
+    if options.json {
+        let mut report = report::graph_json(&snapshot, error);
+        report["ways"] = ways;
+        out!("{report}")?;
+    } else {
+        report::print_graph(shown.iter().map(String::as_str), &snapshot, error, false)?;
+    }
     ending
 }
 
@@ -69,6 +78,7 @@ struct Whole {
     cut: Cut,
     here: Ends,
     far: Vec<Far>,
+    pairs: Pairs,
     /// Of each link, the last era that began.
     eras: Vec<u32>,
     tells: Sender<Heard>,
@@ -110,6 +120,7 @@ impl Whole {
         let (tells, heard) = mpsc::channel();
         let mut whole = Self {
             eras: vec![0; cut.links.len()],
+            pairs: Pairs::of(&cut, &far),
             cut,
             here,
             far,
@@ -129,18 +140,36 @@ impl Whole {
         Ok(whole)
     }
 
-    /// Looks whether clocks and ways are good for it; says what is not, or all of it.
-    fn look(&mut self, says_all: bool) {
+    /// Lets hosts find each other that have edges between them.
+    fn go_directly(&mut self) {
         let mut others = Vec::new();
-        for at in 0..self.far.len() {
-            let far = &self.far[at];
+        self.pairs.meet(&mut self.far, &self.heard, &mut others);
+        self.put_back(others);
+    }
+
+    /// Looks whether clocks and ways are good for it; says what is not, or all of it.
+    fn look(&self, says_all: bool) {
+        let mut others = Vec::new();
+        let say = |name: &str, found: Found| {
+            let words = if says_all { found.all(name) } else { Vec::new() };
+            words.iter().chain(&found.warnings(name)).for_each(|words| note!("{words}"));
+        };
+        let through: Vec<_> =
+            self.links().filter(|(link, _)| !self.pairs.has(*link)).map(|(_, edge)| edge.clone()).collect();
+        for (at, far) in self.far.iter().enumerate() {
             let next = |until| next_of(&self.heard, at, until, &mut others);
-            let found = check::look(far, &self.cut.links, says_all, next);
-            let words = if says_all { found.all(&far.name) } else { Vec::new() };
-            words.iter().chain(&found.warnings(&far.name)).for_each(|words| note!("{words}"));
+            say(&far.name, check::look(far, &through, says_all, next));
         }
-        // Nobody has looked at these.
-        others.into_iter().for_each(|heard| drop(self.tells.send(heard)));
+        let next = |at, until| next_of(&self.heard, at, until, &mut others);
+        for (names, found) in self.pairs.look(&self.far, &self.cut.links, says_all, next) {
+            say(&names, found);
+        }
+        self.put_back(others);
+    }
+
+    /// Nobody has looked at these.
+    fn put_back(&self, heard: Vec<Heard>) {
+        heard.into_iter().for_each(|heard| drop(self.tells.send(heard)));
     }
 
     /// Nothing is to be started.
@@ -210,10 +239,19 @@ impl Whole {
     /// Says which way the samples go, where that is worth a word.
     fn tell_ways(&self) {
         for far in &self.far {
-            if let Some(way) = far.way() {
+            let mut links = self.links_of(far.part).map(|(link, _)| link).peekable();
+            let goes_elsewhere = links.peek().is_some() && links.all(|link| self.pairs.has(link));
+            if let Some(way) = far.way().filter(|_| !goes_elsewhere) {
                 note!("{}: samples go over {}", far.name, way.name());
             }
         }
+        self.pairs.ways(&self.far).iter().for_each(|words| note!("{words}"));
+    }
+
+    /// The same for programs.
+    fn ways(&self) -> Value {
+        let far = self.far.iter().map(|far| json!({ "host": far.name, "other": null, "way": far.way() }));
+        far.chain(self.pairs.json(&self.far)).collect()
     }
 
     /// Starts all; what they have counted together.
@@ -250,6 +288,7 @@ impl Whole {
             for at in 0..self.far.len() {
                 self.look_after(at, progress);
             }
+            self.look_after_pairs();
             if interrupt::is_pending() && !self.is_interrupted {
                 self.is_interrupted = true;
                 self.stop();
@@ -285,6 +324,25 @@ impl Whole {
         } else if far.state == State::Built && far.silence() > SILENT_FOR {
             let silent = format!("nothing came from {} for {} s", far.name, SILENT_FOR.as_secs());
             self.lose(at, Some(silent), progress);
+        }
+    }
+
+    /// Sees that a way is gone between two hosts that are both there.
+    fn look_after_pairs(&mut self) {
+        while let Some(broken) = self.pairs.next_broken(&self.far) {
+            let is_waited_for = self
+                .links()
+                .any(|(link, edge)| broken.links.contains(&link) && edge.queue.policy == Policy::Block);
+            if !is_waited_for && self.stopping.is_none() {
+                note!("{}; the rest of the graph goes on without it", broken.what);
+            }
+            let lost = Elsewhere { what: broken.what, status: GONE };
+            match is_waited_for {
+                true => self.fail(lost.into()),
+                false => {
+                    self.failed.get_or_insert_with(|| lost.into());
+                }
+            }
         }
     }
 
@@ -338,7 +396,17 @@ impl Whole {
                     false => self.lose_for_good(at, broke),
                 }
             }
-            News::Said(ToHere::Clock(..) | ToHere::Filled(_)) | News::Filled(_) => {}
+            News::Said(ToHere::Broke { peer, why }) => {
+                self.pairs.note_broken(at, peer, printable(why.as_bytes()), &self.far);
+            }
+            News::Said(
+                ToHere::Clock(..)
+                | ToHere::Filled(_)
+                | ToHere::Ticket { .. }
+                | ToHere::Met { .. }
+                | ToHere::PeerFilled { .. },
+            )
+            | News::Filled(_) => {}
             News::Gone(why) => say(&format!("{why}; {} is started again", far.name)),
         }
     }
@@ -385,7 +453,8 @@ impl Whole {
         far.outbox.hang_up();
         far.outbox.close();
         let part = far.part;
-        for (link, edge) in self.links_of(part) {
+        self.pairs.lose(at, &self.far);
+        for (link, edge) in self.links_of(part).filter(|(link, _)| !self.pairs.has(*link)) {
             match (edge.from == part, self.outbox(if edge.from == part { edge.to } else { edge.from })) {
                 (true, Some(consumer)) => consumer.end_link(link),
                 (true, None) => self.here.end(link),
@@ -399,9 +468,14 @@ impl Whole {
         }
     }
 
+    /// The edges that were cut.
+    fn links(&self) -> impl Iterator<Item = (u16, &CutEdge)> {
+        (0..).zip(&self.cut.links)
+    }
+
     /// The edges that lead to or from a part.
     fn links_of(&self, part: usize) -> impl Iterator<Item = (u16, &CutEdge)> {
-        (0..).zip(&self.cut.links).filter(move |(_, edge)| edge.from == part || edge.to == part)
+        self.links().filter(move |(_, edge)| edge.from == part || edge.to == part)
     }
 
     /// A host is away, and will be started again: who sends there waits or drops, and who hears from there waits.

@@ -4,6 +4,7 @@
 //!  this end                             the end that ssh started
 //!    Hello       ==first line==>          its part of the graph, and which ways there are for the samples
 //!                <=its first line= Ready  it is a graph there, too
+//!    Meet, Reach, Join                    which other hosts it goes to directly: see `peers`
 //!    Build       ==>            Built     its stages are open
 //!    Start       ==>            Counts    four times a second
 //!    Stop, End   ==>            Ended     with the last counters
@@ -17,7 +18,7 @@ use grebe_flow::Snapshot;
 use grebe_frame::ClockReading;
 use serde::{Deserialize, Serialize};
 
-use crate::command::cp::lines::{Meet, Terms};
+use crate::command::cp::lines::{Meet, Terms, Way};
 use crate::command::cp::there::Call;
 
 /// Changes with what these lines mean, and with what passes over a link.
@@ -43,14 +44,40 @@ pub(super) struct Hello {
     pub(super) again: Option<Vec<(u16, u32)>>,
 }
 
-/// What the end that was asked to run the graph says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What the end that was asked to run the graph says. A `peer` is another host of the graph, by the number of its part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ToThere {
     /// Say what the clock shows; the number comes back.
     Clock(u64),
     /// Send so many bytes that mean nothing.
     Fill(u64),
+    /// Wait for a peer, at this port if it is free.
+    Meet {
+        peer: u16,
+        terms: Terms,
+        port: u16,
+    },
+    /// Go to a peer, which waits with this ticket.
+    Reach {
+        peer: u16,
+        ticket: String,
+    },
+    /// These links go directly to or from a peer: over the connection that this host has made, or the one that the peer has.
+    Join {
+        peer: u16,
+        is_ours: bool,
+        links: Vec<u16>,
+    },
+    /// No link goes directly to a peer.
+    Part(u16),
+    /// Send so many bytes that mean nothing to a peer.
+    FillPeer {
+        peer: u16,
+        bytes: u64,
+    },
+    /// A peer is gone, or the way to it.
+    Lost(u16),
     /// Open everything.
     Build,
     Start,
@@ -72,6 +99,27 @@ pub(super) enum ToHere {
     Clock(u64, ClockReading),
     /// So many bytes that mean nothing came within so many nanoseconds.
     Filled(Filled),
+    /// It waits for a peer, which needs this to come; `None`: it cannot wait.
+    Ticket {
+        peer: u16,
+        ticket: Option<String>,
+    },
+    /// It has reached a peer (`is_ours`) or was reached by it, so; `None`: it was not.
+    Met {
+        peer: u16,
+        is_ours: bool,
+        way: Option<Way>,
+    },
+    /// As `Filled`, from a peer.
+    PeerFilled {
+        peer: u16,
+        filled: Filled,
+    },
+    /// Why nothing passes any more between it and a peer.
+    Broke {
+        peer: u16,
+        why: String,
+    },
     Built,
     Counts(Snapshot),
     Ended {
@@ -156,8 +204,10 @@ pub(super) const HERE_EVERY: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use grebe_flow::StageSnapshot;
+    use grebe_transfer::Mode;
 
     use super::*;
+    use crate::cli::Via;
 
     #[test]
     fn what_means_nothing_is_measured_from_its_first_piece_on() {
@@ -175,9 +225,21 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood() {
-        for said in
-            [ToThere::Clock(7), ToThere::Fill(9), ToThere::Build, ToThere::Stop, ToThere::End, ToThere::Here]
-        {
+        let terms = Terms { via: Via::Tcp, mode: Mode::Fair, limit_bits_per_s: Some(2e6) };
+        for said in [
+            ToThere::Clock(7),
+            ToThere::Fill(9),
+            ToThere::Meet { peer: 1, terms, port: 7 },
+            ToThere::Reach { peer: 1, ticket: "grebea".to_owned() },
+            ToThere::Join { peer: 1, is_ours: true, links: vec![0, 3] },
+            ToThere::Part(1),
+            ToThere::FillPeer { peer: 1, bytes: 9 },
+            ToThere::Lost(1),
+            ToThere::Build,
+            ToThere::Stop,
+            ToThere::End,
+            ToThere::Here,
+        ] {
             assert_eq!(serde_json::from_slice::<ToThere>(&words(&said)).unwrap(), said);
         }
         let stage = StageSnapshot {

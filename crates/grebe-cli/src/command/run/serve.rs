@@ -19,6 +19,7 @@ use super::lines::{
     FILL_BYTES_MAX, Failed, FillMeter, GONE, Hello, PROTOCOL, SILENT_FOR, ToHere, ToThere, filler, words,
 };
 use super::links::{self, Ends};
+use super::peers::Peers;
 use crate::cli::Run;
 use crate::command::cp::bootstrap;
 use crate::command::cp::lines::{Event, Ready};
@@ -95,14 +96,20 @@ fn serve(options: &Run) -> Result<Ending> {
     let (writes, writer) = (outbox.clone(), channel.writer);
     thread::spawn(move || writes.write_to(line, writer));
 
-    let (counts, ended) = follow(&hello.name, &part, &ends, &outbox, &told, &cancel);
+    let mut peers = Peers::new(outbox.clone());
+    let (counts, ended) = follow(&hello.name, &part, &ends, &mut peers, &outbox, &told, &cancel);
     let failed = ended
         .err()
         .map(|error| Failed { why: ending::one_line(&error), status: ending::exit_status(&error) });
     if failed.is_none() {
         outbox.release_ends();
+        // What this host has made is to be there before it is said to be done.
+        finish(&mut peers, &ends, &counts, &outbox, &told);
     }
-    outbox.say(words(&ToHere::Ended { counts, failed: failed.clone() }));
+    outbox.say(words(&ToHere::Ended { counts: counts.clone(), failed: failed.clone() }));
+    if failed.is_some() {
+        finish(&mut peers, &ends, &counts, &outbox, &told);
+    }
     outbox.finish();
     if outbox.wait_written(LAST_WORDS) {
         // The other end closes the connection once it has heard all.
@@ -119,23 +126,27 @@ fn follow(
     name: &str,
     part: &GraphFile,
     ends: &Ends,
+    peers: &mut Peers,
     outbox: &Arc<Outbox>,
     told: &Receiver<ToThere>,
     cancel: &Cancel,
 ) -> (Snapshot, Result<()>) {
-    let await_word = |word| match told.iter().find(|said| *said != ToThere::Here) {
+    let await_word = |word, peers: &mut Peers| match told
+        .iter()
+        .find(|said| *said != ToThere::Here && !peers.hear(said, ends))
+    {
         Some(said) if said == word => Ok(()),
         _ => Err(anyhow!("it was ended before it began")),
     };
-    let started = await_word(ToThere::Build).and_then(|()| {
+    let started = await_word(ToThere::Build, peers).and_then(|()| {
         let mut notify = |note| outbox.say(words(&ToHere::Note(note)));
-        let graph = ends.build(part, cancel, &mut notify, |_| Some(outbox.clone()))?;
+        let graph = ends.build(part, cancel, &mut notify, |link| Some(peers.outbox(link)))?;
         outbox.say(words(&ToHere::Built));
-        await_word(ToThere::Start)?;
+        await_word(ToThere::Start, peers)?;
         Ok(graph.start()?)
     });
     match started {
-        Ok(running) => drive(name, running, ends, outbox, told),
+        Ok(running) => drive(name, running, ends, peers, outbox, told),
         Err(error) => (Snapshot::default(), Err(error)),
     }
 }
@@ -144,6 +155,7 @@ fn drive(
     name: &str,
     running: Running,
     ends: &Ends,
+    peers: &mut Peers,
     outbox: &Outbox,
     told: &Receiver<ToThere>,
 ) -> (Snapshot, Result<()>) {
@@ -160,10 +172,12 @@ fn drive(
                 outbox.release_ends();
                 running.end_sources();
             }
-            Ok(ToThere::Build | ToThere::Start | ToThere::Here | ToThere::Clock(_) | ToThere::Fill(_)) => {}
+            Ok(ToThere::End) => return stop(running, ends, outbox, &observe),
+            Ok(said) => {
+                peers.hear(&said, ends);
+            }
             Err(RecvTimeoutError::Timeout) if !interrupt::is_pending() && heard_at.elapsed() < SILENT_FOR => {
             }
-            Ok(ToThere::End) => return stop(running, ends, outbox, &observe),
             // The other end is gone, or somebody here wants to end this process, as a host does that shuts down.
             Err(_) => {
                 let (counts, stopped) = stop(running, ends, outbox, &observe);
@@ -171,6 +185,7 @@ fn drive(
                 return (counts, stopped.and_then(|()| Err(ended().into())));
             }
         }
+        peers.look(ends);
         notes().into_iter().for_each(|note| outbox.say(words(&ToHere::Note(note))));
         if said_at.elapsed() >= COUNTED_EVERY {
             outbox.say(words(&ToHere::Counts(observe())));
@@ -202,6 +217,34 @@ fn stop(
         stopping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     (observe(), stopped.map(drop).map_err(Into::into))
+}
+
+/// What is under way to other hosts arrives there, as long as they are there, and so is the process that runs the graph.
+fn finish(peers: &mut Peers, ends: &Ends, counts: &Snapshot, outbox: &Outbox, told: &Receiver<ToThere>) {
+    peers.finish();
+    let (mut said_at, mut heard_at) = (Instant::now(), Instant::now());
+    while !peers.is_finished() {
+        let patience = match told.recv_timeout(LOOK_EVERY) {
+            Ok(said) => {
+                heard_at = Instant::now();
+                peers.hear(&said, ends);
+                SILENT_FOR
+            }
+            Err(RecvTimeoutError::Timeout) => SILENT_FOR,
+            Err(RecvTimeoutError::Disconnected) => {
+                thread::sleep(LOOK_EVERY);
+                LAST_WORDS
+            }
+        };
+        if heard_at.elapsed() > patience {
+            return;
+        }
+        peers.look(ends);
+        if said_at.elapsed() >= COUNTED_EVERY {
+            outbox.say(words(&ToHere::Counts(counts.clone())));
+            said_at = Instant::now();
+        }
+    }
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
