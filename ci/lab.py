@@ -410,6 +410,8 @@ class Lab:
                 told_lost = told["network_samples"] + told["generator_samples"]
                 self.check(report["samples"] == len(data), f"{file.name} has {len(data)} samples, and {report['samples']} were told")
                 self.check(told_lost - here in heads, f"{file.name} lacks {here} samples by its indices, and {told_lost} were told")
+        asked = [log for log in self.folder.glob("*-a3.log") if "by udp on request" in log.read_text()]
+        self.check(asked or not STREAMS, "no reader beside a producer had datagrams from it on request")
         self.judge_graph(table)
         spread = lambda of: f"{sorted(of)[len(of) // 2]:.2f} s (at most {max(of):.2f})" if of else "-"
         print(

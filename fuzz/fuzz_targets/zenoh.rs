@@ -1,4 +1,4 @@
-//! A message of frames, what somebody announces, and what a process of the lab counts.
+//! A message of frames, what somebody announces or asks for, and what a process of the lab counts.
 #![no_main]
 
 use grebe_flow::telemetry::HostReport;
@@ -6,9 +6,10 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, &[u8], &[u8])| {
     let (choice, attachment, bytes) = input;
-    match choice % 3 {
+    match choice % 4 {
         0 => grebe_zenoh::fuzz::message(attachment, bytes),
         1 => counts(bytes),
+        2 => grebe_zenoh::fuzz::request(bytes),
         _ => grebe_zenoh::fuzz::announcement("grebe/what/a1/lab/adc", bytes),
     }
 });

@@ -1,6 +1,9 @@
 //! Streams that are announced, found, read and lost, each end in a process of its own.
 #![cfg(unix)]
 
+#[cfg(target_os = "linux")]
+#[path = "lab/hosts.rs"]
+mod hosts;
 mod support;
 
 use support::{run, text};
@@ -39,25 +42,29 @@ fn what_is_no_name_is_refused_before_anything_is_opened() {
 mod with_zenoh {
     use std::io::{BufRead, BufReader, Read};
     use std::path::Path;
-    use std::process::{Child, ChildStderr, Output, Stdio};
+    use std::process::{Child, ChildStderr, Command, Output, Stdio};
     use std::time::{Duration, Instant};
 
     use super::support::{data, example, finish, grebe, run, signal, text};
 
     /// Ends with the test.
-    struct Running(Option<Child>, BufReader<ChildStderr>, String);
+    pub(crate) struct Running(Option<Child>, BufReader<ChildStderr>, String);
 
     impl Running {
         fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
             let mut command = grebe(arguments);
-            command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            let mut child = command.spawn().unwrap();
+            command.envs(environment.iter().copied());
+            Self::of(command)
+        }
+
+        pub(crate) fn of(mut command: Command) -> Self {
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             let stderr = BufReader::new(child.stderr.take().unwrap());
             Self(Some(child), stderr, String::new())
         }
 
         /// Reads on until it has said this.
-        fn says(self, words: &str) -> Self {
+        pub(crate) fn says(self, words: &str) -> Self {
             self.says_times(words, 1)
         }
 
@@ -73,11 +80,11 @@ mod with_zenoh {
             self
         }
 
-        fn signal(&self, name: &str) {
+        pub(crate) fn signal(&self, name: &str) {
             signal(name, self.0.as_ref().unwrap().id());
         }
 
-        fn finish(mut self) -> (Output, String) {
+        pub(crate) fn finish(mut self) -> (Output, String) {
             let output = finish(self.0.take().unwrap());
             self.1.read_to_string(&mut self.2).unwrap();
             (output, std::mem::take(&mut self.2))
@@ -151,6 +158,7 @@ mod with_zenoh {
             "record",
             &format!("{name}?way=udp"),
             folder.path().join("x.sigmf-meta").to_str().unwrap(),
+            "--no-udp-on-request",
         ]);
         assert!(text(&output.stderr).contains("cannot be read by udp"), "{}", text(&output.stderr));
         let output = run(&["sg", "--name", &name, "--samples", "10"]);
@@ -391,7 +399,7 @@ mod with_zenoh {
             let folder = tempfile::tempdir().unwrap();
             let commands = page.split("```sh\n").find(|block| block.starts_with("openssl")).unwrap();
             let commands = commands.split("```").next().unwrap();
-            let run = std::process::Command::new("sh").arg("-ec").arg(commands).current_dir(&folder).output();
+            let run = Command::new("sh").arg("-ec").arg(commands).current_dir(&folder).output();
             match run {
                 Ok(output) if output.status.success() => {}
                 output => {
@@ -443,7 +451,7 @@ mod with_zenoh {
             let mut command = match std::env::var_os("ZENOHD") {
                 Some(zenohd) => {
                     println!("by {}", zenohd.display());
-                    let mut command = std::process::Command::new(zenohd);
+                    let mut command = Command::new(zenohd);
                     command.args(["-c", &config]);
                     command
                 }

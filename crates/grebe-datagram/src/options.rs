@@ -49,6 +49,9 @@ pub struct Options {
     pub dont_fragment: bool,
     /// Lets several sockets bind the address (always on for multicast groups).
     pub reuse_address: bool,
+    /// Routers that a datagram to one host may cross, and 1 for the last network: 1 stays on the local one. `None`: as many as the system
+    /// has set.
+    pub unicast_hops: Option<u32>,
     /// The interface that multicast leaves from, or joins on.
     pub multicast_interface: Interface,
     /// Routers that a multicast datagram may cross; 1 stays on the local network.
@@ -116,6 +119,7 @@ impl Default for Options {
             timestamps: false,
             dont_fragment: false,
             reuse_address: false,
+            unicast_hops: None,
             multicast_interface: Interface::Default,
             multicast_ttl: 1,
             multicast_loopback: true,

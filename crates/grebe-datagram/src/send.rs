@@ -173,6 +173,10 @@ impl Sender {
         crate::socket::prepare_multicast_send(&socket, local.is_ipv4(), options).map_err(|source| {
             Error::Open { action: "set the multicast options of", address: local, source }
         })?;
+        if let Some(hops) = options.unicast_hops {
+            crate::socket::set_unicast_hops(&socket, local.is_ipv4(), hops)
+                .map_err(|source| Error::Open { action: "limit the hops of", address: local, source })?;
+        }
         if options.dont_fragment {
             // Where a system has no such setting, datagrams go out without it.
             let _ = sys::set_dont_fragment(&socket, local.is_ipv4());

@@ -64,6 +64,10 @@ pub(crate) fn prepare_multicast_send(socket: &Socket, v4: bool, options: &Option
     }
 }
 
+pub(crate) fn set_unicast_hops(socket: &Socket, v4: bool, hops: u32) -> io::Result<()> {
+    if v4 { socket.set_ttl_v4(hops) } else { socket.set_unicast_hops_v6(hops) }
+}
+
 /// Joins the group, on the interface that the options name.
 pub(crate) fn join(socket: &Socket, group: IpAddr, interface: Interface) -> io::Result<()> {
     match (group, interface) {

@@ -328,3 +328,20 @@ fn a_sender_on_a_receivers_socket_has_its_port_and_its_peer() {
     .unwrap();
     assert_eq!(from, Some(near.local_addr().unwrap()));
 }
+
+#[test]
+fn a_sender_can_be_kept_from_crossing_routers() {
+    let receiver: Receiver<Vec<u8>> = Receiver::bind(loopback(true), &Options::default()).unwrap();
+    let hops = |unicast_hops| {
+        let options = Options { unicast_hops, ..Options::default() };
+        let sender = Sender::connect(receiver.local_addr().unwrap(), &options).unwrap();
+        sender.try_clone_socket().unwrap().ttl().unwrap()
+    };
+    assert_eq!(hops(Some(1)), 1);
+    assert!(hops(None) > 1);
+    let Ok(receiver) = Receiver::<Vec<u8>>::bind(loopback(false), &Options::default()) else { return };
+    let options = Options { unicast_hops: Some(1), ..Options::default() };
+    let sender = Sender::connect(receiver.local_addr().unwrap(), &options).unwrap();
+    let socket = sender.try_clone_socket().unwrap();
+    assert_eq!(socket2::SockRef::from(&socket).unicast_hops_v6().unwrap(), 1);
+}

@@ -187,6 +187,22 @@ impl StreamTracker {
         self.position.as_ref().map(|position| position.sample_index)
     }
 
+    /// A tracker of the same stream, as it comes on by another way: what is missing in between is counted, and nothing else yet.
+    ///
+    /// ```
+    /// use grebe_frame::{Header, StreamTracker};
+    ///
+    /// let mut tracker = StreamTracker::new();
+    /// tracker.arrive(&Header { sequence: 5, channel_count: 1, ..Header::default() });
+    /// let mut onward = tracker.onward();
+    /// assert_eq!(onward.counts().frames, 0);
+    /// onward.arrive(&Header { sequence: 9, channel_count: 1, ..Header::default() });
+    /// assert_eq!(onward.counts().lost_frames, 3);
+    /// ```
+    pub fn onward(&self) -> Self {
+        Self { counts: TrackerCounts::default(), ..self.clone() }
+    }
+
     /// Forgets the stream, not the counts: the next frame is a first one.
     pub fn forget(&mut self) {
         self.position = None;

@@ -1,6 +1,7 @@
 //! Without Zenoh: the same interface, of which no value exists, and an error that says how to have it.
 #![allow(missing_docs, reason = "as with it")]
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use grebe_frame::{Batch, Header};
@@ -10,10 +11,13 @@ use crate::error::Error;
 use crate::message::SenderId;
 use crate::name::{Pattern, StreamName};
 use crate::options::{Overflow, SessionOptions};
+use crate::request::{Answer, Request};
 use crate::what::{Found, What};
 
 #[derive(Debug, Clone)]
-pub enum Lab {}
+pub struct Lab {
+    never: std::convert::Infallible,
+}
 
 impl Lab {
     pub fn open(_: &SessionOptions) -> Result<Self, Error> {
@@ -26,52 +30,74 @@ impl Lab {
         None
     }
     pub fn using(&self, _: &StreamName) -> Using {
-        match *self {}
+        match self.never {}
     }
     pub fn uses(&self) -> Vec<StreamName> {
-        match *self {}
+        match self.never {}
     }
     pub fn counts_sender(&self, _: u32) -> Result<CountsSender, Error> {
-        match *self {}
+        match self.never {}
     }
     pub fn counts(&self) -> Result<CountsWatch, Error> {
-        match *self {}
+        match self.never {}
     }
     pub fn reach(&self) -> &str {
-        match *self {}
+        match self.never {}
     }
     pub fn looked_by(&self) -> String {
-        match *self {}
+        match self.never {}
     }
     pub fn id(&self) -> String {
-        match *self {}
+        match self.never {}
     }
     pub fn data_key(&self, _: &StreamName) -> String {
-        match *self {}
+        match self.never {}
+    }
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        match self.never {}
+    }
+    pub fn has_udp_on_request(&self) -> bool {
+        match self.never {}
+    }
+    pub fn take_requests(
+        &self,
+        _: &StreamName,
+        _: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+    ) -> Result<Requests, Error> {
+        match self.never {}
+    }
+    pub fn request(
+        &self,
+        _: &str,
+        _: &StreamName,
+        _: &Request,
+        _: Duration,
+    ) -> Result<Option<Answer>, Error> {
+        match self.never {}
     }
     pub fn list(&self, _: &Pattern, _: Duration) -> Result<Vec<Found>, Error> {
-        match *self {}
+        match self.never {}
     }
     pub fn what(&self, _: &str, _: &StreamName, _: Duration) -> Result<Option<Found>, Error> {
-        match *self {}
+        match self.never {}
     }
     pub fn watch(&self, _: &Pattern) -> Result<Watch, Error> {
-        match *self {}
+        match self.never {}
     }
     pub fn watch_key(&self, _: &str) -> Result<Watch, Error> {
-        match *self {}
+        match self.never {}
     }
     pub fn show(&self, _: &str) -> Result<Presence, Error> {
-        match *self {}
+        match self.never {}
     }
     pub fn announce(&self, _: &StreamName, _: What) -> Result<Announcement, Error> {
-        match *self {}
+        match self.never {}
     }
     pub fn sender(&self, _: &str, _: bool) -> Result<DataSender, Error> {
-        match *self {}
+        match self.never {}
     }
     pub fn receiver(&self, _: &str, _: Overflow) -> Result<DataReceiver, Error> {
-        match *self {}
+        match self.never {}
     }
 }
 
@@ -86,6 +112,9 @@ impl Announcement {
         match *self {}
     }
 }
+
+#[derive(Debug)]
+pub enum Requests {}
 
 #[derive(Debug)]
 pub struct Using {

@@ -1,6 +1,6 @@
 //! What the fuzz targets drive: the parts that read what another host sent.
 
-use crate::{Found, SenderId, What, pieces};
+use crate::{Answer, Found, Nonce, Request, SenderId, What, pieces};
 
 /// A message and its attachment: its pieces lie one after the other, within it.
 pub fn message(attachment: &[u8], message: &[u8]) {
@@ -21,4 +21,11 @@ pub fn announcement(key: &str, json: &[u8]) {
     assert!(texts.into_iter().chain(&found.what.ways).all(|text| !text.contains(char::is_control)));
     let again = What::parse(found.what.to_json().as_bytes());
     assert!(again.is_ok(), "{again:?}");
+}
+
+/// What a reader asks for: what is accepted says the same when it is sent on.
+pub fn request(json: &[u8]) {
+    let _ = (Answer::parse(json), Nonce::of_probe(json));
+    let Ok(request) = Request::parse(json) else { return };
+    assert_eq!(Request::parse(request.to_json().as_bytes()), Ok(request));
 }

@@ -14,6 +14,8 @@ pub struct SessionOptions {
     pub routers: Vec<String>,
     /// Looks for others on the LAN by multicast (224.0.0.224:7446), and lets them connect.
     pub scouts: bool,
+    /// Neither sends datagrams to readers that ask for them, nor asks for any. This counts beside a configuration file, too.
+    pub no_udp_on_request: bool,
 }
 
 /// What happens to messages that a reader has no time for.
@@ -41,15 +43,17 @@ pub fn configure(options: SessionOptions) {
 
 impl SessionOptions {
     /// As `ZENOH_CONFIG` (a file), else `GREBE_ROUTER` (addresses with commas between) or `GREBE_SCOUT` (anything but nothing and 0)
-    /// say.
+    /// say; and `GREBE_NO_UDP_ON_REQUEST`.
     pub fn from_environment() -> Self {
         let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+        let is_on = |name| text(name).is_some_and(|text| text != "0");
         let routers = text("GREBE_ROUTER").unwrap_or_default();
         let routers = routers.split(',').filter(|router| !router.is_empty());
         Self {
             config: std::env::var_os("ZENOH_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from),
             routers: routers.map(str::to_owned).collect(),
-            scouts: text("GREBE_SCOUT").is_some_and(|text| text != "0"),
+            scouts: is_on("GREBE_SCOUT"),
+            no_udp_on_request: is_on("GREBE_NO_UDP_ON_REQUEST"),
         }
     }
 
@@ -60,7 +64,7 @@ impl SessionOptions {
 
     /// Whether somebody said how this process joins, by [`configure`] or the environment.
     pub fn is_said() -> bool {
-        Self::of_this_process() != Self::default()
+        Self { no_udp_on_request: false, ..Self::of_this_process() } != Self::default()
     }
 
     /// How far this process looks, for people.

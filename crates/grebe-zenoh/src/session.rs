@@ -5,10 +5,12 @@ mod config;
 mod counts;
 mod data;
 mod refusal;
+mod requests;
 mod seen;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -18,11 +20,13 @@ use zenoh::{Session, Wait};
 use crate::error::Error;
 use crate::name::{Pattern, StreamName};
 use crate::options::{Overflow, SessionOptions};
+use crate::request::{Answer, Request};
 use crate::what::{Found, HERE, LIVE, WHAT, What};
 
 pub use announcement::{Announcement, Presence};
 pub use counts::{CountsSender, CountsWatch};
 pub use data::{DataReceiver, DataSender, Message};
+pub use requests::Requests;
 pub use watch::Watch;
 
 /// What this process has of a lab. Clones share the session, as does whatever comes of one; it is closed with the last of them.
@@ -188,6 +192,44 @@ impl Lab {
     /// Another process announces a stream of that name, or this user may not.
     pub fn announce(&self, name: &StreamName, what: What) -> Result<Announcement, Error> {
         Announcement::make(self, name, what)
+    }
+
+    /// Whether this process takes part in datagrams on request
+    /// ([`SessionOptions::no_udp_on_request`](crate::SessionOptions::no_udp_on_request)).
+    pub fn has_udp_on_request(&self) -> bool {
+        !self.0.options.no_udp_on_request
+    }
+
+    /// Addresses of this host at which another may reach it, those of IPv4 first.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        requests::own_addresses()
+    }
+
+    /// Has readers answered that ask for a stream of this process by UDP, until what this answers is dropped. `answer` is called by
+    /// threads of Zenoh's, and should not wait.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub fn take_requests(
+        &self,
+        name: &StreamName,
+        answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+    ) -> Result<Requests, Error> {
+        Requests::take(self, name, answer)
+    }
+
+    /// Asks the producer with this session for a stream by UDP; `None` where it does not answer within `timeout`.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub fn request(
+        &self,
+        session: &str,
+        name: &StreamName,
+        request: &Request,
+        timeout: Duration,
+    ) -> Result<Option<Answer>, Error> {
+        requests::request(self, session, name, request, timeout)
     }
 
     /// Notes that this process sends or reads a stream: whoever watches its counts finds it by that name.

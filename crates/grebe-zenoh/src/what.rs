@@ -15,6 +15,9 @@ pub struct What {
     pub host: String,
     /// That host since it was started: two processes that say the same can share memory.
     pub boot: String,
+    /// Its network there, as containers of one host have one each: 0 where the system has no such number.
+    #[serde(skip_serializing_if = "is_zero_u64")]
+    pub network: u64,
     /// The process.
     pub pid: u32,
     /// The command: `sg`.
@@ -23,6 +26,9 @@ pub struct What {
     pub since_unix_ms: u64,
     /// URIs by which the stream can be read, the host's own words for it.
     pub ways: Vec<String>,
+    /// Whether it is sent by UDP to readers that ask for that.
+    #[serde(skip_serializing_if = "is_false")]
+    pub udp_on_request: bool,
     /// What a sample is; empty until there is one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub format: String,
@@ -33,7 +39,7 @@ pub struct What {
     #[serde(skip_serializing_if = "is_unknown")]
     pub sample_rate_hz: f64,
     /// Messages of frames that were sent over Zenoh, read or not.
-    #[serde(skip_serializing_if = "is_none_sent")]
+    #[serde(skip_serializing_if = "is_zero_u64")]
     pub messages: u64,
     /// What the producer says of it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,6 +64,7 @@ impl What {
         Self {
             host: host_name(),
             boot: boot_id(),
+            network: network_id(),
             pid: std::process::id(),
             command: command.to_owned(),
             since_unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
@@ -87,6 +94,23 @@ impl What {
         what.sample_rate_hz =
             Some(what.sample_rate_hz).filter(|hz| hz.is_finite() && *hz > 0.0).unwrap_or(0.0);
         Ok(what)
+    }
+
+    /// What people are told of a way that a producer takes where it is asked to.
+    pub const UDP_ON_REQUEST: &str = "udp on request";
+
+    /// By which ways it can be had, for people.
+    pub fn told_ways(&self) -> Vec<&str> {
+        let (zenoh, given): (Vec<&str>, Vec<&str>) =
+            self.ways.iter().map(String::as_str).partition(|way| way.starts_with("zenoh://"));
+        let on_request = self.udp_on_request.then_some(Self::UDP_ON_REQUEST);
+        given.into_iter().chain(on_request).chain(zenoh).collect()
+    }
+
+    /// Whether what it sends to this host comes to this process: it has the same addresses.
+    pub fn is_on_this_network(&self) -> bool {
+        let is_here = if self.boot.is_empty() { self.host == host_name() } else { self.is_here() };
+        is_here && self.network == network_id()
     }
 
     /// Whether it is made on this machine, since it was started.
@@ -136,6 +160,17 @@ pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
+/// Another one for each network of this machine (its network namespaces).
+#[cfg(target_os = "linux")]
+fn network_id() -> u64 {
+    std::fs::metadata("/proc/self/ns/net").map_or(0, |of| std::os::unix::fs::MetadataExt::ino(&of))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn network_id() -> u64 {
+    0
+}
+
 /// A line of text, and not a long one.
 fn tame(text: &mut String) {
     if text.len() > TEXT_BYTES_MAX || text.contains(char::is_control) {
@@ -149,8 +184,13 @@ fn is_zero(number: &u32) -> bool {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_none_sent(messages: &u64) -> bool {
-    *messages == 0
+fn is_zero_u64(number: &u64) -> bool {
+    *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -166,6 +206,9 @@ pub(crate) const HERE: &str = "grebe/here/";
 /// The same of one that has but a key.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
 pub(crate) const LIVE: &str = "grebe/live/";
+/// Where a producer is asked to send a stream by UDP.
+#[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
+pub(crate) const UDP: &str = "grebe/udp/";
 /// What a process counts: who watches gets it there, and a token goes with the process.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
 pub(crate) const COUNTS: &str = "grebe/counts/";
@@ -194,8 +237,12 @@ mod tests {
         let found = Found::parse("grebe/what/a1/lab/adc", what.to_json().as_bytes()).unwrap();
         assert_eq!((found.session.as_str(), found.name.as_str()), ("a1", "lab/adc"));
         assert!(cfg!(not(target_os = "linux")) || what.is_here());
+        assert!(what.is_on_this_network());
+        let container = What { network: what.network + 1, udp_on_request: true, ..what.clone() };
+        assert!(!container.is_on_this_network());
+        assert_eq!(What::parse(container.to_json().as_bytes()), Ok(container));
         let elsewhere = What { boot: "x".to_owned(), ..what };
-        assert!(!elsewhere.is_here());
+        assert!(!elsewhere.is_here() && !elsewhere.is_on_this_network());
     }
 
     #[test]

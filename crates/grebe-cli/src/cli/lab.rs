@@ -20,14 +20,23 @@ pub(crate) struct Lab {
     /// Join as this configuration file of Zenoh's says [environment: ZENOH_CONFIG].
     #[arg(long, value_name = "FILE")]
     pub(crate) zenoh: Option<PathBuf>,
+    /// Send no datagrams to readers on other hosts that ask for a stream by its name, and ask for none [environment:
+    /// GREBE_NO_UDP_ON_REQUEST=1].
+    #[arg(long)]
+    pub(crate) no_udp_on_request: bool,
 }
 
 impl Lab {
     /// What opens the lab in this process from here on joins it so.
     pub(crate) fn configure(&self) {
-        let Lab { scout, router, zenoh } = self.clone();
+        let Lab { scout, router, zenoh, no_udp_on_request } = self.clone();
+        let environment = SessionOptions::from_environment();
+        let no_udp_on_request = no_udp_on_request || environment.no_udp_on_request;
         if scout || !router.is_empty() || zenoh.is_some() {
-            grebe_zenoh::configure(SessionOptions { config: zenoh, routers: router, scouts: scout });
+            let options = SessionOptions { config: zenoh, routers: router, scouts: scout, no_udp_on_request };
+            grebe_zenoh::configure(options);
+        } else if no_udp_on_request {
+            grebe_zenoh::configure(SessionOptions { no_udp_on_request, ..environment });
         }
     }
 }

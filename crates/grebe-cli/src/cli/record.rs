@@ -53,7 +53,8 @@ pub(crate) struct Record {
     /// Fail once the sender has been silent for this long, also where it never came.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) idle_timeout: Option<Duration>,
-    /// Announce what is recorded under this name in the lab, and send it over Zenoh to who asks for it: grebe ls, grebe view NAME.
+    /// Announce what is recorded under this name in the lab, and send it by UDP or over Zenoh to who asks for it: grebe ls, grebe view
+    /// NAME.
     #[arg(long, value_name = "NAME", value_parser = units::stream_name)]
     pub(crate) name: Option<StreamName>,
     /// Replace a recording of the same name.

@@ -51,8 +51,8 @@ pub(crate) struct Sg {
     /// --name to who asks for it].
     #[arg(long, value_name = "URI", value_parser = units::uri)]
     pub(crate) to: Option<Uri>,
-    /// Announce the stream under this name in the lab: grebe ls, grebe view NAME. Readers take it where --to sends it, if they can, and
-    /// else over Zenoh; without --to, over Zenoh alone.
+    /// Announce the stream under this name in the lab: grebe ls, grebe view NAME. Readers take it where --to sends it, if they can; on
+    /// other hosts by UDP, if it comes there; and else over Zenoh.
     #[arg(long, value_name = "NAME", value_parser = units::stream_name)]
     pub(crate) name: Option<StreamName>,
     /// Channels, 1 to 255.

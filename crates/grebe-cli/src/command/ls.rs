@@ -113,7 +113,7 @@ fn row(found: &Found) -> [String; 4] {
     };
     // The way that all have is long, and says nothing.
     let own = format!("zenoh://grebe/data/{}/{}", found.session, found.name);
-    let ways = what.ways.iter().map(|way| if *way == own { "zenoh" } else { way.as_str() });
+    let ways = what.told_ways().into_iter().map(|way| if way == own { "zenoh" } else { way });
     [found.name.to_string(), signal, what.to_string(), ways.collect::<Vec<_>>().join(", ")]
 }
 
@@ -134,6 +134,7 @@ mod tests {
             pid: 7,
             command: "sg".into(),
             ways: vec!["shm://adc".into(), "zenoh://grebe/data/a1/lab/adc".into()],
+            udp_on_request: true,
             format: "i16".into(),
             channels,
             sample_rate_hz: 1e6,
@@ -146,7 +147,10 @@ mod tests {
         };
         let text = table(&[found("lab/adc", 2), found("lab/x", 0)]);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "lab/adc  2 channels of i16 at 1 MS/s  mast3 (sg, process 7)  shm://adc, zenoh");
+        assert_eq!(
+            lines[0],
+            "lab/adc  2 channels of i16 at 1 MS/s  mast3 (sg, process 7)  shm://adc, udp on request, zenoh"
+        );
         assert!(lines[1].starts_with("lab/x    no samples yet               mast3"), "{}", lines[1]);
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Granted, Options, Sender};
+use grebe_datagram::{Granted, Options, SendCounters, Sender};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, HEADER_BYTES, Header};
 
@@ -55,6 +55,43 @@ impl UdpSink {
     /// The send buffer that the kernel granted.
     pub(crate) fn granted(&self) -> Granted {
         self.sender.granted()
+    }
+
+    /// What was sent so far.
+    pub(crate) fn sent(&self) -> SendCounters {
+        self.sender.counters()
+    }
+
+    /// Sends a batch outside a graph; what the kernel does not take is left out.
+    pub(crate) fn send_batch(&mut self, batch: Batch) -> StageResult<()> {
+        self.held.push(batch);
+        let sent = self.send_held();
+        self.held.clear();
+        sent
+    }
+
+    /// Sends a datagram that is no frame.
+    pub(crate) fn send_bytes(&mut self, datagram: &[u8]) -> Result<(), grebe_datagram::Error> {
+        let mut sending = self.sender.batch();
+        sending.push(datagram, &[])?;
+        sending.flush()
+    }
+
+    /// Says the end of the stream, more than once: a datagram may be lost.
+    pub(crate) fn send_end(&mut self, end: &Header) -> Result<(), grebe_datagram::Error> {
+        let mut bytes = [0; HEADER_BYTES];
+        end.write(&mut bytes);
+        let began = Instant::now();
+        for repeat in 0..END_REPEATS {
+            let at = began + END_OVER * repeat / (END_REPEATS - 1);
+            std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            self.send_bytes(&bytes)?;
+            if repeat == 0 {
+                // A receiver that has the end is gone: that it refuses the repeats is no loss.
+                self.publish();
+            }
+        }
+        Ok(())
     }
 
     fn send_held(&mut self) -> StageResult<()> {
@@ -122,23 +159,8 @@ impl Stage for UdpSink {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
-        let Some(header) = ctx.end_of_stream(self.last) else { return Ok(()) };
-        let mut end = [0; HEADER_BYTES];
-        header.write(&mut end);
-        let began = Instant::now();
-        for repeat in 0..END_REPEATS {
-            let at = began + END_OVER * repeat / (END_REPEATS - 1);
-            std::thread::sleep(at.saturating_duration_since(Instant::now()));
-            let mut sending = self.sender.batch();
-            sending.push(&end, &[])?;
-            sending.flush()?;
-            drop(sending);
-            if repeat == 0 {
-                // A receiver that has the end is gone: that it refuses the repeats is no loss.
-                self.publish();
-            }
-        }
-        Ok(())
+        let Some(end) = ctx.end_of_stream(self.last) else { return Ok(()) };
+        Ok(self.send_end(&end)?)
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -1,13 +1,16 @@
 //! `udp://` as a source: frames are views into the slabs that the kernel filled.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Granted, Options, Received, Receiver};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{Arrival, BatchMut, BatchPool, Frame, Header, Refusal, Refusals, StreamTracker};
+use grebe_frame::{
+    Arrival, BatchMut, BatchPool, Description, Frame, Header, Refusal, Refusals, StreamTracker,
+};
 
 use crate::io::arrival::ArrivalCounters;
 use crate::io::described::Described;
@@ -70,6 +73,29 @@ impl UdpSource {
         self.intake.limit.left()
     }
 
+    /// Goes on with a stream that came by another way until now.
+    pub(crate) fn after(mut self, tracker: Option<StreamTracker>) -> Self {
+        if let Some(tracker) = tracker {
+            self.intake.tracker = tracker;
+        }
+        self
+    }
+
+    /// Where the stream stands.
+    pub(crate) fn tracker(&self) -> &StreamTracker {
+        &self.intake.tracker
+    }
+
+    /// What its sender says that it is.
+    pub(crate) fn description(&self) -> Option<&Arc<Description>> {
+        self.intake.described.now()
+    }
+
+    /// Another handle on the socket, to look at what waits there.
+    pub(crate) fn try_clone_socket(&self) -> std::io::Result<UdpSocket> {
+        self.receiver.try_clone_socket()
+    }
+
     /// Waits for the next stream where one ends.
     pub(crate) fn listens_on(mut self, listens_on: bool) -> Self {
         self.intake.listens_on = listens_on;
@@ -98,7 +124,7 @@ impl UdpSource {
 
     /// Whether something has come, or comes within `timeout`; it is left for the stream.
     pub(crate) fn hears_within(&self, timeout: Duration) -> bool {
-        let socket = self.receiver.try_clone_socket();
+        let socket = self.try_clone_socket();
         socket.is_ok_and(|socket| grebe_datagram::wait_readable(&socket, timeout).unwrap_or(false))
     }
 

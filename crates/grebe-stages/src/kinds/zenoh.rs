@@ -92,7 +92,7 @@ impl Kind for NamedIn {
     }
 }
 
-/// Announces a stream under a name, and sends it over Zenoh to readers that have no other way.
+/// Announces a stream under a name, and sends it to readers that have no other way: by UDP where they ask for that, else over Zenoh.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NamedOut {

@@ -129,6 +129,8 @@ impl Transport {
         let to = match uri {
             // What reads them on this machine is another program, which may not expect longer ones.
             Uri::Vita49(_) => return Ok(DATAGRAM_BYTES),
+            // Who asks for it by UDP is on another host; over Zenoh many frames go in a message.
+            Uri::Named(_) => return Ok(DATAGRAM_BYTES),
             Uri::Udp(host_port, _) => Some(host_port),
             Uri::Raw(raw) => match &raw.carrier {
                 Carrier::Udp(host_port) => Some(host_port),

@@ -67,7 +67,7 @@ pub(super) fn named_sink(
         return Err(Error::Name { name: to.to_string(), reason });
     }
     let lab = Lab::shared()?;
-    let sink = AnnouncedSink::open(&lab, &to.name, &options.producer, &options.ways)?;
+    let sink = AnnouncedSink::open(&lab, &to.name, &options.producer, &options.ways, &options.transport)?;
     notify(Notice::Announced { name: to.name.to_string(), reach: lab.reach().to_owned() });
     Ok(sink)
 }

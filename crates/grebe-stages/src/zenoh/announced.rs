@@ -7,13 +7,18 @@ use grebe_frame::{Batch, Description, Header};
 use grebe_zenoh::{Announcement, Lab, StreamName, What};
 
 use crate::error::Error;
+use crate::open::Transport;
+use crate::zenoh::on_request::OnRequest;
 use crate::zenoh::sink::Sending;
 use crate::zenoh::ways::own_way;
 
-/// Announces a stream as long as it flows, and sends its frames over Zenoh to readers that have no other way.
+/// Announces a stream as long as it flows, and sends its frames by UDP to readers that ask for that, and over Zenoh to those that have no
+/// other way.
 #[derive(Debug)]
 pub(crate) struct AnnouncedSink {
     to: Sending,
+    /// `None`: this process sends no datagrams to who asks.
+    on_request: Option<OnRequest>,
     announcement: Announcement,
     /// What is said of the stream.
     said: Option<(Header, Option<Arc<Description>>)>,
@@ -25,11 +30,28 @@ impl AnnouncedSink {
     ///
     /// # Errors
     /// The lab cannot be joined, or the name is taken.
-    pub(crate) fn open(lab: &Lab, name: &StreamName, command: &str, ways: &[String]) -> Result<Self, Error> {
+    pub(crate) fn open(
+        lab: &Lab,
+        name: &StreamName,
+        command: &str,
+        ways: &[String],
+        transport: &Transport,
+    ) -> Result<Self, Error> {
         let to = Sending::new(lab.sender(&lab.data_key(name), false)?);
         let ways = ways.iter().cloned().chain([own_way(lab, name)]).collect();
-        let announcement = lab.announce(name, What { ways, ..What::of_this_process(command) })?;
-        Ok(Self { to, announcement, said: None, counters: Counters::new(Sending::COUNTERS) })
+        let udp_on_request = lab.has_udp_on_request();
+        // Whoever finds the name can ask.
+        let on_request = udp_on_request.then(|| OnRequest::open(lab, name, transport)).transpose()?;
+        let what = What { ways, udp_on_request, ..What::of_this_process(command) };
+        let announcement = lab.announce(name, what)?;
+        let counters = Counters::new(COUNTERS).with_gauges(&["udp_readers"]);
+        Ok(Self { to, on_request, announcement, said: None, counters })
+    }
+
+    fn publish(&self) {
+        self.to.publish(&self.counters);
+        let readers = self.on_request.as_ref().map_or(0, OnRequest::readers);
+        self.counters.set(Sending::COUNTERS.len(), readers as u64);
     }
 
     /// Says what the stream is, where that is news.
@@ -64,15 +86,24 @@ impl Stage for AnnouncedSink {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.say(&batch);
+        if let Some(on_request) = &mut self.on_request {
+            on_request.send(&batch);
+        }
         self.to.send(&batch)?;
         self.announcement.count(self.to.messages());
-        self.to.publish(&self.counters);
+        self.publish();
         Ok(Outcome::Produced)
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if let Some(on_request) = &mut self.on_request {
+            on_request.end(self.to.end_of_stream(ctx));
+        }
         self.to.end(ctx)?;
-        self.to.publish(&self.counters);
+        if let Some(on_request) = &self.on_request {
+            on_request.wait_for_ends();
+        }
+        self.publish();
         Ok(())
     }
 
@@ -80,3 +111,5 @@ impl Stage for AnnouncedSink {
         Some(self.counters.clone())
     }
 }
+
+const COUNTERS: &[&str] = &["messages", "has_reader", "udp_readers"];

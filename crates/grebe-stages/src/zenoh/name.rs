@@ -43,7 +43,7 @@ pub struct NamedStream {
 pub enum Way {
     /// Memory that both share.
     Shm,
-    /// Datagrams that pass here anyway.
+    /// Datagrams that pass here anyway, or that the producer sends here because it is asked to.
     Udp,
     /// Messages of Zenoh's.
     Zenoh,

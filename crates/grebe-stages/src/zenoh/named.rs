@@ -11,8 +11,9 @@ use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
 use crate::io::{ShmSource, UdpSource};
 use crate::open::{Notice, Transport};
+use crate::zenoh::asking::{Asking, Fate};
 use crate::zenoh::source::ReaderOptions;
-use crate::zenoh::ways::{Candidate, listen};
+use crate::zenoh::ways::{Candidate, Onward, listen};
 use crate::zenoh::{NamedStream, ZenohSource};
 
 /// Reads the stream of a name by the best way there is. A producer that is gone without an end of stream is waited for; when it returns,
@@ -28,6 +29,12 @@ pub(crate) struct NamedSource {
     current: Option<Current>,
     /// The session of the producer that is gone, although it may still be announced.
     gone: Option<String>,
+    /// The session of a producer of whose datagrams too many were lost.
+    unheard: Option<String>,
+    /// The session of a producer whose stream goes on by another way, and where it stands.
+    onward: Option<(String, Onward)>,
+    /// When it is looked again for a way to who is there.
+    again_at: Option<Instant>,
     /// Samples per channel that may still pass.
     left_samples: Option<u64>,
     waits_since: Instant,
@@ -51,6 +58,8 @@ pub(crate) struct Reading {
 struct Current {
     session: String,
     by: By,
+    /// `None`: nobody has to be asked for it.
+    asking: Option<Asking>,
     /// `None`: something has come, or it is told that nothing does.
     silence: Option<Silence>,
 }
@@ -92,6 +101,9 @@ impl NamedSource {
             reading,
             current: None,
             gone: None,
+            unheard: None,
+            onward: None,
+            again_at: None,
             waits_since: Instant::now(),
             counters: Mirror::new(),
         };
@@ -137,12 +149,13 @@ impl NamedSource {
         let Some(newest) = found.into_iter().max_by_key(|found| found.what.since_unix_ms) else {
             return Ok(None);
         };
-        let candidates = Candidate::of(&newest, self.from.way);
-        for candidate in &candidates {
-            let Some(by) = self.open_way(candidate)? else { continue };
+        let onward = self.onward.take().filter(|(session, _)| *session == newest.session);
+        let onward = onward.map(|(_, onward)| onward);
+        for candidate in &Candidate::of(&newest, self.from.way) {
+            let Some((by, asking)) = self.open_way(candidate, &newest, onward.as_ref())? else { continue };
             let silence =
                 Some(Silence { look_at: Instant::now() + DOUBTED_AFTER, sent: None, is_due: false });
-            self.current = Some(Current { session: newest.session, by, silence });
+            self.current = Some(Current { session: newest.session, by, asking, silence });
             let (name, from) = (newest.name.to_string(), newest.what.to_string());
             return Ok(Some(Notice::Way { name, from, by: candidate.uri() }));
         }
@@ -151,28 +164,40 @@ impl NamedSource {
             "cannot be read by {}: {} sends it by {}",
             if way.is_empty() { "any way from here" } else { way },
             newest.what,
-            newest.what.ways.join(", ")
+            newest.what.told_ways().join(", ")
         );
+        self.onward = onward.map(|onward| (newest.session, onward));
         Err(Error::Name { name: self.from.to_string(), reason })
     }
 
     /// `None`: nothing comes by this way.
-    fn open_way(&self, candidate: &Candidate) -> Result<Option<By>, Error> {
+    fn open_way(
+        &self,
+        candidate: &Candidate,
+        found: &Found,
+        onward: Option<&Onward>,
+    ) -> Result<Option<(By, Option<Asking>)>, Error> {
         let Reading { transport, subscriber, listens_on, idle_timeout, .. } = &self.reading;
         match candidate {
             Candidate::Shm(name) => match ShmSource::connect(name, subscriber) {
                 Ok(source) => {
                     let source = source.idle_timeout(*idle_timeout).samples(self.left_samples);
-                    Ok(Some(By::Shm(Box::new(source))))
+                    Ok(Some((By::Shm(Box::new(source)), None)))
                 }
                 // Another user's, or of another container.
                 Err(_) => Ok(None),
             },
             Candidate::Udp(at) => {
                 let Some(source) = listen(at, transport)? else { return Ok(None) };
-                let source =
-                    source.idle_timeout(*idle_timeout).samples(self.left_samples).listens_on(*listens_on);
-                Ok(Some(By::Udp(Box::new(source))))
+                Ok(Some((self.by_udp(source, onward), None)))
+            }
+            Candidate::OnRequest { is_near } => {
+                let is_unheard = self.unheard.as_ref() == Some(&found.session);
+                if is_unheard || !self.lab.has_udp_on_request() {
+                    return Ok(None);
+                }
+                let asked = Asking::open(&self.lab, found, transport, *is_near)?;
+                Ok(asked.map(|(source, asking)| (self.by_udp(source, onward), Some(asking))))
             }
             Candidate::Zenoh(key) => {
                 let options = ReaderOptions {
@@ -181,20 +206,49 @@ impl NamedSource {
                     listens_on: *listens_on,
                     idle_timeout: *idle_timeout,
                 };
-                Ok(Some(By::Zenoh(Box::new(ZenohSource::of_key(&self.lab, key, options)?))))
+                let source = ZenohSource::of_key(&self.lab, key, options)?.after(onward.cloned());
+                Ok(Some((By::Zenoh(Box::new(source)), None)))
             }
         }
     }
 
+    fn by_udp(&self, source: UdpSource, onward: Option<&Onward>) -> By {
+        let Reading { listens_on, idle_timeout, .. } = self.reading;
+        let source = source.idle_timeout(idle_timeout).samples(self.left_samples).listens_on(listens_on);
+        By::Udp(Box::new(source.after(onward.map(|onward| onward.tracker.clone()))))
+    }
+
     /// Its producer is gone: what was counted stays counted, and who comes next is waited for.
     fn leave(&mut self) {
-        let Some(Current { session, by, .. }) = self.current.take() else { return };
+        if let Some((session, _)) = self.leave_way() {
+            self.gone = Some(session);
+        }
+    }
+
+    /// The way is left, and others are looked for: also those of who has come meanwhile.
+    fn leave_way(&mut self) -> Option<(String, By)> {
+        let Current { session, by, asking, .. } = self.current.take()?;
+        drop(asking);
         self.left_samples = by.left_samples();
         self.counters.keep();
-        self.gone = Some(session);
         self.waits_since = Instant::now();
-        // Who has come meanwhile is looked at.
         self.known = u64::MAX;
+        Some((session, by))
+    }
+
+    /// Goes another way where datagrams that were asked for come no more, or too few of them.
+    fn look_after_datagrams(&mut self) {
+        let Some(Current { by: By::Udp(source), asking: Some(asking), .. }) = &self.current else { return };
+        let fate = asking.look(source.tracker().counts().frames);
+        if fate == Fate::Come || source.tracker().is_ended() {
+            return;
+        }
+        let Some((session, By::Udp(source))) = self.leave_way() else { return };
+        if fate == Fate::Lost {
+            self.unheard = Some(session.clone());
+        }
+        let (tracker, description) = (source.tracker().onward(), source.description().cloned());
+        self.onward = Some((session, Onward { tracker, description }));
     }
 
     /// Whether the producer that is read is announced no more, and another is.
@@ -213,7 +267,7 @@ impl NamedSource {
 
     /// Tells once where nothing comes although it is sent: access control drops messages without a word.
     fn doubt(&mut self, ctx: &Context) -> Result<(), Error> {
-        let Some(Current { session, by: By::Zenoh(source), silence }) = &mut self.current else {
+        let Some(Current { session, by: By::Zenoh(source), silence, .. }) = &mut self.current else {
             return Ok(());
         };
         let Some(silent) = silence.as_mut().filter(|silent| Instant::now() >= silent.look_at) else {
@@ -238,19 +292,23 @@ impl NamedSource {
 
     /// Nobody sends: looks who has come.
     fn wait(&mut self, ctx: &Context) -> Result<(), Error> {
-        if !ctx.waiting(|| self.watch.wait(self.known, LOOK_EVERY)) {
+        let is_news = ctx.waiting(|| self.watch.wait(self.known, LOOK_EVERY));
+        if !is_news && self.again_at.is_none_or(|at| Instant::now() < at) {
             return self.check_idle();
         }
         self.known = self.watch.changes();
         let found = ctx.waiting(|| self.find());
+        // Who is there may not answer in time, or by no way that works now.
+        let is_there = self.watch.streams().iter().any(|(session, _)| Some(session) != self.gone.as_ref());
+        self.again_at = is_there.then(|| Instant::now() + AGAIN_EVERY);
         match found {
             Ok(Some(notice)) => {
+                self.again_at = None;
                 ctx.note(notice.to_string());
                 Ok(())
             }
-            Ok(None) => self.check_idle(),
             // It may come by another way when it comes again.
-            Err(Error::Name { .. }) => Ok(()),
+            Ok(None) | Err(Error::Name { .. }) => self.check_idle(),
             Err(error) => Err(error),
         }
     }
@@ -264,6 +322,7 @@ impl Stage for NamedSource {
                 self.leave();
             }
         }
+        self.look_after_datagrams();
         self.doubt(ctx)?;
         let Some(current) = &mut self.current else {
             self.wait(ctx)?;
@@ -386,6 +445,7 @@ impl Mirror {
 /// How long the tokens that there are take to come.
 const SETTLE: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+const AGAIN_EVERY: Duration = Duration::from_secs(1);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// What is sent comes within that, or something drops it.
 const DOUBTED_AFTER: Duration = Duration::from_secs(3);

@@ -86,7 +86,7 @@ impl Sending {
 
     /// Says the end of the stream, more than once: a message may be dropped.
     pub(super) fn end(&mut self, ctx: &Context) -> Result<(), ZenohError> {
-        let Some(end) = ctx.end_of_stream(self.last) else { return Ok(()) };
+        let Some(end) = self.end_of_stream(ctx) else { return Ok(()) };
         let began = Instant::now();
         for repeat in 0..END_REPEATS {
             let at = began + END_OVER * repeat / (END_REPEATS - 1);
@@ -94,6 +94,10 @@ impl Sending {
             self.sender.send_end(&end)?;
         }
         Ok(())
+    }
+
+    pub(super) fn end_of_stream(&self, ctx: &Context) -> Option<Header> {
+        ctx.end_of_stream(self.last)
     }
 
     /// Messages that were sent.

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
 use crate::stream::{CHUNK_BYTES, Limit};
 use crate::zenoh::ZenohKey;
+use crate::zenoh::ways::Onward;
 
 /// Receives one stream of frames that is sent to a key.
 ///
@@ -83,6 +84,14 @@ impl ZenohSource {
             heard: Instant::now(),
             counters: ArrivalCounters::new(),
         })
+    }
+
+    /// Goes on with a stream that came by another way until now.
+    pub(super) fn after(mut self, onward: Option<Onward>) -> Self {
+        if let Some(Onward { tracker, description }) = onward {
+            (self.intake.tracker, self.intake.description) = (tracker, description);
+        }
+        self
     }
 
     /// Samples per channel that may still pass; `None`: all.

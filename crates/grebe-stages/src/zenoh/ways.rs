@@ -1,8 +1,10 @@
 //! By which ways a stream can be had from here, the best first.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use grebe_zenoh::{Found, Lab};
+use grebe_frame::{Description, StreamTracker};
+use grebe_zenoh::{Found, Lab, What};
 
 use crate::error::Error;
 use crate::io::UdpSource;
@@ -27,6 +29,8 @@ pub(super) enum Candidate {
     Shm(String),
     /// Datagrams to a group, or to this host.
     Udp(HostPort),
+    /// Datagrams that the producer sends here if it is asked to; `is_near`: where no router lies between.
+    OnRequest { is_near: bool },
     /// A key.
     Zenoh(String),
 }
@@ -35,12 +39,17 @@ impl Candidate {
     /// What can be tried, the best first: memory within a machine, datagrams, Zenoh.
     pub(super) fn of(found: &Found, forced: Option<Way>) -> Vec<Self> {
         let mut all: Vec<Self> = found.what.ways.iter().filter_map(|way| Self::parse(way)).collect();
+        // A far link may be a thin one, which datagrams would fill, and everything beside them be lost: that somebody must want.
+        let is_wanted = forced == Some(Way::Udp);
+        if found.what.udp_on_request && (is_wanted || !found.what.is_on_this_network()) {
+            all.push(Self::OnRequest { is_near: !is_wanted });
+        }
         all.retain(|candidate| forced.is_none_or(|way| candidate.way() == way));
         all.retain(|candidate| match candidate {
             Self::Shm(_) => found.what.is_here(),
             // To the host itself: nothing of it comes here.
             Self::Udp(to) => found.what.is_here() || !is_loopback(to),
-            Self::Zenoh(_) => true,
+            Self::OnRequest { .. } | Self::Zenoh(_) => true,
         });
         all.sort_by_key(Self::way);
         all
@@ -58,19 +67,27 @@ impl Candidate {
     pub(super) fn way(&self) -> Way {
         match self {
             Self::Shm(_) => Way::Shm,
-            Self::Udp(_) => Way::Udp,
+            Self::Udp(_) | Self::OnRequest { .. } => Way::Udp,
             Self::Zenoh(_) => Way::Zenoh,
         }
     }
 
-    /// The URI that is read.
+    /// The URI that is read, or what else there is to say of it.
     pub(super) fn uri(&self) -> String {
         match self {
             Self::Shm(name) => format!("shm://{name}"),
             Self::Udp(at) => format!("udp://{at}"),
+            Self::OnRequest { .. } => What::UDP_ON_REQUEST.to_owned(),
             Self::Zenoh(key) => format!("zenoh://{key}"),
         }
     }
+}
+
+/// Where a stream stands that goes on by another way.
+#[derive(Debug, Clone)]
+pub(super) struct Onward {
+    pub(super) tracker: StreamTracker,
+    pub(super) description: Option<Arc<Description>>,
 }
 
 /// Listens for datagrams that pass here: they come, or it is not taken for a way. The first that come are the stream's first.
@@ -91,12 +108,10 @@ pub(super) fn own_way(lab: &Lab, name: &grebe_zenoh::StreamName) -> String {
 }
 
 /// Streams have a frame every ten milliseconds; others are taken by Zenoh.
-const WITHIN: Duration = Duration::from_millis(400);
+pub(super) const WITHIN: Duration = Duration::from_millis(400);
 
 #[cfg(test)]
 mod tests {
-    use grebe_zenoh::What;
-
     use super::*;
 
     fn found(boot: String, ways: &[&str]) -> Found {
@@ -130,6 +145,25 @@ mod tests {
             assert_eq!(uris(&here, None).len(), 4);
             assert_eq!(uris(&here, Some(Way::Zenoh)), ["zenoh://grebe/data/a1/lab/adc"]);
         }
+    }
+
+    #[test]
+    fn datagrams_are_asked_for_where_they_come_from_another_network_or_are_wanted() {
+        let ways = ["shm://adc", "udp://239.1.2.3:5000", "zenoh://grebe/data/a1/lab/adc"];
+        let elsewhere = found("another".to_owned(), &ways);
+        let of = |what: What, forced| {
+            let found = Found { what, ..elsewhere.clone() };
+            Candidate::of(&found, forced).into_iter().filter(|it| it.way() == Way::Udp).collect::<Vec<_>>()
+        };
+        let group = Candidate::Udp(HostPort::new("239.1.2.3", 5000));
+        assert_eq!(of(elsewhere.what.clone(), None), [group], "its producer does not send to who asks");
+        let what = What { udp_on_request: true, ..elsewhere.what.clone() };
+        assert_eq!(of(what.clone(), None)[1..], [Candidate::OnRequest { is_near: true }], "behind the group");
+        assert_eq!(of(what.clone(), Some(Way::Udp))[1..], [Candidate::OnRequest { is_near: false }]);
+        assert_eq!(of(what.clone(), Some(Way::Zenoh)), []);
+        let here = What { udp_on_request: true, ways: Vec::new(), ..What::of_this_process("sg") };
+        assert_eq!(of(here.clone(), None), [], "there are better ways within a host");
+        assert_eq!(of(here, Some(Way::Udp)), [Candidate::OnRequest { is_near: false }]);
     }
 
     #[test]

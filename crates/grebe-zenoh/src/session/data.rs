@@ -17,6 +17,7 @@ use super::{Lab, failed};
 use crate::error::Error;
 use crate::message::{MESSAGE_BYTES_MAX, SenderId};
 use crate::options::Overflow;
+use crate::random;
 
 /// Sends frames to a key.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl DataSender {
         {
             has_reader.store(true, Ordering::Release);
         }
-        let sender = Bytes::copy_from_slice(&random_id());
+        let sender = Bytes::copy_from_slice(&random::id());
         Ok(Self { publisher, sender, has_reader, parts: Vec::new(), _lab: lab.clone() })
     }
 
@@ -283,16 +284,6 @@ impl Waiting {
         self.bytes -= message.len();
         Some(message)
     }
-}
-
-/// Another number for each sender.
-fn random_id() -> [u8; 16] {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    let word = || RandomState::new().build_hasher().finish().to_le_bytes();
-    let mut id = [0; 16];
-    id[..8].copy_from_slice(&word());
-    id[8..].copy_from_slice(&word());
-    id
 }
 
 const WAITING_BYTES_MAX: usize = 64 << 20;
