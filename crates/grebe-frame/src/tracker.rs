@@ -193,11 +193,18 @@ impl StreamTracker {
     /// use grebe_frame::{Header, StreamTracker};
     ///
     /// let mut tracker = StreamTracker::new();
-    /// tracker.arrive(&Header { sequence: 5, channel_count: 1, ..Header::default() });
+    /// let head = |sequence| Header {
+    ///     sequence,
+    ///     first_sample_index: 10 * sequence,
+    ///     channel_count: 1,
+    ///     block_length_samples: 10,
+    ///     ..Header::default()
+    /// };
+    /// tracker.arrive(&head(5));
     /// let mut onward = tracker.onward();
     /// assert_eq!(onward.counts().frames, 0);
-    /// onward.arrive(&Header { sequence: 9, channel_count: 1, ..Header::default() });
-    /// assert_eq!(onward.counts().lost_frames, 3);
+    /// onward.arrive(&head(9));
+    /// assert_eq!((onward.counts().lost_frames, onward.counts().lost_samples), (3, 30));
     /// ```
     pub fn onward(&self) -> Self {
         Self { counts: TrackerCounts::default(), ..self.clone() }
