@@ -183,7 +183,9 @@ impl Ticks {
     /// The label of a tick: all of an axis in one prefix, or as on a clock, with as many decimals as the step asks for.
     pub fn label(&self, value: f64, unit: &str) -> String {
         let largest = self.low.abs().max(self.high.abs());
-        let step_exponent = (self.step.log10() + 1e-9).floor() as i32;
+        // A span that came by the network, or of whole samples, is off by a little: a step of 0.9999999 s is one of 1 s.
+        let step = self.step * (1.0 + WHOLE_WITHIN);
+        let step_exponent = step.log10().floor() as i32;
         let is_one_digit = is_whole(self.step / power_of_ten(step_exponent));
         let decimals = |exponent: i32| (exponent - step_exponent + i32::from(!is_one_digit)).clamp(0, 12);
         if unit == "s" && is_long(largest) {
@@ -193,7 +195,7 @@ impl Ticks {
             return label;
         }
         // The prefix of the step where that gives at most four digits, else a larger one.
-        let exponent = prefix_exponent(self.step).max(prefix_exponent(largest) - 3).min(EXPONENT_MAX);
+        let exponent = prefix_exponent(step).max(prefix_exponent(largest) - 3).min(EXPONENT_MAX);
         let scaled = value / power_of_ten(exponent);
         let decimals = decimals(exponent) as usize;
         let scaled = if scaled.abs() * power_of_ten(decimals as i32) < 0.5 { 0.0 } else { scaled };
@@ -204,6 +206,7 @@ impl Ticks {
 }
 
 const EXPONENT_MAX: i32 = 12;
+const WHOLE_WITHIN: f64 = 1e-6;
 const PREFIXES: [&str; 10] = ["f", "p", "n", "µ", "m", "", "k", "M", "G", "T"];
 
 fn prefix(exponent: i32) -> &'static str {
@@ -236,7 +239,7 @@ pub(crate) fn round_to(value: f64, decimals: u32) -> f64 {
 }
 
 fn is_whole(value: f64) -> bool {
-    (value - value.round()).abs() < 1e-6
+    (value - value.round()).abs() < WHOLE_WITHIN
 }
 
 /// Exact where a decimal literal would be: `powi` of 0.1 would not.
@@ -257,6 +260,8 @@ mod tests {
         assert_eq!(labels(2.4e-3), ["0.0 ms", "2.4 ms", "4.8 ms", "7.2 ms"]);
         assert_eq!(labels(25.0), ["0 s", "25 s", "50 s", "75 s"]);
         assert_eq!(labels(0.1), ["0 ms", "100 ms", "200 ms", "300 ms"]);
+        assert_eq!(labels(1.0 - 5e-8), ["0 s", "1 s", "2 s", "3 s"]);
+        assert_eq!(labels(0.1 + 5e-9), ["0 ms", "100 ms", "200 ms", "300 ms"]);
     }
 
     #[test]
