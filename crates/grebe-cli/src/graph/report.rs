@@ -24,7 +24,9 @@ pub(crate) struct Losses {
     pub(crate) kernel_drops: Option<u64>,
     /// Frames that a full queue dropped.
     pub(crate) queue_frames: u64,
+    /// Frames that came when others had gone on, and samples per channel in them: they are missing, too.
     pub(crate) late_frames: u64,
+    pub(crate) late_samples: u64,
     pub(crate) duplicate_frames: u64,
     pub(crate) refused_datagrams: u64,
     pub(crate) foreign_datagrams: u64,
@@ -65,6 +67,7 @@ impl Losses {
             kernel_drops: (own("kernel_drops_known") > 0).then(|| own("kernel_drops")),
             queue_frames: snapshot.dropped_frames() - skipped_frames(snapshot),
             late_frames: own("late_frames") + own("late_datagrams"),
+            late_samples: own("late_samples"),
             duplicate_frames: own("duplicate_frames"),
             refused_datagrams: refusals(snapshot).map(|(_, count)| count).sum(),
             foreign_datagrams: own("foreign_datagrams"),
@@ -100,6 +103,7 @@ impl Losses {
             "kernel_drops": self.kernel_drops,
             "queue_frames": self.queue_frames,
             "late_frames": self.late_frames,
+            "late_samples": self.late_samples,
             "duplicate_frames": self.duplicate_frames,
             "foreign_datagrams": self.foreign_datagrams,
             "other_stream_packets": self.other_stream_packets,
