@@ -92,7 +92,7 @@ fn samples_pass_while_the_process_that_runs_the_graph_stands_still() {
         });
         signal("-STOP", child.id());
         // Two seconds of them: more than is on any way, and less than it takes until it is thought to be gone.
-        let before = lab.data("store/far").len();
+        let before = lab.known_bytes("store/far");
         lab.await_data("store/far", before + 800_000);
         signal("-CONT", child.id());
         signal("-INT", child.id());
