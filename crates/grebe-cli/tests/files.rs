@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+#[cfg(unix)]
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::Stdio;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::hosts::{Lab, eventually, is_alive};
+use crate::hosts::{Lab, is_alive};
 use crate::support::{finish, signal, text};
 
 /// There and back between two hosts, and from both to here.
@@ -66,6 +66,7 @@ const ENDLESS: &str = r#"
 "#;
 
 /// At how many ports a process waits for TCP.
+#[cfg(target_os = "linux")]
 fn doors(id: u32) -> usize {
     let Ok(open) = fs::read_dir(format!("/proc/{id}/fd")) else { return 0 };
     let open: Vec<_> = open.filter_map(|it| fs::read_link(it.ok()?.path()).ok()).collect();
@@ -87,7 +88,7 @@ fn samples_pass_while_the_process_that_runs_the_graph_stands_still() {
         lab.await_data("store/far", 50_000);
         // Each has a door for the process that runs the graph, and one of them has one for the other: those that were of no use are closed.
         #[cfg(target_os = "linux")]
-        eventually("three doors", || {
+        crate::hosts::eventually("three doors", || {
             ["mast", "store"].map(|host| doors(lab.id(host))).iter().sum::<usize>() == 3
         });
         signal("-STOP", child.id());
