@@ -116,3 +116,16 @@ fn a_file_has_one_answer_however_fast_it_is_read() {
     assert!((measured.set.get(Quantity::PeakToPeak).unwrap() - 4600.0).abs() < 10.0);
     assert!(first.trigger.is_some_and(|trigger| trigger.searched_samples == 1_000_000));
 }
+
+#[test]
+fn what_is_over_is_awaited_until_it_is_exact_and_what_runs_is_not() {
+    let png = PngOptions::new("x.png");
+    let (after, settle) = (png.after, png.settle);
+    assert!(after < settle);
+    let mut picture = Picture { is_ended: true, is_estimated: true, ..Picture::waiting() };
+    assert!(!is_reached(&picture, after, &png) && is_reached(&picture, settle, &png));
+    picture.is_estimated = false;
+    assert!(is_reached(&picture, Duration::ZERO, &png));
+    picture.is_ended = false;
+    assert!(!is_reached(&picture, Duration::ZERO, &png) && is_reached(&picture, after, &png));
+}
