@@ -183,7 +183,7 @@ impl DataReceiver {
         self.queue.pop()
     }
 
-    /// Waits for a message, at most for `timeout`; whether there is one.
+    /// Waits for a message, at most for `timeout`; whether there is one. For one thread at a time.
     pub fn wait(&self, timeout: Duration) -> bool {
         self.queue.wait(timeout)
     }
@@ -216,6 +216,9 @@ struct Waiting {
     messages: VecDeque<Message>,
     bytes: usize,
     dropped_messages: u64,
+    /// Whether somebody sleeps until there is a message, and how many until there is room: to wake nobody is a system call, too.
+    is_awaited: bool,
+    awaiting_room: usize,
     is_closed: bool,
 }
 
@@ -235,7 +238,9 @@ impl Queue {
                     waiting.dropped_messages += 1;
                 }
                 Overflow::Block if !left.is_zero() => {
+                    waiting.awaiting_room += 1;
                     waiting = self.room.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+                    waiting.awaiting_room -= 1;
                 }
                 Overflow::DropLatest | Overflow::Block => {
                     waiting.dropped_messages += 1;
@@ -245,24 +250,36 @@ impl Queue {
         }
         waiting.bytes += message.len();
         waiting.messages.push_back(message);
+        let is_awaited = std::mem::take(&mut waiting.is_awaited);
         drop(waiting);
-        self.news.notify_one();
+        if is_awaited {
+            self.news.notify_one();
+        }
     }
 
     fn pop(&self) -> Option<Message> {
-        let message = self.lock().pop();
-        if self.overflow == Overflow::Block && message.is_some() {
+        let mut waiting = self.lock();
+        let message = waiting.pop();
+        let is_room_awaited = waiting.awaiting_room > 0;
+        drop(waiting);
+        if is_room_awaited && message.is_some() {
             self.room.notify_one();
         }
         message
     }
 
     fn wait(&self, timeout: Duration) -> bool {
-        let waiting = self.lock();
-        let (waiting, _) = self
-            .news
-            .wait_timeout_while(waiting, timeout, |waiting| waiting.messages.is_empty())
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.lock();
+        let until = Instant::now() + timeout;
+        while waiting.messages.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            waiting.is_awaited = true;
+            waiting = self.news.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        waiting.is_awaited = false;
         !waiting.messages.is_empty()
     }
 
