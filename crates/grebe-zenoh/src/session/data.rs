@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use grebe_frame::{Batch, HEADER_BYTES, Header};
+use grebe_ring::Signal;
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::{Publisher, Subscriber};
@@ -206,7 +207,9 @@ impl Drop for DataReceiver {
 #[derive(Debug)]
 struct Queue {
     waiting: Mutex<Waiting>,
-    news: Condvar,
+    /// Of the above, for who waits without the lock.
+    has_messages: AtomicBool,
+    news: Signal,
     room: Condvar,
     overflow: Overflow,
 }
@@ -216,15 +219,20 @@ struct Waiting {
     messages: VecDeque<Message>,
     bytes: usize,
     dropped_messages: u64,
-    /// Whether somebody sleeps until there is a message, and how many until there is room: to wake nobody is a system call, too.
-    is_awaited: bool,
+    /// How many sleep until there is room: to wake nobody is a system call, too.
     awaiting_room: usize,
     is_closed: bool,
 }
 
 impl Queue {
     fn new(overflow: Overflow) -> Self {
-        Self { waiting: Mutex::default(), news: Condvar::new(), room: Condvar::new(), overflow }
+        Self {
+            waiting: Mutex::default(),
+            has_messages: AtomicBool::new(false),
+            news: Signal::new(),
+            room: Condvar::new(),
+            overflow,
+        }
     }
 
     fn push(&self, message: Message) {
@@ -250,17 +258,16 @@ impl Queue {
         }
         waiting.bytes += message.len();
         waiting.messages.push_back(message);
-        let is_awaited = std::mem::take(&mut waiting.is_awaited);
+        self.has_messages.store(true, Ordering::Release);
         drop(waiting);
-        if is_awaited {
-            self.news.notify_one();
-        }
+        self.news.notify();
     }
 
     fn pop(&self) -> Option<Message> {
         let mut waiting = self.lock();
         let message = waiting.pop();
         let is_room_awaited = waiting.awaiting_room > 0;
+        self.has_messages.store(!waiting.messages.is_empty(), Ordering::Release);
         drop(waiting);
         if is_room_awaited && message.is_some() {
             self.room.notify_one();
@@ -269,18 +276,7 @@ impl Queue {
     }
 
     fn wait(&self, timeout: Duration) -> bool {
-        let mut waiting = self.lock();
-        let until = Instant::now() + timeout;
-        while waiting.messages.is_empty() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            waiting.is_awaited = true;
-            waiting = self.news.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        waiting.is_awaited = false;
-        !waiting.messages.is_empty()
+        self.news.wait(timeout, || self.has_messages.load(Ordering::Acquire))
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
