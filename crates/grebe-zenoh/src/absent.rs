@@ -193,9 +193,6 @@ impl DataReceiver {
     pub fn wait(&self, _: Duration) -> bool {
         match *self {}
     }
-    pub fn dropped_messages(&self) -> u64 {
-        match *self {}
-    }
 }
 
 #[derive(Debug)]

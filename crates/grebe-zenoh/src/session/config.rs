@@ -33,11 +33,12 @@ pub(super) fn of(options: &SessionOptions) -> Result<Config, Error> {
         ]
     };
     let mut config = Config::default();
-    let lease = [
+    let links = [
         ("transport/link/tx/lease", LEASE_MS.to_string()),
         ("transport/link/tx/keep_alive", KEEP_ALIVES.to_string()),
+        ("transport/link/tx/queue/size/data", WAITING_BATCHES.to_string()),
     ];
-    for (key, value) in settings.into_iter().chain(lease) {
+    for (key, value) in settings.into_iter().chain(links) {
         config.insert_json5(key, &value).map_err(super::failed(&format!("set {key} of Zenoh to {value}")))?;
     }
     Ok(config)
@@ -51,6 +52,9 @@ fn json<T: AsRef<str>>(texts: &[T]) -> String {
 const LEASE_MS: u64 = 1_500;
 /// How often it says something in that time.
 const KEEP_ALIVES: u64 = 6;
+/// Batches of up to 64 KiB that wait for a link before messages are dropped: the most that Zenoh takes. By itself it has 2, which a
+/// stream of 4 MB/s overruns where the thread that sends does not run for 30 ms.
+const WAITING_BATCHES: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -66,6 +70,7 @@ mod tests {
         let config = of(&options).unwrap();
         assert_eq!(config.get_json("mode").unwrap(), "\"client\"");
         assert_eq!(config.get_json("transport/link/tx/lease").unwrap(), "10000", "Zenoh's own");
+        assert_eq!(config.get_json("transport/link/tx/queue/size/data").unwrap(), "2", "Zenoh's own");
         std::fs::write(&path, "{ mode: 'king' }").unwrap();
         assert!(of(&options).unwrap_err().to_string().contains("zenoh.json5"));
         std::fs::remove_file(&path).unwrap();
@@ -82,6 +87,7 @@ mod tests {
         assert_eq!(said(&router, "scouting/multicast/enabled"), "false");
         assert!(said(&router, "connect/endpoints").contains("tcp/lab:7447"));
         assert_eq!(said(&router, "transport/link/tx/lease"), "1500");
+        assert_eq!(said(&router, "transport/link/tx/queue/size/data"), "16");
         let scouting = SessionOptions { scouts: true, ..alone };
         assert_eq!(said(&scouting, "scouting/multicast/interface"), "\"auto\"");
     }

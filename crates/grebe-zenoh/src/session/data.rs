@@ -16,7 +16,7 @@ use zenoh::qos::CongestionControl;
 
 use super::{Lab, failed};
 use crate::error::Error;
-use crate::message::{MESSAGE_BYTES_MAX, SenderId};
+use crate::message::{MESSAGE_BYTES_MAX, SenderId, pieces};
 use crate::options::Overflow;
 use crate::random;
 
@@ -35,8 +35,8 @@ impl DataSender {
     pub(super) fn declare(lab: &Lab, key: &str, blocks: bool) -> Result<Self, Error> {
         let action = format!("send to {key}");
         let congestion = if blocks { CongestionControl::Block } else { CongestionControl::Drop };
-        let publisher =
-            lab.0.session.declare_publisher(key.to_owned()).congestion_control(congestion).express(true);
+        // Not express: a message goes at once where the link is idle, and where it is behind short ones share what waits for it.
+        let publisher = lab.0.session.declare_publisher(key.to_owned()).congestion_control(congestion);
         let publisher = publisher.wait().map_err(failed(&action))?;
         let has_reader = Arc::new(AtomicBool::new(false));
         let tell = has_reader.clone();
@@ -138,32 +138,74 @@ pub struct DataReceiver {
     _lab: Lab,
 }
 
-/// A message that came.
+/// A message that came, or several short ones of one sender.
 #[derive(Debug)]
 pub struct Message {
     /// Whose it is.
     pub sender: SenderId,
-    payload: ZBytes,
+    payload: Payload,
+}
+
+#[derive(Debug)]
+enum Payload {
+    /// As it came: in Zenoh's memory.
+    Whole(ZBytes),
+    /// Copied together.
+    Joined(Vec<u8>),
 }
 
 impl Message {
     /// Bytes of all its frames.
     pub fn len(&self) -> usize {
-        self.payload.len()
+        match &self.payload {
+            Payload::Whole(bytes) => bytes.len(),
+            Payload::Joined(bytes) => bytes.len(),
+        }
     }
 
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.payload.is_empty()
+        self.len() == 0
     }
 
     /// Copies its frames to the start of `to`, which is as long at least; there they lie back to back.
     pub fn copy_to(&self, to: &mut [u8]) {
         let mut at = 0;
-        for slice in self.payload.slices() {
+        let mut copy = |slice: &[u8]| {
             to[at..at + slice.len()].copy_from_slice(slice);
             at += slice.len();
+        };
+        match &self.payload {
+            Payload::Whole(bytes) => bytes.slices().for_each(copy),
+            Payload::Joined(bytes) => copy(bytes),
         }
+    }
+
+    /// Takes in the message that came behind it, where both are short and of one sender; whether it did. Frames of two messages are
+    /// those of one; what is no frame would end it, and stays alone.
+    fn join(&mut self, next: &Self) -> bool {
+        if self.sender != next.sender || self.len() + next.len() > JOINED_BYTES_MAX {
+            return false;
+        }
+        let Some(more) = next.frames() else { return false };
+        if let Payload::Joined(bytes) = &mut self.payload {
+            bytes.extend_from_slice(more);
+            return true;
+        }
+        let Some(first) = self.frames() else { return false };
+        let mut joined = Vec::with_capacity(JOINED_BYTES_MAX);
+        joined.extend_from_slice(first);
+        joined.extend_from_slice(more);
+        self.payload = Payload::Joined(joined);
+        true
+    }
+
+    /// Of one that came in one piece and is of frames alone.
+    fn frames(&self) -> Option<&[u8]> {
+        let Payload::Whole(bytes) = &self.payload else { return None };
+        let mut slices = bytes.slices();
+        let slice = slices.next().filter(|_| slices.next().is_none())?;
+        pieces(slice).all(|piece| piece.is_ok()).then_some(slice)
     }
 }
 
@@ -173,7 +215,7 @@ impl DataReceiver {
         let to = queue.clone();
         let subscriber = lab.0.session.declare_subscriber(key.to_owned()).callback(move |sample| {
             let sender = sample.attachment().map(|id| SenderId::read(&id.to_bytes())).unwrap_or_default();
-            to.push(Message { sender, payload: sample.payload().clone() });
+            to.push(Message { sender, payload: Payload::Whole(sample.payload().clone()) });
         });
         let subscriber = subscriber.wait().map_err(failed(&format!("receive from {key}")))?;
         Ok(Self { queue, _subscriber: subscriber, _lab: lab.clone() })
@@ -187,11 +229,6 @@ impl DataReceiver {
     /// Waits for a message, at most for `timeout`; whether there is one. For one thread at a time.
     pub fn wait(&self, timeout: Duration) -> bool {
         self.queue.wait(timeout)
-    }
-
-    /// Messages that were dropped because nobody took them in time.
-    pub fn dropped_messages(&self) -> u64 {
-        self.queue.lock().dropped_messages
     }
 }
 
@@ -218,7 +255,6 @@ struct Queue {
 struct Waiting {
     messages: VecDeque<Message>,
     bytes: usize,
-    dropped_messages: u64,
     /// How many sleep until there is room: to wake nobody is a system call, too.
     awaiting_room: usize,
     is_closed: bool,
@@ -241,23 +277,22 @@ impl Queue {
         while waiting.is_full_for(&message) && !waiting.is_closed {
             let left = until.saturating_duration_since(Instant::now());
             match self.overflow {
-                Overflow::DropOldest => {
-                    waiting.pop();
-                    waiting.dropped_messages += 1;
-                }
+                // The sequence of the frames says what is missing.
+                Overflow::DropOldest => drop(waiting.pop()),
                 Overflow::Block if !left.is_zero() => {
                     waiting.awaiting_room += 1;
                     waiting = self.room.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
                     waiting.awaiting_room -= 1;
                 }
-                Overflow::DropLatest | Overflow::Block => {
-                    waiting.dropped_messages += 1;
-                    return;
-                }
+                Overflow::DropLatest | Overflow::Block => return,
             }
         }
         waiting.bytes += message.len();
-        waiting.messages.push_back(message);
+        // The reader is behind: a short message would keep 64 KiB of Zenoh's memory until its turn comes.
+        let is_joined = waiting.messages.back_mut().is_some_and(|last| last.join(&message));
+        if !is_joined {
+            waiting.messages.push_back(message);
+        }
         self.has_messages.store(true, Ordering::Release);
         drop(waiting);
         self.news.notify();
@@ -302,25 +337,36 @@ impl Waiting {
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// However short a message is, it may keep 64 KiB of Zenoh's memory.
 const WAITING_MESSAGES_MAX: usize = 1_024;
+/// Of messages that were joined: two of half as many or more stay as they are, and are not copied twice.
+const JOINED_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn message(number: u8) -> Message {
-        Message { sender: SenderId::default(), payload: vec![number; 3].into() }
+        of_bytes(SenderId::default(), vec![number; 3])
+    }
+
+    fn of_bytes(sender: SenderId, bytes: Vec<u8>) -> Message {
+        Message { sender, payload: Payload::Whole(bytes.into()) }
+    }
+
+    fn bytes(message: &Message) -> Vec<u8> {
+        let mut to = vec![0; message.len()];
+        message.copy_to(&mut to);
+        to
     }
 
     fn numbers(queue: &Queue) -> Vec<u8> {
-        std::iter::from_fn(|| queue.pop()).map(|message| message.payload.to_bytes()[0]).collect()
+        std::iter::from_fn(|| queue.pop()).map(|message| bytes(&message)[0]).collect()
     }
 
     #[test]
-    fn what_nobody_takes_in_time_is_dropped_by_the_policy_and_counted() {
+    fn what_nobody_takes_in_time_is_dropped_by_the_policy() {
         for (overflow, first) in [(Overflow::DropOldest, 6), (Overflow::DropLatest, 0)] {
             let queue = Queue::new(overflow);
             (0..WAITING_MESSAGES_MAX + 6).for_each(|number| queue.push(message((number % 251) as u8)));
-            assert_eq!(queue.lock().dropped_messages, 6);
             let numbers = numbers(&queue);
             assert_eq!((numbers.len(), numbers[0]), (WAITING_MESSAGES_MAX, first), "{overflow:?}");
             assert_eq!(queue.lock().bytes, 0);
@@ -348,9 +394,60 @@ mod tests {
     fn a_message_in_pieces_is_copied_in_order() {
         let mut writer = ZBytes::writer();
         [&b"ab"[..], b"c"].into_iter().for_each(|part| writer.append(part.into()));
-        let message = Message { sender: SenderId::default(), payload: writer.finish() };
+        let message = Message { sender: SenderId::default(), payload: Payload::Whole(writer.finish()) };
         let mut to = [0; 5];
         message.copy_to(&mut to);
         assert_eq!((message.len(), message.is_empty(), &to), (3, false, b"abc\0\0"));
+    }
+
+    fn frame(sequence: u64, samples: u32) -> Vec<u8> {
+        let header = Header {
+            sequence,
+            channel_count: 1,
+            block_length_samples: samples,
+            sample_rate_hz: 1.0,
+            ..Header::default()
+        };
+        let mut bytes = vec![sequence as u8; header.frame_bytes()];
+        header.write((&mut bytes[..HEADER_BYTES]).try_into().unwrap());
+        bytes
+    }
+
+    #[test]
+    fn short_messages_of_a_sender_that_wait_become_one_of_all_their_frames() {
+        let queue = Queue::new(Overflow::DropOldest);
+        let (one, other) = (SenderId([1; 16]), SenderId([2; 16]));
+        let came = [
+            (one, frame(0, 10)),
+            (one, [frame(1, 10), frame(2, 7)].concat()),
+            (other, frame(3, 10)),
+            (one, frame(4, 10)),
+            (one, b"no frame".to_vec()),
+            (one, frame(5, 10)),
+            (one, frame(6, 32_700)),
+            (one, frame(7, 10)),
+        ];
+        came.iter().for_each(|(sender, bytes)| queue.push(of_bytes(*sender, bytes.clone())));
+        let joined: Vec<(SenderId, Vec<u8>)> =
+            std::iter::from_fn(|| queue.pop()).map(|message| (message.sender, bytes(&message))).collect();
+        let of = |range: Range<usize>| {
+            (came[range.start].0, came[range].iter().flat_map(|(_, bytes)| bytes.clone()).collect())
+        };
+        assert_eq!(joined, [of(0..2), of(2..3), of(3..4), of(4..5), of(5..6), of(6..7), of(7..8)]);
+        assert_eq!(queue.lock().bytes, 0);
+    }
+
+    #[test]
+    fn many_short_messages_are_kept_for_a_reader_that_is_behind() {
+        let queue = Queue::new(Overflow::DropOldest);
+        let count = 20 * WAITING_MESSAGES_MAX as u64;
+        (0..count).for_each(|sequence| queue.push(of_bytes(SenderId::default(), frame(sequence, 668))));
+        let messages: Vec<Vec<u8>> =
+            std::iter::from_fn(|| queue.pop()).map(|message| bytes(&message)).collect();
+        assert!(messages.iter().all(|message| message.len() <= JOINED_BYTES_MAX));
+        let sequences = messages
+            .iter()
+            .flat_map(|message| pieces(message).map(|piece| piece.unwrap().header.unwrap().sequence));
+        assert!(sequences.eq(0..count));
     }
 }
