@@ -23,7 +23,7 @@ pub(crate) use self::axis::common_clock;
 use self::converted::Converted;
 pub(crate) use self::drift::{Run, runs_by};
 pub(crate) use self::identity::file_identity;
-pub(crate) use self::side_by_side::{Piece, stepped_back};
+pub(crate) use self::side_by_side::{Piece, pieces_by_time, stepped_back};
 pub(crate) use self::striped::{STREAM_SAMPLES, StripeMember};
 pub use self::timeline::Alignment;
 pub(crate) use self::timeline::{Timeline, samples_in};

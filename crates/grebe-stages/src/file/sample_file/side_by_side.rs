@@ -1,10 +1,13 @@
 //! Several recordings as one, with the channels of all: those samples that every one of them has.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use grebe_frame::{Description, MAX_CHANNELS};
+use serde_json::Value;
 
+use super::drift::Fitted;
 use super::timeline::same_rate;
 use super::{Alignment, Annotation, RawFile, SampleFile, Segment, Timeline, axis, drift};
 use crate::error::Error;
@@ -31,20 +34,7 @@ impl SampleFile {
     /// [`Error::Field`] where their rates or formats differ, they say no times (see [`Alignment`]) or have none in common;
     /// [`Error::Shape`] where there are more than 255 channels.
     pub fn side_by_side(files: Vec<Self>, alignment: Alignment) -> Result<Self, Error> {
-        check(&files)?;
-        let timelines = Timeline::of(&files, alignment)?;
-        let mut pieces = common(&files, &timelines);
-        let clock = axis::common_clock(&files).filter(|_| alignment == Alignment::Time);
-        let fitted = clock.and_then(|clock| drift::fit(&files, &pieces, clock)).unwrap_or_default();
-        for (own, fitted) in pieces.iter_mut().zip(&fitted) {
-            own.clone_from(&fitted.pieces);
-        }
-        let Some(len_samples) = pieces[0].last().map(|last| last.at + last.length) else {
-            let others = files.iter().skip(1).map(|file| file.name().display().to_string());
-            let others = others.collect::<Vec<_>>().join(" and ");
-            let what = format!("has no samples at the times of {others}: nothing can be played side by side");
-            return Err(Error::Field { path: files[0].name().into(), what });
-        };
+        let Stretches { timelines, pieces, fitted, len_samples } = Stretches::of(&files, alignment)?;
         let segment = |piece: &Piece| {
             let segment = files[0].segment_at(piece.from);
             let recorded = files.iter().zip(&pieces).find_map(|(file, own)| {
@@ -71,6 +61,7 @@ impl SampleFile {
         let mut annotations: Vec<Annotation> =
             files.iter().zip(&pieces).flat_map(|(file, pieces)| annotate(file, pieces)).collect();
         annotations.sort_by_key(|annotation| annotation.position);
+        let annotations = without_repeats(annotations);
         let mut notes: Vec<String> = files.iter().flat_map(|file| file.notes().to_vec()).collect();
         for (number, ((file, own), timeline)) in files.iter().zip(&pieces).zip(&timelines).enumerate() {
             let fitted = fitted.get(number);
@@ -93,6 +84,52 @@ impl SampleFile {
         }
         let file = Self::new(sources, rate_hz, len_samples, segments, notes).whole(is_whole);
         Ok(file.described(descriptions).annotated(annotations).reopen())
+    }
+}
+
+/// What is read of several recordings, so that they stand side by side.
+struct Stretches {
+    timelines: Vec<Timeline>,
+    /// Of each file.
+    pieces: Vec<Vec<Piece>>,
+    /// How they were fitted, where their clocks run apart.
+    fitted: Vec<Fitted>,
+    len_samples: u64,
+}
+
+impl Stretches {
+    fn of(files: &[SampleFile], alignment: Alignment) -> Result<Self, Error> {
+        check(files)?;
+        let timelines = Timeline::of(files, alignment)?;
+        let mut pieces = common(files, &timelines);
+        let clock = axis::common_clock(files).filter(|_| alignment == Alignment::Time);
+        let fitted = clock.and_then(|clock| drift::fit(files, &pieces, clock)).unwrap_or_default();
+        for (own, fitted) in pieces.iter_mut().zip(&fitted) {
+            own.clone_from(&fitted.pieces);
+        }
+        let Some(len_samples) = pieces[0].last().map(|last| last.at + last.length) else {
+            let others = files.iter().skip(1).map(|file| file.name().display().to_string());
+            let others = others.collect::<Vec<_>>().join(" and ");
+            let what = format!("has no samples at the times of {others}: nothing can be played side by side");
+            return Err(Error::Field { path: files[0].name().into(), what });
+        };
+        Ok(Self { timelines, pieces, fitted, len_samples })
+    }
+}
+
+/// What of each file is read where they stand [side by side](SampleFile::side_by_side) by time.
+pub(crate) fn pieces_by_time(files: &[SampleFile]) -> Result<Vec<Vec<Piece>>, Error> {
+    Ok(Stretches::of(files, Alignment::Time)?.pieces)
+}
+
+impl Annotation {
+    /// Of what is read, as the file has it of which these pieces are.
+    pub(crate) fn read_from(&self, pieces: &[Piece]) -> Self {
+        let position = position_of(self.position, pieces);
+        let last = self.length_samples.checked_sub(1).map(|last| self.position.saturating_add(last));
+        let length_samples =
+            last.map_or(0, |last| position_of(last, pieces).saturating_sub(position).saturating_add(1));
+        Self { position, length_samples, fields: self.fields.clone() }
     }
 }
 
@@ -158,7 +195,17 @@ fn place_of(position: u64, pieces: &[Piece]) -> Option<u64> {
 /// The sample of the file that is read there.
 fn position_of(at: u64, pieces: &[Piece]) -> u64 {
     let piece = pieces[pieces.partition_point(|piece| piece.at <= at) - 1];
-    piece.from + (at - piece.at)
+    piece.from.saturating_add(at - piece.at)
+}
+
+/// A label that stands in several of the files is one.
+fn without_repeats(mut annotations: Vec<Annotation>) -> Vec<Annotation> {
+    let mut there = HashSet::new();
+    annotations.retain(|annotation| {
+        let Annotation { position, length_samples, fields } = annotation;
+        there.insert((*position, *length_samples, Value::from(fields.clone()).to_string()))
+    });
+    annotations
 }
 
 /// What all of them say, wherever one of them says something else.

@@ -1,33 +1,42 @@
 //! Writing labels into a recording that is there: its metadata are replaced in one step, its samples are not touched.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use super::archive::Files;
-use super::collection::{self, members};
+use super::collection::{self, Summing, members};
 use super::layout::{Base, NOT_CLOSED};
-use super::reader::read_json;
+use super::reader::{open_one, read_json};
 use super::staged::Staged;
 use crate::error::Error;
-use crate::file::sample_file::Annotation;
+use crate::file::output::NameLock;
+use crate::file::sample_file::{Annotation, Piece, pieces_by_time};
 
-/// Adds annotations to a recording, or to each of a collection; how many, without those that it has already.
+/// Adds annotations to a recording, or to each of a collection: where its recordings stand side by side by time, each has them where it was
+/// read. How many, without those that it has already.
 pub(crate) fn annotate(path: &Path, annotations: &[Annotation]) -> Result<usize, Error> {
-    let recording = Recording::open(path)?;
-    let _name = recording.base.lock()?;
+    let _names = Recording::open(path)?.lock()?;
     // Once more, as nobody else may write them now.
-    let Recording { base, mut metas, collection } = Recording::open(path)?;
+    let Recording { base, mut metas, collection, others, places } = Recording::open(path)?;
     let mut staged = Staged::default();
     let mut added = 0;
     let mut hashes = Vec::new();
-    for (base, meta) in &mut metas {
-        added = add(&base.meta(), meta, annotations)?;
+    for (number, (base, meta)) in metas.iter_mut().enumerate() {
+        let own =
+            places.get(number).map(|places| annotations.iter().map(|it| it.read_from(places)).collect());
+        let own: Cow<'_, [Annotation]> = own.map_or(Cow::Borrowed(annotations), Cow::Owned);
+        added = add(&base.meta(), meta, &own)?.max(added);
         hashes.push((base.name(), staged.json(base.meta(), meta, true)?));
     }
     if let Some(collection) = collection {
         collection::stage(&base, collection, &hashes, &mut staged)?;
+    }
+    for other in others {
+        other.take_out(&hashes)?;
+        other.stage(&hashes, &mut staged)?;
     }
     staged.commit()?;
     Ok(added)
@@ -42,7 +51,12 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
 struct Recording {
     base: Base,
     metas: Vec<(Base, Value)>,
+    /// Of the channels of one stream.
     collection: Option<Value>,
+    /// Others that have sums of these metadata: of several streams, or of a channel's collection.
+    others: Vec<Summing>,
+    /// Of several streams: what of each is read where they stand side by side.
+    places: Vec<Vec<Piece>>,
 }
 
 impl Recording {
@@ -54,8 +68,9 @@ impl Recording {
         }
         let base = Base::of(&path);
         let members = members(&files, &path)?;
-        let collection =
-            members.as_ref().map(|members| collection::value(&files, &base, members)).transpose()?;
+        let is_aligned = members.as_ref().is_some_and(|members| members.is_aligned);
+        let own = members.as_ref().filter(|_| !is_aligned);
+        let collection = own.map(|members| collection::value(&files, &base, members)).transpose()?;
         let bases = members.map_or_else(|| vec![base.clone()], |members| members.bases);
         let mut metas = Vec::new();
         for base in bases {
@@ -72,7 +87,24 @@ impl Recording {
             }
             metas.push((base, meta));
         }
-        Ok(Self { base, metas, collection })
+        let bases: Vec<Base> = metas.iter().map(|(base, _)| base.clone()).collect();
+        let others = Summing::of(&base, &bases, collection.is_some().then_some(&base))?;
+        let places = if is_aligned {
+            let recordings = bases.iter().map(|base| Ok(open_one(&files, &base.meta())?.file));
+            pieces_by_time(&recordings.collect::<Result<Vec<_>, Error>>()?)?
+        } else {
+            Vec::new()
+        };
+        Ok(Self { base, metas, collection, others, places })
+    }
+
+    /// Takes the names of all whose metadata will be replaced, and of what has their sums.
+    fn lock(&self) -> Result<Vec<NameLock>, Error> {
+        let bases = self.metas.iter().map(|(base, _)| base).chain(self.others.iter().map(Summing::base));
+        let mut bases: Vec<&Base> = bases.chain([&self.base]).collect();
+        bases.sort_by_key(|base| base.path());
+        bases.dedup();
+        bases.into_iter().map(Base::lock).collect()
     }
 }
 
@@ -115,7 +147,7 @@ mod tests {
 
     use super::*;
     use crate::file::sample_file::SampleFile;
-    use crate::file::sigmf::{SigmfSettings, SigmfWriter};
+    use crate::file::sigmf::{RecordingSet, SigmfSettings, SigmfWriter};
 
     fn annotation(position: u64, length_samples: u64, label: &str) -> Annotation {
         let fields = Map::from_iter([("core:label".to_owned(), Value::from(label))]);
@@ -154,6 +186,77 @@ mod tests {
         let bytes = meta.metadata().unwrap().len();
         let sum = super::super::checksum::Sum::from(meta, 0).finish(bytes).unwrap();
         assert_eq!(first["hash"], json!(sum));
+    }
+
+    /// Whether each sum in a collection is that of the metadata that are there.
+    fn check_sums(collection: &Path) {
+        let said: Value = serde_json::from_slice(&std::fs::read(collection).unwrap()).unwrap();
+        for stream in said["collection"]["core:streams"].as_array().unwrap() {
+            let base = Base::of(collection).beside(stream["name"].as_str().unwrap());
+            let sum = collection::sum_of(&base).unwrap();
+            assert_eq!(stream["hash"], json!(sum), "{} in {}", base.name(), collection.display());
+        }
+    }
+
+    #[test]
+    fn labels_of_one_recording_leave_no_old_sum_in_the_collections_that_have_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = RecordingSet::create(&folder.path().join("both"), false).unwrap();
+        for (number, channels) in [(1, 1), (2, 2)] {
+            let settings = SigmfSettings { channels, sample_rate_hz: 1e3, ..SigmfSettings::default() };
+            let mut writer = SigmfWriter::create(&set.recording(number), &settings).unwrap();
+            writer.write(0, &vec![&[1i16; 5_000][..]; channels]).unwrap();
+            writer.finish().unwrap();
+        }
+        let both = set.tie(&[set.recording(1), set.recording(2)]).unwrap();
+        drop(set);
+        let second = folder.path().join("both_2.sigmf-collection");
+        for (number, name) in
+            ["both_1.sigmf-meta", "both_2.sigmf-meta", "both_2_ch2.sigmf-meta"].iter().enumerate()
+        {
+            let label = annotation(number as u64, 1, name);
+            assert_eq!(annotate(&folder.path().join(name), &[label]).unwrap(), 1);
+            check_sums(&both);
+            check_sums(&second);
+        }
+        let said: Value = serde_json::from_slice(&std::fs::read(&both).unwrap()).unwrap();
+        assert_eq!(said["collection"]["grebe:alignment"], "time", "all else stays");
+        assert_eq!(SampleFile::open(&both).unwrap().channels(), 3);
+        // One that says no sum gets none: it is true as it is.
+        let unsummed =
+            json!({ "collection": { "core:version": "1.2.0", "core:streams": [{ "name": "both_1" }] } });
+        std::fs::write(&both, unsummed.to_string()).unwrap();
+        annotate(&folder.path().join("both_1.sigmf-meta"), &[annotation(9, 1, "later")]).unwrap();
+        let said: Value = serde_json::from_slice(&std::fs::read(&both).unwrap()).unwrap();
+        assert_eq!(said, unsummed);
+    }
+
+    /// A recording of a stream that began so many milliseconds later, of samples that come a thousand a second.
+    fn recorded(folder: &Path, name: &str, later_ms: u64) {
+        let global = json!({ "core:datatype": "ri8", "core:sample_rate": 1_000, "core:version": "1.2.0" });
+        let began = format!("2026-01-02T03:04:05.{later_ms:03}Z");
+        let captures = json!([{ "core:sample_start": 0, "core:datetime": began }]);
+        let meta = json!({ "global": global, "captures": captures, "annotations": [] });
+        std::fs::write(folder.join(format!("{name}.sigmf-data")), [1; 500]).unwrap();
+        std::fs::write(folder.join(format!("{name}.sigmf-meta")), meta.to_string()).unwrap();
+    }
+
+    #[test]
+    fn labels_of_several_streams_stand_in_each_where_it_was_read() {
+        let folder = tempfile::tempdir().unwrap();
+        recorded(folder.path(), "both_1", 100);
+        recorded(folder.path(), "both_2", 140);
+        let set = RecordingSet::create(&folder.path().join("both"), false).unwrap();
+        let both = set.tie(&[set.recording(1), set.recording(2)]).unwrap();
+        drop(set);
+        let found = [annotation(10, 20, "loud"), annotation(50, 0, "click")];
+        assert_eq!(annotate(&both, &found).unwrap(), 2);
+        assert_eq!(annotate(&both, &found).unwrap(), 0, "they are there");
+        let there = |name: &str| SampleFile::open(&folder.path().join(name)).unwrap().annotations().to_vec();
+        assert_eq!(there("both_1.sigmf-meta"), [annotation(50, 20, "loud"), annotation(90, 0, "click")]);
+        assert_eq!(there("both_2.sigmf-meta"), found);
+        assert_eq!(there("both.sigmf-collection"), found, "and once where they are side by side");
+        check_sums(&both);
     }
 
     #[test]

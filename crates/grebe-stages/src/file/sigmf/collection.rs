@@ -2,8 +2,10 @@
 //!
 //! A collection has the sums of its recordings' metadata, which cannot be replaced together with it. So its file is removed before they are
 //! and comes again behind them ([`Staged`](super::staged::Staged)): who was cut off in between leaves recordings that name their collection.
+//! Other collections may have sums of the same metadata: those of several streams, whose recordings do not name them. They stay, without these
+//! sums meanwhile ([`Summing`]).
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +14,7 @@ use serde_json::{Value, json};
 use super::archive::Files;
 use super::checksum::Sum;
 use super::create::CHANNELS_APART_MAX;
-use super::layout::{BY_TIME, Base, CollectionFile, Meta, VERSION};
+use super::layout::{BY_TIME, Base, CollectionFile, Meta, Stream, VERSION};
 use super::reader::{is_plain_name, read_json};
 use super::staged::Staged;
 use crate::error::Error;
@@ -78,20 +80,16 @@ pub(super) fn stage(
     hashes: &[(String, String)],
     staged: &mut Staged,
 ) -> Result<(), Error> {
-    let hash = |name: Option<&Value>| {
-        let (_, hash) = hashes.iter().find(|(of, _)| name.and_then(Value::as_str) == Some(of.as_str()))?;
-        Some(Value::from(hash.clone()))
-    };
-    let streams = value.pointer_mut("/collection/core:streams").and_then(Value::as_array_mut);
-    for stream in streams.into_iter().flatten() {
+    for stream in streams_of(&mut value) {
+        let hash = sum_in(hashes, stream);
         match stream {
             Value::Object(fields) => {
-                hash(fields.get("name")).map(|hash| fields.insert("hash".to_owned(), hash));
+                hash.map(|hash| fields.insert("hash".to_owned(), hash));
             }
             // As older files have it.
-            Value::Array(pair) if pair.len() == 2 => {
-                if let Some(hash) = hash(pair.first()) {
-                    pair[1] = hash;
+            Value::Array(pair) => {
+                if let Some((hash, place)) = hash.zip(pair.get_mut(1)) {
+                    *place = hash;
                 }
             }
             _ => {}
@@ -99,6 +97,88 @@ pub(super) fn stage(
     }
     staged.json(base.collection(), &value, true)?;
     staged.remove_first(&base.collection())
+}
+
+/// A collection that has sums of recordings' metadata that are about to be replaced.
+pub(super) struct Summing {
+    base: Base,
+    value: Value,
+}
+
+impl Summing {
+    /// Those that lie beside `base` and have the sum of one of these recordings, but for the collection of `own`.
+    pub(super) fn of(base: &Base, recordings: &[Base], own: Option<&Base>) -> Result<Vec<Self>, Error> {
+        let folder = base.path().parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let names: Vec<String> = recordings.iter().map(Base::name).collect();
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).map_err(Error::file("open", folder))?.flatten() {
+            let path = entry.path();
+            let other = Base::of(&path);
+            if path.extension().is_none_or(|it| it != "sigmf-collection")
+                || own.is_some_and(|own| own.name() == other.name())
+            {
+                continue;
+            }
+            // What cannot be read as one is none.
+            let Ok(file) = read_json::<CollectionFile>(&Files::Folder, &path) else { continue };
+            let has_sum =
+                |stream: &Stream| stream.hash().is_some() && names.iter().any(|name| name == stream.name());
+            if file.collection.streams.iter().any(has_sum) {
+                found.push(Self { base: other, value: read_json(&Files::Folder, &path)? });
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// Takes its place without the sums of these recordings: so it stays true until their metadata are there.
+    pub(super) fn take_out(&self, hashes: &[(String, String)]) -> Result<(), Error> {
+        let mut value = self.value.clone();
+        for stream in streams_of(&mut value) {
+            if sum_in(hashes, stream).is_some() {
+                match stream {
+                    Value::Object(fields) => drop(fields.remove("hash")),
+                    Value::Array(pair) => *stream = json!({ "name": pair[0] }),
+                    _ => {}
+                }
+            }
+        }
+        let mut staged = Staged::default();
+        staged.json(self.base.collection(), &value, true)?;
+        staged.commit()
+    }
+
+    /// With the sums that are new, to take its place behind them.
+    pub(super) fn stage(mut self, hashes: &[(String, String)], staged: &mut Staged) -> Result<(), Error> {
+        for stream in streams_of(&mut self.value) {
+            let hash = sum_in(hashes, stream);
+            let place = match stream {
+                Value::Object(fields) => fields.get_mut("hash"),
+                Value::Array(pair) => pair.get_mut(1),
+                _ => None,
+            };
+            if let Some((hash, place)) = hash.zip(place) {
+                *place = hash;
+            }
+        }
+        staged.json(self.base.collection(), &self.value, true).map(drop)
+    }
+}
+
+fn streams_of(collection: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let streams = collection.pointer_mut("/collection/core:streams").and_then(Value::as_array_mut);
+    streams.into_iter().flatten()
+}
+
+/// The sum of a stream's metadata, by its name.
+fn sum_in(hashes: &[(String, String)], stream: &Value) -> Option<Value> {
+    let name = stream.get("name").or_else(|| stream.get(0))?.as_str()?;
+    let (_, hash) = hashes.iter().find(|(of, _)| of == name)?;
+    Some(Value::from(hash.clone()))
 }
 
 /// Whether its file is there and has the sum of each of its recordings' metadata.

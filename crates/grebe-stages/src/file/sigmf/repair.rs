@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::archive::Files;
-use super::collection::{self, Members, members};
+use super::collection::{self, Members, Summing, members};
 use super::layout::{Base, Meta, NOT_CLOSED};
 use super::reader::{open_one, read_json};
 use super::staged::{Staged, sync_folder};
@@ -132,7 +132,9 @@ fn close(base: &Base) -> Result<Repaired, Error> {
     }
     repaired.is_changed = true;
     let collection = members.as_ref().map(|members| collection::value(&files, base, members)).transpose()?;
+    let own = members.is_some().then_some(base);
     let bases = members.map_or_else(|| vec![base.clone()], |Members { bases, .. }| bases);
+    let others = Summing::of(base, &bases, own)?;
     let metas = bases.iter().map(|base| read_json::<Value>(&files, &base.meta()));
     let metas = metas.collect::<Result<Vec<_>, _>>()?;
     let closed = metas.iter().find(|meta| !is_open(meta)).cloned();
@@ -156,6 +158,10 @@ fn close(base: &Base) -> Result<Repaired, Error> {
     }
     if let Some(collection) = collection {
         collection::stage(base, collection, &hashes, &mut staged)?;
+    }
+    for other in others {
+        other.take_out(&hashes)?;
+        other.stage(&hashes, &mut staged)?;
     }
     staged.commit()?;
     sync_folder(base.path());
@@ -249,6 +255,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::file::sigmf::{RecordingSet, SigmfSettings, SigmfWriter};
 
     #[test]
     fn metadata_end_where_the_samples_do() {
@@ -270,6 +277,45 @@ mod tests {
             "annotations": [{"core:sample_start": 10, "core:sample_count": 70}, {"core:sample_start": 20}],
         });
         assert_eq!(meta, expected);
+    }
+
+    /// A set of two recordings of one stream each, and the path of what ties them.
+    fn both(folder: &Path) -> PathBuf {
+        let set = RecordingSet::create(&folder.join("both"), false).unwrap();
+        for number in 1..=2 {
+            let settings = SigmfSettings { sample_rate_hz: 1e3, ..SigmfSettings::default() };
+            let mut writer = SigmfWriter::create(&set.recording(number), &settings).unwrap();
+            writer.write(0, &[&[1i16; 5_000]]).unwrap();
+            writer.finish().unwrap();
+        }
+        set.tie(&[set.recording(1), set.recording(2)]).unwrap()
+    }
+
+    fn change(path: &Path, change: impl FnOnce(&mut Value)) {
+        let mut value = read_json(&Files::Folder, path).unwrap();
+        change(&mut value);
+        std::fs::write(path, value.to_string()).unwrap();
+    }
+
+    fn fits(collection: &Path) -> bool {
+        let members = members(&Files::Folder, collection).unwrap().unwrap();
+        collection::has_sums(&Base::of(collection)) && collection::fits(&Base::of(collection), &members)
+    }
+
+    #[test]
+    fn a_recording_that_is_closed_alone_leaves_no_old_sum_in_what_ties_it_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let both = both(folder.path());
+        let second = folder.path().join("both_2.sigmf-meta");
+        change(&second, |meta| {
+            let recorder = meta["global"]["core:recorder"].as_str().unwrap().to_owned() + NOT_CLOSED;
+            meta["global"]["core:recorder"] = recorder.into();
+        });
+        let sum = collection::sum_of(&Base::of(&second)).unwrap();
+        change(&both, |set| set["collection"]["core:streams"][1]["hash"] = sum.into());
+        assert!(fits(&both));
+        assert!(repair(&second).unwrap()[0].is_changed);
+        assert!(fits(&both));
     }
 
     #[test]
