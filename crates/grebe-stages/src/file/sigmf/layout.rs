@@ -322,6 +322,9 @@ pub(super) struct Collection {
     pub(super) alignment: Option<String>,
     #[serde(rename = "core:streams", default)]
     pub(super) streams: Vec<Stream>,
+    /// What others say in it.
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
 }
 
 /// One recording of a collection; older files have a pair in its place.

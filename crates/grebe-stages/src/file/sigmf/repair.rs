@@ -319,6 +319,27 @@ mod tests {
     }
 
     #[test]
+    fn what_others_say_in_a_collection_stays_when_it_is_tied_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let both = both(folder.path());
+        let sigma = json!({ "name": "sigma", "version": "1", "optional": true });
+        change(&both, |set| {
+            set["collection"]["core:description"] = "a walk".into();
+            set["collection"]["core:author"] = "A".into();
+            set["collection"]["core:extensions"].as_array_mut().unwrap().push(sigma.clone());
+            set["collection"]["core:streams"][0]["hash"] = "0".into();
+        });
+        assert!(!fits(&both));
+        repair(&both).unwrap();
+        assert!(fits(&both));
+        let set: Value = read_json(&Files::Folder, &both).unwrap();
+        let set = &set["collection"];
+        assert_eq!((&set["core:description"], &set["core:author"]), (&json!("a walk"), &json!("A")));
+        let extensions = set["core:extensions"].as_array().unwrap();
+        assert_eq!((extensions.len(), &extensions[1]), (2, &sigma));
+    }
+
+    #[test]
     fn a_channel_has_the_last_captures_of_another_that_was_closed() {
         let mut meta = json!({
             "global": {"grebe:known_samples": 50},

@@ -179,13 +179,19 @@ pub(super) fn write(base: &Base, recordings: &[PathBuf], sums: Sums) -> Result<(
             streams.push(Stream::Object { name: base.name(), hash, axis });
         }
     }
-    let before = read_json::<CollectionFile>(&Files::Folder, &base.collection()).ok();
+    // What a person or another program says in it stays there.
+    let before = read_json::<CollectionFile>(&Files::Folder, &base.collection());
+    let Collection { description, extensions: others, rest, .. } =
+        before.map_or_else(|_| Collection::default(), |before| before.collection);
+    let own = json!({ "name": EXTENSION, "version": env!("CARGO_PKG_VERSION"), "optional": true });
+    let others = others.into_iter().filter(|other| other["name"] != EXTENSION);
     let collection = Collection {
         version: VERSION.into(),
-        description: before.and_then(|before| before.collection.description),
-        extensions: vec![json!({ "name": "grebe", "version": env!("CARGO_PKG_VERSION"), "optional": true })],
+        description,
+        extensions: [own].into_iter().chain(others).collect(),
         alignment: Some(BY_TIME.to_owned()),
         streams,
+        rest,
     };
     let mut staged = Staged::default();
     staged.json(base.collection(), &CollectionFile { collection }, true)?;
@@ -198,3 +204,5 @@ fn written(path: &Path) -> Written {
     let modified = |base: &Base| fs::metadata(base.meta()).and_then(|meta| meta.modified()).ok();
     bases.into_iter().map(|base| (base.clone(), modified(&base))).collect()
 }
+
+const EXTENSION: &str = "grebe";
