@@ -425,9 +425,9 @@ impl Mirror {
         self.last = counters;
         let Some(counters) = &self.last else { return };
         let shown = self.shown.shared();
-        for (position, (_, value)) in counters.iter().enumerate() {
+        for (position, (name, value)) in counters.iter().enumerate() {
             self.now[position] = value;
-            shown.set(position, self.kept[position] + value);
+            shown.set(position, together(name, self.kept[position], value));
         }
     }
 
@@ -435,10 +435,22 @@ impl Mirror {
     fn keep(&mut self) {
         let last = self.last.take();
         self.follow(last, true);
-        for (kept, now) in self.kept.iter_mut().zip(&mut self.now) {
-            *kept += std::mem::take(now);
+        let names = self.shown.shared();
+        for ((name, _), (kept, now)) in names.iter().zip(self.kept.iter_mut().zip(&mut self.now)) {
+            *kept = together(name, *kept, std::mem::take(now));
         }
         (self.last, self.at) = (None, None);
+    }
+}
+
+/// What was counted by the ways before, and by the one that is taken.
+fn together(name: &str, kept: u64, now: u64) -> u64 {
+    match name {
+        // What those before had dropped is known.
+        "kernel_drops_known" => kept.max(now),
+        // It says how things are, and not how often something was.
+        "clock_error_ns" => now,
+        _ => kept + now,
     }
 }
 
@@ -451,3 +463,27 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 const DOUBTED_AFTER: Duration = Duration::from_secs(3);
 const DOUBTED_EVERY: Duration = Duration::from_secs(1);
 const MIRROR_EVERY: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_go_on_from_way_to_way_and_states_are_those_of_the_way_that_is_taken() {
+        let mut mirror = Mirror::new();
+        let mut take = |drops: Option<u64>, foreign: u64, error_ns: Option<u64>| {
+            let way = ArrivalCounters::new();
+            way.publish_kernel_drops(drops);
+            way.publish_socket(foreign, 0);
+            way.publish_clock(error_ns);
+            mirror.follow(Some(way.shared()), true);
+            let shown = mirror.shown.shared();
+            mirror.keep();
+            ["kernel_drops", "kernel_drops_known", "foreign_datagrams", "clock_error_ns"]
+                .map(|name| shown.get(name).unwrap())
+        };
+        assert_eq!(take(Some(3), 5, Some(70_000)), [3, 1, 5, 70_000]);
+        assert_eq!(take(Some(4), 1, Some(50_000)), [7, 1, 6, 50_000], "no sum of both errors");
+        assert_eq!(take(None, 0, None), [7, 1, 6, 0], "nobody measures it by this way");
+    }
+}
