@@ -12,6 +12,7 @@
 //! A nonce comes back only from who reads at the address that it was sent to. So nobody can have a stream sent to somebody else, and all
 //! that a claim alone brings there is a probe, shorter than the claim.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
@@ -70,16 +71,17 @@ impl Request {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what somebody sent; addresses that are nobody's, or everybody's, are left out.
+    /// Reads what somebody sent; addresses that are nobody's, or everybody's, are left out, and those that are named twice.
     ///
     /// # Errors
     /// Why it is no such request.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         let mut request: Self = parse(json)?;
         if let Self::Ask { at, .. } = &mut request {
+            let mut named = HashSet::new();
             at.retain_mut(|at| {
                 at.set_ip(at.ip().to_canonical());
-                is_one_host(*at)
+                is_one_host(*at) && named.insert(*at)
             });
             at.truncate(Self::ADDRESSES_MAX);
         }
@@ -222,9 +224,14 @@ mod tests {
         let read = Request::parse(Request::Ask { at, is_near: false }.to_json().as_bytes());
         let kept = vec!["192.0.2.7:5000".parse().unwrap()];
         assert_eq!(read, Ok(Request::Ask { at: kept, is_near: false }));
-        let many = vec!["192.0.2.7:5000".parse().unwrap(); 20];
-        let read = Request::parse(Request::Ask { at: many, is_near: false }.to_json().as_bytes()).unwrap();
-        assert!(matches!(read, Request::Ask { at, .. } if at.len() == Request::ADDRESSES_MAX));
+        let kept = |at: Vec<SocketAddr>| {
+            let read = Request::parse(Request::Ask { at, is_near: false }.to_json().as_bytes());
+            if let Ok(Request::Ask { at, .. }) = read { at.len() } else { panic!("{read:?}") }
+        };
+        let at = |port| SocketAddr::from(([192, 0, 2, 7], port));
+        assert_eq!(kept((1..=20).map(at).collect()), Request::ADDRESSES_MAX);
+        let mapped = "[::ffff:192.0.2.7]:1".parse().unwrap();
+        assert_eq!(kept(vec![at(1), at(1), mapped]), 1, "one claim brings one probe there");
     }
 
     #[test]

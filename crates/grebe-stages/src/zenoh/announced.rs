@@ -83,11 +83,11 @@ impl AnnouncedSink {
 }
 
 impl Stage for AnnouncedSink {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.say(&batch);
         if let Some(on_request) = &mut self.on_request {
-            on_request.send(&batch);
+            on_request.send(&batch, ctx.batches_in_flight());
         }
         self.to.send(&batch)?;
         self.announcement.count(self.to.messages());

@@ -18,6 +18,8 @@ use crate::zenoh::ways::WITHIN;
 #[derive(Debug)]
 pub(super) struct Asking {
     shared: Arc<Shared>,
+    /// Another way is taken where this one is bad.
+    is_choosy: bool,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -28,7 +30,7 @@ pub(super) enum Fate {
     Come,
     /// The producer sends them no more: it may again, where it is asked anew.
     Ended,
-    /// Too many of them are lost on the way.
+    /// Too many of them are lost on the way, or none came before the producer gave up: not by this way.
     Lost,
 }
 
@@ -70,7 +72,9 @@ impl Asking {
             return Ok(None);
         }
         let until = Instant::now() + WITHIN;
-        while let Some(nonce) = next_probe(&socket, until) {
+        // There are no more that are the producer's: whoever sends others does not keep us asking.
+        let probes = std::iter::from_fn(|| next_probe(&socket, until)).take(Request::ADDRESSES_MAX);
+        for nonce in probes {
             let answer = producer.ask(&Request::Send { nonce }, ANSWERS_WITHIN)?;
             if !matches!(answer, Some(Answer::Sends { .. })) {
                 continue;
@@ -84,7 +88,8 @@ impl Asking {
             let going_on = move || state.go_on(&producer, nonce, is_near);
             let thread = std::thread::Builder::new().name("asks for udp".to_owned()).spawn(going_on);
             // Without a thread for it the datagrams end soon.
-            return Ok(thread.ok().map(|thread| (source, Self { shared, thread: Some(thread) })));
+            let asking = |thread| Self { shared, is_choosy: is_near, thread: Some(thread) };
+            return Ok(thread.ok().map(|thread| (source, asking(thread))));
         }
         Ok(None)
     }
@@ -94,7 +99,8 @@ impl Asking {
         let Shared { frames: came, has_ended, are_lost, .. } = &*self.shared;
         came.store(frames, Ordering::Relaxed);
         if has_ended.load(Ordering::Relaxed) {
-            Fate::Ended
+            // Frames that no datagram carries, or not on this path: of them what says what they are may have come.
+            if frames == 0 && self.is_choosy { Fate::Lost } else { Fate::Ended }
         } else if are_lost.load(Ordering::Relaxed) {
             Fate::Lost
         } else {
@@ -181,7 +187,7 @@ impl Share {
     }
 }
 
-/// The next probe that comes; other datagrams are passed over.
+/// The next probe that comes; other datagrams are passed over until then, however many.
 fn next_probe(socket: &UdpSocket, until: Instant) -> Option<Nonce> {
     let mut datagram = [0; Nonce::PROBE_BYTES + 1];
     loop {
@@ -191,6 +197,9 @@ fn next_probe(socket: &UdpSocket, until: Instant) -> Option<Nonce> {
             Ok(bytes) => {
                 if let Some(nonce) = Nonce::of_probe(&datagram[..bytes]) {
                     return Some(nonce);
+                }
+                if left.is_zero() {
+                    return None;
                 }
             }
             Err(_) if left.is_zero() => return None,
@@ -211,9 +220,9 @@ fn hears_frames(socket: &UdpSocket, timeout: Duration) -> bool {
         }
         match socket.peek(&mut datagram) {
             Ok(bytes) if Nonce::of_probe(&datagram[..bytes]).is_none() => return true,
+            _ if left.is_zero() => return false,
             // To another of this host's addresses.
             Ok(_) => drop(socket.recv(&mut datagram)),
-            Err(_) if left.is_zero() => return false,
             Err(_) => {}
         }
     }
@@ -260,6 +269,36 @@ mod tests {
         assert_eq!(next_probe(&here, Instant::now()), None);
         there.send(&Nonce::random().probe()).unwrap();
         assert!(!hears_frames(&here, Duration::ZERO), "a probe is no frame");
+    }
+
+    #[test]
+    fn whoever_sends_other_datagrams_does_not_keep_a_reader_waiting() {
+        let (here, there) = pair();
+        let probe = Nonce::random();
+        for datagram in [&b"x"[..], b"x", &probe.probe()] {
+            there.send(datagram).unwrap();
+        }
+        assert_eq!(next_probe(&here, Instant::now()), None, "the time is over");
+        assert_eq!(next_probe(&here, Instant::now() + Duration::from_secs(30)), Some(probe));
+        let probes = [Nonce::random(), Nonce::random()];
+        for probe in &probes {
+            there.send(&probe.probe()).unwrap();
+        }
+        assert!(!hears_frames(&here, Duration::ZERO));
+        assert_eq!(next_probe(&here, Instant::now()), Some(probes[0]), "no more were read");
+    }
+
+    #[test]
+    fn a_way_that_ended_before_anything_came_is_not_tried_again_where_there_is_another() {
+        let asking = |is_choosy| Asking { shared: Arc::default(), is_choosy, thread: None };
+        for (is_choosy, frames, fate) in
+            [(true, 0, Fate::Lost), (true, 1, Fate::Ended), (false, 0, Fate::Ended)]
+        {
+            let asking = asking(is_choosy);
+            assert_eq!(asking.look(frames), Fate::Come);
+            asking.shared.has_ended.store(true, Ordering::Relaxed);
+            assert_eq!(asking.look(frames), fate);
+        }
     }
 
     #[test]

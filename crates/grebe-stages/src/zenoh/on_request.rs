@@ -8,10 +8,11 @@
 //! Each reader has a queue that drops its oldest and a thread: neither the sink nor another reader waits for it.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use grebe_datagram::MAX_DATAGRAM_BYTES;
 use grebe_flow::{Offer, QueueOptions, QueueReceiver, QueueSender, StageError, queue};
 use grebe_frame::{Batch, Header};
 use grebe_ring::Signal;
@@ -39,8 +40,10 @@ impl OnRequest {
         Ok(Self { _requests: requests, sending: Sending { desk, queues: Vec::new() } })
     }
 
-    /// Hands a batch to all that asked. What has no time for it misses it, and sees that by the sequence.
-    pub(super) fn send(&mut self, batch: &Batch) {
+    /// Hands a batch to all that asked. What has no time for it misses it, and sees that by the sequence. The source has memory for so many
+    /// `batches_in_flight`.
+    pub(super) fn send(&mut self, batch: &Batch, batches_in_flight: usize) {
+        self.sending.desk.batches_in_flight.store(batches_in_flight, Ordering::Relaxed);
         self.sending.send(batch);
     }
 
@@ -98,8 +101,35 @@ impl Sending {
 struct Desk {
     told: Mutex<Told>,
     has_newcomers: AtomicBool,
+    /// What the source has memory for; 0: nothing has flowed yet.
+    batches_in_flight: AtomicUsize,
     transport: Transport,
     lease: Duration,
+}
+
+/// How much of the source's memory readers may keep: if all of it were theirs, the source would wait for the slowest link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Room {
+    /// That wait for a reader: the newest, which are the same for all that are behind.
+    queue_batches: usize,
+    /// Each has a batch in hand.
+    readers: usize,
+}
+
+impl Room {
+    fn of(batches_in_flight: usize) -> Self {
+        let share = |part: usize, most: usize| match batches_in_flight {
+            // Who asks before anything flows: mostly, there is memory enough.
+            0 => most,
+            batches => (batches / part).clamp(1, most),
+        };
+        Self { queue_batches: share(4, QUEUE_BATCHES_MAX), readers: share(8, READERS_MAX) }
+    }
+
+    /// To one reader.
+    fn queue(self, reader: &Arc<Signal>) -> (QueueSender, QueueReceiver) {
+        queue(QueueOptions::drop_oldest(self.queue_batches), Arc::default(), reader.clone())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -135,7 +165,8 @@ struct Reader {
 
 impl Desk {
     fn new(transport: Transport, lease: Duration) -> Self {
-        Self { told: Mutex::default(), has_newcomers: AtomicBool::new(false), transport, lease }
+        let (has_newcomers, batches_in_flight) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Self { told: Mutex::default(), has_newcomers, batches_in_flight, transport, lease }
     }
 
     fn answer(&self, request: &Request, now: Instant) -> Answer {
@@ -155,7 +186,7 @@ impl Desk {
 
     /// Sends a number to each address: whoever reads there can say it.
     fn probe(&self, told: &mut Told, at: &[SocketAddr], is_near: bool, now: Instant) -> Answer {
-        if told.asked.len() + at.len() > ASKED_MAX || !told.has_place(now) {
+        if told.asked.len() + at.len() > ASKED_MAX || !told.has_place(now, self.room()) {
             return Answer::Full;
         }
         told.asks += 1;
@@ -190,11 +221,12 @@ impl Desk {
         let Some(at) = told.asked.iter().position(|asked| asked.nonce == *nonce) else {
             return Answer::Unknown;
         };
-        if !told.has_place(now) {
+        let room = self.room();
+        if !told.has_place(now, room) {
             return Answer::Full;
         }
         // Who was silent may lose its place to who is here.
-        if told.readers.len() == READERS_MAX
+        if told.readers.len() >= room.readers
             && let Some(silent) = told.readers.iter().position(|reader| reader.is_silent(now))
         {
             told.readers.swap_remove(silent).stop();
@@ -204,7 +236,7 @@ impl Desk {
         let reader = Arc::new(Reader::new(*nonce, now));
         reader.go_on_until(now + self.lease);
         let signal = Arc::new(Signal::new());
-        let (to, batches) = queue(QueueOptions::drop_oldest(QUEUE_BATCHES), Arc::default(), signal.clone());
+        let (to, batches) = room.queue(&signal);
         let (sink, state) = (asked.sink, reader.clone());
         let sending = move || state.serve(sink, batches, &signal);
         if std::thread::Builder::new().name("udp on request".to_owned()).spawn(sending).is_err() {
@@ -223,14 +255,18 @@ impl Desk {
         }
     }
 
+    fn room(&self) -> Room {
+        Room::of(self.batches_in_flight.load(Ordering::Relaxed))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Told {
-    fn has_place(&self, now: Instant) -> bool {
-        self.readers.iter().filter(|reader| !reader.is_silent(now)).count() < READERS_MAX
+    fn has_place(&self, now: Instant, room: Room) -> bool {
+        self.readers.iter().filter(|reader| !reader.is_silent(now)).count() < room.readers
     }
 }
 
@@ -259,6 +295,10 @@ impl Reader {
             };
             if self.is_silent(Instant::now()) {
                 continue;
+            }
+            // Nothing of them would come but what says what they are.
+            if batch.frames().next().is_some_and(|it| it.header().frame_bytes() > MAX_DATAGRAM_BYTES) {
+                return self.stop();
             }
             let frames = batch.len() as u64;
             match sink.send_batch(batch) {
@@ -317,7 +357,7 @@ const LEASE: Duration = Duration::from_millis(1_500);
 const ASKED_MAX: usize = 64;
 const ASKED_FOR: Duration = Duration::from_secs(2);
 /// Batches that wait for a link: few, because they are of the source's memory.
-const QUEUE_BATCHES: usize = 16;
+const QUEUE_BATCHES_MAX: usize = 16;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 

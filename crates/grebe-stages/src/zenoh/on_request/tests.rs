@@ -26,7 +26,11 @@ fn is_empty(socket: &UdpSocket) -> bool {
 
 fn batch(sequence: u64, samples: u32) -> Batch {
     let mut pool = BatchPool::new(1, 1 << 18);
-    let mut batch = pool.acquire().unwrap();
+    fill(&mut pool, sequence, samples)
+}
+
+fn fill(pool: &mut BatchPool, sequence: u64, samples: u32) -> Batch {
+    let mut batch = pool.acquire().expect("the source would wait");
     let header = Header { sequence, channel_count: 1, block_length_samples: samples, ..Header::default() };
     batch.push::<i16>(&header, |_, samples| samples.fill(1)).unwrap();
     batch.freeze()
@@ -172,7 +176,41 @@ fn frames_that_no_datagram_carries_end_it_for_their_reader() {
     let (mut sending, at) = (desk(HOUR), listening());
     let nonce = sending.reader(&at, Instant::now());
     let reader = sending.readers().pop().unwrap();
-    sending.send(&batch(0, 40_000));
-    sending.send_until(|_| reader.is_over());
+    let mut pool = BatchPool::new(1, 1 << 18);
+    pool.describe(Some(Arc::default()));
+    sending.send(&fill(&mut pool, 0, 40_000));
+    let began = Instant::now();
+    while !reader.is_over() {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(1));
+    }
     assert_eq!(sending.go_on(nonce, Instant::now()), Answer::Unknown);
+    assert!(is_empty(&at), "nor is said what they are: it would be taken for a way by which they come");
+}
+
+#[test]
+fn a_reader_that_takes_nothing_leaves_the_source_its_memory() {
+    let mut sending = desk(HOUR);
+    sending.desk.batches_in_flight.store(8, Ordering::Relaxed);
+    let (to, _stands_still) = sending.desk.room().queue(&Arc::default());
+    sending.queues.push(to);
+    let mut pool = BatchPool::new(8, 4_096);
+    (0..100).for_each(|sequence| sending.send(&fill(&mut pool, sequence, 8)));
+}
+
+#[test]
+fn there_are_as_many_readers_as_leave_the_source_memory() {
+    for batches_in_flight in 8..200 {
+        let Room { queue_batches, readers } = Room::of(batches_in_flight);
+        assert!(queue_batches + readers <= batches_in_flight / 2, "{batches_in_flight}");
+    }
+    let most = Room { queue_batches: QUEUE_BATCHES_MAX, readers: READERS_MAX };
+    assert_eq!([Room::of(68), Room::of(0)], [most; 2]);
+    let (sending, now) = (desk(HOUR), Instant::now());
+    sending.desk.batches_in_flight.store(8, Ordering::Relaxed);
+    let (first, second) = (listening(), listening());
+    sending.reader(&first, now);
+    assert_eq!(sending.ask(&second, now), Answer::Full);
+    sending.desk.batches_in_flight.store(16, Ordering::Relaxed);
+    sending.reader(&second, now);
 }
