@@ -19,9 +19,12 @@
 //!  producer's host   gone: LinkIn waits
 //!                    back: Begin -> LinkIn puts the new stream behind a gap, as long as the stamps of both say
 //! ```
+//!
+//! An era begins also where both stay, and the link goes over another connection than before ([`Lead::turn`]).
 
 mod inbox;
 mod lane;
+mod lead;
 mod link_in;
 mod link_out;
 mod message;
@@ -32,6 +35,7 @@ mod seam;
 use std::sync::Arc;
 
 pub use inbox::Inbox;
+pub use lead::Lead;
 pub use link_in::{LinkIn, LinkInKind};
 pub use link_out::{LinkOut, LinkOutKind};
 pub use message::BadLink;

@@ -11,10 +11,13 @@ mod check;
 mod comeback;
 mod counted;
 mod direct;
+mod ear;
 mod far;
 mod hosts;
+mod joined;
 mod lines;
 mod links;
+mod pair;
 mod peers;
 mod serve;
 

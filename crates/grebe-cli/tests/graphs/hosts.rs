@@ -31,6 +31,7 @@ impl Lab {
             echo $$ > pid.new && mv pid.new pid
             # No network but its own.
             [ -e alone ] && exec unshare -rn $3
+            [ -e netns ] && exec ip netns exec "$(cat netns)" $3
             case "$3" in *.sh\ *) exec sh $3 ;; *) exec $3 ;; esac
         "#;
         let script = format!("#!/bin/sh\n{}", script.replace("FOLDER", folder.path().to_str().unwrap()));

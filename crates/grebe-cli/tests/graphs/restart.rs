@@ -24,7 +24,7 @@ const ENDLESS: &str = r#"
 "#;
 
 /// What the generator makes, from its start.
-fn made(lab: &Lab) -> Vec<u8> {
+pub(super) fn made(lab: &Lab) -> Vec<u8> {
     let graph = r#"
         stage = [
             { id = "adc", kind = "synth", params = { rate = "200k", wave = "noise", samples = "4M", free_run = true } },
@@ -38,18 +38,26 @@ fn made(lab: &Lab) -> Vec<u8> {
 }
 
 /// Whether samples are those that were made from `begin` on, as far as that is known.
-fn is_made(made: &[u8], begin: u64, bytes: &[u8]) -> bool {
+pub(super) fn is_made(made: &[u8], begin: u64, bytes: &[u8]) -> bool {
     let made = made.get(2 * begin as usize..).unwrap_or_default();
     made.iter().zip(bytes).all(|(made, seen)| made == seen)
 }
 
-/// The segments of a recording: where each begins in the stream, and its bytes.
-fn segments(lab: &Lab, name: &str) -> Vec<(u64, Vec<u8>)> {
+/// The segments of a recording that was closed in order.
+pub(super) fn segments(lab: &Lab, name: &str) -> Vec<(u64, Vec<u8>)> {
     lab.assert_closed(name);
+    known_segments(lab, name)
+}
+
+/// The segments of a recording, as far as it is known to be good: where each begins in the stream, and its bytes.
+pub(super) fn known_segments(lab: &Lab, name: &str) -> Vec<(u64, Vec<u8>)> {
     let meta = fs::read(lab.path(name).with_extension("sigmf-meta")).unwrap();
     let meta: Value = serde_json::from_slice(&meta).unwrap();
     let captures = meta["captures"].as_array().unwrap();
-    let data = lab.data(name);
+    let mut data = lab.data(name);
+    if let Some(known) = meta["global"]["grebe:known_samples"].as_u64() {
+        data.truncate(2 * known as usize);
+    }
     let start = |at: usize| {
         captures.get(at).map_or(data.len(), |it| 2 * it["core:sample_start"].as_u64().unwrap() as usize)
     };
@@ -67,13 +75,13 @@ fn segments(lab: &Lab, name: &str) -> Vec<(u64, Vec<u8>)> {
     segments
 }
 
-fn stage<'a>(report: &'a Value, name: &str) -> &'a Value {
+pub(super) fn stage<'a>(report: &'a Value, name: &str) -> &'a Value {
     let stages = report["graph"]["stages"].as_array().unwrap();
     stages.iter().find(|stage| stage["name"] == name).unwrap_or_else(|| panic!("no {name}: {report}"))
 }
 
 /// Kills what runs on a host, and waits until it is there again.
-fn kill(lab: &Lab, host: &str) {
+pub(super) fn kill(lab: &Lab, host: &str) {
     end(lab, host, "-KILL");
 }
 
@@ -161,15 +169,11 @@ fn a_recorder_that_is_killed_goes_on_in_another_file_and_costs_nobody_else_a_sam
         if name == "store/far_3" {
             lab.assert_closed(name);
         }
-        let meta = fs::read(lab.path(name).with_extension("sigmf-meta")).unwrap();
-        let meta: Value = serde_json::from_slice(&meta).unwrap();
-        let begin = meta["captures"][0]["core:global_index"].as_u64().unwrap_or(0);
-        assert!(begin >= end, "{name} begins at {begin}, and the one before ended at {end}");
-        let data = lab.data(name);
-        let known =
-            meta["global"]["grebe:known_samples"].as_u64().map_or(data.len(), |known| 2 * known as usize);
-        assert!(is_made(&made, begin, &data[..known]), "{name}");
-        end = begin + known as u64 / 2;
+        for (begin, bytes) in known_segments(&lab, name) {
+            assert!(begin >= end, "{name} begins at {begin}, and the one before ended at {end}");
+            assert!(is_made(&made, begin, &bytes), "{name}");
+            end = begin + bytes.len() as u64 / 2;
+        }
     }
     let own = &stage(&report, "mast:pace-to-far")["own"];
     let unconfirmed = own["unconfirmed_samples"].as_u64().unwrap();

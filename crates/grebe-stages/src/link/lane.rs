@@ -18,12 +18,12 @@ pub(super) struct Lane {
     /// Told once; what is not told yet is replaced by what comes.
     pub(super) taken_here: Option<Taken>,
     /// Where the producer is of this process.
-    producer: Producer,
+    pub(super) producer: Producer,
 }
 
 /// What the producer of a link knows of its consumer.
 #[derive(Debug, Default)]
-struct Producer {
+pub(super) struct Producer {
     era: u32,
     sent: Count,
     taken: Count,
@@ -187,6 +187,27 @@ impl Lane {
         self.producer.is_away = true;
         self.producer.count_unconfirmed();
         self.clear();
+    }
+
+    /// The link goes over another connection from here on, where its producer of this process, if there is one, waits until it is to
+    /// [join](Self::join).
+    pub(super) fn release(&mut self) -> Option<Producer> {
+        self.clear();
+        if !self.has_producer() {
+            return None;
+        }
+        self.leave();
+        let producer = &mut self.producer;
+        Some(Producer {
+            era: producer.era,
+            is_away: true,
+            is_fresh: std::mem::take(&mut producer.is_fresh),
+            // A stage that waits here is to look where its link leads.
+            is_closed: std::mem::replace(&mut producer.is_closed, true),
+            end: producer.end.take(),
+            counters: producer.counters.clone(),
+            ..Producer::default()
+        })
     }
 
     /// It is back, and knows nothing of what it has taken before.

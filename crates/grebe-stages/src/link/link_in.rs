@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use super::Buffer;
 use super::inbox::{Inbox, Next};
+use super::lead::Lead;
 use super::message::{Begin, Count, Taken};
-use super::outbox::Outbox;
 use super::seam::Seam;
 
 /// Receives a stream from a stage on another host.
@@ -22,8 +22,7 @@ use super::seam::Seam;
 pub struct LinkIn {
     from: Arc<Inbox>,
     /// Tells the producer what was taken.
-    tells: Arc<Outbox>,
-    link: u16,
+    tells: Arc<Lead>,
     era: Era,
     /// What came, and for which there was no memory yet.
     pending: Option<Buffer>,
@@ -57,11 +56,10 @@ pub struct LinkInKind {
 impl LinkIn {
     /// What comes into an inbox; `tells` leads to the producer. Where the stage takes the place of one that is gone, `behind` is the last era
     /// that its producer was told to begin before: only what comes of a later one is meant for it.
-    pub fn new(from: Arc<Inbox>, tells: Arc<Outbox>, link: u16, behind: Option<u32>) -> Self {
+    pub fn new(from: Arc<Inbox>, tells: Arc<Lead>, behind: Option<u32>) -> Self {
         Self {
             from,
             tells,
-            link,
             era: Era { number: behind.unwrap_or(0), has_begun: behind.is_none(), taken: Count::default() },
             pending: None,
             pool: None,
@@ -197,7 +195,8 @@ impl Stage for LinkIn {
         }
         self.seam.came(Instant::now());
         self.era.taken.add(bytes);
-        self.tells.tell_taken(self.link, Taken { era: self.era.number, count: self.era.taken });
+        let taken = Taken { era: self.era.number, count: self.era.taken };
+        self.tells.say(|to, link| to.tell_taken(link, taken));
         Ok(Outcome::Produced)
     }
 
@@ -221,14 +220,17 @@ impl Drop for LinkIn {
     /// However it ended, its producer learns of it.
     fn drop(&mut self) {
         if self.from.leave() {
-            self.tells.close_link(self.link);
+            self.tells.say(|to, link| to.close_link(link));
         }
     }
 }
 
 impl std::fmt::Debug for LinkIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LinkIn").field("link", &self.link).field("era", &self.era).finish_non_exhaustive()
+        f.debug_struct("LinkIn")
+            .field("link", &self.tells.link())
+            .field("era", &self.era)
+            .finish_non_exhaustive()
     }
 }
 

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::lane::{COUNTERS, Room};
+use super::lead::Lead;
 use super::message::FRAMES_BYTES_MAX;
-use super::outbox::Outbox;
 use crate::io::announce::Announcer;
 
 /// Sends a stream to a stage on another host.
@@ -21,8 +21,7 @@ use crate::io::announce::Announcer;
 /// of the edge. Ends without an error when the consumer has gone.
 #[derive(Debug)]
 pub struct LinkOut {
-    to: Arc<Outbox>,
-    link: u16,
+    to: Arc<Lead>,
     window_batches: u64,
     announcer: Announcer,
     era: u32,
@@ -41,12 +40,12 @@ pub struct LinkOutKind {
 
 impl LinkOut {
     /// Over a connection, with so many batches under way at most. Where `is_again`, the stage takes the place of one that is gone, and begins
-    /// when the process that runs the graph says so ([`Outbox::tell_join`]).
-    pub fn new(to: Arc<Outbox>, link: u16, window_batches: u64, is_again: bool) -> Self {
+    /// when the process that runs the graph says so ([`Outbox::tell_join`](super::Outbox::tell_join)).
+    pub fn new(to: Arc<Lead>, window_batches: u64, is_again: bool) -> Self {
         let counters = Counters::new(COUNTERS);
-        to.open(link, is_again, counters.clone());
+        to.say(|to, link| to.open(link, is_again, counters.clone()));
         let window_batches = window_batches.max(1);
-        Self { to, link, window_batches, announcer: Announcer::once(), era: 0, counters }
+        Self { to, window_batches, announcer: Announcer::once(), era: 0, counters }
     }
 
     fn send(&mut self, batch: Batch, era: u32) -> Result<(), StageError> {
@@ -65,17 +64,17 @@ impl LinkOut {
                 format!("a batch of {frames_bytes} bytes: a link between hosts takes {most} MiB").into()
             );
         }
-        self.to.send(self.link, era, before, batch, frames_bytes);
+        self.to.say(|to, link| to.send(link, era, before, batch, frames_bytes));
         Ok(())
     }
 }
 
 impl Stage for LinkOut {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
-        let (link, window) = (self.link, self.window_batches);
-        let era = match ctx.waiting(|| self.to.wait_for_room(link, window, STEP)) {
-            Room::Closed => return Ok(Outcome::End),
-            Room::NotYet => return Ok(Outcome::Produced),
+        let (to, link, window) = (self.to.now(), self.to.link(), self.window_batches);
+        let era = match ctx.waiting(|| to.wait_for_room(link, window, STEP)) {
+            Room::Closed if self.to.is(&to) => return Ok(Outcome::End),
+            Room::Closed | Room::NotYet => return Ok(Outcome::Produced),
             Room::Yes(era) => era,
         };
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
@@ -92,7 +91,7 @@ impl Stage for LinkOut {
             header.write(&mut bytes);
             bytes.to_vec()
         });
-        self.to.end(self.link, told.unwrap_or_default(), ctx.is_stopping());
+        self.to.say(|to, link| to.end(link, told.unwrap_or_default(), ctx.is_stopping()));
         Ok(())
     }
 

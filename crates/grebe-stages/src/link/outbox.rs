@@ -8,7 +8,7 @@ use std::time::Duration;
 use grebe_flow::Counters;
 use grebe_frame::Batch;
 
-use super::lane::{Item, Lane, Room, write};
+use super::lane::{Item, Lane, Producer, Room, write};
 use super::message::{BadLink, CONTROL_BYTES_MAX, Kind, Taken};
 use super::{Buffer, locked};
 
@@ -239,6 +239,18 @@ impl Outbox {
         self.at(link, |lane| lane.join(era));
         self.news.notify_one();
         self.room.notify_all();
+    }
+
+    /// A link goes over another connection from here on: what is known of its consumer, if its producer is of this process.
+    pub(super) fn release(&self, link: u16) -> Option<Producer> {
+        let released = self.state().lane(link).release();
+        self.room.notify_all();
+        released
+    }
+
+    /// A link goes over this connection from here on.
+    pub(super) fn take_over(&self, link: u16, producer: Producer) {
+        self.at(link, |lane| lane.producer = producer);
     }
 
     /// A message on its way through this process.

@@ -112,14 +112,15 @@ fn next_head(from: &mut impl Read) -> Result<Option<Head>, BadLink> {
 pub(crate) fn fuzz(bytes: &[u8]) {
     use grebe_flow::StageBench;
 
-    use super::LinkIn;
+    use super::{Lead, LinkIn};
 
     let (inbox, answers, other) = (Arc::new(Inbox::default()), Arc::new(Outbox::default()), Arc::default());
     let routes =
         Routes::from([(0, Route::In(inbox.clone())), (1, Route::Out), (2, Route::Relay(Arc::clone(&other)))]);
     let _ = read_messages(bytes, &routes, &answers, answers.connect(), |_| {});
     inbox.end();
-    if let Ok(mut bench) = StageBench::new(LinkIn::new(inbox, answers.clone(), 0, None)) {
+    if let Ok(mut bench) = StageBench::new(LinkIn::new(inbox, Arc::new(Lead::new(0, answers.clone())), None))
+    {
         let _ = bench.end();
     }
     for outbox in [answers, other] {

@@ -120,9 +120,14 @@ impl Stage for Collect {
 }
 
 /// An end of a connection at work.
-fn connect(outbox: &Arc<Outbox>, routes: Routes, (from, to): (PipeReader, PipeWriter)) {
+fn connect(
+    outbox: &Arc<Outbox>,
+    routes: Routes,
+    (from, to): (PipeReader, PipeWriter),
+) -> thread::JoinHandle<()> {
     let (reads, writes) = (outbox.clone(), outbox.clone());
     let line = outbox.connect();
+    thread::spawn(move || writes.write_to(line, to));
     thread::spawn(move || {
         // One that is cut in a test may be so within a message.
         let read = read_messages(from, &routes, &reads, line, |_| {});
@@ -130,8 +135,7 @@ fn connect(outbox: &Arc<Outbox>, routes: Routes, (from, to): (PipeReader, PipeWr
             reads.close();
             read.unwrap();
         }
-    });
-    thread::spawn(move || writes.write_to(line, to));
+    })
 }
 
 /// `frames` from one graph into another, through a process in the middle if so wanted.
@@ -144,6 +148,10 @@ struct Joined {
 }
 
 const LINK: u16 = 7;
+
+fn lead(outbox: &Arc<Outbox>) -> Arc<Lead> {
+    Arc::new(Lead::new(LINK, outbox.clone()))
+}
 
 impl Joined {
     fn start(frames: u64, queue: QueueOptions, most: usize, is_relayed: bool, may: bool) -> Self {
@@ -167,12 +175,12 @@ impl Joined {
 
         let mut graph = Graph::new();
         let source = graph.add("source", Count::new(frames));
-        let out = graph.add("out", LinkOut::new(producing, LINK, 16, false));
+        let out = graph.add("out", LinkOut::new(lead(&producing), 16, false));
         graph.connect(source, out, queue);
         let producer = graph.start().unwrap();
         let (seen, may) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(may)));
         let mut graph = Graph::new();
-        let into = graph.add("in", LinkIn::new(inbox, consuming, LINK, None));
+        let into = graph.add("in", LinkIn::new(inbox, lead(&consuming), None));
         let sink = graph
             .add("sink", Collect { seen: Arc::clone(&seen), may: may.clone(), most, pauses_at: usize::MAX });
         graph.connect(into, sink, QueueOptions::block(4));
@@ -275,7 +283,7 @@ impl Consumer {
         connect(&outbox, Routes::from([(LINK, Route::In(inbox.clone()))]), end);
         let (seen, may) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(true)));
         let mut graph = Graph::new();
-        let into = graph.add("in", LinkIn::new(inbox.clone(), outbox.clone(), LINK, behind));
+        let into = graph.add("in", LinkIn::new(inbox.clone(), lead(&outbox), behind));
         let sink = graph.add("sink", Collect { seen: Arc::clone(&seen), may, most: usize::MAX, pauses_at });
         graph.connect(into, sink, QueueOptions::block(4));
         Self { running: graph.start().unwrap(), inbox, outbox, seen }
@@ -291,7 +299,7 @@ impl Consumer {
 fn produce(outbox: &Arc<Outbox>, frames: u64, queue: QueueOptions, is_again: bool) -> Running {
     let mut graph = Graph::new();
     let source = graph.add("source", Count::new(frames));
-    let out = graph.add("out", LinkOut::new(outbox.clone(), LINK, 16, is_again));
+    let out = graph.add("out", LinkOut::new(lead(outbox), 16, is_again));
     graph.connect(source, out, queue);
     graph.start().unwrap()
 }
@@ -364,6 +372,73 @@ fn a_producer_that_comes_back_goes_on_behind_a_gap_in_one_stream() {
     assert!(new[0] >= old.last().unwrap() + 100, "it goes on where it was, or later");
     assert_eq!(seen.samples[seen.samples.len() - 20_000..], (0..20_000).collect::<Vec<i32>>());
     assert_eq!(seen.end, Some((new[199] + 110, 10)), "what its end says is shifted, too");
+}
+
+/// Both ends of a link go over another connection, once what has come over the one before was read.
+fn turn(
+    leads: &[Arc<Lead>; 2],
+    inbox: &Arc<Inbox>,
+    before: &Arc<Outbox>,
+    reader: thread::JoinHandle<()>,
+    era: u32,
+) -> (Arc<Outbox>, thread::JoinHandle<()>) {
+    let [producing, consuming] = [(); 2].map(|()| Arc::new(Outbox::kept()));
+    leads[0].turn(&producing);
+    before.hang_up();
+    reader.join().unwrap();
+    leads[1].turn(&consuming);
+    let (one, other) = crossed();
+    connect(&producing, Routes::from([(LINK, Route::Out)]), one);
+    let reader = connect(&consuming, Routes::from([(LINK, Route::In(inbox.clone()))]), other);
+    producing.join(LINK, era);
+    (producing, reader)
+}
+
+#[test]
+fn a_link_goes_on_over_another_connection_and_what_was_under_way_is_counted() {
+    let [first, consuming] = [(); 2].map(|()| Arc::new(Outbox::kept()));
+    let (inbox, leads) = (Arc::new(Inbox::default()), [&first, &consuming].map(lead));
+    let (one, other) = crossed();
+    connect(&first, Routes::from([(LINK, Route::Out)]), one);
+    let mut reader = connect(&consuming, Routes::from([(LINK, Route::In(inbox.clone()))]), other);
+    let (seen, may) = (Arc::<Mutex<Seen>>::default(), Arc::new(AtomicBool::new(true)));
+    let mut graph = Graph::new();
+    let into = graph.add("in", LinkIn::new(inbox.clone(), leads[1].clone(), None));
+    let collect = Collect { seen: seen.clone(), may: may.clone(), most: usize::MAX, pauses_at: 100 };
+    let sink = graph.add("sink", collect);
+    graph.connect(into, sink, QueueOptions::block(4));
+    let consumer = graph.start().unwrap();
+    let mut graph = Graph::new();
+    let source = graph.add("source", Count::new(3_000));
+    let out = graph.add("out", LinkOut::new(leads[0].clone(), 16, false));
+    graph.connect(source, out, QueueOptions::block(8));
+    let producer = graph.start().unwrap();
+    // Until the window is full.
+    while producer.snapshot().stage("out").unwrap().frames_in < 100 + 16 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let (mut before, mut frames) = (first, 0);
+    for era in 1..=3 {
+        (before, reader) = turn(&leads, &inbox, &before, reader, era);
+        may.store(true, Ordering::Release);
+        frames += 500;
+        while seen.lock().unwrap().indices.len() < frames {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let counted = producer.wait().unwrap();
+    consumer.wait().unwrap();
+    let seen = seen.lock().unwrap().clone();
+    assert!(seen.indices.windows(2).all(|pair| pair[0] < pair[1]), "each frame once, in order");
+    let expected = seen.indices.iter().flat_map(|&index| index as i32..index as i32 + 100);
+    assert_eq!(seen.samples, expected.collect::<Vec<_>>());
+    assert_eq!(seen.end, Some((300_010, 10)));
+    let own = |name| counted.stage("out").unwrap().own(name).unwrap();
+    let (unconfirmed, missing) = (own("unconfirmed_frames"), 3_000 - seen.indices.len() as u64);
+    assert!((1..=3 * 16).contains(&unconfirmed), "{unconfirmed}");
+    // What came all the same is counted, too: nobody was told.
+    assert!(missing <= unconfirmed, "{missing} of {unconfirmed}");
+    assert_eq!(own("unconfirmed_samples"), 100 * unconfirmed);
 }
 
 #[test]

@@ -254,6 +254,11 @@ impl Far {
         matches!(self.state, State::Opening | State::Built)
     }
 
+    /// Whether its part is open, or at work.
+    pub(super) fn is_built(&self) -> bool {
+        self.state == State::Built
+    }
+
     /// Whether its `ssh` has ended: nobody is there any more, whatever the connection beside it says.
     pub(super) fn is_gone(&mut self) -> bool {
         self.connected.as_mut().is_none_or(|connected| connected.there.is_gone())

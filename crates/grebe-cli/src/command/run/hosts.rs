@@ -6,7 +6,8 @@
 //!  restart = "always":    away <-> log in -> connect -> build -> start -> its links join, each in a new era
 //! ```
 //!
-//! Samples from one other host to a second one go directly where one reaches the other, else through here: see `direct`.
+//! Samples from one other host to a second one go directly where one reaches the other, else through here: see `direct`. Their links join as those
+//! of a host that is started again do.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
@@ -18,12 +19,12 @@ use grebe_flow::{
     Cut, CutEdge, GraphFile, LINK_IN, LINK_OUT, Policy, Restart, Running, Snapshot, monotonic_ns,
 };
 use grebe_ring::Cancel;
-use grebe_stages::link::{BadLink, Outbox, Route, Routes};
+use grebe_stages::link::{BadLink, Lead, Outbox, Route, Routes};
 use serde_json::{Value, json};
 
 use super::check::{self, Found};
 use super::comeback::Comeback;
-use super::direct::Pairs;
+use super::direct::{Pairs, Turn};
 use super::far::{Connected, Far, Heard, News, State};
 use super::lines::{GONE, HERE_EVERY, SILENT_FOR, ToHere, ToThere};
 use super::links::Ends;
@@ -143,7 +144,22 @@ impl Whole {
     /// Lets hosts find each other that have edges between them.
     fn go_directly(&mut self) {
         let mut others = Vec::new();
-        self.pairs.meet(&mut self.far, &self.heard, &mut others);
+        self.pairs.meet(&self.far);
+        while self.pairs.are_meeting() && !interrupt::is_pending() {
+            match self.heard.recv_timeout(LOOK_EVERY) {
+                Ok(heard) if self.pairs.hear(heard.at, &heard.news, &mut self.far) => {}
+                Ok(heard) => {
+                    if matches!(heard.news, News::Closed(_)) {
+                        self.pairs.leave(heard.at, &self.far);
+                    }
+                    others.push(heard);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            // What a person is to know of it is told together.
+            self.turn_pairs(&|_| {});
+        }
         self.put_back(others);
     }
 
@@ -215,7 +231,8 @@ impl Whole {
         let own = self.cut.parts.iter().position(|part| part.host.is_none());
         let built = own.map(|own| {
             let outbox = |link| self.other_end(link, own).and_then(|other| self.outbox(other));
-            self.here.build(&self.cut.parts[own].file, cancel, &mut |note| note!("{note}"), outbox)
+            let lead = |link| Some(Arc::new(Lead::new(link, outbox(link)?)));
+            self.here.build(&self.cut.parts[own].file, cancel, &mut |note| note!("{note}"), lead)
         });
         let built = built.transpose().and_then(|graph| {
             self.graph = graph;
@@ -251,7 +268,7 @@ impl Whole {
     /// The same for programs.
     fn ways(&self) -> Value {
         let far = self.far.iter().map(|far| json!({ "host": far.name, "other": null, "way": far.way() }));
-        far.chain(self.pairs.json(&self.far)).collect()
+        far.chain(self.pairs.json(&self.far, &self.cut.links)).collect()
     }
 
     /// Starts all; what they have counted together.
@@ -288,7 +305,7 @@ impl Whole {
             for at in 0..self.far.len() {
                 self.look_after(at, progress);
             }
-            self.look_after_pairs();
+            self.turn_pairs(&|words| progress.say(words));
             if interrupt::is_pending() && !self.is_interrupted {
                 self.is_interrupted = true;
                 self.stop();
@@ -327,21 +344,51 @@ impl Whole {
         }
     }
 
-    /// Sees that a way is gone between two hosts that are both there.
-    fn look_after_pairs(&mut self) {
-        while let Some(broken) = self.pairs.next_broken(&self.far) {
-            let is_waited_for = self
-                .links()
-                .any(|(link, edge)| broken.links.contains(&link) && edge.queue.policy == Policy::Block);
-            if !is_waited_for && self.stopping.is_none() {
-                note!("{}; the rest of the graph goes on without it", broken.what);
-            }
-            let lost = Elsewhere { what: broken.what, status: GONE };
-            match is_waited_for {
-                true => self.fail(lost.into()),
-                false => {
-                    self.failed.get_or_insert_with(|| lost.into());
+    /// Does what is to be done about the ways between other hosts: joins links where two have found each other, or have not; sees that a way is gone.
+    fn turn_pairs(&mut self, say: &impl Fn(&str)) {
+        while let Some(turn) = self.pairs.next(&self.far, self.has_started, self.stopping.is_some()) {
+            match turn {
+                Turn::Note(note) => say(&note),
+                Turn::Joins { pair, made_by, links } => {
+                    let way = self.join_pair(pair, made_by, &links);
+                    way.iter().for_each(|way| say(way));
                 }
+                Turn::Broken { what, links } => self.lose_way(what, &links, say),
+            }
+        }
+    }
+
+    /// The links of two other hosts are joined, directly or through here; which way they go.
+    fn join_pair(&mut self, pair: usize, made_by: Option<usize>, links: &[u16]) -> Option<String> {
+        let begins = |&link: &u16| {
+            // They are there before anything is sent, and begin in the era that the graph starts with.
+            let era = &mut self.eras[usize::from(link)];
+            *era += u32::from(self.has_started && made_by.is_some());
+            (link, *era)
+        };
+        let begun = links.iter().map(begins).collect();
+        let way = self.pairs.join(pair, made_by, begun, &self.far);
+        if self.has_started && made_by.is_none() {
+            for &link in links {
+                let CutEdge { from, to, .. } = self.cut.links[usize::from(link)];
+                self.join(link, from, to);
+            }
+        }
+        way
+    }
+
+    /// The way between two hosts is gone that are both there.
+    fn lose_way(&mut self, what: String, links: &[u16], say: &impl Fn(&str)) {
+        let is_waited_for =
+            self.links().any(|(link, edge)| links.contains(&link) && edge.queue.policy == Policy::Block);
+        if !is_waited_for && self.stopping.is_none() {
+            say(&format!("{what}; the rest of the graph goes on without it"));
+        }
+        let lost = Elsewhere { what, status: GONE };
+        match is_waited_for {
+            true => self.fail(lost.into()),
+            false => {
+                self.failed.get_or_insert_with(|| lost.into());
             }
         }
     }
@@ -396,16 +443,12 @@ impl Whole {
                     false => self.lose_for_good(at, broke),
                 }
             }
-            News::Said(ToHere::Broke { peer, why }) => {
-                self.pairs.note_broken(at, peer, printable(why.as_bytes()), &self.far);
+            ref news @ News::Said(
+                ToHere::Ticket { .. } | ToHere::Met { .. } | ToHere::Broke { .. } | ToHere::Hears { .. },
+            ) => {
+                self.pairs.hear(at, news, &mut self.far);
             }
-            News::Said(
-                ToHere::Clock(..)
-                | ToHere::Filled(_)
-                | ToHere::Ticket { .. }
-                | ToHere::Met { .. }
-                | ToHere::PeerFilled { .. },
-            )
+            News::Said(ToHere::Clock(..) | ToHere::Filled(_) | ToHere::PeerFilled { .. })
             | News::Filled(_) => {}
             News::Gone(why) => say(&format!("{why}; {} is started again", far.name)),
         }
@@ -488,6 +531,7 @@ impl Whole {
         }
         far.leave(at, why.is_empty().then_some(&self.tells));
         let part = far.part;
+        self.pairs.leave(at, &self.far);
         for (link, edge) in self.links_of(part) {
             if let Some(producer) = self.outbox(edge.from).filter(|_| edge.to == part) {
                 producer.tell_away(link);
@@ -536,8 +580,9 @@ impl Whole {
         let way = far.way().map(|way| format!("; samples go over {}", way.name())).unwrap_or_default();
         say(&format!("{} is there again, after {:.1} s{way}", far.name, away.as_secs_f64()));
         let part = far.part;
+        let looking = self.pairs.come_back(at, &self.far);
         let links: Vec<_> = self.links_of(part).map(|(link, edge)| (link, edge.from, edge.to)).collect();
-        for (link, from, to) in links {
+        for (link, from, to) in links.into_iter().filter(|(link, ..)| !looking.contains(link)) {
             self.join(link, from, to);
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use grebe_flow::{FileStage, Graph, GraphFile, Kinds, LINK_IN, LINK_OUT, Stage};
 use grebe_ring::Cancel;
-use grebe_stages::link::{Inbox, LinkIn, LinkInKind, LinkOut, LinkOutKind, Outbox, Route, Routes, add_kinds};
+use grebe_stages::link::{Inbox, Lead, LinkIn, LinkInKind, LinkOut, LinkOutKind, Route, Routes, add_kinds};
 use serde::de::Deserialize;
 
 /// All kinds that a part of a graph may have.
@@ -38,6 +38,16 @@ impl Ends {
         Self { again: eras.map(|eras| eras.into_iter().collect()), ..self }
     }
 
+    /// All links that begin or end here.
+    pub(super) fn links(&self) -> impl Iterator<Item = u16> {
+        self.outs.iter().chain(self.ins.keys()).copied()
+    }
+
+    /// Whether this link begins here.
+    pub(super) fn has_begin(&self, link: u16) -> bool {
+        self.outs.contains(&link)
+    }
+
     /// Where what comes over a connection goes, if that has these of the links.
     pub(super) fn routes(&self, has: impl Fn(u16) -> bool) -> Routes {
         let outs = self.outs.iter().map(|&link| (link, Route::Out));
@@ -57,32 +67,28 @@ impl Ends {
         self.ins.values().for_each(|inbox| inbox.end());
     }
 
-    /// Opens the part; `outbox` says which connection has a link.
+    /// Opens the part; `lead` says where a link leads to.
     pub(super) fn build(
         &self,
         file: &GraphFile,
         cancel: &Cancel,
         notify: &mut dyn FnMut(String),
-        outbox: impl Fn(u16) -> Option<Arc<Outbox>>,
+        lead: impl Fn(u16) -> Option<Arc<Lead>>,
     ) -> Result<Graph> {
-        let mut made = |stage: &FileStage| self.stage(stage, &outbox);
+        let mut made = |stage: &FileStage| self.stage(stage, &lead);
         Ok(file.build_with(&kinds(), cancel, notify, &mut made)?)
     }
 
-    fn stage(
-        &self,
-        stage: &FileStage,
-        outbox: impl Fn(u16) -> Option<Arc<Outbox>>,
-    ) -> Option<Box<dyn Stage>> {
+    fn stage(&self, stage: &FileStage, lead: impl Fn(u16) -> Option<Arc<Lead>>) -> Option<Box<dyn Stage>> {
         match stage.kind.as_str() {
             LINK_OUT => {
                 let LinkOutKind { link, window } = params(stage).ok()?;
-                Some(Box::new(LinkOut::new(outbox(link)?, link, window, self.again.is_some())))
+                Some(Box::new(LinkOut::new(lead(link)?, window, self.again.is_some())))
             }
             LINK_IN => {
                 let LinkInKind { link } = params(stage).ok()?;
                 let behind = self.again.as_ref().map(|eras| eras.get(&link).copied().unwrap_or(0));
-                Some(Box::new(LinkIn::new(self.ins.get(&link)?.clone(), outbox(link)?, link, behind)))
+                Some(Box::new(LinkIn::new(self.ins.get(&link)?.clone(), lead(link)?, behind)))
             }
             _ => None,
         }

@@ -96,13 +96,13 @@ fn serve(options: &Run) -> Result<Ending> {
     let (writes, writer) = (outbox.clone(), channel.writer);
     thread::spawn(move || writes.write_to(line, writer));
 
-    let mut peers = Peers::new(outbox.clone());
+    let mut peers = Peers::new(outbox.clone(), &ends, hello.restarts);
     let (counts, ended) = follow(&hello.name, &part, &ends, &mut peers, &outbox, &told, &cancel);
     let failed = ended
         .err()
         .map(|error| Failed { why: ending::one_line(&error), status: ending::exit_status(&error) });
     if failed.is_none() {
-        outbox.release_ends();
+        peers.release_ends();
         // What this host has made is to be there before it is said to be done.
         finish(&mut peers, &ends, &counts, &outbox, &told);
     }
@@ -140,7 +140,7 @@ fn follow(
     };
     let started = await_word(ToThere::Build, peers).and_then(|()| {
         let mut notify = |note| outbox.say(words(&ToHere::Note(note)));
-        let graph = ends.build(part, cancel, &mut notify, |link| Some(peers.outbox(link)))?;
+        let graph = ends.build(part, cancel, &mut notify, |link| peers.lead(link))?;
         outbox.say(words(&ToHere::Built));
         await_word(ToThere::Start, peers)?;
         Ok(graph.start()?)
@@ -169,7 +169,7 @@ fn drive(
         }
         match heard {
             Ok(ToThere::Stop) => {
-                outbox.release_ends();
+                peers.release_ends();
                 running.end_sources();
             }
             Ok(ToThere::End) => return stop(running, ends, outbox, &observe),

@@ -199,6 +199,7 @@ impl Driver {
             queue_us: progress.queue_us,
             loss: progress.loss,
             limit: progress.limit,
+            silent_us: core.silent_us(now_us),
             is_over_tcp: self.path.tcp.is_some(),
         };
         self.shared.let_go(state);

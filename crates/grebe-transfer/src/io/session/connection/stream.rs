@@ -66,6 +66,9 @@ pub struct ConnectionProgress {
     pub loss: f64,
     /// What keeps this end from sending faster; [`Limit::Source`]: nobody writes more.
     pub limit: Limit,
+    /// Microseconds for which nothing has come from the other end, as the connection's thread knew when it looked last. An end that is there
+    /// is heard each second, whatever its application does.
+    pub silent_us: u64,
     /// It goes over TCP.
     pub is_over_tcp: bool,
 }
@@ -340,6 +343,7 @@ impl Shared {
                 queue_us: 0,
                 loss: 0.0,
                 limit: Limit::Start,
+                silent_us: 0,
                 is_over_tcp,
             },
             has_news: false,
