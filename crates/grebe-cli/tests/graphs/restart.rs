@@ -280,6 +280,38 @@ fn a_stage_that_fails_is_started_again_and_one_that_has_ended_is_not() {
 }
 
 #[test]
+fn what_comes_to_a_host_of_which_a_stage_fails_goes_on_once_it_is_started_again() {
+    let silent = r#"
+        { id = "silent", kind = "udp_in", host = "store", params = { uri = "udp://127.0.0.1:0", idle_timeout = "1s" } },
+        { id = "heard", kind = "null", host = "store" },
+        { id = "far""#;
+    let graph = ENDLESS
+        .replace("HOST", "store")
+        .replace(r#"{ id = "far""#, silent)
+        .replace("edge = [", r#"edge = [{ from = "silent", to = "heard" },"#);
+    for via in ["ssh", "udp"] {
+        let lab = Lab::new();
+        let made = made(&lab);
+        let child = lab.start_heard(&graph, &["--via", via]);
+        let names = ["store/far", "store/far_2", "store/far_3"];
+        names.iter().for_each(|name| lab.await_data(name, 2));
+        signal("-INT", child.id());
+        let output = finish(child);
+        let said = lab.said();
+        // It may be away just then.
+        assert!([Some(3), Some(130)].contains(&output.status.code()), "{:?}: {said}", output.status);
+        assert!(said.contains("store: silent: ") && said.contains("store is there again"), "{said}");
+        let mut end = 0;
+        for name in names {
+            for (begin, bytes) in segments(&lab, name) {
+                assert!(begin >= end && is_made(&made, begin, &bytes), "{via}: {name}: {begin}, {end}");
+                end = begin + bytes.len() as u64 / 2;
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_said_of_hosts_is_checked() {
     let lab = Lab::new();
     let output = lab.run(&ENDLESS.replace("HOST", "mst"), &["--check"]);

@@ -17,6 +17,8 @@ pub(super) struct Lane {
     queued_bytes: u64,
     /// Told once; what is not told yet is replaced by what comes.
     pub(super) taken_here: Option<Taken>,
+    /// That nothing is taken here any more is not told yet.
+    holds_closed: bool,
     /// Where the producer is of this process.
     pub(super) producer: Producer,
 }
@@ -150,7 +152,15 @@ impl Lane {
         }
     }
 
-    pub(super) fn release_end(&mut self) {
+    /// The consumer of this process takes nothing any more, which is told once it is sure that it does not begin again.
+    pub(super) fn hold_closed(&mut self) {
+        self.holds_closed = true;
+    }
+
+    pub(super) fn release_ends(&mut self) {
+        if std::mem::take(&mut self.holds_closed) {
+            self.push(Item::Closed);
+        }
         let Some(end) = &mut self.producer.end else { return };
         if std::mem::take(&mut end.is_held) && !self.producer.is_away {
             let told = end.told.clone();

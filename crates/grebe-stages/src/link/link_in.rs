@@ -33,6 +33,8 @@ pub struct LinkIn {
     description: Option<Arc<Description>>,
     seam: Seam,
     end: Option<Header>,
+    /// The graph ended before the stream did: it may have failed, and be started again.
+    is_cut_short: bool,
     counters: Counters,
 }
 
@@ -68,6 +70,7 @@ impl LinkIn {
             description: None,
             seam: Seam::default(),
             end: None,
+            is_cut_short: false,
             counters: Counters::new(COUNTERS),
         }
     }
@@ -201,6 +204,7 @@ impl Stage for LinkIn {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        self.is_cut_short = ctx.is_stopping();
         if let Some(end) = self.end {
             ctx.set_end_of_stream(end);
         }
@@ -220,7 +224,7 @@ impl Drop for LinkIn {
     /// However it ended, its producer learns of it.
     fn drop(&mut self) {
         if self.from.leave() {
-            self.tells.say(|to, link| to.close_link(link));
+            self.tells.say(|to, link| to.leave_link(link, self.is_cut_short));
         }
     }
 }

@@ -85,7 +85,7 @@ impl Outbox {
         state.line == line.0 && !state.is_away
     }
 
-    /// The ends of streams that come while the graph ends are not told before they are [released](Self::release_ends): a graph that has
+    /// The ends of streams that come while the graph ends, and that nobody takes any more of one, are not told before they are [released](Self::release_ends): a graph that has
     /// failed may be started again, and its streams go on then.
     pub fn hold_ends(&self) {
         self.state().holds_ends = true;
@@ -95,7 +95,7 @@ impl Outbox {
     pub fn release_ends(&self) {
         let mut state = self.state();
         state.holds_ends = false;
-        state.lanes.iter_mut().for_each(Lane::release_end);
+        state.lanes.iter_mut().for_each(Lane::release_ends);
         self.news.notify_one();
     }
 
@@ -212,6 +212,14 @@ impl Outbox {
         let is_held = may_begin_again && self.state().holds_ends;
         self.at(link, |lane| lane.end(end, is_held));
         self.news.notify_one();
+    }
+
+    /// The consumer of a link, of this process, takes nothing any more.
+    pub(super) fn leave_link(&self, link: u16, may_begin_again: bool) {
+        if may_begin_again && self.state().holds_ends {
+            return self.at(link, Lane::hold_closed);
+        }
+        self.close_link(link);
     }
 
     /// The producer of a link is gone: its stream ends behind what waits of it.

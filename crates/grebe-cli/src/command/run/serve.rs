@@ -185,6 +185,11 @@ fn drive(
                 return (counts, stopped.and_then(|()| Err(ended().into())));
             }
         }
+        if let Some(error) = running.take_error() {
+            // What comes from elsewhere would go on.
+            let (counts, _) = stop(running, ends, outbox, &observe);
+            return (counts, Err(error.into()));
+        }
         peers.look(ends);
         notes().into_iter().for_each(|note| outbox.say(words(&ToHere::Note(note))));
         if said_at.elapsed() >= COUNTED_EVERY {
