@@ -7,7 +7,7 @@
 Each host is a network namespace behind the switch of its site; the router stands at site a. What every recording has is compared, to the
 sample, with what the generator makes of its index, and each gap in it with the indices on both sides. A name that nobody has any more must
 be gone, one that somebody has must be there, and all must end when they are asked to. A graph on four of the hosts is run by one of them, and what is
-killed or cut off of it must come back (restart = "always"). Without --zenohd the router is a session of grebe in that
+killed or cut off of it must come back (restart = "always"); two of its edges lead from one of the others to another, and go directly. Without --zenohd the router is a session of grebe in that
 mode; without --wanlink the sites are joined by a plain link. Exit status 1 where anything is wrong.
 """
 
@@ -445,9 +445,15 @@ class Lab:
                     # Where the source's first sample would stand: another place for each of its lives.
                     lives.setdefault(file.parent.name, set()).add((index - phase) % PERIOD)
             compared += len(data)
-        restarts = {}
+        restarts, said = {}, (self.folder / "graph.log").read_text()
+        self.check(said.count(", directly\n") == 2, f"at the start {said.count(', directly' + chr(10))} of the 2 edges between others went directly")
+        anew, through = said.count(", directly (after "), said.count("since neither reaches the other (after ")
+        direct = 0
         if self.graph.returncode == 130:
             report = json.loads(self.graph.stdout.read())
+            direct = sum(len(way["edges"]) for way in report["ways"] if way["other"] and way["way"])
+            # What neither reaches goes through a3 until one of them is started again.
+            self.check(direct == 2 or through, f"at the end {direct} of the 2 edges between others went directly, and nothing says why")
             rows = {stage["name"]: stage["own"] for stage in report["graph"]["stages"]}
             restarts = {host: rows[host]["restarts"] for host in ("a1", "b1", "b2")}
             for folder, those in lives.items():
@@ -455,7 +461,8 @@ class Lab:
             self.check(len(files) <= 2 + restarts["b1"], f"{len(files) - 1} recordings of a host that was started again {restarts['b1']} times")
         print(
             f"the graph: killed {self.graph_kills} times, started again {restarts}; {len(files)} recordings, {compared} samples compared, "
-            f"{gaps} gaps of {lost} samples"
+            f"{gaps} gaps of {lost} samples\n"
+            f"of the 2 edges between others {direct} went directly at the end; joined anew {anew} times directly, {through} times through the host that runs it"
         )
 
     def tear_down(self):
