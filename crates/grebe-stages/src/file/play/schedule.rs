@@ -131,7 +131,7 @@ fn places(files: &[SampleFile], timelines: &[Timeline], alignment: Alignment) ->
     let places = |(file, runs): (&SampleFile, Vec<Run>)| {
         let (rate_hz, mut end) = (file.sample_rate_hz(), 0);
         let place = |(run, segment): (&Run, &Segment)| {
-            let since = (run.begin_ns - origin_ns) as f64 * 1e-9 * rate_hz;
+            let since = run.begin_ns.saturating_sub(origin_ns) as f64 * 1e-9 * rate_hz;
             let stretch = run.ns_per_sample * 1e-9 * rate_hz - 1.0;
             let begun = Place { begin: since.round() as u64, fraction: since - since.round(), stretch };
             // What stepped back comes as soon as it can.

@@ -270,8 +270,9 @@ impl Course {
 
     fn ns_at(&self, index: u64, rate_hz: f64) -> i64 {
         let behind = self.knots.partition_point(|knot| knot.0 <= index);
-        let ns_per_sample =
-            |one: (u64, i64), other: (u64, i64)| (other.1 - one.1) as f64 / (other.0 - one.0) as f64;
+        let ns_per_sample = |one: (u64, i64), other: (u64, i64)| {
+            other.1.saturating_sub(one.1) as f64 / (other.0 - one.0) as f64
+        };
         let (knot, ns_per_sample) =
             match (behind.checked_sub(1).map(|at| self.knots[at]), self.knots.get(behind)) {
                 (Some(before), Some(after)) => (before, ns_per_sample(before, *after)),
