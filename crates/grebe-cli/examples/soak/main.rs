@@ -14,6 +14,8 @@
 #[cfg(target_os = "linux")]
 mod processes;
 #[cfg(target_os = "linux")]
+mod relay;
+#[cfg(target_os = "linux")]
 mod rounds;
 
 #[cfg(not(target_os = "linux"))]

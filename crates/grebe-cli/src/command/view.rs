@@ -8,16 +8,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use grebe_flow::QueueOptions;
-use grebe_scope::{Band, Quantity};
 use grebe_shm::Policy;
 use grebe_stages::{
     Notice, OpenSource, PipeSource, SampleFile, SourceOptions, Uri, newest_recording, open_source,
 };
-use grebe_view::{
-    ChannelSetup, Drawn, Finder, LaneId, LaneMask, Part, Picture, PngOptions, SignalMeasurements,
-    TriggerMode, TriggerOptions, TriggerView,
-};
-use serde_json::{Map, Value, json};
+use grebe_view::{ChannelSetup, Drawn, Finder, LaneMask, Part, PngOptions, TriggerMode, TriggerOptions};
+use serde_json::Value;
 
 use crate::cli::{self, How, Location, SshHost, View, location};
 use crate::command::cp::Fetch;
@@ -32,6 +28,9 @@ use crate::show::{
 };
 
 pub(super) mod far;
+mod measured;
+
+use self::measured::measurements;
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
     options.lab.configure();
@@ -520,111 +519,6 @@ pub(super) fn queue_for(uri: &Uri) -> fn(usize) -> QueueOptions {
 
 fn is_file(uri: &Uri) -> bool {
     matches!(uri, Uri::File(_))
-}
-
-/// What was measured of a picture, for a program: values in units, seconds, hertz and parts of one.
-fn measurements(picture: &Picture, setups: &[(LaneId, ChannelSetup)]) -> Value {
-    // Only I and Q have their zero where the receiver is tuned to.
-    let is_two_sided = picture.spectrum.as_ref().is_some_and(|spectrum| spectrum.is_two_sided);
-    let centre_hz = picture.description.as_ref().and_then(|it| it.centre_frequency_hz);
-    let centre_hz = centre_hz.filter(|_| is_two_sided).unwrap_or(0.0);
-    let channels = picture.measured.iter().map(|measured| {
-        let lane = measured.lane;
-        let setup = setups.iter().find(|(it, _)| *it == lane).map(|(_, setup)| setup.clone());
-        let setup = setup.unwrap_or_default();
-        let mut channel = Map::new();
-        channel.insert("channel".into(), json!(lane.channel + 1));
-        if !matches!(lane.part, Part::Real | Part::Math) {
-            channel.insert("part".into(), json!(lane.part.name()));
-        }
-        let name = if lane.part == Part::Math { "math" } else { &setup.name };
-        channel.insert("name".into(), json!(name));
-        channel.insert("unit".into(), json!(setup.unit));
-        let rate_hz = picture.rate_or_one();
-        channel.insert("samples".into(), json!(measured.samples));
-        channel.insert("samples_span_s".into(), json!(measured.samples as f64 / rate_hz));
-        channel.insert("level_samples".into(), json!(measured.level_samples));
-        channel.insert("level_span_s".into(), json!(measured.level_samples as f64 / rate_hz));
-        for quantity in Quantity::ALL {
-            channel.insert(quantity.name().replace(' ', "_"), json!(measured.set.get(quantity)));
-        }
-        if let Some(spectrum) = &picture.spectrum
-            && matches!(lane.part, Part::Real | Part::I)
-            && let Some(levels) = spectrum.channels.iter().find(|it| it.channel == lane.channel)
-        {
-            channel.insert("spectrum_samples".into(), json!(spectrum.size));
-            let peaks = levels.peaks.iter().map(|peak| {
-                let hz = centre_hz + spectrum.cycles_per_sample(peak.line) * rate_hz;
-                json!({ "hz": hz, "dbfs": peak.dbfs })
-            });
-            channel.insert("peaks".into(), peaks.collect());
-        }
-        Value::Object(channel)
-    });
-    let waterfall = picture.spectrum.as_ref().and_then(|view| view.waterfall_sampled());
-    json!({
-        "name": picture.description.as_ref().and_then(|it| it.name.clone()),
-        "sample_rate_hz": picture.stream.map(|stream| stream.rate_hz),
-        "centre_frequency_hz": picture.description.as_ref().and_then(|it| it.centre_frequency_hz),
-        "span_s": picture.span(),
-        "left_index": picture.left_index,
-        "axes": picture.axis_times(picture.left_index),
-        "exact": !picture.is_estimated,
-        "waterfall": waterfall.map(|(made, all)| json!({ "spectra": made, "of": all })),
-        "lost_frames": picture.counts.lost_frames,
-        "lost_samples": picture.counts.lost_samples,
-        "generator_samples": picture.counts.generator_samples,
-        "missing_samples": picture.counts.lost_samples + picture.counts.generator_samples,
-        "generator_samples": picture.counts.generator_samples,
-        "channels": channels.collect::<Vec<_>>(),
-        "signals": picture.signals.iter().map(|it| signal(it, picture.rate_or_one(), centre_hz)).collect::<Vec<_>>(),
-        "trigger": picture.trigger.map(|trigger| triggers(&trigger, picture.axis_unit() == "s")),
-    })
-}
-
-/// What was measured of the signal of a channel: decibels, and hertz.
-fn signal(measured: &SignalMeasurements, rate_hz: f64, centre_hz: f64) -> Value {
-    let hz = |cycles: f64| centre_hz + cycles * rate_hz;
-    let band = |band: Band| json!([hz(band.low), hz(band.high)]);
-    json!({
-        "channel": measured.channel + 1,
-        "samples": measured.samples,
-        "power_dbfs": measured.power_dbfs,
-        "peak_to_average_db": measured.peak_to_average_db,
-        "within_hz": band(measured.within),
-        "channel_power_dbfs": measured.channel_power_dbfs,
-        "channel_snr_db": measured.channel_snr_db,
-        "occupied_hz": measured.occupied.map(band),
-        "occupied_bandwidth_hz": measured.occupied.map(|it| it.width() * rate_hz),
-        "tone": measured.tone.map(|tone| json!({
-            "snr_db": tone.snr_db,
-            "sinad_db": tone.sinad_db,
-            "thd_db": tone.thd_db,
-            "enob": tone.enob,
-        })),
-    })
-}
-
-/// How often the trigger came; in samples where the rate is unknown.
-fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
-    let (rate, intervals) = (trigger.rate, trigger.rate.intervals);
-    let unit = if is_timed { "s" } else { "samples" };
-    let mut triggers = Map::new();
-    triggers.insert("channel".into(), json!(trigger.settings.lane.channel + 1));
-    if !matches!(trigger.settings.lane.part, Part::Real | Part::Math) {
-        triggers.insert("part".into(), json!(trigger.settings.lane.part.name()));
-    }
-    triggers.insert("found".into(), json!(trigger.found));
-    triggers.insert("searched_samples".into(), json!(trigger.searched_samples));
-    triggers.insert("intervals".into(), json!(intervals.count()));
-    triggers.insert("intervals_across_gaps".into(), json!(rate.gaps));
-    triggers.insert(format!("interval_{unit}"), json!(intervals.mean()));
-    triggers.insert(format!("interval_deviation_{unit}"), json!(intervals.deviation()));
-    if is_timed {
-        triggers.insert("rate_hz".into(), json!(rate.rate_hz()));
-        triggers.insert("rate_per_minute".into(), json!(rate.per_minute()));
-    }
-    Value::Object(triggers)
 }
 
 /// Samples of a picture that are read for it, whatever is known of the recording.
