@@ -42,6 +42,17 @@ impl Counters {
         self.values[position].store(value, Ordering::Relaxed);
     }
 
+    /// Sets the first counters, in the order of the names.
+    ///
+    /// ```
+    /// let counters = grebe_flow::Counters::new(&["refused", "late", "copied"]);
+    /// counters.set_all([7, 1]);
+    /// assert_eq!(counters.iter().collect::<Vec<_>>(), [("refused", 7), ("late", 1), ("copied", 0)]);
+    /// ```
+    pub fn set_all(&self, values: impl IntoIterator<Item = u64>) {
+        values.into_iter().enumerate().for_each(|(position, value)| self.set(position, value));
+    }
+
     /// Adds to the counter at this position of the names.
     pub fn add(&self, position: usize, value: u64) {
         add(&self.values[position], value);

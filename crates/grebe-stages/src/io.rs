@@ -9,6 +9,7 @@ pub(crate) mod announce;
 pub(crate) mod arrival;
 mod reorder;
 mod second_sender;
+pub(crate) mod senders;
 mod shm_sink;
 mod shm_source;
 mod udp_sink;

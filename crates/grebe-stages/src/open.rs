@@ -13,6 +13,7 @@ mod rtl_tcp;
 mod soapy;
 mod text;
 mod there;
+mod udp;
 mod vita49;
 mod zenoh;
 mod zmq;

@@ -422,6 +422,29 @@ fn who_else_sends_is_known_by_address() {
     assert_eq!(second.address(), theirs.local_addr().ok());
 }
 
+#[test]
+fn who_else_sends_samples_without_headers_is_known_by_address_too() {
+    let uri = "udp://127.0.0.1:0?format=i16&rate=1k".parse().unwrap();
+    let source = open_source(&uri, SourceOptions::default(), &mut |_| ()).unwrap();
+    let (at, second) = (source.address.unwrap(), source.second_sender.unwrap());
+    let mut graph = Graph::new();
+    let (tray, taken) = std::sync::mpsc::channel();
+    let source = graph.add_boxed("udp", source.stage);
+    let tray = graph.add("tray", Tray(tray));
+    graph.connect(source, tray, QueueOptions::block(64));
+    let running = graph.start().unwrap();
+    let [ours, theirs] = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    for _ in 0..20 {
+        ours.send_to(&[1; 2], at).unwrap();
+        theirs.send_to(&[2; 2], at).unwrap();
+    }
+    ours.send_to(&[], at).unwrap();
+    let snapshot = running.wait().unwrap();
+    assert_eq!(snapshot.stage("udp").unwrap().own("foreign_datagrams"), Some(20));
+    assert_eq!(second.address(), theirs.local_addr().ok());
+    assert_eq!(channel(&taken.iter().collect::<Vec<_>>(), 0), [0x0101; 20]);
+}
+
 fn send(sender: &mut Sender, header: &Header, payload: &[u8]) {
     let mut head = [0; 64];
     header.write(&mut head);

@@ -20,7 +20,7 @@ impl ArrivalCounters {
 
     pub(crate) fn publish(&self, tracker: &StreamTracker) {
         let counts = tracker.counts();
-        let values = [
+        self.shared.set_all([
             counts.lost_frames,
             counts.lost_samples,
             counts.generator_samples,
@@ -28,10 +28,7 @@ impl ArrivalCounters {
             counts.late_samples,
             counts.duplicate_frames,
             counts.streams,
-        ];
-        for (position, value) in values.into_iter().enumerate() {
-            self.shared.set(position, value);
-        }
+        ]);
     }
 
     pub(crate) fn publish_refusals(&self, refusals: &Refusals) {

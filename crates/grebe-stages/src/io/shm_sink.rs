@@ -120,7 +120,7 @@ impl ShmSink {
 
     fn publish(&self) {
         let totals = self.publisher.totals();
-        let values = [
+        self.counters.set_all([
             totals.consumers.into(),
             totals.fullest_queue_percent.into(),
             totals.out_chunks.into(),
@@ -129,10 +129,7 @@ impl ShmSink {
             totals.dropped_frames,
             totals.hung_up,
             totals.cut_off,
-        ];
-        for (position, value) in values.into_iter().enumerate() {
-            self.counters.set(position, value);
-        }
+        ]);
     }
 }
 

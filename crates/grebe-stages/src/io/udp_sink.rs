@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Granted, Options, SendCounters, Sender};
+use grebe_datagram::{Options, SendCounters, Sender};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, HEADER_BYTES, Header};
 
@@ -32,10 +32,15 @@ impl UdpSink {
     /// # Errors
     /// The socket cannot be opened, or there is no route.
     pub fn connect(to: SocketAddr, options: &Options) -> Result<Self, grebe_datagram::Error> {
-        let sender = Sender::connect(to, options)?;
+        Self::new(Sender::connect(to, options)?)
+    }
+
+    /// A sink to where a sender sends.
+    pub(crate) fn new(sender: Sender) -> Result<Self, grebe_datagram::Error> {
         let mut announcer = Announcer::repeating();
-        if !to.ip().is_loopback() {
-            announcer.set_clock_port(ClockPort::at(sender.local_addr()?.ip()));
+        let here = sender.local_addr()?.ip();
+        if !here.is_loopback() {
+            announcer.set_clock_port(ClockPort::at(here));
         }
         Ok(Self {
             sender,
@@ -50,11 +55,6 @@ impl UdpSink {
     pub fn wire(mut self, wire: Wire) -> Self {
         self.announcer.set_wire(wire);
         self
-    }
-
-    /// The send buffer that the kernel granted.
-    pub(crate) fn granted(&self) -> Granted {
-        self.sender.granted()
     }
 
     /// What was sent so far.
@@ -136,10 +136,14 @@ impl UdpSink {
 
     fn publish(&self) {
         let sent = self.sender.counters();
-        let values = [sent.datagrams, sent.syscalls, sent.copies, sent.backoffs, sent.refused, sent.unsent];
-        for (position, value) in values.into_iter().enumerate() {
-            self.counters.set(position, value);
-        }
+        self.counters.set_all([
+            sent.datagrams,
+            sent.syscalls,
+            sent.copies,
+            sent.backoffs,
+            sent.refused,
+            sent.unsent,
+        ]);
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Granted, Options, Received, Receiver};
+use grebe_datagram::{Options, Received, Receiver};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{
     Arrival, BatchMut, BatchPool, Description, Frame, Header, Refusal, Refusals, StreamTracker,
@@ -45,15 +45,20 @@ impl UdpSource {
     /// # Errors
     /// The address is in use, or not this machine's.
     pub fn bind(at: SocketAddr, options: &Options) -> Result<Self, grebe_datagram::Error> {
-        Ok(Self {
-            receiver: Receiver::bind(at, options)?,
+        Ok(Self::new(Receiver::bind(at, options)?, options))
+    }
+
+    /// Takes what comes to a receiver that has these options.
+    pub(crate) fn new(receiver: Receiver<BatchMut>, options: &Options) -> Self {
+        Self {
+            receiver,
             recv_timeout: options.recv_timeout,
             pool: None,
             given: None,
             intake: Intake::new(options.latency),
             counters: ArrivalCounters::new(),
             second_sender: SecondSender::default(),
-        })
+        }
     }
 
     /// Ends the stream with an error once its sender has been silent for this long.
@@ -126,11 +131,6 @@ impl UdpSource {
     pub(crate) fn hears_within(&self, timeout: Duration) -> bool {
         let socket = self.try_clone_socket();
         socket.is_ok_and(|socket| grebe_datagram::wait_readable(&socket, timeout).unwrap_or(false))
-    }
-
-    /// The receive buffer that the kernel granted.
-    pub(crate) fn granted(&self) -> Granted {
-        self.receiver.granted()
     }
 }
 

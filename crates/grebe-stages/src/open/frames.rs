@@ -5,7 +5,7 @@ use std::time::Duration;
 use grebe_flow::Stage;
 use grebe_shm::{Error as ShmError, SubscriberOptions};
 
-use super::{Notice, OpenSource, SinkOptions, SourceOptions};
+use super::{Notice, OpenSource, SinkOptions, SourceOptions, udp};
 use crate::error::Error;
 use crate::io::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource, pipe};
 use crate::uri::{HostPort, ShmName, Uri, Wire};
@@ -16,18 +16,12 @@ pub(super) fn udp_source(
     options: SourceOptions,
     notify: &mut dyn FnMut(Notice),
 ) -> Result<OpenSource, Error> {
-    let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
     let socket_options = options.transport.socket_options(at)?;
-    let (address, otherwise) = at.to_listen()?;
-    let bind = |address| UdpSource::bind(address, &socket_options);
-    let mut source = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
-    if source.granted().is_clamped() {
-        notify(Notice::SmallBuffer(source.granted()));
-    }
+    let (receiver, address) = udp::listen(uri, at, &socket_options, notify)?;
+    let mut source = UdpSource::new(receiver, &socket_options);
     if let Some(pool) = options.pool {
         source = source.pool(pool);
     }
-    let address = source.local_addr().map_err(failed)?;
     let second_sender = Some(source.second_sender());
     let source = source.listens_on(options.listens_on);
     let stage = source.idle_timeout(options.idle_timeout).samples(options.samples);
@@ -40,12 +34,8 @@ pub(super) fn udp_sink(
     options: &SinkOptions,
     notify: &mut dyn FnMut(Notice),
 ) -> Result<UdpSink, Error> {
-    let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
-    let sink = UdpSink::connect(to.to_send()?, &options.transport.socket_options(to)?).map_err(failed)?;
-    if sink.granted().is_clamped() {
-        notify(Notice::SmallBuffer(sink.granted()));
-    }
-    Ok(sink)
+    let sender = udp::send_to(uri, to, &options.transport.socket_options(to)?, notify)?;
+    UdpSink::new(sender).map_err(|source| Error::Udp { action: "send to", uri: uri.to_string(), source })
 }
 
 pub(super) fn shm_source(

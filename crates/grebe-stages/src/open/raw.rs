@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use grebe_flow::Stage;
 
 use super::there::Patience;
-use super::{Notice, OpenSource, SinkOptions, SourceOptions};
+use super::{Notice, OpenSource, SinkOptions, SourceOptions, udp};
 use crate::error::Error;
 use crate::io::pipe;
 use crate::raw::{Again, Carrier, RawSink, RawSource, RawStream, RawUdpSink, RawUdpSource, TcpEnd};
@@ -35,20 +35,15 @@ pub(super) fn source(
             OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
         }
         Carrier::Udp(at) => {
-            let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
             let socket_options = options.transport.socket_options(at)?;
-            let (address, otherwise) = at.to_listen()?;
-            let bind = |address| RawUdpSource::bind(address, &socket_options, raw.clone());
-            let source = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
-            if source.granted().is_clamped() {
-                notify(Notice::SmallBuffer(source.granted()));
-            }
+            let (receiver, address) = udp::listen(uri, at, &socket_options, notify)?;
             if raw.number.is_none() {
                 notify(Notice::UnseenLoss("the datagrams have no numbers: what is lost on the way"));
             }
-            let address = Some(source.local_addr().map_err(failed)?);
+            let source = RawUdpSource::new(receiver, raw.clone());
+            let second_sender = Some(source.second_sender());
             let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
-            OpenSource { address, ..OpenSource::of(source) }
+            OpenSource { address: Some(address), second_sender, ..OpenSource::of(source) }
         }
     };
     Ok(OpenSource { rate_hz, ..source })
@@ -76,20 +71,8 @@ pub(super) fn sink(
             Box::new(RawSink::new(port, raw.clone()).again(again))
         }
         Carrier::Udp(to) => {
-            let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
-            let socket_options = options.transport.socket_options(to)?;
-            let sink = RawUdpSink::connect(
-                to.to_send()?,
-                &socket_options,
-                raw.clone(),
-                options.transport.datagram_bytes,
-                datagram_bytes,
-            );
-            let sink = sink.map_err(failed)?;
-            if sink.granted().is_clamped() {
-                notify(Notice::SmallBuffer(sink.granted()));
-            }
-            Box::new(sink)
+            let sender = udp::send_to(uri, to, &options.transport.socket_options(to)?, notify)?;
+            Box::new(RawUdpSink::new(sender, raw.clone(), options.transport.datagram_bytes, datagram_bytes))
         }
     })
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use grebe_flow::Stage;
 
 use super::raw::connection;
-use super::{Notice, OpenSource, SinkOptions, SourceOptions};
+use super::{Notice, OpenSource, SinkOptions, SourceOptions, udp};
 use crate::error::Error;
 use crate::io::pipe;
 use crate::raw::Carrier;
@@ -32,14 +32,11 @@ pub(super) fn source(
             of(TextSource::new(port, pipe::readable, text.clone()).again(again), options)
         }
         Carrier::Udp(at) => {
-            let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
             let socket_options = options.transport.socket_options(at)?;
-            let (address, otherwise) = at.to_listen()?;
-            let bind = |address| Datagrams::bind(address, &socket_options);
-            let datagrams = bind(address).or_else(|_| bind(otherwise)).map_err(failed)?;
+            let (receiver, address) = udp::listen(uri, at, &socket_options, notify)?;
             notify(Notice::UnseenLoss("lines have no numbers: what is lost on the way"));
-            let address = Some(datagrams.local_addr().map_err(failed)?);
-            OpenSource { address, ..of(TextSource::new(datagrams, |_| Ok(true), text.clone()), options) }
+            let source = TextSource::new(Datagrams::new(receiver), |_| Ok(true), text.clone());
+            OpenSource { address: Some(address), ..of(source, options) }
         }
     };
     Ok(OpenSource { rate_hz: text.rate_hz(), ..source })

@@ -228,8 +228,7 @@ impl FillGapsStage {
 
     fn publish(&mut self) {
         let copied = self.rewriter.workspace().copied_frames();
-        let values = [self.filled_samples, self.filled_gaps, self.left_samples, copied];
-        values.into_iter().enumerate().for_each(|(at, value)| self.counters.set(at, value));
+        self.counters.set_all([self.filled_samples, self.filled_gaps, self.left_samples, copied]);
     }
 }
 

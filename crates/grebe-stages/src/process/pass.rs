@@ -214,8 +214,7 @@ impl Stage for RateMeterStage {
     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         // Also where nothing came: a stream that stands still has a rate of 0.
         if let Some(rate) = self.meter.at(self.began.elapsed()) {
-            let values = [rate.samples_per_s, rate.frames_per_s, self.meter.samples_per_s_max];
-            values.into_iter().enumerate().for_each(|(at, value)| self.counters.set(at, value));
+            self.counters.set_all([rate.samples_per_s, rate.frames_per_s, self.meter.samples_per_s_max]);
         }
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.meter.add(batch.samples(), batch.len() as u64);

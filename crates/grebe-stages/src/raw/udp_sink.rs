@@ -1,8 +1,6 @@
 //! Samples into UDP datagrams, behind a few bytes of a device's own at most.
 
-use std::net::SocketAddr;
-
-use grebe_datagram::{Granted, Options, Sender};
+use grebe_datagram::Sender;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::Batch;
 
@@ -32,15 +30,9 @@ pub(crate) struct RawUdpSink {
 
 impl RawUdpSink {
     /// `asked_bytes`: of the datagrams; `path_bytes`: what suits the path.
-    pub(crate) fn connect(
-        to: SocketAddr,
-        options: &Options,
-        raw: RawStream,
-        asked_bytes: Option<usize>,
-        path_bytes: usize,
-    ) -> Result<Self, grebe_datagram::Error> {
-        Ok(Self {
-            sender: Sender::connect(to, options)?,
+    pub(crate) fn new(sender: Sender, raw: RawStream, asked_bytes: Option<usize>, path_bytes: usize) -> Self {
+        Self {
+            sender,
             raw,
             datagram_bytes: 0,
             asked_bytes,
@@ -52,11 +44,7 @@ impl RawUdpSink {
             next_index: None,
             gap_samples: 0,
             counters: Counters::new(COUNTERS),
-        })
-    }
-
-    pub(crate) fn granted(&self) -> Granted {
-        self.sender.granted()
+        }
     }
 
     fn take(&mut self, batch: &Batch) -> StageResult<()> {
@@ -136,10 +124,7 @@ impl Stage for RawUdpSink {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.take(&batch)?;
         let sent = self.sender.counters();
-        let values = [sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples];
-        for (position, value) in values.into_iter().enumerate() {
-            self.counters.set(position, value);
-        }
+        self.counters.set_all([sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples]);
         Ok(Outcome::Produced)
     }
 
@@ -162,6 +147,7 @@ mod tests {
     use std::net::UdpSocket;
     use std::time::Duration;
 
+    use grebe_datagram::Options;
     use grebe_frame::{BatchPool, Header};
 
     use super::*;
@@ -181,7 +167,8 @@ mod tests {
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let raw = raw(&format!("udp://127.0.0.1:1?{query}&channels=2"));
         let to = socket.local_addr().unwrap();
-        let mut sink = RawUdpSink::connect(to, &Options::default(), raw, Some(datagram_bytes), 0).unwrap();
+        let sender = Sender::connect(to, &Options::default()).unwrap();
+        let mut sink = RawUdpSink::new(sender, raw, Some(datagram_bytes), 0);
         let mut batch = BatchPool::new(1, CHUNK_BYTES).acquire().unwrap();
         let mut expected = 0;
         for (index, samples) in frames {

@@ -1,16 +1,16 @@
 //! Samples from UDP datagrams, behind a few bytes of a device's own at most.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Granted, Options, Receiver};
+use grebe_datagram::Receiver;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchMut, BatchPool, Description, Header, StreamTracker};
 
+use crate::io::SecondSender;
+use crate::io::senders::{Senders, Whose};
 use crate::raw::RawStream;
-use crate::silence::Silence;
 use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
 
 /// Receives datagrams of samples from one sender, which is the first, until it has been silent for half a second. An empty datagram
@@ -22,6 +22,7 @@ use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
 pub(crate) struct RawUdpSource {
     receiver: Receiver<Vec<u8>>,
     pool: Option<BatchPool>,
+    senders: Senders,
     /// Given back by the receiver.
     intake: Intake,
     counters: Counters,
@@ -36,8 +37,6 @@ struct Intake {
     /// Of the next datagram; `None`: of none yet, or they are not numbered.
     expected: Option<u64>,
     late_in_a_row: u32,
-    sender: Option<SocketAddr>,
-    silence: Silence,
     batch: Option<BatchMut>,
     limit: Limit,
     is_over: bool,
@@ -50,29 +49,25 @@ struct Counts {
     late: u64,
     short: u64,
     odd_bytes: u64,
-    foreign: u64,
     /// Those for which there was no memory, since what follows is too slow.
     starved: u64,
     restarts: u64,
 }
 
 impl RawUdpSource {
-    pub(crate) fn bind(
-        at: SocketAddr,
-        options: &Options,
-        raw: RawStream,
-    ) -> Result<Self, grebe_datagram::Error> {
-        Ok(Self {
-            receiver: Receiver::bind(at, options)?,
+    pub(crate) fn new(receiver: Receiver<Vec<u8>>, raw: RawStream) -> Self {
+        Self {
+            receiver,
             pool: None,
+            senders: Senders::new(|one, other| one == other),
             intake: Intake::new(raw),
             counters: Counters::new(COUNTERS).with_gauges(&["unseen_loss"]),
-        })
+        }
     }
 
     /// Ends the stream with an error once its sender has been silent for this long.
     pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.intake.silence.ends_after(timeout);
+        self.senders.ends_after(timeout);
         self
     }
 
@@ -82,32 +77,26 @@ impl RawUdpSource {
         self
     }
 
-    pub(crate) fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
-        self.receiver.local_addr()
-    }
-
-    pub(crate) fn granted(&self) -> Granted {
-        self.receiver.granted()
+    /// Who else sends to the port.
+    pub(crate) fn second_sender(&self) -> SecondSender {
+        self.senders.second()
     }
 
     fn publish(&self, kernel_drops: Option<u64>) {
         let (counted, counts) = (self.intake.tracker.counts(), &self.intake.counts);
-        let values = [
+        self.counters.set_all([
             counts.datagrams,
             counted.lost_frames,
             counted.lost_samples,
             counts.late,
             counts.short,
             counts.odd_bytes,
-            counts.foreign,
+            self.senders.foreign_datagrams(),
             counts.starved,
             counts.restarts,
             kernel_drops.unwrap_or(0),
             u64::from(self.intake.raw.number.is_none()),
-        ];
-        for (position, value) in values.into_iter().enumerate() {
-            self.counters.set(position, value);
-        }
+        ]);
     }
 }
 
@@ -120,25 +109,11 @@ impl Intake {
             raw,
             expected: None,
             late_in_a_row: 0,
-            sender: None,
-            silence: Silence::begin(),
             batch: None,
             limit: Limit::default(),
             is_over: false,
             counts: Counts::default(),
         }
-    }
-
-    /// Whether a datagram is of the sender whose stream this is.
-    fn is_ours(&mut self, from: SocketAddr, now: Instant) -> bool {
-        if self.sender != Some(from) {
-            if !self.silence.gives_way(now) {
-                return false;
-            }
-            (self.sender, self.expected) = (Some(from), None);
-        }
-        self.silence.heard(now);
-        true
     }
 
     fn take(
@@ -221,19 +196,20 @@ impl Intake {
 impl Stage for RawUdpSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let pool = self.pool.get_or_insert_with(|| datagram_chunks(ctx));
-        let (shared, intake) = (RefCell::new(pool), &mut self.intake);
+        let (shared, intake, senders) = (RefCell::new(pool), &mut self.intake, &mut self.senders);
         let chunk = || shared.borrow_mut().acquire();
         let outcome = self.receiver.recv(
             || Some(vec![0; CHUNK_BYTES]),
             |slab, received| {
-                let now = Instant::now();
-                if intake.is_ours(received.from, now) {
-                    intake.is_over |= received.len == 0;
-                    for range in received.segments() {
-                        intake.take(&slab[range], &chunk, output, ctx);
-                    }
-                } else {
-                    intake.counts.foreign += received.datagrams() as u64;
+                match senders.hear(received.from, received.datagrams(), Instant::now()) {
+                    Whose::Foreign => return Some(slab),
+                    // Its numbers are its own.
+                    Whose::Newcomer => intake.expected = None,
+                    Whose::Ours => {}
+                }
+                intake.is_over |= received.len == 0;
+                for range in received.segments() {
+                    intake.take(&slab[range], &chunk, output, ctx);
                 }
                 Some(slab)
             },
@@ -244,7 +220,7 @@ impl Stage for RawUdpSource {
         if self.intake.limit.is_reached() || self.intake.is_over {
             return Ok(Outcome::End);
         }
-        self.intake.silence.check()?;
+        self.senders.check()?;
         Ok(Outcome::Produced)
     }
 

@@ -135,8 +135,7 @@ impl RtlTcpServer {
 
     fn publish(&self) {
         let Counts { gap_samples, clients, refused_clients, dropped_samples, commands } = self.counts;
-        let values = [gap_samples, clients, refused_clients, dropped_samples, commands];
-        values.into_iter().enumerate().for_each(|(position, value)| self.counters.set(position, value));
+        self.counters.set_all([gap_samples, clients, refused_clients, dropped_samples, commands]);
     }
 }
 

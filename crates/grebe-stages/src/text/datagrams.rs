@@ -1,9 +1,8 @@
 //! Lines in UDP datagrams.
 
 use std::io::{self, Read};
-use std::net::SocketAddr;
 
-use grebe_datagram::{Options, Receiver};
+use grebe_datagram::Receiver;
 
 /// Reads datagrams of lines as if they came through a pipe: the end of one ends a line. Those of all senders make one stream; an
 /// empty one ends it.
@@ -17,13 +16,8 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(crate) fn bind(at: SocketAddr, options: &Options) -> Result<Self, grebe_datagram::Error> {
-        let receiver = Receiver::bind(at, options)?;
-        Ok(Self { receiver, slab: None, lines: Vec::new(), begin: 0, is_over: false })
-    }
-
-    pub(crate) fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
-        self.receiver.local_addr()
+    pub(crate) fn new(receiver: Receiver<Vec<u8>>) -> Self {
+        Self { receiver, slab: None, lines: Vec::new(), begin: 0, is_over: false }
     }
 
     /// Takes what has come; waits a moment for it.

@@ -1,10 +1,9 @@
 //! `vrt://` as a sink.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use grebe_datagram::{Granted, Options, Sender};
+use grebe_datagram::Sender;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, Description, Header, SampleFormat};
 
@@ -46,15 +45,14 @@ struct Announced {
 
 impl Vita49Sink {
     /// `asked_bytes`: of the datagrams; `path_bytes`: what suits the path.
-    pub(crate) fn connect(
-        to: SocketAddr,
-        options: &Options,
+    pub(crate) fn new(
+        sender: Sender,
         name: Vita49Stream,
         asked_bytes: Option<usize>,
         path_bytes: usize,
-    ) -> Result<Self, grebe_datagram::Error> {
-        Ok(Self {
-            sender: Sender::connect(to, options)?,
+    ) -> Self {
+        Self {
+            sender,
             name,
             datagram_bytes: asked_bytes.unwrap_or(path_bytes),
             is_asked: asked_bytes.is_some(),
@@ -65,11 +63,7 @@ impl Vita49Sink {
             rate_hz: 0.0,
             gap_samples: 0,
             counters: Counters::new(COUNTERS),
-        })
-    }
-
-    pub(crate) fn granted(&self) -> Granted {
-        self.sender.granted()
+        }
     }
 
     fn take(&mut self, batch: &Batch) -> StageResult<()> {
@@ -245,10 +239,7 @@ impl Stage for Vita49Sink {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.take(&batch)?;
         let sent = self.sender.counters();
-        let values = [sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples];
-        for (position, value) in values.into_iter().enumerate() {
-            self.counters.set(position, value);
-        }
+        self.counters.set_all([sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples]);
         Ok(Outcome::Produced)
     }
 

@@ -1,17 +1,16 @@
 //! `vrt://` as a source.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Granted, Options, Receiver};
+use grebe_datagram::Receiver;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchPool, Header, Refusal};
 
 use super::intake::{Intake, Onward};
 use super::name::Vita49Stream;
 use crate::io::SecondSender;
-use crate::silence::Silence;
+use crate::io::senders::{Senders, Whose};
 use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
 
 /// Receives VITA-49 packets from one sender, which is the first, until it has been silent for half a second. An empty datagram ends the
@@ -25,34 +24,21 @@ pub(crate) struct Vita49Source {
     counters: Counters,
 }
 
-/// Who sends to the port.
-#[derive(Debug)]
-struct Senders {
-    taken: Option<SocketAddr>,
-    silence: Silence,
-    foreign_datagrams: u64,
-    second: SecondSender,
-    told: Option<SocketAddr>,
-}
-
 impl Vita49Source {
-    pub(crate) fn bind(
-        at: SocketAddr,
-        options: &Options,
-        name: Vita49Stream,
-    ) -> Result<Self, grebe_datagram::Error> {
-        Ok(Self {
-            receiver: Receiver::bind(at, options)?,
+    pub(crate) fn new(receiver: Receiver<Vec<u8>>, name: Vita49Stream) -> Self {
+        Self {
+            receiver,
             pool: None,
-            senders: Senders::new(),
+            // Some devices send context packets from a port of their own.
+            senders: Senders::new(|one, other| one.ip() == other.ip()),
             intake: Intake::new(name),
             counters: Counters::new(COUNTERS),
-        })
+        }
     }
 
     /// Ends the stream with an error once its sender has been silent for this long.
     pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.senders.silence.ends_after(timeout);
+        self.senders.ends_after(timeout);
         self
     }
 
@@ -62,23 +48,15 @@ impl Vita49Source {
         self
     }
 
-    pub(crate) fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
-        self.receiver.local_addr()
-    }
-
-    pub(crate) fn granted(&self) -> Granted {
-        self.receiver.granted()
-    }
-
     /// Who else sends to the port.
     pub(crate) fn second_sender(&self) -> SecondSender {
-        self.senders.second.clone()
+        self.senders.second()
     }
 
     fn publish(&self, kernel_drops: Option<u64>) {
         let (counted, counts) = (self.intake.tracker.counts(), &self.intake.counts);
         let refused = |reason| self.intake.refusals.count(reason);
-        let values = [
+        self.counters.set_all([
             counts.packets,
             counts.context_packets,
             // What came late was counted as lost until then.
@@ -95,7 +73,7 @@ impl Vita49Source {
             counts.sample_loss,
             counts.over_range,
             counts.starved,
-            self.senders.foreign_datagrams,
+            self.senders.foreign_datagrams(),
             kernel_drops.unwrap_or(0),
             u64::from(kernel_drops.is_some()),
             refused(Refusal::Short),
@@ -104,37 +82,7 @@ impl Vita49Source {
             refused(Refusal::Kind),
             refused(Refusal::PayloadBytes),
             refused(Refusal::Description),
-        ];
-        for (position, value) in values.into_iter().enumerate() {
-            self.counters.set(position, value);
-        }
-    }
-}
-
-impl Senders {
-    fn new() -> Self {
-        Self {
-            taken: None,
-            silence: Silence::begin(),
-            foreign_datagrams: 0,
-            second: SecondSender::default(),
-            told: None,
-        }
-    }
-
-    /// Whether a datagram is of the sender whose stream this is, and whether that has just become it.
-    fn hear(&mut self, from: SocketAddr, now: Instant) -> (bool, bool) {
-        // Some devices send context packets from a port of their own.
-        let is_ours = self.taken.is_some_and(|taken| taken.ip() == from.ip());
-        if !is_ours && !self.silence.gives_way(now) {
-            if self.told != Some(from) {
-                self.second.note(from);
-                self.told = Some(from);
-            }
-            return (false, false);
-        }
-        self.silence.heard(now);
-        (true, self.taken.replace(from).is_some() && !is_ours)
+        ]);
     }
 }
 
@@ -148,13 +96,10 @@ impl Stage for Vita49Source {
             || Some(vec![0; CHUNK_BYTES]),
             |slab, received| {
                 let (now, now_ns) = (Instant::now(), monotonic_ns());
-                let (is_ours, is_new) = senders.hear(received.from, now);
-                if !is_ours {
-                    senders.foreign_datagrams += received.datagrams() as u64;
-                    return Some(slab);
-                }
-                if is_new {
-                    intake.begin();
+                match senders.hear(received.from, received.datagrams(), now) {
+                    Whose::Foreign => return Some(slab),
+                    Whose::Newcomer => intake.begin(),
+                    Whose::Ours => {}
                 }
                 is_over |= received.len == 0;
                 let mut onward = Onward { chunk: &chunk, output, ctx, now, now_ns };
@@ -175,7 +120,7 @@ impl Stage for Vita49Source {
         if self.intake.limit.is_reached() || is_over {
             return Ok(Outcome::End);
         }
-        self.senders.silence.check()?;
+        self.senders.check()?;
         Ok(Outcome::Produced)
     }
 

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use grebe_datagram::Options;
+use grebe_datagram::{Options, Sender};
 use grebe_flow::StageBench;
 use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
 use proptest::prelude::*;
@@ -54,7 +54,8 @@ fn sent(query: &str, datagram_bytes: usize, batches: Vec<Batch>) -> Vec<Vec<u8>>
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let stream = name(&format!("vrt://127.0.0.1:1?{query}"));
     let to = socket.local_addr().unwrap();
-    let sink = Vita49Sink::connect(to, &Options::default(), stream, Some(datagram_bytes), 0).unwrap();
+    let sender = Sender::connect(to, &Options::default()).unwrap();
+    let sink = Vita49Sink::new(sender, stream, Some(datagram_bytes), 0);
     let mut bench = StageBench::new(sink).unwrap();
     let (mut datagrams, mut bytes) = (Vec::new(), [0; 65_536]);
     let mut take = |datagrams: &mut Vec<Vec<u8>>| {

@@ -276,8 +276,7 @@ impl ZmqSink {
 
     fn publish(&self) {
         let Counts { gap_samples, dropped_samples, absent_samples, readers, messages } = self.counts;
-        let values = [gap_samples, dropped_samples, absent_samples, readers, messages];
-        values.into_iter().enumerate().for_each(|(position, value)| self.counters.set(position, value));
+        self.counters.set_all([gap_samples, dropped_samples, absent_samples, readers, messages]);
     }
 }
 
