@@ -62,7 +62,7 @@ pub(crate) enum Command {
     Save(Save),
     /// Play a recording.
     Play(Play),
-    /// Write a recording, or a part of it, as another kind of file: SigMF, WAV, NumPy, raw.
+    /// Write a recording, or a part of it, as another kind of file: SigMF, WAV, NumPy, CSV, raw.
     Convert(Convert),
     /// Compare recordings with their checksums.
     Verify(Verify),
@@ -140,7 +140,7 @@ const MAN: &str = "Examples:
     grebe run lab.toml --check=hosts    # are all hosts there, are their clocks right, do the ways carry the edges?\n  \
     grebe run --kinds\n  \
     grebe run --kinds synth\n\n\
-    The graph ends when all its sources have, or with Ctrl-C; what is under way is drained first. Files that it names are\n\
+    The graph ends when all its sources have, or with Ctrl-C; what is under way is drained first. Files that it names are \
     found from the current directory, on other hosts from the home. docs/graphs.md describes the format.\n\
     Exit status: 0 ran to its end, 1 failed, 2 a mistake in the file, 3 another host is gone, 130 interrupted.")]
 pub(crate) struct Run {
@@ -187,8 +187,8 @@ pub(crate) enum Check {
     grebe top --once\n  \
     grebe top --json | jq -r '.slowest.stage'\n  \
     grebe top 'lab/**' --router tcp/lab-server:7447\n\n\
-    Every grebe of this user that runs a graph is shown (sg, play, record, view, demo, run, bench), and every program that\n\
-    publishes one. With a name of a stream, or a pattern of such names, those of a whole lab that send or read it are:\n\
+    Every grebe of this user that runs a graph is shown (sg, play, record, view, serve, demo, run, bench), and every program that \
+    publishes one. With a name of a stream, or a pattern of such names, those of a whole lab that send or read it are: \
     docs/many-hosts.md. Keys: q quit, arrows scroll, s sort, ? what the columns mean.")]
 pub(crate) struct Top {
     /// Only those of this name (sg, view, ...), or this process id; with slashes or stars: those of a lab that send or read streams of

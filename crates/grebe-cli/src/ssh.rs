@@ -78,14 +78,22 @@ pub(crate) struct Purpose<'a> {
     pub(crate) instead: &'a str,
 }
 
+/// A word for the shell there; `~/` stays the home of who logs in.
+pub(crate) fn word_there(word: &str) -> String {
+    let (home, rest) = word.strip_prefix("~/").map_or(("", word), |rest| ("~/", rest));
+    // It has no NUL: it came from a command line.
+    format!("{home}{}", shlex::try_quote(rest).unwrap_or_default())
+}
+
 impl Ssh {
     /// The `ssh` that is on the path, without options.
-    pub(crate) fn plain() -> Self {
+    fn plain() -> Self {
         Self { program: "ssh".to_owned(), options: Vec::new(), is_shielded: false }
     }
 
-    /// By the words of the user, such as `ssh -p 2222`, quoted as for a shell.
-    pub(crate) fn by(words: &str) -> Result<Self> {
+    /// By the words of the user, such as `ssh -p 2222`, quoted as for a shell; without any, the plain one.
+    pub(crate) fn by(words: Option<&str>) -> Result<Self> {
+        let Some(words) = words else { return Ok(Self::plain()) };
         let split = shlex::split(words).filter(|words| !words.is_empty());
         let mut split =
             split.ok_or_else(|| Usage(format!("--ssh {words:?}: give a command, with quotes closed")))?;
@@ -496,15 +504,29 @@ mod tests {
 
     #[test]
     fn the_words_of_a_user_are_split_as_a_shell_does() {
-        let ssh = Ssh::by("/usr/bin/ssh -i 'my key' -p 2222").unwrap().for_channel();
+        let ssh = Ssh::by(Some("/usr/bin/ssh -i 'my key' -p 2222")).unwrap().for_channel();
         assert_eq!(
             (ssh.program.as_str(), &ssh.options[..4]),
             ("/usr/bin/ssh", &words("-i|my key|-p|2222")[..])
         );
         assert!(ssh.options.contains(&"RemoteCommand=none".to_owned()));
-        let other = Ssh::by("plink -batch").unwrap().for_channel();
+        let other = Ssh::by(Some("plink -batch")).unwrap().for_channel();
         assert_eq!(other.options, words("-batch"));
-        assert!(Ssh::by("").is_err() && Ssh::by("ssh 'x").is_err());
+        assert!(Ssh::by(Some("")).is_err() && Ssh::by(Some("ssh 'x")).is_err());
+        assert_eq!(Ssh::by(None).unwrap().program, "ssh");
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        for (path, word) in [
+            ("grebe", "grebe"),
+            ("/opt/my grebe/grebe", "'/opt/my grebe/grebe'"),
+            ("~/bin/grebe", "~/bin/grebe"),
+            ("~/my bin/grebe", "~/'my bin/grebe'"),
+            ("a;reboot", "'a;reboot'"),
+        ] {
+            assert_eq!(word_there(path), word);
+        }
     }
 
     fn words(text: &str) -> Vec<String> {

@@ -217,8 +217,8 @@ fn the_server_is_started_over_ssh_and_ends_with_the_probe() {
     let ssh = Ssh::new();
     let exe = env!("CARGO_BIN_EXE_grebe");
     // The alias means nothing to anybody but ssh.
-    let arguments =
-        [&["ssh://me@lab.invalid:2200/srv", "--remote-command", exe, "--json"], &BRIEF[..]].concat();
+    let there = ["ssh://me@lab.invalid:2200/srv", "--ssh", "ssh -v -4", "--remote-path", exe, "--json"];
+    let arguments = [&there[..], &BRIEF[..]].concat();
     let output = finish(ssh.probe("works", &arguments).spawn().unwrap());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -228,7 +228,7 @@ fn the_server_is_started_over_ssh_and_ends_with_the_probe() {
     let spent = report["spent_bytes"].as_u64().unwrap();
     assert!(spent <= 20_000_000, "{spent}");
     let called = ssh.called();
-    assert!(called.starts_with("-T -p 2200 -- me@lab.invalid "), "{called}");
+    assert!(called.starts_with("-T -v -4 -p 2200 -- me@lab.invalid "), "{called}");
     assert!(
         called.contains("probe --serve --tethered --json") && called.contains("--max-rate 20000000"),
         "{called}"
@@ -242,7 +242,7 @@ fn the_server_ends_however_its_client_does() {
     for signal in ["-KILL", "-INT"] {
         let ssh = Ssh::new();
         let exe = env!("CARGO_BIN_EXE_grebe");
-        let arguments = [&["ssh://127.0.0.1", "--remote-command", exe], &BRIEF[..]].concat();
+        let arguments = [&["ssh://127.0.0.1", "--remote-path", exe], &BRIEF[..]].concat();
         let child = ssh.probe("works", &arguments).spawn().unwrap();
         ssh.wait(true);
         std::thread::sleep(Duration::from_millis(1_500));
@@ -261,8 +261,8 @@ fn what_keeps_ssh_from_starting_the_server_is_said() {
         ("unreachable", vec![], "cannot reach me@127.0.0.1: ssh: connect"),
         ("old", vec![], "too old"),
         ("other", vec![], "9.9.9, which speaks another version"),
-        ("works", vec!["--remote-command", "/nowhere/grebe"], "--remote-command /path/to/grebe"),
-        ("works", vec!["--remote-command", "false"], "`false probe --serve` at me@127.0.0.1 ended"),
+        ("works", vec!["--remote-path", "/nowhere/grebe"], "--remote-path /path/to/grebe"),
+        ("works", vec!["--remote-path", "false"], "`false probe --serve` at me@127.0.0.1 ended"),
     ] {
         let ssh = Ssh::new();
         let arguments = [&["ssh://me@127.0.0.1"], &more[..]].concat();

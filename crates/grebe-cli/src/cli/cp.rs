@@ -22,12 +22,12 @@ use crate::units;
     grebe cp -r lab:runs store:/archive           from one machine to another, started from here\n  \
     grebe cp --progressive lab:run7.sigmf-meta .  a recording: grebe view run7.sigmf-meta shows it while it comes\n  \
     grebe cp --ssh 'ssh -p 2222 -J gate' run7.bin lab:\n\n\
-    grebe has to be installed at the other end, or say --bootstrap. Names are as scp has them: HOST:PATH is there, and relative to\n\
-    the home; ./a:b is here. The data goes over UDP, over TCP where UDP does not pass, and over ssh where neither does; with\n\
+    grebe has to be installed at the other end, or say --bootstrap. Names are as scp has them: HOST:PATH is there, and relative to \
+    the home; ./a:b is here. The data goes over UDP, over TCP where UDP does not pass, and over ssh where neither does; with \
     --relay also between NATs.\n\
     After Ctrl-C or a break, the same command goes on where it was. docs/copy-trees.md says more.\n\
-    Exit status: 0 all is there, 1 failed, 2 wrong usage, 3 the other side fell silent, 4 something was left out (it is named),\n\
-    130 interrupted."
+    Exit status: 0 all is there, 1 failed, 2 wrong usage, 3 the other side fell silent, 4 something was left out (it is named), \
+    5 the disk is full, 130 interrupted."
 )]
 pub(crate) struct Cp {
     /// What to copy, and last where to: paths here, or [USER@]HOST:PATH, or ssh://[USER@]HOST[:PORT]/PATH.

@@ -20,7 +20,7 @@ use crate::units;
     Only metadata, headers and sizes are read, and of a recording of up to 64 MiB that has a checksum also its samples.\n\
     Exit status: 0 all are whole, 1 one cannot be read, 4 one is truncated, or its recorder was cut off or is still at it.")]
 pub(crate) struct Info {
-    /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf, .wav, or raw files (x.cu8?rate=2.4M).
+    /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf, .wav, .npy, or raw files (x.cu8?rate=2.4M).
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Print a line of JSON for each recording on standard output.
@@ -33,7 +33,7 @@ pub(crate) struct Info {
     grebe repair take.sigmf-meta\n  \
     grebe repair night_*.sigmf-meta --json\n\n\
     A recording whose recorder was killed opens as it is, with a note; other programs see \"not closed\", and sometimes no collection.\n\
-    This closes it in place, of any size at once: metadata end where the samples are good, channels are tied together by sums that fit. What\n\
+    This closes it in place, of any size at once: metadata end where the samples are good, channels are tied together by sums that fit. What \
     stands behind them in the data (up to a second of samples whose gaps were not noted yet, and room that was taken ahead) is cut off.\n\
     Exit status: 0 all are whole now, 1 one cannot be closed (it is named), or is still being recorded.")]
 pub(crate) struct Repair {
@@ -53,11 +53,11 @@ pub(crate) struct Repair {
     grebe find take.sigmf-meta --trigger gap\n  \
     grebe find take.sigmf-meta --trigger level --level 3 --annotate --label overload\n\n\
     Levels are in the units of the channel (as the recording says), of power and silence in dB of a full-scale sine or tone.\n\
-    Without --channel all channels are searched; of complex samples the magnitude (1.i, 1.q, 1.db, 1.phase and 1.frequency are\n\
+    Without --channel all channels are searched; of complex samples the magnitude (1.i, 1.q, 1.db, 1.phase and 1.frequency are \
     others). Nothing is found across a gap. What lasts is told when it ends.\n\
     Exit status: 0 searched to the end, 1 failed, 2 wrong usage, 130 interrupted.")]
 pub(crate) struct Find {
-    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or a raw file (x.cu8?rate=2.4M).
+    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf, .wav or .npy, or a raw file (x.cu8?rate=2.4M).
     pub(crate) file: PathBuf,
     /// What to look for.
     #[arg(long, value_name = "KIND", value_parser = event_kind())]
@@ -96,8 +96,8 @@ pub(crate) struct Find {
     grebe convert lossy.sigmf-meta lossy.wav --gaps zeros\n  \
     grebe convert take.sigmf-meta take.csv --times\n  \
     grebe convert 'log.csv?format=i16&rate=1k' log.sigmf-meta\n\n\
-    Samples stay what they are, bit for bit, unless --format or --decimate ask for others. SigMF keeps gaps, times, what the\n\
-    recording says of itself, and its labels; the others hold samples alone. OUT has its name once all of it is on the disk;\n\
+    Samples stay what they are, bit for bit, unless --format or --decimate ask for others. SigMF keeps gaps, times, what the \
+    recording says of itself, and its labels; the others hold samples alone. OUT has its name once all of it is on the disk; \
     what was interrupted is in OUT.part, and the same command goes on from there (SigMF begins anew).\n\
     Exit status: 0 written, 1 failed, 2 wrong usage, 130 interrupted.")]
 pub(crate) struct Convert {

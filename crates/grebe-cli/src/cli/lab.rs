@@ -47,7 +47,7 @@ impl Lab {
     grebe ls lab --router tcp/lab-server:7447\n  \
     grebe ls 'lab/*/adc' --scout -w\n  \
     grebe ls --json | jq -r '.[].name'\n\n\
-    grebe sg --name lab/mast3/adc announces a stream, and grebe view lab/mast3/adc shows it, by the best way from where it runs:\n\
+    grebe sg --name lab/mast3/adc announces a stream, and grebe view lab/mast3/adc shows it, by the best way from where it runs: \
     docs/many-hosts.md. A producer that dies disappears within 2 s.\n\
     Exit status: 0 there are some, 1 there are none, or the lab cannot be joined, 130 interrupted.")]
 pub(crate) struct Ls {

@@ -18,7 +18,7 @@ use crate::units;
     grebe probe ssh://example.org --max-bytes 50M          where every megabyte counts\n  \
     grebe probe ssh://example.org --interval 161us --size 1430\n  \
     grebe probe ssh://example.org --png path.png\n\n\
-    A ticket is good for one probe (--clients N: for so many, one after the other), and the server ends with it. Nothing is sent\n\
+    A ticket is good for one probe (--clients N: for so many, one after the other), and the server ends with it. Nothing is sent \
     to an address that has not proved to have the ticket. docs/probe.md says what the figures mean.")]
 pub(crate) struct Probe {
     /// The ticket that `grebe probe --serve` printed, a word that begins with grebe; or ssh://[USER@]HOST[:PORT], to start the
@@ -35,9 +35,12 @@ pub(crate) struct Probe {
     /// takes the place of the ticket's address without.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = place)]
     pub(crate) advertise: Option<Place>,
-    /// How to start grebe at the other end of ssh://.
-    #[arg(long, value_name = "COMMAND", default_value = "grebe", conflicts_with = "serve")]
-    pub(crate) remote_command: String,
+    /// How to start ssh, with options: 'ssh -p 2222' [default: ssh].
+    #[arg(short = 'e', long, value_name = "COMMAND", conflicts_with = "serve")]
+    pub(crate) ssh: Option<String>,
+    /// Where grebe is at the other end of ssh:// [default: grebe, on the PATH there].
+    #[arg(long, value_name = "PATH", conflicts_with = "serve")]
+    pub(crate) remote_path: Option<String>,
     /// Probes that the ticket is good for; they wait for each other.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "serve", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) clients: u32,

@@ -24,15 +24,15 @@ use crate::units;
     grebe record udp://:5000 out.sigmf-meta --duration 6s --idle-timeout 2s\n  \
     grebe record shm://adc out.sigmf-meta --buffer 2G\n  \
     grebe record lab/mast3/adc out.sigmf-meta --router tcp/lab-server:7447\n  \
-    grebe record soapy://driver=rtlsdr out.sigmf-meta --name lab/mast3/rf    # and others look, meanwhile\n  \
+    grebe record 'soapy:driver=rtlsdr?frequency=100M&rate=2.4M' out.sigmf-meta --name lab/mast3/rf    # others look meanwhile\n  \
     grebe record shm://adc night.sigmf-meta --rotate 10m --keep 1T\n  \
     grebe record udp://:5000 udp://:5001 both.sigmf-meta    # of two hosts, on one axis of time\n  \
     grebe record shm://adc --to /disk1/fast.sigmf-meta --to /disk2/ --buffer 2G    # as fast as both disks\n  \
     grebe record shm://adc /data/box --ring 30m    # grebe save /data/box --last 20s keeps a stretch of it\n  \
     grebe record shm://adc /data/box --ring 30m --on-trigger level --level 0.5 --before 10s --after 5s\n\n\
-    The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes\n\
+    The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes \
     one recording, several make one per channel and a .sigmf-collection that ties them.\n\
-    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://, pipe:),\n\
+    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://, pipe:), \
     4 samples were lost with one of several disks, 5 the disk is full (what was recorded until then is good), 130 interrupted.")]
 pub(crate) struct Record {
     /// The stream: udp://:5000, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k.

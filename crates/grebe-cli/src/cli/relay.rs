@@ -13,7 +13,7 @@ use crate::units;
     grebe relay --session-rate 100M --rate 500M      gives away no more than that\n  \
     grebe relay --metrics 127.0.0.1:9464             figures for Prometheus at http://127.0.0.1:9464/metrics\n\n\
     Where it runs, its port has to be reachable over UDP, and over TCP for those whose network lets no UDP out. For its users:\n\
-    grebe recv --relay HOST. It sees sealed datagrams and who sends them to whom, and keeps nothing when it ends. As a service:\n\
+    grebe recv --relay HOST. It sees sealed datagrams and who sends them to whom, and keeps nothing when it ends. As a service: \
     docs/relay.md.")]
 pub(crate) struct Relay {
     /// Where to listen, over UDP and TCP [default: port 4737 of every address, IPv4 and IPv6].

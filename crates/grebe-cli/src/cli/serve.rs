@@ -24,7 +24,7 @@ use crate::units;
     grebe serve 'rtl_tcp://localhost:1234?frequency=100M' --control\n  \
     grebe serve night.sigmf-meta --names antenna --units V --scale 30u\n  \
     grebe view ssh://me@mast/udp://:5000      starts it there by your own ssh, and ends it afterwards\n\n\
-    The samples stay here: pictures go to whoever has a link that is printed, in a browser or with grebe view. Whoever has it may\n\
+    The samples stay here: pictures go to whoever has a link that is printed, in a browser or with grebe view. Whoever has it may \
     look, and change nothing here; with --control a second link is printed, whose holders may. Without --listen only this machine can connect; beyond it, give a certificate, or use ssh.\n\
     Ctrl-C ends it.")]
 pub(crate) struct Serve {

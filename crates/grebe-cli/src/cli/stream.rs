@@ -130,12 +130,12 @@ pub(crate) struct Sg {
     grebe play north.sigmf-meta south.sigmf-meta --to shm://both\n  \
     grebe play north.sigmf-meta hf.sigmf-meta --to udp://127.0.0.1:5000 --to udp://127.0.0.1:5001\n\n\
     Several recordings are played in step: samples that were made at the same time (core:datetime) leave at the same time.\n\
-    To one destination they are the channels of one stream. Their rates and formats must be the same, and only what all of\n\
+    To one destination they are the channels of one stream. Their rates and formats must be the same, and only what all of \
     them have is sent: from the latest begin to the earliest end, with a gap where any of them has one.\n\
-    With a --to for each, in their order, each is a stream of its own and is sent whole: rates and formats may differ, and\n\
+    With a --to for each, in their order, each is a stream of its own and is sent whole: rates and formats may differ, and \
     who begins later waits. --repeat begins all of them again once the last one has ended.")]
 pub(crate) struct Play {
-    /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or raw files (x.cu8?rate=2.4M).
+    /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf, .wav or .npy, or raw files (x.cu8?rate=2.4M).
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Where to send the stream; several times: a destination for each recording [default: udp://127.0.0.1:5000, or with --name to

@@ -16,7 +16,7 @@ use crate::units;
     grebe send run7.bin --to < ticket       reads it\n  \
     grebe send run7.bin                     prints a ticket for the receiver\n  \
     grebe send run7.bin --relay lab.example.org    both sides are behind NATs: they meet at that relay\n\n\
-    A ticket is a secret for one transfer: whoever has it first is the peer. It is also read from GREBE_TICKET. As an argument\n\
+    A ticket is a secret for one transfer: whoever has it first is the peer. It is also read from GREBE_TICKET. As an argument \
     other users of this machine can see it.")]
 pub(crate) struct Send {
     /// Files and directories.
@@ -45,7 +45,7 @@ pub(crate) struct Send {
     grebe recv incoming --listen 0.0.0.0:4733 --advertise lab.example.org\n  \
     grebe recv incoming --relay lab.example.org  both sides are behind NATs: they meet at that relay\n  \
     grebe recv --from < ticket                   with the sender's ticket, into this directory\n\n\
-    Files lie in .grebe-partial until all is whole. What was cut off goes on where it was when the same files are sent again, with\n\
+    Files lie in .grebe-partial until all is whole. What was cut off goes on where it was when the same files are sent again, with \
     a new ticket.")]
 pub(crate) struct Recv {
     /// Where to put the files [default: .]; a sender's ticket may stand before it.

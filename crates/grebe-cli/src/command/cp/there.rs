@@ -18,7 +18,7 @@ use super::way::{Beside, Channel};
 use crate::cli::{SshHost, printable};
 use crate::ending::Elsewhere;
 use crate::interrupt;
-use crate::ssh::{self, Ended, NotReady, Remote};
+use crate::ssh::{self, Ended, NotReady, Remote, word_there};
 
 /// What is started at the other end.
 pub(in crate::command) struct Call {
@@ -70,8 +70,8 @@ impl There {
         let mut is_brought = false;
         loop {
             let line = match &own {
-                Some(own) => own.line(&program(&settings.program), arguments)?,
-                None => format!("{} {arguments}", program(&settings.program)),
+                Some(own) => own.line(&word_there(&settings.program), arguments)?,
+                None => format!("{} {arguments}", word_there(&settings.program)),
             };
             let why = match Self::try_start(settings, hello, &line)? {
                 Ok(there) if there.ready.protocol == call.protocol => return Ok(there),
@@ -372,35 +372,9 @@ fn send(stdin: Option<ChildStdin>, hello: &impl Serialize) -> Result<JoinHandle<
     Ok(thread::spawn(move || stdin.write_all(line.as_bytes()).map(|()| stdin)))
 }
 
-/// The path of a program as a word of a shell, whose `~` stays one.
-fn program(path: &str) -> String {
-    let (home, rest) = path.strip_prefix("~/").map_or(("", path), |rest| ("~/", rest));
-    // It has no NUL: it came from a command line.
-    let quoted = shlex::try_quote(rest).unwrap_or_default();
-    format!("{home}{quoted}")
-}
-
 /// The other end of a copy.
 pub(super) const COPIES: Call = Call { arguments: "cp --serve", protocol: PROTOCOL, does: "copies" };
 const POLL: Duration = Duration::from_millis(20);
 const SAID_WITHIN: Duration = Duration::from_millis(500);
 /// How long the other end may take to say why it ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_is_one_word_of_a_shell() {
-        for (path, word) in [
-            ("grebe", "grebe"),
-            ("/opt/my grebe/grebe", "'/opt/my grebe/grebe'"),
-            ("~/bin/grebe", "~/bin/grebe"),
-            ("~/my bin/grebe", "~/'my bin/grebe'"),
-            ("a;reboot", "'a;reboot'"),
-        ] {
-            assert_eq!(program(path), word);
-        }
-    }
-}

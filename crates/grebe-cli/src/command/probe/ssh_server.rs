@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::cli::{Probe, SshHost};
 use crate::ending::Usage;
-use crate::ssh::{self, NotReady, Remote, Ssh, resolve};
+use crate::ssh::{self, NotReady, Remote, Ssh, resolve, word_there};
 
 /// A server on another host. It ends with this.
 pub(crate) struct SshServer {
@@ -24,7 +24,7 @@ pub(crate) struct SshServer {
 impl SshServer {
     /// Starts a server there and waits for its ticket, as long as `ssh` takes: it may ask for a password.
     pub(crate) fn start(host: &SshHost, options: &Probe) -> Result<Self> {
-        let ssh = Ssh::plain();
+        let ssh = Ssh::by(options.ssh.as_deref())?;
         let place = match &options.advertise {
             Some(place) => place.host.clone(),
             None => address(&ssh, host)?,
@@ -36,7 +36,7 @@ impl SshServer {
         let ready = match remote.ready() {
             Ok(told) => ready(&told.line).ok_or_else(|| anyhow!("no ticket"))?,
             Err(NotReady::Interrupted) => return Err(Error::Cancelled.into()),
-            Err(NotReady::Ended(ended)) => bail!("{}", why(host, &options.remote_command, &ended)),
+            Err(NotReady::Ended(ended)) => bail!("{}", why(host, program(options), &ended)),
         };
         if ready.protocol != Some(PROTOCOL) {
             bail!(
@@ -84,9 +84,15 @@ fn ready(line: &str) -> Option<Ready> {
     serde_json::from_str(line).ok()
 }
 
+/// How grebe is called there.
+fn program(options: &Probe) -> &str {
+    options.remote_path.as_deref().unwrap_or("grebe")
+}
+
 /// The command there, for its shell.
 fn remote(options: &Probe, is_v6: bool) -> String {
-    let mut line = format!("{} probe --serve --tethered --json --idle-timeout 60s", options.remote_command);
+    let mut line =
+        format!("{} probe --serve --tethered --json --idle-timeout 60s", word_there(program(options)));
     let bind = options.bind.map(|bind| bind.to_string()).or(is_v6.then(|| "[::]:0".to_owned()));
     if let Some(bind) = bind {
         // Brackets are a pattern to a shell.
@@ -132,7 +138,7 @@ fn why(host: &SshHost, program: &str, ended: &ssh::Ended) -> String {
         host,
         program,
         arguments: "probe --serve",
-        remedy: "say where it is: --remote-command /path/to/grebe",
+        remedy: "say where it is: --remote-path /path/to/grebe",
         instead: &instead,
     };
     purpose.why(ended)

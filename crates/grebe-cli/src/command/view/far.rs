@@ -15,7 +15,7 @@ use crate::cli::{Shown as Place, SshHost, View};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::show::{self, Followers, Show, Shown, Stoppable};
-use crate::ssh::{NotReady, Purpose, Remote, Ssh};
+use crate::ssh::{NotReady, Purpose, Remote, Ssh, word_there};
 
 /// Shows what is elsewhere; `here` has what is not.
 pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<Ending> {
@@ -207,10 +207,7 @@ type Pipes = (Remote, std::process::ChildStdin, std::io::BufReader<std::process:
 
 /// Starts a server there and waits until it is ready, as long as `ssh` takes: it may ask for a password.
 fn start(host: &SshHost, uri: &str, options: &View) -> Result<Pipes> {
-    let ssh = match &options.far.ssh {
-        Some(words) => Ssh::by(words)?,
-        None => Ssh::plain(),
-    };
+    let ssh = Ssh::by(options.far.ssh.as_deref())?;
     let program = options.far.remote_path.as_deref().unwrap_or("grebe");
     let line = line_there(program, uri, options.history, options.ring.as_deref(), options.last);
     let by_hand = format!("install OpenSSH, or run `grebe serve {uri}` at {host} and use its link");
@@ -250,9 +247,9 @@ fn line_there(
 ) -> String {
     let history = history.map(|bytes| format!(" --history {bytes}")).unwrap_or_default();
     let ring =
-        ring.map(|folder| format!(" --ring {}", quoted(&folder.to_string_lossy()))).unwrap_or_default();
+        ring.map(|folder| format!(" --ring {}", word_there(&folder.to_string_lossy()))).unwrap_or_default();
     let last = last.map(|last| format!(" --last {}us", last.as_micros())).unwrap_or_default();
-    format!("{} {ARGUMENTS}{history}{ring}{last} -- {}", quoted(program), quoted(uri))
+    format!("{} {ARGUMENTS}{history}{ring}{last} -- {}", word_there(program), word_there(uri))
 }
 
 /// What a server prints for who started it, before its first message.
@@ -270,13 +267,6 @@ impl Ready {
     fn read(line: &str) -> Option<Ready> {
         serde_json::from_str(line.trim()).ok()
     }
-}
-
-/// A word for the shell there; `~/` stays the home of who logs in.
-fn quoted(word: &str) -> String {
-    let (home, rest) = word.strip_prefix("~/").map_or(("", word), |rest| ("~/", rest));
-    // It has no NUL: it came from a command line.
-    format!("{home}{}", shlex::try_quote(rest).unwrap_or_default())
 }
 
 /// Changes with what is said between the two.
