@@ -104,7 +104,6 @@ pub(crate) fn duration(text: &str) -> Result<Duration, NoQuantity> {
     Time::from_str(text).map(|time| time.0)
 }
 
-/// A picture's size in pixels: `1280x720`.
 /// A stretch of frequencies: `-20k..20k`, `433.8M..434.1M`.
 pub(crate) fn band_hz(text: &str) -> Result<(f64, f64), String> {
     let wrong = || format!("{text:?} is no band: -20k..20k and 433.8M..434.1M are");
@@ -123,6 +122,7 @@ pub(crate) fn channels(text: &str) -> Result<RangeInclusive<u8>, String> {
     if range.is_empty() { Err(wrong()) } else { Ok(range) }
 }
 
+/// A picture's size in pixels: `1280x720`.
 pub(crate) fn pixels(text: &str) -> Result<(u32, u32), String> {
     let parsed =
         text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));

@@ -46,8 +46,14 @@ fn wrong_usage_is_two() {
         2,
         &["unknown 'colour'", "known are wave, channels"],
     );
-    refused(&["record", "synth:sine?frequency=fast", "a"], 2, &["wrong frequency", "give a rate"]);
+    refused(
+        &["record", "synth:sine?frequency=fast", "a"],
+        2,
+        &["wrong frequency", "give a frequency in hertz"],
+    );
     refused(&["view", "synth:", "--json"], 2, &["--png"]);
+    refused(&["sg", "--frequency", "high"], 2, &["give a frequency in hertz"]);
+    refused(&["sg", "--to", "vrt://127.0.0.1:0"], 2, &["'127.0.0.1:0' has no receiver's port"]);
     refused(&["man", "nonsense"], 2, &["there is no command grebe nonsense"]);
 }
 
@@ -67,6 +73,14 @@ fn what_cannot_be_had_is_one() {
     let uri = format!("udp://{}", taken.local_addr().unwrap());
     refused(&["record", &uri, &path("a.sigmf-meta")], 1, &["cannot listen on", &uri, "in use"]);
     refused(&["view", &uri, "--png", &path("a.png")], 1, &["cannot listen on", "in use"]);
+    for name in ["a.csv", "a.npy", "a.wav"] {
+        refused(&["record", "synth:", &path(name)], 1, &[name, "NAME.sigmf-meta", "grebe convert makes"]);
+    }
+    for name in ["a.flac", "a.dat", "a.mp3"] {
+        let ecg = example("ecg.sigmf-meta");
+        refused(&["convert", ecg.to_str().unwrap(), &path(name)], 1, &[name, "no kind of file", ".npy"]);
+    }
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was written");
     refused(&["sg", "--to", "udp://no-such-host.invalid:5000"], 1, &["no-such-host.invalid"]);
     refused(&["record", "udp://127.0.0.1:0", &path("none/a.sigmf-meta")], 1, &["cannot create"]);
     refused(&["play", &path("missing.wav")], 1, &["missing.wav"]);

@@ -100,6 +100,12 @@ fn a_running_generator_is_shown_as_a_table_and_as_json() {
     let other = place.top(&["--once", "view"]);
     assert_eq!(other.status.code(), Some(1));
     assert!(text(&other.stderr).contains("no grebe called 'view'"), "{}", text(&other.stderr));
+    let nobody = place.top(&["--once", "4294967295"]);
+    assert!(
+        text(&nobody.stderr).contains("no process 4294967295 that is a grebe"),
+        "{}",
+        text(&nobody.stderr)
+    );
 }
 
 #[test]

@@ -39,6 +39,13 @@ pub struct Time(pub Duration);
 #[error("{0}")]
 pub struct NoQuantity(&'static str);
 
+impl NoQuantity {
+    /// Of a quantity of another kind: says how one is written.
+    pub const fn new(must: &'static str) -> Self {
+        Self(must)
+    }
+}
+
 impl FromStr for RateHz {
     type Err = NoQuantity;
 

@@ -73,10 +73,9 @@ impl FromStr for FrequencyHz {
         if text.trim().parse() == Ok(0.0) {
             return Ok(Self(0.0));
         }
-        match text.strip_prefix('-') {
-            Some(size) => size.parse().map(|RateHz(hz)| Self(-hz)),
-            None => text.parse().map(|RateHz(hz)| Self(hz)),
-        }
+        let (size, sign) = text.strip_prefix('-').map_or((text, 1.0), |size| (size, -1.0));
+        let written = size.parse().map(|RateHz(hz)| Self(sign * hz));
+        written.map_err(|_| NoQuantity::new("give a frequency in hertz, for example 440, 10k or 1.5M"))
     }
 }
 

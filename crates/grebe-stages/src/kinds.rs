@@ -247,7 +247,7 @@ mod tests {
             ("kind = \"synth\"\nparams = { frequency = -5 }", "half the sample rate"),
             ("kind = \"synth\"\nparams = { format = \"cf64\" }", "ci16 and cf32"),
             ("kind = \"convert\"", "needs"),
-            ("kind = \"mix\"\nparams = { frequency = \"fast\" }", "rate"),
+            ("kind = \"mix\"\nparams = { frequency = \"fast\" }", "give a frequency"),
             ("kind = \"fir\"", "file"),
             ("kind = \"decimate_filtered\"\nparams = { factor = 1 }", "2 to 1000"),
             ("kind = \"rate_meter\"\nparams = { every = \"1us\" }", "10ms"),

@@ -93,7 +93,12 @@ impl SampleFile {
         }
         let is_binary = is_wav(to) || is_npy(to) || headerless::is_raw(to);
         if !is_binary {
-            return Ok(None);
+            return if means_another_kind(to) {
+                let what = "names no kind of file that can be written: .sigmf-meta, .wav, .npy, .csv and raw samples (.i16, .cf32, ...) can";
+                Err(Error::Field { path: to.into(), what: what.to_owned() })
+            } else {
+                Ok(None)
+            };
         }
         let samples = self.len_samples() + self.missing_samples(to, options.gaps)?;
         let (encoding, header) = if is_wav(to) {
@@ -257,7 +262,17 @@ impl SampleFile {
     }
 }
 
+/// Whether a name ends as those of some other kind of file do: `.flac`, `.mp3`, `.dat`. A recording is made of `run.2` and
+/// `night.2026-11-26`.
+fn means_another_kind(to: &Path) -> bool {
+    let Some(ending) = to.extension().and_then(|it| it.to_str()) else { return false };
+    let is_word = ending.len() <= ENDING_MAX && ending.chars().all(|letter| letter.is_ascii_alphanumeric());
+    is_word && ending.starts_with(|letter: char| letter.is_ascii_alphabetic()) && ending != "sigmf"
+}
+
 const BLOCK_BYTES: usize = 512 << 10;
+/// Letters of an ending.
+const ENDING_MAX: usize = 5;
 
 #[cfg(test)]
 mod tests;

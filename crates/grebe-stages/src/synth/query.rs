@@ -162,7 +162,7 @@ mod tests {
             ("?colour=red", "unknown 'colour': known are wave, channels, format, rate, frequency"),
             ("?latency=1ms", "unknown 'latency'"),
             ("sine?wave=saw", "says 'wave' twice"),
-            ("?frequency=fast", "has a wrong frequency: 'fast': give a rate"),
+            ("?frequency=fast", "has a wrong frequency: 'fast': give a frequency in hertz"),
             ("?frequency=600k", "has a wrong frequency: frequency is 600000: give 0 to half the sample rate"),
             ("?frequency=1,2,3", "has a wrong frequency: 3 values for 4 channels"),
             ("?amplitude=loud", "has a wrong amplitude: "),

@@ -43,7 +43,7 @@ impl HostPort {
         if self.port == 0 {
             let reason =
                 "has no receiver's port: 0 is any port, and only a listener can have that".to_owned();
-            return Err(Error::Name { name: format!("udp://{self}"), reason });
+            return Err(Error::Name { name: self.to_string(), reason });
         }
         if self.host.is_empty() { Ok((Ipv4Addr::LOCALHOST, self.port).into()) } else { self.resolve() }
     }

@@ -110,7 +110,11 @@ impl Processes {
     pub(super) fn nobody(&self) -> String {
         match self {
             Self::Here { of, .. } => {
-                let who = of.as_ref().map_or("grebe".to_owned(), |of| format!("grebe called '{of}'"));
+                let who = match of {
+                    None => "grebe".to_owned(),
+                    Some(id) if id.parse::<u32>().is_ok() => format!("process {id} that is a grebe"),
+                    Some(of) => format!("grebe called '{of}'"),
+                };
                 format!("no {who} is running under this user; start one, for example: grebe sg --rate 1M")
             }
             Self::InLab { pattern, looked_by, .. } => {

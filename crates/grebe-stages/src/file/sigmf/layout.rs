@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::file::disk::{SUMMED_BYTES, Summed};
 use crate::file::headerless::is_raw;
 use crate::file::output::{NameLock, followed};
+use crate::file::{is_csv, is_npy};
 
 /// A recording's path without what follows the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,11 @@ impl Base {
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wav")) {
             return refused(
                 "recordings are SigMF, as a WAV cannot say where samples are missing: name it NAME.sigmf-meta; grebe convert makes a WAV of it",
+            );
+        }
+        if is_npy(path) || is_csv(path) {
+            return refused(
+                "recordings are SigMF: name it NAME.sigmf-meta; grebe convert makes another kind of file of it",
             );
         }
         if is_raw(path) {
