@@ -1,6 +1,7 @@
 //! How a command ends: its exit status, and what is said of an error.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 
 use grebe_shm::Error as ShmError;
 use grebe_stages::Error as StreamError;
@@ -58,7 +59,9 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
             let transfer = || cause.downcast_ref().and_then(status_of_transfer);
             let elsewhere = || cause.downcast_ref().map(|error: &Elsewhere| error.status);
             let tree = || cause.downcast_ref().and_then(status_of_tree);
-            let found = stream.or_else(memory).or_else(transfer).or_else(elsewhere).or_else(tree);
+            let system = || cause.downcast_ref().and_then(status_of_system);
+            let found =
+                stream.or_else(memory).or_else(transfer).or_else(elsewhere).or_else(tree).or_else(system);
             found.or(cause.is::<Usage>().then_some(USAGE))
         })
         .unwrap_or(FAILED)
@@ -94,6 +97,10 @@ fn status_of_transfer(error: &TransferError) -> Option<u8> {
         TransferError::Ticket { .. } => Some(USAGE),
         _ => None,
     }
+}
+
+fn status_of_system(error: &io::Error) -> Option<u8> {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded).then_some(FULL)
 }
 
 fn status_of_tree(error: &TreeError) -> Option<u8> {
@@ -135,7 +142,19 @@ pub(crate) const INTERRUPTED: u8 = 130;
 
 #[cfg(test)]
 mod tests {
+    use anyhow::Context;
+
     use super::*;
+
+    #[test]
+    fn whatever_the_disk_has_no_room_for_is_told_by_its_status() {
+        let status = |kind: ErrorKind| {
+            let written: io::Result<()> = Err(kind.into());
+            exit_status(&written.context("cannot write x.png").unwrap_err())
+        };
+        let kinds = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::PermissionDenied];
+        assert_eq!(kinds.map(status), [FULL, FULL, FAILED]);
+    }
 
     #[test]
     fn causes_are_told_once() {

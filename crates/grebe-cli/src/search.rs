@@ -66,7 +66,10 @@ impl Signal {
             let usage = |what: String| Err(Usage(format!("--channel {lane}: {what}")).into());
             match lane.part {
                 Part::Math => usage("a recording has no such channel".to_owned()),
-                _ if lane.channel >= self.channels => usage(format!("there are {} of them", self.channels)),
+                _ if lane.channel >= self.channels => usage(match self.channels {
+                    1 => "there is 1 channel".to_owned(),
+                    channels => format!("there are {channels} channels"),
+                }),
                 Part::Real => Ok(LaneId { part, ..lane }),
                 _ if !is_complex => usage(format!("its samples are {}, and have no parts", self.format)),
                 _ => Ok(lane),

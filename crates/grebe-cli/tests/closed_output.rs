@@ -69,7 +69,7 @@ fn output_that_cannot_be_written_is_an_error_in_words() {
     for arguments in writers().iter().filter(|arguments| arguments[0] != "--help") {
         let output = with_output(arguments, full().into(), Stdio::piped());
         let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert_eq!(output.status.code(), Some(5), "{arguments:?}: {said}");
         assert!(said.contains("cannot write to standard output: No space left"), "{arguments:?}: {said}");
     }
 }

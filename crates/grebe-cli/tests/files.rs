@@ -247,7 +247,7 @@ fn find_tells_events_as_text_and_csv_with_indexes_and_times_of_the_recording() {
         (&["--trigger", "edge"][..], "--trigger edge needs --level VALUE"),
         (&["--trigger", "runt", "--low", "1"], "needs --low VALUE and --high VALUE"),
         (&["--trigger", "dropout", "--level", "1"], "needs --longer TIME"),
-        (&["--trigger", "edge", "--level", "1", "--channel", "2"], "--channel 2: there are 1 of them"),
+        (&["--trigger", "edge", "--level", "1", "--channel", "2"], "--channel 2: there is 1 channel"),
         (&["--trigger", "edge", "--level", "1", "--channel", "1.phase"], "have no parts"),
     ] {
         let said = run(&[&["find", &file][..], arguments].concat());

@@ -353,7 +353,7 @@ fn a_full_disk_is_said_on_both_sides() {
     // The disk refuses the rest of it.
     let _ = fs::write(&ballast, vec![0; 900_000]);
     let (sender, receiver) = (sent(sender), receiver.finish());
-    assert_eq!((sender.status, receiver.status), (Some(1), Some(1)), "{} {}", sender.said, receiver.said);
+    assert_eq!((sender.status, receiver.status), (Some(1), Some(5)), "{} {}", sender.said, receiver.said);
     assert!(receiver.said.contains("No space left"), "{}", receiver.said);
     fs::remove_file(ballast).unwrap();
     let receiver = Waiting::recv(disk.0.path());
