@@ -69,6 +69,11 @@ pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// Where to listen: `0.0.0.0:4780`, `[::]:0`.
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "give ADDRESS:PORT: 0.0.0.0:4780 for every address of IPv4, [::]:4780 for every one, 127.0.0.1:0 for any port of this machine alone".to_owned())
+}
+
 /// Where exporters of OpenTelemetry serve Prometheus, if nothing else is said.
 const METRICS_PORT: u16 = 9464;
 

@@ -54,6 +54,9 @@ fn wrong_usage_is_two() {
     refused(&["view", "synth:", "--json"], 2, &["--png"]);
     refused(&["sg", "--frequency", "high"], 2, &["give a frequency in hertz"]);
     refused(&["sg", "--to", "vrt://127.0.0.1:0"], 2, &["'127.0.0.1:0' has no receiver's port"]);
+    for listen in ["8080", ":8080", "localhost:80"] {
+        refused(&["serve", "synth:", "--listen", listen], 2, &["give ADDRESS:PORT", "0.0.0.0:4780"]);
+    }
     refused(&["man", "nonsense"], 2, &["there is no command grebe nonsense"]);
 }
 

@@ -263,3 +263,22 @@ fn a_gap_of_a_recording_is_within_the_picture_and_counted() {
     );
     assert!((told["span_s"].as_f64().unwrap() - 0.05).abs() < 1e-4, "{told}");
 }
+
+#[test]
+fn channels_that_no_stream_has_are_told_beside_the_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ecg, png) = (example("ecg.sigmf-meta"), folder.path().join("x.png"));
+    let (ecg, png) = (ecg.to_str().unwrap(), png.to_str().unwrap());
+    for (option, said) in [
+        (["--show", "2-9"], "--show 9: there is 1 channel\n"),
+        (
+            ["--trigger-channel", "2"],
+            "--trigger-channel 2: there is 1 channel, and the last of them triggers",
+        ),
+    ] {
+        let output = run(&[&["view", ecg, "--png", png], &option[..]].concat());
+        assert!(output.status.success() && text(&output.stderr).contains(said), "{}", text(&output.stderr));
+        let two = run(&["view", ecg, "--png", png, option[0], "1"]);
+        assert!(!text(&two.stderr).contains("there is"), "{}", text(&two.stderr));
+    }
+}

@@ -29,7 +29,7 @@ pub(crate) struct Probe {
     #[arg(long)]
     pub(crate) serve: bool,
     /// Where to serve, UDP and TCP alike; with ssh://, where the server there listens [default: any port of any address].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = units::listen_address)]
     pub(crate) bind: Option<SocketAddr>,
     /// Where the server is found, if not at its own address: behind a NAT, or by another name. Goes into the ticket with --serve,
     /// takes the place of the ticket's address without.

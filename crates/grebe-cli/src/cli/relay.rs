@@ -17,7 +17,7 @@ use crate::units;
     docs/relay.md.")]
 pub(crate) struct Relay {
     /// Where to listen, over UDP and TCP [default: port 4737 of every address, IPv4 and IPv6].
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = units::listen_address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Serve figures for Prometheus here, at http://ADDR/metrics. Whoever reaches this address can read them.
     #[arg(long, value_name = "ADDR", value_parser = units::metrics_address)]

@@ -32,7 +32,7 @@ pub(crate) struct Serve {
     #[arg(value_name = "URI", required = true, value_parser = units::uri)]
     pub(crate) uris: Vec<Uri>,
     /// Address and port to listen on; port 0 is any that is free.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", conflicts_with = "stdio")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", conflicts_with = "stdio", value_parser = units::listen_address)]
     pub(crate) listen: SocketAddr,
     /// A name of this machine by which viewers find it, beside its addresses; may be given several times.
     #[arg(long = "host", value_name = "NAME", conflicts_with = "stdio")]

@@ -76,8 +76,8 @@ pub(crate) struct Recv {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Meeting")]
 pub(crate) struct Meeting {
-    /// Where to wait for the other side, over UDP; port 0 is any [default: [::]:0, which is every address of IPv4, too].
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// Where to wait for the other side, over UDP and TCP; port 0 is any [default: [::]:0, which is every address of IPv4, too].
+    #[arg(long, value_name = "ADDR:PORT", value_parser = units::listen_address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Where the other side finds us, if not at the addresses of this machine: behind a port that a router passes on.
     #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',')]

@@ -12,7 +12,9 @@ use grebe_shm::Policy;
 use grebe_stages::{
     Notice, OpenSource, PipeSource, SampleFile, SourceOptions, Uri, newest_recording, open_source,
 };
-use grebe_view::{ChannelSetup, Drawn, Finder, LaneMask, Part, PngOptions, TriggerMode, TriggerOptions};
+use grebe_view::{
+    ChannelSetup, Drawn, Finder, LaneMask, Part, PngOptions, StreamInfo, TriggerMode, TriggerOptions,
+};
 use serde_json::Value;
 
 use crate::cli::{self, How, Location, SshHost, View, location};
@@ -80,6 +82,21 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     print(options, ended)
 }
 
+/// What was asked for of channels that no stream has.
+fn absent(options: &View, streams: impl Iterator<Item = StreamInfo>) -> Vec<String> {
+    let Some(most) = streams.map(|stream| stream.channels).max() else { return Vec::new() };
+    let has = match most {
+        1 => "there is 1 channel".to_owned(),
+        most => format!("there are {most} channels"),
+    };
+    let shown = &options.channels.shown;
+    let last = shown.iter().map(|range| usize::from(*range.end())).max().filter(|&last| last > most);
+    let shown = last.map(|last| format!("--show {last}: {has}"));
+    let lane = options.trigger.lane.filter(|lane| lane.part != Part::Math && lane.channel >= most);
+    let trigger = lane.map(|lane| format!("--trigger-channel {lane}: {has}, and the last of them triggers"));
+    shown.into_iter().chain(trigger).collect()
+}
+
 /// What is shown of this machine, and what of others.
 fn places(uris: &[cli::Shown]) -> (Vec<Uri>, Vec<cli::Shown>) {
     let (here, elsewhere): (Vec<_>, Vec<_>) =
@@ -109,6 +126,9 @@ fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Result<Ending
         note!(
             "grebe: the picture is not exact: what it shows had not come; --after says how long to wait for it"
         );
+    }
+    for words in absent(options, drawn.iter().filter_map(|(picture, _)| picture.stream)) {
+        note!("grebe: {words}");
     }
     if options.json {
         let mut measured: Vec<Value> =
