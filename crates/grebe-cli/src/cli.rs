@@ -97,6 +97,7 @@ pub(crate) enum Command {
     /// Look at this machine: what it can do for grebe, what limits it, and what fixes that.
     Doctor(Doctor),
     /// Print what a shell needs to complete these commands and their options.
+    #[command(after_help = COMPLETIONS)]
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
@@ -125,6 +126,11 @@ fn with_numbers(command: clap::Command) -> clap::Command {
 /// What the values of options are called that are numbers.
 const NUMBERS: [&str; 11] =
     ["RATE", "HZ", "DEG", "NUMBER", "VALUE", "TIME", "BYTES", "N", "FACTOR", "0..1", "SEED"];
+
+const COMPLETIONS: &str = "Examples:
+  grebe completions bash > ~/.local/share/bash-completion/completions/grebe
+  grebe completions fish > ~/.config/fish/completions/grebe.fish
+  grebe completions zsh > ~/.zfunc/_grebe    # with fpath=(~/.zfunc $fpath) before compinit";
 
 const MAN: &str = "Examples:
   grebe man | man -l -

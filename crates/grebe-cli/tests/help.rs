@@ -27,6 +27,7 @@ fn completions_and_manual_pages_are_shown_and_every_page_that_is_named_exists() 
         let name =
             ["grebe"].into_iter().chain(words.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
         assert!(page.contains(&format!(".TH {name} ")), "{name}: {page}");
+        assert!(page.contains("Examples:"), "{name} has no examples: {page}");
         let more =
             page.lines().filter_map(|line| line.strip_prefix(&format!("{name}-"))?.strip_suffix("(1)"));
         // `help` is no page of its own: it is this text.

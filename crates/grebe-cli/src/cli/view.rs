@@ -162,6 +162,9 @@ pub(crate) struct Meanings {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "Examples:\n  \
+    grebe demo\n  \
+    grebe demo examples/data/ecg.sigmf-meta")]
 pub(crate) struct Demo {
     /// A recording to play, over and over, instead of the generator.
     pub(crate) file: Option<PathBuf>,
