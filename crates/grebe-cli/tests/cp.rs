@@ -186,6 +186,38 @@ fn mistakes_are_told_with_what_to_do() {
 }
 
 #[test]
+fn a_device_or_a_named_pipe_gives_way_to_no_file_unless_that_is_wished() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("from")).unwrap();
+    for name in ["a", "from/a", "from/b"] {
+        file(&at(name), b"new", 1);
+    }
+    file(&at("empty"), b"", 1);
+    fs::create_dir(at("to")).unwrap();
+    for name in ["pipe", "to/a"] {
+        assert!(std::process::Command::new("mkfifo").arg(at(name)).status().unwrap().success());
+    }
+    let is_pipe = |name: &str| {
+        use std::os::unix::fs::FileTypeExt;
+        fs::symlink_metadata(at(name)).unwrap().file_type().is_fifo()
+    };
+    for source in ["a", "empty"] {
+        let (status, result, said) = cp(&[path(&at(source)), path(&at("pipe"))]);
+        let why = result["left_out"][0]["why"].as_str().unwrap_or_default();
+        assert!(status == Some(4) && why.contains("a named pipe has its name there"), "{said} {result}");
+        assert!(is_pipe("pipe"), "{source}");
+    }
+    let from = format!("{}/", path(&at("from")));
+    let (status, result, said) = cp(&["-a", &from, path(&at("to"))]);
+    assert_eq!((status, result["files_copied"].as_u64()), (Some(4), Some(1)), "{said} {result}");
+    assert!(is_pipe("to/a") && fs::read(at("to/b")).unwrap() == b"new");
+    let (status, result, said) = cp(&["-a", "--force", &from, path(&at("to"))]);
+    assert_eq!(status, Some(0), "{said} {result}");
+    assert_eq!(fs::read(at("to/a")).unwrap(), b"new");
+}
+
+#[test]
 fn the_log_has_a_line_for_each_file_and_quiet_says_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to, log) = (folder.path().join("from"), folder.path().join("to"), folder.path().join("log"));

@@ -36,7 +36,7 @@ pub struct Options {
     pub dry_run: bool,
     /// What is at the destination, in a directory that is copied, and not at the source, is removed when all is there.
     pub delete: bool,
-    /// What is in the way is removed: a directory where a file comes, and the reverse.
+    /// What is in the way is removed: a directory where a file comes, the reverse, and devices, sockets and named pipes.
     pub force: bool,
     /// Changed files are sent whole, even where parts of them are there.
     pub whole_file: bool,

@@ -95,7 +95,7 @@ pub(crate) struct What {
     /// Bring everything to the disk before the end.
     #[arg(long)]
     pub(crate) fsync: bool,
-    /// Remove what is in the way: a directory where a file comes, and the reverse.
+    /// Remove what is in the way: a directory where a file comes, the reverse, and devices, sockets and named pipes.
     #[arg(long)]
     pub(crate) force: bool,
     /// Stay on the file system that SRC is on.

@@ -379,16 +379,23 @@ impl<'a> Choosing<'a> {
         }
     }
 
-    /// Whether something may get the name: a directory gives way to nothing else, and nothing else to a directory, unless that is
-    /// wished.
+    /// Whether something may get the name: a directory gives way to nothing else, nothing else to a directory, and a device, a socket or a
+    /// named pipe to nothing at all, unless that is wished.
     fn make_room(&self, at: &At, name: &[u8], there: Option<Metadata>, for_directory: bool) -> bool {
         let receiving = self.receiving;
-        let Some(there) = there.filter(|there| (there.kind == Kind::Directory) != for_directory) else {
-            return true;
+        let is_in_way = |there: &Metadata| match there.kind {
+            Kind::Directory => !for_directory,
+            Kind::File | Kind::Symlink => for_directory,
+            Kind::Special => true,
         };
+        let Some(there) = there.filter(is_in_way) else { return true };
         let is_directory = there.kind == Kind::Directory;
         if !receiving.options.force {
-            let what = if is_directory { "a directory" } else { "something that is no directory" };
+            let what = match there.kind {
+                Kind::Directory => "a directory",
+                Kind::File | Kind::Symlink => "something that is no directory",
+                Kind::Special => "a device, a socket or a named pipe",
+            };
             let path = receiving.directories.path_of(at.place, name);
             receiving.leave_out(
                 path,

@@ -388,7 +388,7 @@ impl Target {
                 self.fates[number] = Fate::There;
             } else if is_long_as && !self.overwrite {
                 self.fates[number] = Fate::Compared;
-            } else if !(self.overwrite && entry.bytes.is_some() && !meta.is_dir()) {
+            } else if !(self.overwrite && entry.bytes.is_some() && naming::can_be_replaced(&meta)) {
                 self.fates[number] = Fate::LeftOut(EXISTS.to_owned());
             }
         }

@@ -79,7 +79,7 @@ impl Target {
             return Ok(());
         }
         let is_free = match fs::symlink_metadata(&path) {
-            Ok(meta) => self.overwrite && entry.bytes.is_some() && !meta.is_dir(),
+            Ok(meta) => self.overwrite && entry.bytes.is_some() && can_be_replaced(&meta),
             Err(_) => true,
         };
         match if is_free {
@@ -113,4 +113,9 @@ fn set_mode_and_time(path: &Path, entry: &Entry, umask: u16) -> io::Result<()> {
         Err(_) => {}
     }
     set_mode(path, entry.mode & !umask)
+}
+
+/// Where a file may replace what is there: a file, or a link; never a directory, a device, a socket or a named pipe.
+pub(super) fn can_be_replaced(there: &fs::Metadata) -> bool {
+    there.is_file() || there.is_symlink()
 }

@@ -67,6 +67,20 @@ fn files_get_their_names_when_all_is_whole() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_named_pipe_is_replaced_by_nothing_whatever_is_asked() {
+    use std::os::unix::fs::FileTypeExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("f");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut target = create(directory.path(), true).unwrap();
+    let named = finish(&mut target);
+    assert_eq!(named.paths, [directory.path().join("d")]);
+    assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+}
+
+#[test]
 fn nothing_that_is_there_is_replaced_unasked_and_the_others_come() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
