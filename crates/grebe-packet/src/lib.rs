@@ -1,5 +1,5 @@
 //! What grebe's protocols between hosts share: a one-time key, the ticket that carries it, a replay window, a byte cursor,
-//! and how names that a peer gave are shown.
+//! how names that a peer gave are shown, and where a user's programs remember things.
 //!
 //! A server makes a [`Ticket`] and prints its word; a person takes the word to the other host; the client reads it. From then
 //! on both know the [`Key`], and each packet can be checked: its fields come out of a [`Reader`], its number goes into a
@@ -44,6 +44,7 @@ mod key;
 mod printable;
 mod replay;
 mod ticket;
+mod user_state;
 
 pub use address::Address;
 pub use cursor::{Reader, Writer};
@@ -53,3 +54,4 @@ pub use key::Key;
 pub use printable::printable;
 pub use replay::ReplayWindow;
 pub use ticket::{Purpose, Ticket};
+pub use user_state::user_state;

@@ -23,6 +23,8 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use grebe_packet::user_state;
+
 use self::record::{BODY_BYTES_MAX, HEAD_BYTES, check, decode, encode, key, number_of, put_record};
 pub(crate) use self::record::{FileIdentity, Known};
 
@@ -193,19 +195,6 @@ impl Index {
 fn place_of(state: &Path, tree: &Path) -> io::Result<PathBuf> {
     let hash = blake3::hash(fs::canonicalize(tree)?.as_os_str().as_encoded_bytes());
     Ok(state.join("index").join(&hash.to_hex()[..32]))
-}
-
-/// Where programs keep what is of one user and of no other machine.
-fn user_state() -> Option<PathBuf> {
-    let directory = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = if cfg!(windows) {
-        directory("LOCALAPPDATA")?
-    } else if cfg!(target_os = "macos") {
-        directory("HOME")?.join("Library/Application Support")
-    } else {
-        directory("XDG_STATE_HOME").or_else(|| Some(directory("HOME")?.join(".local/state")))?
-    };
-    Some(state.join("grebe"))
 }
 
 /// Where the newest record of each name stands, and where the last whole record ends. `None` where the file is no index.

@@ -3,11 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
+
+use grebe_packet::user_state;
 
 use crate::error::{Error, Result};
 use crate::proto::ranges::RangeSet;
@@ -211,19 +213,6 @@ fn make_key(directory: &Path, path: &Path, fresh: &[u8; 32]) -> Option<[u8; 32]>
     });
     let _ = fs::remove_file(&new);
     linked.ok().and_then(|()| read_key(path))
-}
-
-/// Where programs keep what is of one user and of no other machine.
-fn user_state() -> Option<PathBuf> {
-    let directory = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = if cfg!(windows) {
-        directory("LOCALAPPDATA")?
-    } else if cfg!(target_os = "macos") {
-        directory("HOME")?.join("Library/Application Support")
-    } else {
-        directory("XDG_STATE_HOME").or_else(|| Some(directory("HOME")?.join(".local/state")))?
-    };
-    Some(state.join("grebe"))
 }
 
 fn lock(file: &File) -> std::io::Result<()> {
