@@ -2,6 +2,7 @@
 
 pub(crate) mod connect;
 pub(crate) mod connection;
+mod finding;
 mod outlet;
 mod path;
 pub(crate) mod receive;

@@ -16,6 +16,7 @@ use self::driver::{Driver, Early, Start};
 use self::stream::Shared;
 pub use self::stream::{ConnectionProgress, ConnectionReader, ConnectionStatus, ConnectionWriter};
 use super::connect::{self, Asking, Connected, Fallback, LOOK_AT_DOOR_EVERY};
+use super::finding::{Found, find};
 use super::path::Path;
 use super::receive::{another_handle, socket_options};
 use super::rendezvous::{ByTcp, Rendezvous};
@@ -110,18 +111,10 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
     if ticket.purpose != Purpose::Connection {
         return Err(Error::Ticket { what: "it is not for a connection" });
     }
-    let addresses = connect::addresses_of(ticket, options.via)?;
     let bind = |local| {
         let datagrams = Datagrams::bind(local, &socket_options())?;
         let socket = another_handle(&datagrams)?;
         Ok((datagrams, socket))
-    };
-    let mut sockets = connect::bind_to_ask(ticket, &addresses, bind)?;
-    let mut meeting = match sockets.first() {
-        Some((_, socket)) if options.transport != Transport::Tcp => {
-            Rendezvous::start(ticket, Side::Asks, options.via, ByTcp::Never, socket, &options.notify)?
-        }
-        _ => None,
     };
     let asking = Asking {
         role: Role::Connect,
@@ -130,10 +123,8 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
         cancel: &options.cancel,
         notify: &options.notify,
     };
-    let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
-    let asked = connect::ask(&own, ticket, &addresses, meeting.as_mut(), &asking);
-    let (connected, number) = Rendezvous::leave_on_failure(&mut meeting, own[0], asked)?;
-    let (datagrams, socket) = sockets.swap_remove(number);
+    let Found { connected, datagrams, socket, addresses, meeting } =
+        find(ticket, options.via, ByTcp::Never, &asking, bind)?;
     let Connected { mut session, peer, rtt, tcp, .. } = connected;
     let second = take_second(&mut session)?;
     let out = Sender::on(&datagrams, &Options::default())?;

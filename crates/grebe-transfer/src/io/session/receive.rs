@@ -13,7 +13,8 @@ use grebe_relay::{Side, Via};
 
 use self::receiving::Receiving;
 use super::connect::{self, Asking};
-use super::rendezvous::{ByTcp, Rendezvous};
+use super::finding::{Found, find};
+use super::rendezvous::ByTcp;
 use super::tcp::TcpDoor;
 use super::{KEEP_TRYING, Notify, ReceiveProgress, ReceiveReport, Transport};
 use crate::error::{Error, Result};
@@ -103,18 +104,10 @@ pub fn receive(
     options: &ReceiveOptions,
     on_progress: impl FnMut(&ReceiveProgress),
 ) -> Result<ReceiveReport> {
-    let addresses = connect::addresses_of(ticket, options.via)?;
     let bind = |local| {
         let datagrams = Datagrams::bind(local, &socket_options())?;
         let socket = another_handle(&datagrams)?;
         Ok((datagrams, socket))
-    };
-    let mut sockets = connect::bind_to_ask(ticket, &addresses, bind)?;
-    let mut meeting = match sockets.first() {
-        Some((_, socket)) => {
-            Rendezvous::start(ticket, Side::Asks, options.via, ByTcp::Untried, socket, &options.notify)?
-        }
-        None => None,
     };
     let asking = Asking {
         role: Role::Receive,
@@ -123,10 +116,8 @@ pub fn receive(
         cancel: &options.cancel,
         notify: &options.notify,
     };
-    let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
-    let asked = connect::ask(&own, ticket, &addresses, meeting.as_mut(), &asking);
-    let (connected, number) = Rendezvous::leave_on_failure(&mut meeting, own[0], asked)?;
-    let (datagrams, _) = sockets.swap_remove(number);
+    let Found { connected, datagrams, addresses, meeting, .. } =
+        find(ticket, options.via, ByTcp::Untried, &asking, bind)?;
     let mut receiving = Receiving::new(&datagrams, directory, options)?;
     receiving.go_on(connected, addresses, meeting);
     receiving.run(datagrams, options, on_progress)

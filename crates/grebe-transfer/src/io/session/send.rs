@@ -9,6 +9,7 @@ use grebe_packet::{Cancel, Purpose, Ticket};
 use grebe_relay::{Side, Via};
 
 use super::connect::{self, Asking, Connected, Fallback};
+use super::finding::{Found, find};
 use super::outlet::PACKET_BYTES_MAX;
 use super::path::{Path, open_udp};
 use super::rendezvous::{ByTcp, Rendezvous};
@@ -69,14 +70,6 @@ pub fn send(
     on_progress: impl FnMut(&SendProgress),
 ) -> Result<SendReport> {
     let start = Instant::now();
-    let addresses = connect::addresses_of(ticket, options.via)?;
-    let mut sockets = connect::bind_to_ask(ticket, &addresses, open_udp)?;
-    let mut meeting = match sockets.first() {
-        Some((_, socket)) => {
-            Rendezvous::start(ticket, Side::Asks, options.via, ByTcp::Untried, socket, &options.notify)?
-        }
-        None => None,
-    };
     let asking = Asking {
         role: Role::Send,
         within: options.answer_within,
@@ -84,10 +77,8 @@ pub fn send(
         cancel: &options.cancel,
         notify: &options.notify,
     };
-    let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
-    let asked = connect::ask(&own, ticket, &addresses, meeting.as_mut(), &asking);
-    let (connected, number) = Rendezvous::leave_on_failure(&mut meeting, own[0], asked)?;
-    let (datagrams, socket) = sockets.swap_remove(number);
+    let Found { connected, datagrams, socket, addresses, meeting } =
+        find(ticket, options.via, ByTcp::Untried, &asking, open_udp)?;
     let path =
         Path { fallback: Fallback::new(addresses), meeting, ..Path::new(datagrams, socket, connected.peer) };
     run(source, path, connected, start, options, on_progress)
