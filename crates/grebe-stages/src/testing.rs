@@ -1,5 +1,8 @@
 //! Streams for tests of stages.
 
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex};
+
 use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
 
 /// Frames at these sample indexes and of these lengths, a batch each; every sample differs from its neighbours. A jump in the
@@ -55,4 +58,44 @@ pub(crate) fn frames_of(batches: &[Batch]) -> Vec<(Header, Vec<Vec<i16>>)> {
             (header, channels.map(|channel| frame.channel::<i16>(channel).unwrap().into_owned()).collect())
         })
         .collect()
+}
+
+/// Hands out its bytes in pieces of the given lengths, again and again.
+pub(crate) struct Pieces {
+    bytes: Vec<u8>,
+    at: usize,
+    lengths: Vec<usize>,
+    turn: usize,
+}
+
+impl Pieces {
+    pub(crate) fn new(bytes: Vec<u8>, lengths: Vec<usize>) -> Self {
+        Self { bytes, at: 0, lengths, turn: 0 }
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let length = self.lengths[self.turn % self.lengths.len()];
+        let length = length.min(out.len()).min(self.bytes.len() - self.at);
+        self.turn += 1;
+        out[..length].copy_from_slice(&self.bytes[self.at..self.at + length]);
+        self.at += length;
+        Ok(length)
+    }
+}
+
+/// Keeps what is written.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(pub(crate) Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

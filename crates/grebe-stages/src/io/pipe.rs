@@ -381,25 +381,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// Hands out its bytes in pieces of the given lengths, again and again.
-    struct Pieces {
-        bytes: Vec<u8>,
-        at: usize,
-        lengths: Vec<usize>,
-        turn: usize,
-    }
-
-    impl Read for Pieces {
-        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-            let length =
-                self.lengths[self.turn % self.lengths.len()].min(out.len()).min(self.bytes.len() - self.at);
-            self.turn += 1;
-            out[..length].copy_from_slice(&self.bytes[self.at..self.at + length]);
-            self.at += length;
-            Ok(length)
-        }
-    }
+    use crate::testing::Pieces;
 
     fn stream(blocks: &[u32]) -> (Vec<u8>, Vec<Vec<i16>>) {
         let (mut bytes, mut samples) = (Vec::new(), Vec::new());
@@ -435,7 +417,7 @@ mod tests {
     }
 
     fn read(bytes: Vec<u8>, lengths: Vec<usize>) -> (Vec<Vec<i16>>, Result<(), String>) {
-        let source = PipeSource::waiting(Pieces { bytes, at: 0, lengths, turn: 0 }, |_| Ok(true));
+        let source = PipeSource::waiting(Pieces::new(bytes, lengths), |_| Ok(true));
         let mut bench = StageBench::new(source).unwrap();
         match bench.end() {
             Ok(batches) => {
@@ -473,7 +455,7 @@ mod tests {
     #[test]
     fn it_ends_by_itself_after_the_samples_that_were_asked_for() {
         let (bytes, _) = stream(&[10, 10, 10]);
-        let pieces = Pieces { bytes, at: 0, lengths: vec![84], turn: 0 };
+        let pieces = Pieces::new(bytes, vec![84]);
         let source = PipeSource::waiting(pieces, |_| Ok(true)).samples(Some(13));
         let made = StageBench::new(source).unwrap().end().unwrap();
         let samples: Vec<i16> = made
@@ -487,7 +469,7 @@ mod tests {
     #[test]
     fn a_writer_that_knows_no_end_may_just_go() {
         let (bytes, samples) = stream(&[10, 10]);
-        let pieces = Pieces { bytes, at: 0, lengths: vec![1000], turn: 0 };
+        let pieces = Pieces::new(bytes, vec![1000]);
         let source = PipeSource::waiting(pieces, |_| Ok(true)).ends_with_writer(true);
         let made = StageBench::new(source).unwrap().end().unwrap();
         let frames = made.iter().flat_map(|batch| batch.frames());

@@ -315,46 +315,12 @@ const SINK_RECONNECTS: usize = 2;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use grebe_flow::StageBench;
     use proptest::prelude::*;
 
     use super::*;
     use crate::Uri;
-
-    /// Hands out its bytes in pieces of the given lengths, again and again.
-    struct Pieces {
-        bytes: Vec<u8>,
-        at: usize,
-        lengths: Vec<usize>,
-        turn: usize,
-    }
-
-    impl Read for Pieces {
-        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-            let length = self.lengths[self.turn % self.lengths.len()];
-            let length = length.min(out.len()).min(self.bytes.len() - self.at);
-            self.turn += 1;
-            out[..length].copy_from_slice(&self.bytes[self.at..self.at + length]);
-            self.at += length;
-            Ok(length)
-        }
-    }
-
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::testing::{Kept, Pieces};
 
     fn raw(query: &str) -> RawStream {
         match format!("pipe:?{query}").parse() {
@@ -377,7 +343,7 @@ mod tests {
             let raw = raw(&format!("format={format}&channels={channels}{rate}"));
             let bytes: Vec<u8> = (0..length).map(|at| (at * 7 + at / 251) as u8).collect();
             let odd = length % raw.frame_bytes();
-            let pieces = Pieces { bytes: bytes.clone(), at: 0, lengths, turn: 0 };
+            let pieces = Pieces::new(bytes.clone(), lengths);
             let source = RawSource::new(pieces, |_| Ok(true), raw.clone());
             let counters = source.counters.clone();
             let batches = StageBench::new(source).unwrap().end().unwrap();
@@ -389,7 +355,7 @@ mod tests {
                 next += u64::from(header.block_length_samples);
             }
             prop_assert_eq!(next as usize, length / raw.frame_bytes());
-            let written = Written::default();
+            let written = Kept::default();
             let mut sink = StageBench::new(RawSink::new(written.clone(), raw)).unwrap();
             for batch in batches {
                 sink.feed(batch).unwrap();

@@ -1,46 +1,11 @@
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
 use grebe_flow::StageBench;
 use grebe_frame::Batch;
 use proptest::prelude::*;
 
 use super::*;
 use crate::Uri;
+use crate::testing::{Kept, Pieces};
 use crate::text::TextSink;
-
-/// Hands out its bytes in pieces of the given lengths, again and again.
-struct Pieces {
-    bytes: Vec<u8>,
-    at: usize,
-    lengths: Vec<usize>,
-    turn: usize,
-}
-
-impl Read for Pieces {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let length = self.lengths[self.turn % self.lengths.len()];
-        let length = length.min(out.len()).min(self.bytes.len() - self.at);
-        self.turn += 1;
-        out[..length].copy_from_slice(&self.bytes[self.at..self.at + length]);
-        self.at += length;
-        Ok(length)
-    }
-}
-
-#[derive(Clone, Default)]
-struct Sent(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Sent {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 fn text(name: &str) -> TextStream {
     match name.parse() {
@@ -51,7 +16,7 @@ fn text(name: &str) -> TextStream {
 
 /// What comes of lines, and what was counted.
 fn read_in(name: &str, lines: &str, lengths: Vec<usize>) -> (Vec<Batch>, Counters) {
-    let pieces = Pieces { bytes: lines.as_bytes().to_vec(), at: 0, lengths, turn: 0 };
+    let pieces = Pieces::new(lines.as_bytes().to_vec(), lengths);
     let source = TextSource::new(pieces, |_| Ok(true), text(name));
     let counters = source.counters.clone();
     (StageBench::new(source).unwrap().end().unwrap(), counters)
@@ -183,7 +148,7 @@ proptest! {
         let (batches, _) = read_in(&name, &lines, lengths.clone());
         let samples: u64 = batches.iter().map(Batch::samples).sum();
         prop_assert_eq!(samples, count as u64);
-        let sent = Sent::default();
+        let sent = Kept::default();
         let mut sink = StageBench::new(TextSink::new(sent.clone(), text(&name))).unwrap();
         for batch in batches {
             sink.feed(batch).unwrap();
