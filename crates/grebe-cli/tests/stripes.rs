@@ -185,11 +185,20 @@ fn what_cannot_be_is_said() {
         said
     };
     assert!(said(&[&file, &one], &[], 2).contains("it is named twice"));
+    assert!(said(&[&one, &two], &[], 1).contains("is a folder: name the recording"));
+    let absent = two.join("absent/");
+    assert!(said(&[&file, &absent], &[], 1).contains("a folder that is not there"));
+    assert!(!two.join("absent.sigmf-meta").exists());
     assert!(said(&[&file, &two], &["--ring", "1m"], 2).contains("--ring"));
     assert!(said(&[&file, &two], &["--rotate", "1m"], 2).contains("--rotate"));
     let nowhere = Path::new("/nowhere/at/all/");
     assert!(said(&[&file, nowhere], &[], 1).contains("/nowhere/at/all"));
     assert!(said(&[], &[], 2).contains("say where to record to"));
+    // Whichever of them has the name. So few samples lie on one of both.
+    let fourth = one.join("first");
+    std::fs::create_dir(&fourth).unwrap();
+    said(&[&fourth, &two.join("w.sigmf-meta")], &[], 0);
+    assert!([&fourth, &two].iter().any(|disk| disk.join("w.sigmf-meta").exists()));
     // One disk alone is an ordinary recording.
     said(&[&file], &[], 0);
     assert!(!std::fs::read_to_string(&file).unwrap().contains("stripe"));

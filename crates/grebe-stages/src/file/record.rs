@@ -325,9 +325,8 @@ impl Drop for SigmfSink {
     }
 }
 
-/// The recordings to make: the first is named, the others may be folders, where it is called the same.
+/// The recordings to make: one of them is named, the others may be folders, where it is called the same.
 fn bases(path: &Path, options: &RecordOptions) -> Result<Vec<Base>, Error> {
-    let first = Base::to_record(path)?;
     let setting = |what, got: String, must| Err(Error::Setting { what, got, must });
     let count = 1 + options.more_disks.len();
     if count > DISKS_MAX {
@@ -337,10 +336,12 @@ fn bases(path: &Path, options: &RecordOptions) -> Result<Vec<Base>, Error> {
         let must = "a ring, or a recording in parts, is on one disk";
         return setting("the number of disks", count.to_string(), must);
     }
-    let mut bases = vec![first];
-    for disk in &options.more_disks {
-        let name = bases[0].meta().file_name().map(PathBuf::from).unwrap_or_default();
-        let base = Base::to_record(&if disk.is_dir() { disk.join(name) } else { disk.clone() })?;
+    let disks = || std::iter::once(path).chain(options.more_disks.iter().map(PathBuf::as_path));
+    let named = disks().find(|disk| !disk.is_dir()).unwrap_or(path);
+    let name = Base::to_record(named)?.meta().file_name().map(PathBuf::from).unwrap_or_default();
+    let mut bases = Vec::with_capacity(count);
+    for disk in disks() {
+        let base = Base::to_record(&if disk.is_dir() { disk.join(&name) } else { disk.to_owned() })?;
         let place = |base: &Base| std::fs::canonicalize(base.meta().parent().unwrap_or(Path::new("."))).ok();
         let is_same = |other: &Base| {
             (place(other), other.meta().file_name().map(ToOwned::to_owned))

@@ -34,7 +34,17 @@ impl Base {
     pub(crate) fn to_record(path: &Path) -> Result<Self, Error> {
         Self::check_to_record(path)?;
         if path.is_dir() {
-            return Err(Error::Field { path: path.into(), what: NO_RECORDING.to_owned() });
+            let what = "is a folder: name the recording, as FOLDER/NAME.sigmf-meta";
+            return Err(Error::Content { path: path.into(), what: what.to_owned() });
+        }
+        if path
+            .as_os_str()
+            .as_encoded_bytes()
+            .last()
+            .is_some_and(|last| std::path::is_separator(char::from(*last)))
+        {
+            let what = "names a folder that is not there: make it, or name a recording NAME.sigmf-meta";
+            return Err(Error::Content { path: path.into(), what: what.to_owned() });
         }
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
             let what = "is no regular file, and a recording is several of them: name it NAME.sigmf-meta";
