@@ -19,7 +19,7 @@ use self::disk_use::DiskUse;
 use self::report::Losses;
 use self::told::Told;
 use crate::cli::Metrics;
-use crate::ending::{Ending, one_line};
+use crate::ending::{Ending, Usage, one_line};
 use crate::interrupt;
 use crate::output::note;
 use crate::units::grouped;
@@ -242,6 +242,17 @@ pub(crate) struct Destination {
     pub(crate) to: Uri,
     /// The name, beside that.
     name: Option<StreamName>,
+}
+
+/// A stream and a report cannot both go to standard output.
+pub(crate) fn check_standard_output<'a>(
+    to: impl IntoIterator<Item = &'a Uri>,
+    has_report: bool,
+) -> Result<()> {
+    match to.into_iter().any(Uri::is_pipe) && has_report {
+        true => Err(Usage("--to pipe: and --json would both write to standard output".into()).into()),
+        false => Ok(()),
+    }
 }
 
 impl Destination {

@@ -52,6 +52,10 @@ fn wrong_usage_is_two() {
         &["wrong frequency", "give a frequency in hertz"],
     );
     refused(&["view", "synth:", "--json"], 2, &["--png"]);
+    for to in ["pipe:", "pipe:?format=i16", "pipe:?format=text"] {
+        refused(&["sg", "--to", to, "--json"], 2, &["would both write to standard output"]);
+        refused(&["play", "x.wav", "--to", to, "--json"], 2, &["would both write to standard output"]);
+    }
     refused(&["sg", "--frequency", "high"], 2, &["give a frequency in hertz"]);
     refused(&["sg", "--to", "vrt://127.0.0.1:0"], 2, &["'127.0.0.1:0' has no receiver's port"]);
     for listen in ["8080", ":8080", "localhost:80"] {

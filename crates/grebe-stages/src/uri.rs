@@ -147,6 +147,16 @@ impl Uri {
         way_to_read(self)
     }
 
+    /// Whether it is standard input, or standard output.
+    pub fn is_pipe(&self) -> bool {
+        match self {
+            Self::Pipe(_) => true,
+            Self::Raw(of) => of.carrier == Carrier::Pipe,
+            Self::Text(of) => of.carrier == Carrier::Pipe,
+            _ => false,
+        }
+    }
+
     /// Where its datagrams go to or come in, where it has some.
     fn datagrams_at(&mut self) -> Option<&mut HostPort> {
         match self {

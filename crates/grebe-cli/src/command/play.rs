@@ -11,7 +11,10 @@ use grebe_stages::{
 use crate::cli::Play;
 use crate::ending::{Ending, Usage, one_line};
 use crate::graph::report::print_graph;
-use crate::graph::{About, Destination, Pair, Progress, SEND_QUEUE_BATCHES, drive, end_with_stdin, tell};
+use crate::graph::{
+    About, Destination, Pair, Progress, SEND_QUEUE_BATCHES, check_standard_output, drive, end_with_stdin,
+    tell,
+};
 use crate::interrupt;
 
 /// Plays to the end, or until it is interrupted.
@@ -20,6 +23,7 @@ pub(crate) fn run(options: &Play) -> Result<Ending> {
         end_with_stdin();
     }
     options.lab.configure();
+    check_standard_output(&options.to, options.json)?;
     match &options.to[..] {
         [] | [_] => to_one(options),
         _ if options.name.is_some() => {

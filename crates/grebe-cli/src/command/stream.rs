@@ -9,7 +9,9 @@ use grebe_stages::{
 use crate::cli::Sg;
 use crate::ending::{Ending, Usage};
 use crate::generator;
-use crate::graph::{About, Destination, Pair, SEND_QUEUE_BATCHES, end_with_stdin, tell};
+use crate::graph::{
+    About, Destination, Pair, SEND_QUEUE_BATCHES, check_standard_output, end_with_stdin, tell,
+};
 use crate::interrupt;
 
 /// `grebe sg`: generate signals and send them.
@@ -21,6 +23,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         end_with_stdin();
     }
     options.lab.configure();
+    check_standard_output(&options.to, options.json)?;
     let mut transport = options.transport.options();
     let destination = Destination::of(options.to.as_ref(), options.name.as_ref());
     let to = SinkOptions {
