@@ -112,7 +112,7 @@ pub enum Error {
     )]
     ProducerGone { uri: String },
     /// A name that nobody announces.
-    #[error("nobody announces {name}; looked by {reach}")]
+    #[error("nobody announces {name}; asked: {reach}")]
     Unannounced { name: String, reach: String },
     /// A byte stream that was closed without an end of stream.
     #[error(

@@ -26,7 +26,9 @@ pub(crate) fn run(options: &Ls) -> Result<Ending> {
         output::text(&table(&found))?;
     }
     if found.is_empty() {
-        return Err(anyhow!("nobody announces {}; looked by {}", options.pattern, lab.looked_by()));
+        let pattern = options.pattern.to_string();
+        let what = if pattern == "**" { "a stream" } else { &pattern };
+        return Err(anyhow!("nobody announces {what}; asked: {}", lab.looked_by()));
     }
     Ok(Ending::Good)
 }

@@ -204,8 +204,8 @@ pub(crate) fn print_graph<'a>(
         note!("{}: {}", stage.name, handled(stage));
     }
     for stage in &snapshot.stages {
-        let own =
-            stage.own.iter().filter(|(name, value)| *value > 0 && !is_loss(name) && !DiskUse::is_of(name));
+        let is_told = |name: &str| is_loss(name) || IS_HANDLED.contains(&name) || DiskUse::is_of(name);
+        let own = stage.own.iter().filter(|(name, value)| *value > 0 && !is_told(name));
         let own: Vec<String> = own.map(|(name, value)| format!("{name} {}", grouped(*value))).collect();
         if !own.is_empty() {
             note!("{}: {}", stage.name, own.join(", "));
@@ -259,6 +259,9 @@ fn counts(stage: &StageSnapshot) -> (u64, u64) {
     let passed = (stage.frames_in.max(stage.frames_out), stage.samples_in.max(stage.samples_out));
     stage.own("recorded_frames").zip(stage.own("recorded_samples")).unwrap_or(passed)
 }
+
+/// What [`handled`] tells of a recorder.
+const IS_HANDLED: [&str; 3] = ["recorded_frames", "recorded_samples", "parts"];
 
 fn handled(stage: &StageSnapshot) -> String {
     let (frames, samples) = counts(stage);

@@ -412,7 +412,12 @@ impl<'a> ScopeScreen<'a> {
             height,
         };
         Clear.render(place, buf);
-        Block::bordered().title(" keys ").render(place, buf);
+        let shown = (columns * per_column).min(lines.len());
+        let title = match shown == lines.len() {
+            true => " keys ".to_owned(),
+            false => format!(" keys: {shown} of {} lines, a larger terminal shows more ", lines.len()),
+        };
+        Block::bordered().title(title).render(place, buf);
         for (number, lines) in lines.chunks(per_column).take(columns).enumerate() {
             let x = place.x + 1 + number as u16 * HELP_WIDTH;
             let inside =

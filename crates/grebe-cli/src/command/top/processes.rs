@@ -118,7 +118,7 @@ impl Processes {
                 format!("no {who} is running under this user; start one, for example: grebe sg --rate 1M")
             }
             Self::InLab { pattern, looked_by, .. } => {
-                format!("no grebe tells what it counts of {pattern}; looked by {looked_by}")
+                format!("no grebe tells what it counts of {pattern}; asked: {looked_by}")
             }
         }
     }
