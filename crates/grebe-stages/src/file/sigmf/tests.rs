@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use grebe_frame::{BatchPool, Complex, Header, SampleFormat};
 use proptest::prelude::*;
@@ -548,6 +548,22 @@ fn a_full_disk_ends_the_recording_and_keeps_what_was_written() {
     let file = SampleFile::open(&path).unwrap();
     assert_eq!(stretches(&file), [(0, 1_000, 0)]);
     assert!(file.notes().is_empty());
+}
+
+#[test]
+fn a_full_disk_ends_a_steady_slow_stream_long_before_the_next_block_is_full() {
+    let (_folder, path) = scratch("slow.sigmf-meta");
+    let mut writer = record(&path, &settings(1), &[(0, 1_000)]);
+    writer.flush().unwrap();
+    writer.limit(0, 2_000);
+    let began = Instant::now();
+    let failed = (1_000..).step_by(10).find_map(|index| {
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(began.elapsed() < Duration::from_secs(60), "the disk is full, and nobody says so");
+        try_write(&mut writer, 1, index, 10).err()
+    });
+    assert!(failed.unwrap().is_full());
+    assert_eq!(writer.finish().unwrap().len_samples, 1_000);
 }
 
 #[test]

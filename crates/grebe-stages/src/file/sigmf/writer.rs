@@ -438,7 +438,14 @@ impl SigmfWriter {
     /// # Errors
     /// [`Error::Write`], as for [`write`](Self::write).
     pub(crate) fn pause(&mut self) -> Result<(), Error> {
-        if self.has_ended || !self.metadata.as_ref().is_some_and(MetadataWriter::is_cut_due) {
+        if self.has_ended { Ok(()) } else { self.cut_if_due() }
+    }
+
+    /// Some times a second: what has waited for long enough goes to the disk, and a file that cannot be written any further is noticed,
+    /// though its next block is far from full.
+    #[inline]
+    fn cut_if_due(&mut self) -> Result<(), Error> {
+        if !self.metadata.as_ref().is_some_and(MetadataWriter::is_cut_due) {
             return Ok(());
         }
         self.parts.iter_mut().for_each(|part| part.end.cut_if_idle(&mut self.disk));
@@ -515,10 +522,7 @@ impl SigmfWriter {
             self.taken_samples += count as u64;
             done += count;
         }
-        if self.metadata.as_ref().is_some_and(MetadataWriter::is_cut_due) {
-            self.parts.iter_mut().for_each(|part| part.end.cut_if_idle(&mut self.disk));
-        }
-        Ok(())
+        self.cut_if_due()
     }
 
     /// Full blocks go to the disk; all files have as much room as the first then.
