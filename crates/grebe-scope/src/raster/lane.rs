@@ -22,7 +22,8 @@ pub(super) fn draw<V: Value>(
         let line = if value == 0.0 { theme.grid_zero } else { theme.grid };
         canvas.fill(Rect { top: y, height: 1, ..band }, line);
         let label = ticks.label(value, lane.unit);
-        let top = (y - LINE_HEIGHT / 2).clamp(band.top - 2, band.top + band.height - LINE_HEIGHT);
+        // A lane may be lower than a line of text.
+        let top = (y - LINE_HEIGHT / 2).min(band.top + band.height - LINE_HEIGHT).max(band.top - 2);
         pen.draw(canvas, band.left - 6 - pen.width(&label), top, &label, theme.text_dim);
     }
     let own = |columns, line| Layer { color, columns, line, scale: lane.scale, offset: lane.offset };

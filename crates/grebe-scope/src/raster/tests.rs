@@ -37,6 +37,15 @@ fn a_column_is_drawn_where_its_values_are() {
 }
 
 #[test]
+fn lanes_that_are_lower_than_a_line_of_text_are_drawn() {
+    let columns: Vec<Column> = (0..plot_columns(160)).map(|_| column(-10, 10)).collect();
+    let lanes: Vec<Lane> = (0..40).map(|_| Lane::new("x", Trace::Columns(&columns), -20.0, 20.0)).collect();
+    let image = Picture { lanes: &lanes, ..Picture::new(160, 120, Theme::dark()) }.draw();
+    // Too many for it, or all of them: no reason to panic.
+    assert!(image.map_or(true, |image| (image.width(), image.height()) == (160, 120)));
+}
+
+#[test]
 fn a_gap_is_marked_and_no_line_crosses_it() {
     let mut columns = vec![column(-100, 100); plot_columns(400)];
     let lost = Column { coverage: Coverage::Gap, ..Column::OUTSIDE };
