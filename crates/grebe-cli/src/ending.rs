@@ -95,6 +95,7 @@ fn status_of_transfer(error: &TransferError) -> Option<u8> {
         | TransferError::Silent { .. }
         | TransferError::Expired => Some(SILENT),
         TransferError::Ticket { .. } => Some(USAGE),
+        TransferError::NoRoom { .. } => Some(FULL),
         _ => None,
     }
 }
