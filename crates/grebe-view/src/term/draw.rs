@@ -415,7 +415,7 @@ impl<'a> ScopeScreen<'a> {
         let shown = (columns * per_column).min(lines.len());
         let title = match shown == lines.len() {
             true => " keys ".to_owned(),
-            false => format!(" keys: {shown} of {} lines, a larger terminal shows more ", lines.len()),
+            false => format!(" keys: {shown} of {} lines; enlarge the terminal ", lines.len()),
         };
         Block::bordered().title(title).render(place, buf);
         for (number, lines) in lines.chunks(per_column).take(columns).enumerate() {
