@@ -73,6 +73,9 @@ pub struct FarSession {
     told_bytes: usize,
     status: Option<FarStatus>,
     status_ns: u64,
+    is_status_wanted: bool,
+    /// Whether the last picture was of what is over.
+    is_ended: bool,
     /// The number of a request for samples that are being waited for.
     samples: Option<u64>,
     right: Right,
@@ -134,6 +137,8 @@ impl FarSession {
             told_bytes: 0,
             status: None,
             status_ns: 0,
+            is_status_wanted: false,
+            is_ended: false,
             samples: None,
             right,
             controls: offer.controls.clone(),
@@ -196,8 +201,9 @@ impl FarSession {
         if let Some(said) = self.outgoing.pop_front() {
             return Some(said.message());
         }
-        if now_ns.saturating_sub(self.status_ns) >= STATUS_INTERVAL_NS || self.status.is_none() {
-            self.status_ns = now_ns;
+        let is_due = now_ns.saturating_sub(self.status_ns) >= STATUS_INTERVAL_NS;
+        if is_due || self.is_status_wanted || self.status.is_none() {
+            (self.status_ns, self.is_status_wanted) = (now_ns, false);
             let status = FarStatus::of(&status(), self.controls.tuned());
             if self.status.as_ref() != Some(&status) {
                 self.status = Some(status.clone());
@@ -220,7 +226,14 @@ impl FarSession {
             self.is_asked &= self.next.is_none();
         }
         match self.next.take() {
+            // What is known of the source is not to be older than its end: of a file, how much of it was read.
+            Some(picture) if picture.is_ended && !self.is_ended => {
+                (self.is_ended, self.is_status_wanted) = (true, true);
+                self.next = Some(picture);
+                None
+            }
             Some(picture) => {
+                self.is_ended = picture.is_ended;
                 let viewport = self.answered(&picture);
                 let told = self.told(&picture, viewport, now_ns);
                 if told.is_some() {
@@ -239,7 +252,7 @@ impl FarSession {
 
     /// When [`next`](FarSession::next) may have something although nothing happened.
     pub fn wake_ns(&mut self, now_ns: u64) -> u64 {
-        let mut wake_ns = self.status_ns + STATUS_INTERVAL_NS;
+        let mut wake_ns = if self.is_status_wanted { now_ns } else { self.status_ns + STATUS_INTERVAL_NS };
         if self.is_wanted_new {
             wake_ns = wake_ns.min(self.wanted_ns + ASK_INTERVAL_NS);
         }

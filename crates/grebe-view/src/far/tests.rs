@@ -29,6 +29,8 @@ struct Pair {
     session: FarSession,
     scope: FarScope,
     link: ScopeLink,
+    /// What the source says of itself.
+    notice: Option<String>,
     bytes: usize,
     binary_messages: usize,
 }
@@ -52,7 +54,7 @@ fn pair_of(there: &ScopeLink, controls: SharedControls, right: Right, finder: Op
     let (name, program) = ("udp://:5000".into(), "grebe".into());
     let offer = FarOffer { name, program, channels, controls, sources: vec![], finder };
     let session = FarSession::new(there.another(), &greeting, &offer, right, monotonic_ns());
-    Pair { session, scope, link, bytes: 0, binary_messages: 0 }
+    Pair { session, scope, link, notice: None, bytes: 0, binary_messages: 0 }
 }
 
 impl Pair {
@@ -64,8 +66,8 @@ impl Pair {
             if let Some(FarMessage::Text(text)) = &up {
                 self.session.take(text, now_ns).unwrap();
             }
-            let status =
-                || SourceStatus { name: "udp://:5000".into(), is_same_boot: true, ..SourceStatus::default() };
+            let (name, notice) = ("udp://:5000".into(), self.notice.clone());
+            let status = || SourceStatus { name, notice, is_same_boot: true, ..SourceStatus::default() };
             let down = self.session.next(now_ns, status);
             if let Some(message) = &down {
                 self.bytes += message.len();
@@ -416,6 +418,22 @@ fn viewers_of_one_scope_have_triggers_of_their_own_and_a_stream_that_is_over_sta
 }
 
 #[test]
+fn what_is_known_of_a_source_that_has_ended_is_not_older_than_its_picture() {
+    let (mut feed, there) = ScopeFeed::new(8 << 20);
+    let mut pair = pair(&there);
+    pair.notice = Some("reading the file: 60 %".into());
+    pair.link.request(Viewport::latest(100));
+    feed.ingest(&sine_batch(0, 1, 500, 1e4)).unwrap();
+    pair.until(&mut feed, |picture| picture.counts.samples > 0 && !picture.is_ended);
+    let status = pair.scope.status();
+    assert_eq!(status().notice, pair.notice);
+    pair.notice = None;
+    feed.finish();
+    pair.until(&mut feed, |picture| picture.is_ended);
+    assert_eq!(status().notice, None);
+}
+
+#[test]
 fn a_cut_is_said_and_after_it_all_comes_anew() {
     let (mut feed, there) = ScopeFeed::new(8 << 20);
     let mut first = pair(&there);
@@ -431,7 +449,7 @@ fn a_cut_is_said_and_after_it_all_comes_anew() {
     assert!(status().notice.unwrap().contains("trying again"));
     let Pair { scope, link, .. } = first;
     let fresh = pair(&there);
-    let mut second = Pair { scope, link, session: fresh.session, bytes: 0, binary_messages: 0 };
+    let mut second = Pair { scope, link, session: fresh.session, notice: None, bytes: 0, binary_messages: 0 };
     second.scope.connected("secret", 1, 60.0);
     assert!(
         matches!(second.scope.next(monotonic_ns()), Some(FarMessage::Text(hello)) if hello.contains("secret"))
