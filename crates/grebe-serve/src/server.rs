@@ -119,7 +119,8 @@ pub(crate) struct Shared {
 pub(crate) struct Source {
     pub(crate) link: ScopeLink,
     pub(crate) offer: FarOffer,
-    status: Mutex<SourceStatus>,
+    /// Who asks is told how it is at that moment: no picture is newer.
+    status: Mutex<Look>,
 }
 
 /// A place of a viewer, given back when it is dropped.
@@ -142,13 +143,11 @@ impl Server {
         let after_end = served.iter().map(|it| it.link.answer_after_end()).collect::<Result<_, _>>();
         let after_end = after_end.map_err(Error::System)?;
         let names: Vec<String> = served.iter().map(|it| it.offer.name.clone()).collect();
-        let (sources, looks): (Vec<Source>, Vec<Look>) = served
-            .into_iter()
-            .map(|Served { link, offer, status }| {
-                let offer = FarOffer { sources: names.clone(), ..offer };
-                (Source { link, offer, status: Mutex::default() }, status)
-            })
-            .unzip();
+        let source = |Served { link, offer, status }| {
+            let offer = FarOffer { sources: names.clone(), ..offer };
+            Source { link, offer, status: Mutex::new(status) }
+        };
+        let sources = served.into_iter().map(source).collect();
         let shared = Arc::new(Shared {
             sources,
             gate: Gate { hosts: options.hosts, origins: options.frame_origins },
@@ -165,7 +164,7 @@ impl Server {
         let run = {
             let shared = Arc::clone(&shared);
             move || {
-                runtime.block_on(serve(&shared, listener, tls, looks));
+                runtime.block_on(serve(&shared, listener, tls));
                 // Connections that do not take a farewell in are dropped with it.
                 runtime.shutdown_timeout(FAREWELL_TIME);
             }
@@ -280,7 +279,7 @@ impl Shared {
 impl Source {
     /// What is known of it.
     pub(crate) fn status(&self) -> SourceStatus {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        (self.status.lock().unwrap_or_else(PoisonError::into_inner))()
     }
 }
 
@@ -290,16 +289,11 @@ impl Drop for Seat {
     }
 }
 
-async fn serve(
-    shared: &Arc<Shared>,
-    listener: std::net::TcpListener,
-    tls: Option<TlsAcceptor>,
-    statuses: Vec<Look>,
-) {
+async fn serve(shared: &Arc<Shared>, listener: std::net::TcpListener, tls: Option<TlsAcceptor>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     let mut ends = shared.ends.subscribe();
     let mut connections = tokio::task::JoinSet::new();
-    let (mut number, mut looks) = (0, tokio::time::interval(STATUS_INTERVAL));
+    let mut number = 0;
     loop {
         let (stream, from) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -310,12 +304,6 @@ async fn serve(
                     continue;
                 }
             },
-            _ = looks.tick() => {
-                for (source, status) in shared.sources.iter().zip(&statuses) {
-                    *source.status.lock().unwrap_or_else(PoisonError::into_inner) = status();
-                }
-                continue;
-            }
             Some(_) = connections.join_next() => continue,
             _ = ends.changed() => break,
         };
@@ -375,7 +363,6 @@ impl fmt::Debug for Served {
 
 /// Connections that nobody let in yet: with more, the one that is there for longest is closed.
 const STRANGERS_MAX: usize = 64;
-const STATUS_INTERVAL: Duration = Duration::from_millis(200);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 const FAREWELL_TIME: Duration = Duration::from_millis(1500);
