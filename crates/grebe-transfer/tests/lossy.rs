@@ -184,6 +184,26 @@ fn the_paths_own_loss_stays_free() {
     }
 }
 
+/// A quarter was once thought to be more than any path loses: from there on transfers crawled, for ever or by chance.
+#[test]
+fn heavy_loss_that_does_not_answer_to_the_rate_costs_little_more_than_itself() {
+    for (mode, mbit, rtt_ms, times_max) in [
+        (Mode::Fair, 50.0, 100, 2.2),
+        (Mode::Fair, 4.0, 60, 1.8),
+        // It asks far below the rate, and waits for others in between.
+        (Mode::Background, 50.0, 100, 8.0),
+        (Mode::Background, 4.0, 60, 8.0),
+    ] {
+        for loss in [0.22, 0.25, 0.3, 0.35, 0.4] {
+            let link = Alone { megabytes: 0.4 * mbit, mode, ..Alone::new("heavy", mbit, rtt_ms, loss) };
+            let (_, sent, max_s) = link.run(5);
+            let wire_s = link.wire_s();
+            assert!(max_s < times_max * wire_s, "{mode:?}, {mbit} Mbit/s, {loss}: {max_s} s of {wire_s}");
+            assert!(sent * (1.0 - loss) < 1.1, "{mode:?}, {mbit} Mbit/s, {loss}: {sent} times the file");
+        }
+    }
+}
+
 #[test]
 fn alone_behind_a_policer_the_wire_is_used_and_little_is_wasted() {
     for (mbit, bucket_bytes, sent_max) in [(50.0, 100_000, 1.08), (50.0, 1_000_000, 1.09)] {

@@ -65,8 +65,10 @@ pub(super) const PACKETS_PER_LOSS_EVENT: f64 = 10.0;
 pub(super) const LOSS_NOISE_FLOOR: f64 = 0.001;
 /// Rounds of fewer packets say nothing about loss.
 pub(super) const LOSS_PACKETS_MIN: f64 = 8.0;
-/// Loss beyond this is never taken for the path's own. The worst link of the tables has 0.1.
-pub(super) const BASE_LOSS_MAX: f64 = 0.25;
+/// Loss beyond this is taken for the path's own only where a lower rate has as much of it. The worst link of the tables has 0.1.
+pub(super) const UNTESTED_BASE_LOSS_MAX: f64 = 0.25;
+/// A bound of what is divided by: of ten packets one comes.
+pub(super) const BASE_LOSS_MAX: f64 = 0.9;
 /// The base loss is a mean over so many packets sent below the path's rate, and before there are any, over all with this weight.
 pub(super) const BASE_LOSS_PACKETS: f64 = 4_000.0;
 pub(super) const EARLY_BASE_LOSS_PACKETS: f64 = 400.0;

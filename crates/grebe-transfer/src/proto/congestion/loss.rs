@@ -62,22 +62,29 @@ impl LossModel {
         expected + 2.0 * (PACKETS_PER_LOSS_EVENT * expected).sqrt()
     }
 
-    /// How many of so many packets are lost in one round by no path alone.
-    pub(super) fn greatest(&self, packets: f64) -> f64 {
+    /// Whether no path alone loses this share of so many packets, as far as is known.
+    pub(super) fn is_beyond_the_paths(&self, loss: f64, packets: f64) -> bool {
         let noise = (PACKETS_PER_LOSS_EVENT * self.base.max(LOSS_NOISE_FLOOR) / packets).sqrt();
-        BASE_LOSS_MAX.max(self.base + OVERRUN_DEVIATIONS * noise) * packets
+        loss > UNTESTED_BASE_LOSS_MAX.max(self.base + OVERRUN_DEVIATIONS * noise)
+    }
+
+    /// Takes what was lost below the path's rate: however much that is, the path loses it.
+    pub(super) fn learn_slow(&mut self, loss: f64, packets: f64) {
+        let (mean, packets_before) = self.slow.unwrap_or((0.0, 0.0));
+        let packets_sum = (packets_before + packets).min(BASE_LOSS_PACKETS);
+        self.base = (mean + (loss - mean) * (packets / packets_sum).min(1.0)).min(BASE_LOSS_MAX);
+        self.slow = Some((self.base, packets_sum));
     }
 
     fn learn(&mut self, loss: f64, packets: f64, round: &RoundLosses) {
+        let base = self.base + (loss - self.base) * packets / (packets + EARLY_BASE_LOSS_PACKETS);
         if !round.had_queue && round.is_slow {
-            let (mean, packets_before) = self.slow.unwrap_or((0.0, 0.0));
-            let packets_sum = (packets_before + packets).min(BASE_LOSS_PACKETS);
-            self.base = mean + (loss - mean) * (packets / packets_sum).min(1.0);
-            self.slow = Some((self.base, packets_sum));
-        } else if loss < self.base || !round.had_queue && self.slow.is_none() {
-            self.base += (loss - self.base) * packets / (packets + EARLY_BASE_LOSS_PACKETS);
+            self.learn_slow(loss, packets);
+        } else if loss < self.base {
+            self.base = base;
+        } else if !round.had_queue && self.slow.is_none() {
+            self.base = base.min(UNTESTED_BASE_LOSS_MAX);
         }
-        self.base = self.base.min(BASE_LOSS_MAX);
     }
 }
 

@@ -18,9 +18,21 @@ pub(super) struct LossWindow {
     /// The rate is much lower than where this began.
     is_low: bool,
     /// More was lost than any path loses by itself, and the window is not yet what passes.
-    is_overrun: bool,
-    /// The share of packets that was not lost in the last round trip after backing off.
-    passed: f64,
+    overrun: Option<Overrun>,
+    /// No more was lost in the last round trip after backing off than a path may lose.
+    is_passing: bool,
+    /// As much was lost at a lower rate: the path loses it.
+    is_lost_anyway: bool,
+}
+
+/// A question to the path: is as much lost at a lower rate? The rate of the overrun itself is not compared: a bucket may have been full then.
+#[derive(Debug, Clone, Copy, Default)]
+struct Overrun {
+    /// The share of packets that was lost at the rate before; `None`: the first rate is being measured.
+    before: Option<f64>,
+    /// At this rate.
+    acked: u64,
+    lost: u64,
 }
 
 /// How it backs off and grows.
@@ -73,8 +85,9 @@ impl LossWindow {
                 events,
             },
             is_low: false,
-            is_overrun,
-            passed: 1.0,
+            overrun: is_overrun.then(Overrun::default),
+            is_passing: true,
+            is_lost_anyway: false,
         };
         begun.window.on_loss(now_us);
         begun.recover(now_us, path, true);
@@ -88,7 +101,7 @@ impl LossWindow {
 
     pub(super) fn cap_bytes(&self) -> u64 {
         // Most of what is under way after an overrun is lost, and only what is sent after it tells so.
-        let lost_bytes = if self.is_overrun { self.beginning.in_flight_bytes } else { 0 };
+        let lost_bytes = if self.overrun.is_some() { self.beginning.in_flight_bytes } else { 0 };
         self.window_bytes() as u64 + WINDOW_CAP_SLACK_BYTES + lost_bytes
     }
 
@@ -106,7 +119,7 @@ impl LossWindow {
             return Some(NextState::Drain);
         }
         if self.is_recovering(path, sample) {
-            return None;
+            return self.is_lost_anyway.then_some(NextState::ProbeUp);
         }
         if yields || sample.by_pace.events() > 0.0 {
             if self.is_loss_the_paths(path) {
@@ -138,22 +151,44 @@ impl LossWindow {
                 return true;
             }
             recovery.is_judged = true;
-            self.passed = recovery.acked as f64 / (recovery.acked + recovery.lost).max(1) as f64;
-            if self.passed < 1.0 - LOSS_EXCESS_MAX {
-                // Where others begin to send, much is lost that is not this flow's excess.
-                let passed_min = if self.is_overrun || path.mode == Mode::Background {
-                    0.0
-                } else {
-                    LOSS_WINDOW_PASSED_MIN
+            let Recovery { acked, lost, until_us, .. } = *recovery;
+            let packets = (acked + lost).max(1) as f64;
+            let mut passed = acked as f64 / packets;
+            self.is_passing = !path.loss.is_beyond_the_paths(1.0 - passed, packets);
+            if let Some(overrun) = &mut self.overrun {
+                (overrun.acked, overrun.lost) = (overrun.acked + acked, overrun.lost + lost);
+                let Some(loss) = overrun.measured() else {
+                    self.recover(sample.now_us, path, false);
+                    return true;
                 };
-                self.window.on_excess(self.passed.max(passed_min));
+                if overrun.is_same(loss) {
+                    path.loss.learn_slow(loss, (overrun.acked + overrun.lost) as f64);
+                    path.response.forget();
+                    // What came while a bucket was full is not what the path brings.
+                    path.delivery.forget_greater();
+                    path.delivery.restore(self.beginning.bandwidth);
+                    self.is_lost_anyway = true;
+                    return true;
+                }
+                if overrun.before.is_none() {
+                    self.beginning.bandwidth = path.delivery.recent;
+                }
+                self.overrun =
+                    (loss > LOSS_EXCESS_MAX).then_some(Overrun { before: Some(loss), acked: 0, lost: 0 });
+                passed = 1.0 - loss;
+            }
+            if passed < 1.0 - LOSS_EXCESS_MAX {
+                // Where others begin to send, much is lost that is not this flow's excess.
+                let is_ours = self.overrun.is_some() || path.mode == Mode::Background;
+                self.window.on_excess(passed.max(if is_ours { 0.0 } else { LOSS_WINDOW_PASSED_MIN }));
                 // What is under way was sent before that.
                 self.recover(sample.now_us, path, true);
                 return true;
             }
-            self.is_overrun = false;
-        }
-        if sample.now_us < recovery.until_us {
+            if sample.now_us < until_us {
+                return true;
+            }
+        } else if sample.now_us < recovery.until_us {
             return true;
         }
         self.recovery = None;
@@ -163,7 +198,9 @@ impl LossWindow {
 
     /// Begins to count what is lost at a much lower rate than where this began.
     fn watch_for_low_rate(&mut self, path: &mut PathModel, now_us: u64) {
-        if self.is_low && path.response.loss() > BASE_LOSS_MAX {
+        let (loss, packets) = path.response.loss();
+        let is_beyond = path.loss.is_beyond_the_paths(loss, packets);
+        if self.is_low && is_beyond {
             path.response.forget();
         }
         if self.is_low || self.window.segments() > LOSS_WINDOW_LOW_SHARE * self.beginning.segments {
@@ -171,7 +208,7 @@ impl LossWindow {
         }
         self.is_low = true;
         let is_soon = now_us < self.beginning.at_us + LOSS_WINDOW_SOON_RTTS * path.rtt.smoothed_us();
-        if self.beginning.events.is_none() && is_soon && path.response.loss() < BASE_LOSS_MAX {
+        if self.beginning.events.is_none() && is_soon && !is_beyond {
             self.beginning.events = Some(path.response.all_events());
         }
         path.response.forget();
@@ -179,17 +216,18 @@ impl LossWindow {
 
     /// Whether as much is lost at a much lower rate as where this began: then the path loses it, and not the rate.
     fn is_loss_the_paths(&self, path: &PathModel) -> bool {
+        let events_min =
+            self.beginning.events.map_or(f64::INFINITY, |events| LOSS_WINDOW_SAME_SHARE * events);
         let events_known = match self.window {
             Window::Fair(_) => LOSS_WINDOW_EVENTS_MIN,
             // To take others' losses for the path's would cost them the path.
             Window::Background(_) => POLITE_EVENTS_MIN,
         };
-        let events_min =
-            self.beginning.events.map_or(f64::INFINITY, |events| LOSS_WINDOW_SAME_SHARE * events);
+        let (loss, packets) = path.response.loss();
         self.is_low
-            && self.passed > 1.0 - BASE_LOSS_MAX
+            && self.is_passing
             && path.response.has_events(events_known)
-            && path.response.loss() < BASE_LOSS_MAX
+            && !path.loss.is_beyond_the_paths(loss, packets)
             && path.response.all_events() > events_min
     }
 
@@ -200,6 +238,20 @@ impl LossWindow {
 
     fn window_bytes(&self) -> f64 {
         self.window.segments() * SEGMENT_BYTES
+    }
+}
+
+impl Overrun {
+    /// The share of packets that is lost at this rate, once enough of them are decided.
+    fn measured(&self) -> Option<f64> {
+        let packets = (self.acked + self.lost) as f64;
+        let is_enough = self.before.unwrap_or(UNTESTED_BASE_LOSS_MAX) * packets >= OVERRUN_EVENTS_MIN;
+        is_enough.then_some(self.lost as f64 / packets)
+    }
+
+    /// Whether as much is lost as at the rate before: then the path loses it.
+    fn is_same(&self, loss: f64) -> bool {
+        self.before.is_some_and(|before| loss > LOSS_EXCESS_MAX && loss > LOSS_WINDOW_SAME_SHARE * before)
     }
 }
 

@@ -191,10 +191,11 @@ impl PathModel {
     /// each other they are lost only by mistake at first.
     pub(super) fn is_overrun(&self) -> bool {
         let lost = self.sums.lost.saturating_sub(self.sums.late) as f64;
+        let packets = self.sums.acked as f64 + lost;
         self.jitter_us == 0
             && self.sums.late == 0
             && self.sums.events >= OVERRUN_EVENTS_MIN
-            && lost > self.loss.greatest(self.sums.acked as f64 + lost)
+            && self.loss.is_beyond_the_paths(lost / packets, packets)
     }
 
     /// Packets are late by up to this much whatever the queue, as the first train told.

@@ -111,10 +111,10 @@ impl RateResponse {
         all.events / all.packets.max(1.0)
     }
 
-    /// The share of packets that was lost.
-    pub(super) fn loss(&self) -> f64 {
+    /// The share of packets that was lost, and of how many.
+    pub(super) fn loss(&self) -> (f64, f64) {
         let all = self.all();
-        all.lost / all.packets.max(1.0)
+        (all.lost / all.packets.max(1.0), all.packets.max(1.0))
     }
 
     /// Whether there were enough losses to tell how frequent they are.
