@@ -261,4 +261,4 @@ const EXAMPLES: &str = "Examples:
   grebe relay                                            a meeting point for both where neither can be reached
 
 Streams are named by URIs: udp://HOST:PORT, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, file:PATH (or just the path of a recording), synth: (a generator; synth:WAVES?NAME=VALUE&... takes the parameters of grebe sg), serve://HOST:PORT (to look at), and of other programs and devices tcp:, rtl_tcp:, soapy:, vrt:, zmq:, serial:, audio: (grebe devices lists what is here).
-Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 4 not all of it (a recording that is not whole or was changed, files left out), 5 the disk is full, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";
+Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 4 not all of it (a recording that is not whole or was changed, files left out), 5 the disk is full or a file as large as it may be, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";

@@ -101,7 +101,8 @@ fn status_of_transfer(error: &TransferError) -> Option<u8> {
 }
 
 fn status_of_system(error: &io::Error) -> Option<u8> {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded).then_some(FULL)
+    use ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge).then_some(FULL)
 }
 
 fn status_of_tree(error: &TreeError) -> Option<u8> {
@@ -136,7 +137,7 @@ const USAGE: u8 = 2;
 const SILENT: u8 = 3;
 /// Something was left out.
 pub(crate) const PARTIAL: u8 = 4;
-/// A recording ended because its disk is full.
+/// The disk is full, or the file as large as it may be.
 const FULL: u8 = 5;
 /// As a shell says of a command that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -153,8 +154,9 @@ mod tests {
             let written: io::Result<()> = Err(kind.into());
             exit_status(&written.context("cannot write x.png").unwrap_err())
         };
-        let kinds = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::PermissionDenied];
-        assert_eq!(kinds.map(status), [FULL, FULL, FAILED]);
+        use ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, StorageFull};
+        let kinds = [StorageFull, QuotaExceeded, FileTooLarge, PermissionDenied];
+        assert_eq!(kinds.map(status), [FULL, FULL, FULL, FAILED]);
     }
 
     #[test]

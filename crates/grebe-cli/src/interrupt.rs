@@ -12,6 +12,17 @@ pub(crate) fn catch() {
     CAUGHT.call_once(listen);
 }
 
+/// From here on a write beyond what a file may hold is an error and no longer kills the process, so that what was written is closed. It is
+/// a handler that does this: what the command starts has the signal as it was, for `exec` keeps none.
+pub(crate) fn survive_file_limits() {
+    #[cfg(unix)]
+    {
+        let signal = rustix::process::Signal::XFSZ.as_raw();
+        // Without it, it kills as ever.
+        let _ = signal_hook::flag::register(signal, Arc::default());
+    }
+}
+
 /// Ends the command with its terminal, also where it was started to outlive it: what it shows, nobody could see any more, and its
 /// reads would fail for ever.
 pub(crate) fn end_with_terminal() {

@@ -40,6 +40,7 @@ use crate::output::note;
 /// `starts_by` has the words that start this command in another process, where the running program is not it.
 pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsString>>) -> u8 {
     starts_by.into_iter().for_each(this_command::starts_by);
+    interrupt::survive_file_limits();
     let matches = cli::command().get_matches_from(words);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match dispatch(cli) {

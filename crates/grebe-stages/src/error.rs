@@ -11,7 +11,7 @@ pub enum Error {
     #[error("cannot {action} {}: {source}{}", path.display(), what_to_do(source))]
     File { action: &'static str, path: PathBuf, source: io::Error },
     /// A file cannot be written any further.
-    #[error("cannot write {}: {source}{}", path.display(), what_is_good(*good_samples))]
+    #[error("cannot write {}: {source}{}{}", path.display(), what_to_do(source), what_is_good(*good_samples))]
     Write { path: PathBuf, source: io::Error, good_samples: u64 },
     /// A recording of this name is there already.
     #[error("{} exists already: choose another name, or allow overwriting (--overwrite)", path.display())]
@@ -136,11 +136,12 @@ impl Error {
         move |source| Self::File { action, path: path.clone(), source }
     }
 
-    /// Whether there is no room on the disk, or none for this user.
+    /// Whether there is no room on the disk, or none for this user, or none in one file.
     pub fn is_full(&self) -> bool {
         match self {
             Self::File { source, .. } | Self::Write { source, .. } => {
-                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+                use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+                matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
             }
             Self::Room { .. } => true,
             _ => false,
@@ -180,6 +181,10 @@ fn what_to_do(error: &io::Error) -> &'static str {
     if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
         return "; this process may have no more: raise its limit, for example with ulimit -n 1024";
     }
-    let _ = error;
-    ""
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            "; its file system (FAT has 4 GB) or this user's limit (ulimit -f) allows no larger one: record in parts (--rotate 2G)"
+        }
+        _ => "",
+    }
 }

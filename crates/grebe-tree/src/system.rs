@@ -93,6 +93,10 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
 
 /// What the system says, without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::FileTooLarge {
+        return "a file may not be so large there: the file system (FAT has 4 GB) or the limit of this user (ulimit -f)"
+            .to_owned();
+    }
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_lowercase(),

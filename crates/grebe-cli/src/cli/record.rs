@@ -33,7 +33,7 @@ use crate::units;
     The recording ends with the stream, after --duration, or with Ctrl-C; it is good in each case. One channel makes \
     one recording, several make one per channel and a .sigmf-collection that ties them.\n\
     Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender fell silent (--idle-timeout) or is gone (shm://, pipe:), \
-    4 samples were lost with one of several disks, 5 the disk is full (what was recorded until then is good), 130 interrupted.")]
+    4 samples were lost with one of several disks, 5 the disk is full or a file as large as it may be (what was recorded until then is good), 130 interrupted.")]
 pub(crate) struct Record {
     /// The stream: udp://:5000, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k.
     /// Behind it the recording to make: NAME.sigmf-meta; with --ring, the folder of the ring. Of several streams each has a recording of its
