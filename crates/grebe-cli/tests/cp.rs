@@ -112,6 +112,31 @@ fn what_is_excluded_stays_and_what_is_gone_is_removed_at_the_end() {
 }
 
 #[test]
+fn nothing_is_removed_while_something_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    fs::create_dir_all(from.join("deep")).unwrap();
+    fs::create_dir_all(to.join("deep")).unwrap();
+    file(&from.join("a.bin"), b"a", 1);
+    file(&to.join("deep/only here"), b"b", 1);
+    let pipe = from.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let arguments = ["-r", "--delete", &format!("{}/", path(&from)), path(&to)];
+    let dry_run = [&["-n"][..], &arguments].concat();
+    for arguments in [&dry_run[..], &arguments] {
+        let (status, result, said) = cp(arguments);
+        assert_eq!((status, result["deleted"].as_u64()), (Some(4), Some(0)), "{said} {result}");
+        let last = result["left_out"].as_array().unwrap().last().unwrap();
+        assert!(last["why"].as_str().unwrap().contains("--delete"), "{result}");
+        assert!(to.join("deep/only here").exists());
+    }
+    fs::remove_file(pipe).unwrap();
+    let (status, result, said) = cp(&arguments);
+    assert_eq!((status, result["deleted"].as_u64()), (Some(0), Some(1)), "{said} {result}");
+    assert!(!to.join("deep/only here").exists());
+}
+
+#[test]
 fn files_that_look_the_same_are_compared_where_that_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("a"), folder.path().join("b"));

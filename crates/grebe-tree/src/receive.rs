@@ -18,6 +18,7 @@ mod journal;
 mod laying;
 mod linking;
 mod looked_at;
+mod one_name;
 mod part;
 mod partial;
 mod parts;
@@ -257,7 +258,7 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
         return Err(error);
     }
     let (Some(chosen), Some(end)) = (chosen, end) else { return Err(Error::Closed) };
-    finish(receiving, &chosen)?;
+    finish(receiving, &chosen, end.is_complete)?;
     if let Some(error) = receiving.failure() {
         return Err(error);
     }
@@ -312,6 +313,7 @@ impl Dispatch<'_> {
                 }
                 Kind::LeftOut => {
                     let note = Note::decode(&frame.body)?;
+                    receiving.is_lacking.store(true, Ordering::Release);
                     receiving.left_out.add(&receiving.progress, note.name, note.words);
                 }
                 Kind::End => {

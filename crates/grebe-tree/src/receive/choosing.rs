@@ -16,12 +16,13 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::blocks::{Blocks, comes_in_blocks};
 use crate::directories::Place;
 use crate::error::{Error, Result};
-use crate::name;
+use crate::name::{self, printable};
 use crate::progress::add;
 use crate::receive::adopting::Elsewhere;
 use crate::receive::comparing::{chunk_sizes, hash, is_same_time, left_part, mend};
 use crate::receive::deleting::Deletions;
 use crate::receive::linking::Links;
+use crate::receive::one_name::{Met, are_one};
 use crate::receive::shared::{Pending, Receiving};
 use crate::receive::signing::ToSign;
 use crate::receive::small::Batch;
@@ -78,6 +79,8 @@ pub(super) struct Choosing<'a> {
     chosen: Chosen,
     /// The names of the directory that is being listed, where what is not among them will be deleted.
     listed: Option<(Place, HashSet<Box<[u8]>>)>,
+    /// The names of the directory that is being listed, where a file system may take others for them.
+    met: Met,
     empty: Vec<Pending>,
     answers: AnswerWriter,
     answered: Instant,
@@ -102,6 +105,7 @@ impl<'a> Choosing<'a> {
                 deletions: Deletions::default(),
             },
             listed: None,
+            met: Met::default(),
             empty: Vec::new(),
             answers: AnswerWriter::default(),
             answered: Instant::now(),
@@ -193,6 +197,15 @@ impl<'a> Choosing<'a> {
             }
             return Ok(());
         }
+        if let Some(first) = self.one_with(at, &name) {
+            let path = self.receiving.directories.path_of(at.place, &name);
+            let why = format!(
+                "{} was copied, and the file system there takes both for one name",
+                printable(&first)
+            );
+            self.receiving.leave_out(path, why);
+            return self.refuse(at, &name, &entry.kind);
+        }
         let there = match (at.state, &at.directory) {
             (State::There { .. }, Some(directory)) => match directory.metadata(&name) {
                 Ok(metadata) => Some(metadata),
@@ -225,6 +238,15 @@ impl<'a> Choosing<'a> {
             }
             EntryKind::Itself => Ok(()),
         }
+    }
+
+    /// A name that came before it in its directory and is the same one there. A dry run makes no file, and does not know.
+    fn one_with(&mut self, at: &At, name: &[u8]) -> Option<Box<[u8]>> {
+        let receiving = self.receiving;
+        let keeps_all = at.place == TOP && receiving.destination.of_several;
+        let first = self.met.meet(at.place, name, keeps_all)?;
+        let directory = at.directory.as_ref().filter(|_| !receiving.options.dry_run)?;
+        are_one(directory, &receiving.partial.name(), &first, name).unwrap_or(false).then_some(first)
     }
 
     fn refuse(&mut self, at: &At, name: &[u8], kind: &EntryKind) -> Result<()> {

@@ -137,9 +137,9 @@ fn copy_stretch(
 
 /// Gives a file all but its name. What of it cannot be had is told, and the file is good without it.
 pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns: i64) -> io::Result<()> {
+    let path = || receiving.directories.path_of(file.place, &file.name);
     let tell = |what: &str, error: &io::Error| {
-        let path = receiving.directories.path_of(file.place, &file.name);
-        receiving.leave_out(path, format!("{what} cannot be set: {}", reason(error)));
+        receiving.blemish(path(), format!("{what} cannot be set: {}", reason(error)));
     };
     // To look once costs less than to set what is so already.
     let now = system::metadata(open)?;

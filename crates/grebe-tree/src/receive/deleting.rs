@@ -6,6 +6,7 @@ use std::io;
 use crate::directories::Place;
 use crate::name::{is_own, join};
 use crate::progress::{Done, add};
+use crate::receive::one_name::spare_listed;
 use crate::receive::shared::Receiving;
 use crate::system::{Directory, Kind};
 use crate::wire::{self, Note};
@@ -31,13 +32,32 @@ impl Deletions {
                 return receiving.name_failed(place, b"", "what is in it cannot be read", &error);
             }
         };
-        for name in there {
-            if !listed.contains(&name.bytes) && !is_own(&name.bytes) {
-                self.names.extend_from_slice(&place.to_ne_bytes());
-                self.names.extend_from_slice(&(name.bytes.len() as u32).to_ne_bytes());
-                self.names.extend_from_slice(&name.bytes);
+        let is_unlisted = |name: &&[u8]| !listed.contains(*name) && !is_own(name);
+        let unlisted = there.iter().map(|name| &*name.bytes).filter(is_unlisted);
+        let mut unlisted: Vec<Box<[u8]>> = unlisted.map(Box::from).collect();
+        if unlisted.is_empty() {
+            return;
+        }
+        match spare_listed(directory, &there, listed, &mut unlisted) {
+            Ok(true) => {}
+            Ok(false) => {
+                let why = "nothing is removed in it: some of it was copied, and has other names there";
+                return receiving.blemish(receiving.directories.path(place), why.to_owned());
+            }
+            Err(error) => {
+                return receiving.name_failed(place, b"", "what is in it cannot be read", &error);
             }
         }
+        for name in unlisted {
+            self.names.extend_from_slice(&place.to_ne_bytes());
+            self.names.extend_from_slice(&(name.len() as u32).to_ne_bytes());
+            self.names.extend_from_slice(&name);
+        }
+    }
+
+    /// Whether nothing is to be removed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
     }
 
     /// Removes them.

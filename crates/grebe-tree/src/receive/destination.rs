@@ -19,6 +19,8 @@ pub(super) struct Destination {
     pub(super) new_name: Option<Box<[u8]>>,
     /// The directory is made with this copy: nothing can be in it.
     pub(super) is_new: bool,
+    /// Several were named at the source.
+    pub(super) of_several: bool,
 }
 
 /// What stands there before anything has come.
@@ -115,7 +117,8 @@ impl Found {
         }
         let directories = Directories::default();
         directories.add_root(Directory::open(&root).map_err(|source| failed("open", source))?, b"");
-        Ok((Destination { path: path.to_path_buf(), new_name, is_new }, directories))
+        let of_several = sender.sources > 1;
+        Ok((Destination { path: path.to_path_buf(), new_name, is_new, of_several }, directories))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is done when all content is there.
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use crate::directories::Place;
 use crate::error::{Error, Result};
@@ -8,10 +9,15 @@ use crate::receive::choosing::{Chosen, Facts, State};
 use crate::receive::shared::Receiving;
 use crate::system::reason;
 
-/// Links, deletions, and last the modes and times of directories, which everything before changes.
-pub(super) fn finish(receiving: &Receiving, chosen: &Chosen) -> Result<()> {
+/// Links, deletions, and last the modes and times of directories, which everything before changes. `is_complete`: the sender has listed all.
+pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) -> Result<()> {
     chosen.links.make(receiving);
-    chosen.deletions.remove(receiving);
+    if is_complete && !receiving.is_lacking.load(Ordering::Acquire) {
+        chosen.deletions.remove(receiving);
+    } else if !chosen.deletions.is_empty() {
+        let why = "nothing that is only here is removed (--delete), because something was left out";
+        receiving.leave_out(b".".to_vec(), why.to_owned());
+    }
     if receiving.options.dry_run {
         return Ok(());
     }
@@ -27,7 +33,7 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen) -> Result<()> {
         if let Err(error) = directory(receiving, place as Place, facts) {
             let path = receiving.directories.path(place as Place);
             receiving
-                .leave_out(path, format!("the directory's mode or time cannot be set: {}", reason(&error)));
+                .blemish(path, format!("the directory's mode or time cannot be set: {}", reason(&error)));
         }
     }
     if let Some(name) = &receiving.destination.new_name {

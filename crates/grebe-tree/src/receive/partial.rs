@@ -70,7 +70,7 @@ impl Partial {
         Ok((file, Temporary { directory, name }))
     }
 
-    /// A name that nobody else has, in a directory from which a rename leads into `directory`.
+    /// Such a name, in a directory from which a rename leads into `directory`.
     pub(super) fn reserve(&self, directory: &Arc<Directory>) -> io::Result<Temporary> {
         Ok(Temporary { directory: self.beside(directory)?, name: self.name() })
     }
@@ -120,7 +120,8 @@ impl Partial {
         }
     }
 
-    fn name(&self) -> Vec<u8> {
+    /// A name that nobody else has.
+    pub(super) fn name(&self) -> Vec<u8> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         format!("{TEMPORARY}{}-{number}", std::process::id()).into_bytes()
     }

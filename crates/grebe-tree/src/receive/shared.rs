@@ -45,6 +45,8 @@ pub(super) struct Receiving {
     pub(super) progress: Arc<Progress>,
     pub(super) cancel: Cancel,
     pub(super) left_out: LeftOutList,
+    /// A name is not there, or not with its content.
+    pub(super) is_lacking: AtomicBool,
     pub(super) done: Counters,
     to_sender: Sender<Option<(Kind, Vec<u8>)>>,
     pub(super) abilities: Abilities,
@@ -146,6 +148,7 @@ impl Receiving {
             progress,
             cancel,
             left_out: LeftOutList::default(),
+            is_lacking: AtomicBool::new(false),
             done: Counters::default(),
             to_sender,
             abilities: Abilities::default(),
@@ -195,6 +198,12 @@ impl Receiving {
 
     /// A name is left out; both ends say so.
     pub(super) fn leave_out(&self, name: Vec<u8>, why: String) {
+        self.is_lacking.store(true, Ordering::Release);
+        self.blemish(name, why);
+    }
+
+    /// A name is there, and not all that belongs to it; both ends say so.
+    pub(super) fn blemish(&self, name: Vec<u8>, why: String) {
         let note = Note { name, words: why };
         self.say(Kind::LeftOut, note.encode());
         self.left_out.add(&self.progress, note.name, note.words);

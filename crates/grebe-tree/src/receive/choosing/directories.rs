@@ -113,7 +113,7 @@ impl Choosing<'_> {
         };
         if let Err(error) = set {
             let path = receiving.directories.path(place);
-            receiving.leave_out(path, format!("its attributes cannot be set: {}", reason(&error)));
+            receiving.blemish(path, format!("its attributes cannot be set: {}", reason(&error)));
         }
     }
 }
