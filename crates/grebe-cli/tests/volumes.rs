@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use support::trees::{file, noise};
@@ -176,5 +177,97 @@ fn two_sources_may_meet_there_too() {
         let (status, result, said) = cp(&[path(&a), path(&b), path(&volume.path())]);
         assert_eq!((status, left_out(&result).len()), (Some(4), 1), "{}: {said} {result}", volume.kind);
         assert_eq!(fs::read(volume.path().join("logo.png")).unwrap(), b"a");
+    }
+}
+
+#[test]
+fn a_volume_without_owners_and_modes_is_copied_to_and_nothing_twice() {
+    let mounted = [
+        Volume::ntfs("ignore_case"),
+        Volume::ntfs("uid=12345,gid=12345,umask=022"),
+        Volume::ntfs("uid=12345,gid=12345,umask=077"),
+        Volume::exfat(),
+    ];
+    for volume in mounted.into_iter().flatten() {
+        let (from, to) = (volume.folder.path().join("from"), volume.path().join("to"));
+        fs::create_dir_all(from.join("deep")).unwrap();
+        file(&from.join("small.bin"), &noise(10_000, 1), 3);
+        file(&from.join("deep/large.bin"), &noise(3_000_000, 2), 3);
+        let odd = SystemTime::UNIX_EPOCH + Duration::new(1_700_000_001, 987_654_321);
+        fs::File::open(from.join("small.bin")).unwrap().set_modified(odd).unwrap();
+        let (status, result, said) = cp(&["-r", &contents(&from), path(&to)]);
+        assert_eq!(
+            (status, &result["files_copied"]),
+            (Some(0), &2.into()),
+            "{}: {said} {result}",
+            volume.kind
+        );
+        let modified = fs::metadata(to.join("small.bin")).unwrap().modified().unwrap();
+        assert!(odd.duration_since(modified).unwrap() < Duration::from_secs(2), "{}: its time", volume.kind);
+        for arguments in [&["-r"][..], &["-rn"], &["-rc"]] {
+            let (status, result, said) = cp(&[arguments, &[&contents(&from), path(&to)]].concat());
+            assert_eq!(
+                (status, &result["files_copied"]),
+                (Some(0), &0.into()),
+                "{}: {said} {result}",
+                volume.kind
+            );
+        }
+        // What is asked for and cannot be kept there is said once.
+        let (status, result, said) = cp(&["-a", &contents(&from), path(&to)]);
+        let left_out = left_out(&result);
+        assert_eq!((status, &result["files_copied"]), (Some(4), &0.into()), "{}: {said}", volume.kind);
+        assert!(
+            left_out.len() <= 2 && left_out.iter().all(|(_, why)| why.contains("said once")),
+            "{left_out:?}"
+        );
+        assert!(left_out.iter().any(|(_, why)| why.contains("no modes")), "{left_out:?}");
+        assert_eq!(fs::read(to.join("deep/large.bin")).unwrap(), noise(3_000_000, 2));
+        assert_eq!(count(&to), 2, "nothing of ours stays");
+    }
+}
+
+#[test]
+fn a_part_on_such_a_volume_is_gone_on_with() {
+    for volume in Volume::all() {
+        let (from, to) = (volume.folder.path().join("from"), volume.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        file(&from.join("large.bin"), &noise(8_000_000, 2), 3);
+        fs::create_dir_all(to.join(".grebe-partial")).unwrap();
+        let (status, result, said) = cp(&["-r", &contents(&from), path(&to)]);
+        assert_eq!(
+            (status, &result["files_copied"]),
+            (Some(0), &1.into()),
+            "{}: {said} {result}",
+            volume.kind
+        );
+        assert_eq!(count(&to), 1, "{}: the folder is taken for our own, and removed", volume.kind);
+    }
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_refused_where_owners_are_kept() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    file(&from, b"from", 3);
+    fs::create_dir(&to).unwrap();
+    let partial = to.join(".grebe-partial");
+    fs::create_dir(&partial).unwrap();
+    fs::set_permissions(&to, fs::Permissions::from_mode(0o1777)).unwrap();
+    for mode in [0o777, 0o700] {
+        fs::set_permissions(&partial, fs::Permissions::from_mode(mode)).unwrap();
+        if chown(&partial, Some(12_345), None).is_err() {
+            eprintln!("skipped: only root gives a folder away");
+            return;
+        }
+        let (status, result, said) = cp(&[path(&from), path(&to)]);
+        assert_ne!(status, Some(0), "{result}");
+        assert!(format!("{said}{result}").contains("not this user's own"), "{said} {result}");
+        assert_eq!(
+            (count(&partial), count(&to)),
+            (0, 1),
+            "nothing was put into it, and nothing of ours stays"
+        );
     }
 }

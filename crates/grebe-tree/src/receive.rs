@@ -26,6 +26,7 @@ mod rates;
 mod shared;
 mod signing;
 mod small;
+mod volumes;
 
 use std::collections::HashSet;
 use std::io::{Read, Write};

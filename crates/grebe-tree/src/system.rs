@@ -16,7 +16,7 @@ use std::ops::Range;
 
 pub(crate) use imp::{
     Directory, attributes, can_hold, clear, clone_content, copy_range, is_root, metadata, next_data, read_at,
-    set_attributes, set_mode, set_modified, set_owner, write_all_at,
+    set_attributes, set_both_times, set_mode, set_modified, set_owner, user, write_all_at,
 };
 
 use crate::wire::Owner;

@@ -307,6 +307,14 @@ impl<'a> Choosing<'a> {
         };
         let is_same_size = there.is_some_and(|there| there.bytes == bytes);
         let is_same_time = there.is_some_and(|there| is_same_time(there.modified_ns, entry.modified_ns));
+        let (is_same_time, keeps_times) = match there {
+            // A dry run makes no file, and does not know.
+            Some(there) if is_same_size && bytes > 0 && !is_same_time && !receiving.options.dry_run => {
+                let volume = receiving.volumes.of(receiving, there.device, at.place);
+                (volume.is_same_time(there.modified_ns, entry.modified_ns), volume.keeps_times())
+            }
+            _ => (is_same_time, true),
+        };
         if let Some(there) = there
             && is_same_size
             && (is_same_time && !receiving.options.checksum || bytes == 0)
@@ -329,7 +337,8 @@ impl<'a> Choosing<'a> {
             }
             return Ok(());
         }
-        let (answer, basis) = self.wanted(at, &mut file, there);
+        let by_content = receiving.options.checksum || !keeps_times;
+        let (answer, basis) = self.wanted(at, &mut file, there, by_content);
         let to_sign = match answer {
             Answer::Changed(sizes) => Some(ToSign {
                 id,
@@ -361,12 +370,18 @@ impl<'a> Choosing<'a> {
     }
 
     /// How a file is wanted; with [`Answer::Changed`] what it is compared with, where that has another name.
-    fn wanted(&mut self, at: &At, file: &mut Pending, there: Option<Metadata>) -> (Answer, Option<PathBuf>) {
+    fn wanted(
+        &mut self,
+        at: &At,
+        file: &mut Pending,
+        there: Option<Metadata>,
+        by_content: bool,
+    ) -> (Answer, Option<PathBuf>) {
         let receiving = self.receiving;
         if receiving.is_fresh {
             return (Answer::Whole, None);
         }
-        if receiving.options.checksum
+        if by_content
             && there.is_some_and(|there| there.bytes == file.bytes)
             && let Some(directory) = &at.directory
         {

@@ -8,7 +8,8 @@ use crate::name::PartNames;
 use crate::receive::journal::Come;
 use crate::receive::partial::identity;
 use crate::receive::shared::{Pending, Receiving};
-use crate::system::{self, Directory, Metadata, read_at};
+use crate::receive::volumes::Of;
+use crate::system::{self, Directory, Metadata, read_at, reason};
 use crate::wire::{GROUP_BYTES, ShortHash, TOUCHED_BYTES, short};
 
 /// A file is there, with its content; the rest of it may differ.
@@ -18,11 +19,18 @@ pub(super) fn mend(
     file: &Pending,
     there: &Metadata,
 ) {
-    let is_same_mode = !receiving.options.modes || there.mode == file.mode;
-    let is_same_owner = file.owner.is_none_or(|owner| owner == there.owner);
-    let is_same_time = there.modified_ns == file.modified_ns || file.bytes > 0;
+    let keeps = |of| {
+        let volume = receiving.volumes.of(receiving, there.device, file.place);
+        volume.keeps(of, receiving, || receiving.directories.path_of(file.place, &file.name))
+    };
+    let is_dry_run = receiving.options.dry_run;
+    let is_same_mode = is_dry_run || !receiving.options.modes || there.mode == file.mode || !keeps(Of::Mode);
+    let is_same_owner =
+        is_dry_run || file.owner.is_none_or(|owner| owner == there.owner || !keeps(Of::Owner));
+    let is_same_time =
+        is_dry_run || file.bytes > 0 || there.modified_ns == file.modified_ns || !keeps(Of::Time);
     let is_mended = is_same_mode && is_same_owner && is_same_time && !receiving.options.attributes;
-    let Some(directory) = directory.filter(|_| !receiving.options.dry_run && !is_mended) else {
+    let Some(directory) = directory.filter(|_| !is_dry_run && !is_mended) else {
         return;
     };
     let mended = directory.read_file(&file.name, false).and_then(|open| {
@@ -38,7 +46,8 @@ pub(super) fn mend(
         if is_same_time { Ok(()) } else { system::set_modified(&open, file.modified_ns) }
     });
     if let Err(error) = mended {
-        receiving.name_failed(file.place, &file.name, "its mode, owner or attributes cannot be set", &error);
+        let path = receiving.directories.path_of(file.place, &file.name);
+        receiving.blemish(path, format!("its mode, owner or attributes cannot be set: {}", reason(&error)));
     }
 }
 
@@ -95,13 +104,10 @@ fn read_and_hash(receiving: &Receiving, file: &File) -> Option<ShortHash> {
     None
 }
 
-/// Some file systems keep times by the second, or in steps of 100 ns.
+/// Some file systems keep times by the second, in steps of 10 ms (exFAT), or finer ones.
 pub(super) fn is_same_time(there_ns: i64, listed_ns: i64) -> bool {
-    let step_ns = match there_ns {
-        _ if there_ns % 1_000_000_000 == 0 => 1_000_000_000,
-        _ if there_ns % 100 == 0 => 100,
-        _ => 1,
-    };
+    let steps_ns = [1_000_000_000, 10_000_000, 1_000_000, 1_000, 100];
+    let step_ns = steps_ns.into_iter().find(|step_ns| there_ns % step_ns == 0).unwrap_or(1);
     there_ns == listed_ns.div_euclid(step_ns).wrapping_mul(step_ns)
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::progress::add;
 use crate::receive::shared::{Pending, Receiving};
+use crate::receive::volumes::Of;
 use crate::system::{
     self, Kind, Metadata, clone_content, copy_range, is_full, next_data, read_at, reason, write_all_at,
 };
@@ -143,7 +144,9 @@ pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns
     };
     // To look once costs less than to set what is so already.
     let now = system::metadata(open)?;
-    let new_owner = file.owner.filter(|owner| *owner != now.owner);
+    let volume = receiving.volumes.of(receiving, now.device, file.place);
+    let keeps = |of| volume.keeps(of, receiving, path);
+    let new_owner = file.owner.filter(|owner| *owner != now.owner && keeps(Of::Owner));
     if let Some(owner) = new_owner
         && let Err(error) = system::set_owner(open, owner)
     {
@@ -151,7 +154,9 @@ pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns
     }
     // Behind the owner, which takes bits off the mode.
     let mode = if receiving.options.modes { Some(file.mode) } else { file.replaces };
-    if let Some(mode) = mode.filter(|mode| *mode != now.mode || new_owner.is_some())
+    let sets_mode = |mode: &u16| *mode != now.mode || new_owner.is_some();
+    let may_set = || if receiving.options.modes { keeps(Of::Mode) } else { volume.keeps_modes() };
+    if let Some(mode) = mode.filter(|mode| sets_mode(mode) && may_set())
         && let Err(error) = system::set_mode(open, mode)
     {
         tell("its mode", &error);
@@ -162,5 +167,9 @@ pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns
     {
         tell("its attributes", &error);
     }
-    system::set_modified(open, file.modified_ns.wrapping_add(later_ns))
+    if !keeps(Of::Time) {
+        return Ok(());
+    }
+    let set = if volume.takes_both_times() { system::set_both_times } else { system::set_modified };
+    set(open, file.modified_ns.wrapping_add(later_ns))
 }

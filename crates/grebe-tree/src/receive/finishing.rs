@@ -7,6 +7,7 @@ use crate::directories::Place;
 use crate::error::{Error, Result};
 use crate::receive::choosing::{Chosen, Facts, State};
 use crate::receive::shared::Receiving;
+use crate::receive::volumes::Of;
 use crate::system::reason;
 
 /// Links, deletions, and last the modes and times of directories, which everything before changes. `is_complete`: the sender has listed all.
@@ -51,7 +52,12 @@ fn directory(receiving: &Receiving, place: Place, facts: &Facts) -> io::Result<(
     let Some(finally) = facts.finally.filter(|_| facts.state != State::Refused) else { return Ok(()) };
     let directory = receiving.directories.open(place)?;
     let now = directory.own_metadata()?;
-    let new_owner = finally.owner.filter(|owner| *owner != now.owner);
+    // What is not known is as any other: nothing of ours is made any more, or times would change.
+    let volume = receiving.volumes.known(now.device);
+    let keeps = |of| {
+        volume.as_ref().is_none_or(|volume| volume.keeps(of, receiving, || receiving.directories.path(place)))
+    };
+    let new_owner = finally.owner.filter(|owner| *owner != now.owner && keeps(Of::Owner));
     if let Some(owner) = new_owner {
         directory.set_own_owner(owner)?;
     }
@@ -61,11 +67,22 @@ fn directory(receiving: &Receiving, place: Place, facts: &Facts) -> io::Result<(
         // It was made with more than the sender's mode, less this user's mask.
         _ => finally.mode & now.mode,
     };
-    if mode != now.mode || new_owner.is_some() {
+    let may_set = || {
+        if receiving.options.modes {
+            keeps(Of::Mode)
+        } else {
+            volume.as_ref().is_none_or(|it| it.keeps_modes())
+        }
+    };
+    if (mode != now.mode || new_owner.is_some()) && may_set() {
         directory.set_own_mode(mode)?;
     }
-    if now.modified_ns != finally.modified_ns {
-        directory.set_own_modified(finally.modified_ns)?;
+    if now.modified_ns != finally.modified_ns && keeps(Of::Time) {
+        if volume.as_ref().is_some_and(|volume| volume.takes_both_times()) {
+            directory.set_own_both_times(finally.modified_ns)?;
+        } else {
+            directory.set_own_modified(finally.modified_ns)?;
+        }
     }
     Ok(())
 }

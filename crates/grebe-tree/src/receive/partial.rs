@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::name::{OWN_PREFIX, PARTIAL, PartNames};
 use crate::receive::journal::{self, Come};
-use crate::system::{Directory, read_at, write_all_at};
+use crate::receive::volumes::try_it;
+use crate::system::{self, Directory, read_at, write_all_at};
 use crate::wire::{ShortHash, short};
 
 /// Made when something has to lie in it, and removed when nothing does.
@@ -135,7 +136,7 @@ pub(super) fn is_unfinished(above: &Directory, name: &[u8]) -> io::Result<bool> 
     // One that was killed just then had not noted which it is.
     let is_noted = read_at(&mark, &mut inode, 0)? == inode.len();
     let is_it = above.metadata(name)?.inode == u64::from_le_bytes(inode);
-    Ok(folder.is_private()? && (is_it || !is_noted))
+    Ok(is_private(&folder, above)? && (is_it || !is_noted))
 }
 
 /// Notes which directory it is, now that it was made.
@@ -157,7 +158,7 @@ impl Folder {
             }
         }
         let directory = root.open_below(PARTIAL)?;
-        if !directory.is_private()? {
+        if !is_private(&directory, root)? {
             return Err(io::Error::other("a folder .grebe-partial there is not this user's own; remove it"));
         }
         let lock = lock(&directory)?;
@@ -187,6 +188,26 @@ impl Folder {
         let journal = self.directory.read_file(&names.journal, false).ok()?;
         journal::read(&journal, identity, bytes)
     }
+}
+
+/// Whether a folder is this user's own, and nobody else can look into it: what lies in it is believed, and gets its names from there.
+///
+/// Where a file system keeps no owners or no modes, it is this user's if a file is that this user makes beside it: there is none there
+/// that others could not change as well.
+fn is_private(folder: &Directory, above: &Directory) -> io::Result<bool> {
+    let found = folder.own_metadata()?;
+    // Elsewhere what a user makes in a directory of their own, others cannot write to.
+    let is_closed = found.mode & 0o077 == 0 || cfg!(not(unix));
+    if found.owner.user == system::user() && is_closed {
+        return Ok(true);
+    }
+    // Another file system in this place somebody else has mounted.
+    if found.device != above.device()? {
+        return Ok(false);
+    }
+    let ours = format!("{TEMPORARY}{}-beside", std::process::id());
+    let made = try_it(above, ours.as_bytes(), false)?;
+    Ok(found.owner.user == made.user && (is_closed || made.is_open))
 }
 
 fn lock(directory: &Directory) -> io::Result<Option<File>> {

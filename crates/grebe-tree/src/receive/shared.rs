@@ -26,6 +26,7 @@ use crate::receive::looked_at::LookedAt;
 use crate::receive::partial::Partial;
 use crate::receive::rates::Measured;
 use crate::receive::signing::Bases;
+use crate::receive::volumes::Volumes;
 use crate::report::{LeftOutList, Report};
 use crate::system::{is_full, reason};
 use crate::wire::{Attribute, EntryId, Kind, Note, Owner};
@@ -50,6 +51,7 @@ pub(super) struct Receiving {
     pub(super) done: Counters,
     to_sender: Sender<Option<(Kind, Vec<u8>)>>,
     pub(super) abilities: Abilities,
+    pub(super) volumes: Volumes,
     pub(super) bases: Bases,
     pub(super) along: Along,
     pub(super) index: SharedIndex,
@@ -152,6 +154,7 @@ impl Receiving {
             done: Counters::default(),
             to_sender,
             abilities: Abilities::default(),
+            volumes: Volumes::default(),
             bases: Bases::default(),
             along: Along::default(),
             index: SharedIndex::default(),

@@ -135,6 +135,10 @@ impl Directory {
         set_modified(&options.open(&self.0)?, modified_ns)
     }
 
+    pub(crate) fn set_own_both_times(&self, modified_ns: i64) -> io::Result<()> {
+        self.set_own_modified(modified_ns)
+    }
+
     pub(crate) fn set_own_owner(&self, _: Owner) -> io::Result<()> {
         Ok(())
     }
@@ -150,11 +154,6 @@ impl Directory {
     /// Windows has no call for all of a file system: files are brought to the disk as they are closed there.
     pub(crate) fn sync_all(&self) -> io::Result<()> {
         Ok(())
-    }
-
-    /// What a user makes in a directory of their own, others cannot write to there.
-    pub(crate) fn is_private(&self) -> io::Result<bool> {
-        Ok(true)
     }
 
     fn path(&self, name: &[u8]) -> io::Result<PathBuf> {
@@ -188,6 +187,10 @@ pub(crate) fn set_modified(file: &File, modified_ns: i64) -> io::Result<()> {
         SystemTime::UNIX_EPOCH.checked_add(since)
     };
     file.set_modified(time.ok_or(io::ErrorKind::InvalidInput)?)
+}
+
+pub(crate) fn set_both_times(file: &File, modified_ns: i64) -> io::Result<()> {
+    set_modified(file, modified_ns)
 }
 
 pub(crate) fn set_mode(_: &File, _: u16) -> io::Result<()> {
@@ -236,6 +239,11 @@ pub(crate) fn clone_content(_: &File, _: &File) -> io::Result<()> {
 
 pub(crate) fn copy_range(_: &File, _: &File, _: u64, _: u64) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Owners are not told here.
+pub(crate) fn user() -> u32 {
+    0
 }
 
 pub(crate) fn is_root() -> bool {

@@ -136,6 +136,10 @@ impl Directory {
         Ok(rustix::fs::futimens(&self.0, &times(modified_ns))?)
     }
 
+    pub(crate) fn set_own_both_times(&self, modified_ns: i64) -> io::Result<()> {
+        Ok(rustix::fs::futimens(&self.0, &both_times(modified_ns))?)
+    }
+
     pub(crate) fn set_own_owner(&self, owner: Owner) -> io::Result<()> {
         let (user, group) = ids(owner);
         Ok(rustix::fs::fchown(&self.0, user, group)?)
@@ -159,12 +163,6 @@ impl Directory {
             Ok(())
         }
     }
-
-    /// Whether it is this user's, and nobody else can look into it.
-    pub(crate) fn is_private(&self) -> io::Result<bool> {
-        let metadata = self.own_metadata()?;
-        Ok(metadata.owner.user == rustix::process::geteuid().as_raw() && metadata.mode & 0o077 == 0)
-    }
 }
 
 pub(crate) fn metadata(file: &File) -> io::Result<Metadata> {
@@ -173,6 +171,11 @@ pub(crate) fn metadata(file: &File) -> io::Result<Metadata> {
 
 pub(crate) fn set_modified(file: &File, modified_ns: i64) -> io::Result<()> {
     Ok(rustix::fs::futimens(file, &times(modified_ns))?)
+}
+
+/// Sets when it was read, too: some file systems ignore one time alone.
+pub(crate) fn set_both_times(file: &File, modified_ns: i64) -> io::Result<()> {
+    Ok(rustix::fs::futimens(file, &both_times(modified_ns))?)
 }
 
 pub(crate) fn set_mode(file: &File, mode: u16) -> io::Result<()> {
@@ -254,6 +257,11 @@ pub(crate) fn copy_range(from: &File, to: &File, offset: u64, bytes: u64) -> io:
     }
 }
 
+/// This user, as owners of files are told.
+pub(crate) fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -300,6 +308,11 @@ fn times(modified_ns: i64) -> Timestamps {
             tv_nsec: modified_ns.rem_euclid(BILLION) as _,
         },
     }
+}
+
+fn both_times(modified_ns: i64) -> Timestamps {
+    let last_modification = times(modified_ns).last_modification;
+    Timestamps { last_access: last_modification, last_modification }
 }
 
 /// `-1` as a number would mean to leave it as it is; nobody has it.

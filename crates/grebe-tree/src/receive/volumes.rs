@@ -1,0 +1,177 @@
+//! What the file systems of a destination keep of a file beside its content. Some have no owners or modes, or coarse times, and few of
+//! them say so: each is tried once, with a file of ours.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::directories::Place;
+use crate::receive::shared::Receiving;
+use crate::system::{self, Directory};
+use crate::wire::Owner;
+
+/// The file systems that were met, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Volumes(Mutex<Vec<(u64, Arc<Volume>)>>);
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Volume {
+    keeps: Keeps,
+    told: [AtomicBool; 3],
+}
+
+/// What became of a file of ours there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keeps {
+    /// Whose it says that it is.
+    pub(super) user: u32,
+    /// Others may have it, although it was made for nobody else.
+    pub(super) is_open: bool,
+    modes: bool,
+    owners: bool,
+    /// How fine its times are, in ns; `None` where it does not take them.
+    time_step_ns: Option<i64>,
+    /// It takes them only together with when the file was read.
+    both_times: bool,
+}
+
+/// What may not be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Mode,
+    Owner,
+    Time,
+}
+
+impl Volumes {
+    /// The file system of a directory, where its number is that; one of which nothing can be found out is as any other.
+    pub(super) fn of(&self, receiving: &Receiving, device: u64, place: Place) -> Arc<Volume> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, volume)) = known.iter().find(|(known, _)| *known == device) {
+            return volume.clone();
+        }
+        let tried = receiving.directories.open(place).and_then(|directory| {
+            let directory = receiving.partial.beside(&directory)?;
+            try_it(&directory, &receiving.partial.name(), receiving.keeps_owners)
+        });
+        let volume = Arc::new(Volume { keeps: tried.unwrap_or(EVERYTHING), told: Default::default() });
+        known.push((device, volume.clone()));
+        volume
+    }
+
+    /// One that was tried before.
+    pub(super) fn known(&self, device: u64) -> Option<Arc<Volume>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|(known, _)| *known == device).map(|(_, volume)| volume.clone())
+    }
+}
+
+impl Volume {
+    /// Whether it keeps this. Where it does not, that is said once, of the first name that it concerns.
+    pub(super) fn keeps(&self, of: Of, receiving: &Receiving, name: impl FnOnce() -> Vec<u8>) -> bool {
+        let Keeps { modes, owners, time_step_ns, .. } = self.keeps;
+        let (is_kept, what) = match of {
+            Of::Mode => (modes, "modes"),
+            Of::Owner => (owners, "owners"),
+            Of::Time => (time_step_ns.is_some(), "times, and contents are compared instead"),
+        };
+        if !is_kept && !self.told[of as usize].swap(true, Ordering::Relaxed) {
+            receiving.blemish(name(), format!("its file system keeps no {what} (said once)"));
+        }
+        is_kept
+    }
+
+    pub(super) fn keeps_modes(&self) -> bool {
+        self.keeps.modes
+    }
+
+    pub(super) fn takes_both_times(&self) -> bool {
+        self.keeps.both_times
+    }
+
+    pub(super) fn keeps_times(&self) -> bool {
+        self.keeps.time_step_ns.is_some()
+    }
+
+    /// Whether the time that is there is what became of this one.
+    pub(super) fn is_same_time(&self, there_ns: i64, listed_ns: i64) -> bool {
+        self.keeps.time_step_ns.is_some_and(|step_ns| there_ns.abs_diff(listed_ns) < step_ns as u64)
+    }
+}
+
+/// Makes a file for this user alone, gives it a mode, a time and an owner, and looks at it again.
+pub(super) fn try_it(directory: &Directory, name: &[u8], with_owner: bool) -> io::Result<Keeps> {
+    let file = directory.create_file(name, 0o600)?;
+    let made = system::metadata(&file);
+    let owner = Owner { user: OTHER, group: OTHER };
+    let set_mode = system::set_mode(&file, TRIED_MODE);
+    let set_owner = if with_owner { system::set_owner(&file, owner) } else { Ok(()) };
+    let _ = system::write_all_at(&file, b"x", 0).and_then(|()| system::set_modified(&file, TRIED_NS));
+    // Some write the time of the end.
+    drop(file);
+    let step = || -> io::Result<_> {
+        let found = directory.metadata(name)?;
+        let off_ns = found.modified_ns.abs_diff(TRIED_NS);
+        Ok((found, STEPS_NS.into_iter().find(|step_ns| off_ns < *step_ns as u64)))
+    };
+    let first = step();
+    let both_times = matches!(first, Ok((_, None)))
+        && directory.write_file(name).and_then(|file| system::set_both_times(&file, TRIED_NS)).is_ok();
+    let found = if both_times { step() } else { first };
+    directory.remove_file(name)?;
+    let (made, (found, time_step_ns)) = (made?, found?);
+    Ok(Keeps {
+        user: made.owner.user,
+        is_open: made.mode & 0o077 != 0,
+        modes: set_mode.is_ok() && found.mode == TRIED_MODE || cfg!(not(unix)),
+        owners: !with_owner || set_owner.is_ok() && found.owner == owner,
+        time_step_ns,
+        both_times,
+    })
+}
+
+const EVERYTHING: Keeps =
+    Keeps { user: 0, is_open: false, modes: true, owners: true, time_step_ns: Some(1), both_times: false };
+
+/// Somebody whom no volume names as its only owner.
+const OTHER: u32 = 54_321;
+
+const TRIED_MODE: u16 = 0o640;
+
+/// Of each step that a file system may have, its rest is larger than the step before.
+const TRIED_NS: i64 = 1_000_000_001_987_654_321;
+
+/// The last one is FAT's.
+const STEPS_NS: [i64; 7] = [1, 100, 1_000, 1_000_000, 10_000_000, 1_000_000_000, 2_000_000_000];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_system_of_a_system_keeps_everything_and_nothing_of_ours_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = Directory::open(root.path()).unwrap();
+        let keeps = try_it(&directory, b".grebe-t1-1", system::is_root()).unwrap();
+        assert!(keeps.modes && keeps.owners && !keeps.is_open, "{keeps:?}");
+        assert_eq!(keeps.user, directory.own_metadata().unwrap().owner.user);
+        assert!(keeps.time_step_ns.is_some());
+        assert!(directory.names().unwrap().is_empty());
+    }
+
+    #[test]
+    fn each_step_leaves_a_rest_by_which_it_is_known() {
+        for step_ns in STEPS_NS {
+            let kept_ns = TRIED_NS / step_ns * step_ns;
+            let found = STEPS_NS.into_iter().find(|found| kept_ns.abs_diff(TRIED_NS) < *found as u64);
+            assert_eq!(found, Some(step_ns));
+            let keeps = Keeps { time_step_ns: Some(step_ns), ..EVERYTHING };
+            let volume = Volume { keeps, told: Default::default() };
+            assert!(
+                volume.is_same_time(kept_ns, TRIED_NS) && !volume.is_same_time(kept_ns, kept_ns + step_ns)
+            );
+        }
+    }
+}
