@@ -25,7 +25,7 @@ pub enum Error {
     /// The kernel took nothing for this long. What was not sent is still in the batch: `flush` goes on with it.
     #[error("the kernel took no datagram for {} ms: the link is stalled", waited.as_millis())]
     Stalled { waited: Duration },
-    /// The kernel refused a datagram. It is counted as unsent and left out; `flush` goes on with the ones after it.
+    /// The kernel refused a datagram for good: a link that is down is no such error, see [`SendCounters`](crate::SendCounters). It is counted as unsent and left out; `flush` goes on with the ones after it.
     #[error("cannot send a datagram of {bytes} bytes: {source}")]
     Send { bytes: usize, source: io::Error },
     /// Receiving or waiting failed.

@@ -36,6 +36,9 @@ pub struct Options {
     pub copy_below_bytes: usize,
     /// For how long a send is tried again while the kernel has no room, before it is an error.
     pub send_timeout: Duration,
+    /// Leaves out what still has no room after that, and counts it in [`SendCounters::unsent`](crate::SendCounters::unsent), instead of
+    /// failing: for streams, whose next samples matter more.
+    pub leave_out_stalled: bool,
     /// Buffers that the receiver holds ready for one system call, 1 to 64.
     pub slots: usize,
     /// The end-to-end latency budget; the receiver sleeps at most half of it while the stream is fast.
@@ -113,6 +116,7 @@ impl Default for Options {
             burst: MAX_BURST_DATAGRAMS,
             copy_below_bytes: 512,
             send_timeout: Duration::from_millis(100),
+            leave_out_stalled: false,
             slots: 8,
             latency: Duration::from_micros(500),
             recv_timeout: Duration::from_millis(100),

@@ -6,12 +6,11 @@ mod socket;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
 
 use socket2::Socket;
 
 pub use self::flush::SendCounters;
-use self::flush::{Flush, Progress};
+use self::flush::{Flush, Patience, Progress};
 pub use self::gso::Gso;
 use self::socket::SendSocket;
 use crate::burst::{
@@ -32,9 +31,10 @@ pub struct Sender {
     rule: Coalesce,
     burst_datagrams: usize,
     copy_below_bytes: usize,
-    timeout: Duration,
+    patience: Patience,
     granted: Granted,
     counters: SendCounters,
+    outage: Option<io::Error>,
 }
 
 /// Datagrams that wait for one system call. Their bytes stay where they are until [`flush`](SendBatch::flush); dropping the
@@ -127,6 +127,16 @@ impl Sender {
         self.counters
     }
 
+    /// Why the last datagram that [`SendCounters::unsent`] counts did not leave, where the network was the reason.
+    pub fn outage(&self) -> Option<&io::Error> {
+        self.outage.as_ref()
+    }
+
+    /// The connected peer.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.socket.peer
+    }
+
     /// The state of segmentation offload.
     pub fn gso(&self) -> Gso {
         self.gso
@@ -187,15 +197,17 @@ impl Sender {
                 socket,
                 peer: None,
                 arrays: options.batch.then(|| sys::SendArrays::new(MAX_MESSAGES)),
+                has_sent_several: false,
             },
             burst: Burst::new(),
             gso: if gso { Gso::Probe } else { Gso::Disabled },
             rule: Coalesce { max_segments: MAX_SEGMENTS, max_segment_bytes: MAX_DATAGRAM_BYTES },
             burst_datagrams: options.burst.clamp(1, MAX_BURST_DATAGRAMS),
             copy_below_bytes: options.copy_below_bytes,
-            timeout: options.send_timeout,
+            patience: Patience::new(options.send_timeout, options.leave_out_stalled),
             granted,
             counters: SendCounters::default(),
+            outage: None,
         })
     }
 
@@ -263,16 +275,18 @@ impl<'d> SendBatch<'_, 'd> {
         self.burst.datagrams()
     }
 
-    /// Hands everything to the kernel, and waits for room where it has none.
+    /// Hands everything to the kernel, and waits for room where it has none. What the network does not take now (the link is down,
+    /// there is no route, a firewall drops it) is left out and counted in [`SendCounters::unsent`]; [`Sender::outage`] says why.
     ///
     /// # Errors
-    /// [`Error::Stalled`] after [`Options::send_timeout`] without room: nothing is lost, flush again.
+    /// [`Error::Stalled`] after [`Options::send_timeout`] without room: nothing is lost, flush again. Not with
+    /// [`Options::leave_out_stalled`].
     /// [`Error::Send`] where a datagram is refused for good: it is left out and counted, flush again for the others.
     #[inline(never)]
     pub fn flush(&mut self) -> Result<()> {
-        let Sender { socket, gso, counters, timeout, rule, .. } = &mut *self.sender;
+        let Sender { socket, gso, counters, patience, outage, rule, .. } = &mut *self.sender;
         let (burst, progress) = (&self.burst, &mut self.progress);
-        let outcome = Flush { burst, progress, gso, kernel: socket, counters }.run(*timeout);
+        let outcome = Flush { burst, progress, gso, kernel: socket, counters, patience, outage }.run();
         let learned = std::mem::take(&mut self.progress.learned);
         rule.max_segments = learned.max_segments.unwrap_or(rule.max_segments);
         rule.max_segment_bytes = learned.max_segment_bytes.unwrap_or(rule.max_segment_bytes);

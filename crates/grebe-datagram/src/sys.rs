@@ -60,7 +60,7 @@ pub(crate) use extras::{
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use linux as extras;
 
-pub(crate) use errors::{is_absent, is_out_of_buffers, may_be_gso};
+pub(crate) use errors::{is_absent, is_forbidden, is_out_of_buffers, may_be_gso, may_pass};
 pub(crate) use native::{SendArrays, has_gso, set_dont_fragment};
 
 use std::io;

@@ -16,6 +16,7 @@ pub(super) struct SendSocket {
     pub(super) peer: Option<SocketAddr>,
     /// `None`: one datagram per call.
     pub(super) arrays: Option<sys::SendArrays>,
+    pub(super) has_sent_several: bool,
 }
 
 impl SendSocket {
@@ -29,17 +30,17 @@ impl SendSocket {
 impl Kernel for SendSocket {
     fn send(&mut self, burst: &Burst<'_>, from: usize) -> io::Result<usize> {
         if let Some(arrays) = &mut self.arrays {
-            return arrays.send(&self.socket, burst, from);
+            let sent = arrays.send(&self.socket, burst, from)?;
+            self.has_sent_several = true;
+            return Ok(sent);
         }
         let message = burst.messages()[from];
-        let mut sent = Ok(());
-        burst
-            .each_datagram(&message, 0, |parts| {
-                sent = self.send_one(parts, message.to);
-                Ok::<(), ()>(())
-            })
-            .ok();
-        sent.map(|()| 1)
+        debug_assert_eq!(
+            message.datagrams, 1,
+            "of several the caller knows which went out, and sends them singly"
+        );
+        burst.each_datagram(&message, 0, |parts| self.send_one(parts, message.to))?;
+        Ok(1)
     }
 
     fn send_one(&mut self, parts: &[IoSlice<'_>], to: Option<SocketAddr>) -> io::Result<()> {
@@ -64,5 +65,9 @@ impl Kernel for SendSocket {
 
     fn degrade(&mut self) -> bool {
         self.arrays.take().is_some()
+    }
+
+    fn has_sent_several(&self) -> bool {
+        self.has_sent_several
     }
 }

@@ -14,6 +14,7 @@ struct Fake {
     route_too_small: bool,
     singles: usize,
     degraded: bool,
+    has_sent_several: bool,
 }
 
 impl Kernel for Fake {
@@ -23,6 +24,9 @@ impl Kernel for Fake {
             Ok(take) => take.clamp(1, left.len()),
             Err(code) => return Err(io::Error::from_raw_os_error(code)),
         };
+        let take = if self.degraded { 1 } else { take };
+        assert!(!self.degraded || left[0].datagrams == 1, "a plain call sends one datagram");
+        self.has_sent_several |= !self.degraded;
         for message in &left[..take] {
             let bytes: Vec<u8> = match burst.source(message) {
                 Source::Copied(bytes) => bytes.to_vec(),
@@ -55,6 +59,10 @@ impl Kernel for Fake {
     fn degrade(&mut self) -> bool {
         !std::mem::replace(&mut self.degraded, true)
     }
+
+    fn has_sent_several(&self) -> bool {
+        self.has_sent_several
+    }
 }
 
 const RULE: Coalesce = Coalesce { max_segments: 8, max_segment_bytes: 65_507 };
@@ -81,7 +89,8 @@ fn flush(
     kernel: &mut Fake,
     counters: &mut SendCounters,
 ) -> Result<()> {
-    Flush { burst, progress, gso, kernel, counters }.run(Duration::from_millis(1))
+    let (patience, outage) = (&mut Patience::new(Duration::from_millis(1), false), &mut None);
+    Flush { burst, progress, gso, kernel, counters, patience, outage }.run()
 }
 
 #[test]
@@ -128,9 +137,36 @@ fn an_old_kernels_limit_of_segments_is_learned() {
 }
 
 #[test]
-fn an_error_of_the_network_is_returned_and_counted() {
+fn an_outage_is_counted_and_what_follows_is_not_lost_with_it() {
+    let down = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EHOSTDOWN, libc::ENETDOWN];
+    for code in down {
+        let (burst, all) = burst(24, 100);
+        let mut kernel = Fake { batch_answers: [Ok(1), Err(code)].into(), ..Fake::default() };
+        let (mut gso, mut counters, mut outage) = (Gso::Active, SendCounters::default(), None);
+        let (progress, patience) = (&mut Progress::default(), &mut Patience::new(Duration::ZERO, false));
+        let (kernel, gso) = (&mut kernel, &mut gso);
+        Flush {
+            burst: &burst,
+            progress,
+            gso,
+            kernel,
+            counters: &mut counters,
+            patience,
+            outage: &mut outage,
+        }
+        .run()
+        .unwrap();
+        assert_eq!(kernel.seen, [&all[..8], &all[16..]].concat());
+        assert_eq!((counters.unsent, counters.datagrams), (8, 16));
+        assert_eq!(outage.unwrap().raw_os_error(), Some(code));
+        assert!(!kernel.degraded && gso.usable());
+    }
+}
+
+#[test]
+fn an_error_that_stays_is_returned_and_counted() {
     let (burst, all) = burst(16, 100);
-    let mut kernel = Fake { batch_answers: [Err(libc::ENETUNREACH)].into(), ..Fake::default() };
+    let mut kernel = Fake { batch_answers: [Err(libc::EACCES)].into(), ..Fake::default() };
     let mut gso = Gso::Active;
     let mut progress = Progress::default();
     let mut counters = SendCounters::default();
@@ -139,6 +175,39 @@ fn an_error_of_the_network_is_returned_and_counted() {
     go().unwrap();
     assert_eq!(kernel.seen, all[8..], "what follows is not lost with it");
     assert_eq!((counters.unsent, counters.datagrams), (8, 8));
+}
+
+#[test]
+fn a_firewall_loses_what_it_drops_and_nothing_else() {
+    let (burst, all) = burst(24, 100);
+    let singles = [None, Some(libc::EPERM), None, Some(libc::EPERM)];
+    let mut kernel = Fake {
+        batch_answers: [Ok(1), Err(libc::EPERM)].into(),
+        single_answers: singles.into(),
+        ..Fake::default()
+    };
+    let mut gso = Gso::Active;
+    let (result, counters) = run(&burst, &mut kernel, &mut gso);
+    result.unwrap();
+    let left: Vec<_> = all.iter().enumerate().filter(|(at, _)| ![9, 11].contains(at)).collect();
+    assert!(kernel.seen.iter().eq(left.into_iter().map(|(_, datagram)| datagram)));
+    assert_eq!((counters.datagrams, counters.unsent), (22, 2));
+    assert!(!kernel.degraded && gso == Gso::Active, "the call for several datagrams has worked before");
+}
+
+#[test]
+fn a_firewall_that_drops_from_the_first_datagram_on_is_no_hidden_call() {
+    let (burst, all) = burst(16, 100);
+    let mut kernel = Fake {
+        batch_answers: [Err(libc::EPERM)].into(),
+        single_answers: vec![Some(libc::EPERM); 8].into(),
+        ..Fake::default()
+    };
+    let (result, counters) = run(&burst, &mut kernel, &mut Gso::Active.clone());
+    result.unwrap();
+    assert_eq!(kernel.seen, all[8..]);
+    assert_eq!((counters.datagrams, counters.unsent), (8, 8));
+    assert!(!kernel.degraded);
 }
 
 #[test]
@@ -167,14 +236,55 @@ fn a_queue_that_stays_full_is_an_error_after_which_flush_goes_on() {
 }
 
 #[test]
+fn a_queue_that_stays_full_is_left_out_where_that_is_asked_for() {
+    let (burst, all) = burst(24, 100);
+    let mut kernel = Fake { batch_answers: vec![Err(libc::EAGAIN); 1_000].into(), ..Fake::default() };
+    let (mut gso, mut counters, mut outage) = (Gso::Active, SendCounters::default(), None);
+    let mut patience = Patience::new(Duration::from_micros(200), true);
+    let mut go = |kernel: &mut Fake| {
+        let (progress, gso, counters) = (&mut Progress::default(), &mut gso, &mut counters);
+        let (patience, outage) = (&mut patience, &mut outage);
+        Flush { burst: &burst, progress, gso, kernel, counters, patience, outage }.run().unwrap();
+        *counters
+    };
+    let first = go(&mut kernel);
+    assert_eq!((first.unsent, first.datagrams), (24, 0));
+    let second = go(&mut kernel);
+    assert_eq!(second.unsent, 48);
+    assert_eq!(second.syscalls - first.syscalls, 3, "a try each, and nothing is waited for again");
+    kernel.batch_answers.clear();
+    assert_eq!(go(&mut kernel).datagrams, 24);
+    assert_eq!(kernel.seen, all);
+    assert_eq!(outage.unwrap().raw_os_error(), Some(libc::EAGAIN));
+}
+
+#[test]
 fn a_hidden_system_call_is_absent_and_not_an_error() {
     for code in [libc::ENOSYS, libc::EPERM] {
         let (burst, all) = burst(16, 100);
-        let mut kernel = Fake { batch_answers: [Err(code)].into(), ..Fake::default() };
-        run(&burst, &mut kernel, &mut Gso::Active.clone()).0.unwrap();
+        let mut kernel = Fake {
+            batch_answers: [Err(code)].into(),
+            // In the middle of a message: what went before is not sent again.
+            single_answers: [None, None, Some(libc::EAGAIN), Some(libc::ENOBUFS)].into(),
+            ..Fake::default()
+        };
+        let mut gso = Gso::Active;
+        let (result, counters) = run(&burst, &mut kernel, &mut gso);
+        result.unwrap();
         assert!(kernel.degraded);
+        assert_eq!(gso, Gso::Disabled, "no message of several datagrams is made any more");
         assert_eq!(kernel.seen, all);
+        assert_eq!((counters.datagrams, counters.unsent), (16, 0));
     }
+}
+
+#[test]
+fn a_call_that_vanishes_after_it_worked_is_done_without() {
+    let (burst, all) = burst(40, 100);
+    let mut kernel = Fake { batch_answers: [Ok(2), Err(libc::ENOSYS)].into(), ..Fake::default() };
+    run(&burst, &mut kernel, &mut Gso::Active.clone()).0.unwrap();
+    assert!(kernel.degraded);
+    assert_eq!(kernel.seen, all);
 }
 
 #[test]
@@ -218,5 +328,38 @@ proptest! {
         }
         prop_assert_eq!(&kernel.seen, &all);
         prop_assert_eq!(counters.datagrams, all.len() as u64);
+    }
+
+    /// Whatever the network takes and refuses: nothing goes out twice or out of order, and what did not go out is counted.
+    #[test]
+    fn every_datagram_is_sent_once_or_counted(
+        batch in prop::collection::vec(prop_oneof![
+            Just(Err(libc::EPERM)), Just(Err(libc::ENOSYS)), Just(Err(libc::ENETUNREACH)), Just(Err(libc::EIO)),
+            Just(Err(libc::EINVAL)), Just(Err(libc::EAGAIN)), Just(Err(libc::ECONNREFUSED)), (1_usize..4).prop_map(Ok),
+        ], 0..12),
+        single in prop::collection::vec(prop_oneof![
+            4 => Just(None), 1 => Just(Some(libc::EPERM)), 1 => Just(Some(libc::EHOSTUNREACH)),
+            1 => Just(Some(libc::EAGAIN)), 1 => Just(Some(libc::ECONNREFUSED)), 1 => Just(Some(libc::EACCES)),
+        ], 0..60),
+        count in 1_usize..60,
+        patient: bool,
+    ) {
+        let (burst, all) = burst(count, 100);
+        let mut kernel = Fake { batch_answers: batch.into(), single_answers: single.into(), ..Fake::default() };
+        let (mut gso, mut counters, mut outage) = (Gso::Probe, SendCounters::default(), None);
+        let mut patience = Patience::new(Duration::from_micros(100), !patient);
+        let mut progress = Progress::default();
+        for _ in 0..200 {
+            let (progress, gso, counters) = (&mut progress, &mut gso, &mut counters);
+            let (kernel, patience, outage) = (&mut kernel, &mut patience, &mut outage);
+            match (Flush { burst: &burst, progress, gso, kernel, counters, patience, outage }.run()) {
+                Err(Error::Stalled { .. } | Error::Send { .. }) => {}
+                other => { other.unwrap(); break }
+            }
+        }
+        prop_assert_eq!(kernel.seen.len() as u64, counters.datagrams);
+        prop_assert_eq!(counters.datagrams + counters.unsent, count as u64);
+        let mut rest = all.iter();
+        prop_assert!(kernel.seen.iter().all(|seen| rest.any(|datagram| datagram == seen)));
     }
 }
