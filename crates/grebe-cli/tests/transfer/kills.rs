@@ -5,11 +5,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
-use crate::peers::{Ended, Waiting, file, journal, names, path, send, sent};
-use crate::support::{grebe, signal};
+use crate::peers::{Ended, Waiting, file, journal, names, path, receive, send, sent};
+use crate::support::signal;
 
 #[test]
 fn whatever_is_killed_the_file_comes_whole() {
@@ -127,9 +127,8 @@ impl Pair {
             return Self { sender: Side::Asking(sender), receiver: Side::Waiting(receiver) };
         }
         let sender = Waiting::start(&[&["send", path(large)], more].concat());
-        let mut receiver = grebe(&["recv", path(into), "--json"]);
-        receiver.env("GREBE_TICKET", &sender.ticket).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self { sender: Side::Waiting(sender), receiver: Side::Asking(receiver.spawn().unwrap()) }
+        let receiver = receive(&sender.ticket, into);
+        Self { sender: Side::Waiting(sender), receiver: Side::Asking(receiver) }
     }
 }
 

@@ -6,6 +6,7 @@ mod kills;
 mod peers;
 #[path = "../support/mod.rs"]
 mod support;
+mod swaps;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use peers::{Waiting, file, journal, names, path, send, sent};
+use peers::{Waiting, file, journal, names, path, receive, send, sent};
 use support::{grebe, signal, text};
 
 /// Waits until that much of a file has been written down as safe.
@@ -78,9 +79,7 @@ fn the_sender_may_print_the_ticket() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (one, contents) = file(from.path(), "one", 100_000);
     let sender = Waiting::start(&["send", path(&one)]);
-    let mut receiver = grebe(&["recv", path(into.path()), "--json"]);
-    receiver.env("GREBE_TICKET", &sender.ticket).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let receiver = sent(receiver.spawn().unwrap());
+    let receiver = sent(receive(&sender.ticket, into.path()));
     assert_eq!(receiver.status, Some(0), "{}", receiver.said);
     assert_eq!(sender.finish().status, Some(0));
     assert!(fs::read(into.path().join("one")).unwrap() == contents);

@@ -50,6 +50,10 @@ impl Waiting {
         self.child.as_ref().unwrap().id()
     }
 
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
     pub(crate) fn finish(mut self) -> Ended {
         let output = finish(self.child.take().unwrap());
         let mut stdout = String::new();
@@ -75,6 +79,13 @@ pub(crate) fn send(files: &[&Path], ticket: &str, more: &[&str]) -> Child {
     let mut child = command.spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "{ticket}").unwrap();
     child
+}
+
+/// `grebe recv` with a ticket from its environment.
+pub(crate) fn receive(ticket: &str, into: &Path) -> Child {
+    let mut command = grebe(&["recv", path(into), "--json"]);
+    command.env("GREBE_TICKET", ticket).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
 }
 
 pub(crate) fn sent(child: Child) -> Ended {

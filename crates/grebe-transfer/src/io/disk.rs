@@ -5,6 +5,7 @@
 //!  receiving   writer (gathers groups) -> group_store (checks, writes) -> target (files) and journal (what is safe)
 //! ```
 
+mod directory;
 mod group_store;
 pub(super) mod groups;
 mod journal;

@@ -1,14 +1,16 @@
 //! Checks each whole group against its hash, writes it, and has it noted in the journal once it is safe.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use super::Place;
+use super::directory::Directory;
 use super::groups::{self, GROUP_BYTES, HASH_BYTES};
 use super::journal::{FoundJournal, Journal, JournalThread, Note};
-use super::target::{Named, Target};
+use super::system::failed;
+use super::target::{Folder, Named, Target};
 use crate::error::{Error, Result};
 use crate::proto::index::Index;
 use crate::proto::ranges::RangeSet;
@@ -17,6 +19,8 @@ use crate::proto::wire::Offer;
 /// Checks, writes and notes whole groups.
 pub(super) struct GroupStore {
     pub(super) place: Place,
+    /// The place, held open.
+    directory: Arc<Directory>,
     offer: Offer,
     index: Vec<u8>,
     index_left: u64,
@@ -44,7 +48,10 @@ pub(super) struct GroupStore {
 impl GroupStore {
     /// Goes on with what an earlier session left, or begins anew.
     pub(super) fn open(place: Place, offer: Offer, spared: Sender<RangeSet>) -> Result<Self> {
+        let directory = Directory::open(&place.directory);
+        let directory = Arc::new(directory.map_err(|source| failed("open", &place.directory, source))?);
         let mut store = Self {
+            directory,
             place,
             offer,
             index: vec![0; offer.index_bytes as usize],
@@ -61,26 +68,30 @@ impl GroupStore {
             notes: None,
             journal: None,
         };
-        if let Some(found) = Journal::find(&store.folder(false)?, store.place.key, &offer)? {
-            store.resume(found);
+        if let Some((folder, found)) = store.find()? {
+            store.resume(folder, found);
         }
         Ok(store)
     }
 
-    fn folder(&self, is_new: bool) -> Result<PathBuf> {
-        Target::folder(&self.place.directory, &self.offer.content, is_new)
+    /// What an earlier session left, if no other process uses it.
+    fn find(&self) -> Result<Option<(Folder, FoundJournal)>> {
+        let folder = Folder::find(&self.directory, &self.place.directory, &self.offer.content)?;
+        let Some(folder) = folder else { return Ok(None) };
+        let found = Journal::find(&folder, self.place.key, &self.offer)?;
+        Ok(found.map(|found| (folder, found)))
     }
 
-    fn resume(&mut self, found: FoundJournal) {
+    fn resume(&mut self, folder: Folder, found: FoundJournal) {
         let FoundJournal { journal, index: bytes, groups, doubtful, is_whole } = found;
-        let Ok(folder) = self.folder(false) else { return };
-        let target = Index::decode(&bytes).ok().and_then(|index| {
-            let Place { directory, overwrite, .. } = &self.place;
-            Target::reopen(directory, &folder, index, self.offer.index_bytes, *overwrite, is_whole)
-        });
-        let Some(target) = target else {
-            drop(journal);
-            return Target::remove_folder(&folder);
+        // What cannot be used is removed when the list of files has come again.
+        let Ok(index) = Index::decode(&bytes) else { return };
+        let Place { directory, overwrite, .. } = &self.place;
+        let index_bytes = self.offer.index_bytes;
+        let Some(target) =
+            Target::reopen(&self.directory, directory, folder, index, index_bytes, *overwrite, is_whole)
+        else {
+            return;
         };
         let last = groups::count(self.offer.total_bytes);
         // The statuses are those of the session that ends, and the list has the modes of today.
@@ -171,10 +182,16 @@ impl GroupStore {
         }
         target.settle(&self.damaged)?;
         // A kill from here on may leave only some files with their names: the journal then explains it to the next session.
-        self.journal = self.notes.take().and_then(JournalThread::end);
+        let noted = self.notes.take().map_or(Ok(None), |notes| notes.end().map(Some));
+        let journal = noted
+            .map_err(|source| failed("bring to the disk what came into", &self.place.directory, source))?;
         if let Some(path) = target.all_exist() {
+            self.journal = journal;
             return Err(Error::Exists { path });
         }
+        // What cannot be brought to the disk is not noted, either.
+        target.make_safe()?;
+        self.journal = journal;
         if let Some(journal) = &mut self.journal {
             let _ = journal.add_whole();
         }
@@ -191,9 +208,9 @@ impl GroupStore {
         };
         if is_done
             && self.journal.take().is_some()
-            && let Ok(folder) = self.folder(false)
+            && let Some(target) = &self.target
         {
-            Target::remove_folder(&folder);
+            target.remove_folder();
         } else {
             self.keep();
         }
@@ -202,7 +219,7 @@ impl GroupStore {
 
     /// Flushes and notes what was written.
     pub(super) fn keep(&mut self) {
-        let journal = self.journal.take().or_else(|| self.notes.take().and_then(JournalThread::end));
+        let journal = self.journal.take().or_else(|| self.notes.take().and_then(|notes| notes.end().ok()));
         if let (Some(target), Some(mut journal)) = (&mut self.target, journal) {
             let note = Note { dirty: target.take_dirty(), groups: std::mem::take(&mut self.unnoted) };
             // Groups that are not noted are sent again.
@@ -228,18 +245,13 @@ impl GroupStore {
         }
         self.place.offer(&index)?;
         // Another process may have begun meanwhile.
-        Journal::find(&self.folder(false)?, self.place.key, &self.offer)?;
-        let folder = self.folder(true)?;
-        let journal = Journal::create(&folder, self.place.key, &self.offer, &self.index)?;
-        let Place { directory, overwrite, .. } = &self.place;
-        match Target::create(directory, &folder, index, self.offer.index_bytes, *overwrite) {
-            Ok(target) => self.target = Some(target),
-            Err(error) => {
-                drop(journal);
-                Target::remove_folder(&folder);
-                return Err(error);
-            }
-        }
+        self.find()?;
+        let Place { directory, key, overwrite, .. } = &self.place;
+        let folder = Folder::make(&self.directory, directory, &self.offer.content)?;
+        let journal = Journal::create(&folder, *key, &self.offer, &self.index)?;
+        let index_bytes = self.offer.index_bytes;
+        self.target =
+            Some(Target::create(&self.directory, directory, folder, index, index_bytes, *overwrite)?);
         self.notes = Some(JournalThread::start(journal));
         self.spare();
         // The other end may be gone.
@@ -250,13 +262,15 @@ impl GroupStore {
     fn write(&mut self, group: u64, bytes: &[u8]) -> Result<()> {
         copy_index(group, bytes, &self.offer, &mut self.index);
         let content = groups::content_range(group, self.offer.total_bytes);
-        if let Some(target) = &mut self.target
-            && !self.doubtful.contains(&(group..group + 1))
-        {
-            target.write(content.start, &bytes[..(content.end - content.start) as usize])?;
-        }
+        let is_there = match &mut self.target {
+            Some(target) if !self.doubtful.contains(&(group..group + 1)) => {
+                target.write(content.start, &bytes[..(content.end - content.start) as usize])?
+            }
+            _ => true,
+        };
         self.groups.insert(group..group + 1);
-        if !self.damaged.touches(&content) {
+        // What is left out today may be wanted in a later session.
+        if is_there && !self.damaged.touches(&content) {
             self.unnoted.insert(group..group + 1);
         }
         Ok(())

@@ -1,13 +1,11 @@
-//! What each system does in its own way: names, modes, new files, and reading and writing at a place in a file.
+//! What each system does in its own way: names, modes of new files, and reading and writing at a place in a file.
 
-#[cfg(unix)]
-use std::fs::OpenOptions;
-use std::fs::{self, DirBuilder, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::directory::Directory;
 use crate::error::Error;
-use crate::proto::index::Entry;
 
 /// Another name would be taken; a full disk or a missing right is no matter of the name.
 pub(super) fn is_about_the_name(error: &io::Error) -> bool {
@@ -19,55 +17,16 @@ pub(super) fn is_about_the_name(error: &io::Error) -> bool {
     ) || error.raw_os_error().is_some_and(|code| cfg!(unix) && EILSEQ.contains(&code))
 }
 
-/// Gives a file its name. Where it may not replace one that appeared there meanwhile, it does not, as a rename would.
-pub(super) fn rename(part: &Path, path: &Path, may_replace: bool) -> io::Result<()> {
-    if may_replace {
-        return fs::rename(part, path);
-    }
-    match fs::hard_link(part, path) {
-        Ok(()) => fs::remove_file(part),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // A file system without links.
-        Err(_) => fs::rename(part, path),
-    }
-}
-
-/// Whether a file has both names: it was linked and the old name not removed.
-#[cfg(unix)]
-pub(super) fn is_same_file(part: &Path, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (fs::symlink_metadata(part), fs::symlink_metadata(path)) {
-        (Ok(part), Ok(path)) => part.is_file() && (part.dev(), part.ino()) == (path.dev(), path.ino()),
-        _ => false,
-    }
-}
-
-#[cfg(not(unix))]
-pub(super) fn is_same_file(_: &Path, _: &Path) -> bool {
-    false
-}
-
-#[cfg(unix)]
-pub(super) fn set_mode(path: &Path, mode: u16) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(u32::from(mode)))
-}
-
 /// The bits that the system takes off the mode of a new file: there is no other way to ask that harms no other thread.
 #[cfg(unix)]
-pub(super) fn umask(folder: &Path) -> io::Result<u16> {
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    let path = folder.join("umask");
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o777).open(&path)?;
-    let mode = file.metadata()?.permissions().mode();
-    fs::remove_file(&path)?;
+pub(super) fn umask(folder: &Directory) -> io::Result<u16> {
+    use std::os::unix::fs::PermissionsExt;
+    let name = Path::new("umask");
+    // One that a killed process left says nothing.
+    let _ = folder.remove_file(name);
+    let mode = folder.create_file(name, 0o777)?.metadata()?.permissions().mode();
+    folder.remove_file(name)?;
     Ok(!(mode as u16) & 0o777)
-}
-
-#[cfg(unix)]
-pub(super) fn private_directory(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    DirBuilder::new().mode(0o700).create(path)
 }
 
 /// Bytes of a name as a path below `above`.
@@ -78,18 +37,8 @@ pub(super) fn join(above: &Path, name: &[u8]) -> PathBuf {
 }
 
 #[cfg(not(unix))]
-pub(super) fn set_mode(_: &Path, _: u16) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(not(unix))]
-pub(super) fn umask(_: &Path) -> io::Result<u16> {
+pub(super) fn umask(_: &Directory) -> io::Result<u16> {
     Ok(0)
-}
-
-#[cfg(not(unix))]
-pub(super) fn private_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().create(path)
 }
 
 #[cfg(not(unix))]
@@ -177,17 +126,6 @@ pub(super) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io
 
 pub(super) fn failed(action: &'static str, path: &Path, source: io::Error) -> Error {
     Error::File { action, path: path.to_path_buf(), source }
-}
-
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
-}
-
-pub(super) fn is_entry(path: &Path, entry: &Entry) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|meta| match entry.bytes {
-        None => meta.is_dir(),
-        Some(bytes) => meta.is_file() && meta.len() == bytes,
-    })
 }
 
 #[cfg(test)]

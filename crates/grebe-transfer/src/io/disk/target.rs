@@ -6,30 +6,33 @@
 //!                                                 tree/...   the files and directories, under their names
 //! ```
 
+mod folder;
 mod naming;
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub(super) use self::folder::Folder;
 pub(in crate::io) use self::naming::Named;
 use super::FileStatus;
+use super::directory::{Directory, Metadata};
 use super::groups::GROUP_BYTES;
-use super::system::{
-    failed, free_bytes, is_about_the_name, is_entry, join, private_directory, read_exact_at, remove, umask,
-    write_all_at,
-};
+use super::system::{failed, free_bytes, is_about_the_name, join, read_exact_at, umask, write_all_at};
 use crate::error::{Error, Result};
 use crate::proto::index::{Entry, Index};
 use crate::proto::ranges::RangeSet;
 
 /// The files that content is written to. They have their full length from the beginning, with holes.
 pub(super) struct Target {
-    directory: PathBuf,
-    folder: PathBuf,
+    directory: Arc<Directory>,
+    /// Of the directory, for people.
+    path: PathBuf,
+    folder: Folder,
     index: Index,
     overwrite: bool,
     /// Of each entry of the index.
@@ -62,7 +65,8 @@ enum Fate {
 }
 
 struct TargetFile {
-    path: PathBuf,
+    /// In the folder; of one that is compared in the directory.
+    name: PathBuf,
     /// Where it begins in the content.
     start: u64,
     bytes: u64,
@@ -72,91 +76,67 @@ struct TargetFile {
 }
 
 impl Target {
-    /// The folder for a content; it is made if `is_new`, and what was in it is removed.
-    ///
-    /// # Errors
-    /// [`Error::File`] where it cannot be made, or where something else has its name.
-    pub(super) fn folder(directory: &Path, content: &[u8; 32], is_new: bool) -> Result<PathBuf> {
-        let ours = directory.join(PARTIAL);
-        let name: String = content[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        let folder = ours.join(name);
-        if is_new {
-            if let Err(error) = private_directory(&ours)
-                && error.kind() != io::ErrorKind::AlreadyExists
-            {
-                return Err(failed("create", &ours, error));
-            }
-            if !fs::symlink_metadata(&ours).is_ok_and(|meta| meta.is_dir()) {
-                let why = io::Error::other("it is not a directory of grebe's: move it away");
-                return Err(failed("use", &ours, why));
-            }
-            if fs::symlink_metadata(&folder).is_ok() {
-                remove(&folder).map_err(|source| failed("remove", &folder, source))?;
-            }
-            private_directory(&folder).map_err(|source| failed("create", &folder, source))?;
-        }
-        Ok(folder)
-    }
-
-    /// Removes the folder with all that is in it, and the one around it where nothing else is in that.
-    pub(super) fn remove_folder(folder: &Path) {
-        // What cannot be removed is in nobody's way.
-        let _ = fs::remove_dir_all(folder);
-        let _ = folder.parent().map(fs::remove_dir);
-    }
-
     /// Creates all files and directories in the folder. What cannot have its name here is left out.
     ///
     /// # Errors
     /// [`Error::Exists`] where nothing is left to create; [`Error::NoRoom`]; [`Error::File`].
     pub(super) fn create(
-        directory: &Path,
-        folder: &Path,
+        directory: &Arc<Directory>,
+        path: &Path,
+        folder: Folder,
         index: Index,
         index_bytes: u64,
         overwrite: bool,
     ) -> Result<Self> {
-        let mut target = Self::place(directory, folder, index, overwrite)?;
-        target.leave_out_what_exists();
-        if let Some(path) = target.all_exist() {
+        let mut target = Self::place(directory, path, folder, index, overwrite)?;
+        target.fill(index_bytes).inspect_err(|_| target.remove_folder())?;
+        Ok(target)
+    }
+
+    fn fill(&mut self, index_bytes: u64) -> Result<()> {
+        self.leave_out_what_exists();
+        if let Some(path) = self.all_exist() {
             return Err(Error::Exists { path });
         }
         // A full disk is better reported now than near the end.
-        let needed_bytes = target.wanted_bytes();
-        if let Some(free_bytes) = free_bytes(directory).filter(|free_bytes| *free_bytes < needed_bytes) {
-            return Err(Error::NoRoom { path: directory.to_path_buf(), free_bytes, needed_bytes });
+        let needed_bytes = self.wanted_bytes();
+        if let Some(free_bytes) = free_bytes(&self.path).filter(|free_bytes| *free_bytes < needed_bytes) {
+            return Err(Error::NoRoom { path: self.path.clone(), free_bytes, needed_bytes });
         }
-        let tree = folder.join(TREE);
-        fs::create_dir(&tree).map_err(|source| failed("create", &tree, source))?;
-        for number in 0..target.index.entries.len() {
-            target.make(number)?;
+        let own = self.folder.directory();
+        own.create_directory(TREE.as_ref(), 0o700)
+            .map_err(|source| failed("create", &self.folder.path_of(TREE), source))?;
+        for number in 0..self.index.entries.len() {
+            self.make(number)?;
         }
-        target.lay_out(index_bytes);
-        let status = folder.join(STATUS);
-        let made = File::create_new(&status).and_then(|file| file.set_len(target.index.files()));
-        made.map_err(|source| failed("create", &status, source))?;
-        Ok(target)
+        self.lay_out(index_bytes);
+        let made = self.folder.directory().create_file(STATUS.as_ref(), 0o600);
+        made.and_then(|file| file.set_len(self.index.files()))
+            .map_err(|source| failed("create", &self.folder.path_of(STATUS), source))?;
+        Ok(())
     }
 
     /// Finds what an earlier session left; `None` where it has changed since. `named`: everything was whole, and some files may
     /// have their final names.
     pub(super) fn reopen(
-        directory: &Path,
-        folder: &Path,
+        directory: &Arc<Directory>,
+        path: &Path,
+        folder: Folder,
         index: Index,
         index_bytes: u64,
         overwrite: bool,
         named: bool,
     ) -> Option<Self> {
-        let mut target = Self::place(directory, folder, index, overwrite).ok()?;
+        let mut target = Self::place(directory, path, folder, index, overwrite).ok()?;
         target.named = named;
         if !named {
             target.leave_out_what_exists();
         }
         for number in 0..target.index.entries.len() {
             let entry = &target.index.entries[number];
-            let is_there = is_entry(&target.part_path(entry), entry)
-                || named && is_entry(&target.final_path(entry), entry);
+            let (part, there) = (target.part(entry), target.there(entry));
+            let is_there = part.is_some_and(|part| part.is_of(entry))
+                || named && there.is_some_and(|there| there.is_of(entry));
             if is_there {
                 continue;
             }
@@ -164,28 +144,29 @@ impl Target {
                 target.fates[number] = Fate::LeftOut("it was left out before".to_owned());
                 continue;
             }
-            if fs::symlink_metadata(target.part_path(entry)).is_ok() {
+            if part.is_some() {
                 return None;
             }
             // What could not be made then cannot be made now.
             target.make(number).ok().filter(|()| target.is_left_out(number))?;
         }
         target.lay_out(index_bytes);
-        fs::metadata(folder.join(STATUS))
-            .is_ok_and(|meta| meta.len() == target.index.files())
-            .then_some(target)
+        let status = target.folder.directory().metadata(STATUS.as_ref());
+        status.is_ok_and(|status| status.bytes == target.index.files()).then_some(target)
     }
 
-    /// Writes content to its place in the files. What belongs to the index, or to no file here, is skipped.
-    pub(super) fn write(&mut self, mut at: u64, mut bytes: &[u8]) -> Result<()> {
+    /// Writes content to its place in the files. What belongs to the index, or to no file here, is skipped; `false` where something
+    /// was left out.
+    pub(super) fn write(&mut self, mut at: u64, mut bytes: &[u8]) -> Result<bool> {
+        let mut is_all = true;
         let index_end = self.files.first().map_or(u64::MAX, |first| first.start);
         let skip = index_end.saturating_sub(at).min(bytes.len() as u64);
         (at, bytes) = (at + skip, &bytes[skip as usize..]);
         while !bytes.is_empty() {
             let number = self.files.partition_point(|file| file.start + file.bytes <= at);
-            let Some(file) = self.files.get(number) else { return Ok(()) };
+            let Some(file) = self.files.get(number) else { return Ok(is_all) };
             let take = (file.start + file.bytes - at).min(bytes.len() as u64) as usize;
-            let (path, within, is_left_out) = (file.path.clone(), at - file.start, file.is_left_out);
+            let (within, is_left_out) = (at - file.start, file.is_left_out);
             if file.is_compared {
                 let mut there = vec![0; take];
                 self.read(at, &mut there);
@@ -193,14 +174,20 @@ impl Target {
                     self.differing.insert(at..at + take as u64);
                 }
             }
+            is_all &= !is_left_out;
             if !is_left_out {
                 let file = self.opened(number)?;
                 write_all_at(file, &bytes[..take], within)
-                    .map_err(|source| failed("write", &path, source))?;
+                    .map_err(|source| failed("write", &self.path_of(&self.files[number]), source))?;
             }
             (at, bytes) = (at + take as u64, &bytes[take..]);
         }
-        Ok(())
+        Ok(is_all)
+    }
+
+    /// Removes the folder with all that is in it.
+    pub(super) fn remove_folder(&self) {
+        self.folder.remove(&self.directory);
     }
 
     /// Reads back what was written; zeros for what is not there.
@@ -217,7 +204,9 @@ impl Target {
             }
             if !file.is_left_out || file.is_compared {
                 // What cannot be read has another hash than what was sent.
-                let _ = File::open(&file.path)
+                let within = if file.is_compared { &self.directory } else { self.folder.directory() };
+                let _ = within
+                    .read_file(&file.name)
                     .and_then(|opened| read_exact_at(&opened, &mut bytes[..take], at - file.start));
             }
             (at, bytes) = (at + take as u64, &mut bytes[take..]);
@@ -282,15 +271,17 @@ impl Target {
         if damaged.touches(&(self.statuses_start()..u64::MAX)) {
             return Err(Error::HashDiffers);
         }
-        let path = self.folder.join(STATUS);
-        let statuses = fs::read(&path).map_err(|source| failed("read", &path, source))?;
+        let mut statuses = Vec::new();
+        let open = self.folder.directory().read_file(STATUS.as_ref());
+        open.and_then(|mut open| open.read_to_end(&mut statuses))
+            .map_err(|source| failed("read", &self.folder.path_of(STATUS), source))?;
         let ranges: HashMap<&Path, Range<u64>> =
-            self.files.iter().map(|file| (&*file.path, file.start..file.start + file.bytes)).collect();
+            self.files.iter().map(|file| (&*file.name, file.start..file.start + file.bytes)).collect();
         let files = self.index.entries.iter().enumerate().filter(|(_, entry)| entry.bytes.is_some());
         for ((number, entry), status) in files.zip(statuses) {
-            let path = self.part_path(entry);
+            let part = part_name(entry);
             if self.fates[number] == Fate::Compared {
-                let range = ranges.get(&*self.final_path(entry));
+                let range = ranges.get(&*name_of(entry));
                 let is_same = range.is_some_and(|it| !damaged.touches(it) && !self.differing.touches(it));
                 self.fates[number] = match FileStatus::of(status) {
                     FileStatus::Good if is_same => Fate::There,
@@ -300,16 +291,16 @@ impl Target {
                 continue;
             }
             let why = match FileStatus::of(status) {
-                FileStatus::Good if ranges.get(&*path).is_some_and(|range| damaged.touches(range)) => {
+                FileStatus::Good if ranges.get(&*part).is_some_and(|range| damaged.touches(range)) => {
                     "what came is not what was read: send it again"
                 }
                 FileStatus::Good => continue,
                 status => status.why(),
             };
             if self.fates[number] == Fate::Made {
-                match fs::remove_file(&path) {
+                match self.folder.directory().remove_file(&part) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(failed("remove", &path, error));
+                        return Err(failed("remove", &self.folder.path_of(&part), error));
                     }
                     _ => self.fates[number] = Fate::LeftOut(why.to_owned()),
                 }
@@ -318,10 +309,16 @@ impl Target {
         Ok(())
     }
 
-    fn place(directory: &Path, folder: &Path, index: Index, overwrite: bool) -> Result<Self> {
+    fn place(
+        directory: &Arc<Directory>,
+        path: &Path,
+        folder: Folder,
+        index: Index,
+        overwrite: bool,
+    ) -> Result<Self> {
         Ok(Self {
-            directory: directory.to_path_buf(),
-            folder: folder.to_path_buf(),
+            directory: directory.clone(),
+            path: path.to_path_buf(),
             overwrite,
             fates: vec![Fate::Made; index.entries.len()],
             index,
@@ -329,7 +326,9 @@ impl Target {
             open: None,
             closed: Vec::new(),
             differing: RangeSet::default(),
-            umask: umask(folder).map_err(|source| failed("create a file in", folder, source))?,
+            umask: umask(folder.directory())
+                .map_err(|source| failed("create a file in", &folder.path_of(""), source))?,
+            folder,
             named: false,
         })
     }
@@ -339,15 +338,14 @@ impl Target {
         for (number, entry) in self.index.entries.iter().enumerate() {
             if let Some(bytes) = entry.bytes.filter(|bytes| *bytes > 0) {
                 let is_compared = self.fates[number] == Fate::Compared;
-                let path = if is_compared { self.final_path(entry) } else { self.part_path(entry) };
+                let name = if is_compared { name_of(entry) } else { part_name(entry) };
                 let is_left_out = self.is_left_out(number);
-                self.files.push(TargetFile { path, start, bytes, is_left_out, is_compared });
+                self.files.push(TargetFile { name, start, bytes, is_left_out, is_compared });
                 start += bytes;
             }
         }
-        let path = self.folder.join(STATUS);
-        let bytes = self.index.files();
-        self.files.push(TargetFile { path, start, bytes, is_left_out: false, is_compared: false });
+        let (name, bytes) = (STATUS.into(), self.index.files());
+        self.files.push(TargetFile { name, start, bytes, is_left_out: false, is_compared: false });
     }
 
     /// Creates a file or a directory in the folder, unless its name or that of its directory cannot be had.
@@ -356,15 +354,14 @@ impl Target {
         if self.is_left_out(number) {
             return Ok(());
         }
-        let path = self.part_path(entry);
-        if !entry.is_top() && path.parent().is_some_and(|above| fs::symlink_metadata(above).is_err()) {
+        let (own, name) = (self.folder.directory(), part_name(entry));
+        if !entry.is_top() && name.parent().is_some_and(|above| own.metadata(above).is_err()) {
             self.fates[number] = Fate::Inside;
             return Ok(());
         }
         let made = match entry.bytes {
-            None => fs::create_dir(&path),
-            // `create_new` does not follow a link that somebody put there.
-            Some(bytes) => File::create_new(&path).and_then(|file| file.set_len(bytes)),
+            None => own.create_directory(&name, 0o777),
+            Some(bytes) => own.create_file(&name, 0o666).and_then(|file| file.set_len(bytes)),
         };
         match made {
             Ok(()) => Ok(()),
@@ -372,7 +369,7 @@ impl Target {
                 self.fates[number] = Fate::LeftOut(format!("this system cannot have such a name: {error}"));
                 Ok(())
             }
-            Err(error) => Err(failed("create", &path, error)),
+            Err(error) => Err(failed("create", &self.folder.path_of(&name), error)),
         }
     }
 
@@ -382,13 +379,13 @@ impl Target {
             if !entry.is_top() {
                 continue;
             }
-            let Ok(meta) = fs::symlink_metadata(self.final_path(entry)) else { continue };
-            let is_long_as = meta.is_file() && entry.bytes == Some(meta.len());
-            if is_long_as && (meta.len() == 0 || has_time(&meta, entry)) {
+            let Some(there) = self.there(entry) else { continue };
+            let is_long_as = entry.bytes.is_some() && there.is_of(entry);
+            if is_long_as && (there.bytes == 0 || has_time(&there, entry)) {
                 self.fates[number] = Fate::There;
             } else if is_long_as && !self.overwrite {
                 self.fates[number] = Fate::Compared;
-            } else if !(self.overwrite && entry.bytes.is_some() && naming::can_be_replaced(&meta)) {
+            } else if !(self.overwrite && entry.bytes.is_some() && naming::can_be_replaced(&there)) {
                 self.fates[number] = Fate::LeftOut(EXISTS.to_owned());
             }
         }
@@ -418,9 +415,9 @@ impl Target {
 
     fn opened(&mut self, number: usize) -> Result<&File> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != number) {
-            let path = &self.files[number].path;
-            let file =
-                OpenOptions::new().write(true).open(path).map_err(|source| failed("open", path, source))?;
+            let file = &self.files[number];
+            let file = self.folder.directory().write_file(&file.name);
+            let file = file.map_err(|source| failed("open", &self.path_of(&self.files[number]), source))?;
             if let Some((_, before)) = self.open.replace((number, file)) {
                 self.closed.push(before);
             }
@@ -428,28 +425,48 @@ impl Target {
         self.open.as_ref().map(|(_, file)| file).ok_or(Error::HashDiffers)
     }
 
-    fn part_path(&self, entry: &Entry) -> PathBuf {
-        join(&self.folder.join(TREE), &entry.name)
+    /// What stands in the folder.
+    fn part(&self, entry: &Entry) -> Option<Metadata> {
+        self.folder.directory().metadata(&part_name(entry)).ok()
+    }
+
+    /// What stands where it is to be.
+    fn there(&self, entry: &Entry) -> Option<Metadata> {
+        self.directory.metadata(&name_of(entry)).ok()
+    }
+
+    fn path_of(&self, file: &TargetFile) -> PathBuf {
+        if file.is_compared { self.path.join(&file.name) } else { self.folder.path_of(&file.name) }
     }
 
     fn final_path(&self, entry: &Entry) -> PathBuf {
-        join(&self.directory, &entry.name)
+        self.path.join(name_of(entry))
     }
 }
 
-const PARTIAL: &str = ".grebe-partial";
 const TREE: &str = "tree";
 const STATUS: &str = "status";
 const EXISTS: &str = "it exists: move it away, or say that it may be replaced";
 
-fn has_time(meta: &fs::Metadata, entry: &Entry) -> bool {
-    let modified = modified(entry);
-    modified.is_some() && meta.modified().ok() == modified
+/// In the directory.
+fn name_of(entry: &Entry) -> PathBuf {
+    join(Path::new(""), &entry.name)
 }
 
-fn modified(entry: &Entry) -> Option<SystemTime> {
-    let age = Duration::from_nanos(entry.modified_unix_ns.unsigned_abs());
-    if entry.modified_unix_ns < 0 { UNIX_EPOCH.checked_sub(age) } else { UNIX_EPOCH.checked_add(age) }
+/// In the folder.
+fn part_name(entry: &Entry) -> PathBuf {
+    join(TREE.as_ref(), &entry.name)
+}
+
+fn has_time(there: &Metadata, entry: &Entry) -> bool {
+    let modified = time_of(entry.modified_unix_ns);
+    modified.is_some() && time_of(there.modified_unix_ns) == modified
+}
+
+/// As finely as this system has times.
+fn time_of(unix_ns: i64) -> Option<SystemTime> {
+    let age = Duration::from_nanos(unix_ns.unsigned_abs());
+    if unix_ns < 0 { UNIX_EPOCH.checked_sub(age) } else { UNIX_EPOCH.checked_add(age) }
 }
 
 #[cfg(test)]

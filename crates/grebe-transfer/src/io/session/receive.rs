@@ -71,7 +71,8 @@ impl ReceiveListener {
         Ok(Self { datagrams, ticket, door })
     }
 
-    /// Waits for the sender and takes its files into `directory`. Their names end in `.part` until all are whole and verified.
+    /// Waits for the sender and takes its files into `directory`. They lie in `.grebe-partial` there until all are whole, verified
+    /// and on the disk.
     ///
     /// `on_progress` is called ten times per second once the sender has connected.
     ///

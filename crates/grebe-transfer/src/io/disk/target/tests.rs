@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 use crate::io::disk::system::NameRules;
 
@@ -11,20 +13,41 @@ fn index() -> Index {
 
 const INDEX_BYTES: u64 = 10;
 
+const CONTENT: [u8; 32] = [7; 32];
+
+fn open(directory: &Path) -> Arc<Directory> {
+    Arc::new(Directory::open(directory).unwrap())
+}
+
 fn create(directory: &Path, overwrite: bool) -> Result<Target> {
-    let folder = Target::folder(directory, &[7; 32], true)?;
-    Target::create(directory, &folder, index(), INDEX_BYTES, overwrite)
+    create_of(directory, index(), overwrite)
+}
+
+fn create_of(directory: &Path, index: Index, overwrite: bool) -> Result<Target> {
+    let open = open(directory);
+    let folder = Folder::make(&open, directory, &CONTENT)?;
+    Target::create(&open, directory, folder, index, INDEX_BYTES, overwrite)
 }
 
 fn reopen(directory: &Path, named: bool) -> Option<Target> {
-    let folder = Target::folder(directory, &[7; 32], false).unwrap();
-    Target::reopen(directory, &folder, index(), INDEX_BYTES, false, named)
+    let open = open(directory);
+    let folder = Folder::find(&open, directory, &CONTENT).unwrap().unwrap();
+    Target::reopen(&open, directory, folder, index(), INDEX_BYTES, false, named)
+}
+
+fn part_path(target: &Target, entry: &Entry) -> PathBuf {
+    target.folder.path_of(part_name(entry))
+}
+
+fn give_names(target: &mut Target, damaged: &RangeSet) -> Named {
+    target.settle(damaged).unwrap();
+    target.make_safe().unwrap();
+    target.give_names().unwrap()
 }
 
 fn finish(target: &mut Target) -> Named {
-    target.settle(&RangeSet::default()).unwrap();
-    let named = target.give_names().unwrap();
-    Target::remove_folder(&target.folder);
+    let named = give_names(target, &RangeSet::default());
+    target.remove_folder();
     named
 }
 
@@ -133,11 +156,10 @@ fn what_came_meanwhile_is_not_replaced_either_and_nothing_is_lost() {
     let mut target = create(directory.path(), false).unwrap();
     target.write(10, b"abcdefg\0\0\0").unwrap();
     fs::write(directory.path().join("f"), b"precious").unwrap();
-    target.settle(&RangeSet::default()).unwrap();
-    let named = target.give_names().unwrap();
+    let named = give_names(&mut target, &RangeSet::default());
     assert!(named.is_kept && named.left_out[0].why.contains("meanwhile"), "{named:?}");
     assert_eq!(fs::read(directory.path().join("f")).unwrap(), b"precious");
-    assert_eq!(fs::read(target.part_path(&index().entries[3])).unwrap(), b"defg");
+    assert_eq!(fs::read(part_path(&target, &index().entries[3])).unwrap(), b"defg");
 }
 
 #[test]
@@ -148,8 +170,7 @@ fn what_changed_at_the_sender_or_came_damaged_gets_no_name() {
     target.write(10, b"abcdefg\x01\0\0").unwrap();
     let mut damaged = RangeSet::default();
     damaged.insert(16..17);
-    target.settle(&damaged).unwrap();
-    let named = target.give_names().unwrap();
+    let named = give_names(&mut target, &damaged);
     assert_eq!(named.paths, [at("d")]);
     let left_out: Vec<_> = named.left_out.iter().map(|left| left.path.clone()).collect();
     assert_eq!(left_out, [at("d/a"), at("f")]);
@@ -166,8 +187,7 @@ fn a_name_that_cannot_be_had_is_left_out() {
     for number in 1..3 {
         index.entries[number].name = [&[b'd'; 300][..], &index.entries[number].name[1..]].concat();
     }
-    let folder = Target::folder(directory.path(), &[7; 32], true).unwrap();
-    let mut target = Target::create(directory.path(), &folder, index, INDEX_BYTES, false).unwrap();
+    let mut target = create_of(directory.path(), index, false).unwrap();
     target.write(10, b"abcdefg\0\0\0").unwrap();
     let named = finish(&mut target);
     assert_eq!((named.paths, named.left_out.len()), (vec![directory.path().join("f")], 1));
@@ -178,7 +198,7 @@ fn an_earlier_session_is_found_only_as_it_was() {
     let directory = tempfile::tempdir().unwrap();
     let target = create(directory.path(), false).unwrap();
     assert!(reopen(directory.path(), false).is_some());
-    fs::write(target.part_path(&index().entries[1]), b"longer").unwrap();
+    fs::write(part_path(&target, &index().entries[1]), b"longer").unwrap();
     assert!(reopen(directory.path(), false).is_none());
 }
 
@@ -186,7 +206,7 @@ fn an_earlier_session_is_found_only_as_it_was() {
 #[test]
 fn a_link_in_the_place_of_the_folder_is_not_followed() {
     let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    std::os::unix::fs::symlink(elsewhere.path(), directory.path().join(PARTIAL)).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), directory.path().join(".grebe-partial")).unwrap();
     assert!(create(directory.path(), false).is_err());
     assert_eq!(names(elsewhere.path()), [""; 0]);
 }
@@ -199,8 +219,8 @@ fn a_kill_between_two_names_is_made_good() {
     target.write(10, b"abcdefg\0\0\0").unwrap();
     // The directory has its name, the file has both.
     let entries = index().entries;
-    fs::rename(target.part_path(&entries[0]), at("d")).unwrap();
-    fs::hard_link(target.part_path(&entries[3]), at("f")).unwrap();
+    fs::rename(part_path(&target, &entries[0]), at("d")).unwrap();
+    fs::hard_link(part_path(&target, &entries[3]), at("f")).unwrap();
     let mut target = reopen(directory.path(), true).unwrap();
     assert_eq!(finish(&mut target).paths, [at("d"), at("f")]);
     assert_eq!(fs::read(at("f")).unwrap(), b"defg");
@@ -210,12 +230,13 @@ fn a_kill_between_two_names_is_made_good() {
 #[test]
 fn what_has_another_name_here_is_listed_and_what_is_left_out_is_not() {
     let directory = tempfile::tempdir().unwrap();
-    let folder = Target::folder(directory.path(), &[7; 32], true).unwrap();
+    let open = open(directory.path());
+    let folder = Folder::make(&open, directory.path(), &CONTENT).unwrap();
     let mut index = index();
     for (entry, name) in index.entries.iter_mut().zip(["con", "con/a.fits", "con/12:00.fits", "b*"]) {
         entry.name = name.into();
     }
-    let mut target = Target::place(directory.path(), &folder, index, false).unwrap();
+    let mut target = Target::place(&open, directory.path(), folder, index, false).unwrap();
     let names = |target: &Target, rules| -> Vec<_> {
         target.renamed(rules).into_iter().map(|renamed| renamed.name).collect()
     };
