@@ -95,14 +95,18 @@ impl Journal {
 
     /// Notes groups that are on the disk.
     pub(super) fn add(&mut self, groups: Range<u64>) -> std::io::Result<()> {
-        let said = [&groups.start.to_be_bytes()[..], &groups.end.to_be_bytes(), &self.offer.touched].concat();
+        self.add_record(groups.start, groups.end)
+    }
+
+    fn add_record(&mut self, first: u64, end: u64) -> std::io::Result<()> {
+        let said = [&first.to_be_bytes()[..], &end.to_be_bytes(), &self.offer.touched].concat();
         let check = self.check(&[&self.offer.content, &said[..]].concat());
         self.file.write_all(&[&said[..], &check].concat())
     }
 
     /// Notes that everything is whole and on the disk: from now on files may have their final names.
     pub(super) fn add_whole(&mut self) -> std::io::Result<()> {
-        self.add(WHOLE..FLUSHED)?;
+        self.add_record(WHOLE, FLUSHED)?;
         self.flush()
     }
 
