@@ -199,7 +199,7 @@ fn what_somebody_may_have_changed_is_compared_and_not_sent_again() {
 #[test]
 fn a_thousand_swaps_of_the_folder_lead_nowhere_else() {
     use std::os::unix::fs::symlink;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
 
     let sample = Sample::of(1_000);
     let groups = sample.groups();
@@ -223,6 +223,7 @@ fn a_thousand_swaps_of_the_folder_lead_nowhere_else() {
         }
     }
     let is_over = AtomicBool::new(false);
+    let swaps = AtomicUsize::new(0);
     let mut whole = 0;
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -230,15 +231,17 @@ fn a_thousand_swaps_of_the_folder_lead_nowhere_else() {
             while !is_over.load(Ordering::Relaxed) {
                 let is_moved = fs::rename(at(".grebe-partial"), at("moved")).is_ok();
                 let _ = symlink(&target, at(".grebe-partial"));
+                std::thread::sleep(Duration::from_micros(100));
                 if fs::read_link(at(".grebe-partial")).is_ok() {
                     let _ = fs::remove_file(at(".grebe-partial"));
                 }
                 let _ = is_moved.then(|| fs::rename(at("moved"), at(".grebe-partial")));
-                std::thread::sleep(Duration::from_micros(200));
+                swaps.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(2));
             }
         });
         let _over = Over(&is_over);
-        for _ in 0..1_000 {
+        while swaps.load(Ordering::Relaxed) < 1_000 {
             let written = Writer::start(&place(into.path()), &sample.offer).and_then(|mut writer| {
                 groups.iter().try_for_each(|(start, bytes)| writer.put(*start, bytes, |_| true))?;
                 wait(&writer)
@@ -252,5 +255,5 @@ fn a_thousand_swaps_of_the_folder_lead_nowhere_else() {
             precious.iter().for_each(|path| assert!(fs::read(path).unwrap() == b"precious"));
         }
     });
-    assert!(whole > 100, "only {whole} of 1,000 came");
+    assert!(whole > 10, "only {whole} came");
 }
