@@ -120,15 +120,28 @@ impl Directory {
         modified: std::time::SystemTime,
         is_flushed: bool,
     ) -> io::Result<()> {
-        let open = self.read_file(name)?;
-        open.set_modified(modified)?;
-        rustix::fs::fchmod(&open, mode_of(mode))?;
-        if is_flushed { flush(&open) } else { Ok(()) }
+        Self(self.read_file(name)?).dress_itself(mode, modified, is_flushed)
     }
 
-    /// Brings its names to the disk.
+    /// The same of what is open.
+    pub(in crate::io::disk) fn dress_itself(
+        &self,
+        mode: u16,
+        modified: std::time::SystemTime,
+        is_flushed: bool,
+    ) -> io::Result<()> {
+        self.0.set_modified(modified)?;
+        rustix::fs::fchmod(&self.0, mode_of(mode))?;
+        if is_flushed { self.flush() } else { Ok(()) }
+    }
+
+    /// Brings its names to the disk. Some file systems flush no directory.
     pub(in crate::io::disk) fn flush(&self) -> io::Result<()> {
-        flush(&self.0)
+        use io::ErrorKind::{InvalidInput, Unsupported};
+        match self.0.sync_all() {
+            Err(error) if matches!(error.kind(), InvalidInput | Unsupported) => Ok(()),
+            flushed => flushed,
+        }
     }
 
     /// Brings all of its file system to the disk.
@@ -187,16 +200,6 @@ pub(in crate::io::disk) fn flush_at_once(file: &File) -> io::Result<()> {
     return Ok(rustix::fs::syncfs(file)?);
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     file.sync_all()
-}
-
-/// Some file systems flush no directory.
-fn flush(open: &File) -> io::Result<()> {
-    match open.sync_all() {
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
-            Ok(())
-        }
-        flushed => flushed,
-    }
 }
 
 fn mode_of(mode: u16) -> Mode {

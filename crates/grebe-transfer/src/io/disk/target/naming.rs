@@ -105,6 +105,9 @@ impl Target {
             named.paths.push(path);
             return Ok(());
         }
+        // It stays open: under its new name others may put something else in its place.
+        let moved = entry.bytes.is_none().then(|| own.open_below(&part)).transpose();
+        let moved = moved.map_err(|source| failed("open", &self.folder.path_of(&part), source))?;
         let is_replaced = self.overwrite && entry.bytes.is_some();
         let kind = if entry.bytes.is_some() { Kind::File } else { Kind::Directory };
         let renamed = if is_replaced && there.is_none_or(|there| can_be_replaced(&there)) {
@@ -116,9 +119,9 @@ impl Target {
         };
         match renamed {
             Ok(()) => {
-                if entry.bytes.is_none() {
-                    self.directory
-                        .dress(&name, entry.mode & !self.umask, time(entry), !is_flushed_later)
+                if let Some(directory) = moved {
+                    directory
+                        .dress_itself(entry.mode & !self.umask, time(entry), !is_flushed_later)
                         .map_err(|source| failed("set the time of", &path, source))?;
                 }
                 named.paths.push(path);
