@@ -7,6 +7,7 @@ pub(crate) mod pipe;
 
 pub(crate) mod announce;
 pub(crate) mod arrival;
+pub(crate) mod outage;
 mod reorder;
 mod second_sender;
 pub(crate) mod senders;

@@ -10,12 +10,13 @@ use grebe_frame::{Batch, HEADER_BYTES, Header};
 
 use crate::io::announce::Announcer;
 use crate::io::clock_port::ClockPort;
+use crate::io::outage::Outage;
 use crate::uri::Wire;
 
 /// Sends frames, each as one datagram, in as few system calls as there are batches waiting.
 ///
 /// What the batch's memory holds back to back goes out as it stands; nothing is copied in user space above 512 bytes a
-/// datagram. What the stream is said to be names a port where receivers on other hosts ask what this host's clock shows. At the end of the stream its last frame is sent five times over half a second, because a datagram may be lost.
+/// datagram. While the network takes nothing, what comes is counted as unsent and the stream goes on. What the stream is said to be names a port where receivers on other hosts ask what this host's clock shows. At the end of the stream its last frame is sent five times over half a second, because a datagram may be lost.
 #[derive(Debug)]
 pub struct UdpSink {
     sender: Sender,
@@ -23,6 +24,7 @@ pub struct UdpSink {
     held: Vec<Batch>,
     last: Option<Header>,
     announcer: Announcer,
+    outage: Outage,
     counters: Counters,
 }
 
@@ -47,6 +49,7 @@ impl UdpSink {
             held: Vec::with_capacity(HELD_MAX),
             last: None,
             announcer,
+            outage: Outage::default(),
             counters: Counters::new(COUNTERS),
         })
     }
@@ -85,11 +88,12 @@ impl UdpSink {
         for repeat in 0..END_REPEATS {
             let at = began + END_OVER * repeat / (END_REPEATS - 1);
             std::thread::sleep(at.saturating_duration_since(Instant::now()));
-            self.send_bytes(&bytes)?;
-            if repeat == 0 {
+            let sent = self.send_bytes(&bytes);
+            if repeat == 0 || sent.is_err() {
                 // A receiver that has the end is gone: that it refuses the repeats is no loss.
                 self.publish();
             }
+            sent?;
         }
         Ok(())
     }
@@ -148,7 +152,7 @@ impl UdpSink {
 }
 
 impl Stage for UdpSink {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         while self.held.len() < HELD_MAX
             && let Some(batch) = input.next()
         {
@@ -157,9 +161,10 @@ impl Stage for UdpSink {
         if self.held.is_empty() {
             return Ok(Outcome::WantsInput);
         }
-        self.send_held()?;
+        let sent = self.send_held();
         self.publish();
-        Ok(Outcome::Produced)
+        self.outage.look(&self.sender, |words| ctx.note(words));
+        sent.map(|()| Outcome::Produced)
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {

@@ -32,7 +32,9 @@ pub(super) fn send_to(
     notify: &mut dyn FnMut(Notice),
 ) -> Result<Sender, Error> {
     let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
-    let sender = Sender::connect(to.to_send()?, options).map_err(failed)?;
+    // A graph does not wait for a link, and does not end with it.
+    let options = Options { leave_out_stalled: true, ..options.clone() };
+    let sender = Sender::connect(to.to_send()?, &options).map_err(failed)?;
     tell(sender.granted(), notify);
     Ok(sender)
 }

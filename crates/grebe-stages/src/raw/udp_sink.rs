@@ -4,6 +4,7 @@ use grebe_datagram::Sender;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::Batch;
 
+use crate::io::outage::Outage;
 use crate::raw::RawStream;
 use crate::raw::byte_stream::interleaved;
 
@@ -25,6 +26,7 @@ pub(crate) struct RawUdpSink {
     scratch: Vec<u8>,
     next_index: Option<u64>,
     gap_samples: u64,
+    outage: Outage,
     counters: Counters,
 }
 
@@ -43,6 +45,7 @@ impl RawUdpSink {
             scratch: Vec::new(),
             next_index: None,
             gap_samples: 0,
+            outage: Outage::default(),
             counters: Counters::new(COUNTERS),
         }
     }
@@ -78,6 +81,10 @@ impl RawUdpSink {
     /// Sends the datagrams that are full; the rest too, where it `ends` there.
     fn send(&mut self, ends: bool) -> StageResult<()> {
         let Self { raw, pending, heads, datagram_bytes, sender, number, .. } = self;
+        if pending.is_empty() {
+            // Before the first frame the size of datagrams is not known.
+            return Ok(());
+        }
         let whole = if ends { pending.len() } else { pending.len() / *datagram_bytes * *datagram_bytes };
         if whole == 0 {
             return Ok(());
@@ -104,6 +111,20 @@ impl RawUdpSink {
         pending.drain(..whole);
         Ok(())
     }
+
+    /// Says that the stream is over.
+    fn send_end(&mut self) -> StageResult<()> {
+        self.send(true)?;
+        let mut sending = self.sender.batch();
+        sending.push(&[], &[])?;
+        Ok(sending.flush()?)
+    }
+
+    fn publish(&mut self, ctx: &Context) {
+        let sent = self.sender.counters();
+        self.counters.set_all([sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples]);
+        self.outage.look(&self.sender, |words| ctx.note(words));
+    }
 }
 
 /// Puts all samples of each channel together.
@@ -120,19 +141,17 @@ fn by_block(raw: &RawStream, samples: &mut [u8], scratch: &mut Vec<u8>) {
 }
 
 impl Stage for RawUdpSink {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        self.take(&batch)?;
-        let sent = self.sender.counters();
-        self.counters.set_all([sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples]);
-        Ok(Outcome::Produced)
+        let sent = self.take(&batch);
+        self.publish(ctx);
+        sent.map(|()| Outcome::Produced)
     }
 
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
-        self.send(true)?;
-        let mut sending = self.sender.batch();
-        sending.push(&[], &[])?;
-        Ok(sending.flush()?)
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        let sent = self.send_end();
+        self.publish(ctx);
+        sent
     }
 
     fn counters(&self) -> Option<Counters> {
@@ -210,5 +229,14 @@ mod tests {
         };
         // Four samples are missing, which two datagrams would have held.
         assert_eq!(numbered, [big(0, &[1, -1, 2, -2]), big(1, &[3, -3]), big(4, &[4, -4])]);
+    }
+
+    #[test]
+    fn an_empty_batch_before_the_first_sample_is_nothing() {
+        let raw = raw("udp://127.0.0.1:1?format=i16");
+        let sender = Sender::connect(([127, 0, 0, 1], 1).into(), &Options::default()).unwrap();
+        let mut sink = RawUdpSink::new(sender, raw, None, 1_400);
+        sink.take(&BatchPool::new(1, CHUNK_BYTES).acquire().unwrap().freeze()).unwrap();
+        assert_eq!(sink.sender.counters().datagrams, 0);
     }
 }

@@ -16,6 +16,7 @@ use super::payload_format::{PayloadFormat, Shape};
 use super::prologue::{Kind, Prologue};
 use super::sample_clock::SampleClock;
 use crate::error::Error;
+use crate::io::outage::Outage;
 
 /// Sends a stream as VITA-49 packets of one size, but the last before a gap or the end, with a context packet before the first, where
 /// something changes, and ten times a second. An empty datagram says that the stream is over.
@@ -32,6 +33,7 @@ pub(crate) struct Vita49Sink {
     next_index: u64,
     rate_hz: f64,
     gap_samples: u64,
+    outage: Outage,
     counters: Counters,
 }
 
@@ -62,6 +64,7 @@ impl Vita49Sink {
             next_index: 0,
             rate_hz: 0.0,
             gap_samples: 0,
+            outage: Outage::default(),
             counters: Counters::new(COUNTERS),
         }
     }
@@ -232,22 +235,34 @@ impl Vita49Sink {
         }
         Ok(())
     }
-}
 
-impl Stage for Vita49Sink {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
-        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        self.take(&batch)?;
-        let sent = self.sender.counters();
-        self.counters.set_all([sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples]);
-        Ok(Outcome::Produced)
-    }
-
-    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
+    /// Says that the stream is over.
+    fn send_end(&mut self) -> StageResult<()> {
         self.send_all()?;
         let mut sending = self.sender.batch();
         sending.push(&[], &[])?;
         Ok(sending.flush()?)
+    }
+
+    fn publish(&mut self, ctx: &Context) {
+        let sent = self.sender.counters();
+        self.counters.set_all([sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples]);
+        self.outage.look(&self.sender, |words| ctx.note(words));
+    }
+}
+
+impl Stage for Vita49Sink {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        let sent = self.take(&batch);
+        self.publish(ctx);
+        sent.map(|()| Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        let sent = self.send_end();
+        self.publish(ctx);
+        sent
     }
 
     fn counters(&self) -> Option<Counters> {
