@@ -106,7 +106,7 @@ fn what_is_received_beyond_it_is_told() {
 fn what_the_command_starts_has_the_signal_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let (ssh, told) = (folder.path().join("ssh"), folder.path().join("told"));
-    fs::write(&ssh, format!("#!/bin/sh\ngrep Sig /proc/$$/status > '{}'\n", told.display())).unwrap();
+    fs::write(&ssh, format!("#!/bin/sh\ngrep Sig /proc/$$/status >> '{}'\n", told.display())).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(&ssh, mode).unwrap();
     let _ = run(&["cp", "--no-config", "--ssh", path(&ssh), path(&ssh), "nowhere:x"]);
