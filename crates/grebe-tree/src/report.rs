@@ -67,25 +67,52 @@ impl LeftOut {
     }
 }
 
-/// So many names that were left out are kept with their reasons; the others are counted.
+/// So many names that were left out are kept with their reasons, and at most 4 MiB of them; the others are counted.
 pub const LEFT_OUT_KEPT: usize = 10_000;
 
 /// What is left out, from all threads.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOutList(Mutex<(Vec<LeftOut>, u64)>);
+pub(crate) struct LeftOutList(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    list: Vec<LeftOut>,
+    bytes: usize,
+    count: u64,
+}
+
+const KEPT_BYTES: usize = 4 << 20;
 
 impl LeftOutList {
     pub(crate) fn add(&self, progress: &Progress, name: Vec<u8>, why: String) {
         add(&progress.left_out, 1);
         progress.tell(&name, Done::LeftOut { why: &why }, 0);
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        list.1 += 1;
-        if list.0.len() < LEFT_OUT_KEPT {
-            list.0.push(LeftOut { name, why });
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.count += 1;
+        let bytes = name.len() + why.len();
+        if kept.list.len() < LEFT_OUT_KEPT && kept.bytes + bytes <= KEPT_BYTES {
+            kept.bytes += bytes;
+            kept.list.push(LeftOut { name, why });
         }
     }
 
     pub(crate) fn take(&self) -> (Vec<LeftOut>, u64) {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let kept = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        (kept.list, kept.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_takes_so_much_memory_and_no_more() {
+        let (list, progress) = (LeftOutList::default(), Progress::default());
+        for _ in 0..200 {
+            list.add(&progress, vec![b'x'; 64 << 10], "gone".to_owned());
+        }
+        let (kept, count) = list.take();
+        assert_eq!((count, kept.len()), (200, 63));
     }
 }

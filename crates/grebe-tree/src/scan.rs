@@ -19,6 +19,7 @@ use crate::progress::{Progress, add};
 use crate::system::{self, Directory, Kind, Metadata, Name, reason};
 use crate::wire::{
     ATTRIBUTES_BYTES_MAX, Attribute, DirectoryId, Entry, EntryId, EntryKind, TOP, TOUCHED_BYTES,
+    bytes_of_attributes,
 };
 
 /// What the walk says.
@@ -113,6 +114,9 @@ struct Gone;
 
 /// Names are looked up and sent on so many at a time.
 const NAMES_AT_ONCE: usize = 1_024;
+
+/// And so many with so much of attributes.
+const ATTRIBUTE_BYTES_AT_ONCE: usize = 1 << 20;
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(
@@ -259,6 +263,7 @@ impl<'a> Scanner<'a> {
         };
         let mut is_incomplete = false;
         let mut rest = &mut names[..];
+        let mut attribute_bytes = 0;
         loop {
             let (now, later) = rest.split_at_mut(rest.len().min(NAMES_AT_ONCE));
             rest = later;
@@ -271,7 +276,15 @@ impl<'a> Scanner<'a> {
                     continue;
                 }
                 match metadata {
-                    Ok(metadata) => found.extend(self.found(at, name, metadata, Follows::No)?),
+                    Ok(metadata) => {
+                        let new = self.found(at, name, metadata, Follows::No)?;
+                        attribute_bytes += new.as_ref().map_or(0, |new| new.entry.attribute_bytes());
+                        found.extend(new);
+                        if attribute_bytes > ATTRIBUTE_BYTES_AT_ONCE {
+                            attribute_bytes = 0;
+                            self.send(at, std::mem::take(&mut found), false, is_incomplete)?;
+                        }
+                    }
                     // It was removed meanwhile: as if it had never been there.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
@@ -385,9 +398,7 @@ impl<'a> Scanner<'a> {
             (Kind::Directory, _) => directory.open_below(name)?.own_attributes()?,
             (Kind::Symlink | Kind::Special, _) => Vec::new(),
         };
-        let bytes: usize =
-            attributes.iter().map(|attribute| attribute.name.len() + attribute.value.len()).sum();
-        if bytes > ATTRIBUTES_BYTES_MAX {
+        if bytes_of_attributes(&attributes) > ATTRIBUTES_BYTES_MAX {
             return Err(io::Error::other("they are too many"));
         }
         Ok(attributes)

@@ -22,6 +22,7 @@ pub(crate) use hello::{Hello, Role};
 pub(crate) use listing::ATTRIBUTE_BYTES_MAX;
 pub(crate) use listing::{
     ATTRIBUTES_BYTES_MAX, Attribute, Entry, EntryKind, Listing, ListingWriter, Owner, TOUCHED_BYTES,
+    bytes_of_attributes,
 };
 pub(crate) use outcome::{Note, SenderEnd, Summary};
 

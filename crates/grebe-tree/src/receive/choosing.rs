@@ -27,7 +27,9 @@ use crate::receive::shared::{Pending, Receiving};
 use crate::receive::signing::ToSign;
 use crate::receive::small::Batch;
 use crate::system::{self, Directory, Kind, Metadata, reason};
-use crate::wire::{self, Answer, AnswerWriter, Entry, EntryId, EntryKind, Left, Listing, Owner, TOP};
+use crate::wire::{
+    self, Answer, AnswerWriter, Entry, EntryId, EntryKind, Left, Listing, Owner, TOP, bytes_of_attributes,
+};
 
 /// What choosing leaves to be done at the end.
 pub(super) struct Chosen {
@@ -68,6 +70,9 @@ const ANSWER_AFTER: Duration = Duration::from_millis(50);
 /// Empty files that are made as one job.
 const EMPTY_FILES: usize = 128;
 
+/// And what their attributes may take.
+const EMPTY_ATTRIBUTE_BYTES: usize = 1 << 20;
+
 pub(super) struct Choosing<'a> {
     receiving: &'a Receiving,
     /// Makes small files.
@@ -82,6 +87,7 @@ pub(super) struct Choosing<'a> {
     /// The names of the directory that is being listed, where a file system may take others for them.
     met: Met,
     empty: Vec<Pending>,
+    empty_attribute_bytes: usize,
     answers: AnswerWriter,
     answered: Instant,
 }
@@ -107,6 +113,7 @@ impl<'a> Choosing<'a> {
             listed: None,
             met: Met::default(),
             empty: Vec::new(),
+            empty_attribute_bytes: 0,
             answers: AnswerWriter::default(),
             answered: Instant::now(),
         })
@@ -288,6 +295,9 @@ impl<'a> Choosing<'a> {
             return self.refuse(at, &name, &entry.kind);
         }
         let there = there.filter(|there| there.kind == Kind::File);
+        let path = || receiving.directories.path_of(at.place, &name);
+        let attributes = if receiving.options.attributes { entry.attributes } else { Vec::new() };
+        let attributes = receiving.hold(attributes, path);
         let mut file = Pending {
             id,
             place: at.place,
@@ -296,7 +306,7 @@ impl<'a> Choosing<'a> {
             modified_ns: entry.modified_ns,
             mode: entry.mode,
             owner: entry.owner.filter(|_| receiving.keeps_owners),
-            attributes: entry.attributes,
+            attributes,
             touched,
             is_linked,
             replaces: there.map(|there| there.mode),
@@ -331,8 +341,9 @@ impl<'a> Choosing<'a> {
                 receiving.copied(&file, 0);
                 return Ok(());
             }
+            self.empty_attribute_bytes += bytes_of_attributes(&file.attributes);
             self.empty.push(file);
-            if self.empty.len() >= EMPTY_FILES {
+            if self.empty.len() >= EMPTY_FILES || self.empty_attribute_bytes > EMPTY_ATTRIBUTE_BYTES {
                 self.make_empty();
             }
             return Ok(());
@@ -481,6 +492,7 @@ impl<'a> Choosing<'a> {
     }
 
     fn make_empty(&mut self) {
+        self.empty_attribute_bytes = 0;
         if !self.empty.is_empty() {
             let _ = self.small.send(Batch::empty(std::mem::take(&mut self.empty)));
         }

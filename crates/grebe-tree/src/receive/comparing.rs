@@ -40,7 +40,7 @@ pub(super) fn mend(
         if receiving.options.modes && !(is_same_mode && is_same_owner) {
             system::set_mode(&open, file.mode)?;
         }
-        if receiving.options.attributes && system::attributes(&open)? != file.attributes {
+        if receiving.options.attributes && system::attributes(&open)? != **file.attributes {
             system::set_attributes(&open, &file.attributes)?;
         }
         if is_same_time { Ok(()) } else { system::set_modified(&open, file.modified_ns) }

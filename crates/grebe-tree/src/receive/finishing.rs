@@ -1,5 +1,6 @@
 //! What is done when all content is there.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -26,10 +27,19 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) 
         // It lies in the top directory, whose time this changes.
         receiving.partial.clear();
     }
+    let mut systems = HashMap::new();
     // What is inside first: a directory that nobody may enter is closed behind it.
     for (place, facts) in chosen.facts.iter().enumerate().rev() {
         if receiving.is_stopped() {
             return Ok(());
+        }
+        // Of each file system, also of those that are mounted below.
+        if receiving.options.sync && facts.state != State::Refused {
+            let open = receiving.directories.open(place as Place);
+            // One that is gone is told below.
+            if let Ok((device, open)) = open.and_then(|open| Ok((open.device()?, open))) {
+                systems.insert(device, open);
+            }
         }
         if let Err(error) = directory(receiving, place as Place, facts) {
             let path = receiving.directories.path(place as Place);
@@ -40,10 +50,13 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) 
     if let Some(name) = &receiving.destination.new_name {
         receiving.partial.end_new(name);
     }
-    if receiving.options.sync {
-        let synced = receiving.directories.open(crate::wire::TOP).and_then(|root| root.sync_all());
+    for root in systems.values() {
         let path = || receiving.destination.path.clone();
-        synced.map_err(|source| Error::File { action: "bring to the disk", path: path(), source })?;
+        root.sync_all().map_err(|source| Error::File {
+            action: "bring to the disk",
+            path: path(),
+            source,
+        })?;
     }
     Ok(())
 }

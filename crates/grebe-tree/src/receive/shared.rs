@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use crate::receive::signing::Bases;
 use crate::receive::volumes::Volumes;
 use crate::report::{LeftOutList, Report};
 use crate::system::{is_full, reason};
-use crate::wire::{Attribute, EntryId, Kind, Note, Owner};
+use crate::wire::{Attribute, EntryId, Kind, Note, Owner, bytes_of_attributes};
 
 pub(super) struct Receiving {
     pub(super) options: Options,
@@ -52,6 +53,7 @@ pub(super) struct Receiving {
     to_sender: Sender<Option<(Kind, Vec<u8>)>>,
     pub(super) abilities: Abilities,
     pub(super) volumes: Volumes,
+    held_bytes: Arc<AtomicUsize>,
     pub(super) bases: Bases,
     pub(super) along: Along,
     pub(super) index: SharedIndex,
@@ -89,7 +91,7 @@ pub(super) struct Pending {
     pub(super) modified_ns: i64,
     pub(super) mode: u16,
     pub(super) owner: Option<Owner>,
-    pub(super) attributes: Vec<Attribute>,
+    pub(super) attributes: Arc<Held>,
     pub(super) touched: u64,
     /// Further names of it follow.
     pub(super) is_linked: bool,
@@ -105,6 +107,27 @@ pub(super) struct Pending {
     pub(super) is_hashed: bool,
 }
 
+/// Attributes in memory; they are counted until nothing has them.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    attributes: Vec<Attribute>,
+    all_bytes: Arc<AtomicUsize>,
+}
+
+impl Deref for Held {
+    type Target = [Attribute];
+
+    fn deref(&self) -> &[Attribute] {
+        &self.attributes
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all_bytes.fetch_sub(bytes_of_attributes(&self.attributes), Ordering::Relaxed);
+    }
+}
+
 /// Files that are to come, by their numbers.
 #[derive(Debug, Default)]
 struct PendingFiles {
@@ -114,6 +137,9 @@ struct PendingFiles {
     /// Messages of names that came, less those that were looked at.
     listings_waiting: u64,
 }
+
+/// Attributes of files that are to come, or being written: several times what a sender is ahead.
+const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// More than an honest sender lists before it sends.
 const PENDING_MAX: usize = 4 * crate::send::FILES_AHEAD;
@@ -155,6 +181,7 @@ impl Receiving {
             to_sender,
             abilities: Abilities::default(),
             volumes: Volumes::default(),
+            held_bytes: Arc::default(),
             bases: Bases::default(),
             along: Along::default(),
             index: SharedIndex::default(),
@@ -197,6 +224,20 @@ impl Receiving {
             let _ = self.to_sender.send(message);
         }
         let _ = self.to_sender.send(None);
+    }
+
+    /// Keeps the attributes of a file until it is there. A sender of an earlier version may be further ahead than there is room for.
+    pub(super) fn hold(&self, attributes: Vec<Attribute>, name: impl FnOnce() -> Vec<u8>) -> Arc<Held> {
+        let bytes = bytes_of_attributes(&attributes);
+        let before = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let held = Held { attributes, all_bytes: self.held_bytes.clone() };
+        if bytes > 0 && before + bytes > HELD_BYTES_MAX {
+            let why =
+                "its attributes are not set: those of all files that wait take too much memory; copy again";
+            self.blemish(name(), why.to_owned());
+            return Arc::default();
+        }
+        Arc::new(held)
     }
 
     /// A name is left out; both ends say so.

@@ -29,6 +29,8 @@ pub(super) struct Wanted {
     pub(super) modified_ns: i64,
     /// As listed.
     pub(super) touched: u64,
+    /// What its attributes take at the receiver until it is there.
+    pub(super) attribute_bytes: usize,
 }
 
 /// How a file is wanted.

@@ -94,6 +94,7 @@ mod tests {
                 bytes: 10,
                 modified_ns: 0,
                 touched: 0,
+                attribute_bytes: 0,
             };
             ready.push(file, How::Whole, &directories);
         }

@@ -49,6 +49,8 @@ pub(super) struct Sending<'a, W> {
     /// Content of jobs, in the order in which it is sent.
     running: VecDeque<Receiver<Read>>,
     running_files: usize,
+    /// Attributes of files that were listed and not sent: the receiver has them in memory.
+    attribute_bytes: usize,
     /// Files of which the receiver has some.
     comparing: Comparing,
     /// Files that are sent in blocks.
@@ -64,6 +66,9 @@ pub(super) struct Sending<'a, W> {
 /// Files that are listed and not sent: with their names some 20 MB. More than a path holds of small files, or of names in a round
 /// trip.
 pub(crate) const FILES_AHEAD: usize = 100_000;
+
+/// Attributes of such files.
+const ATTRIBUTE_BYTES_AHEAD: usize = 16 << 20;
 
 /// A message of names is sent when it has so many bytes.
 const LISTING_BYTES: usize = 48 << 10;
@@ -109,6 +114,7 @@ impl<'a, W: Write> Sending<'a, W> {
             ready: Ready::new(options)?,
             running: VecDeque::new(),
             running_files: 0,
+            attribute_bytes: 0,
             comparing,
             blocks,
             left: HashMap::new(),
@@ -165,11 +171,11 @@ impl<'a, W: Write> Sending<'a, W> {
             + self.running_files
             + self.comparing.files()
             + self.blocks.files();
-        if self.scanned.is_some() || ahead >= FILES_AHEAD {
+        let is_enough = ahead >= FILES_AHEAD || self.attribute_bytes >= ATTRIBUTE_BYTES_AHEAD;
+        if self.scanned.is_some() || is_enough {
             self.ready.release();
         }
-        let names =
-            if self.scanned.is_none() && ahead < FILES_AHEAD { &self.names } else { &no_names }.clone();
+        let names = if self.scanned.is_none() && !is_enough { &self.names } else { &no_names }.clone();
         let content = self.running.front().unwrap_or(&no_content).clone();
         let frames = self.frames.frames.clone();
         let compared = self.comparing.compared.clone();
@@ -186,7 +192,7 @@ impl<'a, W: Write> Sending<'a, W> {
             recv(blocks) -> block => Step::Block(block.ok()),
             default => {
                 self.writer.flush()?;
-                let is_for_disk = ahead < FILES_AHEAD && self.scanned.is_none() || !self.running.is_empty();
+                let is_for_disk = !is_enough && self.scanned.is_none() || !self.running.is_empty();
                 let found = select! {
                     recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
                     recv(names) -> names => Step::Names(names.ok()),
@@ -295,7 +301,7 @@ impl<'a, W: Write> Sending<'a, W> {
                     Answer::Changed(sizes) => self.comparing.begin(file, sizes),
                     Answer::Have => self.ended(&Ended { file, outcome: Outcome::Same }),
                     // The receiver says why.
-                    Answer::Refused => {}
+                    Answer::Refused => self.forget_attributes(&file),
                 }
             }
         }
@@ -351,7 +357,8 @@ impl<'a, W: Write> Sending<'a, W> {
                     self.ready.put_back(file, how);
                     break;
                 }
-                bytes += file.bytes;
+                // What the receiver has in memory for a job is bounded with it.
+                bytes += file.bytes + file.attribute_bytes as u64;
                 files.push((file, how));
             }
             let (out, content) = bounded(READ_AHEAD);
@@ -377,6 +384,7 @@ impl<'a, W: Write> Sending<'a, W> {
 
     fn listed(&mut self, found: Found) {
         self.entries += 1;
+        let attribute_bytes = found.entry.attribute_bytes();
         let Found { id, entry, place, follows } = found;
         let EntryKind::File { bytes, touched, .. } = entry.kind else { return };
         let file = Wanted {
@@ -387,7 +395,9 @@ impl<'a, W: Write> Sending<'a, W> {
             bytes,
             modified_ns: entry.modified_ns,
             touched,
+            attribute_bytes,
         };
+        self.attribute_bytes += attribute_bytes;
         match self.is_fresh {
             // There is nothing to send, and nothing to answer.
             _ if bytes == 0 => self.ended(&Ended { file, outcome: Outcome::Sent }),
@@ -433,6 +443,7 @@ impl<'a, W: Write> Sending<'a, W> {
         add(&self.progress.bytes_done, read.content_bytes + read.copied_bytes);
         for ended in read.ended {
             self.blocks.done();
+            self.forget_attributes(&ended.file);
             match ended.outcome {
                 Outcome::Changed => self.want(ended.file, How::Anew),
                 Outcome::LeftOut(why) => {
@@ -452,8 +463,14 @@ impl<'a, W: Write> Sending<'a, W> {
         Ok(())
     }
 
+    /// A file is on its way: what is ahead of it is less. One that is sent again counts no more.
+    fn forget_attributes(&mut self, file: &Wanted) {
+        self.attribute_bytes = self.attribute_bytes.saturating_sub(file.attribute_bytes);
+    }
+
     fn ended(&mut self, ended: &Ended) {
         let file = &ended.file;
+        self.forget_attributes(file);
         let done = match &ended.outcome {
             Outcome::Sent | Outcome::SentInPieces(_) => Done::Copied,
             Outcome::Same => {

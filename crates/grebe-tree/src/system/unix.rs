@@ -349,10 +349,11 @@ fn attributes_of(file: &impl AsFd) -> io::Result<Vec<Attribute>> {
 /// `ENODATA` on Linux, `ENOATTR` on macOS.
 const NO_ATTRIBUTE: i32 = if cfg!(target_os = "linux") { 61 } else { 93 };
 
-/// Those of the system say what it knows otherwise, and the label of SELinux is the other host's to choose.
+/// Those of the system say what it knows otherwise, but for who else may use a file (ACLs); the label of SELinux is the other host's to choose.
 fn is_copied(name: &[u8]) -> bool {
     if cfg!(target_os = "linux") {
         name.starts_with(b"user.")
+            || matches!(name, b"system.posix_acl_access" | b"system.posix_acl_default")
             || is_root() && !name.is_empty() && !name.starts_with(b"system.") && name != b"security.selinux"
     } else {
         !name.is_empty()

@@ -57,6 +57,18 @@ pub(crate) struct Attribute {
     pub(crate) value: Vec<u8>,
 }
 
+impl Entry {
+    /// What its attributes take.
+    pub(crate) fn attribute_bytes(&self) -> usize {
+        bytes_of_attributes(&self.attributes)
+    }
+}
+
+/// What attributes take.
+pub(crate) fn bytes_of_attributes(attributes: &[Attribute]) -> usize {
+    attributes.iter().map(|attribute| attribute.name.len() + attribute.value.len()).sum()
+}
+
 /// A part of the names in one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listing {
@@ -277,6 +289,9 @@ fn decode_attributes(reader: &mut Reader<'_>) -> Result<Vec<Attribute>> {
             return Err(Error::Malformed { what: "an attribute without a name" });
         }
         attributes.push(Attribute { name, value: take_bytes(reader, ATTRIBUTE_BYTES_MAX)?.to_vec() });
+        if bytes_of_attributes(&attributes) > ATTRIBUTES_BYTES_MAX {
+            return Err(Error::Malformed { what: "more attributes of a name than are taken" });
+        }
     }
     Ok(attributes)
 }
@@ -375,6 +390,25 @@ mod tests {
             bytes.push(writer.bytes() - before);
         }
         assert!(bytes[1..].iter().all(|bytes| *bytes <= 16), "{bytes:?}");
+    }
+
+    #[test]
+    fn more_attributes_than_a_sender_lists_are_refused() {
+        let listing = |count: usize| {
+            let attribute = Attribute { name: b"user.x".to_vec(), value: vec![0; 60_000] };
+            let entry = Entry {
+                name: b"a".to_vec(),
+                kind: EntryKind::Directory,
+                modified_ns: 0,
+                mode: 0,
+                owner: None,
+                attributes: vec![attribute; count],
+            };
+            let mut writer = ListingWriter::new(0);
+            writer.add(&entry, 0);
+            Listing::decode(&writer.finish(true, false), 0)
+        };
+        assert!(listing(4).is_ok() && listing(5).is_err());
     }
 
     #[test]

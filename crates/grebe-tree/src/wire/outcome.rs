@@ -15,12 +15,14 @@ pub(crate) struct Note {
 }
 
 const NAME_BYTES_MAX: usize = 64 << 10;
+/// What waits to be said takes memory: longer ones are cut.
+const SAID_NAME_BYTES_MAX: usize = 4 << 10;
 const WORDS_BYTES_MAX: usize = 4 << 10;
 
 impl Note {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_bytes(&mut out, &self.name[..self.name.len().min(NAME_BYTES_MAX)]);
+        put_bytes(&mut out, &self.name[..self.name.len().min(SAID_NAME_BYTES_MAX)]);
         put_bytes(&mut out, &self.words.as_bytes()[..self.words.len().min(WORDS_BYTES_MAX)]);
         out
     }

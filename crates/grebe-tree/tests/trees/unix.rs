@@ -255,6 +255,81 @@ fn attributes_are_kept_when_wished() {
     assert_eq!(get(&into.path().join("t/f"), "user.origin").unwrap(), b"run 7\0\xff");
 }
 
+/// Who may use a file beside its owner, as Linux keeps it: user 12,345 here, and a mask.
+#[cfg(target_os = "linux")]
+fn acl() -> Vec<u8> {
+    let nobody = u32::MAX;
+    let entries = [
+        (0x01_u16, 6_u16, nobody),
+        (0x02, 4, 12_345),
+        (0x04, 4, nobody),
+        (0x10, 6, nobody),
+        (0x20, 0, nobody),
+    ];
+    let mut acl = 2_u32.to_le_bytes().to_vec();
+    for (tag, may, id) in entries {
+        acl.extend(tag.to_le_bytes());
+        acl.extend(may.to_le_bytes());
+        acl.extend(id.to_le_bytes());
+    }
+    acl
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn who_else_may_use_a_file_is_kept_with_its_attributes() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::create_dir_all(from.path().join("t/d")).unwrap();
+    fs::write(from.path().join("t/f"), "1").unwrap();
+    let set = |path: &str, name: &str| {
+        rustix::fs::setxattr(from.path().join(path), name, &acl(), rustix::fs::XattrFlags::empty())
+    };
+    if set("t/f", "system.posix_acl_access").is_err() {
+        eprintln!("skipped: this file system has no ACLs");
+        return;
+    }
+    set("t/d", "system.posix_acl_default").unwrap();
+    let get = |path: &str, name: &str| {
+        let mut value = [0; 100];
+        let length = rustix::fs::getxattr(into.path().join(path), name, &mut value[..]).ok()?;
+        Some(value[..length].to_vec())
+    };
+    copied(&[from.path().join("t")], into.path(), &Options { attributes: true, ..Options::archive() });
+    assert_eq!(get("t/f", "system.posix_acl_access"), Some(acl()));
+    assert_eq!(get("t/d", "system.posix_acl_default"), Some(acl()));
+    assert_eq!(mode(&into.path().join("t/f")), mode(&from.path().join("t/f")));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn more_attributes_than_are_in_memory_at_once_arrive() {
+    // Of 60 kB only tmpfs has them.
+    let Ok(from) = tempfile::tempdir_in("/dev/shm") else { return eprintln!("skipped: no /dev/shm") };
+    let into = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (value, names) = (vec![7; 60_000], ["user.a", "user.b"]);
+    for number in 0..400 {
+        // Empty ones have a way of their own.
+        let path = from.path().join(number.to_string());
+        fs::write(&path, if number % 4 == 0 { "" } else { "x" }).unwrap();
+        for name in names {
+            if rustix::fs::setxattr(&path, name, &value, rustix::fs::XattrFlags::empty()).is_err() {
+                return eprintln!("skipped: tmpfs has no attributes here");
+            }
+        }
+    }
+    let with = Options { attributes: true, ..Options::archive() };
+    let report = copied(&[format!("{}/", from.path().display()).into()], into.path(), &with);
+    assert_eq!((report.files_copied, report.left_out_count), (400, 0), "{:?}", sorted(&report));
+    for number in 0..400 {
+        for name in names {
+            let mut got = vec![0; 60_001];
+            let length =
+                rustix::fs::getxattr(into.path().join(number.to_string()), name, &mut got[..]).unwrap();
+            assert!(got[..length] == value, "{number} {name}");
+        }
+    }
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_ends_it_with_words_and_it_goes_on_when_there_is_room() {
