@@ -23,8 +23,12 @@ fuzz_target!(|input: (u32, Vec<(u32, u64, Vec<u8>)>)| {
         if let Ok(frame) = Frame::decode(&bytes) {
             match &frame {
                 Frame::Feedback(report) => sender.on_feedback(now_us, report),
-                Frame::Outcome(verdict) => sender.on_outcome(now_us, *verdict),
-                Frame::Held(held) => sender.on_held(now_us, held),
+                Frame::Outcome(verdict) => sender.on_outcome(*verdict),
+                Frame::Ready => sender.on_ready(now_us),
+                // Too many ranges end a session; here what they leave behind is looked at.
+                Frame::Held(held) => {
+                    let _ = sender.on_held(held);
+                }
                 _ => {}
             }
             receiver.on_packet(now_us, number, bytes.len(), &frame);

@@ -91,6 +91,12 @@ pub enum Error {
     /// Nobody connected before the ticket expired.
     #[error("nobody came while the ticket was good; make a new one")]
     Expired,
+    /// The peer does what no program of this protocol does: this side goes no further.
+    #[error("the other side breaks the protocol: {what}; is it grebe, of the same version?")]
+    Protocol {
+        /// What it does.
+        what: &'static str,
+    },
     /// What was written is not what was read.
     #[error(
         "what came is not what was read: a file changed while it was sent, or a disk or memory is broken; send it again"

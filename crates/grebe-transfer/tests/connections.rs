@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use self::detours::{address_of, pass_tcp_on, pass_udp_on};
+use self::detours::{address_of, pass_tcp_on, pass_udp_on, pass_udp_on_where};
 use grebe_transfer::{
     Connection, ConnectionListener, ConnectionOptions, ConnectionReader, ConnectionWriter, Error, Notice,
     Purpose, ReceiveListener, Ticket, connect,
@@ -227,6 +227,50 @@ fn udp_that_stops_in_the_middle_goes_on_by_tcp() {
         is_cut.store(true, Ordering::Relaxed);
     });
     assert!(statuses.iter().all(|status| status.progress().is_over_tcp));
+}
+
+#[test]
+fn udp_that_stops_in_one_direction_or_for_long_datagrams_goes_on_by_tcp() {
+    let is_data = |bytes| bytes > 1_100;
+    let sizes = [4_000_000, 3_000_000];
+    let stops: [(&str, fn(bool, bool) -> bool); 4] = [
+        ("what the end with the ticket sends", |is_forward, _| is_forward),
+        ("what the other end sends", |is_forward, _| !is_forward),
+        ("what is long of the end with the ticket", |is_forward, is_long| is_forward && is_long),
+        ("what is long of the other end", |is_forward, is_long| !is_forward && is_long),
+    ];
+    scope(|scope| {
+        for (what, stops) in stops {
+            scope.spawn(move || {
+                let is_cut = Arc::new(AtomicBool::new(false));
+                let notices = Arc::new(Mutex::new(Vec::new()));
+                let (cut, heard) = (is_cut.clone(), notices.clone());
+                let notify: grebe_transfer::Notify =
+                    Arc::new(move |notice: Notice| heard.lock().unwrap().push(notice));
+                let slowly = ConnectionOptions {
+                    limit_bits_per_s: Some(40e6),
+                    notify,
+                    ..ConnectionOptions::default()
+                };
+                let passes = move |is_forward, bytes| {
+                    !(cut.load(Ordering::Relaxed) && stops(is_forward, is_data(bytes)))
+                };
+                let ends = pair_by([&slowly; 2], |address| {
+                    vec![pass_udp_on_where(address, passes), pass_tcp_on(address)]
+                });
+                let statuses = [ends[0].status.clone(), ends[1].status.clone()];
+                std::thread::scope(|scope| {
+                    scope.spawn(|| exchange(ends, sizes));
+                    while statuses[0].progress().confirmed_bytes < 500_000 {
+                        sleep(Duration::from_millis(1));
+                    }
+                    is_cut.store(true, Ordering::Relaxed);
+                });
+                assert!(statuses.iter().all(|status| status.progress().is_over_tcp), "{what}");
+                assert_eq!(*notices.lock().unwrap(), [Notice::OverTcp, Notice::OverTcp], "{what}");
+            });
+        }
+    });
 }
 
 #[test]

@@ -141,6 +141,30 @@ fn a_blackout_is_survived() {
 }
 
 #[test]
+fn a_path_that_carries_long_datagrams_again_gets_them_again() {
+    let good = link(20.0, 50, 0.001);
+    let short = Link { datagram_bytes_max: 1_200, ..good.clone() };
+    let changes = vec![(3 * SECOND, short.clone(), good.clone()), (5 * SECOND, good.clone(), good.clone())];
+    let path = Path { changes, ..Path::symmetric(good) };
+    let end = &simulate(&path, &[flow(100.0, 50)], 9, 120 * SECOND)[0];
+    assert!(end.is_whole());
+    let mean_bytes = end.counters.wire_bytes / end.counters.packets;
+    // 1,500 all the time, or 1,228 from the third of forty seconds on.
+    assert!(mean_bytes > 1_400, "{mean_bytes}");
+}
+
+#[test]
+fn offers_that_are_lost_stall_no_transfer() {
+    let forward = link(50.0, 100, 0.4);
+    let path = Path { back: forward.clone(), forward, changes: Vec::new() };
+    for seed in 0..100 {
+        let end = &simulate(&path, &[flow(0.5, 100)], seed, 60 * SECOND)[0];
+        let seconds = end.done_us.unwrap_or(u64::MAX) as f64 / 1e6;
+        assert!(end.is_whole() && seconds < 8.0, "seed {seed}: {seconds}, {:?}", end.counters);
+    }
+}
+
+#[test]
 fn a_rate_that_drops_and_returns_is_followed() {
     let (fast, slow) = (link(100.0, 50, 0.001), link(25.0, 50, 0.001));
     // The queue stays what it was in bytes: four times as long in time.

@@ -2,7 +2,10 @@
 //! cannot be done.
 #![cfg(unix)]
 
+mod detour;
+mod hostile_links;
 mod kills;
+mod liars;
 mod peers;
 #[path = "../support/mod.rs"]
 mod support;

@@ -45,13 +45,9 @@ impl ConnectionEnd {
     /// An end that lets the other one run ahead by `window_bytes`, and by twice the bytes that arrive in a round trip.
     pub fn new(now_us: u64, window_bytes: u64, options: SenderOptions) -> Self {
         let silence_us_max = options.silence_us_max;
-        Self {
-            sender: Sender::open_ended(options),
-            receiver: Receiver::open_ended(window_bytes),
-            silence_us_max,
-            heard_us: now_us,
-            broken: None,
-        }
+        let mut receiver = Receiver::open_ended(window_bytes);
+        receiver.heard(now_us);
+        Self { sender: Sender::open_ended(options), receiver, silence_us_max, heard_us: now_us, broken: None }
     }
 
     /// Takes an authentic packet of the other end's stream.
@@ -79,7 +75,7 @@ impl ConnectionEnd {
         match frame {
             Frame::Feedback(report) => self.sender.on_feedback(now_us, report),
             Frame::Outcome(Verdict::Whole) if self.sender.is_finished() => {
-                self.sender.on_outcome(now_us, Verdict::Whole);
+                self.sender.on_outcome(Verdict::Whole);
             }
             Frame::Outcome(Verdict::Whole) => self.end_with(Broken::ByPeer(Verdict::Cancelled)),
             Frame::Outcome(verdict) => self.end_with(Broken::ByPeer(*verdict)),
@@ -148,6 +144,23 @@ impl ConnectionEnd {
         now_us.saturating_sub(self.heard_us)
     }
 
+    /// For how long one of the directions has not worked: an end that is there confirms what comes, and is heard every second. Where it only
+    /// repeats itself it hears nothing.
+    pub(crate) fn stuck_us(&self, now_us: u64) -> u64 {
+        let is_awaited = self.receiver.verdict().is_none()
+            || !self.receiver.is_closed()
+                && now_us.saturating_sub(self.receiver.heard_us) < REPEATED_WITHIN_US;
+        let unheard_us = if is_awaited { now_us.saturating_sub(self.receiver.news_us) } else { 0 };
+        unheard_us.max(self.sender.unconfirmed_us(now_us))
+    }
+
+    /// The streams go by another way from now on. The other end learns of it by a report, where there is nothing else to say.
+    pub(crate) fn use_stream(&mut self, now_us: u64, is_stream: bool) {
+        self.sender.use_stream(now_us, is_stream);
+        self.receiver.heard(now_us);
+        self.receiver.report_anyway(now_us);
+    }
+
     fn end_with(&mut self, broken: Broken) {
         if !self.is_settled() {
             self.broken = Some(broken);
@@ -155,3 +168,6 @@ impl ConnectionEnd {
         }
     }
 }
+
+/// An end that waits for a word asks more often.
+const REPEATED_WITHIN_US: u64 = 2_000_000;

@@ -51,6 +51,8 @@ pub struct Receiver {
     /// The sender's round trip, once the sender knows it.
     pub(crate) rtt_us: Option<u64>,
     pub(crate) heard_us: u64,
+    /// When bytes came that were not there or, of a connection, a sign that there are none.
+    pub(crate) news_us: u64,
     highest_us: u64,
     first_us: u64,
     /// The number of the first packet that came of a train, and when.
@@ -139,13 +141,18 @@ impl Receiver {
             self.next_outcome_us = self.next_outcome_us.min(now_us);
         }
         match *frame {
-            Frame::Data { offset, payload, .. } => self.take_data(offset, payload),
+            Frame::Data { offset, payload, .. } => self.take_data(now_us, offset, payload),
             Frame::Last { offset, payload, .. } if self.is_end(offset + payload.len() as u64) => {
-                self.take_data(offset, payload)
+                self.take_data(now_us, offset, payload)
             }
             Frame::Offer { offer, .. } if self.total_bytes.is_none() => {
+                self.news_us = now_us;
                 self.total_bytes = Some(offer.total_bytes);
                 Arrived::Offer(offer)
+            }
+            Frame::Probe { .. } if self.peak_rate.is_some() => {
+                self.news_us = now_us;
+                Arrived::Nothing
             }
             _ => Arrived::Nothing,
         }
@@ -215,7 +222,7 @@ impl Receiver {
 
     /// The sender was heard in the handshake.
     pub fn heard(&mut self, now_us: u64) {
-        self.heard_us = now_us;
+        (self.heard_us, self.news_us) = (now_us, now_us);
     }
 
     /// Has a report sent, although nothing came: the sender may have lost its way here.
@@ -324,7 +331,7 @@ impl Receiver {
         }
     }
 
-    fn take_data<'a>(&mut self, offset: u64, payload: &'a [u8]) -> Arrived<'a> {
+    fn take_data<'a>(&mut self, now_us: u64, offset: u64, payload: &'a [u8]) -> Arrived<'a> {
         let range: Range<u64> = offset..offset.saturating_add(payload.len() as u64);
         let total_bytes = self.total_bytes.unwrap_or(0);
         if payload.is_empty() || range.end > total_bytes || range.end > self.window_end {
@@ -333,6 +340,7 @@ impl Receiver {
         if self.received.insert(range) == 0 {
             return Arrived::Nothing;
         }
+        self.news_us = now_us;
         Arrived::Data { offset, payload }
     }
 

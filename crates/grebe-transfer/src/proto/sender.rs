@@ -15,6 +15,7 @@ use std::ops::Range;
 use self::datagram_sizes::DatagramSizes;
 use self::open_ended::Writing;
 use self::trains::Trains;
+use crate::error::{Error, Result};
 use crate::proto::congestion::{Controller, Mode};
 use crate::proto::ranges::RangeSet;
 use crate::proto::sent_packets::{Item, SentPackets};
@@ -137,11 +138,17 @@ pub struct Sender {
     last_lost: Option<u64>,
     /// What the receiver is known to have.
     pub(crate) confirmed: RangeSet,
+    /// Ranges that it said to hold, and that were news.
+    held_ranges: usize,
     /// Lost bytes, to be sent again.
     repairs: RangeSet,
     /// Repairs that are sent again while nothing else is to be sent, and how often.
     copies: VecDeque<(Range<u64>, u8)>,
     offers_due: u8,
+    /// When the last offer left.
+    offered_us: u64,
+    /// The receiver is known to have the offer, or needs none.
+    is_offered: bool,
     closes_due: u8,
     pub(crate) controller: Controller,
     trains: Trains,
@@ -155,7 +162,8 @@ pub struct Sender {
     round_since_us: u64,
     /// A packet is lost when one that left so much later was confirmed.
     reorder_us: u64,
-    pub(crate) heard_us: u64,
+    /// When something was confirmed last, or left while nothing was in flight.
+    confirmed_us: u64,
     /// When something was confirmed, or a probe was sent after a timeout.
     progress_us: u64,
     timeouts_in_a_row: u32,
@@ -191,9 +199,12 @@ impl Sender {
             in_flight: SentPackets::default(),
             last_lost: None,
             confirmed: RangeSet::default(),
+            held_ranges: 0,
             repairs: RangeSet::default(),
             copies: VecDeque::with_capacity(64),
             offers_due: 1,
+            offered_us: 0,
+            is_offered: false,
             closes_due: 0,
             controller: options.controller(options.rtt_us),
             trains: Trains::new(),
@@ -203,7 +214,7 @@ impl Sender {
             round_end: 0,
             round_since_us: 0,
             reorder_us: options.rtt_us.map_or(REORDER_US_MIN, |rtt_us| (rtt_us / 16).max(REORDER_US_MIN)),
-            heard_us: 0,
+            confirmed_us: 0,
             progress_us: 0,
             timeouts_in_a_row: 0,
             tail_probe_us: 0,
@@ -230,6 +241,7 @@ impl Sender {
         } else {
             DatagramSizes::new(self.options.datagram_bytes, &self.options.probe_datagram_bytes)
         };
+        self.confirmed_us = now_us;
         if self.started {
             self.controller = self.options.controller(None);
             self.controller.start(now_us);
@@ -242,21 +254,38 @@ impl Sender {
         self.available = self.available.max(end.min(self.total_bytes));
     }
 
-    /// Takes what the receiver has from an earlier session, or from elsewhere: it is not sent.
-    pub fn on_held(&mut self, now_us: u64, held: &HeldRanges<'_>) {
-        self.heard_us = now_us;
+    /// Takes what the receiver has from an earlier session, or from elsewhere: it is not sent. Says whether any of it is news.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] where these are more ranges in all than a receiver tells.
+    pub fn on_held(&mut self, held: &HeldRanges<'_>) -> Result<bool> {
+        self.is_offered = true;
+        let told = self.held_ranges;
         for range in held.iter() {
             let range = range.start..range.end.min(self.total_bytes);
             self.repairs.remove(range.clone());
-            self.confirmed.insert(range);
+            self.held_ranges += usize::from(self.confirmed.insert(range) > 0);
+            if self.held_ranges > HELD_RANGES_MAX {
+                return Err(Error::Protocol {
+                    what: "it claims to hold more separate ranges than any receiver tells",
+                });
+            }
         }
         self.skip_confirmed();
+        Ok(self.held_ranges > told)
+    }
+
+    /// Takes the receiver's word that it has no offer yet. What was under way for less than a round trip may still come.
+    pub fn on_ready(&mut self, now_us: u64) {
+        let wait_us = self.controller.smoothed_rtt_us().max(OFFER_AGAIN_US_MIN);
+        if !self.is_offered && now_us >= self.offered_us + wait_us {
+            self.offers_due = 1;
+        }
     }
 
     /// Takes the receiver's verdict. The sender then has [`Item::Close`](crate::proto::sent_packets::Item::Close) to send, and
     /// is done.
-    pub fn on_outcome(&mut self, now_us: u64, verdict: Verdict) {
-        self.heard_us = now_us;
+    pub fn on_outcome(&mut self, verdict: Verdict) {
         if self.verdict.is_none() {
             self.verdict = Some(verdict);
             self.closes_due = CLOSES;
@@ -289,9 +318,15 @@ impl Sender {
         self.verdict.is_some() && self.closes_due == 0
     }
 
-    /// Whether the receiver has been silent for so long that it is gone.
+    /// Whether the receiver has confirmed nothing for so long that it is gone.
     pub fn is_peer_gone(&self, now_us: u64) -> bool {
-        self.started && now_us.saturating_sub(self.heard_us) > self.options.silence_us_max
+        self.unconfirmed_us(now_us) > self.options.silence_us_max
+    }
+
+    /// For how long nothing was confirmed of what is in flight: no packet comes there, or no report comes back.
+    pub(crate) fn unconfirmed_us(&self, now_us: u64) -> u64 {
+        let waits = self.in_flight.packets() > 0 && self.verdict.is_none();
+        if waits { now_us.saturating_sub(self.confirmed_us) } else { 0 }
     }
 
     /// Where the transfer stands.
@@ -348,6 +383,12 @@ impl SenderOptions {
 /// What a stream carries costs less the longer it is; longer ones would hold up a report.
 const STREAM_PACKET_BYTES: usize = 16 << 10;
 
+/// A receiver tells what it holds twice, each time with one packet of a few hundred ranges. Each range costs memory, and time to put in place.
+const HELD_RANGES_MAX: usize = 4_096;
+
+/// Where the round trip is shorter or not known, the offer is repeated no sooner.
+const OFFER_AGAIN_US_MIN: u64 = 100_000;
+
 /// Packets that tell the receiver that the session is over: one of them may be lost.
 const CLOSES: u8 = 3;
 
@@ -379,7 +420,7 @@ mod tests {
     #[test]
     fn who_stops_after_the_end_has_not_stopped_anything() {
         let mut sender = Sender::new(1_000, SenderOptions::default());
-        sender.on_outcome(1, Verdict::Whole);
+        sender.on_outcome(Verdict::Whole);
         sender.cancel();
         assert_eq!(sender.verdict(), Some(Verdict::Whole));
     }

@@ -29,18 +29,26 @@ pub(crate) fn pass_tcp_on(to: SocketAddr) -> SocketAddr {
 
 /// A path on this host that can be cut: datagrams go both ways between whoever sends first and `to`.
 pub(crate) fn pass_udp_on(to: SocketAddr, is_cut: Arc<AtomicBool>) -> SocketAddr {
+    pass_udp_on_where(to, move |_, _| !is_cut.load(Ordering::Relaxed))
+}
+
+/// The same for those datagrams that may pass: whether one goes to `to`, and its bytes.
+pub(crate) fn pass_udp_on_where(
+    to: SocketAddr,
+    passes: impl Fn(bool, usize) -> bool + Clone + Send + 'static,
+) -> SocketAddr {
     let near = UdpSocket::bind("127.0.0.1:0").unwrap();
     let far = UdpSocket::bind("127.0.0.1:0").unwrap();
     far.connect(to).unwrap();
     let address = near.local_addr().unwrap();
     let asking = Arc::new(Mutex::new(None));
-    let (near_too, far_too, asking_too, is_cut_too) =
-        (near.try_clone().unwrap(), far.try_clone().unwrap(), asking.clone(), is_cut.clone());
+    let (near_too, far_too, asking_too, passes_too) =
+        (near.try_clone().unwrap(), far.try_clone().unwrap(), asking.clone(), passes.clone());
     std::thread::spawn(move || {
         let mut bytes = vec![0; 65_536];
         while let Ok((length, from)) = near.recv_from(&mut bytes) {
             *asking.lock().unwrap() = Some(from);
-            if !is_cut.load(Ordering::Relaxed) {
+            if passes(true, length) {
                 let _ = far.send(&bytes[..length]);
             }
         }
@@ -50,7 +58,7 @@ pub(crate) fn pass_udp_on(to: SocketAddr, is_cut: Arc<AtomicBool>) -> SocketAddr
         loop {
             let Ok(length) = far_too.recv(&mut bytes) else { continue };
             let to = *asking_too.lock().unwrap();
-            if let (Some(to), false) = (to, is_cut_too.load(Ordering::Relaxed)) {
+            if let (Some(to), false) = (to, !passes_too(false, length)) {
                 let _ = near_too.send_to(&bytes[..length], to);
             }
         }

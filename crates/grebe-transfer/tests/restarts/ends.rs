@@ -201,9 +201,9 @@ impl SenderEnd {
     fn understand(&mut self, now_us: u64, plain: &[u8]) {
         match Frame::decode(plain).unwrap() {
             Frame::Feedback(report) => self.core.on_feedback(now_us, &report),
-            Frame::Outcome(verdict) => self.core.on_outcome(now_us, verdict),
-            Frame::Held(held) => self.core.on_held(now_us, &held),
-            Frame::Ready => {}
+            Frame::Outcome(verdict) => self.core.on_outcome(verdict),
+            Frame::Held(held) => assert!(self.core.on_held(&held).is_ok()),
+            Frame::Ready => self.core.on_ready(now_us),
             other => panic!("a receiver does not say {other:?}"),
         }
     }

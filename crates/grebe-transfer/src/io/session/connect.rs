@@ -415,9 +415,9 @@ impl Fallback {
         Self { addresses, dialled: None, next_us: 0 }
     }
 
-    /// A new connection to the peer, where nothing was heard for long and TCP passes.
-    pub(super) fn poll(&mut self, now_us: u64, heard_us: u64) -> Option<PacketStream> {
-        let is_silent = now_us.saturating_sub(heard_us) > SILENT_US;
+    /// A new connection to the peer, where the way in use has not worked for so long and TCP passes.
+    pub(super) fn poll(&mut self, now_us: u64, stuck_us: u64) -> Option<PacketStream> {
+        let is_silent = stuck_us > SILENT_US;
         if is_silent && self.dialled.is_none() && now_us >= self.next_us && !self.addresses.is_empty() {
             self.dialled = Some(tcp::dial(&self.addresses, DIAL_WITHIN));
             self.next_us = now_us + DIAL_EVERY_US;
@@ -459,10 +459,15 @@ const UNANSWERED: Duration = Duration::from_secs(2);
 
 /// When the next question follows. The first is sent twice at once, since one of the two may be lost, and half a second with it; the third
 /// leaves when TCP is dialled, so that a loss does not make TCP the faster one.
-const ASK_AFTER: [Duration; 6] = [
+/// Then it is two a second for a while: where 40 % are lost each way, two of three questions bring no answer.
+const ASK_AFTER: [Duration; 10] = [
     Duration::from_millis(10),
     Duration::from_millis(250),
     Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_millis(500),
+    Duration::from_millis(500),
+    Duration::from_millis(500),
     Duration::from_millis(500),
     Duration::from_secs(1),
     Duration::from_secs(2),

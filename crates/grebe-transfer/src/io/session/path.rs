@@ -59,8 +59,8 @@ impl Path {
     }
 
     /// The peer's newest packet came from there. Nothing is sent to where somebody who holds back packets brings them from: only where the
-    /// peer has fallen silent it is followed, to another port of its address or to the relay.
-    pub(super) fn heard(&mut self, now_us: u64, from: SocketAddr, is_silent: bool) {
+    /// way in use does not work it is followed, to another port of its address or to the relay.
+    pub(super) fn heard(&mut self, now_us: u64, from: SocketAddr, is_lost: bool) {
         if from == self.peer {
             if self.tcp.is_none() {
                 self.heard_us = now_us;
@@ -69,7 +69,7 @@ impl Path {
         }
         let is_relay = self.meeting.as_ref().is_some_and(|meeting| meeting.is_relay(from));
         let has_left = self.tcp.is_none() && now_us.saturating_sub(self.heard_us) > RELAY_AFTER_US;
-        if is_relay && has_left || is_silent && connect::is_moved(self.peer, from) {
+        if is_relay && has_left || is_lost && connect::is_moved(self.peer, from) {
             self.go_to(now_us, from);
         }
     }

@@ -193,6 +193,8 @@ struct Sending {
     /// Bytes that the receiver had from an earlier session, or in files that are there.
     resumed_bytes: u64,
     received: ReceivedPackets,
+    /// The receiver breaks the protocol.
+    failure: Option<Error>,
     /// When to look who came by TCP.
     next_look_us: u64,
 }
@@ -226,6 +228,7 @@ impl Sending {
             clock: Clock::start(),
             resumed_bytes: 0,
             received: ReceivedPackets::default(),
+            failure: None,
             next_look_us: 0,
         };
         if let Some(tcp) = connected.tcp {
@@ -245,7 +248,7 @@ impl Sending {
             if cancel.is_cancelled() {
                 self.packets.sender.cancel();
             }
-            if let Err(error) = self.send_due(now_us) {
+            if let Err(error) = self.failure.take().map_or_else(|| self.send_due(now_us), Err) {
                 // Tells the receiver, which then need not wait.
                 self.packets.sender.cancel();
                 let _ = self.send_due(now_us);
@@ -304,9 +307,9 @@ impl Sending {
         let mut datagram = [0; 2_048];
         for _ in 0..REPORTS_A_TURN {
             let Ok((length, from)) = self.path.socket.recv_from(&mut datagram) else { return };
-            let is_silent = self.is_silent(now_us);
+            let is_lost = self.is_lost(now_us);
             match self.take_report(now_us, &mut datagram[..length]) {
-                Heard::Peer => self.path.heard(now_us, from, is_silent),
+                Heard::Peer => self.path.heard(now_us, from, is_lost),
                 Heard::Question(said) => {
                     let _ = self.path.socket.send_to(&said, from);
                 }
@@ -328,13 +331,15 @@ impl Sending {
         self.received.accept(number);
         match Frame::decode(plain) {
             Ok(Frame::Feedback(report)) => self.packets.sender.on_feedback(now_us, &report),
-            Ok(Frame::Outcome(verdict)) => self.packets.sender.on_outcome(now_us, verdict),
+            Ok(Frame::Outcome(verdict)) => self.packets.sender.on_outcome(verdict),
+            Ok(Frame::Ready) => self.packets.sender.on_ready(now_us),
             Ok(Frame::Held(held)) => {
-                self.packets.sender.on_held(now_us, &held);
                 let held_bytes = held.iter().map(|range| range.end - range.start).sum();
-                if held_bytes > self.resumed_bytes {
-                    self.resumed_bytes = held_bytes;
-                    self.packets.outgoing.skip(self.packets.sender.confirmed.clone());
+                self.resumed_bytes = self.resumed_bytes.max(held_bytes);
+                match self.packets.sender.on_held(&held) {
+                    Ok(true) => self.packets.outgoing.skip(self.packets.sender.confirmed.clone()),
+                    Ok(false) => {}
+                    Err(error) => self.failure = Some(error),
                 }
             }
             _ => {}
@@ -342,19 +347,19 @@ impl Sending {
         if is_newest { Heard::Peer } else { Heard::Nothing }
     }
 
-    /// A receiver that is silent is looked for over TCP, or comes by itself.
+    /// A receiver that confirms nothing is looked for over TCP, or comes by itself.
     fn look_for_another_way(&mut self, now_us: u64, options: &SendOptions) {
         let is_over = self.path.tcp.as_ref().is_some_and(PacketStream::is_over);
         if is_over {
             self.go_by(None);
         }
         self.path.keep_place(now_us);
-        let mut found = self.path.fallback.poll(now_us, self.packets.sender.heard_us);
+        let mut found = self.path.fallback.poll(now_us, self.packets.sender.unconfirmed_us(now_us));
         if now_us >= self.next_look_us
             && let Some(mut door) = self.path.door.take()
         {
             // Whoever holds back packets and sends them from elsewhere shall not choose whom we send to.
-            let is_lost = is_over || self.is_silent(now_us);
+            let is_lost = is_over || self.is_lost(now_us);
             let came = door.poll(|packet| match self.take_report(now_us, packet) {
                 Heard::Peer if !is_lost => Heard::Nothing,
                 heard => heard,
@@ -365,13 +370,16 @@ impl Sending {
             self.next_look_us = now_us + LOOK_EVERY_US;
         }
         if let Some(tcp) = found {
-            (options.notify)(Notice::OverTcp);
+            if self.path.tcp.is_none() {
+                (options.notify)(Notice::OverTcp);
+            }
             self.go_by(Some(tcp));
         }
     }
 
-    fn is_silent(&self, now_us: u64) -> bool {
-        now_us.saturating_sub(self.packets.sender.heard_us) > connect::SILENT_US
+    /// Whether nothing was confirmed for long: what the receiver says may come here nevertheless.
+    fn is_lost(&self, now_us: u64) -> bool {
+        self.packets.sender.unconfirmed_us(now_us) > connect::SILENT_US
     }
 
     /// Goes on by a TCP connection, or by UDP again.

@@ -1,4 +1,4 @@
-//! Which lengths of datagrams the path carries: longer ones are probed at the start, and given up when they vanish.
+//! Which lengths of datagrams the path carries: longer ones are probed at the start and now and then, and given up when they vanish.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,12 @@ pub(crate) struct DatagramSizes {
     /// Lengths that the path was seen to carry, ascending; the first is the least one, which every path carries.
     carried: Vec<usize>,
     least: usize,
+    /// Those to try, ascending.
+    longer: Vec<usize>,
     to_probe: VecDeque<usize>,
+    /// When those that were not seen to be carried are tried again, and after how long once more.
+    again_us: u64,
+    again_after_us: u64,
     /// Timeouts since a datagram longer than the least one was confirmed.
     timeouts: u32,
 }
@@ -20,11 +25,15 @@ impl DatagramSizes {
     /// `probes` are longer lengths to try, ascending; each is tried twice.
     pub(super) fn new(least: usize, probes: &[usize]) -> Self {
         let least = least.max(OVERHEAD_BYTES + 1);
-        let longer = probes.iter().copied().filter(|size| *size > least).take(PROBES_MAX);
+        let longer: Vec<usize> =
+            probes.iter().copied().filter(|size| *size > least).take(PROBES_MAX).collect();
         Self {
             carried: vec![least],
             least,
-            to_probe: longer.flat_map(|size| [size, size]).collect(),
+            to_probe: twice(&longer).collect(),
+            longer,
+            again_us: 0,
+            again_after_us: AGAIN_AFTER_US_MIN,
             timeouts: 0,
         }
     }
@@ -64,15 +73,34 @@ impl DatagramSizes {
         }
     }
 
+    /// The path carries something at `now_us`: after a while it may carry more than it did.
+    pub(super) fn look_again(&mut self, now_us: u64) {
+        if self.again_us == 0 {
+            self.again_us = now_us + self.again_after_us;
+        }
+        if now_us >= self.again_us && self.to_probe.is_empty() {
+            let longest = self.longest();
+            self.to_probe.extend(twice(&self.longer).filter(|size| *size > longest));
+            self.again_after_us = (2 * self.again_after_us).min(AGAIN_AFTER_US_MAX);
+            self.again_us = now_us + self.again_after_us;
+        }
+    }
+
     /// Nothing was heard for a probe timeout while a packet of this length was the oldest in flight.
     pub(super) fn on_timeout(&mut self, oldest_wire_bytes: Option<u32>) {
         let is_long = oldest_wire_bytes.is_some_and(|bytes| bytes as usize > self.least + UDP_IP_BYTES);
         self.timeouts += u32::from(is_long);
-        if self.timeouts >= TIMEOUTS_MAX {
-            // The route may have changed to one that carries less.
+        if self.timeouts >= TIMEOUTS_MAX && self.carried.len() > 1 {
+            // The route may have changed to one that carries less, or be dark for a moment.
             self.carried.truncate(1);
+            (self.again_us, self.again_after_us) = (0, AGAIN_AFTER_US_MIN);
         }
     }
+}
+
+/// Each length twice: one may be lost.
+fn twice(sizes: &[usize]) -> impl Iterator<Item = usize> {
+    sizes.iter().flat_map(|size| [*size, *size])
 }
 
 const PROBES_MAX: usize = 4;
@@ -80,8 +108,55 @@ const PROBES_MAX: usize = 4;
 /// Timeouts with a long datagram unconfirmed, until datagrams are short again.
 const TIMEOUTS_MAX: u32 = 3;
 
+/// What the path did not carry is tried again after so long, and each time after twice as long, up to the timer that RFC 8899, section 5.1.1,
+/// names for it.
+const AGAIN_AFTER_US_MIN: u64 = 10_000_000;
+const AGAIN_AFTER_US_MAX: u64 = 600_000_000;
+
 /// Longer datagrams than these are sent only where the rate makes them short in time.
 const PLAIN_DATAGRAM_BYTES: usize = 1_500;
 
 /// A burst that leaves at once takes no longer than this on the path.
 const BURST_US_MAX: u64 = 500;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probes(sizes: &mut DatagramSizes) -> Vec<usize> {
+        std::iter::from_fn(|| sizes.take_probe()).collect()
+    }
+
+    #[test]
+    fn what_was_not_carried_is_tried_again_ever_more_rarely() {
+        let mut sizes = DatagramSizes::new(1_200, &[1_400, 1_472]);
+        assert_eq!(probes(&mut sizes), [1_400, 1_400, 1_472, 1_472]);
+        sizes.on_ack(Item::Probe { datagram_bytes: 1_400 }, 1_428);
+        let tries: Vec<u64> = (0..600)
+            .filter(|second| {
+                sizes.look_again(second * 1_000_000 + 1);
+                let probes = probes(&mut sizes);
+                assert!(probes.is_empty() || probes == [1_472, 1_472], "{probes:?}");
+                !probes.is_empty()
+            })
+            .collect();
+        assert_eq!(tries, [10, 30, 70, 150, 310]);
+    }
+
+    #[test]
+    fn a_path_that_went_dark_is_asked_soon() {
+        let mut sizes = DatagramSizes::new(1_200, &[1_472]);
+        probes(&mut sizes);
+        sizes.on_ack(Item::Probe { datagram_bytes: 1_472 }, 1_500);
+        sizes.look_again(1);
+        sizes.look_again(600_000_000);
+        assert_eq!(probes(&mut sizes), [], "nothing longer is to be had");
+        (0..TIMEOUTS_MAX).for_each(|_| sizes.on_timeout(Some(1_500)));
+        assert_eq!(sizes.longest(), 1_200);
+        sizes.look_again(700_000_000);
+        sizes.look_again(709_000_000);
+        assert_eq!(probes(&mut sizes), []);
+        sizes.look_again(710_000_000);
+        assert_eq!(probes(&mut sizes), [1_472, 1_472]);
+    }
+}

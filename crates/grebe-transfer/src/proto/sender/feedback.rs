@@ -12,15 +12,17 @@ impl Sender {
         if report.highest >= self.in_flight.next_number() {
             return; // It names what was never sent.
         }
-        self.heard_us = now_us;
         let window_end = report.window_end.min(self.confirmed.prefix_end() + SENT_AHEAD_BYTES_MAX);
         self.window_end = self.window_end.max(window_end);
         self.received_bytes = self.received_bytes.max(report.received_bytes).min(self.total_bytes);
         let sample = self.sample(now_us, report);
         if sample.acked_packets > 0 {
-            (self.progress_us, self.timeouts_in_a_row) = (now_us, 0);
+            (self.progress_us, self.confirmed_us, self.timeouts_in_a_row) = (now_us, now_us, 0);
             self.tail_probes = 0;
+            self.sizes.look_again(now_us);
         }
+        // It is of probes alone where the offer was lost.
+        self.on_ready(now_us);
         self.controller.on_report(&sample);
         if !self.is_stream {
             self.order_train(now_us, report);
@@ -127,6 +129,9 @@ impl Sender {
             self.confirmed.insert(range.clone());
             self.repairs.remove(range);
         }
+        if matches!(sent.item, Item::Offer | Item::Data { .. }) {
+            (self.is_offered, self.offers_due) = (true, 0);
+        }
         self.sizes.on_ack(sent.item, sent.wire_bytes);
         if before == PacketState::Lost {
             // It was late and not lost: wait longer from now on.
@@ -147,7 +152,7 @@ impl Sender {
         let Some(highest) = self.highest_confirmed else { return 0 };
         let before_us = self.newest_confirmed_us.saturating_sub(self.reorder_us);
         let mut lost_packets = 0;
-        let Self { in_flight, repairs, confirmed, offers_due, last_lost, .. } = self;
+        let Self { in_flight, repairs, confirmed, last_lost, .. } = self;
         in_flight.declare_lost(highest, before_us, |number, sent| {
             match sent.item {
                 Item::Data { .. } => {
@@ -166,8 +171,6 @@ impl Sender {
             let is_run = last_lost.replace(number).is_none_or(|before| before + 1 != number);
             by_pace.on_lost(sent.pace, is_run);
         });
-        // A report shows that the offer arrived.
-        *offers_due = 0;
         self.counters.lost += lost_packets;
         lost_packets
     }

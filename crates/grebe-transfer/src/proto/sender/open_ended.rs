@@ -20,6 +20,7 @@ impl Sender {
     pub fn open_ended(options: super::SenderOptions) -> Self {
         Self {
             offers_due: 0,
+            is_offered: true,
             trains: Trains::waiting(),
             writing: Some(Writing { flushed: 0, pending_us: 0 }),
             ..Self::new(STREAM_BYTES_MAX, options)

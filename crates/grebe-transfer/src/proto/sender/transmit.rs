@@ -13,14 +13,17 @@ impl Sender {
     pub fn poll_transmit(&mut self, now_us: u64) -> Option<Transmit> {
         if !self.started {
             self.started = true;
-            (self.heard_us, self.progress_us, self.next_us) = (now_us, now_us, now_us);
+            (self.progress_us, self.next_us) = (now_us, now_us);
             self.controller.start(now_us);
         }
         let (item, is_repeat) = self.choose(now_us)?;
         let wire_bytes = (datagram_bytes_of(item) + UDP_IP_BYTES) as u32;
         self.pay(now_us, wire_bytes);
         if self.in_flight.packets() == 0 {
-            self.progress_us = now_us;
+            (self.progress_us, self.confirmed_us) = (now_us, now_us);
+        }
+        if item == Item::Offer {
+            self.offered_us = now_us;
         }
         let number = self.in_flight.push(now_us, item, wire_bytes, self.controller.pace_class());
         self.counters.packets += 1;
@@ -170,7 +173,7 @@ impl Sender {
         self.sizes.on_timeout(self.in_flight.oldest().map(|sent| sent.wire_bytes));
         if let Some(sent) = self.in_flight.oldest()
             && matches!(sent.item, Item::Data { .. })
-            && (self.highest_confirmed.is_some() || self.writing.is_some())
+            && self.is_offered
             && !self.is_stream
         {
             return (self.cut(sent.item), true);
@@ -217,8 +220,11 @@ impl Sender {
         (whole && self.fresh < end).then_some(self.fresh..end)
     }
 
-    /// Whether another packet may be in flight.
+    /// Whether another packet may be in flight. An offer always may: without it nothing else has a place.
     fn has_room(&self) -> bool {
+        if self.offers_due > 0 {
+            return true;
+        }
         if self.is_stream {
             return self.in_flight.bytes() < IN_FLIGHT_BYTES_MAX;
         }

@@ -154,7 +154,7 @@ impl FlowEnds {
     fn take_at_sender(&mut self, now_us: u64, frame: &Frame<'_>) {
         match frame {
             Frame::Feedback(report) => self.sender.on_feedback(now_us, report),
-            Frame::Outcome(verdict) => self.sender.on_outcome(now_us, *verdict),
+            Frame::Outcome(verdict) => self.sender.on_outcome(*verdict),
             _ => self.report.corrupt = true,
         }
         if self.sender.verdict().is_some() && self.report.done_us.is_none() {

@@ -31,8 +31,12 @@ pub(super) struct Receiving {
     /// When the ticket expires.
     expires_unix_s: u64,
     peer: Option<SocketAddr>,
-    /// All goes by this while it lasts.
+    /// All reports go by this while it lasts, and what the sender sends once it has chosen this way.
     tcp: Option<PacketStream>,
+    /// When something came by it, or it was made.
+    tcp_heard_us: u64,
+    /// The sender sends by it, and the user was told.
+    is_by_tcp: bool,
     /// Where a sender comes that has the ticket.
     pub(super) door: Option<TcpDoor>,
     /// Where both ends meet, if the ticket names a relay.
@@ -75,6 +79,8 @@ impl Receiving {
             expires_unix_s: u64::MAX,
             peer: None,
             tcp: None,
+            tcp_heard_us: 0,
+            is_by_tcp: false,
             door: None,
             meeting: None,
             next_look_us: 0,
@@ -128,6 +134,7 @@ impl Receiving {
             meeting.settle(connected.peer);
         }
         (self.session, self.peer, self.tcp) = (Some(connected.session), Some(connected.peer), connected.tcp);
+        self.is_by_tcp = self.tcp.is_some();
         self.core.heard(0);
     }
 
@@ -160,7 +167,7 @@ impl Receiving {
         let clock = Clock::start();
         loop {
             self.check_stop(clock.now_us(), &options.cancel)?;
-            self.look_for_another_way(clock.now_us(), options);
+            self.look_for_another_way(clock.now_us());
             self.receive_batch(&clock, datagrams, &options.notify)?;
             let now_us = clock.now_us();
             self.take_outcome(now_us);
@@ -193,8 +200,9 @@ impl Receiving {
         Ok(())
     }
 
-    /// A sender that is silent is called, and over TCP too: it may have lost its way here.
-    fn look_for_another_way(&mut self, now_us: u64, options: &ReceiveOptions) {
+    /// A sender that is silent is called: it may have lost its way here. One that brings nothing new is called over TCP too: it may be that it
+    /// hears nothing, and it knows whether it goes on there.
+    fn look_for_another_way(&mut self, now_us: u64) {
         let silent_us = now_us.saturating_sub(self.core.heard_us);
         let is_silent = silent_us > connect::SILENT_US;
         if let Some(meeting) = &mut self.meeting {
@@ -207,12 +215,13 @@ impl Receiving {
                 meeting.settle(relay);
             }
         }
-        if self.session.is_none() || self.core.verdict().is_some() {
+        if self.session.is_none() {
             return;
         }
-        if let Some(tcp) = self.fallback.poll(now_us, self.core.heard_us) {
-            (options.notify)(Notice::OverTcp);
-            self.tcp = Some(tcp);
+        let heard_us = self.tcp.as_ref().map_or(0, |_| self.tcp_heard_us);
+        let stuck_us = now_us.saturating_sub(self.core.news_us.max(heard_us));
+        if let Some(tcp) = self.fallback.poll(now_us, stuck_us) {
+            (self.tcp, self.tcp_heard_us, self.next_call_us) = (Some(tcp), now_us, now_us);
         }
         if is_silent && now_us >= self.next_call_us {
             self.next_call_us = now_us + CALL_EVERY_US;
@@ -233,9 +242,12 @@ impl Receiving {
             tcp.wait(wait);
             for _ in 0..PACKETS_A_TURN {
                 let Some(packet) = tcp.receive() else { break };
-                self.take_packet(clock.now_us(), packet);
+                if let Heard::Peer = self.take_packet(clock.now_us(), packet) {
+                    self.heard_by_tcp(clock.now_us(), notify);
+                }
             }
             self.tcp = Some(tcp).filter(|tcp| !tcp.is_over());
+            self.is_by_tcp &= self.tcp.is_some();
             wait = Duration::from_millis(1);
         }
         let is_time = clock.now_us() >= self.next_look_us;
@@ -271,7 +283,7 @@ impl Receiving {
                     };
                     match heard {
                         // The newest packet shows where the sender is: behind a NAT that may change. Only reports are sent there.
-                        Heard::Peer => self.go_to(received.from),
+                        Heard::Peer => self.heard_by_udp(arrived_us, received.from),
                         Heard::Question(answer) => {
                             let _ = self.socket.send_to(&answer, received.from);
                         }
@@ -288,8 +300,22 @@ impl Receiving {
         Ok(())
     }
 
-    fn go_to(&mut self, peer: SocketAddr) {
-        self.tcp = None;
+    fn heard_by_tcp(&mut self, now_us: u64, notify: &Notify) {
+        self.tcp_heard_us = now_us;
+        if !std::mem::replace(&mut self.is_by_tcp, true) {
+            notify(Notice::OverTcp);
+        }
+    }
+
+    /// A connection is left for datagrams only where these bring something new and it brings nothing: then the sender hears by UDP.
+    fn heard_by_udp(&mut self, arrived_us: u64, peer: SocketAddr) {
+        if self.tcp.is_some() {
+            let is_quiet = arrived_us.saturating_sub(self.tcp_heard_us) > TCP_QUIET_US;
+            if !is_quiet || self.core.news_us != arrived_us {
+                return;
+            }
+            (self.tcp, self.is_by_tcp) = (None, false);
+        }
         if self.peer != Some(peer) {
             self.peer = Some(peer);
             if let Some(meeting) = &mut self.meeting {
@@ -301,7 +327,7 @@ impl Receiving {
     fn look_who_came(&mut self, clock: &Clock, notify: &Notify) {
         let Some(mut door) = self.door.take() else { return };
         if let Some(tcp) = door.poll(|packet| self.take_packet(clock.now_us(), packet)) {
-            notify(Notice::OverTcp);
+            self.heard_by_tcp(clock.now_us(), notify);
             (self.peer, self.tcp) = (tcp.peer().or(self.peer), Some(tcp));
         }
         self.door = Some(door);
@@ -461,6 +487,9 @@ impl Receiving {
         }
     }
 }
+
+/// A sender that goes by TCP sends more often, whatever it waits for.
+const TCP_QUIET_US: u64 = 2_000_000;
 
 /// How often a sender that is silent is called.
 const CALL_EVERY_US: u64 = 1_000_000;

@@ -119,10 +119,10 @@ impl Driver {
             self.go_by(now_us, None);
         }
         self.path.keep_place(now_us);
-        if self.packets.core.is_settled() {
+        if self.packets.core.broken().is_some() {
             return;
         }
-        let mut found = self.path.fallback.poll(now_us, self.path.heard_us);
+        let mut found = self.path.fallback.poll(now_us, self.stuck_us(now_us));
         if now_us >= self.next_look_us {
             self.next_look_us = now_us + LOOK_EVERY_US;
             if let Some(mut door) = self.path.door.take() {
@@ -135,19 +135,26 @@ impl Driver {
         let is_ours =
             |tcp: &PacketStream| is_lost || tcp.peer().is_some_and(|peer| peer.ip() == self.path.peer.ip());
         if let Some(tcp) = found.filter(is_ours) {
-            (options.notify)(Notice::OverTcp);
+            if self.path.tcp.is_none() {
+                (options.notify)(Notice::OverTcp);
+            }
             self.go_by(now_us, Some(tcp));
         }
     }
 
-    /// Whether nothing has come for long by the way that is in use.
+    /// Whether the way in use has not worked for long.
     fn is_lost(&self, now_us: u64) -> bool {
-        now_us.saturating_sub(self.path.heard_us) > connect::SILENT_US
+        self.stuck_us(now_us) > connect::SILENT_US
+    }
+
+    /// For how long the way in use has not worked, in one direction at least.
+    fn stuck_us(&self, now_us: u64) -> u64 {
+        now_us.saturating_sub(self.path.heard_us).max(self.packets.core.stuck_us(now_us))
     }
 
     /// Goes on by a TCP connection, or by UDP again.
     pub(super) fn go_by(&mut self, now_us: u64, tcp: Option<PacketStream>) {
-        self.packets.core.sender.use_stream(now_us, tcp.is_some());
+        self.packets.core.use_stream(now_us, tcp.is_some());
         self.path.go_by(now_us, tcp);
     }
 }
