@@ -233,7 +233,8 @@ fn udp_that_stops_in_the_middle_goes_on_by_tcp() {
 fn udp_that_stops_in_one_direction_or_for_long_datagrams_goes_on_by_tcp() {
     let is_data = |bytes| bytes > 1_100;
     let sizes = [4_000_000, 3_000_000];
-    let stops: [(&str, fn(bool, bool) -> bool); 4] = [
+    type Stops = fn(bool, bool) -> bool;
+    let stops: [(&str, Stops); 4] = [
         ("what the end with the ticket sends", |is_forward, _| is_forward),
         ("what the other end sends", |is_forward, _| !is_forward),
         ("what is long of the end with the ticket", |is_forward, is_long| is_forward && is_long),
