@@ -134,10 +134,10 @@ impl Splitter {
                 before.lies = None;
                 continue;
             }
-            for description in batch.descriptions() {
-                if description.first_sample_index <= header.first_sample_index {
-                    self.described = Some(description.clone());
-                }
+            if let Some(description) = batch.description()
+                && description.first_sample_index <= header.first_sample_index
+            {
+                self.described = Some(description.clone());
             }
             if arrival == Arrival::Restart && batch.description().is_none() {
                 self.described = None;

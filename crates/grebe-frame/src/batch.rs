@@ -244,18 +244,12 @@ impl BatchMut {
         }
     }
 
-    /// Says what the stream is, to whoever reads the batch: for the frames that follow, and for those before where nothing was said
-    /// yet. A batch begins with what its pool says ([`BatchPool::describe`](crate::BatchPool::describe)).
+    /// Says what the stream is, to whoever reads the batch: one thing a batch, so that no stage and no queue can lose another. A
+    /// source whose stream changes begins another batch there. A batch begins with what its pool says
+    /// ([`BatchPool::describe`](crate::BatchPool::describe)).
     #[inline]
     pub fn describe(&mut self, description: Option<&Arc<Description>>) {
         self.chunk.meta_mut().describe(description);
-    }
-
-    /// Says of the stream what another batch of it says.
-    pub fn describe_like(&mut self, batch: &Batch) {
-        let table = self.chunk.meta_mut();
-        table.describe(batch.description());
-        table.earlier = batch.lease.meta().earlier.clone();
     }
 
     /// What the stream is, where somebody said so.
@@ -334,11 +328,6 @@ impl Batch {
     #[inline]
     pub fn description(&self) -> Option<&Arc<Description>> {
         self.lease.meta().description.as_ref()
-    }
-
-    /// What the stream is, in order: [`description`](Self::description), and the one before it where it changed within the batch.
-    pub fn descriptions(&self) -> impl Iterator<Item = &Arc<Description>> {
-        self.lease.meta().earlier.iter().chain(self.description())
     }
 
     /// How many frames there are.

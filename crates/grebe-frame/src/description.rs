@@ -137,7 +137,7 @@ pub struct ClockReading {
 
 /// The description does not fit into frames of this size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the description has {text_bytes} bytes, and {bytes_max} is what fits; shorten its notes")]
+#[error("the description has {text_bytes} bytes, and {bytes_max} is what fits")]
 pub struct TooLong {
     /// Bytes of its text.
     pub text_bytes: usize,
@@ -171,7 +171,7 @@ impl Description {
     /// The frames to send, in order, each of at most `frame_bytes_max`; `next` is the header of the frame of samples that follows.
     ///
     /// # Errors
-    /// The text is longer than 64 KiB, or than 64 frames hold.
+    /// The text is longer than 64 KiB, or than 64 frames hold: [`frames_that_fit`](Self::frames_that_fit) shortens it.
     pub fn frames(&self, next: &Header, frame_bytes_max: usize) -> Result<Vec<Vec<u8>>, TooLong> {
         let text = self.text();
         let part_bytes = frame_bytes_max.saturating_sub(HEADER_BYTES);
@@ -461,3 +461,4 @@ mod datetime;
 
 #[cfg(test)]
 mod tests;
+mod shorten;

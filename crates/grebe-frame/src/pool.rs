@@ -1,6 +1,5 @@
 //! Where batches come from: a pool of this process, or memory that another process lends.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use grebe_ring::{Import, Memory, MemoryMut, Pool, Signal};
@@ -28,17 +27,6 @@ pub struct BatchPool {
 pub struct BatchImport {
     import: Import<Table>,
     description: Option<Arc<Description>>,
-    /// Said, but of samples that did not come yet.
-    upcoming: VecDeque<Upcoming>,
-}
-
-/// What the stream will be.
-#[derive(Debug)]
-struct Upcoming {
-    description: Option<Arc<Description>>,
-    /// Of the first sample for which it holds.
-    from_index: u64,
-    from_ns: u64,
 }
 
 impl BatchPool {
@@ -124,18 +112,12 @@ impl BatchImport {
         Self {
             import: Import::new(memory, chunk_bytes, || Table::for_chunk(chunk_bytes), home),
             description: None,
-            upcoming: VecDeque::new(),
         }
     }
 
-    /// Says what the stream is, or that nobody says so any more: from the frame on that has the description's first sample, and no
-    /// older stamp than `from_ns`. The stamp tells another stream, whose indexes begin anew, from what is left of the one before.
-    pub fn describe(&mut self, description: Option<Arc<Description>>, from_ns: u64) {
-        if self.upcoming.len() == UPCOMING_MAX {
-            self.upcoming.pop_front();
-        }
-        let from_index = description.as_ref().map_or(0, |description| description.first_sample_index);
-        self.upcoming.push_back(Upcoming { description, from_index, from_ns });
+    /// Says what the stream is, or that nobody says so any more: in batches from here on.
+    pub fn describe(&mut self, description: Option<Arc<Description>>) {
+        self.description = description;
     }
 
     /// The batch in chunk `index`, its frames at `offsets` (each validated again here: the other side is not trusted).
@@ -144,16 +126,14 @@ impl BatchImport {
     /// in the second value.
     pub fn batch(&mut self, index: u32, offsets: impl Iterator<Item = u32>) -> Option<(Batch, usize)> {
         let mut refused = 0;
-        let (description, upcoming) = (&mut self.description, &mut self.upcoming);
+        let description = self.description.as_ref();
         let lease = self.import.lease(index, |table, bytes| {
             table.clear();
-            table.describe(description.as_ref());
+            table.describe(description);
             for offset in offsets {
                 let rest = bytes.get(offset as usize..).unwrap_or_default();
                 match Header::parse(rest) {
                     Ok(header) if header.frame_bytes() <= rest.len() && table.has_room() => {
-                        reach(description, upcoming, &header);
-                        table.describe(description.as_ref());
                         table.add(offset as usize, &header);
                     }
                     _ => refused += 1,
@@ -166,37 +146,8 @@ impl BatchImport {
     /// Copies the frames of chunk `index`, each validated as it was copied, into memory of this process: what the other process
     /// writes meanwhile or afterwards changes nothing. How many were none, or found no room.
     pub fn copy(&mut self, index: u32, offsets: impl Iterator<Item = u32>, to: &mut BatchMut) -> usize {
-        let Self { import, description, upcoming } = self;
-        to.describe(description.as_ref());
-        let read = |from: usize, bytes: &mut [u8]| import.copy(index, from, bytes);
-        let mut refused = 0;
-        for offset in offsets {
-            if to.push_read(offset as usize, read) {
-                if let Some(frame) = to.frames().last() {
-                    reach(description, upcoming, &frame.header());
-                }
-                to.describe(description.as_ref());
-            } else {
-                refused += 1;
-            }
-        }
-        refused
+        to.describe(self.description.as_ref());
+        let read = |from: usize, bytes: &mut [u8]| self.import.copy(index, from, bytes);
+        offsets.filter(|&offset| !to.push_read(offset as usize, read)).count()
     }
 }
-
-/// Moves on to what the stream is at this frame.
-#[inline]
-fn reach(now: &mut Option<Arc<Description>>, upcoming: &mut VecDeque<Upcoming>, header: &Header) {
-    let is_reached = |next: &Upcoming| {
-        next.from_index < header.next_sample_index().max(1) && next.from_ns <= header.producer_ts_ns
-    };
-    // One of a stream that ended before it came so far is passed over.
-    if let Some(newest) = upcoming.iter().rposition(is_reached) {
-        for next in upcoming.drain(..=newest) {
-            *now = next.description;
-        }
-    }
-}
-
-/// A reader that is further behind misses the oldest.
-const UPCOMING_MAX: usize = 64;

@@ -14,8 +14,6 @@ pub(crate) struct Table {
     pub(crate) samples: u64,
     /// What the stream is. It outlives the frames, so that a chunk that is used again for the same stream costs a comparison.
     pub(crate) description: Option<Arc<Description>>,
-    /// What it was for the first frames, where that changed within the batch.
-    pub(crate) earlier: Option<Arc<Description>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -31,13 +29,11 @@ impl Table {
             end: 0,
             samples: 0,
             description: None,
-            earlier: None,
         }
     }
 
     pub(crate) fn clear(&mut self) {
         self.spans.clear();
-        self.earlier = None;
         (self.end, self.samples) = (0, 0);
     }
 
@@ -48,8 +44,7 @@ impl Table {
             (before, now) => before.is_none() && now.is_none(),
         };
         if !is_same {
-            let before = std::mem::replace(&mut self.description, description.cloned());
-            self.earlier = before.filter(|_| !self.spans.is_empty());
+            self.description = description.cloned();
         }
     }
 

@@ -37,6 +37,9 @@ impl Publisher {
     pub fn totals(&self) -> Totals {
         match *self {}
     }
+    pub fn take_shortened(&mut self) -> bool {
+        match *self {}
+    }
     pub fn footprint(&self) -> Footprint {
         match *self {}
     }

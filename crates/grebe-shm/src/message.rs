@@ -9,7 +9,7 @@
 
 use grebe_ring::Policy;
 
-use crate::board::Board;
+use crate::said::Said;
 
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256;
 
@@ -70,13 +70,13 @@ pub(crate) enum Malformed {
 }
 
 impl Welcome {
-    /// Bytes of the payload: the chunks, behind them their tables, and the board.
+    /// Bytes of the payload: the chunks, behind them their tables, and what is said of each.
     pub(crate) fn payload_bytes(&self) -> usize {
-        self.board_at() + Board::WORDS * 8
+        self.said_at() + Said::words(self.chunks) * 8
     }
 
     /// Where it stands what the stream is.
-    pub(crate) fn board_at(&self) -> usize {
+    pub(crate) fn said_at(&self) -> usize {
         self.tables_at() + self.chunks as usize * self.table_words as usize * 8
     }
 
@@ -158,7 +158,7 @@ fn welcome(packet: &[u8]) -> Result<Message, Malformed> {
     if chunk_bytes == 0 || !chunk_bytes.is_multiple_of(64) {
         return Err(Malformed::Field("size of a chunk"));
     }
-    let each = u64::from(chunk_bytes) + u64::from(table_words) * 8;
+    let each = u64::from(chunk_bytes) + (u64::from(table_words) + Said::words(1) as u64) * 8;
     // 2^40 bytes: more than anybody maps, and no sum of such sizes overflows.
     if chunks == 0 || u64::from(chunks).checked_mul(each).is_none_or(|bytes| bytes > 1 << 40) {
         return Err(Malformed::Field("number of chunks"));
@@ -207,7 +207,7 @@ pub(crate) const QUEUE_MAX: u32 = 1 << 16;
 /// By the number that a packet has for each.
 const POLICIES: [Policy; 3] = [Policy::Block, Policy::DropOldest, Policy::DropLatest];
 const MAGIC: u32 = u32::from_le_bytes(*b"GSHM");
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const HELLO: u16 = 1;
 const WELCOME: u16 = 2;
 const REFUSED: u16 = 3;

@@ -9,7 +9,8 @@ use grebe_ring::Policy;
 pub struct Footprint {
     /// The samples.
     pub chunks_bytes: usize,
-    /// Where frames stand in the chunks.
+    /// Where frames stand in the chunks. What the stream says of itself costs memory only where it is written: at most 64 KiB a
+    /// chunk, which are not counted.
     pub tables_bytes: usize,
     /// The lane of one consumer at most.
     pub lane_bytes: usize,

@@ -40,9 +40,6 @@ pub enum Error {
     /// Samples of another format, or of another channel, than a stage takes.
     #[error(transparent)]
     Samples(#[from] grebe_frame::ChannelError),
-    /// A description that no receiver would take.
-    #[error(transparent)]
-    Description(#[from] grebe_frame::TooLong),
     /// A stream that receivers of the first GFH2 do not know.
     #[error(
         "the stream is {format} in {channels} channels, and wire=gfh2 is i16 in 1 to 8: put convert or select before it, or leave wire=gfh2 out"

@@ -106,7 +106,7 @@ impl Limit {
 fn cut(batch: &Batch, samples: u64) -> Option<Batch> {
     let bytes = batch.frames().map(|frame| frame.header().frame_bytes().next_multiple_of(64)).sum();
     let mut own = BatchPool::new(1, bytes).acquire()?;
-    own.describe_like(batch);
+    own.describe(batch.description());
     let mut left = samples;
     for frame in batch.frames() {
         let length = left.min(u64::from(frame.header().block_length_samples));

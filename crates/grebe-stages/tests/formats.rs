@@ -95,7 +95,7 @@ impl Kept {
         let what = format!("{format} in {channels} channels");
         let (mut said, mut tracker, mut frames) = (Vec::<Arc<Description>>::new(), StreamTracker::new(), 0);
         for batch in self.0.lock().unwrap().iter() {
-            said.extend(batch.descriptions().cloned());
+            said.extend(batch.description().cloned());
             for frame in batch.frames() {
                 let is = frame.header();
                 tracker.arrive(&is);

@@ -35,7 +35,7 @@ struct Watcher {
 impl Stage for Watcher {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        for description in batch.descriptions() {
+        if let Some(description) = batch.description() {
             let says =
                 (description.first_sample_index, (description.centre_frequency_hz.unwrap() / 1e6) as i64);
             if self.said.last() != Some(&says) {

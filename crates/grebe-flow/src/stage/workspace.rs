@@ -78,7 +78,7 @@ impl Workspace {
         let frame_bytes = |payload: &[u8]| (HEADER_BYTES + payload.len()).next_multiple_of(64);
         let bytes = batch.frames().map(|frame| frame_bytes(frame.payload())).sum();
         let mut copy = self.acquire(bytes, ctx)?;
-        copy.describe_like(batch);
+        copy.describe(batch.description());
         for frame in batch.frames() {
             // Fits: the chunk is as large as all of them, alignment included.
             let _ = copy.push_copy(&frame);
@@ -113,11 +113,7 @@ impl Described {
         came: Option<&Arc<Description>>,
         change: impl FnOnce(&Description) -> Description,
     ) -> Option<&Arc<Description>> {
-        let is_known = match (&self.0, came) {
-            (Some((before, _)), Some(now)) => Arc::ptr_eq(before, now),
-            (before, now) => before.is_none() && now.is_none(),
-        };
-        if !is_known {
+        if !is_same(self.0.as_ref().map(|(before, _)| before), came) {
             self.0 = came.map(|now| (now.clone(), Arc::new(change(now))));
         }
         self.made()
@@ -165,10 +161,7 @@ impl Rewriter {
         description: Option<&Arc<Description>>,
         change: impl FnOnce(&Description) -> Description,
     ) {
-        let made = self.described.change(description, change);
-        if let Some(out) = &mut self.out {
-            out.describe(made);
-        }
+        self.described.change(description, change);
     }
 
     fn append(
@@ -178,6 +171,10 @@ impl Rewriter {
         output: &mut Outputs,
         ctx: &Context,
     ) -> Result<bool, Refusal> {
+        // What was gathered of an earlier description goes on with that.
+        if self.out.as_ref().is_some_and(|out| !is_same(out.description(), self.described.made())) {
+            self.flush(output, ctx);
+        }
         for _ in 0..2 {
             if self.out.is_none() {
                 self.out = self.workspace.acquire(header.frame_bytes(), ctx);
@@ -210,6 +207,10 @@ impl Rewriter {
     pub fn workspace(&mut self) -> &mut Workspace {
         &mut self.workspace
     }
+}
+
+fn is_same(one: Option<&Arc<Description>>, other: Option<&Arc<Description>>) -> bool {
+    one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
 }
 
 /// The most memory that one stage takes.

@@ -30,11 +30,11 @@ use super::consumers::Consumers;
 use super::directory::Directory;
 use super::map::{self, Mapping};
 use super::state::PublisherState;
-use crate::board::{Board, FRAME_BYTES_MAX};
 use crate::error::Error;
 use crate::lane::{Descriptor, Shape};
 use crate::message::{QUEUE_MAX, Welcome};
 use crate::options::PublisherOptions;
+use crate::said::{FRAME_BYTES_MAX, Said};
 use crate::status::{ConsumerStatus, Footprint, Totals};
 use crate::sync::{Ordering, Words};
 
@@ -52,9 +52,13 @@ pub struct Publisher {
     tables: Words,
     welcome: Welcome,
     footprint: Footprint,
-    board: Board,
-    /// What stands on the board.
+    said: Said,
+    /// What the stream is now, as a frame, and the number of that.
     described: Option<Arc<Description>>,
+    description_frame: Vec<u8>,
+    serial: u64,
+    /// Whether the last description had to be shortened.
+    is_shortened: bool,
     busy_poll: BusyPoll,
     acceptor: Option<JoinHandle<()>>,
 }
@@ -87,7 +91,7 @@ impl Publisher {
         let pool = BatchPool::over(payload.own(welcome.tables_at()), welcome.chunk_bytes as usize);
         let tables =
             payload.words(welcome.tables_at(), welcome.chunks as usize * welcome.table_words as usize);
-        let board = Board::new(payload.words(welcome.board_at(), Board::WORDS));
+        let said = payload.words(welcome.said_at(), Said::words(welcome.chunks));
         let acceptor = Some(Acceptor::start(directory, state.clone())?);
         let this = Self {
             state,
@@ -95,8 +99,11 @@ impl Publisher {
             tables,
             welcome,
             footprint,
-            board,
+            said: Said::new(said, welcome.chunks),
             described: None,
+            description_frame: Vec::new(),
+            serial: 0,
+            is_shortened: false,
             busy_poll: BusyPoll::default(),
             acceptor,
         };
@@ -111,7 +118,7 @@ impl Publisher {
     /// [`Error::ForeignBatch`].
     pub fn send(&mut self, batch: &Batch, mut is_stopping: impl FnMut() -> bool) -> Result<bool, Error> {
         let what = self.locate(batch)?;
-        self.put_up(batch);
+        self.describe(what.chunk, batch);
         let mut waits = self.state.lock().offer(batch, what, &self.state.name);
         while waits {
             if is_stopping() {
@@ -131,7 +138,7 @@ impl Publisher {
     /// [`Error::ForeignBatch`].
     pub fn try_send(&mut self, batch: &Batch) -> Result<bool, Error> {
         let what = self.locate(batch)?;
-        self.put_up(batch);
+        self.describe(what.chunk, batch);
         Ok(self.state.lock().offer(batch, what, &self.state.name))
     }
 
@@ -214,25 +221,33 @@ impl Publisher {
         (rest == 0 && chunk < self.welcome.chunks as usize).then_some(chunk as u32)
     }
 
-    /// Puts up what the batch says that the stream is, or that it says nothing, where that is new: before the batch itself.
+    /// Says of a chunk what its batch says that the stream is, or that it says nothing: before it is lent.
     #[inline]
-    fn put_up(&mut self, batch: &Batch) {
-        let is_known = match (&self.described, batch.description()) {
-            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
-            (before, now) => before.is_none() && now.is_none(),
-        };
-        if !is_known {
-            let next = batch.frames().next().map(|frame| frame.header()).unwrap_or_default();
-            // A description of nothing takes the place of one that holds no more.
-            let nothing =
-                Description { first_sample_index: next.first_sample_index, ..Description::default() };
-            let description = batch.description().map_or(&nothing, |description| description);
-            // One that is longer than any may be is not told: consumers have the samples all the same.
-            if let Ok(frames) = description.frames(&next, FRAME_BYTES_MAX) {
-                frames.iter().for_each(|frame| self.board.write(frame));
-            }
-            self.described = batch.description().cloned();
+    fn describe(&mut self, chunk: u32, batch: &Batch) {
+        if self.described.as_ref().map(Arc::as_ptr) != batch.description().map(Arc::as_ptr) {
+            self.describe_anew(batch);
         }
+        let serial = if self.described.is_some() { self.serial } else { 0 };
+        if self.said.serial(chunk) != serial {
+            self.said.write(chunk, serial, if serial > 0 { &self.description_frame } else { &[] });
+        }
+    }
+
+    #[cold]
+    fn describe_anew(&mut self, batch: &Batch) {
+        self.described = batch.description().cloned();
+        self.serial += 1;
+        let Some(description) = &self.described else { return };
+        let next = batch.frames().next().map(|frame| frame.header()).unwrap_or_default();
+        let (frames, shortened) = description.frames_that_fit(&next, FRAME_BYTES_MAX);
+        self.is_shortened |= shortened.is_some();
+        // As long as the longest text: it is one.
+        self.description_frame = frames.into_iter().next().unwrap_or_default();
+    }
+
+    /// Whether a description has been longer than any may be since this was asked last: it was shortened.
+    pub fn take_shortened(&mut self) -> bool {
+        std::mem::take(&mut self.is_shortened)
     }
 
     /// Where the frames are: as a row where they stand evenly, else in the chunk's table.
@@ -304,7 +319,7 @@ fn welcome(options: &PublisherOptions) -> Result<Welcome, Error> {
 fn footprint(welcome: &Welcome, options: &PublisherOptions) -> Footprint {
     Footprint {
         chunks_bytes: welcome.tables_at(),
-        tables_bytes: welcome.payload_bytes() - welcome.tables_at(),
+        tables_bytes: welcome.said_at() - welcome.tables_at(),
         lane_bytes: Shape::new(welcome.quota_chunks, welcome.quota_chunks).words() * 8,
         consumers_max: options.consumers_max,
     }

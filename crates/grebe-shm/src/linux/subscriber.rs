@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_frame::{Batch, BatchImport, BatchMut, Description, DescriptionReader, Header};
+use grebe_frame::{Batch, BatchImport, BatchMut, DescriptionReader, Header};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::connect;
@@ -13,11 +13,11 @@ use super::busy_poll::BusyPoll;
 use super::directory::{Directory, seqpacket};
 use super::map::{self, Mapping};
 use super::packet::{self, Packet};
-use crate::board::Board;
 use crate::error::Error;
 use crate::lane::{Borrower, Descriptor, Shape, Violation};
 use crate::message::{Hello, Message, Welcome};
 use crate::options::SubscriberOptions;
+use crate::said::Said;
 use crate::sync::{Ordering, Words};
 
 /// The consumer's end of a stream: batches that lie in the producer's memory, to be read where they are.
@@ -36,7 +36,9 @@ pub struct Subscriber {
     borrower: Borrower,
     import: BatchImport,
     tables: Words,
-    board: Board,
+    said: Said,
+    /// The number of what was said of the chunk that was taken last.
+    serial: u64,
     descriptions: DescriptionReader,
     welcome: Welcome,
     busy_poll: BusyPoll,
@@ -92,7 +94,8 @@ impl Subscriber {
             borrower,
             import,
             tables,
-            board: Board::new(payload.words(welcome.board_at(), Board::WORDS)),
+            said: Said::new(payload.words(welcome.said_at(), Said::words(welcome.chunks)), welcome.chunks),
+            serial: 0,
             descriptions: DescriptionReader::default(),
             welcome,
             busy_poll: BusyPoll::default(),
@@ -159,28 +162,25 @@ impl Subscriber {
             return Err(damaged(format!("{} frames in chunk {}", what.frames, what.chunk)));
         }
         self.taken_bytes += self.welcome.chunk_bytes as usize;
-        if self.board.has_more() {
-            self.describe();
+        if self.said.serial(what.chunk) != self.serial {
+            self.describe(what.chunk);
         }
         Ok(Some(what))
     }
 
-    /// Takes what the producer says that the stream is; what cannot be read is counted, and changes nothing.
+    /// Takes what the producer says of this chunk's stream; what cannot be read is counted, and changes nothing.
     #[cold]
-    fn describe(&mut self) {
-        for _ in 0..DESCRIPTIONS_AT_ONCE {
-            let Some(frame) = self.board.read() else { return };
-            match self.descriptions.take(&frame) {
-                Ok(Some(description)) => {
-                    let from_ns = DescriptionReader::stamp(&frame).map_or(0, |stamp| stamp.producer_ts_ns);
-                    let Description { first_sample_index, .. } = description;
-                    let is_nothing =
-                        description == Description { first_sample_index, ..Description::default() };
-                    self.import.describe((!is_nothing).then(|| Arc::new(description)), from_ns);
-                }
-                Ok(None) => {}
-                Err(_) => self.refused_frames += 1,
-            }
+    fn describe(&mut self, chunk: u32) {
+        self.serial = self.said.serial(chunk);
+        if self.serial == 0 {
+            self.descriptions.forget();
+            return self.import.describe(None);
+        }
+        match self.descriptions.take(&self.said.read(chunk)) {
+            Ok(Some(description)) => self.import.describe(Some(Arc::new(description))),
+            // As before.
+            Ok(None) => {}
+            Err(_) => self.refused_frames += 1,
         }
     }
 
@@ -363,7 +363,5 @@ fn timespec(timeout: Duration) -> Timespec {
 }
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// As many as can be up.
-const DESCRIPTIONS_AT_ONCE: u32 = 8;
 /// Some 50 us of reading, of which a yield with nobody waiting takes one.
 const YIELD_BYTES: usize = 1 << 20;

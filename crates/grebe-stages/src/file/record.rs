@@ -1,5 +1,6 @@
 //! A SigMF recording as a sink: on one disk, or on several.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -72,8 +73,8 @@ pub(crate) struct SigmfSink {
     tracker: StreamTracker,
     /// What the stream said last.
     described: Option<Arc<Description>>,
-    /// The same, until the sample comes from which on it holds: a description, or that nothing is said any more.
-    description: Option<Option<Arc<Description>>>,
+    /// What it said, until the sample comes from which on it holds: a description, or that nothing is said any more.
+    upcoming: VecDeque<Option<Arc<Description>>>,
     labels: HeardLabels,
     /// Samples per channel of the signal so far, gaps included: what a duration is of.
     signal_samples: u64,
@@ -114,7 +115,7 @@ impl SigmfSink {
             stream: None,
             tracker: StreamTracker::new(),
             described: None,
-            description: None,
+            upcoming: VecDeque::new(),
             labels: HeardLabels::default(),
             signal_samples: 0,
             gap_samples: 0,
@@ -134,6 +135,19 @@ impl SigmfSink {
     /// Whether a recording can have this name; nothing is looked up.
     pub(crate) fn check_name(path: &Path) -> Result<(), Error> {
         Base::check_to_record(path)
+    }
+
+    /// Takes what the stream says of itself: it holds instead of what was said of the same samples before.
+    fn hear(&mut self, description: Option<Arc<Description>>) {
+        let from = from_index(&description);
+        while self.upcoming.len() == UPCOMING_MAX
+            || self.upcoming.back().is_some_and(|before| from_index(before) >= from)
+        {
+            self.upcoming.pop_back();
+        }
+        self.labels.hear(description.as_deref());
+        self.upcoming.push_back(description.clone());
+        self.described = description;
     }
 
     /// Writes a frame; whether the recording is now as long as it should be.
@@ -163,17 +177,19 @@ impl SigmfSink {
         let left = length.saturating_sub(self.signal_samples).min(room).min(block);
         self.signal_samples = self.signal_samples.saturating_add(block);
         let left = left as usize;
-        let held_back = |description: &Option<Arc<Description>>| {
-            let from_index = description.as_ref().map_or(0, |description| description.first_sample_index);
-            let before = from_index.saturating_sub(header.first_sample_index);
-            left.min(before.try_into().unwrap_or(usize::MAX))
-        };
-        let described_from = self.description.as_ref().map_or(left, held_back);
-        writer.write_part(frame, 0..described_from)?;
-        if described_from < left {
-            writer.describe(self.description.take().flatten().as_ref());
-            writer.write_part(frame, described_from..left)?;
+        let mut written = 0;
+        while let Some(description) = self.upcoming.front() {
+            let before = from_index(description).saturating_sub(header.first_sample_index);
+            let described_from = left.min(before.try_into().unwrap_or(usize::MAX)).max(written);
+            if described_from == left {
+                break;
+            }
+            writer.write_part(frame, written..described_from)?;
+            writer.describe(description.as_ref());
+            written = described_from;
+            self.upcoming.pop_front();
         }
+        writer.write_part(frame, written..left)?;
         self.frames += u64::from(left > 0);
         if arrival == Arrival::Restart && left > 0 {
             // After the write: a label belongs to the stream that was written last.
@@ -264,14 +280,8 @@ impl Stage for SigmfSink {
             }
             return Ok(Outcome::WantsInput);
         };
-        let is_known = match (&self.described, batch.description()) {
-            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
-            (before, now) => before.is_none() && now.is_none(),
-        };
-        if !is_known {
-            self.described = batch.description().cloned();
-            self.description = Some(self.described.clone());
-            self.labels.hear(self.described.as_deref());
+        if self.described.as_ref().map(Arc::as_ptr) != batch.description().map(Arc::as_ptr) {
+            self.hear(batch.description().cloned());
         }
         if let Some(series) = &mut self.series {
             series.check()?;
@@ -324,6 +334,14 @@ impl Drop for SigmfSink {
         }
     }
 }
+
+/// The first sample of which it is said; of nothing that is said, the next one.
+fn from_index(description: &Option<Arc<Description>>) -> u64 {
+    description.as_ref().map_or(0, |description| description.first_sample_index)
+}
+
+/// Said ahead of their samples: no honest stream says more.
+const UPCOMING_MAX: usize = 64;
 
 /// The recordings to make: one of them is named, the others may be folders, where it is called the same.
 fn bases(path: &Path, options: &RecordOptions) -> Result<Vec<Base>, Error> {

@@ -15,7 +15,12 @@ pub(crate) struct Announcer {
     said: Option<Arc<Description>>,
     at: Instant,
     repeats: bool,
+    /// Whether a new one was said just once.
+    is_due_again: bool,
     wire: Wire,
+    /// What a person should know of what was left out; told once.
+    note: Option<String>,
+    is_noted: bool,
     clock_port: ClockPort,
 }
 
@@ -26,12 +31,15 @@ impl Announcer {
             said: None,
             at: Instant::now(),
             repeats: false,
+            is_due_again: false,
             wire: Wire::Every,
+            note: None,
+            is_noted: false,
             clock_port: ClockPort::default(),
         }
     }
 
-    /// For receivers that join when they like, and miss what is lost: once a second.
+    /// For receivers that join when they like, and miss what is lost: with the next batch again, and once a second.
     pub(crate) fn repeating() -> Self {
         Self { repeats: true, ..Self::once() }
     }
@@ -49,8 +57,7 @@ impl Announcer {
     /// The frames to send before this batch; none, mostly.
     ///
     /// # Errors
-    /// [`Error::Wire`] where its receivers do not know such samples. The description is too long for so many frames of
-    /// `frame_bytes_max`: that is said once.
+    /// [`Error::Wire`] where its receivers do not know such samples.
     pub(crate) fn before(&mut self, batch: &Batch, frame_bytes_max: usize) -> Result<Vec<Vec<u8>>, Error> {
         if self.wire == Wire::Gfh2 {
             for Header { format, channel_count, .. } in batch.frames().map(|frame| frame.header()) {
@@ -58,17 +65,40 @@ impl Announcer {
             }
             return Ok(Vec::new());
         }
-        let Some(description) = batch.description() else { return Ok(Vec::new()) };
-        let is_new = !self.said.as_ref().is_some_and(|said| Arc::ptr_eq(said, description));
-        let is_again = self.repeats && self.at.elapsed() >= EVERY;
+        let is_new = self.said.as_ref().map(Arc::as_ptr) != batch.description().map(Arc::as_ptr);
+        let is_again =
+            self.said.is_some() && (self.is_due_again || self.repeats && self.at.elapsed() >= EVERY);
         if !is_new && !is_again {
             return Ok(Vec::new());
         }
         let Some(next) = batch.frames().next().map(|frame| frame.header()) else { return Ok(Vec::new()) };
+        self.is_due_again = self.repeats && is_new;
         self.at = Instant::now();
-        self.said = Some(description.clone());
-        Ok(self.clock_port.described(description).frames(&next, frame_bytes_max.max(FRAME_BYTES_MIN))?)
+        self.said = batch.description().cloned();
+        let described = match &self.said {
+            Some(description) => self.clock_port.described(description),
+            // What was said before holds no more.
+            None => Arc::new(Description {
+                first_sample_index: next.first_sample_index,
+                ..Description::default()
+            }),
+        };
+        let (frames, shortened) = described.frames_that_fit(&next, frame_bytes_max.max(FRAME_BYTES_MIN));
+        if let Some(too_long) = shortened.filter(|_| !std::mem::replace(&mut self.is_noted, true)) {
+            self.note = Some(shortened_note(&too_long.to_string()));
+        }
+        Ok(frames)
     }
+
+    /// What a person should know of what was left out.
+    pub(crate) fn take_note(&mut self) -> Option<String> {
+        self.note.take()
+    }
+}
+
+/// That readers get less than the stream says of itself, and what.
+pub(crate) fn shortened_note(why: &str) -> String {
+    format!("{why}: readers get it with shorter names and texts, and without the last of its annotations")
 }
 
 const EVERY: Duration = Duration::from_secs(1);

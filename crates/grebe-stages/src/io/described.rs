@@ -1,9 +1,10 @@
 //! What senders say that their streams are, as a socket hears it.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use grebe_frame::{Description, DescriptionReader, Refusal, StreamTracker};
+use grebe_frame::{Description, DescriptionReader, Header, Refusal, StreamTracker};
 
 /// The description of the stream that is received, and of those that may take its place: a sender says what its stream is before
 /// the first frame of it.
@@ -20,10 +21,14 @@ struct Said {
     from: Option<SocketAddr>,
     reader: DescriptionReader,
     description: Option<Arc<Description>>,
+    /// Said, but of samples that did not come yet.
+    upcoming: VecDeque<Arc<Description>>,
+    /// Of the frame of samples that follows what was said last.
+    sequence: u64,
 }
 
 impl Described {
-    /// What the stream is, as far as its sender has said.
+    /// What the stream is at the frame that was reached last, as far as its sender has said.
     #[inline]
     pub(crate) fn now(&self) -> Option<&Arc<Description>> {
         self.now.description.as_ref()
@@ -43,10 +48,31 @@ impl Described {
         let stamp = DescriptionReader::stamp(frame)?;
         let is_of_now = stream.is_some_and(|tracker| !tracker.begins_again(&stamp));
         let said = if is_of_now { &mut self.now } else { self.next_of(from) };
-        if let Some(description) = said.reader.take(frame)? {
-            said.description = Some(Arc::new(description));
+        let Some(description) = said.reader.take(frame)? else { return Ok(()) };
+        // One that was overtaken on the way holds no more.
+        if stamp.sequence >= said.sequence || !is_of_now {
+            if said.upcoming.len() == UPCOMING_MAX {
+                said.description = said.upcoming.pop_front();
+            }
+            said.upcoming.push_back(Arc::new(description));
+            said.sequence = stamp.sequence;
         }
         Ok(())
+    }
+
+    /// Whether the stream is described anew from this frame on.
+    #[inline]
+    pub(crate) fn is_due(&self, header: &Header) -> bool {
+        self.now.upcoming.iter().any(|next| next.first_sample_index < header.next_sample_index().max(1))
+    }
+
+    /// Moves on to what the stream is at this frame.
+    pub(crate) fn reach(&mut self, header: &Header) {
+        let is_reached =
+            |next: &Arc<Description>| next.first_sample_index < header.next_sample_index().max(1);
+        if let Some(newest) = self.now.upcoming.iter().rposition(is_reached) {
+            self.now.description = self.now.upcoming.drain(..=newest).next_back();
+        }
     }
 
     /// A stream begins, of this sender: what it said before holds, and what was said of the stream before does not.
@@ -71,6 +97,8 @@ impl Described {
 
 /// Senders whose streams may be about to begin.
 const SENDERS_MAX: usize = 8;
+/// As many as a stream says ahead of its samples, and more.
+const UPCOMING_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -85,6 +113,12 @@ mod tests {
         let next = Header { sequence, producer_ts_ns, channel_count: 1, ..Header::default() };
         let description = Description { name: Some(name.to_owned()), ..Description::default() };
         description.frames(&next, 1400).unwrap().remove(0)
+    }
+
+    /// The first frame of samples of a stream comes.
+    fn begin(described: &mut Described, from: &str) {
+        described.begin(Some(from.parse().unwrap()));
+        described.reach(&Header { block_length_samples: 1, ..Header::default() });
     }
 
     fn name(described: &Described) -> Option<&str> {
@@ -109,14 +143,15 @@ mod tests {
         let mut described = Described::default();
         described.take(one, &frame(0, 5, "first"), None).unwrap();
         assert_eq!(name(&described), None, "no frame of it came");
-        described.begin(Some(one));
+        begin(&mut described, ONE);
         assert_eq!(name(&described), Some("first"));
         let stream = tracker(100, 1_000);
         described.take(one, &frame(101, 1_010, "changed"), Some(&stream)).unwrap();
+        described.reach(&Header { block_length_samples: 1, ..Header::default() });
         assert_eq!(name(&described), Some("changed"));
         described.take(two, &frame(0, 2_000, "another"), None).unwrap();
         assert_eq!(name(&described), Some("changed"), "another sender does not say what this stream is");
-        described.begin(Some(two));
+        begin(&mut described, TWO);
         assert_eq!(name(&described), Some("another"));
     }
 
@@ -125,14 +160,14 @@ mod tests {
         let one = ONE.parse().unwrap();
         let mut described = Described::default();
         described.take(one, &frame(0, 5, "first"), None).unwrap();
-        described.begin(Some(one));
+        begin(&mut described, ONE);
         let stream = tracker(100, 1_000);
         // Again at a low sequence, and younger: the next stream announces itself.
         described.take(one, &frame(0, 2_000, "second"), Some(&stream)).unwrap();
         assert_eq!(name(&described), Some("first"), "until it begins");
-        described.begin(Some(one));
+        begin(&mut described, ONE);
         assert_eq!(name(&described), Some("second"));
-        described.begin(Some(one));
+        begin(&mut described, ONE);
         assert_eq!(name(&described), None, "the third says nothing");
     }
 
@@ -141,7 +176,7 @@ mod tests {
         let one = ONE.parse().unwrap();
         let mut described = Described::default();
         described.take(one, &frame(0, 5, "first"), None).unwrap();
-        described.begin(Some(one));
+        begin(&mut described, ONE);
         let mut torn = frame(2, 10, "torn");
         torn[70] ^= 1;
         assert_eq!(described.take(one, &torn, Some(&tracker(1, 6))), Err(Refusal::Description));

@@ -25,8 +25,10 @@ pub struct PipeSource<R> {
     pool: Option<BatchPool>,
     /// Bytes per chunk: as many as suit the caches, until a frame comes that needs more.
     chunk_bytes: usize,
-    /// The beginning of a frame whose rest has not arrived; it goes to the start of the next chunk.
+    /// The beginning of a frame whose rest has not arrived; it goes to the start of the next chunk. Or what was read and belongs to
+    /// another batch, because the stream is described anew there.
     rest: Vec<u8>,
+    has_whole: bool,
     position: u64,
     tracker: StreamTracker,
     /// How the stream ended, once it has.
@@ -72,6 +74,7 @@ impl<R: Read + Send> PipeSource<R> {
             pool: None,
             chunk_bytes: CHUNK_BYTES,
             rest: Vec::with_capacity(FRAME_BYTES_MAX),
+            has_whole: false,
             position: 0,
             tracker: StreamTracker::new(),
             end: None,
@@ -107,10 +110,12 @@ impl<R: Read + Send> PipeSource<R> {
         self
     }
 
-    /// Enters the whole frames of the chunk's first `filled` bytes, and keeps the begun one for the next chunk.
+    /// Enters the whole frames of the chunk's first `filled` bytes, up to where the stream is described anew, and keeps what follows for
+    /// the next chunk.
     fn split(&mut self, batch: &mut BatchMut, filled: usize) -> Result<(), Error> {
         let mut at = 0;
         batch.describe(self.description.as_ref());
+        self.has_whole = false;
         loop {
             let bytes = &batch.chunk()[at..filled];
             if bytes.len() < HEADER_BYTES {
@@ -125,6 +130,10 @@ impl<R: Read + Send> PipeSource<R> {
                     let Some(frame) = bytes.get(..frame_bytes) else { break };
                     // Once per change: no hot path.
                     let frame = frame.to_vec();
+                    if !batch.is_empty() {
+                        self.has_whole = true;
+                        break;
+                    }
                     self.describe(&frame);
                     batch.describe(self.description.as_ref());
                     at += frame_bytes;
@@ -144,6 +153,11 @@ impl<R: Read + Send> PipeSource<R> {
                     self.chunk_bytes = frame_bytes.next_power_of_two();
                     self.pool = None;
                 }
+                break;
+            }
+            let is_another = !self.is_described_anew && self.tracker.begins_again(&header);
+            if is_another && self.description.is_some() && !batch.is_empty() {
+                self.has_whole = true;
                 break;
             }
             let arrival = self.tracker.arrive(&header);
@@ -191,7 +205,7 @@ impl<R: Read + Send> Stage for PipeSource<R> {
             pool.wake_on_return(ctx.signal().clone());
             pool
         });
-        if !ctx.waiting(|| (self.wait)(&self.from))? {
+        if !self.has_whole && !ctx.waiting(|| (self.wait)(&self.from))? {
             return match self.idle_timeout {
                 Some(timeout) if self.heard.elapsed() >= timeout => Err(Error::Idle { timeout }.into()),
                 _ => Ok(Outcome::Produced),
@@ -201,12 +215,16 @@ impl<R: Read + Send> Stage for PipeSource<R> {
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
         let begun = self.rest.len();
         batch.chunk()[..begun].copy_from_slice(&self.rest);
-        let read = match self.from.read(&mut batch.chunk()[begun..]) {
+        let read = match self.has_whole {
+            true => Ok(0),
+            false => self.from.read(&mut batch.chunk()[begun..]),
+        };
+        let read = match read {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Outcome::Produced),
             Err(error) => return Err(error.into()),
         };
-        if read == 0 {
+        if read == 0 && !self.has_whole {
             return match begun {
                 0 if self.ends_with_writer => Ok(Outcome::End),
                 0 => Err(Error::Gone.into()),
@@ -282,10 +300,12 @@ impl<W: Write + Send> PipeSink<W> {
 }
 
 impl<W: Write + Send> Stage for PipeSink<W> {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.last = batch.frames().last().map(|frame| frame.header()).or(self.last);
-        match self.write(&batch) {
+        let written = self.write(&batch);
+        self.announcer.take_note().into_iter().for_each(|note| ctx.note(note));
+        match written {
             Ok(()) => Ok(Outcome::Produced),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.reader_gone = true;

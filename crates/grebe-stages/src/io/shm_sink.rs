@@ -7,6 +7,7 @@ use grebe_frame::{Batch, BatchMut, BatchPool, Header};
 use grebe_shm::{Error as ShmError, Footprint, Publisher, PublisherOptions};
 
 use crate::error::Error;
+use crate::io::announce::shortened_note;
 
 /// Lends frames to every process that reads the stream of this name.
 ///
@@ -18,6 +19,7 @@ pub struct ShmSink {
     /// `None` where a source writes into it.
     pool: Option<BatchPool>,
     is_new: bool,
+    is_noted: bool,
     last: Option<Header>,
     copied_frames: u64,
     /// Since when the graph is being stopped.
@@ -38,6 +40,7 @@ impl ShmSink {
             publisher,
             pool: Some(pool),
             is_new: true,
+            is_noted: false,
             last: None,
             copied_frames: 0,
             stopping: None,
@@ -74,6 +77,9 @@ impl ShmSink {
         if let Some(began) = waiting {
             ctx.count_waited(began.elapsed());
         }
+        if self.publisher.take_shortened() && !std::mem::replace(&mut self.is_noted, true) {
+            ctx.note(shortened_note("the description is longer than shared memory has room for"));
+        }
         sent.map(drop)
     }
 
@@ -89,7 +95,7 @@ impl ShmSink {
                         None => continue,
                     },
                 };
-                place.describe_like(batch);
+                place.describe(batch.description());
                 if place.push_copy(&frame).is_ok() {
                     self.copied_frames += 1;
                     ctx.count_copied(1);

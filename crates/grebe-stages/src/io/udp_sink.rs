@@ -162,6 +162,7 @@ impl Stage for UdpSink {
             return Ok(Outcome::WantsInput);
         }
         let sent = self.send_held();
+        self.announcer.take_note().into_iter().for_each(|note| ctx.note(note));
         self.publish();
         self.outage.look(&self.sender, |words| ctx.note(words));
         sent.map(|()| Outcome::Produced)

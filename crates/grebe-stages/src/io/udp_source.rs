@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::net::{SocketAddr, UdpSocket};
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -176,7 +175,7 @@ impl Stage for UdpSource {
     }
 
     fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
-        self.intake.give_up_waiting(output, ctx);
+        self.intake.give_up_waiting(&|| None, output, ctx);
         self.counters.publish(&self.intake.tracker);
         if let Some(end) = self.intake.end {
             ctx.set_end_of_stream(end);
@@ -250,18 +249,17 @@ impl Intake {
         ctx: &Context,
     ) -> Option<BatchMut> {
         slab.clear();
-        slab.describe(self.far_clock.described(self.described.now(), self.sender));
         for range in received.segments() {
             match Header::parse_datagram(&slab.chunk()[range.clone()]) {
-                Ok(header) if self.is_ours(received.from, &header, output, ctx) => {
+                Ok(header) if self.is_ours(received.from, &header, chunk, output, ctx) => {
                     if self.reorder.is_empty() && self.tracker.arrive_in_order(&header) {
-                        self.enter(&mut slab, range.start, &header);
+                        self.enter(&mut slab, range.start, &header, chunk, output, ctx);
                     } else {
                         self.out_of_order(&mut slab, range.start, &header, chunk, output, ctx);
                     }
                 }
                 Ok(_) => self.count_foreign(received.from),
-                Err(Refusal::Description) => self.describe(received.from, &mut slab, range),
+                Err(Refusal::Description) => self.describe(received.from, &slab.chunk()[range]),
                 Err(reason) => self.refusals.add(reason),
             }
         }
@@ -269,7 +267,7 @@ impl Intake {
             self.silence.heard(Instant::now());
         }
         if !self.reorder.is_empty() && !self.reorder.is_held() {
-            self.leave_slab(&mut slab, chunk, ctx);
+            self.leave_slab(&mut slab, chunk, output, ctx);
         }
         if slab.is_empty() {
             return Some(slab);
@@ -311,27 +309,27 @@ impl Intake {
                     if !self.reorder.hold(header, &slab.chunk()[frame], || None) {
                         // It follows what is held, in its own slab: nothing is waited for any more.
                         self.reorder.remove(header.sequence);
-                        self.give_up_waiting(output, ctx);
-                        return self.arrive(slab, at, header);
+                        self.give_up_waiting(chunk, output, ctx);
+                        return self.arrive(slab, at, header, chunk, output, ctx);
                     }
                 }
                 if are_too_many && self.reorder.is_held() {
                     self.go_on_from_held(true, chunk, output, ctx);
                 } else if are_too_many {
-                    self.skip_gap(slab);
+                    self.skip_gap(slab, chunk, output, ctx);
                 }
             }
             Some(0) if !self.reorder.is_held() => {
-                self.arrive(slab, at, header);
-                self.let_go(slab, false);
+                self.arrive(slab, at, header, chunk, output, ctx);
+                self.let_go(slab, false, chunk, output, ctx);
             }
             Some(0) => self.fill_in(slab, at, header, chunk, output, ctx),
             // It is far ahead, or it may be of another stream: what is ahead goes first.
             missing => {
                 if missing.is_some() || self.tracker.begins_again(header) {
-                    self.let_all_go(slab, output, ctx);
+                    self.let_all_go(slab, chunk, output, ctx);
                 }
-                self.arrive(slab, at, header);
+                self.arrive(slab, at, header, chunk, output, ctx);
             }
         }
     }
@@ -348,8 +346,12 @@ impl Intake {
     ) {
         if header.is_end_of_stream() {
             // Nothing of this stream is behind it.
-            self.give_up_waiting(output, ctx);
-            return self.arrive(slab, at, header);
+            self.give_up_waiting(chunk, output, ctx);
+            return self.arrive(slab, at, header, chunk, output, ctx);
+        }
+        if self.described.is_due(header) {
+            self.flush_compact(output, ctx);
+            self.described.reach(header);
         }
         let frame = at..at + header.frame_bytes();
         let compact = self.compact.take().or_else(chunk);
@@ -361,8 +363,8 @@ impl Intake {
         });
         if !is_copied {
             // No memory to put it before them: it is late.
-            self.give_up_waiting(output, ctx);
-            return self.arrive(slab, at, header);
+            self.give_up_waiting(chunk, output, ctx);
+            return self.arrive(slab, at, header, chunk, output, ctx);
         }
         self.tracker.arrive(header);
         self.copied_frames += 1;
@@ -374,13 +376,13 @@ impl Intake {
         self.flush_compact(output, ctx);
         let Some(mut held) = self.reorder.take_held() else { return };
         if skips {
-            self.skip_gap(&mut held);
+            self.skip_gap(&mut held, chunk, output, ctx);
         } else {
-            self.let_go(&mut held, false);
+            self.let_go(&mut held, false, chunk, output, ctx);
         }
         // What still waits for another frame is copied once more.
         if !self.reorder.is_empty() {
-            self.leave_slab(&mut held, chunk, ctx);
+            self.leave_slab(&mut held, chunk, output, ctx);
         }
         if !held.is_empty() {
             self.hand_on(held, output, ctx);
@@ -388,71 +390,98 @@ impl Intake {
     }
 
     /// The frames before the first that is ahead are waited for no more.
-    fn skip_gap(&mut self, chunk: &mut BatchMut) {
+    fn skip_gap(&mut self, held: &mut BatchMut, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
         if let Some((header, at)) = self.reorder.first() {
             self.reorder.remove_first();
-            self.arrive(chunk, at, &header);
-            self.let_go(chunk, false);
+            self.arrive(held, at, &header, chunk, output, ctx);
+            self.let_go(held, false, chunk, output, ctx);
         }
     }
 
     /// Nothing is waited for any more: what is held goes on, with the gaps that it has.
-    fn give_up_waiting(&mut self, output: &mut Outputs, ctx: &Context) {
+    fn give_up_waiting(&mut self, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
         let Some(mut held) = self.reorder.take_held() else { return };
         self.flush_compact(output, ctx);
-        self.let_go(&mut held, true);
+        self.let_go(&mut held, true, chunk, output, ctx);
         if !held.is_empty() {
             self.hand_on(held, output, ctx);
         }
     }
 
     /// As [`give_up_waiting`](Self::give_up_waiting), also for frames that stand in the slab.
-    fn let_all_go(&mut self, slab: &mut BatchMut, output: &mut Outputs, ctx: &Context) {
+    fn let_all_go(&mut self, slab: &mut BatchMut, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
         if self.reorder.is_held() {
-            self.give_up_waiting(output, ctx);
+            self.give_up_waiting(chunk, output, ctx);
         } else {
-            self.let_go(slab, true);
+            self.let_go(slab, true, chunk, output, ctx);
         }
     }
 
     /// Enters frames that were ahead into the chunk that they stand in: those whose turn it is, or all.
-    fn let_go(&mut self, chunk: &mut BatchMut, all: bool) {
+    fn let_go(
+        &mut self,
+        slab: &mut BatchMut,
+        all: bool,
+        chunk: Chunk<'_>,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) {
         while let Some((header, at)) = self.reorder.first()
             && (all || self.tracker.missing_before(&header) == Some(0))
         {
             self.reorder.remove_first();
-            self.arrive(chunk, at, &header);
+            self.arrive(slab, at, &header, chunk, output, ctx);
         }
     }
 
     /// Copies what is ahead out of a slab that goes on; without memory for that, it goes on with it.
-    fn leave_slab(&mut self, slab: &mut BatchMut, chunk: Chunk<'_>, ctx: &Context) {
+    fn leave_slab(&mut self, slab: &mut BatchMut, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
         if self.reorder.leave_slab(slab, chunk) {
             self.copied_frames += self.reorder.len() as u64;
             ctx.count_copied(self.reorder.len());
         } else {
             self.reorder.take_held();
-            self.let_go(slab, true);
+            self.let_go(slab, true, chunk, output, ctx);
         }
     }
 
-    fn arrive(&mut self, chunk: &mut BatchMut, at: usize, header: &Header) {
+    fn arrive(
+        &mut self,
+        slab: &mut BatchMut,
+        at: usize,
+        header: &Header,
+        chunk: Chunk<'_>,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) {
         let arrival = self.tracker.arrive(header);
         if arrival == Arrival::Restart {
+            self.cut(slab, chunk, output, ctx);
             self.described.begin(self.sender);
         }
         if arrival.is_new() {
-            self.enter(chunk, at, header);
+            self.enter(slab, at, header, chunk, output, ctx);
         }
     }
 
     /// Enters a frame that stands in the chunk and goes on with the stream, or notes its end.
     #[inline]
-    fn enter(&mut self, chunk: &mut BatchMut, at: usize, header: &Header) {
+    fn enter(
+        &mut self,
+        slab: &mut BatchMut,
+        at: usize,
+        header: &Header,
+        chunk: Chunk<'_>,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) {
+        if self.described.is_due(header) {
+            self.describe_anew(slab, header, chunk, output, ctx);
+        }
         self.end = header.is_end_of_stream().then_some(*header);
         if self.listens_on || self.end.is_none() {
             // Cannot be full: the frame lies in the chunk, and every frame is longer than a table's row.
-            let _ = chunk.adopt(at, header);
+            let _ = slab.adopt(at, header);
         }
     }
 
@@ -487,17 +516,38 @@ impl Intake {
 
     /// Takes what a sender says that its stream is, or the one that it is about to begin.
     #[cold]
-    fn describe(&mut self, from: SocketAddr, slab: &mut BatchMut, frame: Range<usize>) {
+    fn describe(&mut self, from: SocketAddr, frame: &[u8]) {
         let is_going_on = self.sender == Some(from) && !self.tracker.is_ended();
-        let taken = self.described.take(from, &slab.chunk()[frame], is_going_on.then_some(&self.tracker));
-        // For the frames that follow in either.
-        for batch in self.compact.iter_mut().chain([slab]) {
-            batch.describe(self.far_clock.described(self.described.now(), self.sender));
-        }
-        match taken {
+        match self.described.take(from, frame, is_going_on.then_some(&self.tracker)) {
             Ok(()) if self.sender.is_some_and(|sender| sender != from) => self.count_foreign(from),
             Ok(()) => {}
             Err(reason) => self.refusals.add(reason),
+        }
+    }
+
+    /// The stream is described anew from this frame on, which stands in the chunk: what is before it goes on, and the rest in another
+    /// chunk. Without memory for that, they stay together.
+    #[cold]
+    fn describe_anew(
+        &mut self,
+        slab: &mut BatchMut,
+        header: &Header,
+        chunk: Chunk<'_>,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) {
+        self.cut(slab, chunk, output, ctx);
+        self.described.reach(header);
+    }
+
+    fn cut(&mut self, slab: &mut BatchMut, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
+        self.flush_compact(output, ctx);
+        if !slab.is_empty()
+            && let Some(mut rest) = chunk()
+        {
+            rest.chunk().copy_from_slice(slab.chunk());
+            ctx.count_copied(1);
+            self.hand_on(std::mem::replace(slab, rest), output, ctx);
         }
     }
 
@@ -516,13 +566,27 @@ impl Intake {
     }
 
     #[inline]
-    fn is_ours(&mut self, from: SocketAddr, header: &Header, output: &mut Outputs, ctx: &Context) -> bool {
-        self.sender == Some(from) || self.takes_over(from, header, output, ctx)
+    fn is_ours(
+        &mut self,
+        from: SocketAddr,
+        header: &Header,
+        chunk: Chunk<'_>,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> bool {
+        self.sender == Some(from) || self.takes_over(from, header, chunk, output, ctx)
     }
 
     /// Whether the stream is another sender's from here on.
     #[cold]
-    fn takes_over(&mut self, from: SocketAddr, header: &Header, output: &mut Outputs, ctx: &Context) -> bool {
+    fn takes_over(
+        &mut self,
+        from: SocketAddr,
+        header: &Header,
+        chunk: Chunk<'_>,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> bool {
         if let Some(sender) = self.sender {
             let is_over = self.silence.gives_way(Instant::now()) || self.tracker.is_ended();
             // Began again, on another port most likely. Who was displaced has not, however low its sequence still is.
@@ -532,10 +596,11 @@ impl Intake {
             if !is_over && !begins {
                 return false;
             }
-            self.give_up_waiting(output, ctx);
+            self.give_up_waiting(chunk, output, ctx);
             self.tracker.forget();
             self.displaced = Some(sender);
         }
+        self.flush_compact(output, ctx);
         self.described.begin(Some(from));
         self.sender = Some(from);
         true

@@ -80,6 +80,7 @@ impl Stage for LinkOut {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         if !batch.is_empty() {
             self.send(batch, era)?;
+            self.announcer.take_note().into_iter().for_each(|note| ctx.note(note));
         }
         Ok(Outcome::Produced)
     }

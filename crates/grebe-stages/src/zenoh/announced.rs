@@ -90,6 +90,7 @@ impl Stage for AnnouncedSink {
             on_request.send(&batch, ctx.batches_in_flight());
         }
         self.to.send(&batch)?;
+        self.to.take_note().into_iter().for_each(|note| ctx.note(note));
         self.announcement.count(self.to.messages());
         self.publish();
         Ok(Outcome::Produced)

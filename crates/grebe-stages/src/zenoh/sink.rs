@@ -40,9 +40,10 @@ impl ZenohSink {
 }
 
 impl Stage for ZenohSink {
-    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.to.send(&batch)?;
+        self.to.take_note().into_iter().for_each(|note| ctx.note(note));
         self.to.publish(&self.counters);
         Ok(Outcome::Produced)
     }
@@ -98,6 +99,11 @@ impl Sending {
 
     pub(super) fn end_of_stream(&self, ctx: &Context) -> Option<Header> {
         ctx.end_of_stream(self.last)
+    }
+
+    /// What a person should know of what the stream says of itself.
+    pub(super) fn take_note(&mut self) -> Option<String> {
+        self.announcer.take_note()
     }
 
     /// Messages that were sent.

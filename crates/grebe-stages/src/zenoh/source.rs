@@ -31,6 +31,8 @@ pub(crate) struct ZenohSource {
     deserted: Option<Instant>,
     /// A message that had no room in the last batch.
     next: Option<Message>,
+    /// The rest of one, of which the stream is described anew.
+    kept: Option<(Vec<u8>, SenderId)>,
     pool: Option<BatchPool>,
     chunk_bytes: usize,
     intake: Intake,
@@ -76,6 +78,7 @@ impl ZenohSource {
             reconnects: true,
             deserted: None,
             next: None,
+            kept: None,
             pool: None,
             chunk_bytes: CHUNK_BYTES,
             intake: Intake { limit: Limit::new(options.samples), ..Intake::default() },
@@ -106,14 +109,22 @@ impl ZenohSource {
 
     /// Whether all that came has gone on.
     pub(super) fn is_drained(&self) -> bool {
-        self.next.is_none() && !self.receiver.wait(Duration::ZERO)
+        self.next.is_none() && self.kept.is_none() && !self.receiver.wait(Duration::ZERO)
     }
 
     /// Gathers messages as long as there are some and they fit; whether anything came.
     fn gather(&mut self, batch: &mut BatchMut) -> bool {
         batch.describe(self.intake.description.as_ref());
         let mut filled = 0_usize;
-        while let Some(message) = self.next.take().or_else(|| self.receiver.pop()) {
+        if let Some((bytes, sender)) = self.kept.take() {
+            filled = bytes.len();
+            batch.chunk()[..filled].copy_from_slice(&bytes);
+            self.enter(batch, 0, filled, sender);
+            filled = filled.next_multiple_of(64);
+        }
+        while self.kept.is_none()
+            && let Some(message) = self.next.take().or_else(|| self.receiver.pop())
+        {
             let end = filled + message.len();
             if end > batch.capacity_bytes() {
                 if filled == 0 {
@@ -129,7 +140,7 @@ impl ZenohSource {
                 break;
             }
             message.copy_to(&mut batch.chunk()[filled..end]);
-            self.intake.take(batch, filled, end, message.sender, self.listens_on);
+            self.enter(batch, filled, end, message.sender);
             self.heard = Instant::now();
             filled = end.next_multiple_of(64);
             if self.intake.tracker.is_ended() && !self.listens_on {
@@ -137,6 +148,12 @@ impl ZenohSource {
             }
         }
         filled > 0
+    }
+
+    /// Enters the frames of a message, up to where the stream is described anew: what follows is kept for the next batch.
+    fn enter(&mut self, batch: &mut BatchMut, begin: usize, end: usize, sender: SenderId) {
+        let rest = self.intake.take(batch, begin, end, sender, self.listens_on);
+        self.kept = rest.map(|at| (batch.chunk()[at..end].to_vec(), sender));
     }
 
     /// Looks after who sends, where nothing comes.
@@ -160,7 +177,7 @@ impl ZenohSource {
 
 impl Stage for ZenohSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        if self.next.is_none() && !ctx.waiting(|| self.receiver.wait(LOOK_AROUND)) {
+        if self.next.is_none() && self.kept.is_none() && !ctx.waiting(|| self.receiver.wait(LOOK_AROUND)) {
             self.look()?;
             return Ok(Outcome::Produced);
         }
@@ -216,13 +233,24 @@ struct Intake {
 }
 
 impl Intake {
-    /// Enters the frames of a message that stands in the batch's memory.
-    fn take(&mut self, batch: &mut BatchMut, begin: usize, end: usize, from: SenderId, keeps_end: bool) {
+    /// Enters the frames of a message that stands in the batch's memory. Answers where the first one is that belongs to another batch,
+    /// because the stream is described anew there.
+    fn take(
+        &mut self,
+        batch: &mut BatchMut,
+        begin: usize,
+        end: usize,
+        from: SenderId,
+        keeps_end: bool,
+    ) -> Option<usize> {
         let mut at = begin;
         while let Some(piece) = pieces(&batch.chunk()[at..end]).next() {
             let piece = match piece {
                 Ok(piece) => piece,
-                Err(reason) => return self.refusals.add(reason),
+                Err(reason) => {
+                    self.refusals.add(reason);
+                    return None;
+                }
             };
             let frame = at..at + piece.range.len();
             at = frame.end;
@@ -230,7 +258,12 @@ impl Intake {
                 Some(header) => {
                     if !self.is_ours(from, &header) {
                         self.foreign_messages += 1;
-                        return;
+                        return None;
+                    }
+                    let is_described_anew =
+                        batch.description().map(Arc::as_ptr) != self.description.as_ref().map(Arc::as_ptr);
+                    if is_described_anew && !batch.is_empty() {
+                        return Some(frame.start);
                     }
                     batch.describe(self.description.as_ref());
                     self.enter(batch, frame.start, &header, keeps_end);
@@ -245,7 +278,6 @@ impl Intake {
                         Ok(None) => {}
                         Err(reason) => self.refusals.add(reason),
                     }
-                    batch.describe(self.description.as_ref());
                 }
                 // Whoever is about to take over says first what its stream is.
                 None => {
@@ -256,6 +288,7 @@ impl Intake {
                 }
             }
         }
+        None
     }
 
     fn enter(&mut self, batch: &mut BatchMut, at: usize, header: &Header, keeps_end: bool) {

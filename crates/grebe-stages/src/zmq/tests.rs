@@ -30,7 +30,7 @@ impl Stage for Tray {
 fn own(batch: &Batch) -> Batch {
     let bytes = batch.frames().map(|frame| frame.header().frame_bytes().next_multiple_of(64)).sum();
     let mut own = BatchPool::new(1, bytes).acquire().unwrap();
-    own.describe_like(batch);
+    own.describe(batch.description());
     batch.frames().for_each(|frame| own.push_copy(&frame).unwrap());
     own.freeze()
 }

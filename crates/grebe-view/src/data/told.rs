@@ -57,7 +57,7 @@ impl Told {
 
     /// Takes what a batch says; the stream has come up to `next_index`.
     pub(crate) fn hear(&mut self, batch: &Batch, next_index: u64) {
-        for description in batch.descriptions() {
+        if let Some(description) = batch.description() {
             let is_known = [&self.now, &self.waiting].into_iter().flatten();
             if !is_known.into_iter().any(|known| Arc::ptr_eq(known, description)) {
                 self.waiting = Some(Arc::clone(description));

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use grebe_frame::{ChannelDescription, Description, Header};
+use grebe_frame::{ChannelDescription, Description};
 use serde_json::{Map, Value, json};
 
 use super::layout::{Capture, Meta};
@@ -136,13 +136,6 @@ pub(super) fn read(meta: &Meta, channels: usize, len_samples: u64, notes: &mut V
         notes.push(format!("grebe:channels describes more channels than the {channels} of the file"));
         whole.channels.truncate(channels);
     }
-    // What a stream cannot say on its way would end it.
-    if whole.frames(&Header::default(), LARGEST_FRAME).is_err() {
-        notes.push(
-            "what the metadata say of the stream is too long to be sent with it, and is left out".into(),
-        );
-        whole = Description { channels: whole.channels, ..Description::default() };
-    }
     let mut found: Described = Vec::new();
     let mut last = None;
     let offset = meta.global.offset.unwrap_or(0);
@@ -229,5 +222,3 @@ const NOT_OF_ALL: [&str; 8] = [
     "grebe:measured_clock",
     "annotations",
 ];
-/// Above the longest text of a description.
-const LARGEST_FRAME: usize = 128 << 10;
