@@ -144,6 +144,7 @@ impl Pair {
         let mut graph = Graph::new();
         let (source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
         graph.connect(source, sink, QueueOptions::block(queue_batches));
+        graph.end_with(sink);
         if let Some((stage, queue)) = trigger {
             let trigger = graph.add_boxed(TRIGGER, stage);
             graph.connect(source, trigger, queue);

@@ -147,6 +147,19 @@ fn check(file: &mut SampleFile, made: &[Vec<i16>; 2]) {
 }
 
 #[test]
+fn a_recorder_ends_after_its_duration_although_something_else_looks_at_the_stream() {
+    let folder = folder();
+    let to = folder.path().join("ring");
+    let source = "synth:sine?rate=100k";
+    let trigger = ["--on-trigger", "edge", "--level", "1e9", "--duration", "1s", "--ring", "10s"];
+    let arguments = [&["record", source, to.to_str().unwrap(), "--json"][..], &trigger].concat();
+    let said = run(&arguments);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let report: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(report["samples"].as_u64(), Some(100_000), "{report}");
+}
+
+#[test]
 fn a_ring_forgets_its_oldest_parts_and_a_stretch_is_kept_of_what_there_is() {
     let (folder, made) = (folder(), made());
     let mut recorder = Recorder::start(SAWS, folder.path(), &["--ring", "4s"]);

@@ -191,6 +191,12 @@ mod with_zenoh {
         producer.finish();
         let (output, said) = recorder.finish();
         assert_eq!(output.status.code(), Some(0), "{said}");
+        // Its name does not keep a recorder going that is done.
+        let short = folder.path().join("short.sigmf-meta");
+        let arguments = ["--duration", "100ms", "--name", &recorded];
+        let arguments = [&["record", "synth:sine?rate=100k", short.to_str().unwrap()][..], &arguments].concat();
+        assert_eq!(run(&arguments).status.code(), Some(0));
+        assert_eq!(data(&short).len(), 20_000);
         let first = &metadata(&file)["captures"][0];
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let late = first["core:global_index"].as_u64().unwrap_or(0);

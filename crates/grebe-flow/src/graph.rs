@@ -51,7 +51,14 @@ impl Graph {
 
     /// As [`add_boxed`](Self::add_boxed), with the ports that the stage's kind names.
     pub(crate) fn add_with_ports(&mut self, name: String, stage: Box<dyn Stage>, ports: Ports) -> Node {
-        self.topology.stages.push(StageEntry { name, stage, ports, cpu: None, is_open: false });
+        self.topology.stages.push(StageEntry {
+            name,
+            stage,
+            ports,
+            cpu: None,
+            is_open: false,
+            ends_graph: false,
+        });
         Node { graph: self.topology.id, at: self.topology.stages.len() - 1 }
     }
 
@@ -150,6 +157,13 @@ impl Graph {
         if let Some(at) = self.own(node) {
             self.topology.stages[at].is_open = true;
             self.topology.reserved_batches += batches;
+        }
+    }
+
+    /// Stops the graph when this stage has ended, although its source leads elsewhere, too: the others are only beside it.
+    pub fn end_with(&mut self, node: Node) {
+        if let Some(at) = self.own(node) {
+            self.topology.stages[at].ends_graph = true;
         }
     }
 

@@ -109,6 +109,7 @@ impl Running {
             stage: Box::new(stage),
             is_source: false,
             is_fed: false,
+            ends_graph: false,
             input: Inputs::new(vec![InPort::Queue(rx)], counts.clone()),
             output: Outputs::new(Vec::new(), Vec::new(), Newcomers::open(false), counts.clone()),
             routes: Vec::new(),

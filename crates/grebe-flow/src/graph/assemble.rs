@@ -127,6 +127,7 @@ fn slot(at: usize, entry: StageEntry, mut ends: Ends, handle: &StageHandle, ctx:
         at,
         name: entry.name,
         is_fed: entry.stage.is_fed(),
+        ends_graph: entry.ends_graph,
         stage: entry.stage,
         is_source: ports.is_empty(),
         input: Inputs::new(ports, counts.clone()),

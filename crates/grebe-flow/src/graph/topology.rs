@@ -26,6 +26,7 @@ pub(super) struct StageEntry {
     pub(super) ports: Ports,
     pub(super) cpu: Option<usize>,
     pub(super) is_open: bool,
+    pub(super) ends_graph: bool,
 }
 
 /// Stages and ports are positions.

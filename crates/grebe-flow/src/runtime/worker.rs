@@ -39,6 +39,8 @@ pub(crate) struct StageSlot {
     pub(crate) is_source: bool,
     /// A source that ends when what feeds it does.
     pub(crate) is_fed: bool,
+    /// The graph is stopped when it has ended.
+    pub(crate) ends_graph: bool,
     pub(crate) input: Inputs,
     pub(crate) output: Outputs,
     /// Where each inline output leads.
@@ -132,6 +134,9 @@ impl Worker {
     fn end(&mut self, at: usize) {
         let slot = &mut self.slots[at];
         slot.is_ended = true;
+        if slot.ends_graph {
+            slot.ctx.flags.stop.store(true, Ordering::Release);
+        }
         slot.input.close();
         slot.output.close();
         for route in slot.routes.clone() {
