@@ -52,6 +52,12 @@ impl Signal {
         }
     }
 
+    /// The amplitude that a sine of full scale has.
+    fn full_scale(&self) -> f64 {
+        let of_bits = self.description.as_ref().and_then(|description| description.full_scale(self.format));
+        of_bits.unwrap_or_else(|| full_scale(self.format))
+    }
+
     /// The lanes that are searched: those that are named, or all.
     ///
     /// # Errors
@@ -136,7 +142,7 @@ impl Wanted {
         }
         let is_power = matches!(kind, Power | Silence);
         let units = Units::of(lane, signal);
-        let (format, full_scale) = (signal.format, full_scale(signal.format));
+        let (format, full_scale) = (signal.format, signal.full_scale());
         let is_tone = lane.part == Part::Magnitude;
         let window_samples = if rate_hz > 0.0 { samples(options.window)? } else { WINDOW_SAMPLES };
         Ok(Self {
@@ -173,7 +179,9 @@ impl Wanted {
             return Ok(Box::new(LaneSearch { detector: Detector::<i16>::new(&self)?, samples, next: None }));
         }
         let cycles_to_unit = if rate_hz > 0.0 { rate_hz as f32 } else { 1.0 };
-        let samples = Computed { lane, middle: self.middle, cycles_to_unit, ..Computed::default() };
+        let full_scale = signal.full_scale();
+        let samples =
+            Computed { lane, middle: self.middle, full_scale, cycles_to_unit, ..Computed::default() };
         Ok(Box::new(LaneSearch { detector: Detector::<f32>::new(&self)?, samples, next: None }))
     }
 }
@@ -225,6 +233,7 @@ struct Plain {
 struct Computed {
     lane: LaneId,
     middle: f32,
+    full_scale: f64,
     cycles_to_unit: f32,
     numbers: Vec<f32>,
     i: Vec<f32>,
@@ -236,7 +245,7 @@ impl Default for Computed {
     fn default() -> Self {
         let (numbers, i, q) = (Vec::new(), Vec::new(), Vec::new());
         let lane = LaneId::real(0);
-        Self { lane, middle: 0.0, cycles_to_unit: 1.0, numbers, i, q, last: None }
+        Self { lane, middle: 0.0, full_scale: 1.0, cycles_to_unit: 1.0, numbers, i, q, last: None }
     }
 }
 
@@ -266,7 +275,7 @@ impl Samples<f32> for Computed {
         match self.lane.part {
             Part::I => return Ok(i.as_slice().into()),
             Part::Q => return Ok(q.as_slice().into()),
-            Part::MagnitudeDb => magnitude_db(i, q, full_scale(block.format()), out),
+            Part::MagnitudeDb => magnitude_db(i, q, self.full_scale, out),
             Part::Phase => phase(i, q, out),
             Part::Frequency => {
                 instantaneous_frequency(self.last.filter(|_| is_next), i, q, out);

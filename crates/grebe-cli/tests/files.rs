@@ -71,6 +71,11 @@ fn info_tells_what_is_not_whole_by_its_status_and_goes_on_behind_it() {
     fs::write(place("cut.wav"), &wav[..1000]).unwrap();
     fs::write(place("odd.i16"), [1; 5]).unwrap();
     fs::write(place("bad.wav"), b"RIFF").unwrap();
+    // Some recorders begin another chunk of samples; and `numpy.save` appends to an open file.
+    let second = [b"data", &4u32.to_le_bytes()[..], &[1, 0, 2, 0]].concat();
+    fs::write(place("second.wav"), [&wav[..], &second].concat()).unwrap();
+    let array = numpy(&[1, 2, 3]);
+    fs::write(place("second.npy"), [&array[..], &array].concat()).unwrap();
     // As a recorder that was killed leaves it.
     let settings = SigmfSettings { sample_rate_hz: 1e3, ..SigmfSettings::default() };
     let mut writer = SigmfWriter::create(place("killed").as_ref(), &settings).unwrap();
@@ -80,6 +85,8 @@ fn info_tells_what_is_not_whole_by_its_status_and_goes_on_behind_it() {
         (place("cut.wav"), "the file is truncated"),
         (format!("{}?rate=1k", place("odd.i16")), "ends within a sample: its last 1 bytes"),
         (place("killed.sigmf-meta"), "its recorder was cut off"),
+        (place("second.wav"), "in several data chunks"),
+        (format!("{}?rate=1k", place("second.npy")), "bytes follow the array"),
     ] {
         let said = run(&["info", &file]);
         assert_eq!(said.status.code(), Some(4), "{file}");
@@ -93,6 +100,14 @@ fn info_tells_what_is_not_whole_by_its_status_and_goes_on_behind_it() {
     assert!(lines[0]["error"].as_str().unwrap().contains("bad.wav is truncated"), "{}", lines[0]);
     assert_eq!((&lines[1]["whole"], &lines[2]["whole"]), (&false.into(), &false.into()));
     assert!(text(&said.stderr).contains("2 files cannot be read"), "{}", text(&said.stderr));
+}
+
+/// An array as NumPy saves it.
+fn numpy(samples: &[i16]) -> Vec<u8> {
+    let words = format!("{{'descr': '<i2', 'fortran_order': False, 'shape': ({},), }}", samples.len());
+    let words = format!("{words:117}\n");
+    let samples: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    [&b"\x93NUMPY\x01\x00"[..], &118u16.to_le_bytes(), words.as_bytes(), &samples].concat()
 }
 
 #[test]
@@ -289,6 +304,52 @@ fn find_knows_units_complex_samples_and_several_channels() {
     assert_eq!(found(&file, &[&power[..], &["--channel", "2"]].concat()), [(300, 50)]);
     let magnitude = ["--trigger", "level", "--level", "0.4", "--channel", "1.magnitude,2.db"];
     assert_eq!(found(&file, &magnitude), [(100, 100)], "decibels are below 0.4");
+}
+
+#[test]
+fn levels_of_24_bits_count_from_24_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    // A square wave of half the full scale: 3 dB less than a sine of full scale has.
+    let samples: Vec<u8> = (0..1_000)
+        .flat_map(|at| {
+            let sample: i32 = if at % 20 < 10 { 4_194_304 } else { -4_194_304 };
+            sample.to_le_bytes()[..3].to_vec()
+        })
+        .collect();
+    let (one, three) = (1u16.to_le_bytes(), 3u16.to_le_bytes());
+    let head = [
+        &b"RIFF"[..],
+        &(36 + samples.len() as u32).to_le_bytes(),
+        b"WAVEfmt ",
+        &16u32.to_le_bytes(),
+        &one,
+        &one,
+        &1_000u32.to_le_bytes(),
+        &3_000u32.to_le_bytes(),
+        &three,
+        &24u16.to_le_bytes(),
+        b"data",
+        &(samples.len() as u32).to_le_bytes(),
+    ]
+    .concat();
+    let wav = place("x.wav");
+    fs::write(&wav, [head, samples].concat()).unwrap();
+    let power = |file: &str, level: &str| {
+        found(file, &["--trigger", "power", &format!("--level={level}"), "--window", "20ms"])
+    };
+    let recording = place("x.sigmf-meta");
+    let converted = run(&["convert", &wav, &recording]);
+    assert!(converted.status.success(), "{}", text(&converted.stderr));
+    for file in [&wav, &recording] {
+        assert_eq!(power(file, "-3.5").len(), 1, "{file}");
+        assert_eq!(power(file, "-2.5").len(), 0, "{file}");
+    }
+    let float = place("x.npy");
+    let converted = run(&["convert", &wav, &float, "--format", "f32"]);
+    assert!(converted.status.success(), "{}", text(&converted.stderr));
+    let mut file = SampleFile::open(float.as_ref()).unwrap();
+    assert_eq!(file.block(0, 1).unwrap().channel::<f32>(0).unwrap()[0], 0.5);
 }
 
 #[test]

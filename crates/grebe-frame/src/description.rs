@@ -25,6 +25,7 @@ pub use annotation::StreamAnnotation;
 pub use axis::{AxisTime, MeasuredClock};
 
 use crate::header::{CRC, HEADER_BYTES, Header, KIND_DESCRIPTION, MAGIC, Refusal};
+use crate::format::SampleFormat;
 use crate::header::{check_crc, u32_at, u64_at};
 
 /// What a stream is, in the words of SigMF: names, units, scale, frequency, clock.
@@ -169,6 +170,9 @@ impl Description {
     pub const ANNOTATIONS_MAX: usize = 256;
 
     /// The frames to send, in order, each of at most `frame_bytes_max`; `next` is the header of the frame of samples that follows.
+    /// How a description says, among what else it says, that its samples need fewer bits than their format has.
+    pub const BITS: &str = "grebe:bits";
+
     ///
     /// # Errors
     /// The text is longer than 64 KiB, or than 64 frames hold: [`frames_that_fit`](Self::frames_that_fit) shortens it.
@@ -325,6 +329,16 @@ impl Description {
     pub fn text_bytes(&self) -> usize {
         self.text().len()
     }
+    /// The amplitude of a tone that uses the whole range of the bits that the samples have, where that are fewer than `format` has
+    /// (`grebe:bits`): of integers around 0.
+    pub fn full_scale(&self, format: SampleFormat) -> Option<f64> {
+        let bits = i32::try_from(self.rest.get(Self::BITS)?.as_u64()?).ok()?;
+        let component = format.component();
+        let is_signed = !component.is_float() && component != SampleFormat::U8;
+        let is_fewer = (1..8 * component.bytes() as i32).contains(&bits);
+        (is_signed && is_fewer).then(|| 2f64.powi(bits - 1))
+    }
+
 
     /// As JSON.
     fn text(&self) -> Vec<u8> {

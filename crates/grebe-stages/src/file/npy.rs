@@ -41,6 +41,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     let frame_bytes = (encoding.sample_bytes() * channels) as u64;
     let there = file_bytes.saturating_sub(offset_bytes) / frame_bytes;
     let is_whole = there >= announced;
+    let behind_bytes = file_bytes.saturating_sub(offset_bytes).saturating_sub(announced * frame_bytes);
     let len_samples = announced.min(there);
     if len_samples == 0 {
         return Err(Error::Empty { path });
@@ -56,6 +57,11 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
         let missing = announced - len_samples;
         notes.push(format!(
             "the file is truncated: {len_samples} of {announced} samples per channel are there and are read, {missing} are missing"
+        ));
+    }
+    if behind_bytes > 0 {
+        notes.push(format!(
+            "{behind_bytes} bytes follow the array, another one perhaps: they are not read; save each array in a file of its own"
         ));
     }
     if rate_hz == 0.0 {
@@ -80,7 +86,8 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
         recorded_error_ns: None,
         recorded_axis: None,
     };
-    Ok(SampleFile::new(sources, rate_hz, len_samples, vec![whole], notes).whole(is_whole))
+    Ok(SampleFile::new(sources, rate_hz, len_samples, vec![whole], notes)
+        .whole(is_whole && behind_bytes == 0))
 }
 
 /// What stands before so many samples of this format.

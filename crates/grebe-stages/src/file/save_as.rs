@@ -16,7 +16,7 @@ use crate::file::csv::CsvWriter;
 use crate::file::encoding::Encoding;
 use crate::file::sample_file::{Annotation, SampleFile};
 use crate::file::sigmf::{Apart, SigmfSettings, SigmfWriter};
-use crate::file::wav::{BITS, Header as WavHeader};
+use crate::file::wav::Header as WavHeader;
 use crate::file::{headerless, is_csv, is_npy, is_wav, npy};
 
 /// How a recording is written as another kind of file.
@@ -219,7 +219,7 @@ impl SampleFile {
             return refused(format!("a WAV has a whole number of samples a second, and this has {rate_hz}"));
         }
         let is_24_bit = |description: &Arc<Description>| {
-            description.rest.get(BITS).and_then(serde_json::Value::as_u64) == Some(24)
+            description.rest.get(Description::BITS).and_then(serde_json::Value::as_u64) == Some(24)
         };
         let of_24_bits = format == SampleFormat::I32 && self.description(0).is_some_and(is_24_bit);
         let encoding = if of_24_bits { Encoding::I24 } else { Encoding::of(format) };

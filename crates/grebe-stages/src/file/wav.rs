@@ -211,7 +211,7 @@ impl Chunks<'_> {
         let present = file_bytes - offset_bytes;
         let bytes = declared.unwrap_or(present).min(present);
         let (len_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
-        let is_whole = declared.is_some_and(|declared| declared <= present) && odd_bytes == 0;
+        let mut is_whole = declared.is_some_and(|declared| declared <= present) && odd_bytes == 0;
         match declared {
             Some(0) => return Err(Error::Empty { path: self.path.into() }),
             Some(declared) if declared > present => {
@@ -234,6 +234,15 @@ impl Chunks<'_> {
                 .notes
                 .push("the header does not say how long the file is: it is read to its end".to_owned()),
         }
+        if declared.is_some_and(|declared| declared <= present)
+            && self.has_more(offset_bytes + bytes, file_bytes)?
+        {
+            is_whole = false;
+            self.notes.push(
+                "samples stand in several data chunks: only those of the first are read; convert the file with the program that wrote it"
+                    .to_owned(),
+            );
+        }
         let file = self.file.try_clone().map_err(|source| self.unreadable(source))?;
         let source = RawFile::new(self.path, file, format.encoding, format.channels, offset_bytes);
         let whole = Segment {
@@ -250,8 +259,25 @@ impl Chunks<'_> {
         if format.encoding != Encoding::I24 {
             return Ok(file);
         }
-        let rest = Map::from_iter([(BITS.to_owned(), Value::from(24))]);
+        let rest = Map::from_iter([(Description::BITS.to_owned(), Value::from(24))]);
         Ok(file.described(vec![(0, Arc::new(Description { rest, ..Description::default() }))]))
+    }
+
+    /// Whether there are samples in another chunk behind the first one's end.
+    fn has_more(&mut self, mut end: u64, file_bytes: u64) -> Result<bool, Error> {
+        for _ in 0..CHUNKS_MAX {
+            let at = self.after(end)?;
+            if at + 8 > file_bytes {
+                break;
+            }
+            self.seek(at)?;
+            let head = self.array::<8>()?;
+            if &head[..4] == b"data" {
+                return Ok(true);
+            }
+            end = at + 8 + u64::from(u32_at(&head, 4));
+        }
+        Ok(false)
     }
 
     fn seek(&mut self, at: u64) -> Result<(), Error> {
@@ -295,8 +321,6 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// How a description says that its samples need fewer bits than their format has.
-pub(crate) const BITS: &str = "grebe:bits";
 /// Of a `ds64` chunk with its head.
 const DS64_BYTES: u64 = 36;
 const INTEGER: u16 = 1;

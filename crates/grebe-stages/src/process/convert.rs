@@ -84,9 +84,16 @@ impl ConvertStage {
 }
 
 impl Conversion {
-    pub(crate) fn new(from: SampleFormat, to: SampleFormat, scaling: Scaling) -> Self {
+    /// `description` may say that the samples have fewer bits than their format.
+    pub(crate) fn new(
+        from: SampleFormat,
+        to: SampleFormat,
+        scaling: Scaling,
+        description: Option<&Description>,
+    ) -> Self {
+        let of_bits = description.and_then(|description| description.full_scale(from));
         let factor = match scaling {
-            Scaling::Full => full_scale(to) / full_scale(from),
+            Scaling::Full => full_scale(to) / of_bits.unwrap_or_else(|| full_scale(from)),
             Scaling::Counts => 1.0,
         };
         let summand = middle(to, scaling) - middle(from, scaling) * factor;
@@ -112,7 +119,12 @@ impl Conversion {
         // A description speaks of numbers around the zero of cu8, and of bare ones of the rest.
         let summand = self.summand - zero_of(self.to) + zero_of(self.from) * self.factor;
         let channel = |channel| rescaled(channel, 1.0 / self.factor, -summand / self.factor);
-        Description { channels: description.channels.iter().map(channel).collect(), ..description.clone() }
+        let mut described = Description {
+            channels: description.channels.iter().map(channel).collect(),
+            ..description.clone()
+        };
+        described.rest.remove(Description::BITS);
+        described
     }
 }
 
@@ -131,7 +143,8 @@ impl Stage for ConvertStage {
             output.send(place.batch, ctx);
             return Ok(Outcome::Produced);
         }
-        let mut conversion = Conversion::new(from, to, scaling);
+        let told = place.batch.description().cloned();
+        let mut conversion = Conversion::new(from, to, scaling, told.as_deref());
         self.reformatter.rewriter.describe(place.batch.description(), |input| conversion.describe(input));
         let saturated = &mut self.saturated_samples;
         let outcome = self.reformatter.rewrite(
@@ -139,7 +152,7 @@ impl Stage for ConvertStage {
             to,
             |header, from, out| {
                 if header.format != conversion.from {
-                    conversion = Conversion::new(header.format, to, scaling);
+                    conversion = Conversion::new(header.format, to, scaling, told.as_deref());
                 }
                 *saturated += conversion.apply(from, out);
             },
@@ -211,7 +224,7 @@ mod tests {
 
     /// What becomes of samples, and how many were saturated.
     fn converted<S: Sample, D: Sample>(samples: &[S], scale: Scaling) -> (Vec<D>, u64) {
-        let conversion = Conversion::new(S::FORMAT, D::FORMAT, scale);
+        let conversion = Conversion::new(S::FORMAT, D::FORMAT, scale, None);
         let mut out = vec![D::default(); samples.len()];
         let saturated = conversion.apply(bytemuck::cast_slice(samples), bytemuck::cast_slice_mut(&mut out));
         (out, saturated)
@@ -330,11 +343,11 @@ mod tests {
         let made = stage(SampleFormat::F32).feed(batch.freeze()).unwrap();
         assert_eq!(made[0].description().unwrap().channels, [millivolts(0.005 * 32_768.0, -1.0)]);
         // 128 is the zero of u8.
-        let to_bytes = Conversion::new(SampleFormat::I16, SampleFormat::U8, Scaling::Full);
+        let to_bytes = Conversion::new(SampleFormat::I16, SampleFormat::U8, Scaling::Full, None);
         let of = |text: &Description, sample: f64| sample * text.channels[0].scale + text.channels[0].offset;
         let text = Description { channels: vec![millivolts(2.0, 3.0)], ..Description::default() };
         assert_eq!(of(&text, 512.0), of(&to_bytes.describe(&text), 130.0));
-        let to_pair = Conversion::new(SampleFormat::Ci16, SampleFormat::Cu8, Scaling::Full);
+        let to_pair = Conversion::new(SampleFormat::Ci16, SampleFormat::Cu8, Scaling::Full, None);
         assert_eq!(of(&text, 512.0), of(&to_pair.describe(&text), 2.0), "told around 127.5");
     }
 

@@ -70,9 +70,10 @@ impl Stage for MagnitudeStage {
             }
         }
         let unit = self.unit;
+        let of_bits = place.batch.description().and_then(|description| description.full_scale(format));
         self.reformatter.rewriter.describe(place.batch.description(), |input| described(input, format, unit));
         let change = |header: &grebe_frame::Header, from: &[u8], out: &mut [u8]| {
-            measure(header.format, unit, from, out);
+            measure(header.format, of_bits, unit, from, out);
         };
         Ok(self.reformatter.rewrite(place, SampleFormat::F32, change, output, ctx))
     }
@@ -87,10 +88,10 @@ impl Stage for MagnitudeStage {
     }
 }
 
-fn measure(format: SampleFormat, unit: MagnitudeUnit, from: &[u8], out: &mut [u8]) {
+fn measure(format: SampleFormat, of_bits: Option<f64>, unit: MagnitudeUnit, from: &[u8], out: &mut [u8]) {
     let zero = zero_of(format) as f32;
     with_component!(format, C => {
-        let full_scale = (1.0 / C::FULL_SCALE) as f32;
+        let full_scale = (1.0 / of_bits.unwrap_or(C::FULL_SCALE)) as f32;
         let number = |bytes: &[u8]| (C::read(bytes).to_f32() - zero) * full_scale;
         for (pair, out) in from.chunks_exact(2 * size_of::<C>()).zip(out.chunks_exact_mut(size_of::<f32>())) {
             let (i, q) = pair.split_at(size_of::<C>());
@@ -112,7 +113,7 @@ fn measure(format: SampleFormat, unit: MagnitudeUnit, from: &[u8], out: &mut [u8
 
 /// Names stay, and so do units as far as they can; what is real has no centre frequency.
 fn described(input: &Description, format: SampleFormat, unit: MagnitudeUnit) -> Description {
-    let full_scale: f64 = with_component!(format, C => C::FULL_SCALE);
+    let full_scale = input.full_scale(format).unwrap_or(with_component!(format, C => C::FULL_SCALE));
     let channel = |channel: &ChannelDescription| {
         let name = channel.name.clone();
         let scale = channel.scale * full_scale;
@@ -131,7 +132,10 @@ fn described(input: &Description, format: SampleFormat, unit: MagnitudeUnit) -> 
         }
     };
     let channels = input.channels.iter().map(channel).collect();
-    Description { channels, centre_frequency_hz: None, bandwidth_hz: None, ..input.clone() }
+    let mut described =
+        Description { channels, centre_frequency_hz: None, bandwidth_hz: None, ..input.clone() };
+    described.rest.remove(Description::BITS);
+    described
 }
 
 fn is_real(format: SampleFormat) -> String {

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
-use grebe_frame::{Arrival, Batch, Frame, Gap, Header, StreamTracker};
+use grebe_frame::{Arrival, Batch, Description, Frame, Gap, Header, StreamTracker};
 use grebe_scope::Error as ScopeError;
 
 use crate::data::extract::Extract;
@@ -25,6 +26,8 @@ pub struct ScopeCore {
     history: Option<Box<dyn History>>,
     stream: Option<StreamInfo>,
     told: Told,
+    /// What the history was told of it.
+    described: Option<Arc<Description>>,
     /// The last gaps, oldest first, and the number of the next.
     gaps: VecDeque<GapMark>,
     gap_number: u64,
@@ -92,7 +95,7 @@ impl ScopeCore {
             samples += u64::from(header.channel_count) * u64::from(header.block_length_samples);
             bytes += header.frame_bytes() as u64;
             if arrival.is_new() {
-                self.take(&frame, &header, arrival)?;
+                self.take(&frame, &header, arrival, batch.description())?;
                 (self.newest_ts_ns, self.newest_first_index) =
                     (header.producer_ts_ns, header.first_sample_index);
             }
@@ -175,7 +178,13 @@ impl ScopeCore {
     }
 
     /// Takes a frame that is neither late nor a duplicate.
-    fn take(&mut self, frame: &Frame<'_>, header: &Header, arrival: Arrival) -> Result<(), ScopeError> {
+    fn take(
+        &mut self,
+        frame: &Frame<'_>,
+        header: &Header,
+        arrival: Arrival,
+        told: Option<&Arc<Description>>,
+    ) -> Result<(), ScopeError> {
         let channels = header.channel_count as usize;
         let is_other_rate = self.stream.is_some_and(|stream| {
             // The end of a stream may come without its rate.
@@ -184,6 +193,7 @@ impl ScopeCore {
         if matches!(arrival, Arrival::First | Arrival::Restart) || is_other_rate {
             self.begin(header)?;
         }
+            self.described = None;
         if is_other_rate && matches!(arrival, Arrival::InOrder | Arrival::After(_)) {
             let change = Change::Rate { hz: header.sample_rate_hz };
             self.told.note(ChangeMark { index: header.first_sample_index, change });
@@ -203,6 +213,12 @@ impl ScopeCore {
             generator_drops: header.sg_drops_total,
         });
         match &mut self.history {
+        if let (Some(history), Some(told)) = (&mut self.history, told)
+            && self.described.as_ref().is_none_or(|described| !Arc::ptr_eq(described, told))
+        {
+            history.describe(told);
+            self.described = Some(told.clone());
+        }
             Some(history) => history.append(frame, header.first_sample_index),
             None => Ok(()),
         }

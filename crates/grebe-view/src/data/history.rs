@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use grebe_frame::{Frame, SampleFormat};
+use grebe_frame::{Description, Frame, SampleFormat};
 use grebe_scope::{Error as ScopeError, Value};
 
 use crate::data::columns::Extent;
@@ -25,6 +25,9 @@ pub(crate) trait History: fmt::Debug + Send {
 
     /// Another stream of the same kind begins.
     fn clear(&mut self);
+
+    /// Takes what the stream says of itself now.
+    fn describe(&mut self, _: &Description) {}
 
     /// Takes a frame that is neither late nor a duplicate.
     ///
@@ -126,6 +129,13 @@ impl<K: Kind + IntoExtract> History for Kept<K> {
         tracks.append(frame, first, |lanes| {
             looks.iter_mut().for_each(|(_, look)| look.append(first, lanes));
         })
+    }
+
+    fn describe(&mut self, description: &Description) {
+        let full_scale = description.full_scale(self.tracks.format());
+        if self.tracks.set_bits_full_scale(full_scale) {
+            self.looks.iter_mut().for_each(|(_, look)| look.clear());
+        }
     }
 
     fn next_index(&self) -> u64 {

@@ -13,7 +13,7 @@ use crate::data::measure::{PictureMeasurer, Seen};
 use crate::data::overview::Overview;
 use crate::data::persistence::{Persistence, PersistenceView};
 use crate::data::picture::Picture;
-use crate::data::samples::{self, Kind};
+use crate::data::samples::Kind;
 use crate::data::signal::SignalMeasurer;
 use crate::data::spectrum::SpectrumAnalyzer;
 use crate::data::tracks::Tracks;
@@ -193,7 +193,7 @@ impl<K: Kind> Look<K> {
             let from = from.or(trigger.and_then(|trigger| trigger.at)).unwrap_or(window.end);
             times.map(|time| (from + time * rate).round().max(0.0) as u64)
         });
-        let ends = samples::ends(tracks.format()).map(|(low, high)| (K::from_f64(low), K::from_f64(high)));
+        let ends = tracks.ends().map(|(low, high)| (K::from_f64(low), K::from_f64(high)));
         let of = |lane: LaneId| {
             let track = tracks.track(lane)?;
             // What is computed has a range of its own.

@@ -25,7 +25,7 @@ use crate::data::lane::{LaneId, Part};
 use crate::data::overview::OverviewView;
 use crate::data::picture::{GapMark, Picture};
 use crate::data::recording::{Recording, WantedSamples};
-use crate::data::samples::{Kind, ends, is_short};
+use crate::data::samples::{Kind, is_short};
 use crate::data::spectrum::WaterfallView;
 use crate::data::viewport::{SpectrumSettings, Viewport, Window};
 use samples::Reader;
@@ -69,7 +69,8 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         // Of a complex stream a third of the memory is for I and Q.
         let parts = if is_complex { 3 } else { 1 };
         let own_bytes = HELD_BYTES / (1 + usize::from(is_complex)) * 9 / 2;
-        let kept = Kept::new(format, channels, own_bytes * parts)?;
+        let mut kept = Kept::new(format, channels, own_bytes * parts)?;
+        kept.tracks.set_bits_full_scale(outline.bits_full_scale());
         let capacity = kept.tracks.sampled().samples_held();
         let capacity = capacity.min((HELD_BYTES / (lanes * size_of::<K>())) as u64);
         Ok(Recorded {
@@ -218,14 +219,14 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         };
         let columns = self.picture.columns::<K>(&mut *self.recording, &mut self.reader, &wide, PICTURE_MS);
         picture.is_estimated |= self.picture.is_estimated();
-        let format = self.recording.outline().format;
+        let ends = self.kept.tracks.ends();
         let range = self.positions(extent.window());
         let mut columns = columns.into_iter();
         for lane in &mut picture.lanes {
             let Some(place) = place(lane.lane) else { continue };
             lane.columns = columns.next().unwrap_or_default();
             lane.line = None;
-            lane.is_clipped = ends(format).is_some_and(|(low, high)| {
+            lane.is_clipped = ends.is_some_and(|(low, high)| {
                 let is_end = |min: f32, max: f32| f64::from(max) >= high || f64::from(min) <= low;
                 lane.columns.iter().any(|column| !column.is_empty() && is_end(column.min, column.max))
             });

@@ -125,6 +125,11 @@ pub struct RecordingSums {
 }
 
 impl RecordingOutline {
+    /// Full scale, where its samples have fewer bits than their format.
+    pub(crate) fn bits_full_scale(&self) -> Option<f64> {
+        self.descriptions.iter().find_map(|description| description.full_scale(self.format))
+    }
+
     /// Samples per channel.
     pub(crate) fn len_samples(&self) -> u64 {
         self.stretches.last().map_or(0, |last| last.position + last.length_samples)

@@ -6,7 +6,7 @@ use grebe_scope::{Averaging, Band, PowerStats, Spectrum, ToneQuality, Window as 
 
 use crate::data::extract::Runs;
 use crate::data::lane::{LaneId, Part};
-use crate::data::samples::{self, Kind};
+use crate::data::samples::Kind;
 use crate::data::spectrum::band;
 use crate::data::tracks::Tracks;
 use crate::data::viewport::Viewport;
@@ -90,7 +90,7 @@ impl<K: Kind> SignalMeasurer<K> {
     }
 
     fn of(&self, channel: usize, tracks: &Tracks<K>, within: Band, size: usize) -> SignalMeasurements {
-        let full_scale = samples::full_scale(tracks.format());
+        let full_scale = tracks.full_scale();
         let samples = self.first.samples.len();
         let longest = self.first.iter().map(|(_, run)| run.len()).max().unwrap_or(0);
         let mut measured = SignalMeasurements {

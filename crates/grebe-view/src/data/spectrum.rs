@@ -8,7 +8,7 @@ use grebe_scope::{Averaging, Peak, Pyramid, Spectrum};
 
 use crate::data::extract::Runs;
 use crate::data::lane::{LaneId, Part};
-use crate::data::samples::{self, Kind};
+use crate::data::samples::Kind;
 use crate::data::tracks::Tracks;
 use crate::data::viewport::{SpectrumSettings, Viewport};
 
@@ -105,6 +105,8 @@ pub(crate) struct SpectrumAnalyzer<K: Kind> {
     made_ns: u64,
     view: Option<Arc<SpectrumView>>,
     number: u64,
+    /// Which the transforms were made for.
+    full_scale: f64,
     channels: Vec<Option<Transform<K>>>,
     rows: Option<Transform<K>>,
     samples: Samples<K>,
@@ -144,6 +146,10 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         if viewport.is_exact || self.asked.as_ref().and_then(|asked| asked.spectrum) != Some(settings) {
             // Averages and held peaks are those of the old settings.
             self.channels.clear();
+        }
+        if std::mem::replace(&mut self.full_scale, tracks.full_scale()) != self.full_scale {
+            self.channels.clear();
+            self.rows = None;
         }
         self.asked = Some(viewport.clone());
         self.made_ns = now_ns;
@@ -211,7 +217,8 @@ impl<K: Kind> SpectrumAnalyzer<K> {
                     0 | 1 => Averaging::None,
                     parts => Averaging::Exponential(parts),
                 };
-                let mut transform = Transform::new(tracks.format(), settings, size, averaging)?;
+                let mut transform =
+                    Transform::new(tracks.format(), self.full_scale, settings, size, averaging)?;
                 transform.set_peak_hold(settings.is_peak_held);
                 transform
             }
@@ -247,7 +254,8 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         let size = size.min(ROW_SIZE_MAX);
         let is_fit = |rows: &Transform<K>| rows.size() == size && rows.window() == settings.window;
         if !self.rows.as_ref().is_some_and(is_fit) {
-            self.rows = Some(Transform::new(tracks.format(), settings, size, Averaging::None)?);
+            self.rows =
+                Some(Transform::new(tracks.format(), self.full_scale, settings, size, Averaging::None)?);
         }
         let mut rows = self.rows.take()?;
         let width = row_cells(tracks.format(), size);
@@ -286,11 +294,11 @@ impl<K: Kind> Samples<K> {
 impl<K: Kind> Transform<K> {
     pub(crate) fn new(
         format: SampleFormat,
+        full_scale: f64,
         settings: SpectrumSettings,
         size: usize,
         averaging: Averaging,
     ) -> Option<Transform<K>> {
-        let full_scale = samples::full_scale(format);
         if format.is_complex() {
             let mut spectrum = Spectrum::complex(size, settings.window, averaging).ok()?;
             spectrum.set_hop(size);
@@ -446,6 +454,33 @@ mod tests {
             "{peaks:?}"
         );
         assert!((view.channels[1].peaks[0].line * 2.0 - 2000.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn levels_count_from_the_bits_that_samples_have() {
+        use grebe_frame::{BatchPool, Description, Header};
+        let mut core = ScopeCore::new(4 << 20);
+        let mut told = Description::default();
+        told.rest.insert(Description::BITS.to_owned(), 24.into());
+        let mut batch = BatchPool::new(1, 64 << 10).acquire().unwrap();
+        batch.describe(Some(&Arc::new(told)));
+        let header = Header {
+            format: SampleFormat::I32,
+            channel_count: 1,
+            block_length_samples: 8192,
+            sample_rate_hz: 8192.0,
+            ..Header::default()
+        };
+        // Half of the full scale of 24 bits, and then all of it.
+        let tone = |at: usize| (at as f64 / 64.0 * std::f64::consts::TAU).sin() * 4_194_304.0;
+        let value = |at: usize| if at < 8191 { tone(at) as i32 } else { 8_388_607 };
+        let fill = |_, out: &mut [i32]| out.iter_mut().enumerate().for_each(|(at, out)| *out = value(at));
+        batch.push(&header, fill).unwrap();
+        core.ingest(&batch.freeze(), 1).unwrap();
+        let picture = core.answer(&viewport(SpectrumSettings::default()), 1);
+        let peak = picture.spectrum.unwrap().channels[0].peaks[0].dbfs;
+        assert!((peak + 6.02).abs() < 0.1, "{peak}");
+        assert!(picture.lanes[0].is_clipped, "the end of the range");
     }
 
     #[test]

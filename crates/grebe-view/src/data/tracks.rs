@@ -14,6 +14,8 @@ use crate::data::samples::{self, Kind};
 pub(crate) struct Tracks<K: Kind> {
     format: SampleFormat,
     channels: usize,
+    /// Full scale, where the samples have fewer bits than their format.
+    bits_full_scale: Option<f64>,
     /// A lane a channel, or I and Q by turns.
     samples: Pyramid<K>,
     /// Computed of I and Q, each with a lane a channel.
@@ -65,6 +67,7 @@ impl<K: Kind> Tracks<K> {
         Ok(Tracks {
             format,
             channels,
+            bits_full_scale: None,
             samples: Pyramid::new(lanes, own)?,
             derived: Vec::new(),
             part_budget_bytes: part,
@@ -90,6 +93,21 @@ impl<K: Kind> Tracks<K> {
 
     pub(crate) fn channels(&self) -> usize {
         self.channels
+    }
+
+    /// Takes what the stream says of the bits that its samples have; whether that is news.
+    pub(crate) fn set_bits_full_scale(&mut self, full_scale: Option<f64>) -> bool {
+        std::mem::replace(&mut self.bits_full_scale, full_scale) != full_scale
+    }
+
+    /// The amplitude of a tone that uses the whole range.
+    pub(crate) fn full_scale(&self) -> f64 {
+        self.bits_full_scale.unwrap_or_else(|| samples::full_scale(self.format))
+    }
+
+    /// The ends of the range that components can have; `None` where there are none.
+    pub(crate) fn ends(&self) -> Option<(f64, f64)> {
+        self.bits_full_scale.map(|end| (-end, end - 1.0)).or_else(|| samples::ends(self.format))
     }
 
     /// The history of the samples themselves.
@@ -224,8 +242,8 @@ impl<K: Kind> Tracks<K> {
         let follows = first == self.samples.next_index() && self.last.len() == self.channels;
         let sampled = self.scratch.len();
         self.scratch.resize(sampled + self.derived.len() * self.channels * block, K::default());
+        let full_scale = self.full_scale();
         let (sampled, derived) = self.scratch.split_at_mut(sampled);
-        let full_scale = samples::full_scale(self.format);
         let pairs = sampled.chunks_exact(block * 2).enumerate();
         let pairs = pairs.map(|(channel, pair)| (channel, pair.split_at(block)));
         for (out, (part, _)) in derived.chunks_exact_mut(block * self.channels).zip(&self.derived) {
@@ -242,7 +260,7 @@ impl<K: Kind> Tracks<K> {
         let mut history = Pyramid::new(self.channels, self.part_budget_bytes)?;
         let end = self.samples.next_index();
         let from = if is_whole { 0 } else { end.saturating_sub(FILL_SAMPLES) };
-        let full_scale = samples::full_scale(self.format);
+        let full_scale = self.full_scale();
         let mut copied: Vec<[Runs<K>; 2]> = Vec::new();
         copied.resize_with(self.channels, Default::default);
         let mut last: Option<(u64, Vec<[K; 2]>)> = None;

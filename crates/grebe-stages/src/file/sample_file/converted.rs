@@ -6,7 +6,6 @@ use grebe_frame::SampleFormat;
 
 use super::{SampleFile, Window};
 use crate::error::Error;
-use crate::file::wav::BITS;
 use crate::process::{Conversion, Scaling, check_conversion};
 
 /// How samples become others while they are read.
@@ -30,11 +29,10 @@ impl SampleFile {
         if from == to || self.converted.is_some() {
             return Ok(self);
         }
-        let conversion = Conversion::new(from, to, scaling);
+        let said = self.descriptions.first().map(|(_, description)| description.clone());
+        let conversion = Conversion::new(from, to, scaling, said.as_deref());
         for (_, description) in &mut self.descriptions {
-            let mut described = conversion.describe(description);
-            described.rest.remove(BITS);
-            *description = Arc::new(described);
+            *description = Arc::new(conversion.describe(description));
         }
         self.format = to;
         let window = Window::new(from.bytes(), self.channels, self.len_samples);

@@ -15,7 +15,7 @@ use grebe_scope::Averaging;
 
 use crate::data::recorded::samples::Reader;
 use crate::data::recording::{Recording, RecordingOutline};
-use crate::data::samples::Kind;
+use crate::data::samples::{Kind, full_scale};
 use crate::data::spectrum::{ROW_SIZE_MAX, ROWS, Sampled, Transform, WaterfallView, gather, row_cells};
 use crate::data::viewport::SpectrumSettings;
 
@@ -108,13 +108,14 @@ impl<K: Kind> WideWaterfall<K> {
     ) -> Option<WaterfallView> {
         let outline = disk.recording.outline();
         let (all, format) = (outline.indices(), outline.format);
+        let full_scale = outline.bits_full_scale().unwrap_or_else(|| full_scale(format));
         let size = size.min(ROW_SIZE_MAX);
         let hop = ((window.end - window.start) / ROWS as f64).ceil().max(1.0) as u64;
         let end = (window.end.max(0.0).ceil() as u64).min(all.end);
         let asked = Asked { channel, size, window: settings.window, hop };
         if self.asked != Some(asked) {
             self.rows.clear();
-            self.transform = Some(Transform::new(format, settings, size, Averaging::None)?);
+            self.transform = Some(Transform::new(format, full_scale, settings, size, Averaging::None)?);
             self.asked = Some(asked);
         }
         let width = row_cells(format, size);
