@@ -57,6 +57,41 @@ fn segments(path: &Path) -> Vec<Segment> {
 }
 
 #[test]
+fn a_time_without_a_zone_is_read_as_utc_and_without_a_time_none_is_made_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).with_extension("sigmf-meta");
+    let named = |path: &Path| path.to_str().unwrap().to_owned();
+    for (name, time, expected) in [
+        ("zone", Some("2020-01-02T03:04:05"), Some("2020-01-02T03:04:05.000000Z")),
+        ("none", None, None),
+        ("other", Some("yesterday"), None),
+    ] {
+        let from = place(name);
+        let mut capture = serde_json::json!({"core:sample_start": 0});
+        if let Some(time) = time {
+            capture["core:datetime"] = time.into();
+        }
+        let global = serde_json::json!({"core:datatype": "ri16_le", "core:sample_rate": 1000, "core:version": "1.0.0"});
+        let meta = serde_json::json!({"global": global, "captures": [capture], "annotations": []});
+        std::fs::write(&from, meta.to_string()).unwrap();
+        std::fs::write(from.with_extension("sigmf-data"), [0; 200]).unwrap();
+        let (converted, recorded) = (place(&format!("{name}-converted")), place(&format!("{name}-recorded")));
+        let said = run(&["convert", &named(&from), &named(&converted)]);
+        assert!(said.status.success(), "{}", text(&said.stderr));
+        let noted = text(&said.stderr).contains("core:datetime");
+        assert_eq!(noted, time.is_some(), "{}", text(&said.stderr));
+        let recorder = Listener::record(&recorded, &[]);
+        let said = run(&["play", &named(&from), "--to", &recorder.uri()]);
+        assert!(said.status.success(), "{}", text(&said.stderr));
+        assert_eq!(recorder.finish().0, Some(0));
+        for file in [converted, recorded] {
+            let meta: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+            assert_eq!(meta["captures"][0]["core:datetime"].as_str(), expected, "{}", file.display());
+        }
+    }
+}
+
+#[test]
 fn a_recording_says_when_its_samples_were_made_and_says_so_again_when_it_is_played() {
     const RATE_HZ: u64 = 400_000;
     let folder = tempfile::tempdir().unwrap();

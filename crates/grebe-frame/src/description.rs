@@ -23,9 +23,10 @@ use serde_json::{Map, Value};
 
 pub use annotation::StreamAnnotation;
 pub use axis::{AxisTime, MeasuredClock};
+pub use datetime::utc_time;
 
-use crate::header::{CRC, HEADER_BYTES, Header, KIND_DESCRIPTION, MAGIC, Refusal};
 use crate::format::SampleFormat;
+use crate::header::{CRC, HEADER_BYTES, Header, KIND_DESCRIPTION, MAGIC, Refusal};
 use crate::header::{check_crc, u32_at, u64_at};
 
 /// What a stream is, in the words of SigMF: names, units, scale, frequency, clock.
@@ -95,6 +96,9 @@ pub struct Description {
     /// The same by the monotonic clock of a host, which streams of other hosts may have been measured by, too.
     #[serde(rename = "grebe:axis", skip_serializing_if = "Option::is_none")]
     pub recorded_axis: Option<AxisTime>,
+    /// Nobody knows when the samples were made: they are played from a recording that does not say. Their stamps are no such time.
+    #[serde(rename = "grebe:undated", skip_serializing_if = "std::ops::Not::not")]
+    pub is_undated: bool,
     /// Stretches that somebody labelled, in order: those around the samples that are sent now, at most
     /// [`ANNOTATIONS_MAX`](Self::ANNOTATIONS_MAX). The same one may be said in several descriptions; it is known by its start, its
     /// length and its label.
@@ -166,13 +170,13 @@ struct Id {
 }
 
 impl Description {
+    /// How a description says, among what else it says, that its samples need fewer bits than their format has.
+    pub const BITS: &str = "grebe:bits";
+
     /// The most annotations that one description has.
     pub const ANNOTATIONS_MAX: usize = 256;
 
     /// The frames to send, in order, each of at most `frame_bytes_max`; `next` is the header of the frame of samples that follows.
-    /// How a description says, among what else it says, that its samples need fewer bits than their format has.
-    pub const BITS: &str = "grebe:bits";
-
     ///
     /// # Errors
     /// The text is longer than 64 KiB, or than 64 frames hold: [`frames_that_fit`](Self::frames_that_fit) shortens it.
@@ -325,10 +329,6 @@ impl Description {
         before - self.annotations.len()
     }
 
-    /// Bytes of its text.
-    pub fn text_bytes(&self) -> usize {
-        self.text().len()
-    }
     /// The amplitude of a tone that uses the whole range of the bits that the samples have, where that are fewer than `format` has
     /// (`grebe:bits`): of integers around 0.
     pub fn full_scale(&self, format: SampleFormat) -> Option<f64> {
@@ -339,6 +339,10 @@ impl Description {
         (is_signed && is_fewer).then(|| 2f64.powi(bits - 1))
     }
 
+    /// Bytes of its text.
+    pub fn text_bytes(&self) -> usize {
+        self.text().len()
+    }
 
     /// As JSON.
     fn text(&self) -> Vec<u8> {
@@ -472,7 +476,7 @@ const PARTS_MAX: usize = 64;
 mod annotation;
 mod axis;
 mod datetime;
+mod shorten;
 
 #[cfg(test)]
 mod tests;
-mod shorten;

@@ -62,7 +62,7 @@ mod writer;
 pub use batch::{Batch, BatchMut, Frames, Full, PushError};
 pub use description::{
     AxisTime, ChannelDescription, ClockReading, Description, DescriptionReader, MeasuredClock,
-    StreamAnnotation, TooLong,
+    StreamAnnotation, TooLong, utc_time,
 };
 pub use format::{Sample, SampleFormat, UnknownFormat};
 pub use frame::{ChannelError, Frame};

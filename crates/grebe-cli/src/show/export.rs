@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use grebe_frame::{Complex, Sample, SampleFormat};
+use grebe_frame::{Complex, Description, Header, Sample, SampleFormat, StreamAnnotation};
 use grebe_stages::{Error, SigmfSettings, SigmfWriter};
 use grebe_view::{Extract, ExtractRun, ExtractSamples, Part};
 
@@ -24,7 +25,10 @@ pub(super) fn export(path: &Path, extract: &Extract) -> Result<PathBuf, String> 
         };
         let mut writer = SigmfWriter::create(path, &settings)?;
         for run in &extract.runs {
-            write_run(&mut writer, run, format)?;
+            write_run(&mut writer, run, extract, format)?;
+        }
+        for annotation in &extract.annotations {
+            writer.annotate_as(&within(annotation, &extract.range))?;
         }
         for &at in &extract.triggers {
             writer.annotate(at.max(0.0) as u64, 1, "trigger")?;
@@ -51,20 +55,52 @@ fn format(extract: &Extract) -> SampleFormat {
     }
 }
 
-fn write_run(writer: &mut SigmfWriter, run: &ExtractRun, format: SampleFormat) -> Result<(), Error> {
-    narrow(&run.samples, 0..run.samples.len(), format, Writing { writer, first: run.first_sample_index })
+/// Writes samples with what was said of them, and when they were made: nothing where nobody knows.
+fn write_run(
+    writer: &mut SigmfWriter,
+    run: &ExtractRun,
+    extract: &Extract,
+    format: SampleFormat,
+) -> Result<(), Error> {
+    let first = run.first_sample_index;
+    let end = first + run.samples.len() as u64;
+    let said = extract.descriptions.iter().filter(|it| (first..end).contains(&it.first_sample_index));
+    let nothing = Description { first_sample_index: first, is_undated: true, ..Description::default() };
+    let is_said = said.clone().next().is_some_and(|it| it.first_sample_index == first);
+    let said: Vec<&Description> = (!is_said).then_some(&nothing).into_iter().chain(said).collect();
+    let ends = said.iter().skip(1).map(|it| it.first_sample_index).chain([end]);
+    for (description, end) in said.iter().zip(ends) {
+        let begin = description.first_sample_index;
+        let mut description = (*description).clone();
+        if format != extract.format {
+            description.rest.remove(Description::BITS);
+        }
+        writer.describe(Some(Arc::new(description)));
+        let header =
+            Header { first_sample_index: begin, sample_rate_hz: extract.rate_hz, ..Header::default() };
+        let part = (begin - first) as usize..(end - first) as usize;
+        narrow(&run.samples, part, format, Writing { writer, header })?;
+    }
+    Ok(())
+}
+
+/// As much of a stretch as lies within a range.
+fn within(annotation: &StreamAnnotation, range: &Range<u64>) -> StreamAnnotation {
+    let first_sample_index = annotation.first_sample_index.max(range.start);
+    let length_samples = annotation.end_index().min(range.end).saturating_sub(first_sample_index);
+    StreamAnnotation { first_sample_index, length_samples, ..annotation.clone() }
 }
 
 struct Writing<'a> {
     writer: &'a mut SigmfWriter,
-    first: u64,
+    header: Header,
 }
 
 impl Narrowed for Writing<'_> {
     type Done = Result<(), Error>;
 
     fn take<T: Sample>(self, channels: Vec<Vec<T>>) -> Result<(), Error> {
-        self.writer.write(self.first, &channels.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        self.writer.write_made(&self.header, &channels.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 }
 

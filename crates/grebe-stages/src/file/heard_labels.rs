@@ -79,7 +79,7 @@ impl HeardLabels {
 }
 
 /// What it says beside where it stands.
-fn fields(annotation: &StreamAnnotation) -> Map<String, Value> {
+pub(super) fn fields(annotation: &StreamAnnotation) -> Map<String, Value> {
     // Numbers and strings with names: none of it can fail.
     let Ok(Value::Object(mut fields)) = serde_json::to_value(annotation) else { return Map::new() };
     fields.retain(|name, _| name != "core:sample_start" && name != "core:sample_count");

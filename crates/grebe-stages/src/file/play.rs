@@ -34,9 +34,10 @@ pub(crate) struct PlayOptions {
 /// and what it labels. A gap is a jump in the sample index; the frames say that the source dropped those samples.
 ///
 /// The frames keep the recorded rate whatever the speed, and their stamps say when they were sent, by this machine's clock: so no
-/// description says how that relates to UTC, which would make of what was recorded something that is made now.
+/// description says how that relates to UTC, which would make of what was recorded something that is made now. Where the file does not
+/// say when its samples were made, the description says that.
 ///
-///  A file can wait, so nothing is left out where consumers are slow.
+/// A file can wait, so nothing is left out where consumers are slow.
 #[derive(Debug)]
 pub(crate) struct FileSource {
     file: SampleFile,
@@ -96,7 +97,7 @@ impl FileSource {
             labels,
             taken: None,
             entered: None,
-            says_anew: false,
+            says_anew: true,
             schedule: None,
             round: 0,
         };
@@ -200,12 +201,11 @@ impl FileSource {
             recorded_at: recorded.map(|recorded| recorded.time),
             recorded_error_ns: recorded.and_then(|recorded| recorded.error_ns),
             recorded_axis: recorded.and_then(|recorded| recorded.axis),
+            is_undated: recorded.is_none(),
             annotations: self.labels.around(self.position, self.segment, self.index_offset),
             ..said.unwrap_or_default()
         };
-        let says_something = description != Description::default();
-        let first_sample_index = self.next_index;
-        let description = says_something.then(|| Arc::new(Description { first_sample_index, ..description }));
+        let description = Some(Arc::new(Description { first_sample_index: self.next_index, ..description }));
         batch.describe(description.as_ref());
         if let Some(pool) = &mut self.pool {
             pool.describe(description);

@@ -167,7 +167,8 @@ impl ScopeCore {
         let (Some(stream), Some(history)) = (self.stream, &mut self.history) else {
             return Extract::default();
         };
-        Extract { streams: self.streams, ..history.extract(viewer, stream.rate_hz, range) }
+        let extract = history.extract(viewer, stream.rate_hz, range);
+        Extract { streams: self.streams, ..extract }.told(&self.told, &self.newest_header())
     }
 
     /// A viewer looks no more.
@@ -192,8 +193,8 @@ impl ScopeCore {
         });
         if matches!(arrival, Arrival::First | Arrival::Restart) || is_other_rate {
             self.begin(header)?;
-        }
             self.described = None;
+        }
         if is_other_rate && matches!(arrival, Arrival::InOrder | Arrival::After(_)) {
             let change = Change::Rate { hz: header.sample_rate_hz };
             self.told.note(ChangeMark { index: header.first_sample_index, change });
@@ -212,13 +213,13 @@ impl ScopeCore {
             },
             generator_drops: header.sg_drops_total,
         });
-        match &mut self.history {
         if let (Some(history), Some(told)) = (&mut self.history, told)
             && self.described.as_ref().is_none_or(|described| !Arc::ptr_eq(described, told))
         {
             history.describe(told);
             self.described = Some(told.clone());
         }
+        match &mut self.history {
             Some(history) => history.append(frame, header.first_sample_index),
             None => Ok(()),
         }

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use grebe_frame::SampleFormat;
+use grebe_frame::{Description, Header, SampleFormat, StreamAnnotation};
 use grebe_scope::Scale;
 
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::samples::Kind;
+use crate::data::told::Told;
 use crate::data::tracks::{Track, Tracks};
 
 /// Samples of all channels, as far as the history still holds each of them.
@@ -22,6 +23,11 @@ pub struct Extract {
     pub lanes: Vec<LaneId>,
     /// Stretches without a gap, oldest first.
     pub runs: Vec<ExtractRun>,
+    /// What was said of these samples, each from its first sample on, as a recording has it: with when that was made. Without
+    /// annotations.
+    pub descriptions: Vec<Description>,
+    /// Stretches of the stream that somebody labelled, as far as they reach into it.
+    pub annotations: Vec<StreamAnnotation>,
     /// Absolute sample indices of triggers within it.
     pub triggers: Vec<f64>,
     /// The samples that were held singly when these were copied, gaps included; nothing is said of what comes from elsewhere.
@@ -88,6 +94,16 @@ impl Extract {
         }
     }
 
+    /// With what was said of its samples.
+    pub(crate) fn told(mut self, told: &Told, newest: &Header) -> Extract {
+        let indices =
+            |run: &ExtractRun| run.first_sample_index..run.first_sample_index + run.samples.len() as u64;
+        let runs: Vec<_> = self.runs.iter().map(indices).collect();
+        self.descriptions = told.said_of(&runs, newest);
+        self.annotations = told.annotations_of(&self.range);
+        self
+    }
+
     pub(crate) fn len_samples(&self) -> u64 {
         self.runs.iter().map(|run| run.samples.len() as u64).sum()
     }
@@ -140,7 +156,8 @@ impl Extract {
             runs.map(|(first_sample_index, lanes)| ExtractRun { first_sample_index, samples: run(lanes) });
         let held = tracks.held();
         let format = tracks.format();
-        Extract { rate_hz, format, range, lanes, runs: runs.collect(), triggers, held, streams: 0 }
+        let runs = runs.collect();
+        Extract { rate_hz, format, range, lanes, runs, triggers, held, ..Extract::default() }
     }
 }
 

@@ -38,6 +38,10 @@ pub(crate) struct Told {
     now: Option<Arc<Description>>,
     /// One that holds from a sample on that has not come yet.
     waiting: Option<Arc<Description>>,
+    /// What held from its first sample on, oldest first.
+    said: VecDeque<Arc<Description>>,
+    /// First samples of frames, and their stamps.
+    stamps: VecDeque<(u64, u64)>,
     changes: VecDeque<ChangeMark>,
     /// Stretches that somebody labelled, the newest of which it heard last.
     annotations: VecDeque<Arc<StreamAnnotation>>,
@@ -51,6 +55,7 @@ impl Told {
     pub(crate) fn of(descriptions: &[Arc<Description>], annotations: &[StreamAnnotation]) -> Told {
         let mut told = Told::default();
         descriptions.iter().for_each(|description| told.adopt(Arc::clone(description)));
+        told.said = descriptions.iter().cloned().collect();
         told.annotations = annotations.iter().take(ANNOTATIONS_MAX).cloned().map(Arc::new).collect();
         told
     }
@@ -76,6 +81,9 @@ impl Told {
         // Of one that is played, what it says is noted where it says so.
         let is_live = description.recorded_at.is_none();
         let index = newest.first_sample_index;
+        if is_live {
+            push(&mut self.stamps, (index, newest.producer_ts_ns), STAMPS_MAX);
+        }
         if let Some(time) = description.axis_time_of(newest, index).filter(|_| is_live) {
             self.axis.note(AxisPoint { index, time });
         }
@@ -97,10 +105,7 @@ impl Told {
     }
 
     pub(crate) fn note(&mut self, mark: ChangeMark) {
-        if self.changes.len() == CHANGES_MAX {
-            self.changes.pop_front();
-        }
-        self.changes.push_back(mark);
+        push(&mut self.changes, mark, CHANGES_MAX);
     }
 
     /// The changes within a window.
@@ -118,16 +123,62 @@ impl Told {
         inside.take(SHOWN_MAX).cloned().collect()
     }
 
+    /// What was said of the samples of these stretches, as a recording has it: each from its own first sample on, with when that was made.
+    /// The newest frame is of help where no stamp was noted.
+    pub(crate) fn said_of(&self, runs: &[Range<u64>], newest: &Header) -> Vec<Description> {
+        let mut said = Vec::new();
+        for run in runs {
+            let before = self.said.iter().rposition(|it| it.first_sample_index <= run.start);
+            let later = self.said.iter().skip(before.map_or(0, |at| at + 1));
+            let later =
+                later.filter(|it| it.first_sample_index < run.end && it.first_sample_index > run.start);
+            let places = [(run.start, before.map(|at| &self.said[at]))].into_iter();
+            let places = places.chain(later.map(|it| (it.first_sample_index, Some(it))));
+            said.extend(places.map(|(index, description)| self.as_recorded(index, description, newest)));
+        }
+        said
+    }
+
+    fn as_recorded(&self, index: u64, said: Option<&Arc<Description>>, newest: &Header) -> Description {
+        let said = said.map(|said| (**said).clone()).unwrap_or_default();
+        let stamp = self.stamps.iter().min_by_key(|(first, _)| first.abs_diff(index));
+        let header = match stamp {
+            Some(&(first_sample_index, producer_ts_ns)) => {
+                Header { first_sample_index, producer_ts_ns, ..*newest }
+            }
+            None => *newest,
+        };
+        let recorded_at = said.time_of(&header, index);
+        Description {
+            first_sample_index: index,
+            recorded_at,
+            recorded_error_ns: recorded_at.and_then(|_| said.time_error_ns()),
+            recorded_axis: said.axis_time_of(&header, index),
+            is_undated: recorded_at.is_none(),
+            clock: None,
+            clock_port: None,
+            measured: None,
+            annotations: Vec::new(),
+            ..said
+        }
+    }
+
+    /// The stretches that somebody labelled that reach into these samples.
+    pub(crate) fn annotations_of(&self, range: &Range<u64>) -> Vec<StreamAnnotation> {
+        let is_inside = |it: &&Arc<StreamAnnotation>| {
+            it.first_sample_index < range.end && it.end_index() > range.start
+                || range.contains(&it.first_sample_index)
+        };
+        self.annotations.iter().filter(is_inside).map(|it| (**it).clone()).collect()
+    }
+
     /// Takes what is not known yet: a description says again what the one before said.
     fn learn(&mut self, annotations: &[StreamAnnotation]) {
         for annotation in annotations {
             if self.annotations.iter().rev().take(LOOK_BACK).any(|known| annotation.is_again(known)) {
                 continue;
             }
-            if self.annotations.len() == ANNOTATIONS_MAX {
-                self.annotations.pop_front();
-            }
-            self.annotations.push_back(Arc::new(annotation.clone()));
+            push(&mut self.annotations, Arc::new(annotation.clone()), ANNOTATIONS_MAX);
         }
     }
 
@@ -141,10 +192,20 @@ impl Told {
             self.axis.note(AxisPoint { index: next.first_sample_index, time });
         }
         self.axis_due_ns = 0;
+        push(&mut self.said, next.clone(), CHANGES_MAX);
         self.now = Some(next);
     }
 }
 
+fn push<T>(kept: &mut VecDeque<T>, newest: T, most: usize) {
+    if kept.len() == most {
+        kept.pop_front();
+    }
+    kept.push_back(newest);
+}
+
+/// A quarter of an hour.
+const STAMPS_MAX: usize = 4_096;
 /// The newest annotations are kept; those of a picture; and as many as can be said twice in a row.
 const ANNOTATIONS_MAX: usize = 16_384;
 const SHOWN_MAX: usize = 256;

@@ -378,7 +378,8 @@ fn samples_come_when_they_are_asked_for() {
     there.request_extract(5_000..9_000);
     feed.idle();
     assert_eq!(far.len_samples(), 4_000);
-    let near = there.take_extract().map(|near| Extract { held: 0..0, streams: 0, ..near });
+    let near =
+        there.take_extract().map(|near| Extract { held: 0..0, streams: 0, descriptions: Vec::new(), ..near });
     assert_eq!(Some(far), near, "of what is held elsewhere nothing is said");
 }
 

@@ -1,5 +1,6 @@
 //! Saves files: the picture, samples and measurements as CSV, a recording.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use grebe_scope::{Quantity, Running};
 
 use crate::data::extract::Extract;
 use crate::data::lane::LaneId;
+use crate::data::told::Told;
 use crate::model::action::SaveWhat;
 use crate::model::readout::unit_of;
 use crate::model::view_model::{Asked, ViewModel};
@@ -53,7 +55,9 @@ impl ViewModel {
                 Err("the history holds no single samples of this stretch".into())
             }
             _ => match &self.options.export {
-                Some(export) => self.free_path("sigmf-meta").and_then(|path| export(&path, extract)),
+                Some(export) => {
+                    self.free_path("sigmf-meta").and_then(|path| export(&path, &self.told(extract)))
+                }
                 None => return,
             },
         };
@@ -65,6 +69,16 @@ impl ViewModel {
             }
             saved => self.say_saved(saved),
         }
+    }
+
+    /// Samples that came from another machine come without what is said of them: the picture has that.
+    fn told<'a>(&self, extract: &'a Extract) -> Cow<'a, Extract> {
+        if !extract.descriptions.is_empty() {
+            return Cow::Borrowed(extract);
+        }
+        let annotations: Vec<_> = self.picture.annotations.iter().map(|it| (**it).clone()).collect();
+        let told = Told::of(self.picture.description.as_slice(), &annotations);
+        Cow::Owned(extract.clone().told(&told, &self.picture.newest_header()))
     }
 
     fn say_saved(&mut self, saved: Result<PathBuf, String>) {

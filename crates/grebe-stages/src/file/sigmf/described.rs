@@ -87,6 +87,7 @@ pub(super) fn global(
                 recorded_at: None,
                 recorded_error_ns: None,
                 recorded_axis: None,
+                is_undated: false,
                 clock_port: None,
                 measured: None,
                 annotations: Vec::new(),
@@ -212,11 +213,12 @@ const RECORDERS_OWN: [&str; 14] = [
     "core:sample_start",
 ];
 /// What a stream says of a moment, or what belongs to the file; whoever writes it into `global` means something else.
-const NOT_OF_ALL: [&str; 8] = [
+const NOT_OF_ALL: [&str; 9] = [
     "core:extensions",
     "core:datetime",
     "grebe:datetime_error_ns",
     "grebe:axis",
+    "grebe:undated",
     "grebe:clock",
     "grebe:clock_port",
     "grebe:measured_clock",

@@ -388,11 +388,6 @@ pub(super) fn datetime(time: SystemTime, sample_rate_hz: f64) -> Option<String> 
     Timestamp::try_from(time).ok().map(|time| format!("{time:.digits$}"))
 }
 
-/// The time that a file states, where it is one.
-pub(super) fn time(datetime: &str) -> Option<SystemTime> {
-    datetime.parse::<Timestamp>().ok().map(SystemTime::from)
-}
-
 const NO_RECORDING: &str =
     "unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)";
 

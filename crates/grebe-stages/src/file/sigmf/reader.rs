@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use grebe_frame::{MAX_CHANNELS, SampleFormat};
+use grebe_frame::{MAX_CHANNELS, SampleFormat, utc_time};
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::archive::{Files, Part};
 use super::checksum::Sum;
 use super::collection::{Members, members};
 use super::described::{self, Described};
-use super::layout::{self, Base, Capture, Global, Meta, NOT_CLOSED, time};
+use super::layout::{self, Base, Capture, Global, Meta, NOT_CLOSED};
 use super::stripes::{self, StripeSet};
 use crate::error::Error;
 use crate::file::encoding::{Encoding, Order};
@@ -213,6 +214,7 @@ impl Recording {
             return Err(Error::Empty { path: data.path });
         }
         let segments = segments(&path, &meta, data.len_samples, closed)?;
+        notes.extend(times_note(&meta));
         if closed && !files.is_arriving() {
             data.check(global)?;
         }
@@ -375,10 +377,21 @@ fn segments(path: &Path, meta: &Meta, len_samples: u64, closed: bool) -> Result<
 }
 
 fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment {
-    let recorded_at = capture.datetime.as_deref().and_then(time);
+    let recorded_at = capture.datetime.as_deref().and_then(utc_time);
     let recorded_error_ns = recorded_at.and(capture.datetime_error_ns);
     let recorded_axis = recorded_at.and(capture.axis);
     Segment { position, length_samples: 0, first_sample_index, recorded_at, recorded_error_ns, recorded_axis }
+}
+
+/// What a person should know of the times of captures.
+fn times_note(meta: &Meta) -> Option<String> {
+    let times = || meta.captures.iter().filter_map(|capture| capture.datetime.as_deref());
+    if let Some(other) = times().find(|text| utc_time(text).is_none()) {
+        return Some(format!("core:datetime of a capture is no time, and is left out: {other:?}"));
+    }
+    let is_zoned = |text: &&str| text.parse::<Timestamp>().is_ok();
+    let other = times().find(|text| !is_zoned(text))?;
+    Some(format!("core:datetime of a capture says no time zone, and is read as UTC: {other:?}"))
 }
 
 /// Which recordings take turns with it, and where its captures stand in what they are together.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use grebe_frame::{ChannelError, Description, Frame, Header, Sample, SampleFormat};
+use grebe_frame::{ChannelError, Description, Frame, Header, Sample, SampleFormat, StreamAnnotation};
 use serde_json::{Map, Value};
 
 use super::create::{Begun, DataFile, Prepared, SigmfSettings, prepare};
@@ -18,6 +18,7 @@ use super::stated_axis::StatedAxis;
 use super::stripes::StripeSet;
 use crate::error::Error;
 use crate::file::disk::{Disk, DiskFile, DiskReport};
+use crate::file::heard_labels::fields;
 use crate::file::output::NameLock;
 use crate::file::sample_file::{Block, RecordedAt};
 use crate::file::summary::RecordingSummary;
@@ -227,6 +228,25 @@ impl SigmfWriter {
     /// another or they differ in length; [`Error::Write`]
     /// where the disk is full or fails: the recording ends before this call then, and [`finish`](Self::finish) closes it.
     pub fn write<T: Sample>(&mut self, first_sample_index: u64, channels: &[&[T]]) -> Result<(), Error> {
+        self.write_samples(first_sample_index, channels, now)
+    }
+
+    /// As [`write`](Self::write), of samples that were made when [what the stream is](Self::describe) and the header of their frame say;
+    /// where these do not say, neither does the recording. Of the header, the first sample's index, the stamp and the rate count.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn write_made<T: Sample>(&mut self, header: &Header, channels: &[&[T]]) -> Result<(), Error> {
+        let recorded_at = self.moment(header, header.first_sample_index);
+        self.write_samples(header.first_sample_index, channels, || recorded_at)
+    }
+
+    fn write_samples<T: Sample>(
+        &mut self,
+        first_sample_index: u64,
+        channels: &[&[T]],
+        recorded_at: impl FnOnce() -> Option<RecordedAt>,
+    ) -> Result<(), Error> {
         self.check(T::FORMAT, channels.len())?;
         let length = channels[0].len();
         for channel in channels {
@@ -239,10 +259,10 @@ impl SigmfWriter {
                 bytes
             };
             let channels: Vec<Vec<u8>> = channels.iter().map(swapped).collect();
-            return self.append(first_sample_index, length, |channel| &channels[channel], now);
+            return self.append(first_sample_index, length, |channel| &channels[channel], recorded_at);
         }
         let samples = |channel: usize| bytemuck::cast_slice(channels[channel]);
-        self.append(first_sample_index, length, samples, now)
+        self.append(first_sample_index, length, samples, recorded_at)
     }
 
     /// Appends a frame, as [`write`](Self::write) does, without a detour by samples.
@@ -264,10 +284,16 @@ impl SigmfWriter {
         let begin_bytes = part.start * header.format.bytes();
         let samples = |channel: usize| &payload[channel * channel_bytes + begin_bytes..];
         let first_sample_index = header.first_sample_index.wrapping_add(part.start as u64);
+        let recorded_at = self.moment(&header, first_sample_index);
+        self.append(first_sample_index, part.len(), samples, || recorded_at)
+    }
+
+    /// When a segment's first sample was made, where one has to begin with this sample.
+    #[inline]
+    fn moment(&mut self, header: &Header, first_sample_index: u64) -> Option<RecordedAt> {
         let mut begins = self.next_sample_index != Some(first_sample_index);
         let is_axis_due = self.axis.is_due();
-        let recorded_at =
-            if begins || is_axis_due { self.made_at(&header, first_sample_index) } else { None };
+        let recorded_at = if begins || is_axis_due { self.made_at(header, first_sample_index) } else { None };
         if is_axis_due {
             let axis = recorded_at.and_then(|at| at.axis);
             begins |= self.axis.is_outdated(first_sample_index, axis, header.sample_rate_hz);
@@ -275,7 +301,7 @@ impl SigmfWriter {
         if begins {
             self.next_sample_index = None;
         }
-        self.append(first_sample_index, part.len(), samples, || recorded_at)
+        recorded_at
     }
 
     /// Appends a block of a recording that is read, and when it was recorded where that is known.
@@ -365,6 +391,15 @@ impl SigmfWriter {
     ) -> Result<(), Error> {
         let rest = Map::from_iter([("core:label".to_owned(), Value::from(label))]);
         self.annotate_with(first_sample_index, length_samples, rest)
+    }
+
+    /// As [`annotate`](Self::annotate), with all that an annotation of a stream says.
+    ///
+    /// # Errors
+    /// As for [`annotate`](Self::annotate).
+    pub fn annotate_as(&mut self, annotation: &StreamAnnotation) -> Result<(), Error> {
+        let StreamAnnotation { first_sample_index, length_samples, .. } = *annotation;
+        self.annotate_with(first_sample_index, length_samples, fields(annotation))
     }
 
     /// As [`annotate`](Self::annotate), with whatever an annotation says.
@@ -546,7 +581,7 @@ impl SigmfWriter {
                 axis: description.axis_time_of(header, sample_index),
             }),
             // What is played from a recording was not made now, whatever is known of its time.
-            None if description.recorded_at.is_some() => None,
+            None if description.recorded_at.is_some() || description.is_undated => None,
             None => now(),
         }
     }

@@ -24,6 +24,7 @@ fn tuned(first_sample_index: u64, frequency_hz: f64) -> Arc<Description> {
         recorded_at: None,
         recorded_error_ns: None,
         recorded_axis: None,
+        is_undated: false,
         clock_port: None,
         measured: None,
         annotations: Vec::new(),
