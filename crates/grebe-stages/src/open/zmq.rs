@@ -1,5 +1,7 @@
 //! Sockets of ZeroMQ.
 
+use std::sync::Arc;
+
 use super::{Notice, OpenSource, SinkOptions, SourceOptions};
 use crate::error::Error;
 use crate::uri::Uri;
@@ -18,7 +20,7 @@ pub(super) fn source(
         return Err(Error::Name { name: uri.to_string(), reason });
     }
     let listening = |address| notify(Notice::WaitingForConnection { scheme: "zmq", address });
-    let meeting = zmq.meeting(socket, listening)?;
+    let meeting = Arc::new(zmq.meeting(socket, listening)?);
     let patience = options.patience(zmq.end.reconnects);
     let peer = patience.open(notify, |_| meeting.open(&options.cancel))?;
     let source = zmq::source(zmq, meeting, peer);

@@ -73,6 +73,10 @@ impl Connector {
         }
     }
 
+    pub(crate) fn listens(&self) -> bool {
+        self.listener.is_some()
+    }
+
     /// Where it leads.
     pub(crate) fn uri(&self) -> String {
         format!("{}://{}", self.scheme, self.at)

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use grebe_ring::Cancel;
@@ -27,11 +27,9 @@ pub(crate) struct Meeting {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
-    /// What a SUB has asked for so far.
-    pub(crate) topics: Vec<Vec<u8>>,
 }
 
-/// Those who connect to a sender, met in a thread of its own: one that does not get on holds up nobody.
+/// Those who connect, each met in a thread of its own: one that does not get on holds up nobody.
 #[derive(Debug)]
 pub(crate) struct Peers {
     pub(crate) met: Receiver<Peer>,
@@ -45,40 +43,64 @@ enum Trouble {
 }
 
 impl Meeting {
-    /// The next connection, the handshake done.
-    pub(crate) fn open(&self, cancel: &Cancel) -> Result<Peer, Error> {
-        let mut stream = self.connector.open(cancel)?;
+    /// The next connection, the handshake done. Of several who connect to a listener it is the first who gets that far.
+    pub(crate) fn open(self: &Arc<Self>, cancel: &Cancel) -> Result<Peer, Error> {
+        if !self.connector.listens() {
+            return self.shake(self.connector.open(cancel)?, cancel);
+        }
+        let peers = self.peers();
+        loop {
+            match peers.met.recv_timeout(LOOK_EVERY) {
+                Ok(peer) => return Ok(peer),
+                Err(RecvTimeoutError::Timeout) if !cancel.is_cancelled() => {}
+                Err(_) => return Err(Error::Cancelled),
+            }
+        }
+    }
+
+    /// Meets all who connect, until it is dropped.
+    pub(crate) fn peers(self: &Arc<Self>) -> Peers {
+        let (sender, met) = sync_channel(PEERS_MAX);
+        let (meeting, cancel, under_way) = (self.clone(), Cancel::default(), Arc::new(()));
+        let until = cancel.clone();
+        std::thread::spawn(move || {
+            while !until.is_cancelled() {
+                // Who connects meanwhile waits in the system's queue.
+                let next = if Arc::strong_count(&under_way) > HANDSHAKES_MAX {
+                    None
+                } else {
+                    meeting.connector.open(&until).ok()
+                };
+                let Some(stream) = next else {
+                    std::thread::sleep(LOOK_EVERY);
+                    continue;
+                };
+                let (meeting, until, sender, one) =
+                    (meeting.clone(), until.clone(), sender.clone(), under_way.clone());
+                let shake = move || {
+                    let _one = one;
+                    // Somebody who is no peer, or has gone: others may be.
+                    if let Ok(peer) = meeting.shake(stream, &until) {
+                        let _ = sender.send(peer);
+                    }
+                };
+                // Without a thread for it the connection is closed, and may come again.
+                drop(std::thread::Builder::new().spawn(shake));
+            }
+        });
+        Peers { met, cancel }
+    }
+
+    fn shake(&self, mut stream: TcpStream, cancel: &Cancel) -> Result<Peer, Error> {
         let mut shaking = Handshake { stream: &mut stream, until: Instant::now() + HANDSHAKE_WITHIN, cancel };
-        let shaken = shaking.run(self);
-        match shaken {
-            Ok(topics) => Ok(Peer { stream, topics }),
+        match shaking.run(self) {
+            Ok(()) => Ok(Peer { stream }),
             Err(_) if cancel.is_cancelled() => Err(Error::Cancelled),
             Err(Trouble::Garbage(what)) => Err(Error::Peer { uri: self.connector.uri(), what }),
             Err(Trouble::Io(source)) => {
                 Err(Error::Tcp { action: "shake hands with", uri: self.connector.uri(), source })
             }
         }
-    }
-
-    /// Meets all who connect, until it is dropped.
-    pub(crate) fn peers(self: Arc<Self>) -> Peers {
-        let (sender, met) = sync_channel(PEERS_MAX);
-        let cancel = Cancel::default();
-        let until = cancel.clone();
-        std::thread::spawn(move || {
-            while !until.is_cancelled() {
-                match self.open(&until) {
-                    Ok(peer) => {
-                        if sender.send(peer).is_err() {
-                            return;
-                        }
-                    }
-                    // Somebody who is no reader, or has gone: the next may be one.
-                    Err(_) => std::thread::sleep(Duration::from_millis(10)),
-                }
-            }
-        });
-        Peers { met, cancel }
     }
 }
 
@@ -95,8 +117,8 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    /// What a SUB asks for at once.
-    fn run(&mut self, ours: &Meeting) -> Result<Vec<Vec<u8>>, Trouble> {
+    /// Up to where messages may follow. What a SUB asks for comes after that, at any time.
+    fn run(&mut self, ours: &Meeting) -> Result<(), Trouble> {
         self.stream.write_all(&wire::greeting())?;
         wire::check_greeting(&self.array()?)?;
         self.stream.write_all(&wire::ready(ours.socket))?;
@@ -105,26 +127,14 @@ impl Handshake<'_> {
             return Err(Trouble::Garbage("does not get ready"));
         }
         wire::check_ready(&body, ours.socket)?;
-        match ours.socket {
-            Socket::Sub => {
-                let mut wanted = Vec::new();
-                Head::put(1 + ours.key.len(), false, &mut wanted);
-                wanted.push(1);
-                wanted.extend(ours.key.as_bytes());
-                self.stream.write_all(&wanted)?;
-                Ok(Vec::new())
-            }
-            // It follows at once: a sender that begins before would begin without its reader.
-            Socket::Pub => {
-                let (head, body) = self.frame()?;
-                Ok(wire::subscription(head.is_command, &body)
-                    .filter(|(wants, _)| *wants)
-                    .map(|(_, topic)| topic.to_vec())
-                    .into_iter()
-                    .collect())
-            }
-            Socket::Pull | Socket::Push => Ok(Vec::new()),
+        if ours.socket == Socket::Sub {
+            let mut wanted = Vec::new();
+            Head::put(1 + ours.key.len(), false, &mut wanted);
+            wanted.push(1);
+            wanted.extend(ours.key.as_bytes());
+            self.stream.write_all(&wanted)?;
         }
+        Ok(())
     }
 
     fn frame(&mut self) -> Result<(Head, Vec<u8>), Trouble> {
@@ -181,4 +191,6 @@ impl From<Garbage> for Trouble {
     }
 }
 
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const HANDSHAKES_MAX: usize = 64;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);

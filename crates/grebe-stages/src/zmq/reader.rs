@@ -16,11 +16,11 @@ use crate::zmq::wire::Head;
 
 /// Reads what a PUB or a PUSH sends. What its tags say holds from their sample on, and items that are missing between two messages
 /// become a gap. Begins with `peer`, and goes on with whom the meeting brings.
-pub(crate) fn source(zmq: &Zmq, meeting: Meeting, peer: Peer) -> RawSource<Reader> {
+pub(crate) fn source(zmq: &Zmq, meeting: Arc<Meeting>, peer: Peer) -> RawSource<Reader> {
     let loses_unseen = zmq.loses_unseen(meeting.socket);
     let begin = {
         let (has_tags, has_key, frame_bytes) = (zmq.has_tags, !zmq.key.is_empty(), zmq.raw.frame_bytes());
-        move |Peer { stream, .. }| Reader::new(stream, has_tags, has_key, frame_bytes)
+        move |Peer { stream }| Reader::new(stream, has_tags, has_key, frame_bytes)
     };
     let reader = begin(peer);
     let heard = Heard {
@@ -136,7 +136,15 @@ impl<S: Read> Reader<S> {
     fn begin_part(&mut self, head: Head) -> io::Result<bool> {
         let part = if self.is_inside { self.parts } else { 0 };
         let is_key = self.has_key && part == 0;
-        let has_header = self.has_tags && part == usize::from(self.has_key);
+        // All samples of a message are in one part.
+        if !is_key && (head.more || part > usize::from(self.has_key)) {
+            return Err(garbage(if self.has_key {
+                "sends messages of more parts than a key and the samples: have it send the samples in one part"
+            } else {
+                "sends messages of several parts: name the first one with key=, and have it send the samples in one part"
+            }));
+        }
+        let has_header = self.has_tags;
         let mut header_bytes = 0;
         if is_key {
             header_bytes = head.body_bytes;

@@ -75,10 +75,10 @@ impl ZmqSink {
         cancel: &Cancel,
         listening: impl FnOnce(SocketAddr),
     ) -> Result<Self, Error> {
-        let meeting = zmq.meeting(socket, listening)?;
+        let meeting = Arc::new(zmq.meeting(socket, listening)?);
         let mut first = None;
         let origin = if zmq.end.listens {
-            Origin::Peers(Arc::new(meeting).peers())
+            Origin::Peers(meeting.peers())
         } else {
             first = Some(meeting.open(cancel)?);
             Origin::Place(
@@ -104,8 +104,15 @@ impl ZmqSink {
             counters: Counters::new(COUNTERS).with_gauges(&["readers"]),
         };
         first.into_iter().for_each(|peer| sink.admit(peer));
-        let wanted = if zmq.end.listens { zmq.wait_peers } else { 0 };
-        while sink.readers.len() < wanted {
+        let wanted = if zmq.end.listens { zmq.wait_peers } else { 1 };
+        // Who was connected to may have its reasons not to subscribe yet.
+        let until = (!zmq.end.listens).then(|| Instant::now() + SUBSCRIBES_WITHIN);
+        let is_waiting = |sink: &Self| {
+            sink.subscribers() < wanted
+                && !sink.is_deserted()
+                && until.is_none_or(|until| Instant::now() < until)
+        };
+        while is_waiting(&sink) {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -115,12 +122,17 @@ impl ZmqSink {
         Ok(sink)
     }
 
+    /// Readers that get something: of a PUB those that have said what they want.
+    fn subscribers(&self) -> usize {
+        let gets = |reader: &&Reader| self.socket == Socket::Push || !reader.topics.is_empty();
+        self.readers.iter().filter(gets).count()
+    }
+
     fn admit(&mut self, peer: Peer) {
         if let Ok(out) = Outlet::new(peer.stream) {
             self.counts.readers += 1;
-            // A reader that begins here is told what the stream is.
             self.said = None;
-            self.readers.push(Reader { out, topics: peer.topics, heard: Vec::new() });
+            self.readers.push(Reader { out, topics: Vec::new(), heard: Vec::new() });
         }
     }
 
@@ -131,7 +143,12 @@ impl ZmqSink {
             return Ok(());
         }
         self.looked = Some(now);
-        self.readers.iter_mut().for_each(Reader::hear);
+        for reader in &mut self.readers {
+            if reader.hear() {
+                // One that begins here is told what the stream is.
+                self.said = None;
+            }
+        }
         self.part(&tell);
         let mut came = Vec::new();
         match &mut self.origin {
@@ -285,16 +302,21 @@ impl Reader {
         self.topics.iter().any(|topic| begin.starts_with(topic))
     }
 
-    /// Hears what it wants to get.
-    fn hear(&mut self) {
-        let mut bytes = [0; 512];
-        while let Some(read) = self.out.read(&mut bytes) {
+    /// Hears what it wants to get; whether that is more than before.
+    fn hear(&mut self) -> bool {
+        let (mut bytes, mut wants_more) = ([0; 512], false);
+        // One that sends without end does not hold up the stream.
+        for _ in 0..READS_MAX {
+            let Some(read) = self.out.read(&mut bytes) else { break };
             self.heard.extend_from_slice(&bytes[..read]);
             while let Ok(Some(head)) = Head::parse(&self.heard) {
                 let end = usize::try_from(head.body_bytes).ok().and_then(|body| body.checked_add(head.bytes));
                 let Some(body) = end.and_then(|end| self.heard.get(head.bytes..end)) else { break };
                 match wire::subscription(head.is_command, body) {
-                    Some((true, topic)) if self.topics.len() < TOPICS_MAX => self.topics.push(topic.to_vec()),
+                    Some((true, topic)) if self.topics.len() < TOPICS_MAX => {
+                        self.topics.push(topic.to_vec());
+                        wants_more = true;
+                    }
                     Some((false, topic)) => {
                         let at = self.topics.iter().position(|known| known == topic);
                         at.map(|at| self.topics.remove(at));
@@ -306,9 +328,10 @@ impl Reader {
             // A reader has little to say: what goes on is no ZMTP.
             if self.heard.len() as u64 > 2 * COMMAND_BYTES_MAX {
                 self.heard.clear();
-                return;
+                break;
             }
         }
+        wants_more
     }
 }
 
@@ -341,9 +364,8 @@ impl Stage for ZmqSink {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
-        let left = ctx.waiting(|| {
-            drain(&mut self.readers.iter_mut().map(|reader| &mut reader.out).collect::<Vec<_>>())
-        });
+        let mut outlets: Vec<_> = self.readers.iter_mut().map(|reader| &mut reader.out).collect();
+        let left = ctx.waiting(|| drain(&mut outlets, || ctx.is_stopping()));
         self.counts.dropped_samples += (left / self.zmq.raw.frame_bytes()) as u64;
         self.publish();
         Ok(())
@@ -361,5 +383,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const PUB_BACKLOG_BYTES: usize = 8 << 20;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 const TOPICS_MAX: usize = 64;
+/// Of what one reader says, each time.
+const READS_MAX: usize = 64;
+/// How long a sender waits for the subscription of whom it has connected to.
+const SUBSCRIBES_WITHIN: Duration = Duration::from_secs(10);
 /// How long a sender that is being stopped still waits for its reader.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
