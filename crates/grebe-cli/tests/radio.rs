@@ -56,6 +56,27 @@ fn a_recording_is_played_to_clients_of_rtl_tcp() {
     assert_eq!(recording.sample_rate_hz(), 2.4e6);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_client_that_takes_little_does_not_hold_up_the_end() {
+    let to = "rtl_tcp://127.0.0.1:0?listen";
+    let (server, address, _stderr) =
+        listening(&["sg", "--format", "cu8", "--rate", "8M", "--free-run", "--to", to]);
+    let mut client = TcpStream::connect(address).unwrap();
+    let trickle = std::thread::spawn(move || {
+        let mut bytes = [0; 16 << 10];
+        while client.read(&mut bytes).is_ok_and(|read| read > 0) {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
+    });
+    // By now all that is kept for it is full.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    support::signal("-INT", server.id());
+    // Within the minute that it may take.
+    finish(server);
+    drop(trickle);
+}
+
 #[test]
 fn a_sender_that_goes_and_returns_leaves_a_gap_in_the_recording() {
     let folder = tempfile::tempdir().unwrap();

@@ -91,20 +91,25 @@ fn is_not_now(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Gives readers what was kept for them, for as long as one of them takes something; what is left then, in bytes. Then each is told
-/// that nothing follows, and has a moment to go: a connection that is closed while it brings something loses what was sent.
-pub(crate) fn drain(outlets: &mut [&mut Outlet]) -> usize {
+/// Gives readers what was kept for them, as long as they take a fair amount of it each second, and for ten seconds at most once the
+/// graph `is_stopping`; what is left then, in bytes. Then each is told that nothing follows, and has a moment to go: a connection
+/// that is closed while it brings something loses what was sent.
+pub(crate) fn drain(outlets: &mut [&mut Outlet], is_stopping: impl Fn() -> bool) -> usize {
     let waiting = |outlets: &[&mut Outlet]| {
         let here = outlets.iter().filter(|outlet| !outlet.is_gone);
         here.map(|outlet| outlet.backlog.len()).sum::<usize>()
     };
-    let (mut left, mut moved) = (waiting(outlets), Instant::now());
-    while left > 0 && moved.elapsed() < PATIENCE {
+    let mut left = waiting(outlets);
+    let mut window = (Instant::now(), left);
+    while left > 0 {
         std::thread::sleep(Duration::from_millis(1));
         outlets.iter_mut().for_each(|outlet| outlet.flush());
-        let now = waiting(outlets);
-        if now != left {
-            (left, moved) = (now, Instant::now());
+        left = waiting(outlets);
+        if window.0.elapsed() >= PATIENCE {
+            if window.1 - left.min(window.1) < TAKEN_BYTES_MIN || is_stopping() {
+                break;
+            }
+            window = (Instant::now(), left);
         }
     }
     // Who has gone meanwhile is told nothing.
@@ -112,12 +117,15 @@ pub(crate) fn drain(outlets: &mut [&mut Outlet]) -> usize {
     let told = Instant::now();
     while outlets.iter().any(|outlet| !outlet.is_gone) && told.elapsed() < FAREWELL {
         std::thread::sleep(Duration::from_millis(1));
-        outlets.iter_mut().for_each(|outlet| while outlet.read(&mut [0; 512]).is_some() {});
+        // Once each: one that sends without end has its turn, too.
+        outlets.iter_mut().for_each(|outlet| _ = outlet.read(&mut [0; 4096]));
     }
     left
 }
 
-/// With readers that take nothing, at the end.
+/// How often it is looked whether readers take enough, at the end.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What readers take in that time where it is worth waiting for them: 64 KiB/s.
+const TAKEN_BYTES_MIN: usize = 640 << 10;
 /// For readers to go.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -89,7 +89,8 @@ impl RtlTcpServer {
         self.looked = Some(now);
         self.admit();
         for client in &mut self.clients {
-            while let Some(command) = client.hear() {
+            // One that sends commands without end does not hold up the stream.
+            for command in (0..COMMANDS_MAX).map_while(|_| client.hear()) {
                 self.counts.commands += 1;
                 if let Some(tuner) = &self.tuner {
                     let mut wanted = tuner.tuning();
@@ -177,9 +178,8 @@ impl Stage for RtlTcpServer {
 
     /// Gives clients what they have not taken, for as long as they take something.
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
-        let left = ctx.waiting(|| {
-            drain(&mut self.clients.iter_mut().map(|client| &mut client.out).collect::<Vec<_>>())
-        });
+        let mut outlets: Vec<_> = self.clients.iter_mut().map(|client| &mut client.out).collect();
+        let left = ctx.waiting(|| drain(&mut outlets, || ctx.is_stopping()));
         self.counts.dropped_samples += (left / 2) as u64;
         self.publish();
         Ok(())
@@ -194,6 +194,8 @@ const COUNTERS: &[&str] =
     &["unmarked_gap_samples", "clients", "refused_clients", "client_dropped_samples", "commands"];
 /// How soon a client is let in, and heard.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Of one client each time.
+const COMMANDS_MAX: usize = 64;
 /// Of a client that is too slow: about a second of a dongle.
 const BACKLOG_BYTES: usize = 4 << 20;
 /// The tuner of nearly every dongle: clients choose their list of gains by it.
