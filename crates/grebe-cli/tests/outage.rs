@@ -133,7 +133,7 @@ fn a_firewall_loses_what_it_drops_and_what_follows_comes_once_and_in_order() {
     let file = folder.path().join("x.sigmf-meta");
     let recorder = ["record", "udp://127.0.0.1:0", path(&file), "--json", "--idle-timeout", "20s"];
     let (recorder, said, _stderr) = until_listening(&mut hosts.grebe(&recorder));
-    let address = said.rsplit("udp://").next().unwrap().trim().to_owned();
+    let address = said.rsplit("listening on ").next().unwrap().trim().to_owned();
     let to = format!("udp://{address}");
     // 300 Mbit/s in small datagrams, of which many share a message.
     let made =
