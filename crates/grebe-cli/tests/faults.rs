@@ -254,6 +254,31 @@ fn another_sender_is_counted_and_not_mixed_in() {
 }
 
 #[test]
+fn who_took_a_port_over_does_not_end_the_recording_while_the_first_still_sends() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("both.sigmf-meta");
+    let recorder = Listener::record(&file, &[]);
+    let (first, second) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let send = |from: &UdpSocket, datagrams: &[Vec<u8>]| {
+        datagrams.iter().for_each(|it| assert!(from.send_to(it, &recorder.address).is_ok()));
+    };
+    let (ours, theirs) = (stream(20).0, stream(10).0);
+    send(&first, &ours[..5]);
+    std::thread::sleep(Duration::from_millis(700));
+    send(&second, &theirs[..10]);
+    // Left out: the port is the other's now, whose end comes next.
+    send(&first, &ours[5..6]);
+    send(&second, &theirs[10..]);
+    // Not read together with that end.
+    std::thread::sleep(Duration::from_millis(150));
+    send(&first, &ours[6..]);
+    let (status, report, said) = recorder.finish();
+    assert_eq!(status, Some(0), "{said}");
+    // The same samples of the same clock are recorded once.
+    assert_eq!(report["samples"].as_u64(), Some(20 * 64), "{report} {said}");
+}
+
+#[test]
 fn a_sender_that_falls_silent_ends_the_recording_with_a_status_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("silent.sigmf-meta");

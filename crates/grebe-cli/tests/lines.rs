@@ -154,10 +154,13 @@ fn tcp_and_udp_carry_lines() {
     let file = folder.path().join("y.sigmf-meta");
     let uri = "udp://127.0.0.1:0?format=text&rate=50&channels=a,b";
     let (recorder, address, _stderr) = listening(&["record", uri, file.to_str().unwrap()]);
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let [socket, stranger] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    stranger.send_to(&[], &address).unwrap();
     for pair in (0..300).collect::<Vec<_>>().chunks(3) {
         let lines: Vec<String> = pair.iter().map(|at| format!("a:{at},b:{},c:7", at * 2)).collect();
         socket.send_to(lines.join("\n").as_bytes(), &address).unwrap();
+        // An empty one of somebody who sent no lines ends nothing.
+        stranger.send_to(&[], &address).unwrap();
     }
     socket.send_to(&[], &address).unwrap();
     assert_eq!(finish(recorder).status.code(), Some(0));

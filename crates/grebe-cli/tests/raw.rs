@@ -5,6 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
+use std::time::Duration;
 
 use grebe::stages::SampleFile;
 use support::{data, finish, grebe, listening, run, text, until_listening};
@@ -135,6 +136,95 @@ fn numbered_datagrams_show_what_was_lost_and_unnumbered_ones_say_that_they_canno
     socket.send_to(&[7; 10], address).unwrap();
     assert_eq!(finish(child).status.code(), Some(0));
     assert_eq!(data(&file), [7; 10]);
+}
+
+#[test]
+fn an_empty_datagram_ends_the_stream_of_its_sender_and_of_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    let uri = "udp://127.0.0.1:0?format=u8&rate=1k";
+    let (recorder, address, _stderr) = listening(&["record", uri, file.to_str().unwrap(), "--json"]);
+    let [first, second, stranger] = [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let send = |from: &UdpSocket, bytes: &[u8]| assert!(from.send_to(bytes, &address).is_ok());
+    let silence = || std::thread::sleep(Duration::from_millis(700));
+    send(&stranger, &[]);
+    send(&first, &[1; 10]);
+    silence();
+    send(&stranger, &[]);
+    // The other takes the port over, while the first still sends.
+    send(&second, &[2; 10]);
+    send(&first, &[9; 10]);
+    send(&second, &[]);
+    send(&first, &[3; 10]);
+    send(&first, &[]);
+    let output = finish(recorder);
+    assert_eq!(output.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["losses"]["foreign_datagrams"], 3, "{report}");
+    assert_eq!(data(&file), [[1; 10], [2; 10], [3; 10]].concat());
+}
+
+#[test]
+fn bytes_that_make_no_whole_sample_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    for json in [true, false] {
+        let mut arguments =
+            vec!["record", "udp://127.0.0.1:0?format=i16", file.to_str().unwrap(), "--overwrite"];
+        arguments.extend(json.then_some("--json"));
+        let (recorder, address, mut stderr) = listening(&arguments);
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for datagram in [&[1; 5][..], &[2; 4], &[3; 1], &[4; 7], &[]] {
+            socket.send_to(datagram, &address).unwrap();
+        }
+        let output = finish(recorder);
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).unwrap();
+        if json {
+            let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(report["losses"]["odd_bytes"], 3, "{report}");
+            assert_eq!(report["losses"]["short_datagrams"], 1, "{report}");
+        } else {
+            assert!(said.contains("3 bytes left out that make no whole sample"), "{said}");
+        }
+        assert_eq!(data(&file).len(), 14);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_kernel_dropped_is_told_where_numbers_tell_nothing_or_too_little() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in ["", "&seq=0:u8"] {
+        let file = folder.path().join("x.sigmf-meta");
+        let uri = format!("udp://127.0.0.1:0?format=u8{number}");
+        let mut recorder = grebe(&["record", &uri, file.to_str().unwrap(), "--json", "--overwrite"]);
+        let (recorder, said, mut stderr) = until_listening(&mut recorder);
+        assert!(said.contains(" cannot be seen\n"), "{said}");
+        let address = said.rsplit("listening on ").next().unwrap().trim().to_owned();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut datagram = vec![0; 60_000];
+        let mut send = |count: u8| {
+            for at in 0..count {
+                datagram[0] = at;
+                socket.send_to(&datagram, &address).unwrap();
+            }
+        };
+        send(3);
+        support::signal("-STOP", recorder.id());
+        // 240 MB: more than any buffer that it is granted.
+        (0..16).for_each(|_| send(250));
+        support::signal("-CONT", recorder.id());
+        std::thread::sleep(Duration::from_millis(1_500));
+        send(3);
+        socket.send_to(&[], &address).unwrap();
+        let output = finish(recorder);
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(report["losses"]["kernel_drops"].as_u64() > Some(0), "{number}: {report}");
+        assert_eq!(report["losses"]["unseen"], true, "{number}: {report}");
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Silence {
 
     /// Whether the stream may be another sender's: the first has been silent for half a second, or never came.
     pub(crate) fn gives_way(&self, now: Instant) -> bool {
-        self.heard.is_none_or(|heard| now.saturating_duration_since(heard) >= TAKEOVER)
+        !self.heard.is_some_and(|heard| is_recent(heard, now))
     }
 
     /// # Errors
@@ -41,6 +41,11 @@ impl Silence {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether who was heard then is still believed to send.
+pub(crate) fn is_recent(heard: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(heard) < TAKEOVER
 }
 
 /// For how long a silent sender keeps its stream.

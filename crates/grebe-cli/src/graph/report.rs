@@ -49,6 +49,9 @@ pub(crate) struct Losses {
     pub(crate) underruns: u64,
     /// Lines that are no numbers.
     pub(crate) bad_lines: u64,
+    /// Bytes that make no whole sample, and datagrams that have none.
+    pub(crate) odd_bytes: u64,
+    pub(crate) short_datagrams: u64,
     /// Samples per channel that are missing since the host that makes them was away.
     pub(crate) away_samples: u64,
     /// Samples per channel that were on their way to a host that went away: whether they came there, nobody knows here.
@@ -81,6 +84,8 @@ impl Losses {
             unknown_gaps: own("unknown_gaps"),
             underruns: own("underruns"),
             bad_lines: own("bad_lines"),
+            odd_bytes: own("odd_bytes"),
+            short_datagrams: own("short_datagrams"),
             away_samples: own("away_samples"),
             unconfirmed_samples: own("unconfirmed_samples"),
             is_unseen: own("unseen_loss") > 0,
@@ -116,6 +121,8 @@ impl Losses {
             "unknown_gaps": self.unknown_gaps,
             "underruns": self.underruns,
             "bad_lines": self.bad_lines,
+            "odd_bytes": self.odd_bytes,
+            "short_datagrams": self.short_datagrams,
             "away_samples": self.away_samples,
             "unconfirmed_samples": self.unconfirmed_samples,
             "unseen": self.is_unseen,
@@ -147,6 +154,8 @@ impl fmt::Display for Losses {
             (self.unknown_gaps, "gaps of unknown length"),
             (self.underruns, "times the sound device had nothing to play"),
             (self.bad_lines, "lines left out that are no numbers like the others"),
+            (self.odd_bytes, "bytes left out that make no whole sample"),
+            (self.short_datagrams, "datagrams left out without a whole sample"),
             (self.away_samples, "samples missing while their host was away"),
             (self.unconfirmed_samples, "samples on the way to a host that went away"),
         ];
@@ -159,7 +168,8 @@ impl fmt::Display for Losses {
             None => f.write_str("nothing lost"),
             Some(first) => {
                 f.write_str(&first)?;
-                said.try_for_each(|next| write!(f, ", {next}"))
+                said.try_for_each(|next| write!(f, ", {next}"))?;
+                if self.is_unseen { f.write_str("; further loss cannot be seen here") } else { Ok(()) }
             }
         }
     }
@@ -214,7 +224,8 @@ pub(crate) fn print_graph<'a>(
             note!("{}: {disk}", stage.name);
         }
     }
-    note!("{}{}", Losses::of(snapshot), refused_by_reason(snapshot));
+    let cut = if error.is_some() { "; an error ended the graph: what came after it is missing" } else { "" };
+    note!("{}{}{cut}", Losses::of(snapshot), refused_by_reason(snapshot));
     Ok(())
 }
 
@@ -241,6 +252,8 @@ fn is_loss(name: &str) -> bool {
         "unknown_",
         "underruns",
         "bad_lines",
+        "odd_bytes",
+        "short_datagrams",
         "away_",
         "unconfirmed_",
         "unseen_",

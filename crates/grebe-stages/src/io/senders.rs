@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 
 use super::second_sender::SecondSender;
 use crate::error::Error;
-use crate::silence::Silence;
+use crate::silence::{Silence, is_recent};
 
 /// Who sends to a port: the stream is the first one's, until it has been silent for half a second.
 #[derive(Debug)]
 pub(crate) struct Senders {
     taken: Option<SocketAddr>,
+    /// Whose it was before, and when that one was heard since.
+    displaced: Option<(SocketAddr, Option<Instant>)>,
+    has_ended: bool,
     /// Whether two addresses may be one sender's.
     is_same: fn(SocketAddr, SocketAddr) -> bool,
     silence: Silence,
@@ -33,6 +36,8 @@ impl Senders {
     pub(crate) fn new(is_same: fn(SocketAddr, SocketAddr) -> bool) -> Self {
         Self {
             taken: None,
+            displaced: None,
+            has_ended: false,
             is_same,
             silence: Silence::begin(),
             second: SecondSender::default(),
@@ -55,18 +60,46 @@ impl Senders {
     /// `datagrams` have come together.
     pub(crate) fn hear(&mut self, from: SocketAddr, datagrams: usize, now: Instant) -> Whose {
         let is_ours = self.taken.is_some_and(|taken| (self.is_same)(taken, from));
-        if !is_ours && !self.silence.gives_way(now) {
-            self.foreign_datagrams += datagrams as u64;
-            if self.told != Some(from) {
-                self.second.note(from);
-                self.told = Some(from);
-            }
+        let comes_back = self.has_ended && self.displaced.is_some_and(|(displaced, _)| displaced == from);
+        if !is_ours && !comes_back && !self.silence.gives_way(now) {
+            self.count_foreign(from, datagrams, now);
             return Whose::Foreign;
         }
         self.silence.heard(now);
         match self.taken.replace(from) {
-            Some(_) if !is_ours => Whose::Newcomer,
+            Some(before) if !is_ours => {
+                (self.displaced, self.has_ended) = (Some((before, None)), false);
+                Whose::Newcomer
+            }
             _ => Whose::Ours,
+        }
+    }
+
+    /// An empty datagram has come: the end of the stream, where it is its sender's.
+    pub(crate) fn hear_end(&mut self, from: SocketAddr, now: Instant) {
+        if self.taken == Some(from) {
+            self.has_ended = true;
+        } else {
+            self.count_foreign(from, 1, now);
+        }
+    }
+
+    /// Whether the stream is over, and nobody from whom it was taken still sends.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        let heard = self.displaced.and_then(|(_, heard)| heard);
+        self.has_ended && !heard.is_some_and(|heard| is_recent(heard, now))
+    }
+
+    fn count_foreign(&mut self, from: SocketAddr, datagrams: usize, now: Instant) {
+        self.foreign_datagrams += datagrams as u64;
+        if let Some((displaced, heard)) = &mut self.displaced
+            && *displaced == from
+        {
+            *heard = Some(now);
+        }
+        if self.told != Some(from) {
+            self.second.note(from);
+            self.told = Some(from);
         }
     }
 
@@ -97,6 +130,42 @@ mod tests {
         assert_eq!(senders.hear(other, 2, at(998)), Whose::Foreign);
         assert_eq!((senders.hear(other, 1, at(999)), senders.foreign_datagrams()), (Whose::Newcomer, 5));
         assert_eq!([first, other].map(|it| senders.hear(it, 1, at(1000))), [Whose::Foreign, Whose::Ours]);
+    }
+
+    #[test]
+    fn an_empty_datagram_ends_the_stream_of_who_sends_it_and_no_other() {
+        let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let (first, other) = (address(7), address(8));
+        let mut senders = Senders::new(|one, other| one == other);
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        senders.hear_end(other, at(0));
+        assert!(!senders.is_over(at(0)), "nobody sent anything");
+        senders.hear(first, 1, at(1));
+        senders.hear_end(other, at(2_000));
+        assert!(!senders.is_over(at(2_000)), "after a silence neither");
+        assert_eq!((senders.foreign_datagrams(), senders.second().address()), (2, Some(other)));
+        senders.hear_end(first, at(2_001));
+        assert!(senders.is_over(at(2_001)));
+    }
+
+    #[test]
+    fn who_took_a_port_over_ends_nothing_while_the_one_before_still_sends() {
+        let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let (first, other) = (address(7), address(8));
+        let mut senders = Senders::new(|one, other| one == other);
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        senders.hear(first, 1, at(0));
+        assert_eq!(senders.hear(other, 1, at(600)), Whose::Newcomer);
+        assert_eq!(senders.hear(first, 1, at(700)), Whose::Foreign);
+        senders.hear_end(other, at(800));
+        assert!(!senders.is_over(at(800)));
+        assert!(senders.is_over(at(1_200)), "it has fallen silent, too");
+        assert_eq!(senders.hear(first, 1, at(810)), Whose::Newcomer);
+        assert!(!senders.is_over(at(9_000)));
+        senders.hear_end(first, at(9_001));
+        assert!(senders.is_over(at(9_001)));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::io::described::Described;
 use crate::io::far_clock::FarClock;
 use crate::io::reorder::{AHEAD_MAX, Reorder};
 use crate::io::second_sender::SecondSender;
-use crate::silence::Silence;
+use crate::silence::{Silence, is_recent};
 use crate::stream::{CHUNK_BYTES, Limit};
 
 /// Receives one stream of frames, one datagram each.
@@ -162,8 +162,7 @@ impl Stage for UdpSource {
         }
         self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
         self.counters.publish_clock(self.intake.far_clock.error_ns());
-        let is_over = self.intake.tracker.is_ended() && !self.intake.listens_on;
-        if is_over || self.intake.limit.is_reached() {
+        if self.intake.is_over() || self.intake.limit.is_reached() {
             return Ok(Outcome::End);
         }
         if outcome.starved {
@@ -201,6 +200,8 @@ struct Intake {
     sender: Option<SocketAddr>,
     /// Whose stream it was until another took over.
     displaced: Option<SocketAddr>,
+    /// When that one was heard since.
+    displaced_heard: Option<Instant>,
     silence: Silence,
     foreign_datagrams: u64,
     described: Described,
@@ -227,6 +228,7 @@ impl Intake {
             refusals: Refusals::default(),
             sender: None,
             displaced: None,
+            displaced_heard: None,
             silence: Silence::begin(),
             foreign_datagrams: 0,
             described: Described::default(),
@@ -560,9 +562,18 @@ impl Intake {
     #[cold]
     fn count_foreign(&mut self, from: SocketAddr) {
         self.foreign_datagrams += 1;
+        if self.displaced == Some(from) {
+            self.displaced_heard = Some(Instant::now());
+        }
         if self.foreign_told != Some(from) {
             (self.foreign_sender, self.foreign_told) = (Some(from), Some(from));
         }
+    }
+
+    /// Whether the stream has ended, and nobody from whom it was taken still sends: then it is that one's again.
+    fn is_over(&self) -> bool {
+        let is_heard = || self.displaced_heard.is_some_and(|heard| is_recent(heard, Instant::now()));
+        self.tracker.is_ended() && !self.listens_on && !is_heard()
     }
 
     #[inline]
@@ -598,7 +609,7 @@ impl Intake {
             }
             self.give_up_waiting(chunk, output, ctx);
             self.tracker.forget();
-            self.displaced = Some(sender);
+            (self.displaced, self.displaced_heard) = (Some(sender), None);
         }
         self.flush_compact(output, ctx);
         self.described.begin(Some(from));

@@ -37,8 +37,12 @@ pub(super) fn source(
         Carrier::Udp(at) => {
             let socket_options = options.transport.socket_options(at)?;
             let (receiver, address) = udp::listen(uri, at, &socket_options, notify)?;
-            if raw.number.is_none() {
-                notify(Notice::UnseenLoss("the datagrams have no numbers: what is lost on the way"));
+            match raw.number {
+                None => notify(Notice::UnseenLoss("the datagrams have no numbers: what is lost on the way")),
+                Some(number) if number.bytes == 1 => notify(Notice::UnseenLoss(
+                    "the datagrams are numbered in one byte: a loss of more than 127 in a row",
+                )),
+                Some(_) => {}
             }
             let source = RawUdpSource::new(receiver, raw.clone());
             let second_sender = Some(source.second_sender());

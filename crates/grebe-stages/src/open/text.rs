@@ -35,7 +35,9 @@ pub(super) fn source(
             let socket_options = options.transport.socket_options(at)?;
             let (receiver, address) = udp::listen(uri, at, &socket_options, notify)?;
             notify(Notice::UnseenLoss("lines have no numbers: what is lost on the way"));
-            let source = TextSource::new(Datagrams::new(receiver), |_| Ok(true), text.clone());
+            let datagrams = Datagrams::new(receiver);
+            let drops = datagrams.kernel_drops();
+            let source = TextSource::new(datagrams, |_| Ok(true), text.clone()).kernel_drops(drops);
             OpenSource { address: Some(address), ..of(source, options) }
         }
     };

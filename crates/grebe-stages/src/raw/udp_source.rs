@@ -14,10 +14,10 @@ use crate::raw::RawStream;
 use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
 
 /// Receives datagrams of samples from one sender, which is the first, until it has been silent for half a second. An empty datagram
-/// ends the stream.
+/// of its sender ends the stream.
 ///
 /// Where they are numbered, what is missing becomes a gap of as many samples as the datagram behind it has for each; one that comes
-/// after later ones is counted and left out. Where they are not, loss cannot be seen.
+/// after later ones is counted and left out. Where they are not, only what this machine's kernel dropped is seen, and not where.
 #[derive(Debug)]
 pub(crate) struct RawUdpSource {
     receiver: Receiver<Vec<u8>>,
@@ -39,7 +39,6 @@ struct Intake {
     late_in_a_row: u32,
     batch: Option<BatchMut>,
     limit: Limit,
-    is_over: bool,
     counts: Counts,
 }
 
@@ -61,7 +60,7 @@ impl RawUdpSource {
             pool: None,
             senders: Senders::new(|one, other| one == other),
             intake: Intake::new(raw),
-            counters: Counters::new(COUNTERS).with_gauges(&["unseen_loss"]),
+            counters: Counters::new(COUNTERS).with_gauges(&["kernel_drops_known", "unseen_loss"]),
         }
     }
 
@@ -95,8 +94,21 @@ impl RawUdpSource {
             counts.starved,
             counts.restarts,
             kernel_drops.unwrap_or(0),
-            u64::from(self.intake.raw.number.is_none()),
+            u64::from(kernel_drops.is_some()),
+            u64::from(self.may_miss_unseen(kernel_drops.unwrap_or(0))),
         ]);
+    }
+
+    /// Whether more may be missing than the numbers tell.
+    fn may_miss_unseen(&self, kernel_drops: u64) -> bool {
+        let (lost, counts) = (self.intake.tracker.counts().lost_frames, &self.intake.counts);
+        match self.intake.raw.number.map(|number| number.max()) {
+            None => true,
+            // A loss that goes round the range looks shorter, or like datagrams that are late.
+            Some(SMALL_RANGE) => lost + counts.late + counts.restarts + kernel_drops > 0,
+            // Each of these buffers held a datagram at least.
+            Some(range) => range <= u64::from(u16::MAX) && (counts.restarts > 0 || kernel_drops > lost),
+        }
     }
 }
 
@@ -111,7 +123,6 @@ impl Intake {
             late_in_a_row: 0,
             batch: None,
             limit: Limit::default(),
-            is_over: false,
             counts: Counts::default(),
         }
     }
@@ -201,13 +212,17 @@ impl Stage for RawUdpSource {
         let outcome = self.receiver.recv(
             || Some(vec![0; CHUNK_BYTES]),
             |slab, received| {
-                match senders.hear(received.from, received.datagrams(), Instant::now()) {
+                let now = Instant::now();
+                if received.len == 0 {
+                    senders.hear_end(received.from, now);
+                    return Some(slab);
+                }
+                match senders.hear(received.from, received.datagrams(), now) {
                     Whose::Foreign => return Some(slab),
                     // Its numbers are its own.
                     Whose::Newcomer => intake.expected = None,
                     Whose::Ours => {}
                 }
-                intake.is_over |= received.len == 0;
                 for range in received.segments() {
                     intake.take(&slab[range], &chunk, output, ctx);
                 }
@@ -217,7 +232,7 @@ impl Stage for RawUdpSource {
         ctx.count_waited(outcome.waited);
         self.intake.hand_on(output, ctx);
         self.publish(outcome.kernel_drops);
-        if self.intake.limit.is_reached() || self.intake.is_over {
+        if self.intake.limit.is_reached() || self.senders.is_over(Instant::now()) {
             return Ok(Outcome::End);
         }
         self.senders.check()?;
@@ -283,8 +298,11 @@ const COUNTERS: &[&str] = &[
     "starved_datagrams",
     "restarts",
     "kernel_drops",
+    "kernel_drops_known",
     "unseen_loss",
 ];
+/// Of numbers of one byte.
+const SMALL_RANGE: u64 = 255;
 
 #[cfg(test)]
 mod tests {

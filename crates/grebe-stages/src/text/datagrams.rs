@@ -1,23 +1,56 @@
 //! Lines in UDP datagrams.
 
 use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use grebe_datagram::Receiver;
 
-/// Reads datagrams of lines as if they came through a pipe: the end of one ends a line. Those of all senders make one stream; an
-/// empty one ends it.
+/// Reads datagrams of lines as if they came through a pipe: the end of one ends a line. Those of all senders make one stream, which
+/// ends once each of them has sent an empty one.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     receiver: Receiver<Vec<u8>>,
     slab: Option<Vec<u8>>,
     lines: Vec<u8>,
     begin: usize,
+    /// Who sent lines, and no end after them.
+    senders: Vec<SocketAddr>,
+    /// There are more than are kept: nothing tells any more when all have ended.
+    is_crowded: bool,
     is_over: bool,
+    kernel_drops: KernelDrops,
+}
+
+/// Kernel buffers that found the receive buffer full. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct KernelDrops(Arc<AtomicU64>);
+
+impl KernelDrops {
+    /// `None`: the system cannot tell.
+    pub(crate) fn total(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|&total| total != UNKNOWN)
+    }
 }
 
 impl Datagrams {
     pub(crate) fn new(receiver: Receiver<Vec<u8>>) -> Self {
-        Self { receiver, slab: None, lines: Vec::new(), begin: 0, is_over: false }
+        Self {
+            receiver,
+            slab: None,
+            lines: Vec::new(),
+            begin: 0,
+            senders: Vec::with_capacity(SENDERS_MAX),
+            is_crowded: false,
+            is_over: false,
+            kernel_drops: KernelDrops(Arc::new(AtomicU64::new(UNKNOWN))),
+        }
+    }
+
+    /// What the kernel drops, to be asked by whoever reads the lines.
+    pub(crate) fn kernel_drops(&self) -> KernelDrops {
+        self.kernel_drops.clone()
     }
 
     /// Takes what has come; waits a moment for it.
@@ -25,8 +58,17 @@ impl Datagrams {
         self.lines.clear();
         self.begin = 0;
         let (slab, lines, is_over) = (&mut self.slab, &mut self.lines, &mut self.is_over);
+        let (senders, is_crowded) = (&mut self.senders, &mut self.is_crowded);
         let deliver = |slab: Vec<u8>, received: grebe_datagram::Received| {
-            *is_over |= received.len == 0;
+            match (received.len, senders.iter().position(|&sender| sender == received.from)) {
+                (0, Some(at)) => {
+                    senders.swap_remove(at);
+                    *is_over |= senders.is_empty() && !*is_crowded;
+                }
+                (1.., None) if senders.len() == SENDERS_MAX => *is_crowded = true,
+                (1.., None) => senders.push(received.from),
+                _ => {}
+            }
             for range in received.segments() {
                 lines.extend_from_slice(&slab[range]);
                 lines.push(b'\n');
@@ -34,7 +76,8 @@ impl Datagrams {
             Some(slab)
         };
         let received = self.receiver.recv(|| slab.take().or_else(|| Some(vec![0; SLAB_BYTES])), deliver);
-        received.map_err(io::Error::other)?;
+        let drops = received.map_err(io::Error::other)?.kernel_drops;
+        self.kernel_drops.0.store(drops.unwrap_or(UNKNOWN), Ordering::Relaxed);
         Ok(())
     }
 }
@@ -55,5 +98,7 @@ impl Read for Datagrams {
     }
 }
 
+const UNKNOWN: u64 = u64::MAX;
+const SENDERS_MAX: usize = 64;
 /// As many coalesced datagrams as the kernel hands over at a time.
 const SLAB_BYTES: usize = 65_536;

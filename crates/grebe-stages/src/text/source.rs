@@ -11,6 +11,7 @@ use crate::raw::{Again, Carrier, Heard, Link, Wait};
 use crate::stream::{CHUNK_BYTES, Limit, block_length};
 use crate::text::TextStream;
 use crate::text::columns::{Columns, Line};
+use crate::text::datagrams::KernelDrops;
 use crate::text::pace::{self, Arrivals, Rate, Step};
 use crate::text::rows::Rows;
 
@@ -45,6 +46,8 @@ pub(crate) struct TextSource<R> {
     clock: UtcClock,
     pool: Option<BatchPool>,
     limit: Limit,
+    /// Where they come in datagrams.
+    kernel_drops: Option<KernelDrops>,
     counters: Counters,
 }
 
@@ -55,7 +58,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             Rate::Given(rate_hz) => (rate_hz, None),
             Rate::Unknown | Rate::Measured => (0.0, Some(Arrivals::default())),
         };
-        let counters = Counters::new(COUNTERS).with_gauges(&["unseen_loss"]);
+        let counters = Counters::new(COUNTERS).with_gauges(&["kernel_drops_known", "unseen_loss"]);
         counters.set(UNSEEN_LOSS, u64::from(matches!(text.carrier, Carrier::Udp(_))));
         Self {
             link: Link::new(from, wait),
@@ -78,9 +81,16 @@ impl<R: Read + Send + 'static> TextSource<R> {
             clock: UtcClock::default(),
             pool: None,
             limit: Limit::default(),
+            kernel_drops: None,
             counters,
             text,
         }
+    }
+
+    /// Tells what the kernel drops of its datagrams.
+    pub(crate) fn kernel_drops(mut self, drops: KernelDrops) -> Self {
+        self.kernel_drops = Some(drops);
+        self
     }
 
     /// Opens it again once it was lost, and goes on.
@@ -347,6 +357,10 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
             (self.end, self.is_half) = (0, true);
         }
         let heard = self.link.read(&mut self.bytes[self.end..], ctx)?;
+        if let Some(drops) = self.kernel_drops.as_ref().and_then(KernelDrops::total) {
+            self.counters.set(KERNEL_DROPS, drops);
+            self.counters.set(KERNEL_DROPS_KNOWN, 1);
+        }
         self.take(heard);
         Ok(Outcome::Produced)
     }
@@ -412,6 +426,8 @@ const COUNTERS: &[&str] = &[
     "lost_frames",
     "lost_samples",
     "reconnects",
+    "kernel_drops",
+    "kernel_drops_known",
     "unseen_loss",
 ];
 const BAD_LINES: usize = 0;
@@ -423,7 +439,9 @@ const TIME_RESETS: usize = 5;
 const LOST_FRAMES: usize = 6;
 const LOST_SAMPLES: usize = 7;
 const RECONNECTS: usize = 8;
-const UNSEEN_LOSS: usize = 9;
+const KERNEL_DROPS: usize = 9;
+const KERNEL_DROPS_KNOWN: usize = 10;
+const UNSEEN_LOSS: usize = 11;
 
 #[cfg(test)]
 mod tests;

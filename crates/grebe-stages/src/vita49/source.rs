@@ -13,8 +13,8 @@ use crate::io::SecondSender;
 use crate::io::senders::{Senders, Whose};
 use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
 
-/// Receives VITA-49 packets from one sender, which is the first, until it has been silent for half a second. An empty datagram ends the
-/// stream: grebe sends one.
+/// Receives VITA-49 packets from one sender, which is the first, until it has been silent for half a second. An empty datagram of its
+/// sender ends the stream: grebe sends one.
 #[derive(Debug)]
 pub(crate) struct Vita49Source {
     receiver: Receiver<Vec<u8>>,
@@ -91,17 +91,20 @@ impl Stage for Vita49Source {
         let pool = self.pool.get_or_insert_with(|| datagram_chunks(ctx));
         let (shared, intake, senders) = (RefCell::new(pool), &mut self.intake, &mut self.senders);
         let chunk = || shared.borrow_mut().acquire();
-        let (mut is_over, mut failed) = (false, None);
+        let mut failed = None;
         let outcome = self.receiver.recv(
             || Some(vec![0; CHUNK_BYTES]),
             |slab, received| {
                 let (now, now_ns) = (Instant::now(), monotonic_ns());
+                if received.len == 0 {
+                    senders.hear_end(received.from, now);
+                    return Some(slab);
+                }
                 match senders.hear(received.from, received.datagrams(), now) {
                     Whose::Foreign => return Some(slab),
                     Whose::Newcomer => intake.begin(),
                     Whose::Ours => {}
                 }
-                is_over |= received.len == 0;
                 let mut onward = Onward { chunk: &chunk, output, ctx, now, now_ns };
                 for range in received.segments() {
                     if let Err(error) = intake.take(&slab[range], &mut onward) {
@@ -117,7 +120,7 @@ impl Stage for Vita49Source {
         if let Some(error) = failed {
             return Err(error.into());
         }
-        if self.intake.limit.is_reached() || is_over {
+        if self.intake.limit.is_reached() || self.senders.is_over(Instant::now()) {
             return Ok(Outcome::End);
         }
         self.senders.check()?;
