@@ -124,7 +124,7 @@ fn every_capture_and_every_annotation_comes_over_udp() {
 
 /// Of each channel in the middle of each capture.
 fn names(path: &Path, samples: u64) -> Vec<Vec<String>> {
-    let file = SampleFile::open(&path.with_extension("sigmf-collection")).unwrap();
+    let file = SampleFile::open(path).unwrap();
     assert_eq!(file.len_samples(), samples);
     let names = |position| file.description(position).unwrap().channels.iter().map(|it| it.name.clone());
     [samples / 4, samples * 3 / 4].map(|position| names(position).collect()).to_vec()

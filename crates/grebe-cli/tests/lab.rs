@@ -194,7 +194,8 @@ mod with_zenoh {
         // Its name does not keep a recorder going that is done.
         let short = folder.path().join("short.sigmf-meta");
         let arguments = ["--duration", "100ms", "--name", &recorded];
-        let arguments = [&["record", "synth:sine?rate=100k", short.to_str().unwrap()][..], &arguments].concat();
+        let arguments =
+            [&["record", "synth:sine?rate=100k", short.to_str().unwrap()][..], &arguments].concat();
         assert_eq!(run(&arguments).status.code(), Some(0));
         assert_eq!(data(&short).len(), 20_000);
         let first = &metadata(&file)["captures"][0];

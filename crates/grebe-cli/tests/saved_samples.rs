@@ -49,6 +49,8 @@ fn saved(source: &str, folder: &Path) -> Value {
         while screen.read(&mut seen).is_ok_and(|length| length > 0) {}
     });
     let file = folder.join("grebe-1.sigmf-meta");
+    // What is saved is what is shown: it shows all of it by then.
+    std::thread::sleep(Duration::from_secs(3));
     let began = Instant::now();
     let meta = loop {
         let meta = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
@@ -125,7 +127,7 @@ fn samples_whose_time_nobody_knows_are_saved_without_one() {
 #[test]
 fn samples_of_a_live_stream_are_saved_with_the_time_at_which_they_were_made() {
     let folder = tempfile::tempdir().unwrap();
-    let meta = saved("synth:sine?rate=10k", folder.path());
+    let meta = saved("synth:sine?rate=10k&channels=1", folder.path());
     let saved = meta["captures"][0]["core:datetime"].as_str().unwrap();
     let file = grebe::stages::SampleFile::open(&folder.path().join("grebe-1.sigmf-meta")).unwrap();
     let made = file.segments()[0].recorded_at.unwrap();
