@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use crate::error::{Error, Result, check_block};
-use crate::pyramid::CHANNELS_MAX;
 use crate::trigger::{Trigger, TriggerEvent};
 use crate::value::Value;
 
@@ -15,6 +14,8 @@ pub struct Record<'a, V: Value = i16> {
     /// Index of the record's first sample.
     pub first_sample_index: u64,
     source: Source<'a, V>,
+    /// Its channels, ascending.
+    kept: &'a [usize],
     len: usize,
 }
 
@@ -22,21 +23,22 @@ pub struct Record<'a, V: Value = i16> {
 enum Source<'a, V> {
     /// A part of the block that was appended, from this place.
     Block(&'a [&'a [V]], usize),
-    /// Put together: channels side by side.
+    /// Put together: the channels that are kept, side by side.
     Joined(&'a [V]),
 }
 
 impl<'a, V: Value> Record<'a, V> {
-    /// Samples of one channel; empty for a channel that does not exist.
+    /// Samples of one channel; empty for a channel that is not kept.
     pub fn samples(&self, channel: usize) -> &'a [V] {
+        let Ok(place) = self.kept.binary_search(&channel) else { return &[] };
         match self.source {
-            Source::Block(block, from) => block.get(channel).map_or(&[], |c| &c[from..from + self.len]),
-            Source::Joined(samples) => samples.chunks_exact(self.len).nth(channel).unwrap_or(&[]),
+            Source::Block(block, from) => &block[channel][from..from + self.len],
+            Source::Joined(samples) => samples.chunks_exact(self.len).nth(place).unwrap_or(&[]),
         }
     }
 }
 
-/// Takes records of all channels around the triggers of one.
+/// Takes records of some channels around the triggers of one.
 ///
 /// Every trigger gets its record, also where records overlap; triggers too near a gap or the begin of the stream
 /// have none. The length of a record bounds the memory.
@@ -44,7 +46,7 @@ impl<'a, V: Value> Record<'a, V> {
 /// ```
 /// use grebe_scope::{Acquisition, Condition, Slope, Trigger};
 /// let trigger = Trigger::new(Condition::Edge { slope: Slope::Rising, level: 5, hysteresis: 0 }, 0)?;
-/// let mut acquisition = Acquisition::new(1, 0, trigger, 2, 4)?;
+/// let mut acquisition = Acquisition::new(1, &[0], 0, trigger, 2, 4)?;
 /// let mut records = Vec::new();
 /// for first in [0, 4, 8] {
 ///     let block = [first, first + 1, first + 2, first + 3];
@@ -62,21 +64,25 @@ pub struct Acquisition<V: Value = i16> {
 }
 
 impl<V: Value> Acquisition<V> {
-    /// Records of `record_samples` (1 to 2^24) with `pre_samples` (less than that) before the trigger, of
-    /// `channels` channels, triggered by `trigger_channel`.
+    /// Records of `record_samples` (1 to 2^24) with `pre_samples` (less than that) before the trigger, of those of the
+    /// `channels` channels of each block that are `kept` (ascending), triggered by `trigger_channel`.
     ///
     /// # Errors
-    /// [`Error::Setting`] for numbers out of range.
+    /// [`Error::Setting`] for numbers out of range, and [`Error::OutOfMemory`].
     pub fn new(
         channels: usize,
+        kept: &[usize],
         trigger_channel: usize,
         trigger: Trigger<V>,
         pre_samples: u64,
         record_samples: u64,
     ) -> Result<Acquisition<V>> {
         let refuse = |what, got: u64, must| Err(Error::Setting { what, got: got.to_string(), must });
-        if !(1..=CHANNELS_MAX).contains(&channels) {
-            return refuse("channels", channels as u64, "between 1 and 510");
+        if let Some(&channel) = kept.iter().find(|&&channel| channel >= channels) {
+            return refuse("kept channel", channel as u64, "one of the channels, counted from 0");
+        }
+        if let Some(pair) = kept.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return refuse("kept channel", pair[1] as u64, "above the one before it");
         }
         if trigger_channel >= channels {
             return refuse("trigger channel", trigger_channel as u64, "one of the channels, counted from 0");
@@ -87,8 +93,20 @@ impl<V: Value> Acquisition<V> {
         if pre_samples >= record_samples {
             return refuse("pre-trigger in samples", pre_samples, "less than the record length");
         }
-        let recorder = Recorder::new(channels, pre_samples, record_samples);
+        let asked = Self::memory_bytes(kept.len(), record_samples).unwrap_or(usize::MAX);
+        if Vec::<u8>::new().try_reserve_exact(asked).is_err() {
+            return Err(Error::OutOfMemory { asked });
+        }
+        let recorder = Recorder::new(channels, kept, pre_samples, record_samples);
         Ok(Acquisition { trigger, trigger_channel, recorder, next: None })
+    }
+
+    /// Bytes that records of so many kept channels and samples take; `None`: more than can be counted.
+    pub fn memory_bytes(kept: usize, record_samples: u64) -> Option<usize> {
+        let record = usize::try_from(record_samples).ok()?;
+        let samples = record.checked_mul(kept)?.checked_mul(3 * size_of::<V>())?;
+        let waiting = record.checked_add(1)?.checked_mul(size_of::<TriggerEvent<V>>())?;
+        samples.checked_add(waiting)
     }
 
     /// Takes the next block and calls `each` with every record that it completes, in order.
@@ -136,10 +154,13 @@ struct Block<'a, V> {
 /// Everything but the trigger itself.
 #[derive(Debug)]
 struct Recorder<V: Value> {
+    /// Of a block.
     channels: usize,
+    /// Those of them that records have, ascending.
+    kept: Vec<usize>,
     pre_samples: u64,
     record_samples: u64,
-    /// The newest samples without a gap, at least a record of them where there are; channels side by side, each
+    /// The newest samples without a gap, at least a record of them where there are; kept channels side by side, each
     /// with room for two records, so that moving them to the front costs little per sample.
     tail: Vec<V>,
     tail_start: usize,
@@ -152,16 +173,17 @@ struct Recorder<V: Value> {
 }
 
 impl<V: Value> Recorder<V> {
-    fn new(channels: usize, pre_samples: u64, record_samples: u64) -> Recorder<V> {
+    fn new(channels: usize, kept: &[usize], pre_samples: u64, record_samples: u64) -> Recorder<V> {
         let record = record_samples as usize;
         Recorder {
             channels,
+            kept: kept.to_vec(),
             pre_samples,
             record_samples,
-            tail: vec![V::default(); 2 * record * channels],
+            tail: vec![V::default(); 2 * record * kept.len()],
             tail_start: 0,
             tail_end: 0,
-            joined: vec![V::default(); record * channels],
+            joined: vec![V::default(); record * kept.len()],
             waiting: VecDeque::with_capacity(record + 1),
             unbroken_since: 0,
         }
@@ -205,21 +227,21 @@ impl<V: Value> Recorder<V> {
         let len = self.record_samples as usize;
         if start >= block.first {
             let source = Source::Block(block.channels, (start - block.first) as usize);
-            return Some(Record { trigger, first_sample_index: start, source, len });
+            return Some(Record { trigger, first_sample_index: start, source, kept: &self.kept, len });
         }
         let missing = (block.first - start) as usize;
         let from_block = len.checked_sub(missing)?;
         let kept_len = self.tail_end - self.tail_start;
-        let kept = self.tail.chunks_exact(2 * len);
-        for ((samples, tail), joined) in
-            block.channels.iter().zip(kept).zip(self.joined.chunks_exact_mut(len))
-        {
+        let tails = self.tail.chunks_exact(2 * len);
+        for ((&channel, tail), joined) in self.kept.iter().zip(tails).zip(self.joined.chunks_exact_mut(len)) {
+            let samples = block.channels[channel];
             let from_tail =
                 tail[self.tail_start..self.tail_end].split_at_checked(kept_len.checked_sub(missing)?)?.1;
             joined[..missing].copy_from_slice(from_tail);
             joined[missing..].copy_from_slice(&samples[..from_block]);
         }
-        Some(Record { trigger, first_sample_index: start, source: Source::Joined(&self.joined), len })
+        let (source, kept) = (Source::Joined(&self.joined), &self.kept[..]);
+        Some(Record { trigger, first_sample_index: start, source, kept, len })
     }
 
     /// Keeps the newest samples that a later record may need.
@@ -229,7 +251,8 @@ impl<V: Value> Recorder<V> {
         let (start, end) = (self.tail_start, self.tail_end);
         let room = 2 * record - end >= new;
         let kept = (end - start).min(record - new);
-        for (samples, tail) in block.iter().zip(self.tail.chunks_exact_mut(2 * record)) {
+        for (&channel, tail) in self.kept.iter().zip(self.tail.chunks_exact_mut(2 * record)) {
+            let samples = block[channel];
             let at = if room { end } else { kept };
             if !room {
                 tail.copy_within(end - kept..end, 0);

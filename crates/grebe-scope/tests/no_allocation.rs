@@ -32,7 +32,7 @@ fn allocates_nothing<V: Value>(low: V, high: V, edge: Condition<V>, sample: impl
     let grid = ColumnGrid::new(777.7);
     let mut trigger = edge();
     let mut coupled = edge().with_lf_reject(LfReject::new(1e-4).unwrap());
-    let mut acquisition = Acquisition::new(2, 0, edge(), 100, 1000).unwrap();
+    let mut acquisition = Acquisition::new(2, &[0, 1], 0, edge(), 100, 1000).unwrap();
     let mut density = Density::new(1000, 256, low, high).unwrap();
     let mut spectrum = Spectrum::new(1024, Window::Hann, Averaging::Exponential(8)).unwrap();
     spectrum.set_peak_hold(true);

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::picture;
-use crate::served::{hear, say, serve};
+use crate::served::{hear, say, serve, until};
 use crate::support::{run, text};
 
 #[test]
@@ -128,6 +128,39 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
     // What a generator leaves out that a busy machine did not let run is told apart.
     assert_eq!(numbers["lost_samples"], 0, "no sample was lost at the source");
     assert!((numbers["channels"][0]["frequency"].as_f64().unwrap() - 1000.0).abs() < 1.0, "{numbers}");
+}
+
+#[test]
+fn a_viewer_that_asks_for_more_than_there_is_memory_for_is_told_so_and_the_server_goes_on() {
+    let history = 64 << 20;
+    let served = serve(&["synth:?channels=255&rate=1k&format=cf32", "--history", "64M"]);
+    let mut viewer = served.socket();
+    say(&mut viewer, &served.hello()).unwrap();
+    // Of a first picture a part of the samples that it asks for are there, and it gets the newest of them.
+    say(&mut viewer, r#"{"extract":{"number":1,"from":0,"to":18446744073709551615}}"#).unwrap();
+    say(&mut viewer, r#"{"viewport":{"number":1,"columns":100}}"#).unwrap();
+    until(&mut viewer, r#""stream":{"#);
+    let before = served.memory_bytes();
+    let lanes: Vec<_> = (1..=255).map(|lane| format!(r#"{{"lane":"{lane}.i","low":-1,"high":1}}"#)).collect();
+    let records = format!(
+        r#"{{"viewport":{{"number":2,"span":16700,"trigger":{{"mode":"auto"}},"persistence":[{}]}}}}"#,
+        lanes.join(",")
+    );
+    say(&mut viewer, &records).unwrap();
+    let told = until(&mut viewer, r#""refused":"no persistence"#);
+    assert!(told.contains("--history") && told.contains("show less time"), "{told}");
+    // What fits is shown, and all that there can be of columns is what a picture may have.
+    let all = r#"{"viewport":{"number":3,"span":0.1,"columns":4096,"overview":2048,"parts":["i","q","magnitude","db","phase","frequency"],
+        "trigger":{"mode":"auto"},"persistence":[{"lane":"1.i","low":-1,"high":1}],"xy":{"x":"1.i","y":"1.q","x_range":[-1,1],"y_range":[-1,1],"size":[9999,9999]},
+        "spectrum":{"size":4294967296,"averages":4294967295,"waterfall":0}}}"#;
+    say(&mut viewer, all).unwrap();
+    until(&mut viewer, r#""refused":null"#);
+    if let Some((before, after)) = before.zip(served.memory_bytes()) {
+        assert!(after < before + (8 * history), "{before} bytes became {after}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let numbers = picture(&served.link, &folder.path().join("x.png"), &["--span", "10ms", "--show", "1"]);
+    assert_eq!(numbers["channels"].as_array().unwrap().len(), 2, "others see on, I and Q: {numbers}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ proptest! {
                 }
             }
         }
-        let mut acquisition = Acquisition::new(2, 0, edge(), pre, pre + post).unwrap();
+        let mut acquisition = Acquisition::new(2, &[0, 1], 0, edge(), pre, pre + post).unwrap();
         prop_assert_eq!(run(&mut acquisition, &parts, block), expected);
     }
 
@@ -71,7 +71,7 @@ proptest! {
         post in 1u64..30,
     ) {
         let parts = [(5, samples.clone()), (5 + samples.len() as u64 + 3, samples)];
-        let make = || Acquisition::new(2, 0, edge(), pre, pre + post).unwrap();
+        let make = || Acquisition::new(2, &[0, 1], 0, edge(), pre, pre + post).unwrap();
         let whole = run(&mut make(), &parts, usize::MAX >> 1);
         let cut = run(&mut make(), &parts, block);
         prop_assert_eq!(whole, cut);
@@ -80,11 +80,30 @@ proptest! {
 
 #[test]
 fn settings_out_of_range_are_refused() {
-    let make = |channels, channel, pre, len| Acquisition::new(channels, channel, edge(), pre, len);
+    let make = |channels, channel, pre, len| Acquisition::new(channels, &[0], channel, edge(), pre, len);
+    let keep = |kept: &[usize]| Acquisition::new(3, kept, 0, edge(), 0, 10);
+    assert!(keep(&[0, 2]).is_ok() && keep(&[]).is_ok() && keep(&[0, 3]).is_err() && keep(&[1, 1]).is_err());
     assert!(make(0, 0, 0, 10).is_err() && make(2, 2, 0, 10).is_err());
     assert!(make(1, 0, 10, 10).is_err() && make(1, 0, 0, 0).is_err());
     let error = make(1, 0, 10, 10).unwrap_err().to_string();
     assert_eq!(error, "pre-trigger in samples: 10 was given, less than the record length is needed");
+}
+
+#[test]
+fn channels_that_are_not_kept_cost_nothing() {
+    let mut acquisition = Acquisition::new(3, &[0, 2], 1, edge(), 2, 4).unwrap();
+    let mut taken = Vec::new();
+    for first in [0i16, 4, 8] {
+        let of = |add: i16| [-2, -1, 0, 1].map(|value| value + first - 4 + add);
+        let block = [of(100), of(0), of(200)];
+        let block: Vec<&[i16]> = block.iter().map(|channel| &channel[..]).collect();
+        let keep = |record: Record<'_>| taken.push([0, 1, 2].map(|c| record.samples(c).to_vec()));
+        acquisition.append(first as u64, &block, keep).unwrap();
+    }
+    let record = |add: i16| [-2, -1, 0, 1].map(|value| value + add).to_vec();
+    assert_eq!(taken, [[record(100), vec![], record(200)]]);
+    assert_eq!(Acquisition::<i16>::memory_bytes(2, 9), Some(2 * 9 * 6 + 10 * size_of::<TriggerEvent>()));
+    assert_eq!(Acquisition::<i16>::memory_bytes(usize::MAX, 1 << 40), None);
 }
 
 #[test]
@@ -94,9 +113,9 @@ fn reals_are_recorded_as_integers_are() {
     let real = |samples: &[i16]| samples.iter().map(|&sample| f32::from(sample)).collect::<Vec<f32>>();
     let (real_samples, real_other) = (real(&samples), real(&other));
     let level = Condition::Edge { slope: Slope::Rising, level: 20.0, hysteresis: 5.0 };
-    let mut reals = Acquisition::new(2, 0, Trigger::new(level, 0).unwrap(), 30, 70).unwrap();
+    let mut reals = Acquisition::new(2, &[0, 1], 0, Trigger::new(level, 0).unwrap(), 30, 70).unwrap();
     let level = Condition::Edge { slope: Slope::Rising, level: 20, hysteresis: 5 };
-    let mut integers = Acquisition::new(2, 0, Trigger::new(level, 0).unwrap(), 30, 70).unwrap();
+    let mut integers = Acquisition::new(2, &[0, 1], 0, Trigger::new(level, 0).unwrap(), 30, 70).unwrap();
     let (mut expected, mut found) = (Vec::new(), Vec::new());
     for from in (0..2000).step_by(90) {
         let to = (from + 90).min(2000);

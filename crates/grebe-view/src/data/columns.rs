@@ -10,7 +10,7 @@ use crate::data::lane::LaneId;
 use crate::data::picture::LaneColumns;
 use crate::data::samples::Kind;
 use crate::data::tracks::Track;
-use crate::data::viewport::{Viewport, Window};
+use crate::data::viewport::{Viewport, Window, columns_max};
 
 /// Where the columns of a picture lie.
 pub(crate) struct Extent {
@@ -22,14 +22,15 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Of a history that covers the indices `all`.
+    /// Of `lanes` lanes of a history that covers the indices `all`.
     pub(crate) fn of(
         viewport: &Viewport,
+        lanes: usize,
         span_samples: f64,
         right_edge: Option<f64>,
         all: &Range<u64>,
     ) -> Extent {
-        let columns = viewport.columns_in_range();
+        let columns = viewport.columns_in_range().min(columns_max(lanes));
         let window = right_edge.map_or(viewport.window, |at| Window::Ending { at });
         let mut grid = ColumnGrid::new(span_samples / columns as f64);
         let mut first_column = end_column(all, grid, window) - columns as i64;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use grebe_frame::{Arrival, Batch, Description, Frame, Gap, Header, StreamTracker};
 use grebe_scope::Error as ScopeError;
 
-use crate::data::extract::Extract;
+use crate::data::extract::{Extract, WantedExtract};
 use crate::data::history::{History, Moment, Viewer, history_for};
 use crate::data::meter::{FlowMeter, TransitMeter};
 use crate::data::picture::{GapMark, Picture, StreamInfo};
@@ -162,12 +162,13 @@ impl ScopeCore {
         picture
     }
 
-    /// The samples of a stretch, as far as the history still holds each of them; at most the newest 2^24 per channel.
-    pub(crate) fn extract(&mut self, viewer: Viewer, range: Range<u64>) -> Extract {
+    /// The samples of a stretch, as far as the history still holds each of them; at most the newest 2^24 per channel, and as many as
+    /// its viewer may have.
+    pub(crate) fn extract(&mut self, viewer: Viewer, wanted: WantedExtract) -> Extract {
         let (Some(stream), Some(history)) = (self.stream, &mut self.history) else {
             return Extract::default();
         };
-        let extract = history.extract(viewer, stream.rate_hz, range);
+        let extract = history.extract(viewer, stream.rate_hz, wanted);
         Extract { streams: self.streams, ..extract }.told(&self.told, &self.newest_header())
     }
 

@@ -36,6 +36,30 @@ pub struct Extract {
     pub streams: u64,
 }
 
+/// A stretch of which samples are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WantedExtract {
+    /// As absolute sample indices.
+    pub(crate) range: Range<u64>,
+    /// The newest so many samples at most, of all lanes together.
+    pub(crate) samples_max: u64,
+}
+
+impl WantedExtract {
+    /// Its part of a stream of so many lanes.
+    pub(crate) fn range_of(&self, lanes: usize) -> Range<u64> {
+        let Range { start, end } = self.range;
+        let most = (self.samples_max / lanes.max(1) as u64).min(SAMPLES_MAX);
+        start.min(end).max(end.saturating_sub(most))..end
+    }
+}
+
+impl From<Range<u64>> for WantedExtract {
+    fn from(range: Range<u64>) -> WantedExtract {
+        WantedExtract { range, samples_max: u64::MAX }
+    }
+}
+
 /// Samples that follow each other without a gap.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExtractRun {
@@ -128,7 +152,7 @@ impl Extract {
         }
     }
 
-    /// Copies at most the newest 2^24 samples per channel of `range`.
+    /// Copies the samples of `range`.
     pub(crate) fn of<K: Kind>(
         tracks: &Tracks<K>,
         rate_hz: f64,
@@ -136,7 +160,6 @@ impl Extract {
         triggers: Vec<f64>,
         run: impl Fn(Vec<Vec<K>>) -> ExtractSamples,
     ) -> Extract {
-        let range = range.start.max(range.end.saturating_sub(SAMPLES_MAX))..range.end;
         let lanes: Vec<LaneId> =
             LaneMask::ALL.lanes(tracks.channels(), tracks.format().is_complex()).collect();
         let (mut copied, mut runs) = (Runs::default(), Vec::new());
@@ -197,6 +220,7 @@ impl<K: Kind> Runs<K> {
     }
 }
 
+/// Per channel.
 const SAMPLES_MAX: u64 = 1 << 24;
 /// Below it every whole number is an `f32`, and no other was rounded to it.
 const EXACT_BELOW: f32 = 16_777_216.0;
@@ -215,7 +239,7 @@ mod tests {
         for block in (0..400).filter(|&block| block != 395) {
             core.ingest(&batch(block * 50, 2, 50, 1e3, value), 1).unwrap();
         }
-        let extract = core.extract(Viewer::default(), 19_500..19_900);
+        let extract = core.extract(Viewer::default(), (19_500..19_900).into());
         assert_eq!((extract.rate_hz, extract.len_samples()), (1e3, 350));
         let firsts: Vec<u64> = extract.runs.iter().map(|run| run.first_sample_index).collect();
         assert_eq!(firsts, [19_500, 19_800]);
@@ -227,7 +251,11 @@ mod tests {
                 }
             }
         }
-        assert_eq!(core.extract(Viewer::default(), 0..100).len_samples(), 0, "no longer held singly");
+        assert_eq!(
+            core.extract(Viewer::default(), (0..100).into()).len_samples(),
+            0,
+            "no longer held singly"
+        );
         assert_eq!(extract.format, SampleFormat::I16);
     }
 

@@ -1,13 +1,12 @@
 //! The history of one stream, and everything that is computed of it for a picture.
 
 use std::fmt;
-use std::ops::Range;
 
 use grebe_frame::{Description, Frame, SampleFormat};
 use grebe_scope::{Error as ScopeError, Value};
 
 use crate::data::columns::Extent;
-use crate::data::extract::{Extract, ExtractSamples};
+use crate::data::extract::{Extract, ExtractSamples, WantedExtract};
 use crate::data::look::Look;
 use crate::data::picture::{Picture, StreamInfo};
 use crate::data::samples::{self, Kind};
@@ -41,8 +40,8 @@ pub(crate) trait History: fmt::Debug + Send {
     /// Puts all that is seen of the samples into the picture.
     fn show(&mut self, viewer: Viewer, viewport: &Viewport, moment: Moment, picture: &mut Picture);
 
-    /// Copies samples of all channels, with the triggers of a viewer.
-    fn extract(&mut self, viewer: Viewer, rate_hz: f64, range: Range<u64>) -> Extract;
+    /// Copies samples of all channels, with the triggers of a viewer: the newest of a stretch, within what its viewer may have.
+    fn extract(&mut self, viewer: Viewer, rate_hz: f64, wanted: WantedExtract) -> Extract;
 
     /// A viewer looks no more.
     fn forget(&mut self, viewer: Viewer);
@@ -82,6 +81,8 @@ pub(crate) fn history_for(
 pub(super) struct Kept<K: Kind> {
     pub(super) tracks: Tracks<K>,
     looks: Vec<(Viewer, Look<K>)>,
+    /// What the records of all viewers' persistence may take together.
+    record_bytes_max: usize,
 }
 
 impl<K: Kind> Kept<K> {
@@ -90,7 +91,8 @@ impl<K: Kind> Kept<K> {
         channels: usize,
         budget_bytes: usize,
     ) -> Result<Kept<K>, ScopeError> {
-        Ok(Kept { tracks: Tracks::new(format, channels, budget_bytes)?, looks: Vec::new() })
+        let tracks = Tracks::new(format, channels, budget_bytes)?;
+        Ok(Kept { tracks, looks: Vec::new(), record_bytes_max: budget_bytes / RECORD_SHARE })
     }
 
     /// What goes on for a viewer, beside the samples that it is computed of.
@@ -99,13 +101,17 @@ impl<K: Kind> Kept<K> {
             self.looks.push((viewer, Look::default()));
             self.looks.len() - 1
         });
-        (&self.tracks, &mut self.looks[place].1)
+        let others = self.looks.iter().filter(|(it, _)| *it != viewer).map(|(_, look)| look.record_bytes());
+        let room_bytes = self.record_bytes_max.saturating_sub(others.sum());
+        let look = &mut self.looks[place].1;
+        look.room_bytes = room_bytes;
+        (&self.tracks, look)
     }
 
     /// Keeps the parts that somebody's viewport has to do with; this is that of `viewer` from now on.
     pub(super) fn keep_parts(&mut self, viewer: Viewer, viewport: &Viewport, is_whole: bool) {
         self.look(viewer).1.want_parts(viewport);
-        let Kept { tracks, looks } = self;
+        let Kept { tracks, looks, .. } = self;
         if tracks.keep_parts(|part| looks.iter().any(|(_, look)| look.wants_part(part)), is_whole) {
             looks.iter_mut().for_each(|(_, look)| look.forget_places());
             self.look(viewer).1.forget_trigger();
@@ -124,7 +130,7 @@ impl<K: Kind + IntoExtract> History for Kept<K> {
     }
 
     fn append(&mut self, frame: &Frame<'_>, first: u64) -> Result<(), ScopeError> {
-        let Kept { tracks, looks } = self;
+        let Kept { tracks, looks, .. } = self;
         looks.iter_mut().for_each(|(_, look)| look.expect(tracks));
         tracks.append(frame, first, |lanes| {
             looks.iter_mut().for_each(|(_, look)| look.append(first, lanes));
@@ -148,13 +154,15 @@ impl<K: Kind + IntoExtract> History for Kept<K> {
         let (right_edge, trigger) = look.triggered(tracks, viewport, &moment);
         let history = tracks.sampled();
         let all = history.oldest().unwrap_or(0)..history.next_index();
-        let extent = Extent::of(viewport, moment.span * moment.stream.rate_or_one(), right_edge, &all);
+        let (lanes, span) = (tracks.lanes(viewport.lanes).count(), moment.span * moment.stream.rate_or_one());
+        let extent = Extent::of(viewport, lanes, span, right_edge, &all);
         look.fill(tracks, viewport, &moment, &extent, trigger, &|_| None, picture);
         (picture.oldest_index, picture.next_index) = (all.start, all.end);
     }
 
-    fn extract(&mut self, viewer: Viewer, rate_hz: f64, range: Range<u64>) -> Extract {
+    fn extract(&mut self, viewer: Viewer, rate_hz: f64, wanted: WantedExtract) -> Extract {
         let (tracks, look) = self.look(viewer);
+        let range = wanted.range_of(tracks.sampled().channels());
         let triggers = look.triggers_in(range.start as f64..range.end as f64);
         Extract::of(tracks, rate_hz, range, triggers, K::into_extract)
     }
@@ -163,6 +171,9 @@ impl<K: Kind + IntoExtract> History for Kept<K> {
         self.looks.retain(|(it, _)| *it != viewer);
     }
 }
+
+/// Of the memory for history, the part that records of persistence may take beside it.
+const RECORD_SHARE: usize = 4;
 
 /// Samples of one kind as those of an extract.
 pub(super) trait IntoExtract: Value {

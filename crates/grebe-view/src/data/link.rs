@@ -19,7 +19,7 @@ use std::thread::Thread;
 use grebe_flow::{Waker, monotonic_ns};
 
 use crate::data::core::ScopeCore;
-use crate::data::extract::Extract;
+use crate::data::extract::{Extract, WantedExtract};
 use crate::data::history::Viewer;
 use crate::data::picture::Picture;
 use crate::data::viewport::{Viewport, Window};
@@ -57,7 +57,7 @@ struct State {
     is_changed: bool,
     newest: Option<Picture>,
     on_picture: Option<Arc<dyn Fn() + Send + Sync>>,
-    wanted_range: Option<Range<u64>>,
+    wanted_extract: Option<WantedExtract>,
     extract: Option<Extract>,
 }
 
@@ -160,19 +160,19 @@ impl ScopeLink {
     }
 
     /// Asks for the samples of a stretch: [`take_extract`](ScopeLink::take_extract) gives them a little later.
-    pub(crate) fn request_extract(&self, range: Range<u64>) {
-        self.state().wanted_range = Some(range);
+    pub(crate) fn request_extract(&self, wanted: impl Into<WantedExtract>) {
+        self.state().wanted_extract = Some(wanted.into());
         self.ask();
     }
 
     pub(crate) fn take_extract(&self) -> Option<Extract> {
         let mut state = self.state();
         if self.own.viewers.is_parked.load(Ordering::Acquire)
-            && let Some(range) = state.wanted_range.take()
+            && let Some(wanted) = state.wanted_extract.take()
         {
             drop(state);
             let viewer = self.own.shared.viewer;
-            return self.own.viewers.parked().as_mut().map(|core| core.extract(viewer, range));
+            return self.own.viewers.parked().as_mut().map(|core| core.extract(viewer, wanted));
         }
         state.extract.take()
     }
@@ -329,9 +329,9 @@ impl Seat {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        if let Some(range) = state.wanted_range.take() {
+        if let Some(wanted) = state.wanted_extract.take() {
             drop(state);
-            let extract = core.extract(self.shared.viewer, range);
+            let extract = core.extract(self.shared.viewer, wanted);
             self.shared.state().extract = Some(extract);
             self.shared.wake();
             return false;
@@ -382,7 +382,7 @@ impl FarSide {
     }
 
     pub(crate) fn wanted_range(&self) -> Option<Range<u64>> {
-        self.0.state().wanted_range.take()
+        self.0.state().wanted_extract.take().map(|wanted| wanted.range)
     }
 
     pub(crate) fn show(&self, picture: Picture) {

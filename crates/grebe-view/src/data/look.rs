@@ -26,6 +26,8 @@ use crate::data::xy::XyPlotter;
 pub(super) struct Look<K: Kind> {
     trigger: Option<TriggerSearch<K>>,
     persistence: Option<Persistence<K>>,
+    /// What the records of its persistence may take.
+    pub(super) room_bytes: usize,
     measure: PictureMeasurer<K>,
     math: Option<MathLane<K>>,
     spectrum: SpectrumAnalyzer<K>,
@@ -46,6 +48,7 @@ impl<K: Kind> Default for Look<K> {
         Look {
             trigger: None,
             persistence: None,
+            room_bytes: 0,
             measure: PictureMeasurer::default(),
             math: None,
             spectrum: SpectrumAnalyzer::default(),
@@ -143,24 +146,34 @@ impl<K: Kind> Look<K> {
         (right_edge.filter(|_| viewport.window == Window::Latest), Some(view))
     }
 
+    /// Bytes that the records of its persistence take.
+    pub(super) fn record_bytes(&self) -> usize {
+        self.persistence.as_ref().map_or(0, Persistence::memory_bytes)
+    }
+
     /// The densities of all triggers, where the viewport asks for them and there is a trigger.
+    ///
+    /// # Errors
+    /// Why there are none, in words for the viewer.
     fn persistence(
         &mut self,
         tracks: &Tracks<K>,
         viewport: &Viewport,
         moment: &Moment,
-    ) -> Option<Arc<PersistenceView>> {
+    ) -> Result<Option<Arc<PersistenceView>>, String> {
         let (Some(ranges), Some(run), Some(trigger)) =
             (&viewport.persistence, &self.trigger, viewport.trigger)
         else {
             self.persistence = None;
-            return None;
+            return Ok(None);
         };
         let span_samples = moment.span * moment.stream.rate_or_one();
         if !self.persistence.as_ref().is_some_and(|it| it.is_for(ranges, &trigger, span_samples)) {
-            self.persistence = Persistence::new(ranges, trigger, run, span_samples, tracks).ok();
+            self.persistence = None;
+            let made = Persistence::new(ranges, trigger, run, span_samples, tracks, self.room_bytes)?;
+            self.persistence = Some(made);
         }
-        self.persistence.as_mut()?.view(moment.now_ns)
+        Ok(self.persistence.as_mut().and_then(|it| it.view(moment.now_ns)))
     }
 
     /// The number of a waterfall that is made of what is not held.
@@ -180,7 +193,10 @@ impl<K: Kind> Look<K> {
         whole: Whole<'_, K>,
         picture: &mut Picture,
     ) {
-        picture.persistence = self.persistence(tracks, viewport, moment);
+        (picture.persistence, picture.refused) = match self.persistence(tracks, viewport, moment) {
+            Ok(view) => (view, None),
+            Err(why) => (None, Some(why)),
+        };
         let Look { measure, math, spectrum, signal, xy, overview, .. } = self;
         let rate = moment.stream.rate_or_one();
         let window = extent.window();

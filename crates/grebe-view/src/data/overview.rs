@@ -8,7 +8,7 @@ use crate::data::columns::drawn;
 use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
 use crate::data::tracks::Tracks;
-use crate::data::viewport::Viewport;
+use crate::data::viewport::{Viewport, columns_max};
 
 /// The whole history of the lanes that are shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,18 +49,15 @@ impl Overview {
             return None;
         }
         // Where the picture is moved, all of the history stays what it was.
-        let asked = Viewport {
-            overview: Some(columns.min(COLUMNS_MAX)),
-            lanes: viewport.lanes,
-            ..Viewport::latest(1)
-        };
+        let columns = columns.min(COLUMNS_MAX).min(columns_max(tracks.lanes(viewport.lanes).count()));
+        let asked = Viewport { overview: Some(columns), lanes: viewport.lanes, ..Viewport::latest(1) };
         let is_recent = now_ns.saturating_sub(self.made_ns) < INTERVAL_NS;
         let is_same_kind = self.made_of.as_ref().is_some_and(|(made, ..)| *made == asked);
         let is_same = is_same_kind && self.made_of.as_ref().is_some_and(|of| (of.1, of.2) == (from, to));
         if is_same || (is_same_kind && is_recent && !is_ended) {
             return self.view.clone();
         }
-        self.view = Some(Arc::new(OverviewView::of(tracks, &asked, columns.min(COLUMNS_MAX))));
+        self.view = Some(Arc::new(OverviewView::of(tracks, &asked, columns)));
         (self.made_of, self.made_ns) = (Some((asked, from, to)), now_ns);
         self.view.clone()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grebe_scope::{Acquisition, Density, Error as ScopeError};
+use grebe_scope::{Acquisition, Density, Engineering, Error as ScopeError};
 
 use crate::data::lane::{LaneId, PerLane};
 use crate::data::samples::Kind;
@@ -39,6 +39,8 @@ pub(crate) struct Persistence<K: Kind> {
     trigger: TriggerSettings,
     span_samples: f64,
     acquisition: Acquisition<K>,
+    /// What it takes for records.
+    memory_bytes: usize,
     /// Each with the place of its lane in a block.
     densities: Vec<(usize, LaneId, Density<K>)>,
     view: Option<Arc<PersistenceView>>,
@@ -47,38 +49,63 @@ pub(crate) struct Persistence<K: Kind> {
 }
 
 impl<K: Kind> Persistence<K> {
+    /// Its records take at most `room_bytes`.
+    ///
     /// # Errors
-    /// [`ScopeError::Setting`] where the span holds more samples than a record can.
+    /// In words for the viewer, where they would take more or a setting is out of its range.
     pub(crate) fn new(
         ranges: &Ranges,
         trigger: TriggerSettings,
         run: &TriggerSearch<K>,
         span_samples: f64,
         tracks: &Tracks<K>,
-    ) -> Result<Persistence<K>, ScopeError> {
+        room_bytes: usize,
+    ) -> Result<Persistence<K>, String> {
         let record_samples = (span_samples.round() as u64).max(2);
         let pre_samples = ((trigger.position * span_samples) as u64).min(record_samples - 1);
-        let triggering = tracks.place(run.lane()).unwrap_or(0);
-        let acquisition =
-            Acquisition::new(tracks.places(), triggering, run.another()?, pre_samples, record_samples)?;
         let there = ranges.iter().filter_map(|(lane, range)| Some((tracks.place(lane)?, lane, *range)));
+        let mut there: Vec<_> = there.collect();
+        there.sort_by_key(|(place, ..)| *place);
+        // Before any memory is asked for: a viewer chooses span and lanes.
+        let memory_bytes = Acquisition::<K>::memory_bytes(there.len(), record_samples);
+        let Some(memory_bytes) = memory_bytes.filter(|bytes| *bytes <= room_bytes) else {
+            let (samples, room) =
+                (Engineering::new(record_samples as f64, ""), Engineering::new(room_bytes as f64, "B"));
+            return Err(format!(
+                "no persistence: {} lanes of {samples} samples do not fit into {room}, the share of --history that is left for it; \
+                 show less time or fewer lanes",
+                there.len()
+            ));
+        };
+        let refused = |error: ScopeError| format!("no persistence: {error}");
+        let triggering = tracks.place(run.lane()).unwrap_or(0);
+        let places: Vec<usize> = there.iter().map(|(place, ..)| *place).collect();
+        let search = run.another().map_err(refused)?;
+        let acquisition =
+            Acquisition::new(tracks.places(), &places, triggering, search, pre_samples, record_samples);
         let density = |(place, lane, (bottom, top)): (usize, LaneId, (f64, f64))| {
             let top = K::from_f64(top.max(bottom + K::step_at(bottom)));
             let mut density = Density::new(WIDTH, HEIGHT, K::from_f64(bottom), top)?;
             density.limit_per_picture((SAMPLES_PER_PICTURE / record_samples).max(4));
             Ok((place, lane, density))
         };
-        let densities: Result<Vec<_>, ScopeError> = there.map(density).collect();
+        let densities: Result<Vec<_>, ScopeError> = there.into_iter().map(density).collect();
         Ok(Persistence {
             ranges: Arc::clone(ranges),
             trigger,
             span_samples,
-            acquisition,
-            densities: densities?,
+            acquisition: acquisition.map_err(refused)?,
+            memory_bytes,
+            densities: densities.map_err(refused)?,
             view: None,
             resolved_ns: 0,
             number: 0,
         })
+    }
+
+    /// Bytes that its records take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     pub(crate) fn is_for(&self, ranges: &Ranges, trigger: &TriggerSettings, span_samples: f64) -> bool {

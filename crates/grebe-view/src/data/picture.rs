@@ -75,6 +75,8 @@ pub struct Picture {
     pub triggers: Vec<f64>,
     /// The densities of all triggers, where they were asked for and there is a trigger.
     pub(crate) persistence: Option<Arc<PersistenceView>>,
+    /// What was asked for and is not shown, and why, in words.
+    pub(crate) refused: Option<String>,
     /// Measurements of the lanes, where they were asked for.
     pub measured: Vec<LaneMeasurements>,
     /// Measurements made so far: tells a new one from a repeated one.

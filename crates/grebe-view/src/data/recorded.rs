@@ -19,7 +19,7 @@ use grebe_frame::{Frame, SampleFormat, TrackerCounts};
 use grebe_scope::{Error as ScopeError, RangeStats};
 
 use crate::data::columns::Extent;
-use crate::data::extract::Extract;
+use crate::data::extract::{Extract, WantedExtract};
 use crate::data::history::{History, IntoExtract, Kept, Moment, Viewer};
 use crate::data::lane::{LaneId, Part};
 use crate::data::overview::OverviewView;
@@ -27,7 +27,7 @@ use crate::data::picture::{GapMark, Picture};
 use crate::data::recording::{Recording, WantedSamples};
 use crate::data::samples::{Kind, is_short};
 use crate::data::spectrum::WaterfallView;
-use crate::data::viewport::{SpectrumSettings, Viewport, Window};
+use crate::data::viewport::{SpectrumSettings, Viewport, Window, columns_max};
 use samples::Reader;
 use waterfall::{Disk, Most, WideWaterfall, is_wide};
 use wide::{Wide, WideColumns};
@@ -322,12 +322,12 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let Some(columns) = viewport.overview.filter(|&columns| columns > 0 && !all.is_empty()) else {
             return;
         };
-        let columns = columns.min(OVERVIEW_COLUMNS_MAX);
+        let lanes: Vec<LaneId> =
+            self.kept.tracks.lanes(viewport.lanes).filter(|&lane| place(lane).is_some()).collect();
+        let columns = columns.min(OVERVIEW_COLUMNS_MAX).min(columns_max(lanes.len()));
         let grid = grebe_scope::ColumnGrid::new((all.end - all.start) as f64 / columns as f64);
         let first = grid.column_at(all.start);
         let count = (grid.column_at(all.end - 1) + 1 - first) as usize;
-        let lanes: Vec<LaneId> =
-            self.kept.tracks.lanes(viewport.lanes).filter(|&lane| place(lane).is_some()).collect();
         let places: Vec<usize> = lanes.iter().filter_map(|&lane| place(lane)).collect();
         let wide = WideColumns { grid, first_column: first as i64, count, places: &places };
         let columns = self.overview.columns::<K>(&mut *self.recording, &mut self.reader, &wide, OVERVIEW_MS);
@@ -378,7 +378,8 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         if let Some(right) = right_edge {
             is_narrow = self.hold_for(viewer, viewport, span_samples, right);
         }
-        let extent = Extent::of(&asked, span_samples, right_edge, &all);
+        let lanes = self.kept.tracks.lanes(asked.lanes).count();
+        let extent = Extent::of(&asked, lanes, span_samples, right_edge, &all);
         let whole =
             if is_narrow || asked.measure.is_none() { Vec::new() } else { self.whole(extent.window()) };
         let of = |lane: LaneId| whole.get(place(lane)?).cloned().flatten();
@@ -415,9 +416,9 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         }
     }
 
-    fn extract(&mut self, viewer: Viewer, rate_hz: f64, range: Range<u64>) -> Extract {
-        self.hold(range.clone(), 0);
-        self.kept.extract(viewer, rate_hz, range)
+    fn extract(&mut self, viewer: Viewer, rate_hz: f64, wanted: WantedExtract) -> Extract {
+        self.hold(wanted.range_of(self.kept.tracks.sampled().channels()), 0);
+        self.kept.extract(viewer, rate_hz, wanted)
     }
 
     fn forget(&mut self, viewer: Viewer) {

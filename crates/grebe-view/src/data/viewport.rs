@@ -112,6 +112,11 @@ impl Viewport {
     }
 }
 
+/// Columns that each of so many lanes can have, beside those of the math lane; a strip has one more at its end.
+pub(crate) fn columns_max(lanes: usize) -> usize {
+    (ALL_COLUMNS_MAX / (lanes + 1)).saturating_sub(1).max(1)
+}
+
 /// The next shorter span, at least 10 samples of `rate_hz`.
 pub(crate) fn shorter_span(span: f64, rate_hz: f64) -> f64 {
     let least = 10.0 / if rate_hz > 0.0 { rate_hz } else { 1.0 };
@@ -152,6 +157,8 @@ pub(crate) fn default_span(rate_hz: f64) -> f64 {
 /// Divisions of the time axis.
 pub(crate) const DIVISIONS: f64 = 10.0;
 const COLUMNS_MAX: usize = 16_384;
+/// Of all lanes of a picture together: a viewer's share of memory, whatever it asks for.
+pub(crate) const ALL_COLUMNS_MAX: usize = 1 << 21;
 /// Of divisions of a minute, and what comes before it.
 const LONG_SPAN_S: f64 = 600.0;
 const LONGEST_PLAIN_SPAN_S: f64 = 500.0;

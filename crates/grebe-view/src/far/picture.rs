@@ -7,7 +7,7 @@ use grebe_scope::{ColumnGrid, SampleLine};
 use crate::data::lane::{LaneId, Part};
 use crate::data::picture::{LaneColumns, Picture};
 use crate::data::trigger::TriggerState;
-use crate::data::viewport::Viewport;
+use crate::data::viewport::{ALL_COLUMNS_MAX, Viewport};
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::columns::{Placed, is_integer, turned};
 use crate::far::residuals::{read_run, write_run};
@@ -294,7 +294,6 @@ const PARTS: [Part; 8] = [
 /// Bounds of what a message makes its reader hold.
 pub(crate) const COLUMNS_MAX: usize = 16_384;
 pub(crate) const LANES_MAX: usize = 2048;
-pub(crate) const ALL_COLUMNS_MAX: usize = 1 << 21;
 const INDEX_MAX: f64 = (1u64 << 63) as f64;
 const SAMPLES_MAX: usize = 4 * COLUMNS_MAX;
 const CHANNEL_MAX: usize = 255;

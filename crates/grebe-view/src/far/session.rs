@@ -17,6 +17,7 @@ use super::picture::Before;
 use super::pieces::Pieces;
 use super::told::{ChannelMeaning, Facts, FarStatus, Said, Welcome};
 use super::{PICTURE, PIECES, PROTOCOL};
+use crate::data::extract::WantedExtract;
 use crate::data::finding::Finder;
 use crate::data::link::ScopeLink;
 use crate::data::picture::Picture;
@@ -85,7 +86,6 @@ pub struct FarSession {
     keeping: Vec<(u64, Receiver<String>)>,
     /// What was changed at the source, in words.
     changed: Option<String>,
-    lanes: u64,
     is_over: bool,
     /// Messages of it that may come still, and since when they were counted.
     may_come: (f64, u64),
@@ -145,7 +145,6 @@ impl FarSession {
             searches: Searches::by(offer.finder.clone()),
             keeping: Vec::new(),
             changed: None,
-            lanes: 1,
             is_over: false,
             may_come: (MESSAGES_AT_ONCE, now_ns),
         }
@@ -179,9 +178,8 @@ impl FarSession {
                 self.outgoing.push_back(Said::Pong { at, server_ns: now_ns });
             }
             Asked::Extract { number, from, to } => {
-                let most = SAMPLES_MAX as u64 / self.lanes;
                 self.samples = Some(number);
-                self.link.request_extract(from.min(to).max(to.saturating_sub(most))..to);
+                self.link.request_extract(WantedExtract { range: from..to, samples_max: SAMPLES_MAX as u64 });
             }
             Asked::Control(wish) => self.control(&wish),
             Asked::Find(sought) => self.searches.ask(sought),
@@ -413,9 +411,6 @@ impl FarSession {
     }
 
     fn picture(&mut self, mut picture: Picture, viewport: u64, now_ns: u64) -> FarMessage {
-        if let Some(stream) = picture.stream {
-            self.lanes = (stream.channels * stream.format.components()).max(1) as u64;
-        }
         if picture.is_ended != self.is_over {
             self.is_over = picture.is_ended;
             self.is_wanted_new |= self.wanted.as_ref().is_some_and(|(_, viewport)| viewport.is_exact);

@@ -103,6 +103,7 @@ pub(crate) struct Facts {
     measured: Vec<FarMeasured>,
     signals: Vec<FarSignal>,
     memory_bytes: usize,
+    refused: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -262,6 +263,7 @@ impl Facts {
             measured: picture.measured.iter().map(FarMeasured::of).collect(),
             signals: picture.signals.iter().map(FarSignal::of).collect(),
             memory_bytes: picture.memory_bytes,
+            refused: picture.refused.clone(),
         }
     }
 
@@ -301,6 +303,7 @@ impl Facts {
         picture.measured = self.measured.iter().filter_map(FarMeasured::measured).collect();
         picture.signals = self.signals.iter().map(FarSignal::measured).collect();
         picture.memory_bytes = self.memory_bytes;
+        picture.refused.clone_from(&self.refused);
     }
 
     /// What the stream says of itself.

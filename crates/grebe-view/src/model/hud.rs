@@ -53,7 +53,7 @@ pub(crate) struct Hud {
     /// Losses, by place, in the order of the path.
     pub(crate) losses: Vec<Item>,
     pub(crate) trigger: Option<TriggerWords>,
-    /// The source's notice, or where the held picture lies.
+    /// The source's notice, what of the picture is not shown, or where the held picture lies.
     pub(crate) notice: Option<String>,
     /// How to send something, while nothing came yet.
     pub(crate) advice: Option<String>,
@@ -157,7 +157,7 @@ impl Hud {
             costs: String::new(),
             losses: losses(picture, status),
             trigger: None,
-            notice: status.notice.clone().or(held),
+            notice: status.notice.clone().or_else(|| picture.refused.clone()).or(held),
             advice: status.advice.clone().filter(|_| state == RunState::Waiting),
         }
     }

@@ -91,6 +91,7 @@
  * @property {TriggerView | null} trigger
  * @property {number[]} triggers sample indices
  * @property {Measured[]} measured
+ * @property {string} refused what was asked for and is not shown, and why
  * @property {SpectrumView | null} spectrum
  * @property {Waterfall | null} waterfall
  * @property {Density | null} density
@@ -152,6 +153,7 @@ export const waitingPicture = () => ({
   trigger: null,
   triggers: [],
   measured: [],
+  refused: "",
   spectrum: null,
   waterfall: null,
   density: null,

@@ -127,6 +127,7 @@ export class Session {
       trigger,
       triggers: told.triggers ?? [],
       measured: measuredOf(told.measured ?? []),
+      refused: told.refused ?? "",
       ...this.extras(),
     };
   }

@@ -373,6 +373,7 @@ export class Scope {
     if (state !== "open") return this.picture.stream ? `${words} …` : "connecting …";
     if (now - this.#message.ms < MESSAGE_MS) return this.#message.words;
     if (session.status.notice) return session.status.notice;
+    if (this.picture.refused) return this.picture.refused;
     if (!this.picture.stream) return session.status.advice ?? "nothing came yet";
     return this.settings.time.isHeld() ? heldWords(this.picture, rightIndex(this.picture)) : "";
   }

@@ -370,7 +370,7 @@ fn a_picture_reads_no_more_than_it_needs() {
 fn samples_are_copied_from_wherever_they_are() {
     let (mut core, channels, _) = core(SampleFormat::I16, 2, 3_000_000);
     core.answer(&Viewport { span: Some(4.0), ..Viewport::latest(100) }, 1);
-    let extract = core.extract(Viewer::default(), 500_000..500_100);
+    let extract = core.extract(Viewer::default(), (500_000..500_100).into());
     assert_eq!((extract.len_samples(), extract.lanes.clone()), (100, vec![LaneId::real(0), LaneId::real(1)]));
     for (lane, samples) in channels.iter().enumerate() {
         for at in 0..100 {

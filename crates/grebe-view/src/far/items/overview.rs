@@ -3,9 +3,10 @@
 use grebe_scope::ColumnGrid;
 
 use crate::data::overview::OverviewView;
+use crate::data::viewport::ALL_COLUMNS_MAX;
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::columns::Placed;
-use crate::far::picture::{ALL_COLUMNS_MAX, COLUMNS_MAX, LANES_MAX, WHOLE, read_lane_id, write_lane_id};
+use crate::far::picture::{COLUMNS_MAX, LANES_MAX, WHOLE, read_lane_id, write_lane_id};
 
 pub(super) fn write(view: &OverviewView, out: &mut Writer) {
     out.f64(view.left_index);
