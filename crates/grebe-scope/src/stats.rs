@@ -20,8 +20,8 @@ pub struct Stats<V: Value = i16> {
 pub struct IntegerSums {
     /// Sum of the samples.
     pub sum: i64,
-    /// Sum of the squares of the samples.
-    pub sum_sq: u64,
+    /// Sum of the squares of the samples: 2^34 of them at full scale are more than 64 bits hold.
+    pub sum_sq: u128,
 }
 
 /// Sums of the finite ones of some `f32`, in `f64`. A square is exact; a sum is right to about 2 in 10^16 of the sum of the
@@ -87,14 +87,15 @@ pub trait Sums: Copy + Debug + Default + PartialEq + Send + Sync {
 impl Sums for IntegerSums {
     type Stored = (i64, u64);
 
+    /// As those of a node, which has 2^24 samples at most, fit.
     #[inline]
     fn store(self) -> (i64, u64) {
-        (self.sum, self.sum_sq)
+        (self.sum, self.sum_sq as u64)
     }
 
     #[inline]
     fn restore((sum, sum_sq): (i64, u64)) -> Self {
-        IntegerSums { sum, sum_sq }
+        IntegerSums { sum, sum_sq: sum_sq.into() }
     }
 
     fn totals(&self) -> (f64, f64, u64) {
@@ -102,7 +103,7 @@ impl Sums for IntegerSums {
     }
 
     fn of(sum: f64, sum_sq: f64, _: u64) -> Self {
-        IntegerSums { sum: sum as i64, sum_sq: sum_sq as u64 }
+        IntegerSums { sum: sum as i64, sum_sq: sum_sq as u128 }
     }
 
     #[inline]
@@ -125,8 +126,14 @@ impl Sums for IntegerSums {
 
     fn deviation(&self, count: u64) -> Option<f64> {
         let (n, sum) = (i128::from(count), i128::from(self.sum));
-        // In whole numbers, so that a large offset does not eat the digits of a small deviation.
-        (n > 0).then(|| ((n * i128::from(self.sum_sq) - sum * sum) as f64).sqrt() / n as f64)
+        // In whole numbers, so that a large offset does not eat the digits of a small deviation: of up to 2^48 samples.
+        let exact =
+            i128::try_from(self.sum_sq).ok().and_then(|sum_sq| n.checked_mul(sum_sq)?.checked_sub(sum * sum));
+        let (mean, mean_sq) = (self.mean(count)?, self.mean_sq(count)?);
+        Some(match exact {
+            Some(exact) => (exact as f64).sqrt() / n as f64,
+            None => (mean_sq - mean * mean).max(0.0).sqrt(),
+        })
     }
 }
 
@@ -187,3 +194,27 @@ impl Sums for RealSums {
 
 /// Of a variance beside the mean square: a step of the last of 24 bits is 60 million times the root of this.
 const ROUNDING: f64 = 1e-15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_a_day_at_full_scale_say_the_rms_that_it_has() {
+        // Of 2^46 samples by turns at both ends of the range: twenty hours at 1 GS/s.
+        let mut sums = IntegerSums { sum: -1, sum_sq: (1 << 30) + 32_767 * 32_767 };
+        for _ in 0..45 {
+            let half = sums;
+            sums.merge(&half);
+        }
+        let (count, rms) = (1 << 46, (((1u64 << 30) + 32_767 * 32_767) as f64 / 2.0).sqrt());
+        let close = |value: Option<f64>, expected: f64| (value.unwrap() - expected).abs() < expected * 1e-12;
+        assert!(
+            close(sums.mean_sq(count).map(f64::sqrt), rms) && close(sums.deviation(count), 32_767.5),
+            "{sums:?}"
+        );
+        assert_eq!(sums.mean(count), Some(-0.5));
+        let (sum, sum_sq, _) = sums.totals();
+        assert_eq!(IntegerSums::of(sum, sum_sq, 0), sums, "as a summary keeps them");
+    }
+}

@@ -40,11 +40,11 @@ pub(super) fn stats_chunked(samples: &[i16]) -> Stats {
         let mut sums = IntegerSums::default();
         for lane in 0..LANES {
             sums.sum += i64::from(sum[lane]);
-            sums.sum_sq += u64::from(sq_low[lane]) + (u64::from(sq_high[lane]) << 16);
+            sums.sum_sq += u128::from(u64::from(sq_low[lane]) + (u64::from(sq_high[lane]) << 16));
         }
         for &sample in rest {
             sums.sum += i64::from(sample);
-            sums.sum_sq += u64::from(sample.unsigned_abs()).pow(2);
+            sums.sum_sq += u128::from(sample.unsigned_abs()).pow(2);
         }
         all.merge(&Stats { min, max, sums });
     }

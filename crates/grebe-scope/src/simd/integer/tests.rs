@@ -32,7 +32,7 @@ fn by_processor() -> Vec<Kernel> {
 fn naive(samples: &[i16]) -> Stats {
     let mut all = Stats::empty();
     for &s in samples {
-        let sums = IntegerSums { sum: s.into(), sum_sq: u64::from(s.unsigned_abs()).pow(2) };
+        let sums = IntegerSums { sum: s.into(), sum_sq: u128::from(s.unsigned_abs()).pow(2) };
         all.merge(&Stats { min: s, max: s, sums });
     }
     all

@@ -167,7 +167,7 @@ fn reduce(low: __m256i, high: __m256i, sum: __m256i, sq: __m256i) -> Stats {
     let (sum, sq) = (_mm_add_epi64(wide_a, wide_b), _mm_add_epi64(sq_a, sq_b));
     let sums = IntegerSums {
         sum: _mm_cvtsi128_si64(sum) + _mm_extract_epi64::<1>(sum),
-        sum_sq: _mm_cvtsi128_si64(sq) as u64 + _mm_extract_epi64::<1>(sq) as u64,
+        sum_sq: (_mm_cvtsi128_si64(sq) as u64 + _mm_extract_epi64::<1>(sq) as u64).into(),
     };
     Stats { min, max, sums }
 }
