@@ -105,7 +105,10 @@ pub(crate) struct Published {
 
 /// Listens where Prometheus will ask, before anything starts that a taken address would end.
 pub(crate) fn listen_for_metrics(options: Metrics) -> Result<Option<MetricsListener>> {
-    let listener = options.metrics.map(MetricsListener::bind).transpose()?;
+    let listener = options
+        .metrics
+        .map(|place| Ok::<_, grebe_flow::Error>(MetricsListener::bind(place.address)?.named(place.name)));
+    let listener = listener.transpose()?;
     if let Some(listener) = &listener {
         note!("figures at http://{}/metrics", listener.address());
     }

@@ -1,6 +1,6 @@
 //! What the command line reads: quantities as graph files have them too, and what only a command line has.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -52,21 +52,50 @@ pub(crate) fn size_bytes(text: &str) -> Result<usize, NoQuantity> {
     SizeBytes::from_str(text).map(|size| size.0)
 }
 
-/// Where figures are served: `9464`, `:9464` and `127.0.0.1` are on this machine alone, `0.0.0.0:9464` is for others too.
-pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+/// Where figures are served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MetricsPlace {
+    pub(crate) address: SocketAddr,
+    /// The name that it was given by.
+    pub(crate) name: Option<String>,
+}
+
+/// Where figures are served: `9464`, `:9464` and `127.0.0.1` are on this machine alone, `0.0.0.0:9464` is for others too, and
+/// `mast.example:9464` is where that name leads.
+pub(crate) fn metrics_place(text: &str) -> Result<MetricsPlace, String> {
+    if let Some(address) = metrics_address(text) {
+        return Ok(MetricsPlace { address, name: None });
+    }
+    let wrong = || {
+        format!(
+            "{text:?} is no address: give a port of this machine ({METRICS_PORT}) or ADDRESS:PORT (0.0.0.0:{METRICS_PORT})"
+        )
+    };
+    let (name, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let port: u16 = port.parse().map_err(|_| wrong())?;
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+    if name.is_empty() || !name.chars().all(is_letter) {
+        return Err(wrong());
+    }
+    let found = (name, port)
+        .to_socket_addrs()
+        .map_err(|error| format!("{name} is not found from here: {error}"))?
+        .next();
+    Ok(MetricsPlace { address: found.ok_or_else(wrong)?, name: Some(name.to_owned()) })
+}
+
+fn metrics_address(text: &str) -> Option<SocketAddr> {
     let here = Ipv4Addr::LOCALHOST;
     let port = text.strip_prefix(':').unwrap_or(text);
     if let Ok(port) = port.parse() {
-        return Ok((here, port).into());
+        return Some((here, port).into());
     }
     let ip = text.strip_prefix("localhost").map_or_else(|| text.to_owned(), |rest| format!("{here}{rest}"));
     let bare = ip.trim_start_matches('[').trim_end_matches(']');
     if let Ok(ip) = bare.parse::<IpAddr>() {
-        return Ok((ip, METRICS_PORT).into());
+        return Some((ip, METRICS_PORT).into());
     }
-    ip.parse().map_err(|_| {
-        format!("{text:?} is no address: give a port of this machine ({METRICS_PORT}) or ADDRESS:PORT (0.0.0.0:{METRICS_PORT})")
-    })
+    ip.parse().ok()
 }
 
 /// Where to listen: `0.0.0.0:4780`, `[::]:0`.
@@ -211,7 +240,7 @@ mod tests {
 
     #[test]
     fn figures_are_served_on_this_machine_unless_another_address_is_said() {
-        let parsed = |text: &str| metrics_address(text).unwrap().to_string();
+        let parsed = |text: &str| metrics_place(text).unwrap().address.to_string();
         for text in ["9464", ":9464", "127.0.0.1", "localhost", "localhost:9464", "127.0.0.1:9464"] {
             assert_eq!(parsed(text), "127.0.0.1:9464", "{text}");
         }
@@ -220,7 +249,7 @@ mod tests {
             ["0.0.0.0:80", "[::]:80", "[::1]:9464"]
         );
         assert!(
-            ["", "99999", "udp://:5000", "host:port", ":"].iter().all(|text| metrics_address(text).is_err())
+            ["", "99999", "udp://:5000", "host:port", ":"].iter().all(|text| metrics_place(text).is_err())
         );
     }
 

@@ -38,13 +38,19 @@ impl Served {
     }
 
     fn page(&self) -> String {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
-        let mut page = String::new();
-        stream.read_to_string(&mut page).unwrap();
+        let page = self.ask(&self.address.to_string());
         let (head, body) = page.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
         body.to_owned()
+    }
+
+    /// What is answered to who asks by that name.
+    fn ask(&self, host: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        page
     }
 
     fn scrape(&self) -> Scrape {
@@ -109,6 +115,23 @@ fn what_a_recorder_counts_is_what_it_says_at_its_end() {
     assert_eq!(said["samples"].as_u64().unwrap() + left_out, 3_000_000, "{said}");
     assert!(last <= 3_000_000.0);
     assert!(TcpStream::connect(recorder.address).is_err(), "the page ends with its command");
+}
+
+#[test]
+fn who_asks_by_a_name_that_is_not_this_machine_s_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out.sigmf-meta");
+    let served = Served::start(&["record", "udp://127.0.0.1:0", file.to_str().unwrap()]);
+    let port = served.address.port();
+    for host in ["127.0.0.1", "[::1]:80", "localhost"] {
+        assert!(served.ask(host).starts_with("HTTP/1.1 200 "), "{host}");
+    }
+    for host in
+        ["evil.example".to_owned(), format!("evil.example:{port}"), format!("127.0.0.1.evil.example:{port}")]
+    {
+        let answer = served.ask(&host);
+        assert!(answer.starts_with("HTTP/1.1 421 ") && !answer.contains("grebe_"), "{host}: {answer}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod families;
+mod host;
 mod page;
 
 pub use families::{Families, Histogram, Labels};

@@ -8,12 +8,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::families::Families;
+use crate::host::is_for_here;
 
 /// An address that is listened at, and nobody is answered yet: it can be had before there is anything to count.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
+    name: Option<String>,
 }
 
 /// The page, served until it is dropped.
@@ -25,13 +27,20 @@ pub struct Page {
 }
 
 impl Listener {
-    /// Listens at `address`; port 0 is any that is free.
+    /// Listens at `address`; port 0 is any that is free. Requests by another name than an address, `localhost` and this machine's own
+    /// name (Linux) are refused.
     ///
     /// # Errors
     /// What the system says where it cannot be listened at.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
-        Ok(Self { address: listener.local_addr()?, listener })
+        Ok(Self { address: listener.local_addr()?, listener, name: None })
+    }
+
+    /// Answers requests by this name, too.
+    #[must_use]
+    pub fn named(self, name: Option<String>) -> Self {
+        Self { name, ..self }
     }
 
     /// Where.
@@ -45,7 +54,7 @@ impl Listener {
     /// What the system says where there is no thread.
     pub fn serve(self, figures: impl Fn() -> Families + Send + Sync + 'static) -> io::Result<Page> {
         let stops = Arc::new(AtomicBool::new(false));
-        let served = Arc::new(Served { figures: Box::new(figures), text: Mutex::default() });
+        let served = Arc::new(Served { figures: Box::new(figures), name: self.name, text: Mutex::default() });
         let (listener, stopped) = (self.listener, Arc::clone(&stops));
         let thread = thread::Builder::new()
             .name("metrics".to_owned())
@@ -80,6 +89,8 @@ impl Drop for Page {
 
 struct Served {
     figures: Box<dyn Fn() -> Families + Send + Sync>,
+    /// By which others may ask.
+    name: Option<String>,
     /// What was said last, and when.
     text: Mutex<Option<(Instant, Arc<str>)>>,
 }
@@ -130,15 +141,16 @@ fn answer(mut stream: TcpStream, served: &Served) -> io::Result<()> {
     let until = Instant::now() + REQUEST_MAX;
     let request = read_head(&mut stream, until)?;
     let text;
-    let (status, kind, body) = match request.split(' ').take(2).collect::<Vec<_>>()[..] {
+    let plain = "text/plain; charset=utf-8";
+    let line = request.lines().next().unwrap_or_default();
+    let (status, kind, body) = match line.split(' ').take(2).collect::<Vec<_>>()[..] {
+        _ if !is_for_here(&request, served.name.as_deref()) => ("421 Misdirected Request", plain, FOREIGN),
         ["GET" | "HEAD", path] if path == PATH || path.starts_with("/metrics?") => {
             text = served.text();
             ("200 OK", "text/plain; version=0.0.4; charset=utf-8", &*text)
         }
-        ["GET" | "HEAD", _] => {
-            ("404 Not Found", "text/plain; charset=utf-8", "the figures are at /metrics\n")
-        }
-        _ => ("405 Method Not Allowed", "text/plain; charset=utf-8", "only GET\n"),
+        ["GET" | "HEAD", _] => ("404 Not Found", plain, "the figures are at /metrics\n"),
+        _ => ("405 Method Not Allowed", plain, "only GET\n"),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -151,7 +163,7 @@ fn answer(mut stream: TcpStream, served: &Served) -> io::Result<()> {
     Ok(())
 }
 
-/// The first line of a request, once all of its head is there.
+/// The head of a request, once all of it is there.
 fn read_head(stream: &mut TcpStream, until: Instant) -> io::Result<String> {
     let mut head = [0; HEAD_BYTES_MAX];
     let mut filled = 0;
@@ -163,8 +175,7 @@ fn read_head(stream: &mut TcpStream, until: Instant) -> io::Result<String> {
         }
         filled += read;
         if head[..filled].windows(4).any(|end| end == b"\r\n\r\n") {
-            let line = head[..filled].split(|byte| *byte == b'\r').next().unwrap_or_default();
-            return Ok(String::from_utf8_lossy(line).into_owned());
+            return Ok(String::from_utf8_lossy(&head[..filled]).into_owned());
         }
     }
 }
@@ -187,6 +198,7 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 const PATH: &str = "/metrics";
+const FOREIGN: &str = "this page is not known by that name: ask by an address of this machine, or give the name: --metrics NAME:PORT\n";
 const HEAD_BYTES_MAX: usize = 8_192;
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 const ANSWERED_AT_ONCE: usize = 16;
@@ -220,7 +232,7 @@ mod tests {
     #[test]
     fn the_page_has_the_figures_and_nothing_else_is_there() {
         let page = page();
-        let answer = ask(page.address(), b"GET /metrics HTTP/1.1\r\nHost: relay\r\n\r\n");
+        let answer = ask(page.address(), b"GET /metrics HTTP/1.1\r\nHost: 10.0.0.7\r\n\r\n");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("version=0.0.4"), "{head}");
         assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
@@ -231,6 +243,7 @@ mod tests {
             (&b"GET / HTTP/1.1\r\n\r\n"[..], "404"),
             (b"GET /metrics2 HTTP/1.1\r\n\r\n", "404"),
             (b"POST /metrics HTTP/1.1\r\n\r\n", "405"),
+            (b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "421"),
             (b"\xff\xfe\r\n\r\n", "405"),
         ] {
             let answer = ask(page.address(), request);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::units;
+use crate::units::{self, MetricsPlace};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -20,8 +20,8 @@ pub(crate) struct Relay {
     #[arg(long, value_name = "ADDR:PORT", value_parser = units::listen_address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Serve figures for Prometheus here, at http://ADDR/metrics. Whoever reaches this address can read them.
-    #[arg(long, value_name = "ADDR", value_parser = units::metrics_address)]
-    pub(crate) metrics: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDR", value_parser = units::metrics_place)]
+    pub(crate) metrics: Option<MetricsPlace>,
     /// Sessions at a time; each takes 2 KB of memory.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) sessions: u32,

@@ -237,7 +237,7 @@ impl Sg {
             duration: None,
             samples: self.samples,
             tethered: self.tethered || self.remote,
-            metrics: self.metrics,
+            metrics: self.metrics.clone(),
             transport: self.transport.clone(),
             json: self.json,
         })

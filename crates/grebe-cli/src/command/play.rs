@@ -52,7 +52,7 @@ fn to_one(options: &Play) -> Result<Ending> {
         queue_batches: SEND_QUEUE_BATCHES,
         trigger: None,
         announcer,
-        metrics: options.metrics,
+        metrics: options.metrics.clone(),
         about: About::new(),
     };
     pair.run("play", "sent", options.json)
@@ -91,7 +91,8 @@ fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
         graph.connect(player, sink, QueueOptions::block(SEND_QUEUE_BATCHES));
         senders.push(sender);
     }
-    let (snapshot, ending) = drive("play", graph, &Progress::of(senders[0].clone()), options.metrics)?;
+    let (snapshot, ending) =
+        drive("play", graph, &Progress::of(senders[0].clone()), options.metrics.clone())?;
     let error = ending.as_ref().err().map(one_line);
     print_graph(senders.iter().map(String::as_str), &snapshot, error, options.json)?;
     ending

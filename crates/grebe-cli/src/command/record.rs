@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         queue_batches: QUEUE_BATCHES,
         announcer,
         trigger: watch.map(|watch| watch.stage(source.lent_max)),
-        metrics: options.metrics,
+        metrics: options.metrics.clone(),
         about: about(options, uri, &file),
     };
     pair.run_and_judge("record", "recorded", options.json, |recorder, ending| {

@@ -11,7 +11,8 @@ use crate::{interrupt, transfer};
 pub(crate) fn run(options: &cli::Relay) -> Result<Ending> {
     let relay = Relay::bind(&RelayOptions {
         listen: options.listen,
-        metrics: options.metrics,
+        metrics: options.metrics.as_ref().map(|place| place.address),
+        metrics_name: options.metrics.as_ref().and_then(|place| place.name.clone()),
         limits: Limits {
             sessions: options.sessions as usize,
             sessions_per_host: options.sessions_per_host as usize,

@@ -69,7 +69,7 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
     // Before anything is opened, so that no interruption leaves anything behind.
     let graph = file.build(&kinds, &interrupt::cancel(), &mut |note| note!("{note}"))?;
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
-    let (snapshot, ending) = drive(&name, graph, &Progress::of(followed), options.metrics)?;
+    let (snapshot, ending) = drive(&name, graph, &Progress::of(followed), options.metrics.clone())?;
     let error = ending.as_ref().err().map(one_line);
     report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, error, options.json)?;
     ending

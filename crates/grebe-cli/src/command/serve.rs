@@ -53,7 +53,7 @@ fn refuse(options: &Serve) -> Result<()> {
 fn serve_all(options: &Serve, shown: &[Shown]) -> Result<Ending> {
     interrupt::catch();
     let _published: Vec<_> = shown.iter().map(|shown| shown.running.publish("serve")).collect();
-    let metrics = listen_for_metrics(options.metrics)?.map(|listener| {
+    let metrics = listen_for_metrics(options.metrics.clone())?.map(|listener| {
         listener.serve((1..).zip(shown).map(|(number, shown)| {
             let name = if number == 1 { "serve".to_owned() } else { format!("serve-{number}") };
             (name, shown.running.observer())

@@ -52,7 +52,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         queue_batches: SEND_QUEUE_BATCHES,
         trigger: None,
         announcer,
-        metrics: options.metrics,
+        metrics: options.metrics.clone(),
         about: About::new(),
     };
     pair.run("sg", "sent", options.json)

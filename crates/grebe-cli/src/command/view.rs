@@ -60,7 +60,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     if options.json && options.png.as_deref().is_some_and(output::is_stdout) {
         return Err(Usage("--png - and --json would both write to standard output".into()).into());
     }
-    let metrics = listen_for_metrics(options.metrics)?;
+    let metrics = listen_for_metrics(options.metrics.clone())?;
     if let Some(duration) = options.bench {
         return bench(open(&uris, 0, options, &mut Spawn::None)?, options.size, duration);
     }

@@ -48,7 +48,7 @@ impl Relay {
     /// A figure as Prometheus would read it.
     fn figure(&self, name: &str) -> u64 {
         let mut stream = TcpStream::connect(self.metrics).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: relay\r\n\r\n").unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
         let line = page.lines().find_map(|line| line.strip_prefix(&format!("grebe_relay_{name} ")));

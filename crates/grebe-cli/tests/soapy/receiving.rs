@@ -157,7 +157,7 @@ fn what_a_radio_loses_is_seen_while_it_runs() {
     let figure = |name: &str| {
         let mut page = String::new();
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
         stream.read_to_string(&mut page).unwrap();
         let start = format!("grebe_stage_{name}_total{{graph=\"record\",stage=\"source\"}} ");
         let value = page.lines().find_map(|line| line.strip_prefix(&start)?.parse::<f64>().ok());

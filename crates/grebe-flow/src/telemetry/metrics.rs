@@ -32,12 +32,19 @@ pub struct MetricsListener(Listener);
 pub struct MetricsPage(#[allow(dead_code, reason = "it is served as long as it is held")] Page);
 
 impl MetricsListener {
-    /// Listens at `address`, over HTTP; port 0 is any that is free.
+    /// Listens at `address`, over HTTP; port 0 is any that is free. Requests by another name than an address, `localhost` and this
+    /// machine's own name (Linux) are refused.
     ///
     /// # Errors
     /// [`Error::Metrics`] where that cannot be.
     pub fn bind(address: SocketAddr) -> Result<Self, Error> {
         Listener::bind(address).map(Self).map_err(|source| Error::Metrics { address, source })
+    }
+
+    /// Answers requests by this name, too.
+    #[must_use]
+    pub fn named(self, name: Option<String>) -> Self {
+        Self(self.0.named(name))
     }
 
     /// Where.

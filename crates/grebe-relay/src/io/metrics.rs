@@ -18,12 +18,13 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// # Errors
     /// [`Error::Metrics`] where the address cannot be listened at.
-    pub(crate) fn listen(address: SocketAddr) -> Result<Self> {
+    pub(crate) fn listen(address: SocketAddr, name: Option<String>) -> Result<Self> {
         let failed = |source| Error::Metrics { address, source };
         let figures = Arc::new(Mutex::new(Figures::default()));
         let told = Arc::clone(&figures);
         let figures_now = move || told.lock().unwrap_or_else(PoisonError::into_inner).families();
-        let page = Listener::bind(address).and_then(|it| it.serve(figures_now)).map_err(failed)?;
+        let page =
+            Listener::bind(address).and_then(|it| it.named(name).serve(figures_now)).map_err(failed)?;
         Ok(Self { address: page.address(), figures, _page: page })
     }
 

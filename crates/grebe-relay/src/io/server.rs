@@ -21,6 +21,8 @@ pub struct RelayOptions {
     pub listen: Option<SocketAddr>,
     /// Where Prometheus asks for the figures, over HTTP.
     pub metrics: Option<SocketAddr>,
+    /// The name by which it asks, where that is neither an address nor this machine's own name.
+    pub metrics_name: Option<String>,
     /// What it gives, at most.
     pub limits: Limits,
     /// Stops it.
@@ -91,7 +93,10 @@ impl Relay {
             address: datagrams.local_addr()?,
             sender: Sender::on(&datagrams, &socket_options())?,
             datagrams,
-            metrics: options.metrics.map(Metrics::listen).transpose()?,
+            metrics: options
+                .metrics
+                .map(|address| Metrics::listen(address, options.metrics_name.clone()))
+                .transpose()?,
             streams: listener.and_then(|listener| {
                 Streams::start(listener, core.clone(), by_tcp, clock, Bounds::default())
             }),

@@ -49,7 +49,7 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
     let driven = thread::scope(|scope| {
         let (over, is_over) = channel();
         scope.spawn(move || tie_as_they_begin(tied, &is_over));
-        let driven = drive("record", graph, &Progress::of(recorders[0].clone()), options.metrics);
+        let driven = drive("record", graph, &Progress::of(recorders[0].clone()), options.metrics.clone());
         drop(over);
         driven
     });

@@ -39,7 +39,7 @@ use crate::output::{note, out};
 pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Result<Ending> {
     interrupt::catch();
     let shown: Vec<String> = file.ends().map(|stage| shown_name(stage.host.as_deref(), &stage.id)).collect();
-    let metrics = listen_for_metrics(options.metrics)?;
+    let metrics = listen_for_metrics(options.metrics.clone())?;
     let is_check = options.check.is_some();
     let opened = Whole::connect(name, cut, options).and_then(|mut whole| {
         whole.go_directly();
