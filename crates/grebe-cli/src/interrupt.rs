@@ -2,9 +2,11 @@
 
 #[cfg(unix)]
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
+
+use grebe_ring::Cancel;
 
 /// From here on the signals no longer kill the process; whoever runs a graph asks [`is_pending`].
 pub(crate) fn catch() {
@@ -97,26 +99,20 @@ fn end_at_once() -> ! {
 
 /// Ends the command as Ctrl-C does.
 pub(crate) fn raise() {
-    PENDING.store(true, Ordering::SeqCst);
-    for then in THEN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        then();
-    }
+    INTERRUPT.raise();
 }
 
-/// Calls `action` when the user wants to end, at once where that is so already. For what does not ask by itself.
-pub(crate) fn then(action: impl Fn() + Send + 'static) {
-    if is_pending() {
-        action();
-    }
-    THEN.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(action));
+/// Calls `action` when the user wants to end, at once where that is so already: for what does not ask by itself. Until what this returns is
+/// dropped.
+pub(crate) fn then(action: impl Fn() + Send + 'static) -> Then {
+    INTERRUPT.then(Action::Call(Box::new(action)))
 }
 
 /// A flag that is set when the user wants to end, for what can be cancelled.
-pub(crate) fn cancel() -> grebe_ring::Cancel {
-    let cancel = grebe_ring::Cancel::default();
-    let cancelled = cancel.clone();
+pub(crate) fn cancel() -> Cancel {
+    let cancel = Cancel::default();
     catch();
-    then(move || cancelled.cancel());
+    INTERRUPT.then(Action::Cancel(cancel.clone())).for_good();
     cancel
 }
 
@@ -125,7 +121,7 @@ pub(crate) fn cancel() -> grebe_ring::Cancel {
 pub(crate) fn insist() -> Insisting {
     let is_over = Arc::new(AtomicBool::new(false));
     let seen = is_over.clone();
-    then(move || {
+    let then = then(move || {
         let seen = seen.clone();
         std::thread::spawn(move || {
             std::thread::sleep(PATIENCE);
@@ -134,11 +130,11 @@ pub(crate) fn insist() -> Insisting {
             }
         });
     });
-    Insisting(is_over)
+    Insisting(is_over, then)
 }
 
 /// See [`insist`].
-pub(crate) struct Insisting(Arc<AtomicBool>);
+pub(crate) struct Insisting(Arc<AtomicBool>, #[expect(dead_code, reason = "held as long as it counts")] Then);
 
 impl Drop for Insisting {
     fn drop(&mut self) {
@@ -148,13 +144,127 @@ impl Drop for Insisting {
 
 /// Whether the user wants to end.
 pub(crate) fn is_pending() -> bool {
-    PENDING.load(Ordering::SeqCst)
+    INTERRUPT.is_pending()
+}
+
+/// A wish to end, and whom it is told.
+struct Interrupt {
+    is_pending: AtomicBool,
+    told: Mutex<Vec<(u64, Action)>>,
+    next: AtomicU64,
+}
+
+/// What follows a wish to end.
+enum Action {
+    Call(Box<dyn Fn() + Send>),
+    Cancel(Cancel),
+}
+
+/// See [`then`]. Dropping it takes the action back.
+#[must_use]
+pub(crate) struct Then {
+    of: &'static Interrupt,
+    number: u64,
+}
+
+impl Interrupt {
+    const fn new() -> Self {
+        Self { is_pending: AtomicBool::new(false), told: Mutex::new(Vec::new()), next: AtomicU64::new(0) }
+    }
+
+    fn is_pending(&self) -> bool {
+        self.is_pending.load(Ordering::SeqCst)
+    }
+
+    fn raise(&self) {
+        self.is_pending.store(true, Ordering::SeqCst);
+        self.told().iter().for_each(|(_, action)| action.take());
+    }
+
+    fn then(&'static self, action: Action) -> Then {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut told = self.told();
+        // With the lock held: who raises it either is seen here, or finds the action.
+        if self.is_pending() {
+            drop(told);
+            action.take();
+        } else {
+            told.retain(|(_, action)| !action.is_idle());
+            told.push((number, action));
+        }
+        Then { of: self, number }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Vec<(u64, Action)>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Action {
+    fn take(&self) {
+        match self {
+            Self::Call(action) => action(),
+            Self::Cancel(cancel) => cancel.cancel(),
+        }
+    }
+
+    /// Whether nobody is left whom it would reach.
+    fn is_idle(&self) -> bool {
+        matches!(self, Self::Cancel(cancel) if cancel.is_sole())
+    }
+}
+
+impl Then {
+    /// Leaves the action in place as long as the process lives.
+    pub(crate) fn for_good(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Then {
+    fn drop(&mut self) {
+        self.of.told().retain(|(number, _)| *number != self.number);
+    }
 }
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-static PENDING: AtomicBool = AtomicBool::new(false);
-static THEN: Mutex<Vec<Box<dyn Fn() + Send>>> = Mutex::new(Vec::new());
+static INTERRUPT: Interrupt = Interrupt::new();
 static LAST: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
 #[cfg(unix)]
 static SIGNALS: OnceLock<signal_hook::iterator::Handle> = OnceLock::new();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asks_while_it_is_raised_is_called_once() {
+        for _ in 0..2_000 {
+            let interrupt: &'static Interrupt = Box::leak(Box::new(Interrupt::new()));
+            let called = Arc::new(AtomicU64::new(0));
+            let counts = Arc::clone(&called);
+            std::thread::scope(|scope| {
+                scope.spawn(|| interrupt.raise());
+                let action = move || {
+                    counts.fetch_add(1, Ordering::Relaxed);
+                };
+                interrupt.then(Action::Call(Box::new(action))).for_good();
+            });
+            assert_eq!(called.load(Ordering::Relaxed), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_over_is_kept_no_longer() {
+        static INTERRUPT: Interrupt = Interrupt::new();
+        let kept = Cancel::default();
+        for cancel in [kept.clone(), Cancel::default(), Cancel::default()] {
+            INTERRUPT.then(Action::Cancel(cancel)).for_good();
+        }
+        drop(INTERRUPT.then(Action::Call(Box::new(|| panic!("it was taken back")))));
+        assert_eq!(INTERRUPT.told().len(), 1);
+        INTERRUPT.raise();
+        assert!(kept.is_cancelled());
+    }
+}

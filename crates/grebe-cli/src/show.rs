@@ -64,7 +64,7 @@ pub(crate) fn run(
         .iter()
         .map(|Shown { link, show, .. }| (link.clone(), show.opener.clone(), show.followers.clone()))
         .collect();
-    interrupt::then(move || {
+    let _closing = interrupt::then(move || {
         for (link, opener, followers) in &links {
             link.close();
             opener.iter().for_each(|opener| opener.close());

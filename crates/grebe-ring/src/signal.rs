@@ -224,6 +224,11 @@ impl Cancel {
         self.0.store(true, std::sync::atomic::Ordering::Release);
     }
 
+    /// Whether there is no clone of it: whoever could be asked is gone.
+    pub fn is_sole(&self) -> bool {
+        std::sync::Arc::strong_count(&self.0) == 1
+    }
+
     /// Whether it was asked to end.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(std::sync::atomic::Ordering::Acquire)
@@ -256,7 +261,7 @@ mod tests {
     fn a_wish_to_end_reaches_all_clones() {
         let (cancel, other) = (Cancel::default(), Cancel::default());
         let clone = cancel.clone();
-        assert!(!clone.is_cancelled());
+        assert!(!clone.is_cancelled() && !cancel.is_sole() && other.is_sole());
         cancel.cancel();
         assert!(clone.is_cancelled() && cancel.is_cancelled() && !other.is_cancelled());
     }

@@ -94,7 +94,7 @@ fn listen(port: u16, relay: Option<&str>, beside: &Beside, ready: Ready, input: 
     watch(input, tells);
     let met = told.recv().context("nobody came")?;
     if let Met::Beside(channel) = met {
-        interrupt::then(move || waits.cancel());
+        interrupt::then(move || waits.cancel()).for_good();
         thread::spawn(move || end_with(&told));
         return channel;
     }

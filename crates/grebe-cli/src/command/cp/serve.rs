@@ -49,7 +49,7 @@ fn serve(options: &Cp) -> Result<Ending> {
     let Some(hello) = meet::hello::<Hello>(&mut input, PROTOCOL, "grebe cp")? else {
         return Ok(Ending::Good);
     };
-    interrupt::then(end_soon);
+    interrupt::then(end_soon).for_good();
     let is_fresh = is_fresh(&hello.task);
     let beside = Beside::served(hello.terms, &cancel);
     let channel = meet::meet(&hello.meet, &beside, Ready { is_fresh, ..Ready::of(PROTOCOL) }, input)?;

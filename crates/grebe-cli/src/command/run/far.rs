@@ -82,6 +82,7 @@ pub(super) struct Login {
     /// Ctrl-C ends the wait for a connection, and not one that there is: what is under way goes on over it.
     cancel: Cancel,
     is_connected: Arc<AtomicBool>,
+    _ending: interrupt::Then,
 }
 
 /// The process there, and the way to it.
@@ -101,13 +102,13 @@ impl Login {
         settings.ssh = settings.ssh.shielded().watched();
         let (cancel, is_connected) = (Cancel::default(), Arc::new(AtomicBool::new(false)));
         let (cancelled, connected) = (cancel.clone(), is_connected.clone());
-        interrupt::then(move || {
+        let _ending = interrupt::then(move || {
             if !connected.load(Ordering::Acquire) {
                 cancelled.cancel();
             }
         });
         let (graph, part, restart) = (graph.to_owned(), part.file.clone(), part.restart);
-        Ok(Self { graph, part, settings, restart, cancel, is_connected })
+        Ok(Self { graph, part, settings, restart, cancel, is_connected, _ending })
     }
 
     /// Logs in, gives it its part, and connects with it. In place of one that is gone, `eras` says which era of each link was the last.
