@@ -36,13 +36,16 @@ use crate::output::note;
 
 /// Runs the command that the words name, the first of which is the command's own name; the exit status of the process.
 ///
-/// It takes the process for its own: it catches SIGINT and SIGTERM, and `--help` or a second SIGINT ends the process at once.
+/// It takes the process for its own: it catches SIGINT and SIGTERM, and a second SIGINT ends the process at once.
 /// `starts_by` has the words that start this command in another process, where the running program is not it.
 pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsString>>) -> u8 {
     starts_by.into_iter().for_each(this_command::starts_by);
     interrupt::survive_file_limits();
-    let matches = cli::command().get_matches_from(words);
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let read = cli::command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match read {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     match dispatch(cli) {
         Ok(Ending::Good) => 0,
         Ok(Ending::Partial) => ending::PARTIAL,
@@ -54,6 +57,18 @@ pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsSt
             ending::exit_status(&error)
         }
     }
+}
+
+/// Says what is wrong with the words, or what was asked of them; names among them may be of whoever.
+fn refuse(error: &clap::Error) -> u8 {
+    let plain = error.render().to_string();
+    if error.use_stderr() && output::printable_lines(&plain) != plain {
+        output::say_lines(plain.trim_end());
+    } else {
+        // Where it cannot be said, nobody reads it.
+        let _ = error.print();
+    }
+    error.exit_code() as u8
 }
 
 fn dispatch(cli: Cli) -> Result<Ending> {

@@ -3,18 +3,23 @@
 //! A reader that has closed standard output, such as `head`, has what it wanted: the command goes on to its end without it, and
 //! its exit status is that of its work. Output that cannot be written otherwise (a full disk) is an error. What is said on
 //! standard error is for a person: where it cannot be said, nothing else changes.
+//!
+//! Names of files, what they say of themselves and what peers say are in what is written, of whoever. Here, on their way out, letters that would
+//! move a terminal's cursor or hide what is there become escape sequences, and a line stays one line; in JSON they are escapes of JSON, and lose nothing.
 
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+use grebe_transfer::{is_printable, printable};
 use grebe_view::{ascii_of, is_ascii_locale};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Writes a line to standard output: `out!("{}", text)?`.
 macro_rules! out {
-    ($($text:tt)*) => { $crate::output::text(&format!("{}\n", format_args!($($text)*))) };
+    ($($text:tt)*) => { $crate::output::line(&format!($($text)*)) };
 }
 
 /// Writes a line to standard error, where that can be written to: `note!("listening on {address}")`.
@@ -24,9 +29,19 @@ macro_rules! note {
 
 pub(crate) use {note, out};
 
-/// Writes to standard output, at once.
+/// See [`out!`].
+pub(crate) fn line(text: &str) -> Result<()> {
+    bytes((printable(text.as_bytes()) + "\n").as_bytes())
+}
+
+/// Writes lines to standard output, at once.
 pub(crate) fn text(text: &str) -> Result<()> {
-    bytes(text.as_bytes())
+    bytes(printable_lines(text).as_bytes())
+}
+
+/// Writes a value of JSON and an end of line to standard output, at once.
+pub(crate) fn json(value: &impl Display) -> Result<()> {
+    bytes((json_escaped(&value.to_string()) + "\n").as_bytes())
 }
 
 /// Writes to standard output, at once.
@@ -98,6 +113,16 @@ fn is_pipe_broken() -> bool {
 
 /// See [`note!`].
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
+    say_drawn(&printable(text.to_string().as_bytes()));
+}
+
+/// Writes lines to standard error, where that can be written to.
+pub(crate) fn say_lines(text: &str) {
+    say_drawn(&printable_lines(text));
+}
+
+/// The same of what was made for a terminal, with colours.
+pub(crate) fn say_drawn(text: &str) {
     // In one piece, so that lines of several threads or processes do not mix.
     let _ = io::stderr().write_all(in_locale(format!("{text}\n")).as_bytes());
 }
@@ -112,4 +137,43 @@ pub(crate) fn in_locale(text: String) -> String {
     if text.is_ascii() || !is_ascii_locale() { text } else { text.chars().map(ascii_of).collect() }
 }
 
+/// Several lines, each as [`printable`] has it.
+pub(crate) fn printable_lines(text: &str) -> String {
+    text.split('\n').map(|line| printable(line.as_bytes())).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON of which a terminal can show every letter. Such letters stand within strings alone.
+fn json_escaped(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if letter == '\n' || is_printable(letter) {
+            escaped.push(letter);
+        } else {
+            let mut units = [0; 2];
+            letter
+                .encode_utf16(&mut units)
+                .iter()
+                .for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    escaped
+}
+
 static READER_GONE: AtomicBool = AtomicBool::new(false);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_loses_nothing_and_does_nothing_to_a_terminal() {
+        let value = serde_json::json!({ "a\u{202e}": ["\u{9b}2J\u{1b}", "\u{e0041}\n", "gr\u{fc}n"] });
+        for text in [value.to_string(), format!("{value:#}")] {
+            let escaped = json_escaped(&text);
+            assert!(escaped.chars().all(|letter| letter == '\n' || is_printable(letter)), "{escaped}");
+            assert!(escaped.contains("gr\u{fc}n") && escaped.contains("\\u202e"), "{escaped}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), value);
+        }
+        assert_eq!(printable_lines("a\tb\n\n\u{2066}c\n"), "a\\tb\n\n\\u{2066}c\n");
+    }
+}

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::{self, Meeting};
 use crate::ending::Usage;
-use crate::output::{note, out};
+use crate::output::{self, note, out};
 use crate::units;
 
 /// The ticket of the option, of `GREBE_TICKET`, or, where the option says `-`, of standard input.
@@ -119,7 +119,7 @@ pub(crate) fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: 
     let places: Vec<_> = places.chain(addresses).collect();
     note!("waiting at {} (UDP)", places.join(", "));
     if json {
-        return out!("{}", json!({ "ticket": *ticket.word() }));
+        return output::json(&json!({ "ticket": *ticket.word() }));
     }
     let good_for = units::time_words(meeting.expires);
     note!("for the other side, good once and for {good_for}; there: {command}");
@@ -201,7 +201,7 @@ impl Display {
             if self.told.is_none_or(|told| told.elapsed() >= Duration::from_secs(1)) {
                 self.told = Some(Instant::now());
                 // A transfer goes on although nobody can be told of it; what cannot be written is told at its end.
-                let _ = out!("{}", line());
+                let _ = output::json(&line());
             }
             return;
         }

@@ -51,7 +51,7 @@ pub use cursor::{Reader, Writer};
 pub use error::{Error, Result};
 pub use grebe_ring::Cancel;
 pub use key::Key;
-pub use printable::printable;
+pub use printable::{is_printable, printable};
 pub use replay::ReplayWindow;
 pub use ticket::{Purpose, Ticket};
 pub use user_state::user_state;

@@ -1,15 +1,12 @@
-//! Names of files as a peer gave them, for people.
+//! Words of others, for people: names of files, messages of peers, what a file says of itself.
 
-/// A name for people: what is no letter, or would move a terminal's cursor, is shown as an escape sequence.
-pub fn printable(name: &[u8]) -> String {
+/// Words on one line: bytes that are no text, letters that would move a terminal's cursor, and letters that are not seen or turn the direction
+/// of others around, are shown as escape sequences.
+pub fn printable(words: &[u8]) -> String {
     let mut text = String::new();
-    for chunk in name.utf8_chunks() {
+    for chunk in words.utf8_chunks() {
         for letter in chunk.valid().chars() {
-            if letter.is_control() || is_invisible(letter) {
-                text.extend(letter.escape_default());
-            } else {
-                text.push(letter);
-            }
+            if is_printable(letter) { text.push(letter) } else { text.extend(letter.escape_default()) }
         }
         for byte in chunk.invalid() {
             text.push_str(&format!("\\x{byte:02x}"));
@@ -18,9 +15,16 @@ pub fn printable(name: &[u8]) -> String {
     text
 }
 
-/// Letters that turn the direction of text around or are not seen: with them a name looks like another one.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+/// Whether a letter is seen, and does nothing to a terminal or to the letters beside it: it is no control character, no line or paragraph
+/// separator, and neither a format character (of Arabic and hieroglyphs, those that are not seen) nor one that is ignored by default
+/// (Unicode 16: `Cf`, `Default_Ignorable_Code_Point`).
+pub fn is_printable(letter: char) -> bool {
+    !letter.is_control()
+        && !matches!(letter,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -30,6 +34,16 @@ mod tests {
     #[test]
     fn what_is_shown_moves_no_cursor_and_hides_nothing() {
         assert_eq!(printable(b"a\x1b[2J\n\xff\xe2\x80\xaeb"), "a\\u{1b}[2J\\n\\xff\\u{202e}b");
-        assert_eq!(printable("gr\u{fc}n".as_bytes()), "gr\u{fc}n");
+        assert_eq!(
+            printable("gr\u{fc}n \u{1d11e} \u{2212}5 \u{b5}s".as_bytes()),
+            "gr\u{fc}n \u{1d11e} \u{2212}5 \u{b5}s"
+        );
+        for hidden in
+            ['\u{9b}', '\u{7f}', '\u{2066}', '\u{200b}', '\u{ad}', '\u{fe0f}', '\u{e0041}', '\u{3164}']
+        {
+            let shown = printable(format!("a{hidden}b").as_bytes());
+            assert_eq!(shown, format!("a\\u{{{:x}}}b", u32::from(hidden)));
+            assert_eq!(printable(shown.as_bytes()), shown, "once is enough");
+        }
     }
 }

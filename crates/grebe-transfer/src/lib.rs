@@ -75,7 +75,7 @@ mod io;
 mod proto;
 
 pub use error::{Error, Result, shown};
-pub use grebe_packet::{Address, Cancel, Purpose, Ticket};
+pub use grebe_packet::{Address, Cancel, Purpose, Ticket, is_printable, printable};
 pub use grebe_relay::{PORT as RELAY_PORT, Refusal, Through, Via};
 pub use io::{
     disk::{Accept, LeftOut, Offered, Renamed, source::Source},

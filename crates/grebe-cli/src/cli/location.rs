@@ -35,18 +35,9 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Here(path) => f.write_str(&grebe_transfer::shown(path)),
-            Self::There { host, path } => write!(f, "{host}:{}", printable(path)),
+            Self::There { host, path } => write!(f, "{host}:{}", grebe_transfer::printable(path)),
         }
     }
-}
-
-/// Bytes of a path for people: nothing in it does anything to a terminal.
-pub(crate) fn printable(path: &[u8]) -> String {
-    let mut shown = String::new();
-    for letter in String::from_utf8_lossy(path).chars() {
-        if letter.is_control() { shown.extend(letter.escape_default()) } else { shown.push(letter) }
-    }
-    shown
 }
 
 /// As git reads it: what stands behind the host is absolute, but for `/~/`.
@@ -129,6 +120,6 @@ mod tests {
             panic!("it is there");
         };
         assert_eq!(path, b"\xff\n");
-        assert_eq!(printable(&path), "\u{fffd}\\n");
+        assert_eq!(grebe_transfer::printable(&path), "\\xff\\n");
     }
 }

@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::cli::Devices;
 use crate::ending::Ending;
-use crate::output::{self, out};
+use crate::output;
 
 pub(crate) fn run(options: &Devices) -> Result<Ending> {
     let bridges = [radios::list(), serial::list(), sound::list(), shared_memory::list()];
     if options.json {
-        out!("{}", serde_json::to_string_pretty(&bridges)?)?;
+        output::json(&serde_json::to_string_pretty(&bridges)?)?;
     } else {
         output::text(&table(&bridges))?;
     }

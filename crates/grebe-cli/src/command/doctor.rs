@@ -23,7 +23,7 @@ pub(crate) fn run(options: &Doctor) -> Result<Ending> {
     }
     let checks = examine();
     if options.json {
-        out!("{}", serde_json::to_string_pretty(&checks)?)?;
+        output::json(&serde_json::to_string_pretty(&checks)?)?;
     } else if options.fix {
         for command in fixes(&checks) {
             out!("{command}")?;

@@ -8,12 +8,13 @@ use grebe_flow::clock_id;
 use grebe_frame::AxisTime;
 use grebe_scope::Engineering;
 use grebe_stages::{Gap, SampleFile};
+use grebe_transfer::{printable, shown};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::cli::Info;
 use crate::ending::{Ending, one_line};
-use crate::output::{note, out};
+use crate::output::{self, note};
 use crate::units::{grouped, time_words};
 
 /// `grebe info`: says it of each file, also behind one that cannot be read.
@@ -30,9 +31,9 @@ pub(crate) fn run(options: &Info) -> Result<Ending> {
                 Ok(file) => {
                     let about = About::of(&path, &file);
                     if options.json {
-                        out!("{}", about.json())?
+                        output::json(&about.json())?
                     } else {
-                        out!("{}", about.text())?
+                        output::text(&(about.text() + "\n"))?
                     }
                     if !file.is_whole() {
                         ending = Ending::Partial;
@@ -42,7 +43,7 @@ pub(crate) fn run(options: &Info) -> Result<Ending> {
                     let error = Error::from(error);
                     if options.json {
                         let said = json!({ "file": path, "whole": false, "error": one_line(&error) });
-                        out!("{said}")?;
+                        output::json(&said)?;
                     }
                     failures.push(error);
                 }
@@ -149,8 +150,9 @@ impl<'a> About<'a> {
 
     fn text(&self) -> String {
         let file = self.file;
-        let mut lines = vec![format!("{}", self.path.display())];
-        let mut row = |name: &str, text: String| lines.push(format!("  {name:<12} {text}"));
+        let mut lines = vec![shown(self.path)];
+        let mut row =
+            |name: &str, text: String| lines.push(format!("  {name:<12} {}", printable(text.as_bytes())));
         let plural = if file.channels() == 1 { "" } else { "s" };
         let kind = SampleFile::format_name(self.path).unwrap_or_default();
         row("format", format!("{kind}, {} in {} channel{plural}", file.format(), file.channels()));
@@ -180,7 +182,7 @@ impl<'a> About<'a> {
             ("notes", description.and_then(|it| it.notes.as_deref())),
         ] {
             if let Some(text) = text {
-                row(name, printable(text));
+                row(name, text.to_owned());
             }
         }
         row("gaps", self.gaps_in_words());
@@ -215,8 +217,8 @@ impl<'a> About<'a> {
         let channels = self.file.description(0).map_or(&[][..], |it| &it.channels);
         let numbered = channels.iter().enumerate();
         let said = numbered.map(|(number, channel)| {
-            let name = printable(&channel.name);
-            let unit = if channel.unit.is_empty() { "units".to_owned() } else { printable(&channel.unit) };
+            let name = channel.name.clone();
+            let unit = if channel.unit.is_empty() { "units".to_owned() } else { channel.unit.clone() };
             let is_plain = channel.unit.is_empty() && channel.scale == 1.0 && channel.offset == 0.0;
             let offset = if channel.offset == 0.0 { String::new() } else { format!(" + {}", channel.offset) };
             let scale =
@@ -262,11 +264,6 @@ pub(super) fn axis_words(axis: &AxisTime) -> String {
 /// RFC 3339 in UTC.
 pub(crate) fn timestamp(time: SystemTime) -> Option<String> {
     Timestamp::try_from(time).ok().map(|time| time.to_string())
-}
-
-/// A file's own words on one line, without what moves a terminal's cursor.
-fn printable(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
 }
 
 /// The rest is in the JSON.

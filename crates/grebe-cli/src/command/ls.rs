@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cli::Ls;
 use crate::ending::Ending;
 use crate::interrupt;
-use crate::output::{self, note, out};
+use crate::output::{self, note};
 
 pub(crate) fn run(options: &Ls) -> Result<Ending> {
     options.lab.configure();
@@ -21,7 +21,7 @@ pub(crate) fn run(options: &Ls) -> Result<Ending> {
     }
     let found = lab.list(&options.pattern, ANSWERS_WITHIN)?;
     if options.json {
-        out!("{:#}", found.iter().map(as_json).collect::<Value>())?;
+        output::json(&format!("{:#}", found.iter().map(as_json).collect::<Value>()))?;
     } else {
         output::text(&table(&found))?;
     }
@@ -75,7 +75,7 @@ fn tell(event: &str, found: &Found, is_json: bool) -> Result<()> {
     if is_json {
         let mut line = as_json(found);
         line["event"] = json!(event);
-        return out!("{line}");
+        return output::json(&line);
     }
     output::text(&output::in_locale(format!("{event:<4}  {}\n", row(found).join("  "))))
 }

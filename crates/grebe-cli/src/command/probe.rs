@@ -63,7 +63,7 @@ fn serve(options: &Probe, cancel: Cancel) -> Result<Ending> {
     let word = advertised(options, server.ticket().clone())?.word();
     if options.json {
         let version = env!("CARGO_PKG_VERSION");
-        out!("{}", serde_json::json!({ "ticket": *word, "version": version, "protocol": PROTOCOL }))?;
+        output::json(&serde_json::json!({ "ticket": *word, "version": version, "protocol": PROTOCOL }))?;
     } else {
         out!("grebe probe {}", *word)?;
     }
@@ -110,9 +110,9 @@ fn probe(options: &Probe, ticket: &Ticket, cancel: Cancel) -> Result<Ending> {
         picture::write(&report, path)?;
     }
     if options.png.as_deref().is_some_and(output::is_stdout) {
-        note!("{}", table::text(&report));
+        output::say_lines(&table::text(&report));
     } else if options.json {
-        out!("{}", serde_json::to_string_pretty(&report)?)?;
+        output::json(&serde_json::to_string_pretty(&report)?)?;
     } else {
         output::text(&table::text(&report))?;
     }

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use crate::cli::{AskWhen, Recv};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
-use crate::output::{note, out};
+use crate::output::{self, note, out};
 use crate::transfer::{self, Display};
 
 pub(crate) fn run(options: &Recv) -> Result<Ending> {
@@ -197,14 +197,10 @@ fn tell(received: &ReceiveReport, way: &transfer::Way, json: bool) -> Result<()>
                 "seconds": seconds,
             }
         });
-        return out!("{result}");
+        return output::json(&result);
     }
     for path in &received.paths {
-        if std::io::stdout().is_terminal() {
-            out!("{}", shown(path))?;
-        } else {
-            out!("{}", path.display())?;
-        }
+        out!("{}", shown(path))?;
     }
     let resumed = match received.resumed_bytes {
         0 => String::new(),

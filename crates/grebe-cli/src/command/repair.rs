@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Repair;
 use crate::ending::{Ending, one_line};
-use crate::output::{note, out};
+use crate::output::{self, note, out};
 use crate::units::grouped;
 
 /// Repairs each file, also behind one that cannot be.
@@ -25,7 +25,7 @@ pub(crate) fn run(options: &Repair) -> Result<Ending> {
         }
     }
     if options.json {
-        out!("{}", Value::from(told))?;
+        output::json(&Value::from(told))?;
     }
     match failures.len() {
         0 => Ok(Ending::Good),

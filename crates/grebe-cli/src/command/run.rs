@@ -79,7 +79,8 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
 fn load(path: &Path, kinds: &Kinds) -> Result<GraphFile> {
     match GraphFile::load(path, kinds) {
         Err(Error::Mistakes(mistakes)) => {
-            note!("{}\n", mistakes.render(std::io::stderr().is_terminal()));
+            // It shows such letters as others by itself.
+            output::say_drawn(&format!("{}\n", mistakes.render(std::io::stderr().is_terminal())));
             let count = mistakes.iter().len();
             let plural = if count == 1 { "" } else { "s" };
             Err(Usage(format!("{} has {count} mistake{plural}", path.display())).into())

@@ -7,7 +7,7 @@ use crate::cli::Save;
 use crate::ending::Ending;
 use crate::interrupt;
 use crate::kept::Kept;
-use crate::output::{note, out};
+use crate::output::{self, note};
 
 /// `grebe save`: waits until the stretch is complete, and says what was kept of it.
 pub(crate) fn run(options: &Save) -> Result<Ending> {
@@ -20,7 +20,7 @@ pub(crate) fn run(options: &Save) -> Result<Ending> {
     let saved = save_ring(&options.folder, options.to.as_deref(), &stretch, &interrupt::cancel())?;
     let kept = Kept::of(saved)?;
     if options.json {
-        out!("{}", kept.json())?;
+        output::json(&kept.json())?;
     } else {
         note!("{}", kept.words());
     }

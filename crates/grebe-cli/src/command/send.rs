@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::Send;
 use crate::ending::Ending;
 use crate::interrupt;
-use crate::output::{note, out};
+use crate::output::{self, note};
 use crate::transfer::{self, Display};
 
 pub(crate) fn run(options: &Send) -> Result<Ending> {
@@ -116,7 +116,7 @@ fn tell(report: &SendReport, source: &Source, way: &transfer::Way, json: bool) -
                 "phases": phases(report),
             }
         });
-        return out!("{result}");
+        return output::json(&result);
     }
     let resumed = match report.resumed_bytes {
         0 => String::new(),

@@ -18,7 +18,7 @@ use crate::ending::{Ending, Usage};
 use crate::generator;
 use crate::graph::{listen_for_metrics, tell};
 use crate::interrupt;
-use crate::output::{note, out};
+use crate::output::{self, note, out};
 use crate::receiver;
 use crate::show::{Held, Keeper, OnDisk, Scope, Show, Shown, Stoppable};
 
@@ -100,7 +100,7 @@ fn serve_all(options: &Serve, shown: &[Shown]) -> Result<Ending> {
 
 /// Serves the viewer at the other end of standard input and output, until it is gone.
 fn serve_one(shown: &Shown, offer: &FarOffer) -> Result<Ending> {
-    out!("{}", Ready::line())?;
+    output::json(&Ready::line())?;
     serve_pipe(io::stdin(), io::stdout(), &shown.link, offer, shown.status())?;
     shown.show.keeper.iter().for_each(Keeper::finish);
     Ok(Ending::Good)
@@ -207,7 +207,7 @@ fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
             source
         });
         printed["sources"] = sources.collect();
-        return out!("{printed}");
+        return output::json(&printed);
     }
     let what = match shown {
         [only] => only.show.name.clone(),

@@ -14,7 +14,7 @@ use self::processes::{Process, Processes};
 use crate::cli::Top;
 use crate::ending::Ending;
 use crate::interrupt;
-use crate::output::{self, note, out};
+use crate::output::{self, note};
 
 pub(crate) fn run(options: &Top) -> Result<Ending> {
     options.lab.configure();
@@ -41,16 +41,14 @@ fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
     if found.is_empty() {
         return Err(anyhow!("{}", processes.nobody()));
     }
-    let mut text = String::new();
     if as_json {
-        for json in found.iter().filter_map(Process::json) {
-            text += &json;
-            text.push('\n');
-        }
-    } else {
-        text = output::in_locale(table::plain(&found));
+        return found
+            .iter()
+            .filter_map(Process::json)
+            .try_for_each(|json| output::json(&json))
+            .map(|()| Ending::Good);
     }
-    output::text(&text)?;
+    output::text(&output::in_locale(table::plain(&found)))?;
     Ok(Ending::Good)
 }
 
@@ -69,7 +67,7 @@ fn lines(mut processes: Processes) -> Result<Ending> {
         for one in &found {
             let (Some(report), Some(json)) = (&one.watched.report, one.json()) else { continue };
             if told.insert(one.key(), report.uptime_s) != Some(report.uptime_s) {
-                out!("{json}")?;
+                output::json(&json)?;
             }
         }
         if output::is_reader_gone() {

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use grebe_scope::Engineering;
 use grebe_stages::{Verified, verify};
+use grebe_transfer::shown;
 use serde_json::{Value, json};
 
 use crate::cli::Verify;
@@ -15,9 +16,8 @@ pub(crate) fn run(options: &Verify) -> Result<Ending> {
     let bar = output::bar(None);
     let (mut told, mut is_good) = (Vec::new(), true);
     for path in &options.files {
-        let mut progress = |bytes: u64| {
-            bar.set_message(format!("{}  {}", path.display(), Engineering::new(bytes as f64, "B")))
-        };
+        let mut progress =
+            |bytes: u64| bar.set_message(format!("{}  {}", shown(path), Engineering::new(bytes as f64, "B")));
         let found = verify(path, &cancel, &mut progress);
         if cancel.is_cancelled() {
             bar.finish_and_clear();
@@ -40,7 +40,7 @@ pub(crate) fn run(options: &Verify) -> Result<Ending> {
     }
     bar.finish_and_clear();
     if options.json {
-        out!("{}", Value::from(told))?;
+        output::json(&Value::from(told))?;
     } else {
         told.iter().filter_map(Value::as_str).try_for_each(|line| out!("{line}"))?;
     }

@@ -23,7 +23,7 @@ use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
 use crate::graph::{listen_for_metrics, tell};
 use crate::interrupt;
-use crate::output::{self, note, out};
+use crate::output::{self, note};
 use crate::receiver;
 use crate::show::{
     self, Failure, Held, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface,
@@ -138,7 +138,7 @@ fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Result<Ending
             1 => measured.swap_remove(0),
             _ => Value::Array(measured),
         };
-        out!("{}", serde_json::to_string_pretty(&measured)?)?;
+        output::json(&serde_json::to_string_pretty(&measured)?)?;
     }
     Ok(ending)
 }
@@ -165,7 +165,7 @@ fn bench(shown: Shown, (width, height): (u32, u32), duration: Duration) -> Resul
     let size = [width as f32, height as f32];
     let result = grebe_view::bench_window(shown.link.clone(), shown.options(), size, duration)?;
     shown.running.stop()?;
-    out!("{}", serde_json::to_string(&result)?)?;
+    output::json(&serde_json::to_string(&result)?)?;
     Ok(Ending::Good)
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::graph::TRIGGER;
 use crate::graph::disk_use::{DiskUse, OneDisk};
-use crate::output::{note, out};
+use crate::output::{self, note};
 use crate::units::grouped;
 
 /// Losses by place, out of all counters of a graph.
@@ -184,7 +184,7 @@ pub(crate) fn print(
     as_json: bool,
 ) -> Result<()> {
     match snapshot.stage(stage) {
-        Some(stage) if as_json => out!("{}", json(stage, snapshot, error))?,
+        Some(stage) if as_json => output::json(&json(stage, snapshot, error))?,
         Some(stage) => {
             note!("{}", summary(verb, stage, snapshot));
             if let Some(disk) = DiskUse::of(stage) {
@@ -208,7 +208,7 @@ pub(crate) fn print_graph<'a>(
     as_json: bool,
 ) -> Result<()> {
     if as_json {
-        return out!("{}", graph_json(snapshot, error));
+        return output::json(&graph_json(snapshot, error));
     }
     for stage in ends.filter_map(|name| snapshot.stage(name)) {
         note!("{}: {}", stage.name, handled(stage));

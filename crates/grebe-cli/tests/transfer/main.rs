@@ -93,6 +93,12 @@ fn the_sender_may_print_the_ticket() {
     assert!(receiver.status.success(), "{}", text(&receiver.stderr));
     assert!(text(&receiver.stdout).contains("one"));
     assert!(fs::read(into.path().join("one")).unwrap() == contents);
+
+    let into = tempfile::tempdir().unwrap();
+    let (odd, _) = file(from.path(), "a\u{1b}[2J\u{202e}b", 100);
+    let sender = Waiting::start(&["send", path(&odd)]);
+    let receiver = support::run(&["recv", &sender.ticket, path(into.path())]);
+    assert!(text(&receiver.stdout).ends_with("/a\\u{1b}[2J\\u{202e}b\n"), "{:?}", text(&receiver.stdout));
 }
 
 #[test]

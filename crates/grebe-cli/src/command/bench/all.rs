@@ -34,7 +34,8 @@ pub(super) fn run(options: &Results) -> Result<Ending> {
         if name == "view"
             && let Some(why) = no_window()
         {
-            note!("{words} left out: {why}\n");
+            note!("{words} left out: {why}");
+            note!("");
             continue;
         }
         note!("{words}");

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cli::Results;
 use crate::ending::{Ending, Usage};
-use crate::output::{self, note, out};
+use crate::output::{self, note};
 
 /// Runs a bench, and shows what it tells.
 pub(super) fn show(
@@ -27,7 +27,7 @@ pub(super) fn show(
     printer.bar.finish_and_clear();
     // What was measured before it failed or was ended is a result, too.
     if results.table && !printer.rows.is_empty() {
-        out!("{}", markdown(&printer.rows))?;
+        output::text(&(markdown(&printer.rows) + "\n"))?;
     }
     write_json(results, &printer.rows)?;
     match ended {
@@ -56,7 +56,7 @@ impl Printer {
         let is_new = !row.title().is_empty() && row.title() != self.title;
         self.bar.suspend(|| {
             if is_new {
-                note!("{}{}", if is_first { "" } else { "\n" }, row.title());
+                output::say_lines(&format!("{}{}", if is_first { "" } else { "\n" }, row.title()));
             }
             note!("{}", row.line());
         });
@@ -68,5 +68,5 @@ impl Printer {
 }
 
 pub(super) fn write_json(results: &Results, rows: &impl Serialize) -> Result<()> {
-    if results.json { out!("{}", serde_json::to_string_pretty(rows)?) } else { Ok(()) }
+    if results.json { output::json(&serde_json::to_string_pretty(rows)?) } else { Ok(()) }
 }

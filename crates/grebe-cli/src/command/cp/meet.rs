@@ -18,7 +18,7 @@ use super::way::{Beside, Channel};
 use crate::cli::{self, Via};
 use crate::ending::Usage;
 use crate::interrupt;
-use crate::output::{note, out};
+use crate::output::{self, note};
 
 /// Its input, from the first line on.
 pub(in crate::command) type Input = BufReader<File>;
@@ -34,7 +34,7 @@ pub(in crate::command) fn hello<T: DeserializeOwned>(
     // Only the number is sure to be there in every version.
     let value: serde_json::Value = serde_json::from_str(&line).with_context(is_none)?;
     if value.get("protocol").and_then(serde_json::Value::as_u64) != Some(protocol.into()) {
-        out!("{}", Ready::of(protocol).line())?;
+        output::json(&Ready::of(protocol).line())?;
         return Ok(None);
     }
     Ok(Some(serde_json::from_value(value).with_context(is_none)?))
@@ -44,14 +44,14 @@ pub(in crate::command) fn hello<T: DeserializeOwned>(
 pub(in crate::command) fn meet(meet: &Meet, beside: &Beside, ready: Ready, input: Input) -> Result<Channel> {
     match meet {
         Meet::Here => {
-            out!("{}", ready.line())?;
+            output::json(&ready.line())?;
             through_ssh(input, beside)
         }
         Meet::Connect { ticket } => {
             let ticket = Ticket::from_word(ticket, Purpose::Connection)?;
             let channel = beside.reach(&ticket)?;
             let way = channel.as_ref().map(|channel| channel.way);
-            out!("{}", Ready { way, ..ready }.line())?;
+            output::json(&Ready { way, ..ready }.line())?;
             match channel {
                 Some(channel) => {
                     tether(input);
@@ -72,7 +72,7 @@ fn listen(port: u16, relay: Option<&str>, beside: &Beside, ready: Ready, input: 
         // There is another way.
         Err(error) if beside.terms.via == Via::Auto => {
             note!("there is only ssh as a way: {error}");
-            out!("{}", ready.line())?;
+            output::json(&ready.line())?;
             return through_ssh(input, beside);
         }
         Err(error) => return Err(error.into()),
@@ -80,7 +80,7 @@ fn listen(port: u16, relay: Option<&str>, beside: &Beside, ready: Ready, input: 
     listener.ticket.relay = relay.map(found_relay).transpose()?.flatten();
     let ticket = Some(listener.ticket.word().to_string());
     let reached_at = reached_at().map(|ip| ip.to_string());
-    out!("{}", Ready { ticket, reached_at, ..ready }.line())?;
+    output::json(&Ready { ticket, reached_at, ..ready }.line())?;
 
     let (tells, told) = mpsc::channel();
     let waits = Cancel::default();

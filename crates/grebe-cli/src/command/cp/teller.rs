@@ -19,7 +19,7 @@ use super::progress_line::{Line, LongFiles};
 use super::summary::{Whole, result_json, summary};
 use crate::cli::{Tell, printable};
 use crate::ending::Ending;
-use crate::output::{bar, bar_style, in_locale, is_dumb, note, out};
+use crate::output::{bar, bar_style, in_locale, is_dumb, json as json_line, note, out};
 
 /// Says what a copy does.
 pub(in crate::command) struct Teller {
@@ -153,7 +153,7 @@ impl Teller {
         let Whole { outcome, .. } = whole;
         let seconds = self.began.elapsed().as_secs_f64();
         if self.lines.json {
-            out!("{}", json!({ "result": result_json(whole, seconds) }))?;
+            json_line(&json!({ "result": result_json(whole, seconds) }))?;
         } else {
             for (name, why) in outcome.left_out.iter().take(LEFT_OUT_SHOWN) {
                 note!("left out: {}: {why}", printable(name.bytes()));
@@ -173,7 +173,7 @@ impl Teller {
 
     /// Says something in JSON. A copy goes on although nobody can be told of it.
     fn json(&self, value: &Value) {
-        let _ = out!("{value}");
+        let _ = json_line(value);
     }
 
     fn draw(&mut self, figures: &Figures) {
@@ -227,7 +227,7 @@ impl Lines {
             return;
         }
         if self.json {
-            let _ = out!("{}", json!({ "file": file }));
+            let _ = json_line(&json!({ "file": file }));
         } else if let Some(verb) = file.verb() {
             // A reader of the list that is gone has what it wanted.
             self.bar.suspend(|| drop(out!("{verb} {}", name())));

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::ending::Ending;
 use crate::interrupt;
-use crate::output::{self, out};
+use crate::output;
 
 pub(super) fn run(folder: &Path, size_bytes: Option<usize>, as_json: bool) -> Result<Ending> {
     let (cancel, bar) = (interrupt::cancel(), output::bar(None));
@@ -24,7 +24,7 @@ pub(super) fn run(folder: &Path, size_bytes: Option<usize>, as_json: bool) -> Re
     bar.finish_and_clear();
     let found = found?;
     if as_json {
-        out!("{}", as_values(&found))?;
+        output::json(&as_values(&found))?;
     } else {
         output::text(&verdict(folder, &found))?;
     }

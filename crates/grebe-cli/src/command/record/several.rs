@@ -17,7 +17,7 @@ use crate::command::info::axis_words;
 use crate::ending::{Ending, Usage, one_line};
 use crate::graph::report::{graph_json, print_graph};
 use crate::graph::{Progress, drive, tell};
-use crate::output::{note, out};
+use crate::output::{self, note};
 
 pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending> {
     refuse(options, uris)?;
@@ -86,7 +86,7 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
         let mut said = graph_json(&snapshot, error);
         said["collection"] = json!(collection);
         said["recordings"] = recordings.collect();
-        out!("{said}")?;
+        output::json(&said)?;
         return ending;
     }
     print_graph(recorders.iter().map(String::as_str), &snapshot, error, false)?;

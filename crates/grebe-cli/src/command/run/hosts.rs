@@ -33,7 +33,7 @@ use crate::command::cp::config::Config;
 use crate::ending::{Elsewhere, Ending, one_line};
 use crate::graph::{About, Progress, listen_for_metrics, publish_observed, report};
 use crate::interrupt;
-use crate::output::{note, out};
+use crate::output::{self, note};
 
 /// Runs a graph that was cut.
 pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Result<Ending> {
@@ -67,7 +67,7 @@ pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Resu
     if options.json {
         let mut report = report::graph_json(&snapshot, error);
         report["ways"] = ways;
-        out!("{report}")?;
+        output::json(&report)?;
     } else {
         report::print_graph(shown.iter().map(String::as_str), &snapshot, error, false)?;
     }
