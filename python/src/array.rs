@@ -12,14 +12,14 @@ use crate::memory::Memory;
 /// An array of channels x samples over memory, without a copy.
 pub(crate) fn over<'py>(
     py: Python<'py>,
-    memory: Memory,
+    memory: &Bound<'py, Memory>,
     format: SampleFormat,
     channels: usize,
     samples: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     static NDARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let ndarray = NDARRAY.import(py, "numpy", "ndarray")?;
-    ndarray.call1(((channels, samples), dtype(py, format)?, Bound::new(py, memory)?))
+    ndarray.call1(((channels, samples), dtype(py, format)?, memory))
 }
 
 /// An array of channels x samples with memory of its own, whose samples are not set yet.

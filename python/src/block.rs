@@ -87,9 +87,9 @@ impl Block {
             let Body::Lent(held, at, bytes) = &self.body else {
                 unreachable!("an own array is there from the start")
             };
-            let memory = Memory::lent(held.clone(), *at, *bytes);
+            let memory = Bound::new(py, Memory::lent(held.clone(), *at, *bytes))?;
             let array =
-                over(py, memory, self.header.format, self.header.channel_count as usize, self.samples)?;
+                over(py, &memory, self.header.format, self.header.channel_count as usize, self.samples)?;
             Ok::<_, PyErr>(array.unbind())
         })?;
         Ok(made.bind(py))

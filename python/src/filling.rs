@@ -3,12 +3,13 @@
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt as _;
 
 use crate::array::{empty, over};
 use crate::error::Kind;
 use crate::memory::Memory;
 use crate::publisher::Publisher;
+use crate::sole::Filled;
+use crate::turns::locked;
 
 /// A block to be filled: ``with out.block(n) as a: a[:] = ...`` sends it at the end; with an exception nothing is sent.
 #[pyclass(frozen, module = "grebe")]
@@ -16,38 +17,54 @@ pub(crate) struct Filling {
     publisher: Py<Publisher>,
     samples: usize,
     is_in_place: bool,
-    /// While it is being filled: the array.
-    array: Mutex<Option<Py<PyAny>>>,
+    /// While it is being filled.
+    place: Mutex<Option<Place>>,
+}
+
+/// Where it is filled.
+enum Place {
+    /// Where it will be read.
+    Batch(Filled),
+    Copied(Py<PyAny>),
 }
 
 impl Filling {
     pub(crate) fn new(publisher: Py<Publisher>, samples: usize, is_in_place: bool) -> Self {
-        Self { publisher, samples, is_in_place, array: Mutex::new(None) }
+        Self { publisher, samples, is_in_place, place: Mutex::new(None) }
     }
 
-    fn place<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn place(&self, py: Python<'_>) -> PyResult<Place> {
         let publisher = self.publisher.get();
         let (format, channels) = (publisher.format, publisher.channels);
-        if !self.is_in_place {
-            return empty(py, format, channels, self.samples);
+        let may_lie = self.is_in_place && publisher.spares_a_batch();
+        if !may_lie {
+            return Ok(Place::Copied(empty(py, format, channels, self.samples)?.unbind()));
         }
         let batch = publisher.acquire(py)?;
-        let memory = Memory::to_fill(batch, channels * self.samples * format.bytes());
+        let memory = Memory::to_fill(batch, channels * self.samples * format.bytes(), &publisher.filled);
         let memory = memory.ok_or_else(|| Kind::General.error("the block is larger than a chunk"))?;
-        over(py, memory, format, channels, self.samples)
+        let memory = Bound::new(py, memory)?;
+        let hidden = over(py, &memory, format, channels, self.samples)?;
+        Filled::new(hidden, memory).map(Place::Batch)
     }
 }
 
 #[pymethods]
 impl Filling {
     fn __enter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let array = self.place(py)?;
-        let mut slot = self.array.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner());
-        if slot.is_some() {
-            return Err(Kind::General.error("the block is being filled already"));
+        let made = self.place(py)?;
+        let array = match &made {
+            Place::Batch(filled) => filled.array.bind(py).clone(),
+            Place::Copied(array) => array.bind(py).clone(),
+        };
+        let refused = {
+            let mut place = locked(&self.place);
+            if place.is_none() { place.replace(made) } else { Some(made) }
+        };
+        match refused {
+            None => Ok(array),
+            Some(_) => Err(Kind::General.error("the block is being filled already")),
         }
-        *slot = Some(array.clone().unbind());
-        Ok(array)
     }
 
     fn __exit__(
@@ -57,20 +74,28 @@ impl Filling {
         _value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let taken = self.array.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-        let Some(array) = taken else { return Ok(()) };
-        let array = array.into_bound(py);
+        let taken = locked(&self.place).take();
+        let Some(place) = taken else { return Ok(()) };
         if !kind.is_none() {
             return Ok(());
         }
         let publisher = self.publisher.get();
-        if !self.is_in_place {
-            return self.publisher.bind(py).call_method1("write", (array,)).map(drop);
+        let array = match &place {
+            Place::Copied(array) => {
+                array.call_method1(py, "setflags", (false,))?;
+                array
+            }
+            Place::Batch(filled) => {
+                filled.seal(py)?;
+                if publisher.send_filled(py, filled, self.samples)? {
+                    return Ok(());
+                }
+                &filled.array
+            }
+        };
+        if self.is_in_place {
+            publisher.count_copied();
         }
-        // What was sent is read by others: who keeps the array may look at it.
-        array.call_method1("setflags", (false,))?;
-        let base = array.getattr("base")?;
-        let memory = base.cast::<Memory>().map_err(|_| Kind::General.error("the block's memory is gone"))?;
-        memory.get().finish(|batch| publisher.send_filled(py, batch, self.samples))
+        self.publisher.call_method1(py, "write", (array,)).map(drop)
     }
 }

@@ -12,12 +12,35 @@ use crate::error;
 #[derive(Debug)]
 pub(crate) struct Own<T> {
     value: Option<T>,
-    forks: u32,
+    forks: Forks,
+}
+
+/// Which process it was: so many forks behind the first that imported the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Forks(u32);
+
+impl Forks {
+    pub(crate) fn now() -> Self {
+        Self(FORKS.load(Ordering::Relaxed))
+    }
+
+    /// Whether this process is a fork of that one.
+    #[inline]
+    pub(crate) fn is_over(self) -> bool {
+        self != Self::now()
+    }
+
+    /// # Errors
+    /// This process is a fork of that one.
+    #[inline]
+    pub(crate) fn check(self) -> PyResult<()> {
+        if self.is_over() { Err(foreign()) } else { Ok(()) }
+    }
 }
 
 impl<T> Own<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { value: Some(value), forks: forks() }
+        Self { value: Some(value), forks: Forks::now() }
     }
 
     /// # Errors
@@ -25,14 +48,14 @@ impl<T> Own<T> {
     #[inline]
     pub(crate) fn get(&self) -> PyResult<&T> {
         match &self.value {
-            Some(value) if self.forks == forks() => Ok(value),
+            Some(value) if self.forks == Forks::now() => Ok(value),
             _ => Err(foreign()),
         }
     }
 
     /// The value itself; `None` in a fork of the process that made it.
     pub(crate) fn into_value(mut self) -> Option<T> {
-        if self.forks == forks() { self.value.take() } else { None }
+        if self.forks == Forks::now() { self.value.take() } else { None }
     }
 
     /// # Errors
@@ -40,7 +63,7 @@ impl<T> Own<T> {
     #[inline]
     pub(crate) fn get_mut(&mut self) -> PyResult<&mut T> {
         match &mut self.value {
-            Some(value) if self.forks == forks() => Ok(value),
+            Some(value) if self.forks == Forks::now() => Ok(value),
             _ => Err(foreign()),
         }
     }
@@ -48,7 +71,7 @@ impl<T> Own<T> {
 
 impl<T> Drop for Own<T> {
     fn drop(&mut self) {
-        if self.forks != forks() {
+        if self.forks != Forks::now() {
             std::mem::forget(self.value.take());
         }
     }
@@ -69,10 +92,6 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 fn has_forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
-}
-
-fn forks() -> u32 {
-    FORKS.load(Ordering::Relaxed)
 }
 
 #[cold]

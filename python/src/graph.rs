@@ -1,14 +1,12 @@
 //! Graphs of stages, as files describe them, some stages of which may be functions of Python's.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use grebe_flow::telemetry::{self, Publisher as Telemetry};
 use grebe_flow::{Error, GraphFile, Kinds, Running};
 use grebe_stages::Cancel;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt as _;
 
 use crate::error::{Kind, kind, words};
 use crate::fork::Own;
@@ -16,11 +14,12 @@ use crate::job::{LOOK_EVERY, Patience, Teller, watched};
 use crate::opening::log;
 use crate::stage::{Failure, Functions, PythonKind, with_functions};
 use crate::stream::seconds;
+use crate::turns::{Turns, locked};
 
 /// A graph that runs, until it ends or is stopped. `grebe.Running` stands on it.
 #[pyclass(frozen, subclass, module = "grebe")]
 pub(crate) struct RunningGraph {
-    running: Mutex<Option<Own<Graphs>>>,
+    running: Turns<Option<Own<Graphs>>>,
     observe: Box<dyn Fn() -> grebe_flow::Snapshot + Send + Sync>,
     failure: Failure,
 }
@@ -59,7 +58,7 @@ impl RunningGraph {
         let running = running.map_err(|error| error_of(error, &failure))?;
         let telemetry = telemetry::publish(&running, name).ok();
         let observe = Box::new(running.observer());
-        let running = Mutex::new(Some(Own::new(Graphs { running, _telemetry: telemetry })));
+        let running = Turns::new(Some(Own::new(Graphs { running, _telemetry: telemetry })));
         Ok(Self { running, observe, failure })
     }
 
@@ -77,7 +76,7 @@ impl RunningGraph {
             let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
             let slice = left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY));
             {
-                let graph = self.running.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+                let graph = self.running.lock(py)?;
                 let Some(graph) = &*graph else { return Ok(true) };
                 let running = &graph.get()?.running;
                 if py.detach(|| running.wait_timeout(slice)) {
@@ -109,7 +108,10 @@ impl RunningGraph {
         py: Python<'_>,
         how: impl FnOnce(Running) -> Result<grebe_flow::Snapshot, Error> + Send + 'static,
     ) -> PyResult<()> {
-        let graph = self.running.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
+        if self.running.is_foreign() {
+            return Ok(());
+        }
+        let graph = self.running.lock(py)?.take();
         let Some(graph) = graph else { return Ok(()) };
         let Some(Graphs { running, _telemetry: telemetry }) = graph.into_value() else { return Ok(()) };
         // A second Ctrl-C leaves it to itself.
@@ -142,7 +144,7 @@ fn error_of(error: Error, failure: &Failure) -> PyErr {
         Error::Stage { stage, source } => kind(&**source).error(format!("{stage}: {}", words(&**source))),
         error => Kind::General.error(words(error)),
     };
-    let cause = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let cause = locked(failure).take();
     if cause.is_some() {
         Python::attach(|py| told.set_cause(py, cause));
     }

@@ -4,9 +4,9 @@
 //!  module   lib: the names that Python sees
 //!  classes  stream, publisher, filling, recording, block, spectrum, scope
 //!           graph -> stage (a function of Python's), reader, feed, envelope
-//!           pieces (of batches)
+//!           pieces (of batches), sole
 //!  functions  command, measure, trigger, transfer, probe
-//!  below    opening, job -> error, fork, memory, array, format
+//!  below    opening, job, turns -> error, fork, memory, array, format
 //! ```
 //!
 //! Samples of a block are a NumPy array over [`memory`]: the bytes of a lease. Reception and sending have threads of their own, a
@@ -33,11 +33,13 @@ mod publisher;
 mod reader;
 mod recording;
 mod scope;
+mod sole;
 mod spectrum;
 mod stage;
 mod stream;
 mod transfer;
 mod trigger;
+mod turns;
 
 use pyo3::prelude::*;
 

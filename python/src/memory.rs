@@ -1,16 +1,16 @@
 //! Samples where they lie, as memory that NumPy reads, and that Python fills.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use grebe_frame::{Batch, BatchMut, HEADER_BYTES};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::error::Kind;
 use crate::fork::Own;
+use crate::turns::locked;
 
 /// A batch that Python may keep. It goes back to who made it when the last block and the last array of it are gone.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ enum Lies {
     /// The payload of a frame: where it begins in the chunk, and its bytes.
     Lent(Arc<Held>, usize, usize),
     /// The payload of a frame that is yet to be made.
-    Filled(Own<Mutex<Fill>>, Place),
+    Filled { batch: Own<Mutex<Fill>>, place: Place, is_sealed: AtomicBool, _count: Count },
 }
 
 /// Where Python writes.
@@ -64,12 +64,21 @@ unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
 
-/// What keeps the memory that Python fills.
+/// What keeps the memory that Python fills, for as long as there is an array of it.
 enum Fill {
     Building(BatchMut),
-    /// It was sent; an array of it may still be there.
-    Sent(#[expect(dead_code, reason = "it keeps the memory")] Batch),
+    Frozen(#[expect(dead_code, reason = "it keeps the memory")] Batch),
+    /// For a moment, under the lock.
     Taken,
+}
+
+/// Counted for as long as it is there.
+struct Count(Arc<AtomicUsize>);
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Memory {
@@ -78,36 +87,53 @@ impl Memory {
         Self { kind: Lies::Lent(held, offset, bytes) }
     }
 
-    /// The place of the payload of the first frame in an empty batch; `None` where it is too small.
-    pub(crate) fn to_fill(mut batch: BatchMut, bytes: usize) -> Option<Self> {
+    /// The place of the payload of the first frame in an empty batch, counted in `filled` until it is dropped; `None` where it is
+    /// too small.
+    pub(crate) fn to_fill(mut batch: BatchMut, bytes: usize, filled: &Arc<AtomicUsize>) -> Option<Self> {
         let first = batch.chunk().get_mut(HEADER_BYTES..HEADER_BYTES + bytes)?.as_mut_ptr();
-        let place = Place { first, bytes };
-        Some(Self { kind: Lies::Filled(Own::new(Mutex::new(Fill::Building(batch))), place) })
+        filled.fetch_add(1, Ordering::Relaxed);
+        let batch = Own::new(Mutex::new(Fill::Building(batch)));
+        let (is_sealed, _count) = (AtomicBool::new(false), Count(filled.clone()));
+        Some(Self { kind: Lies::Filled { batch, place: Place { first, bytes }, is_sealed, _count } })
     }
 
-    /// The batch that was filled: what `send` makes of it is kept as long as there is an array.
+    /// Makes it read-only for who asks from now on.
+    pub(crate) fn seal(&self) {
+        if let Lies::Filled { is_sealed, .. } = &self.kind {
+            is_sealed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The batch that was filled and gets its frame by `push`, to be sent: no array that can be written to may be left. The memory
+    /// stays here, too.
     ///
     /// # Errors
-    /// It was sent before, or this process is a fork.
-    pub(crate) fn finish(&self, send: impl FnOnce(BatchMut) -> PyResult<Batch>) -> PyResult<()> {
-        let taken = match &self.kind {
-            Lies::Lent(..) => Fill::Taken,
-            Lies::Filled(fill, _) => std::mem::replace(&mut *lock(fill.get()?), Fill::Taken),
-        };
-        let Fill::Building(batch) = taken else {
-            return Err(Kind::General.error("the block was sent already"));
-        };
-        let sent = send(batch)?;
-        if let Lies::Filled(fill, _) = &self.kind {
-            *lock(fill.get()?) = Fill::Sent(sent);
+    /// What `push` says; `None`: it was sent before, or this process is a fork.
+    pub(crate) fn freeze<E>(
+        &self,
+        push: impl FnOnce(&mut BatchMut) -> Result<(), E>,
+    ) -> Result<Option<Batch>, E> {
+        let Lies::Filled { batch, .. } = &self.kind else { return Ok(None) };
+        let Ok(fill) = batch.get() else { return Ok(None) };
+        let mut fill = locked(fill);
+        match std::mem::replace(&mut *fill, Fill::Taken) {
+            Fill::Building(mut batch) => match push(&mut batch) {
+                Ok(()) => {
+                    let batch = batch.freeze();
+                    *fill = Fill::Frozen(batch.clone());
+                    Ok(Some(batch))
+                }
+                Err(error) => {
+                    *fill = Fill::Building(batch);
+                    Err(error)
+                }
+            },
+            other => {
+                *fill = other;
+                Ok(None)
+            }
         }
-        Ok(())
     }
-}
-
-fn lock(fill: &Mutex<Fill>) -> MutexGuard<'_, Fill> {
-    // Each change is one assignment.
-    fill.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[pymethods]
@@ -121,14 +147,14 @@ impl Memory {
                 let payload = payload.ok_or_else(|| PyBufferError::new_err("behind the chunk"))?;
                 (payload.as_ptr().cast_mut(), *bytes, 1)
             }
-            Lies::Filled(fill, place) => {
-                fill.get()?;
-                (place.first, place.bytes, 0)
+            Lies::Filled { batch, place, is_sealed, .. } => {
+                batch.get()?;
+                (place.first, place.bytes, c_int::from(is_sealed.load(Ordering::Relaxed)))
             }
         };
         // SAFETY: the interpreter hands over a view to fill in. The memory stays as long as `slf` does, which the view keeps: a
         // lease lies in memory of a pool, which lives as long as a lease of it. Samples that are lent are read-only for the view;
-        // where they are filled, the batch is this object's own, and no reference to its bytes is made while it can be written.
+        // where they are filled, the batch is this object's own until `freeze`, whose caller knows that no view can be written.
         let failed = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,

@@ -1,7 +1,8 @@
 //! A stream that Python makes.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use grebe_flow::telemetry::{self, Publisher as Telemetry};
@@ -12,7 +13,6 @@ use grebe_frame::{
 use grebe_ring::Signal;
 use grebe_stages::{Cancel, SinkOptions, Uri, open_sink};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt as _;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::{Rows, from_caller};
@@ -22,6 +22,8 @@ use crate::filling::Filling;
 use crate::fork::Own;
 use crate::job::LOOK_EVERY;
 use crate::opening::opened;
+use crate::sole::Filled;
+use crate::turns::{Turns, locked};
 use crate::{format, stream};
 
 /// A stream that is being sent, recorded or lent to other processes, until it is closed.
@@ -34,11 +36,16 @@ pub(crate) struct Publisher {
     block: usize,
     /// Whether a block may be filled where it will be read.
     fills_in_place: bool,
+    /// Whose turn it is to write: a whole write of one thread, in whose midst signal handlers run.
+    turns: Turns<()>,
     out: Mutex<Option<Own<Out>>>,
-    graph: Mutex<Option<Own<Graphs>>>,
+    graph: Turns<Option<Own<Graphs>>>,
+    /// Batches that are filled in place, and those that were, of which Python has an array.
+    pub(crate) filled: Arc<AtomicUsize>,
+    copied_blocks: AtomicU64,
 }
 
-/// What one thread at a time writes to.
+/// What one thread at a time writes to, which runs no Python meanwhile.
 struct Out {
     writer: FrameWriter,
     pool: BatchPool,
@@ -58,11 +65,19 @@ struct Graphs {
 
 /// Why a batch could not be had or handed on.
 enum Refused {
+    Closed,
     /// The graph has ended, for a reason that it will tell.
     Ended,
-    /// What a signal raised.
-    Signal(PyErr),
     Frame(PushError),
+}
+
+/// Rows that are being sent.
+struct Writing<'a> {
+    rows: &'a Rows,
+    /// Samples of each row that are in a batch.
+    done: usize,
+    open: Option<BatchMut>,
+    full: Option<Batch>,
 }
 
 #[pymethods]
@@ -83,6 +98,9 @@ impl Publisher {
         timeout: Option<f64>,
     ) -> PyResult<Self> {
         let parsed: Uri = uri.parse().map_err(|error| of_stream(&error))?;
+        if block == Some(0) {
+            return Err(Kind::Usage.error("block=0: give samples per channel, 1 or more"));
+        }
         let format = dtype.map_or(Ok(SampleFormat::F32), format::of)?;
         let refused = |refusal| Kind::Usage.error(format!("no receiver takes such a stream: {refusal}"));
         let writer = FrameWriter::new(format, channels, rate).map_err(refused)?;
@@ -146,8 +164,11 @@ impl Publisher {
             rate,
             block: block.unwrap_or(fits).clamp(1, fits),
             fills_in_place: is_shm,
+            turns: Turns::new(()),
             out: Mutex::new(Some(Own::new(out))),
-            graph: Mutex::new(Some(Own::new(Graphs { running, _telemetry: telemetry }))),
+            graph: Turns::new(Some(Own::new(Graphs { running, _telemetry: telemetry }))),
+            filled: Arc::default(),
+            copied_blocks: AtomicU64::new(0),
         })
     }
 
@@ -184,17 +205,19 @@ impl Publisher {
     /// Index of the next sample: how many were sent, those that were dropped included.
     #[getter]
     fn index(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_out(py, |_, out| Ok(out.writer.next_sample_index()))
+        // Not in the midst of another thread's write; a signal handler may ask in that of its own.
+        let _turn = self.turns.lock_unless_mine(py)?;
+        let index = self.with_out(|out| Ok(out.writer.next_sample_index()));
+        index.map_err(|refused| self.why(py, refused))
     }
 
     /// Sends samples, an array of channels x samples in the stream's own format. Waits for room, where readers make it wait.
     fn write(&self, py: Python<'_>, samples: &Bound<'_, PyAny>) -> PyResult<()> {
         let array = from_caller(samples, self.format, self.channels)?;
         let rows = Rows::of(&array)?;
-        self.with_out(py, |py, out| {
-            let sent = py.detach(|| out.send_rows(&rows, self.block, self.rate));
-            sent.map_err(|refused| self.why(py, refused))
-        })
+        let mut writing = Writing { rows: &rows, done: 0, open: None, full: None };
+        let _turn = self.turns.lock(py)?;
+        self.in_steps(py, |out| writing.step(out, self.block, self.rate))
     }
 
     /// A block of ``n`` samples to be filled: ``with out.block(n) as a: a[:] = ...`` sends it, without a copy where it lies in shared
@@ -206,30 +229,46 @@ impl Publisher {
 
     /// Says that ``n`` samples per channel could not be made in time: readers see a gap that is the source's.
     fn drop(&self, py: Python<'_>, n: u64) -> PyResult<()> {
-        self.with_out(py, |_, out| {
-            out.writer.skip(n);
-            Ok(())
-        })
+        let _turn = self.turns.lock(py)?;
+        let index = self.with_out(|out| {
+            let index = out.writer.next_sample_index();
+            let can_be = index.checked_add(n).is_some_and(|after| after <= INDEX_MAX);
+            if can_be {
+                out.writer.skip(n);
+            }
+            Ok((!can_be).then_some(index))
+        });
+        match index.map_err(|refused| self.why(py, refused))? {
+            None => Ok(()),
+            Some(index) => {
+                let message = format!("drop({n}) behind {index} samples: a stream has {INDEX_MAX} at most");
+                Err(Kind::Usage.error(message))
+            }
+        }
     }
 
     /// Says what the stream is from the next sample on, with SigMF's keys.
     fn describe(&self, py: Python<'_>, description: &Bound<'_, PyAny>) -> PyResult<()> {
         let description = description_of(py, Some(description))?;
-        self.with_out(py, |_, out| {
+        let _turn = self.turns.lock(py)?;
+        let described = self.with_out(|out| {
             let clock = out.description.clock;
             let first_sample_index = out.writer.next_sample_index();
             out.description = Description { first_sample_index, clock, ..description };
             out.pool.describe(Some(Arc::new(out.description.clone())));
             Ok(())
-        })
+        });
+        described.map_err(|refused| self.why(py, refused))
     }
 
     /// What was counted until now.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = PyDict::new(py);
-        let graph = lock(py, &self.graph);
-        let Some(graph) = &*graph else { return Ok(stats) };
-        let snapshot = graph.get()?.running.snapshot();
+        stats.set_item("copied_blocks", self.copied_blocks.load(Ordering::Relaxed))?;
+        let snapshot = match &*self.graph.lock(py)? {
+            Some(graph) => graph.get()?.running.snapshot(),
+            None => return Ok(stats),
+        };
         if let Some(sink) = snapshot.stage(SINK) {
             stats.set_item("samples", sink.samples_in)?;
             stats.set_item("frames", sink.frames_in)?;
@@ -239,17 +278,20 @@ impl Publisher {
         Ok(stats)
     }
 
-    /// Ends the stream: what was written is sent, and its readers learn of the end.
+    /// Ends the stream: what was written is sent, and its readers learn of the end. Waits for another thread's write; a signal
+    /// handler cuts off that of its own thread.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let out = lock(py, &self.out).take();
+        let turn = self.turns.lock_unless_mine(py)?;
+        let out = locked(&self.out).take();
         if let Some(mut out) = out {
             let out = out.get_mut()?;
             out.end.set(out.writer.end(monotonic_ns()));
         }
+        drop(turn);
         // The end of the queue is gone with it.
         loop {
             let is_over = {
-                let graph = lock(py, &self.graph);
+                let graph = self.graph.lock(py)?;
                 let Some(graph) = &*graph else { return Ok(()) };
                 let running = &graph.get()?.running;
                 py.detach(|| running.wait_timeout(LOOK_EVERY))
@@ -260,7 +302,7 @@ impl Publisher {
             py.check_signals()?;
         }
         let error = self.error(py)?;
-        let graph = lock(py, &self.graph).take();
+        let graph = self.graph.lock(py)?.take();
         // Its threads have ended.
         py.detach(|| drop(graph));
         error.map_or(Ok(()), Err)
@@ -281,42 +323,72 @@ impl Publisher {
 }
 
 impl Publisher {
+    /// Whether one more batch may be filled where it lies: arrays of a few are all that Python may keep of the stream's memory.
+    pub(crate) fn spares_a_batch(&self) -> bool {
+        self.filled.load(Ordering::Relaxed) < FILLED_MAX
+    }
+
+    /// Counts a block that could not be sent as it lies.
+    pub(crate) fn count_copied(&self) {
+        self.copied_blocks.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// An empty batch to be filled in place.
     pub(crate) fn acquire(&self, py: Python<'_>) -> PyResult<BatchMut> {
-        self.with_out(py, |py, out| py.detach(|| out.acquire()).map_err(|refused| self.why(py, refused)))
+        let _turn = self.turns.lock(py)?;
+        self.in_steps(py, Out::acquire)
     }
 
-    /// Sends a batch whose first frame was filled in place; what is kept of it.
-    pub(crate) fn send_filled(&self, py: Python<'_>, mut batch: BatchMut, samples: usize) -> PyResult<Batch> {
-        self.with_out(py, |py, out| {
-            let sent = py.detach(|| {
-                let stamp_ns = out.due(samples, self.rate)?;
+    /// Sends what was filled in place; false where somebody can still write there: nothing is sent then.
+    pub(crate) fn send_filled(&self, py: Python<'_>, filled: &Filled, samples: usize) -> PyResult<bool> {
+        let _turn = self.turns.lock(py)?;
+        let stamp_ns = self.in_steps(py, |out| out.due(samples, self.rate))?;
+        if !filled.is_sole(py)? {
+            return Ok(false);
+        }
+        let frozen = self.with_out(|out| {
+            let push = |batch: &mut BatchMut| {
                 batch.describe(out.pool.description());
-                out.writer
-                    .push_bytes(&mut batch, samples as u32, stamp_ns, |_, _| {})
-                    .map_err(Refused::Frame)?;
-                let batch = batch.freeze();
-                out.send(batch.clone()).map(|()| batch)
-            });
-            sent.map_err(|refused| self.why(py, refused))
-        })
+                out.writer.push_bytes(batch, samples as u32, stamp_ns, |_, _| {})
+            };
+            filled.memory.get().freeze(push).map_err(Refused::Frame)
+        });
+        let Some(batch) = frozen.map_err(|refused| self.why(py, refused))? else {
+            return Err(Kind::General.error("the block was sent already"));
+        };
+        let mut batch = Some(batch);
+        self.in_steps(py, |out| out.send(&mut batch))?;
+        Ok(true)
     }
 
-    fn with_out<T>(
+    /// Takes steps, each a moment long, until one has a result; between them signal handlers may run, and use the publisher.
+    fn in_steps<T: Send>(
         &self,
         py: Python<'_>,
-        act: impl FnOnce(Python<'_>, &mut Out) -> PyResult<T>,
+        mut step: impl FnMut(&mut Out) -> Result<Option<T>, Refused> + Send,
     ) -> PyResult<T> {
-        match &mut *lock(py, &self.out) {
-            Some(out) => act(py, out.get_mut()?),
-            None => Err(Kind::General.error(format!("{} was closed", self.uri))),
+        loop {
+            let stepped = py.detach(|| self.with_out(&mut step));
+            if let Some(done) = stepped.map_err(|refused| self.why(py, refused))? {
+                return Ok(done);
+            }
+            py.check_signals()?;
+        }
+    }
+
+    /// Runs no Python, so that it is for a moment.
+    fn with_out<T>(&self, act: impl FnOnce(&mut Out) -> Result<T, Refused>) -> Result<T, Refused> {
+        match &mut *locked(&self.out) {
+            // Who has a turn is not in a fork.
+            Some(out) => out.get_mut().map_err(|_| Refused::Closed).and_then(act),
+            None => Err(Refused::Closed),
         }
     }
 
     #[cold]
     fn why(&self, py: Python<'_>, refused: Refused) -> PyErr {
         match refused {
-            Refused::Signal(error) => error,
+            Refused::Closed => Kind::General.error(format!("{} was closed", self.uri)),
             Refused::Frame(error) => Kind::General.error(error.to_string()),
             Refused::Ended => match self.error(py) {
                 Ok(Some(error)) | Err(error) => error,
@@ -327,57 +399,65 @@ impl Publisher {
 
     /// How the graph ended badly.
     fn error(&self, py: Python<'_>) -> PyResult<Option<PyErr>> {
-        match &*lock(py, &self.graph) {
-            Some(graph) => {
-                let running = &graph.get()?.running;
-                // Its queue closes a moment before the reason stands there.
-                py.detach(|| running.wait_timeout(Duration::from_secs(1)));
-                Ok(running.take_error().map(of_graph))
+        let graph = self.graph.lock(py)?;
+        let Some(graph) = &*graph else { return Ok(None) };
+        let running = &graph.get()?.running;
+        // Its queue closes a moment before the reason stands there.
+        py.detach(|| running.wait_timeout(Duration::from_secs(1)));
+        Ok(running.take_error().map(of_graph))
+    }
+}
+
+impl<'a> Writing<'a> {
+    /// Sends samples of all rows, in frames of at most `block` samples, as far as there is room.
+    fn step(&mut self, out: &mut Out, block: usize, rate: f64) -> Result<Option<()>, Refused> {
+        let sample_bytes = out.writer.format().bytes();
+        let samples = self.rows.row_bytes() / sample_bytes;
+        loop {
+            if self.full.is_some() && out.send(&mut self.full)?.is_none() {
+                return Ok(None);
             }
-            None => Ok(None),
+            if self.done == samples {
+                self.full = self.open.take().map(BatchMut::freeze);
+                if self.full.is_none() {
+                    return Ok(Some(()));
+                }
+                continue;
+            }
+            let length = block.min(samples - self.done);
+            let Some(stamp_ns) = out.due(length, rate)? else { return Ok(None) };
+            let mut batch = match self.open.take() {
+                Some(batch) => batch,
+                None => match out.acquire()? {
+                    Some(batch) => batch,
+                    None => return Ok(None),
+                },
+            };
+            let place = self.done * sample_bytes..(self.done + length) * sample_bytes;
+            let rows = self.rows;
+            let fill = |channel: usize, to: &mut [u8]| to.copy_from_slice(&rows.row(channel)[place.clone()]);
+            match out.writer.push_bytes(&mut batch, length as u32, stamp_ns, fill) {
+                Ok(()) => {
+                    self.done += length;
+                    self.open = Some(batch);
+                }
+                Err(PushError::Full(_)) if !batch.is_empty() => self.full = Some(batch.freeze()),
+                Err(error) => return Err(Refused::Frame(error)),
+            }
         }
     }
 }
 
 impl Out {
-    /// The samples of all rows, in frames of at most `block` samples.
-    fn send_rows(&mut self, rows: &Rows, block: usize, rate: f64) -> Result<(), Refused> {
-        let sample_bytes = self.writer.format().bytes();
-        let (mut done, samples) = (0, rows.row_bytes() / sample_bytes);
-        let mut open: Option<BatchMut> = None;
-        while done < samples {
-            let length = block.min(samples - done);
-            let stamp_ns = self.due(length, rate)?;
-            let mut batch = match open.take() {
-                Some(batch) => batch,
-                None => self.acquire()?,
-            };
-            let place = done * sample_bytes..(done + length) * sample_bytes;
-            let fill = |channel: usize, to: &mut [u8]| to.copy_from_slice(&rows.row(channel)[place.clone()]);
-            match self.writer.push_bytes(&mut batch, length as u32, stamp_ns, fill) {
-                Ok(()) => {
-                    done += length;
-                    open = Some(batch);
-                }
-                Err(PushError::Full(_)) if !batch.is_empty() => self.send(batch.freeze())?,
-                Err(error) => return Err(Refused::Frame(error)),
-            }
-        }
-        open.map_or(Ok(()), |batch| self.send(batch.freeze()))
-    }
-
-    /// Waits until the next samples are due, where the stream is paced; their stamp.
-    fn due(&mut self, samples: usize, rate: f64) -> Result<u64, Refused> {
+    /// The stamp of the next samples once they are due, where the stream is paced.
+    fn due(&mut self, samples: usize, rate: f64) -> Result<Option<u64>, Refused> {
         if let Some(began) = self.pace {
             let seconds = (self.writer.next_sample_index() + samples as u64) as f64 / rate;
             let due = began + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4);
-            loop {
-                let left = due.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    break;
-                }
-                std::thread::sleep(left.min(LOOK_EVERY));
-                check_signals()?;
+            let left = due.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(LOOK_EVERY));
+            if left > LOOK_EVERY {
+                return Ok(None);
             }
         }
         let now_ns = monotonic_ns();
@@ -385,46 +465,35 @@ impl Out {
             self.description.clock = Some(reading);
             self.pool.describe(Some(Arc::new(self.description.clone())));
         }
-        Ok(now_ns)
+        Ok(Some(now_ns))
     }
 
-    fn acquire(&mut self) -> Result<BatchMut, Refused> {
-        loop {
-            if let Some(batch) = self.pool.acquire() {
-                return Ok(batch);
-            }
-            if self.queue.is_closed() {
-                return Err(Refused::Ended);
-            }
-            let (pool, queue) = (&self.pool, &self.queue);
-            if !self.signal.wait(LOOK_EVERY, || pool.has_free() || queue.is_closed()) {
-                check_signals()?;
+    /// A batch, as soon as one is free.
+    fn acquire(&mut self) -> Result<Option<BatchMut>, Refused> {
+        if let Some(batch) = self.pool.acquire() {
+            return Ok(Some(batch));
+        }
+        if self.queue.is_closed() {
+            return Err(Refused::Ended);
+        }
+        let (pool, queue) = (&self.pool, &self.queue);
+        self.signal.wait(LOOK_EVERY, || pool.has_free() || queue.is_closed());
+        Ok(self.pool.acquire())
+    }
+
+    /// Hands on what is offered, as soon as there is room.
+    fn send(&mut self, offered: &mut Option<Batch>) -> Result<Option<()>, Refused> {
+        let Some(batch) = offered.take() else { return Ok(Some(())) };
+        match self.queue.offer(batch) {
+            Offer::Queued | Offer::Dropped => Ok(Some(())),
+            Offer::Closed => Err(Refused::Ended),
+            Offer::Full(batch) => {
+                *offered = Some(batch);
+                self.queue.wait(LOOK_EVERY, || false);
+                Ok(None)
             }
         }
     }
-
-    fn send(&mut self, batch: Batch) -> Result<(), Refused> {
-        let mut offered = batch;
-        loop {
-            match self.queue.offer(offered) {
-                Offer::Queued | Offer::Dropped => return Ok(()),
-                Offer::Closed => return Err(Refused::Ended),
-                Offer::Full(batch) => {
-                    self.queue.wait(LOOK_EVERY, || false);
-                    check_signals()?;
-                    offered = batch;
-                }
-            }
-        }
-    }
-}
-
-fn check_signals() -> Result<(), Refused> {
-    Python::attach(|py| py.check_signals()).map_err(Refused::Signal)
-}
-
-fn lock<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
-    mutex.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// A description from what Python has: a dict with SigMF's keys.
@@ -443,3 +512,8 @@ const POOL_CHUNKS: usize = 8;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Samples, so that each channel of a frame begins at a multiple of 64 bytes.
 const ALIGN: usize = 64;
+/// Batches of shared memory that Python may have, those that it has only arrays of included: what its producer has for itself
+/// holds twice as many, of which the queue and the sink need the other half.
+const FILLED_MAX: usize = 3;
+/// Where a stream ends at the latest, in samples per channel: far from where its index would begin again.
+const INDEX_MAX: u64 = i64::MAX as u64;

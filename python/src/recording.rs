@@ -1,13 +1,12 @@
 //! A recording, any part of which can be read.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::UNIX_EPOCH;
 
 use grebe_frame::SampleFormat;
 use grebe_stages::{Extremes, SampleFile, SummarizedFile, Summary, SummaryState};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt as _;
 
 use crate::array::{Rows, empty};
 use crate::block::as_dict;
@@ -15,6 +14,7 @@ use crate::envelope::{Envelope, is_exact};
 use crate::error::{Kind, of_stream};
 use crate::format::dtype;
 use crate::job::LOOK_EVERY;
+use crate::turns::locked;
 
 /// A recording that is open for reading. `grebe.Recording` stands on it.
 #[pyclass(frozen, subclass, module = "grebe")]
@@ -79,13 +79,13 @@ impl Recording {
     /// What a person should know of how the file was read, a line each.
     #[getter]
     fn notes(&self, py: Python<'_>) -> Vec<String> {
-        self.file(py).notes().to_vec()
+        self.file(py, |file| file.notes().to_vec())
     }
 
     /// What the file says of its samples from this place on, with SigMF's keys.
     #[pyo3(signature = (position=0))]
     fn description<'py>(&self, py: Python<'py>, position: u64) -> PyResult<Bound<'py, PyAny>> {
-        let description = self.file(py).description(position).cloned();
+        let description = self.file(py, |file| file.description(position).cloned());
         as_dict(py, description.as_deref())
     }
 
@@ -96,16 +96,17 @@ impl Recording {
         let segment = |it: &grebe_stages::Segment| {
             (it.position, it.length_samples, it.first_sample_index, it.recorded_at.and_then(ns))
         };
-        self.file(py).segments().iter().map(segment).collect()
+        self.file(py, |file| file.segments().iter().map(segment).collect())
     }
 
     /// Place, length, and what the file says of it as JSON.
     fn _annotations(&self, py: Python<'_>) -> Vec<(u64, u64, String)> {
-        let file = self.file(py);
-        let annotations = file.annotations().iter();
-        // Maps with keys that are strings: none of it can fail.
-        let text = |fields| serde_json::to_string(fields).unwrap_or_default();
-        annotations.map(|it| (it.position, it.length_samples, text(&it.fields))).collect()
+        self.file(py, |file| {
+            let annotations = file.annotations().iter();
+            // Maps with keys that are strings: none of it can fail.
+            let text = |fields| serde_json::to_string(fields).unwrap_or_default();
+            annotations.map(|it| (it.position, it.length_samples, text(&it.fields))).collect()
+        })
     }
 
     /// The samples from ``start`` up to ``stop`` of all channels, as an array of its own.
@@ -120,9 +121,9 @@ impl Recording {
         let samples = (stop - start) as usize;
         let array = empty(py, self.format, self.channels, samples)?;
         let mut rows = Rows::of(&array)?;
-        let mut file = self.file(py);
-        let (file, sample_bytes) = (&mut *file, self.format.bytes());
-        py.detach(|| {
+        let sample_bytes = self.format.bytes();
+        let read = py.detach(|| {
+            let mut file = locked(&self.file);
             // As much at a time as the file's window holds, which would grow else.
             let step = (WINDOW_BYTES / (sample_bytes * self.channels)).max(1);
             for done in (0..samples).step_by(step) {
@@ -134,8 +135,8 @@ impl Recording {
                 }
             }
             Ok(())
-        })
-        .map_err(|error: grebe_stages::Error| of_stream(&error))?;
+        });
+        read.map_err(|error: grebe_stages::Error| of_stream(&error))?;
         Ok(array)
     }
 
@@ -162,15 +163,15 @@ impl Recording {
         {
             return Ok(None);
         }
-        let mut file = self.file(py);
-        let file = &mut *file;
-        let Some(summary) = py.detach(|| Summary::find(&self.path, file)) else { return Ok(None) };
+        let found = py.detach(|| Summary::find(&self.path, &mut locked(&self.file)));
+        let Some(summary) = found else { return Ok(None) };
         let lanes = self.channels * self.format.components();
         let array = empty(py, SampleFormat::F32, lanes, (bounds.len() - 1) * 2)?;
         let mut rows = Rows::of(&array)?;
         let zero = if self.format == SampleFormat::Cu8 { CU8_ZERO } else { 0.0 };
-        py.detach(|| {
-            let mut envelope = Envelope::new(file, &summary);
+        let read = py.detach(|| {
+            let mut file = locked(&self.file);
+            let mut envelope = Envelope::new(&mut file, &summary);
             for lane in 0..lanes {
                 let pairs = rows.row_mut(lane).as_chunks_mut::<8>().0;
                 for (places, pair) in bounds.windows(2).zip(pairs) {
@@ -181,8 +182,8 @@ impl Recording {
                 }
             }
             Ok(())
-        })
-        .map_err(|error: grebe_stages::Error| of_stream(&error))?;
+        });
+        read.map_err(|error: grebe_stages::Error| of_stream(&error))?;
         Ok(Some(array))
     }
 
@@ -197,8 +198,9 @@ impl Recording {
 }
 
 impl Recording {
-    fn file(&self, py: Python<'_>) -> MutexGuard<'_, SampleFile> {
-        self.file.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Looks at what is known of the file, while no Python runs.
+    fn file<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&SampleFile) -> T + Send) -> T {
+        py.detach(|| look(&locked(&self.file)))
     }
 }
 

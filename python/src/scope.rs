@@ -1,21 +1,20 @@
 //! The scope, drawn to PNG: of a stream that runs here or is served elsewhere, and of columns that Python computed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use grebe_flow::telemetry::{self, Publisher as Telemetry};
 use grebe_flow::{Graph, QueueOptions, Running, Snapshot};
-use grebe_serve::{FarAddress, FarViewer, connect};
 use grebe_scope::raster::{Axis, Lane, Picture, Theme, Trace};
 use grebe_scope::{Column, Coverage};
+use grebe_serve::{FarAddress, FarViewer, connect};
 use grebe_stages::{Cancel, SourceOptions, Uri, open_source};
 use grebe_view::{
     ChannelSetup, LaneId, Loss, PngOptions, ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions,
     ViewOptions, render_png,
 };
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt as _;
 use pyo3::types::PyBytes;
 
 use crate::array::Rows;
@@ -25,6 +24,7 @@ use crate::job::{LOOK_EVERY, Patience, Teller, watched};
 use crate::opening::opened;
 use crate::stream::seconds;
 use crate::trigger::slope_of;
+use crate::turns::{Turns, locked};
 
 /// A stream with a scope behind it, which draws it where it is asked to. `grebe.Scope` stands on it.
 #[pyclass(frozen, subclass, module = "grebe")]
@@ -39,7 +39,7 @@ pub(crate) struct StreamScope {
     page: Option<String>,
     /// Whether the last picture was of a stream that is over.
     is_ended: Arc<AtomicBool>,
-    behind: Mutex<Option<Own<Behind>>>,
+    behind: Turns<Option<Own<Behind>>>,
 }
 
 type Status = Arc<dyn Fn() -> SourceStatus + Send + Sync>;
@@ -131,7 +131,7 @@ impl StreamScope {
             status: Arc::new(move || status(&observe(), &name)),
             page: None,
             is_ended: Arc::default(),
-            behind: Mutex::new(Some(Own::new(Behind::Graph { running, _telemetry: telemetry }))),
+            behind: Turns::new(Some(Own::new(Behind::Graph { running, _telemetry: telemetry }))),
         })
     }
 
@@ -150,7 +150,7 @@ impl StreamScope {
     /// Whether the stream is over: pictures show the end of it.
     #[getter]
     fn is_ended(&self, py: Python<'_>) -> PyResult<bool> {
-        let behind = self.behind.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let behind = self.behind.lock(py)?;
         let Some(behind) = &*behind else { return Ok(true) };
         Ok(match behind.get()? {
             Behind::Graph { running, .. } => running.is_ended(),
@@ -168,7 +168,7 @@ impl StreamScope {
         timeout: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         // What draws waits for a thread that a forked child does not have.
-        if let Some(behind) = &*self.behind.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) {
+        if let Some(behind) = &*self.behind.lock(py)? {
             behind.get()?;
         }
         let options = PngOptions {
@@ -215,7 +215,10 @@ impl StreamScope {
 
     /// Ends the reception; what was seen can still be drawn.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let behind = self.behind.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
+        if self.behind.is_foreign() {
+            return Ok(());
+        }
+        let behind = self.behind.lock(py)?.take();
         let Some(behind) = behind.and_then(Own::into_value) else { return Ok(()) };
         let patience = Patience { timeout: None, after_cancel: Duration::ZERO };
         let link = self.link.clone();
@@ -268,7 +271,7 @@ impl StreamScope {
         });
         let channels = channels.collect();
         let told = Mutex::new(viewer.take_status());
-        let status = move || match &*told.lock().unwrap_or_else(PoisonError::into_inner) {
+        let status = move || match &*locked(&told) {
             Some(status) => status(),
             None => SourceStatus::default(),
         };
@@ -280,13 +283,13 @@ impl StreamScope {
             status: Arc::new(status),
             page: Some(page),
             is_ended: Arc::default(),
-            behind: Mutex::new(Some(Own::new(Behind::Far(viewer)))),
+            behind: Turns::new(Some(Own::new(Behind::Far(viewer)))),
         })
     }
 
     /// Why the stream ended badly.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        let behind = self.behind.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let behind = self.behind.lock(py)?;
         let Some(behind) = &*behind else { return Ok(()) };
         let Behind::Graph { running, .. } = behind.get()? else { return Ok(()) };
         py.detach(|| running.wait_timeout(LOOK_EVERY));

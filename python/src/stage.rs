@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use grebe_flow::{
@@ -27,6 +27,7 @@ use crate::block::Block;
 use crate::error::Kind as ErrorKind;
 use crate::format;
 use crate::pieces::{Piece, Splitter};
+use crate::turns::locked;
 
 /// What Python gave for the stages of a graph: by name what takes blocks, and what is called at the end.
 pub(crate) type Functions = HashMap<String, (Py<PyAny>, Option<Py<PyAny>>)>;
@@ -41,9 +42,9 @@ thread_local! {
 
 /// Has stages made of these functions by what `make` makes in this thread.
 pub(crate) fn with_functions<T>(functions: Functions, failure: Failure, make: impl FnOnce() -> T) -> T {
-    GIVEN.with(|given| *given.borrow_mut() = Some((functions, failure)));
+    let before = GIVEN.replace(Some((functions, failure)));
     let made = make();
-    GIVEN.with(|given| *given.borrow_mut() = None);
+    drop(GIVEN.replace(before));
     made
 }
 
@@ -258,7 +259,8 @@ impl PythonStage {
     fn failed(&self, error: PyErr) -> StageError {
         let text = Python::attach(|py| {
             let text = error.to_string();
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone_ref(py));
+            // What it replaces is freed without the lock.
+            let _before = locked(&self.failure).replace(error.clone_ref(py));
             text
         });
         text.into()

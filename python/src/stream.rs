@@ -1,15 +1,14 @@
 //! A stream that Python reads, block by block or so many samples at a time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use grebe_flow::telemetry::{self, Publisher as Telemetry};
 use grebe_flow::{Graph, Policy, QueueOptions, Running};
 use grebe_stages::{Cancel, OpenSource, SourceOptions, Uri, open_source};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt as _;
 use pyo3::types::PyDict;
 
 use crate::block::Block;
@@ -20,6 +19,7 @@ use crate::job::LOOK_EVERY;
 use crate::opening::opened;
 use crate::pieces::Piece;
 use crate::reader::Reader;
+use crate::turns::Turns;
 
 /// A stream that is being received, by threads of its own, until it is closed or nobody has it any more.
 #[pyclass(frozen, subclass, module = "grebe")]
@@ -27,8 +27,8 @@ pub(crate) struct Stream {
     uri: String,
     /// Where a UDP stream is listened for.
     address: Option<String>,
-    state: Mutex<State>,
-    graph: Mutex<Option<Own<Graphs>>>,
+    state: Turns<State>,
+    graph: Turns<Option<Own<Graphs>>>,
     /// Batches that Python has, and how many it may have before it gets copies.
     leases: Arc<AtomicUsize>,
     leases_max: usize,
@@ -135,15 +135,16 @@ impl Stream {
 
     /// Copies of the next blocks, which are not taken: waits a moment for the first.
     fn _peek(&self, py: Python<'_>, blocks: usize) -> PyResult<Vec<Block>> {
-        py.detach(|| lock(&self.state).reader.wait(PEEK_TIMEOUT))?;
-        let mut state = lock_attached(py, &self.state);
+        let mut state = self.state.lock(py)?;
+        py.detach(|| state.reader.wait(PEEK_TIMEOUT))?;
         state.reader.peek(blocks)?.map(|piece| Block::copied(py, piece, 0)).collect()
     }
 
     /// Waits until there is a block or the end, for so many seconds at most; whether either is there.
     fn _wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         let timeout = seconds(timeout)?;
-        py.detach(|| lock(&self.state).reader.wait(timeout))
+        let state = self.state.lock(py)?;
+        py.detach(|| state.reader.wait(timeout))
     }
 
     /// The next ``n`` samples of all channels as an array of its own, channels x n; fewer where the stream ends or another begins,
@@ -161,8 +162,7 @@ impl Stream {
         let began = Instant::now();
         loop {
             let step = {
-                let mut state =
-                    self.state.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut state = self.state.lock(py)?;
                 let State { reader, exact } = &mut *state;
                 exact.step(py, reader, n, gaps)?
             };
@@ -180,7 +180,7 @@ impl Stream {
     /// What was counted until now.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (samples, missing, counts) = {
-            let state = self.state.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner());
+            let state = self.state.lock(py)?;
             (state.reader.samples, state.reader.missing(), state.reader.counts())
         };
         let stats = PyDict::new(py);
@@ -193,8 +193,7 @@ impl Stream {
         stats.set_item("copied_blocks", self.copied_blocks.load(Ordering::Relaxed))?;
         stats.set_item("leases", self.leases.load(Ordering::Relaxed))?;
         stats.set_item("leases_max", self.leases_max)?;
-        let graph = self.graph.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner());
-        let snapshot = match &*graph {
+        let snapshot = match &*self.graph.lock(py)? {
             Some(graph) => Some(graph.get()?.running.snapshot()),
             None => None,
         };
@@ -209,8 +208,14 @@ impl Stream {
 
     /// Ends the reception. Blocks that were handed out stay good.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| lock(&self.state).reader.close());
-        let graph = self.graph.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        if self.state.is_foreign() {
+            return Ok(());
+        }
+        {
+            let State { reader, .. } = &mut *self.state.lock(py)?;
+            py.detach(|| reader.close());
+        }
+        let graph = self.graph.lock(py)?.take();
         let Some(mut graph) = graph else { return Ok(()) };
         if let Ok(here) = graph.get_mut() {
             // Its own errors were told where they mattered: to who was reading.
@@ -263,11 +268,11 @@ impl Stream {
         Ok(Self {
             uri: uri.to_owned(),
             address,
-            state: Mutex::new(State {
+            state: Turns::new(State {
                 reader: Reader::new(batches, leases.clone()),
                 exact: Exact::default(),
             }),
-            graph: Mutex::new(Some(Own::new(Graphs { running, _telemetry: telemetry }))),
+            graph: Turns::new(Some(Own::new(Graphs { running, _telemetry: telemetry }))),
             leases,
             leases_max,
             copies,
@@ -279,7 +284,7 @@ impl Stream {
     }
 
     fn next(&self, py: Python<'_>) -> PyResult<Next> {
-        let mut state = self.state.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut state = self.state.lock(py)?;
         let State { reader, exact } = &mut *state;
         if let Some(block) = exact.take_rest(py)? {
             return Ok(Next::Block(block));
@@ -314,7 +319,7 @@ impl Stream {
                     self.copied_blocks.fetch_add(1, Ordering::Relaxed);
                     if let Err(error) = self.warn_of_leases(py) {
                         // Warnings that are errors lose no samples.
-                        lock_attached(py, &self.state).reader.put_back(piece);
+                        self.state.lock(py)?.reader.put_back(piece);
                         return Err(error);
                     }
                 }
@@ -348,7 +353,10 @@ impl Stream {
     ) -> PyResult<()> {
         let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
         let slice = left.map_or(slice, |left| left.min(slice));
-        let is_there = py.detach(|| lock(&self.state).reader.wait(slice))?;
+        let is_there = {
+            let state = self.state.lock(py)?;
+            py.detach(|| state.reader.wait(slice))?
+        };
         py.check_signals()?;
         if !is_there && let (Some(timeout), Some(Duration::ZERO)) = (timeout, left) {
             return Err(Kind::Timeout.error(format!("nothing came from {} for {timeout:?}", self.uri)));
@@ -359,23 +367,12 @@ impl Stream {
     /// Tells how the stream ended, once, where that was an error.
     #[cold]
     fn check_end(&self, py: Python<'_>) -> PyResult<()> {
-        let graph = lock_attached(py, &self.graph);
+        let graph = self.graph.lock(py)?;
         let Some(graph) = &*graph else { return Ok(()) };
         let running = &graph.get()?.running;
         py.detach(|| running.wait_timeout(CLOSE_TIMEOUT));
         running.take_error().map_or(Ok(()), |error| Err(of_graph(error)))
     }
-}
-
-/// What is to be locked by a thread that has the interpreter: it gives it up where it has to wait.
-fn lock_attached<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
-    // A panic ends in an exception; what it left is whole, or closed.
-    mutex.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// The same, by a thread that gave up the interpreter.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// What happens when Python is too slow: a recording waits, and what comes by itself goes on.
