@@ -221,3 +221,27 @@ def test_events_are_where_the_signal_crosses() -> None:
             grebe.find(x, **wrong)  # type: ignore[arg-type]
     with pytest.raises(grebe.UsageError, match="complex"):
         grebe.find(x + 1j, level=0.0)
+
+
+def test_no_samples_and_sizes_that_cannot_be_are_refused_in_words(tmp_path: pathlib.Path) -> None:
+    for nothing in (np.zeros(0, "i2"), np.zeros((2, 0), "f4"), np.zeros((0, 10), "i2")):
+        for use in (
+            lambda: grebe.measure(nothing, 1e3),
+            lambda: grebe.find(nothing, level=0.0),
+            lambda: grebe.spectrum(nothing, 1e3),
+            lambda: grebe.spectrogram(nothing, 1e3),
+        ):
+            with pytest.raises(grebe.UsageError, match="there are no samples"):
+                use()
+    path = str(tmp_path / "a.sigmf-meta")
+    with grebe.publish(path, rate=1e3, dtype="i16") as out:
+        out.write(np.zeros(1_000, "i2"))
+    for size in (0, -1, 15, 100):
+        for draw in (
+            lambda: grebe.spectrogram(np.zeros(1_000), 1e3, size=size),
+            lambda: grebe.spectrum(np.zeros(1_000), 1e3, size=size),
+            lambda: grebe.Recording(path).spectrogram(size=size),
+        ):
+            with pytest.raises(grebe.UsageError, match="power of two from 16"):
+                draw()
+    assert grebe.find([0.0, 1.0], level=0.5, longer=np.inf, shorter=np.inf, holdoff=np.inf)[0].size == 1

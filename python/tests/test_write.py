@@ -84,6 +84,25 @@ def test_what_does_not_fit_is_refused_with_what_to_do(shm: str) -> None:
         out.write(np.zeros((2, 10), "i2"))
 
 
+def test_numbers_that_cannot_be_are_refused_in_words(shm: str) -> None:
+    for block in (2**62, 2**64 - 1, 2**61 + 1):
+        with pytest.raises(grebe.UsageError, match="64 MiB"):
+            grebe.publish(shm, rate=1e6, block=block)
+    with pytest.raises(grebe.UsageError, match="block=0"):
+        grebe.publish(shm, rate=1e6, block=0)
+    with grebe.publish(shm, rate=1e6, dtype="i16") as out:
+        out.write(np.zeros(10, "i2"))
+        for n in (2**64 - 1, 2**64 - 10, 2**63):
+            with pytest.raises(grebe.UsageError, match="behind 10 samples"):
+                out.drop(n)
+        assert out.index == 10
+        out.drop(2**62)
+        with pytest.raises(grebe.UsageError, match="at most"):
+            out.drop(2**62)
+        out.write(np.zeros(10, "i2"))
+        assert out.index == 2**62 + 20
+
+
 def test_pace_sends_when_samples_are_due(shm: str) -> None:
     with grebe.publish(shm, rate=1e4, dtype="i16", pace=True) as out:
         began = time.monotonic()

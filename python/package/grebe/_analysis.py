@@ -222,7 +222,7 @@ def find(
     if not (0.0 < rate < np.inf and longer >= 0 and holdoff >= 0 and (shorter is None or shorter >= 0)):
         raise UsageError("rate, longer, shorter and holdoff are not negative, and rate is not 0")
     rows, _ = _rows(array, np.float32)
-    least, most = max(round(longer * rate), 1), 2**64 - 1 if shorter is None else round(shorter * rate)
+    least, most = max(_samples(longer, rate), 1), 2**64 - 1 if shorter is None else _samples(shorter, rate)
     return [
         np.array(
             trigger_row(
@@ -235,7 +235,7 @@ def find(
                 hysteresis=hysteresis,
                 least=least,
                 most=most,
-                holdoff=round(holdoff * rate),
+                holdoff=_samples(holdoff, rate),
             )
         )
         for number in range(len(rows))
@@ -339,9 +339,16 @@ def _parts(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any] 
     return array, None
 
 
+def _samples(seconds: float, rate: float) -> int:
+    """As many as no array has, where it is longer."""
+    return round(min(seconds * rate, 2.0**62))
+
+
 def _rows(array: npt.NDArray[Any], kind: npt.DTypeLike) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
     """Rows of numbers of a type, one a channel, and the channels' shape."""
     shape = array.shape[:-1]
+    if array.size == 0:
+        raise UsageError("there are no samples")
     return np.ascontiguousarray(array, kind).reshape(-1, array.shape[-1]), shape
 
 
@@ -357,8 +364,6 @@ def _signal(
     # The middle of complex samples without a sign lies between two of them.
     zero = np.float32(127.5 if q is not None and i.dtype == np.uint8 else 0.0)
     rows, shape = _rows(i, np.float32)
-    if rows.size == 0:
-        raise UsageError("there are no samples")
     return rows - zero if zero else rows, None if q is None else _rows(q, np.float32)[0] - zero, shape, full_scale
 
 
@@ -367,9 +372,15 @@ def _fitting(samples: int) -> int:
     return int(min(max(1 << (max(samples, 1).bit_length() - 1), 16), 1 << 16))
 
 
+def _check_size(size: int) -> None:
+    if not 16 <= size <= 1 << 22 or size & (size - 1):
+        raise UsageError(f"size={size}: give a power of two from 16 to 2^22")
+
+
 def _frequencies(rate: float, size: int, is_complex: bool, center: float) -> Floats:
     if not (0.0 < rate < np.inf):
         raise UsageError(f"rate={rate}: give samples per second")
+    _check_size(size)
     if is_complex:
         lines: Floats = (np.arange(size, dtype=np.float64) - size // 2) * (rate / size) + center
         return lines

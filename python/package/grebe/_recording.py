@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._analysis import Spectrogram, _bounds, _frequencies, _signal, envelope
+from ._analysis import Spectrogram, _bounds, _check_size, _frequencies, _signal, envelope
 from ._errors import Error, UsageError
 from ._grebe import ChannelSpectrum, plot_columns
 from ._grebe import Recording as _Recording
@@ -148,6 +148,7 @@ class Recording(_Recording):
         Each is the mean power of all transforms of its stretch, of all samples but those at its end that fill none; none reaches
         across a gap. ``columns=None`` gives every transform by itself. ``center`` is what the file says by default.
         """
+        _check_size(size)
         start, stop = self._places(t0, t1)
         if stop - start < size:
             raise UsageError(f"{stop - start} samples are fewer than a transform of size={size}")

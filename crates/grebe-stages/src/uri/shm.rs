@@ -96,7 +96,8 @@ pub(super) fn parse_shm(text: &str) -> Result<ShmName, String> {
 /// Chunks that hold a frame of so many bytes: as much memory as ever, or as much more as a few of them for everybody take.
 fn of_large_chunks(options: grebe_shm::PublisherOptions, bytes: usize) -> grebe_shm::PublisherOptions {
     let memory_bytes = options.chunks * options.chunk_bytes;
-    let chunk_bytes = bytes.next_multiple_of(64);
+    // More than can be is refused where the stream is made.
+    let chunk_bytes = bytes.checked_next_multiple_of(64).unwrap_or(usize::MAX);
     let options = grebe_shm::PublisherOptions { chunk_bytes, reserve_chunks: CHUNKS_IN_HAND, ..options };
     let own = options.reserve_chunks + options.resting_chunks();
     let chunks = (memory_bytes / chunk_bytes).max(own + CHUNKS_A_READER * options.consumers_max);
