@@ -11,17 +11,9 @@ import os
 import platform
 import struct
 import sys
-import tempfile
 
 PRCTL = {"x86_64": 157, "aarch64": 167}
-SUPPRESSIONS = """
-{
-   ld.so compares words
-   Memcheck:Addr8
-   fun:strncmp
-   fun:is_dst
-}
-"""
+SUPPRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "valgrind.supp")
 
 
 def refuse_auxv() -> None:
@@ -44,8 +36,6 @@ def refuse_auxv() -> None:
 
 
 refuse_auxv()
-with tempfile.NamedTemporaryFile("w", suffix=".supp", delete=False) as file:
-    file.write(SUPPRESSIONS)
-options = ["--quiet", "--undef-value-errors=no", "--error-exitcode=99", f"--suppressions={file.name}", "--num-callers=30"]
+options = ["--quiet", "--undef-value-errors=no", "--error-exitcode=99", f"--suppressions={SUPPRESSIONS}", "--num-callers=30"]
 os.environ["PYTHONMALLOC"] = "malloc"
 os.execvp("valgrind", ["valgrind", *options, *sys.argv[1:]])
