@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(look(1_010, 2, 9).unwrap(), "sending again after 1.0 s; datagrams not sent meanwhile: 9");
         assert_eq!(
             [look(1_020, 2, 10), look(1_030, 3, 10), look(2_000, 4, 10)],
-            [None; 3],
+            [const { None }; 3],
             "it comes and goes"
         );
         assert!(look(6_000, 4, 12).is_some());
