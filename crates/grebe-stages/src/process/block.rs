@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grebe_flow::{Context, Outputs, Rewriter, StageResult};
-use grebe_frame::{Header, SampleFormat};
+use grebe_frame::{Header, Refusal, SampleFormat};
 
 use crate::stream::{DATAGRAM_BYTES, block_length};
 
@@ -23,6 +23,15 @@ pub(super) struct Block<T> {
 pub(super) struct Frames {
     pub(super) rewriter: Rewriter,
     pub(super) sequence: u64,
+    refused: Option<Refusal>,
+}
+
+impl Frames {
+    /// # Errors
+    /// No receiver would take a frame that was made.
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        self.refused.map_or(Ok(()), Err)
+    }
 }
 
 impl<T: Copy> Block<T> {
@@ -87,10 +96,12 @@ impl<T: Copy> Block<T> {
         }
         let header = Header { sequence: frames.sequence, block_length_samples: length as u32, ..self.header };
         let fill = |channel: usize, out: &mut [u8]| write(&self.channels[channel], out);
-        if frames.rewriter.push_bytes(&header, fill, output, ctx) != Ok(true) {
-            return false;
+        match frames.rewriter.push_bytes(&header, fill, output, ctx) {
+            Ok(false) => return false,
+            Ok(true) => frames.sequence += 1,
+            // It would be refused again: it is not waited for, and ends the stage.
+            Err(refusal) => frames.refused = Some(refusal),
         }
-        frames.sequence += 1;
         self.channels.iter_mut().for_each(Vec::clear);
         true
     }

@@ -160,7 +160,7 @@ impl Stage for ConvertStage {
             ctx,
         );
         self.counters.set(SATURATED, self.saturated_samples);
-        Ok(outcome)
+        outcome
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {

@@ -238,6 +238,7 @@ impl Stage for DecimateStage {
             }
             from = 0;
         }
+        self.frames.check()?;
         self.frames.rewriter.flush(output, ctx);
         Ok(Outcome::Produced)
     }
@@ -246,6 +247,7 @@ impl Stage for DecimateStage {
         if let Some(envelope) = &mut self.envelope {
             finish(|| envelope.end(&mut self.frames, output, ctx))?;
         }
+        self.frames.check()?;
         self.frames.rewriter.flush(output, ctx);
         if let Some(end) = ctx.end_of_stream(None) {
             let index = end.first_sample_index.div_ceil(self.factor) * 2;

@@ -256,6 +256,7 @@ impl Stage for DecimateFilteredStage {
             }
             from = 0;
         }
+        self.frames.check()?;
         self.frames.rewriter.flush(output, ctx);
         self.counters.set(SATURATED, self.saturated_samples);
         Ok(Outcome::Produced)
@@ -263,6 +264,7 @@ impl Stage for DecimateFilteredStage {
 
     fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         finish(|| self.end(output, ctx))?;
+        self.frames.check()?;
         self.frames.rewriter.flush(output, ctx);
         self.counters.set(SATURATED, self.saturated_samples);
         if let Some(end) = ctx.end_of_stream(None) {

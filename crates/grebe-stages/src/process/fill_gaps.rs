@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::numbers::{Component, with_component};
+use crate::stream::{DATAGRAM_BYTES, block_length};
 
 /// Puts samples where some are missing, so that the stages behind see a stream without gaps; counts them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -124,12 +125,22 @@ impl FillGapsStage {
     }
 
     /// Fills the gap before the frame; whether there were chunks for all of it.
-    fn fill(&mut self, header: &Header, output: &mut Outputs, ctx: &Context) -> bool {
+    fn fill(&mut self, header: &Header, output: &mut Outputs, ctx: &Context) -> StageResult<bool> {
         loop {
             let left = self.missing_before(header);
-            let Some(position) = self.position.as_mut().filter(|_| left > 0) else { return true };
+            let Some(position) = self.position.as_mut().filter(|_| left > 0) else { return Ok(true) };
             position.is_filling = true;
-            let length = left.min(u64::from(header.block_length_samples));
+            // The end of a stream has no samples, and there is a gap before it as before any other frame.
+            let most = match header.block_length_samples {
+                0 => block_length(
+                    DATAGRAM_BYTES,
+                    position.channel_count as usize,
+                    position.format,
+                    position.sample_rate_hz,
+                ),
+                samples => samples,
+            };
+            let length = left.min(u64::from(most));
             let lead_s = if header.sample_rate_hz > 0.0 { left as f64 / header.sample_rate_hz } else { 0.0 };
             let filler = Header {
                 sequence: position.sequence_out,
@@ -147,8 +158,8 @@ impl FillGapsStage {
                     out.chunks_exact_mut(bytes).for_each(|sample| sample.copy_from_slice(last));
                 }
             };
-            if self.rewriter.push_bytes(&filler, fill, output, ctx) != Ok(true) {
-                return false;
+            if !self.rewriter.push_bytes(&filler, fill, output, ctx)? {
+                return Ok(false);
             }
             position.index += length;
             position.sequence_out += 1;
@@ -174,17 +185,25 @@ impl FillGapsStage {
     }
 
     /// Hands on a batch without holes; the batch again where there was no chunk.
-    fn pass_whole(&mut self, batch: Batch, output: &mut Outputs, ctx: &Context) -> Result<(), Batch> {
-        let Some(first) = batch.frames().next().map(|frame| frame.header()) else { return Ok(()) };
-        if !self.fill(&first, output, ctx) {
-            return Err(batch);
+    fn pass_whole(
+        &mut self,
+        batch: Batch,
+        output: &mut Outputs,
+        ctx: &Context,
+    ) -> StageResult<Option<Batch>> {
+        let Some(first) = batch.frames().next().map(|frame| frame.header()) else { return Ok(None) };
+        if !self.fill(&first, output, ctx)? {
+            return Ok(Some(batch));
         }
         let shift =
             self.position.as_ref().map_or(0, |position| position.sequence_out.wrapping_sub(first.sequence));
         let renumbered = if shift == 0 {
             batch
         } else {
-            let mut own = self.rewriter.workspace().own(batch, ctx)?;
+            let mut own = match self.rewriter.workspace().own(batch, ctx) {
+                Ok(own) => own,
+                Err(batch) => return Ok(Some(batch)),
+            };
             own.update_headers(|header| header.sequence = header.sequence.wrapping_add(shift));
             own.freeze()
         };
@@ -194,7 +213,7 @@ impl FillGapsStage {
             position.pass(&last, renumbered.len() as u64, shift);
         }
         output.send(renumbered, ctx);
-        Ok(())
+        Ok(None)
     }
 
     /// Writes the frames of a batch with holes anew; where it stopped, if there was no chunk.
@@ -204,11 +223,11 @@ impl FillGapsStage {
         done: usize,
         output: &mut Outputs,
         ctx: &Context,
-    ) -> Result<(), usize> {
+    ) -> StageResult<Option<usize>> {
         for (at, frame) in batch.frames().enumerate().skip(done) {
             let header = frame.header();
-            if !self.fill(&header, output, ctx) {
-                return Err(at);
+            if !self.fill(&header, output, ctx)? {
+                return Ok(Some(at));
             }
             let Some(position) = self.position.as_mut() else { continue };
             let shift = position.sequence_out.wrapping_sub(header.sequence);
@@ -217,13 +236,13 @@ impl FillGapsStage {
                 // The channels are those of this frame.
                 out.copy_from_slice(frame.channel_bytes(channel).unwrap_or_default());
             };
-            if self.rewriter.push_bytes(&renumbered, copy, output, ctx) != Ok(true) {
-                return Err(at);
+            if !self.rewriter.push_bytes(&renumbered, copy, output, ctx)? {
+                return Ok(Some(at));
             }
             position.pass(&frame, 1, shift);
         }
         self.rewriter.flush(output, ctx);
-        Ok(())
+        Ok(None)
     }
 
     fn publish(&mut self) {
@@ -276,18 +295,13 @@ impl Stage for FillGapsStage {
         let Some((batch, done)) = next else { return Ok(Outcome::WantsInput) };
         self.rewriter.describe(batch.description(), Clone::clone);
         let left = if done == 0 && Self::is_whole(&batch) {
-            self.pass_whole(batch, output, ctx).map_err(|batch| (batch, 0))
+            self.pass_whole(batch, output, ctx)?.map(|batch| (batch, 0))
         } else {
-            self.pass_pieces(&batch, done, output, ctx).map_err(|at| (batch, at))
+            self.pass_pieces(&batch, done, output, ctx)?.map(|at| (batch, at))
         };
         self.publish();
-        match left {
-            Ok(()) => Ok(Outcome::Produced),
-            Err(pending) => {
-                self.pending = Some(pending);
-                Ok(Outcome::Again)
-            }
-        }
+        self.pending = left;
+        Ok(if self.pending.is_some() { Outcome::Again } else { Outcome::Produced })
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
@@ -406,6 +420,25 @@ mod tests {
         let first = frames[1].channel::<T>(0).unwrap().into_owned();
         assert!((0..100).all(|channel| frames[2].channel::<T>(channel).unwrap().as_ref() == samples));
         first[0]
+    }
+
+    #[test]
+    fn a_gap_before_the_end_is_filled() {
+        let mut batches = batches_of(2, &[(0, 10)], 1);
+        let last = batches[0].frames().last().unwrap().header();
+        let mut end = BatchPool::new(1, 4096).acquire().unwrap();
+        let header = Header {
+            sequence: last.sequence + 2,
+            first_sample_index: last.next_sample_index() + 90,
+            block_length_samples: 0,
+            ..last
+        };
+        end.push::<i16>(&header, |_, _| ()).unwrap();
+        batches.push(end.freeze());
+        let made = filled(Filler::Zero, 1_000, batches);
+        let samples: u32 = made.frames.iter().map(|(header, _)| header.block_length_samples).sum();
+        assert_eq!((samples, made.counts), (100, [90, 1, 0, 0]));
+        assert_eq!(made.frames.last().unwrap().0.first_sample_index, 100);
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Stage for MagnitudeStage {
         let change = |header: &grebe_frame::Header, from: &[u8], out: &mut [u8]| {
             measure(header.format, of_bits, unit, from, out);
         };
-        Ok(self.reformatter.rewrite(place, SampleFormat::F32, change, output, ctx))
+        self.reformatter.rewrite(place, SampleFormat::F32, change, output, ctx)
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {

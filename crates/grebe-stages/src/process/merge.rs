@@ -206,7 +206,7 @@ impl MergeStage {
     }
 
     /// The next frame: what all streams have at its place. Whether there was memory for it.
-    fn push(&mut self, begin: i64, end: i64, output: &mut Outputs, ctx: &Context) -> bool {
+    fn push(&mut self, begin: i64, end: i64, output: &mut Outputs, ctx: &Context) -> StageResult<bool> {
         self.describe();
         let first = self.lanes[0].header;
         let position = self.last.map_or(begin, |last| last.next_sample_index() as i64);
@@ -243,9 +243,8 @@ impl MergeStage {
                 own -= channels;
             }
         };
-        // Valid as the frames were: only memory can be wanting.
-        if self.rewriter.push_bytes(&header, fill, output, ctx) != Ok(true) {
-            return false;
+        if !self.rewriter.push_bytes(&header, fill, output, ctx)? {
+            return Ok(false);
         }
         self.last = Some(header);
         self.counters.add(0, gap);
@@ -256,7 +255,7 @@ impl MergeStage {
             lane.begin = end;
         }
         self.counters.add(1, left_out);
-        true
+        Ok(true)
     }
 }
 
@@ -339,7 +338,7 @@ impl Stage for MergeStage {
             let begin = self.lanes.iter().map(|lane| lane.begin).max().unwrap_or(0);
             let end = self.lanes.iter().map(|lane| lane.end).min().unwrap_or(0);
             if begin < end {
-                if !self.push(begin, end, output, ctx) {
+                if !self.push(begin, end, output, ctx)? {
                     return Ok(Outcome::Again);
                 }
                 continue;

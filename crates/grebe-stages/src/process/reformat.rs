@@ -1,6 +1,6 @@
 //! Rewrites frames as frames of another format.
 
-use grebe_flow::{Context, Inputs, Outcome, Outputs, Rewriter};
+use grebe_flow::{Context, Inputs, Outcome, Outputs, Rewriter, StageResult};
 use grebe_frame::{Batch, Header, SampleFormat};
 
 /// Rewrites batches as others whose samples have another format.
@@ -50,7 +50,7 @@ impl Reformatter {
         mut change: impl FnMut(&Header, &[u8], &mut [u8]),
         output: &mut Outputs,
         ctx: &Context,
-    ) -> Outcome {
+    ) -> StageResult {
         let batch = place.batch.clone();
         for frame in batch.frames().skip(place.frame) {
             let header = frame.header();
@@ -68,10 +68,10 @@ impl Reformatter {
                     change(&header, &frame.channel_bytes(channel).unwrap_or_default()[bytes.clone()], out);
                 };
                 let part = self.part(&header, to, at, count);
-                if self.rewriter.push_bytes(&part, fill, output, ctx) != Ok(true) {
+                if !self.rewriter.push_bytes(&part, fill, output, ctx)? {
                     place.samples = Some(at);
                     self.pending = Some(place);
-                    return Outcome::Again;
+                    return Ok(Outcome::Again);
                 }
                 if let Some(numbering) = &mut self.numbering {
                     numbering.made += 1;
@@ -81,7 +81,7 @@ impl Reformatter {
             (place.frame, place.samples) = (place.frame + 1, None);
         }
         self.rewriter.flush(output, ctx);
-        Outcome::Produced
+        Ok(Outcome::Produced)
     }
 
     /// Says how the stream ends that is handed on.

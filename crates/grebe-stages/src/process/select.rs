@@ -66,21 +66,20 @@ impl SelectStage {
             && self.channels.iter().copied().eq(0..self.channels.len())
     }
 
-    fn push(&mut self, frame: &Frame<'_>, output: &mut Outputs, ctx: &Context) -> Result<bool, Error> {
+    fn push(&mut self, frame: &Frame<'_>, output: &mut Outputs, ctx: &Context) -> StageResult<bool> {
         let header = frame.header();
         if let Some(&missing) =
             self.channels.iter().find(|&&channel| channel >= header.channel_count as usize)
         {
             let (got, expected) = (u64::from(header.channel_count), missing as u64 + 1);
-            return Err(Error::Shape { what: "channels of the stream", got, expected });
+            return Err(Error::Shape { what: "channels of the stream", got, expected }.into());
         }
         let fewer = Header { channel_count: self.channels.len() as u32, ..header };
         let fill = |at: usize, out: &mut [u8]| {
             // It was looked for above.
             out.copy_from_slice(frame.channel_bytes(self.channels[at]).unwrap_or_default());
         };
-        // Valid as the frame was: only memory can be wanting.
-        Ok(self.rewriter.push_bytes(&fewer, fill, output, ctx) == Ok(true))
+        Ok(self.rewriter.push_bytes(&fewer, fill, output, ctx)?)
     }
 }
 
