@@ -17,6 +17,9 @@ packages=(
   tshark                                                          # its dissector of VITA-49
   chromium                                                        # drives the page of grebe serve
   openssh-client openssh-server                                   # grebe cp between machines
+  ntfs-3g exfat-fuse exfatprogs                                   # and to volumes without owners and case
+  iproute2 nftables                                               # links that go down, firewalls that refuse
+  valgrind                                                        # Python's arrays of memory that nobody has
 )
 missing=()
 for package in "${packages[@]}"; do
