@@ -1,18 +1,23 @@
 //! A command on another host, started by the user's own `ssh`, which knows their keys, aliases and gateways.
 //!
 //! ```text
-//!  this process ==stdin==> ssh ~~~> the command there
+//!  this process <=stdout== ssh <~~~ whatever a login there prints, then the mark of the command
+//!               ==stdin==>          its task, if it needs one
 //!               <=stdout==          one line when it is ready, then whatever it likes
 //!               <=stderr==          what it and ssh say, and lines for this process
 //! ```
 //!
 //! However this process ends, the pipe to `ssh` closes, `ssh` passes that on, and the command there can end too.
 
+mod login;
+mod why;
+
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -20,8 +25,11 @@ use grebe_transfer::Address;
 
 use crate::cli::{SshHost, printable};
 use crate::ending::Usage;
-use crate::interrupt;
 use crate::output::note;
+
+pub(crate) use self::login::MARK;
+use self::login::{Login, Noise};
+pub(crate) use self::why::{Ended, Purpose};
 
 /// How `ssh` is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +44,11 @@ pub(crate) struct Ssh {
 pub(crate) struct Remote {
     child: Child,
     output: Receiver<Output>,
+    login: Login,
+    noise: Noise,
+    /// Whether `ssh` was made to say when it has logged in.
+    says_login: bool,
+    host_name: Option<String>,
     said: Said,
     /// Its lines for this process that nobody has taken yet.
     events: Vec<String>,
@@ -56,33 +69,36 @@ pub(crate) enum NotReady {
     Ended(Ended),
 }
 
-/// How a command, or `ssh` itself, ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    /// `None`: by a signal.
-    pub(crate) status: Option<i32>,
-    /// The last lines that it printed.
-    pub(crate) said: String,
-}
-
-/// What a command is to its user, for what is said when it cannot be started.
-pub(crate) struct Purpose<'a> {
-    pub(crate) host: &'a SshHost,
-    /// How grebe is called there.
-    pub(crate) program: &'a str,
-    /// What it was started with: `probe --serve`.
-    pub(crate) arguments: &'a str,
-    /// What to do where there is no grebe: `say where it is: --remote-path /path/to/grebe`.
-    pub(crate) remedy: &'a str,
-    /// What else to do where the one there is too old.
-    pub(crate) instead: &'a str,
-}
-
-/// A word for the shell there; `~/` stays the home of who logs in.
+/// A word for the shell there, whichever that is; `~/` stays the home of who logs in.
 pub(crate) fn word_there(word: &str) -> String {
     let (home, rest) = word.strip_prefix("~/").map_or(("", word), |rest| ("~/", rest));
-    // It has no NUL: it came from a command line.
-    format!("{home}{}", shlex::try_quote(rest).unwrap_or_default())
+    if !rest.is_empty() && rest.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let (mut quoted, mut is_open) = (home.to_owned(), false);
+    for letter in rest.chars() {
+        // Within quotes csh sees `!` and fish `\\`; outside, a backslash before them means the same to all.
+        let stands_alone = matches!(letter, '\'' | '!' | '\\');
+        if is_open == stands_alone {
+            quoted.push('\'');
+            is_open = !is_open;
+        }
+        quoted.extend(stands_alone.then_some('\\'));
+        quoted.push(letter);
+    }
+    quoted
+        + if is_open {
+            "'"
+        } else if rest.is_empty() && home.is_empty() {
+            "''"
+        } else {
+            ""
+        }
+}
+
+/// Whether a letter means nothing to any shell.
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "_@%+=:,./-".contains(letter)
 }
 
 impl Ssh {
@@ -93,16 +109,16 @@ impl Ssh {
 
     /// By the words of the user, such as `ssh -p 2222`, quoted as for a shell; without any, the plain one.
     pub(crate) fn by(words: Option<&str>) -> Result<Self> {
-        let Some(words) = words else { return Ok(Self::plain()) };
+        let Some(words) = words else { return Ok(Self::plain().for_channel()) };
         let split = shlex::split(words).filter(|words| !words.is_empty());
         let mut split =
             split.ok_or_else(|| Usage(format!("--ssh {words:?}: give a command, with quotes closed")))?;
         let program = split.remove(0);
-        Ok(Self { program, options: split, is_shielded: false })
+        Ok(Self { program, options: split, is_shielded: false }.for_channel())
     }
 
     /// With what keeps a user's configuration for logging in from what is only a channel: as `scp` does it.
-    pub(crate) fn for_channel(mut self) -> Self {
+    fn for_channel(mut self) -> Self {
         if self.is_openssh() {
             self.options.push("-x".to_owned());
         }
@@ -137,7 +153,8 @@ impl Ssh {
         Self { is_shielded: cfg!(unix), ..self }
     }
 
-    /// Starts a command, a line for the shell there. Its output is passed over up to the line of which `is_ready` says so.
+    /// Starts a command, a line for the shell there. Its output is passed over up to [`MARK`], and then up to the line of which
+    /// `is_ready` says so.
     pub(crate) fn start(
         &self,
         host: &SshHost,
@@ -145,7 +162,11 @@ impl Ssh {
         is_ready: fn(&str) -> bool,
         instead: &str,
     ) -> Result<Remote> {
+        let (host_name, says_login) = self.asked(host);
         let mut command = self.command(host);
+        if says_login {
+            command.args(["-o", "LogLevel=VERBOSE"]);
+        }
         command.arg("--").arg(host.to_string()).arg(line);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let spawned = match self.is_shielded && !is_there(&self.program) {
@@ -157,16 +178,21 @@ impl Ssh {
             _ => anyhow!("cannot run `{}`: {error}", self.program),
         })?;
         let (tells, output) = mpsc::sync_channel(OUTPUT_LINES_MAX);
+        let noise = Noise::default();
         if let Some(pipe) = child.stdout.take() {
-            let tells = tells.clone();
-            std::thread::spawn(move || await_ready(pipe, &tells, is_ready));
+            let (tells, noise) = (tells.clone(), noise.clone());
+            thread::spawn(move || await_ready(pipe, &tells, &noise, is_ready));
         }
         if let Some(pipe) = child.stderr.take() {
-            std::thread::spawn(move || listen(pipe, &tells));
+            thread::spawn(move || listen(pipe, &tells));
         }
         Ok(Remote {
             child,
             output,
+            login: Login::new(noise.clone()),
+            noise,
+            says_login,
+            host_name,
             said: Said::default(),
             events: Vec::new(),
             is_let_go: false,
@@ -176,11 +202,17 @@ impl Ssh {
 
     /// Where datagrams find a host. An alias of the user's ssh means nothing to the rest of the system: ssh knows.
     pub(crate) fn host_name(&self, host: &SshHost) -> Option<String> {
+        self.asked(host).0
+    }
+
+    /// What `ssh` calls a host, and whether it may be made to say more: where the user wants to hear less or more than usual, it may not.
+    fn asked(&self, host: &SshHost) -> (Option<String>, bool) {
         let mut command = self.command(host);
         command.arg("-G").arg("--").arg(host.to_string());
-        let told = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-        let told = String::from_utf8_lossy(&told.stdout);
-        told.lines().find_map(|line| line.strip_prefix("hostname ")).map(|name| name.trim().to_owned())
+        let told = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
+        let told = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned()).unwrap_or_default();
+        let of = |key: &str| told.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        (of("hostname ").map(str::to_owned), self.is_openssh() && of("loglevel ") == Some("INFO"))
     }
 
     fn command(&self, host: &SshHost) -> Command {
@@ -203,15 +235,38 @@ impl Remote {
         self.child.stdin.take()
     }
 
-    /// Waits until it is ready, as long as `ssh` takes: it may ask for a password.
-    pub(crate) fn ready(&mut self) -> Result<Ready, NotReady> {
-        let mut ended_at = None;
+    /// What `ssh` calls the host.
+    pub(crate) fn host_name(&self) -> Option<&str> {
+        self.host_name.as_deref()
+    }
+
+    /// Waits until it has begun, gives it its task, and waits until it is ready: as long as `ssh` takes, which may ask for a password, and
+    /// as long as the command takes. A login that never comes to the command is given up.
+    pub(crate) fn ready(&mut self, task: &[u8], is_cancelled: impl Fn() -> bool) -> Result<Ready, NotReady> {
+        let (mut has_begun, mut ended_at) = (false, None);
+        let mut giving: Option<JoinHandle<io::Result<ChildStdin>>> = None;
         loop {
-            if interrupt::is_pending() {
+            if is_cancelled() {
                 return Err(NotReady::Interrupted);
             }
             match self.output.recv_timeout(POLL) {
-                Ok(Output::Ready(ready)) => return Ok(ready),
+                Ok(Output::Begun) => {
+                    has_begun = true;
+                    if let Some(mut stdin) = self.child.stdin.take_if(|_| !task.is_empty()) {
+                        // A long one does not fit into a pipe.
+                        let task = task.to_vec();
+                        giving = Some(thread::spawn(move || stdin.write_all(&task).map(|()| stdin)));
+                    }
+                }
+                Ok(Output::Ready(ready)) => {
+                    if let Some(giving) = giving {
+                        self.child.stdin = given(giving);
+                    }
+                    return Ok(ready);
+                }
+                Ok(Output::Flood) => {
+                    return Err(self.give_up("what it left running prints, too".to_owned()));
+                }
                 Ok(output) => self.take(output),
                 Err(RecvTimeoutError::Timeout) => self.said.show(),
                 Err(RecvTimeoutError::Disconnected) => return Err(NotReady::Ended(self.ended())),
@@ -223,7 +278,15 @@ impl Remote {
             if ended_at.is_some_and(|at: Instant| at.elapsed() > SHOWN_AFTER) {
                 return Err(NotReady::Ended(self.ended()));
             }
+            if !has_begun && let Some(why) = self.login.is_stuck() {
+                return Err(self.give_up(why));
+            }
         }
+    }
+
+    fn give_up(&mut self, why: String) -> NotReady {
+        self.kill();
+        NotReady::Ended(Ended { stuck: Some(why), ..self.ended() })
     }
 
     /// Takes in what it said meanwhile, and shows what is for the person; its lines for this process.
@@ -243,7 +306,7 @@ impl Remote {
             if Instant::now() >= until {
                 return false;
             }
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -257,7 +320,9 @@ impl Remote {
         drop(self.child.stdin.take());
         let status = self.child.wait().ok().and_then(|status| status.code());
         self.poll_quietly();
-        Ended { status, said: self.said.text() }
+        let noise = self.noise.last();
+        let noise: String = noise.lines().map(|line| printable(line.as_bytes()) + "\n").collect();
+        Ended { status, printed: noise.clone(), said: noise + &self.said.text(), stuck: None }
     }
 
     /// The last line that it said.
@@ -292,12 +357,21 @@ impl Remote {
     }
 
     fn take(&mut self, output: Output) {
-        match output {
-            Output::Err(line) if line.starts_with(EVENT) => self.events.push(line),
-            Output::Err(line) => self.said.add(line, false),
-            // A shell may greet before the command begins; or say why it does not.
-            Output::Out(line) => self.said.add(line, true),
-            Output::Ready(_) => {}
+        let Output::Err(line) = output else { return };
+        self.login.heard();
+        // A login may print there, too, without a line end.
+        let (line, event) = line.split_at(line.find(EVENT).unwrap_or(line.len()));
+        if !event.is_empty() {
+            self.events.push(event.to_owned());
+        }
+        let is_login = line.starts_with("Authenticated to ");
+        if is_login {
+            self.login.has_logged_in();
+        }
+        let is_unasked = is_login
+            || ["Transferred: sent ", "Bytes per second: sent "].iter().any(|words| line.starts_with(words));
+        if !line.is_empty() && !(is_unasked && self.says_login) {
+            self.said.add(line);
         }
     }
 }
@@ -313,48 +387,13 @@ impl Drop for Remote {
     }
 }
 
-impl Purpose<'_> {
-    /// Why it is not ready.
-    pub(crate) fn why(&self, ended: &Ended) -> String {
-        let Self { host, program, arguments, remedy, instead } = self;
-        let has = |words: &[&str]| words.iter().any(|word| ended.said.to_lowercase().contains(word));
-        let last = ended.last_line();
-        match ended.status {
-            Some(255) if has(&["host key verification failed", "identification has changed"]) => {
-                format!("ssh does not trust the key of {host}: {last} (`ssh {host}` by hand says more)")
-            }
-            Some(255) if has(&["permission denied", "too many authentication failures"]) => {
-                format!("{host} refused the login: {last} (`ssh {host}` by hand has to work first)")
-            }
-            Some(255) => format!("ssh cannot reach {host}: {last}"),
-            _ if ended.is_missing() => {
-                format!("there is no `{program}` at {host}: install grebe there, or {remedy}")
-            }
-            Some(126) => format!("`{program}` cannot be run at {host}: {last}"),
-            Some(2) if has(&["unrecognized subcommand", "unexpected argument"]) => format!(
-                "the grebe at {host} is too old to be started from here: install {} there, or {instead}",
-                env!("CARGO_PKG_VERSION")
-            ),
-            Some(_) => format!("`{program} {arguments}` at {host} ended: {last}"),
-            None => format!("ssh to {host} was killed: {last}"),
-        }
+/// The input of a command that has read its task; `None` where it has not, although it said so.
+fn given(giving: JoinHandle<io::Result<ChildStdin>>) -> Option<ChildStdin> {
+    let until = Instant::now() + PATIENCE;
+    while !giving.is_finished() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(1));
     }
-}
-
-impl Ended {
-    /// Whether the shell there did not find the command.
-    pub(crate) fn is_missing(&self) -> bool {
-        let said = self.said.to_lowercase();
-        self.status == Some(127)
-            || (self.status != Some(255)
-                && ["command not found", "not recognized"].iter().any(|words| said.contains(words)))
-    }
-
-    /// The last line that it printed.
-    pub(crate) fn last_line(&self) -> &str {
-        let last = self.said.lines().map(str::trim).rfind(|line| !line.is_empty());
-        last.unwrap_or("it said nothing")
-    }
+    giving.is_finished().then(|| giving.join().ok()?.ok()).flatten()
 }
 
 /// Whether there is a program of this name: `sh` would say otherwise that it is missing there.
@@ -375,9 +414,12 @@ pub(crate) const EVENT: &str = "{\"grebe\":";
 
 /// What comes from the command, or from `ssh`.
 enum Output {
-    Out(String),
     Err(String),
+    /// The command has begun.
+    Begun,
     Ready(Ready),
+    /// Too much that is no line of the command came after that.
+    Flood,
 }
 
 /// The last lines on standard error. What `ssh` says while it goes on is for the person (touch your key); what it says before it ends
@@ -392,13 +434,13 @@ struct Line {
 }
 
 impl Said {
-    fn add(&mut self, text: String, is_shown: bool) {
+    fn add(&mut self, line: &str) {
         if self.0.len() == SAID_MAX {
             self.0.pop_front();
         }
         // What comes from another machine does nothing to a terminal here.
-        let text = printable(text.as_bytes());
-        self.0.push_back(Line { at: Instant::now(), is_shown, text });
+        let text = printable(line.as_bytes());
+        self.0.push_back(Line { at: Instant::now(), is_shown: false, text });
     }
 
     fn show(&mut self) {
@@ -417,15 +459,26 @@ impl Said {
     }
 }
 
-/// Passes lines on up to the one that says that the command is ready, and then the pipe itself.
-fn await_ready(pipe: ChildStdout, tells: &SyncSender<Output>, is_ready: fn(&str) -> bool) {
+/// Reads up to the line that says that the command is ready, and passes on the pipe itself. Nothing of it is shown: it has a ticket in it.
+fn await_ready(pipe: ChildStdout, tells: &SyncSender<Output>, noise: &Noise, is_ready: fn(&str) -> bool) {
     let mut reader = BufReader::with_capacity(PIPE_BYTES, pipe);
+    if !noise.pass_over(&mut reader) {
+        return;
+    }
+    let _ = tells.send(Output::Begun);
+    let mut left = LINE_BYTES_MAX;
     while let Some(line) = next_line(&mut reader) {
+        left = left.saturating_sub(line.len() as u64 + 1);
+        // A process that a login has left in the background may print, too.
+        let line = line.find('{').map_or("", |at| &line[at..]).to_owned();
         if is_ready(&line) {
             let _ = tells.send(Output::Ready(Ready { line, rest: reader }));
             return;
         }
-        let _ = tells.try_send(Output::Out(line));
+        if left == 0 {
+            let _ = tells.send(Output::Flood);
+            return;
+        }
     }
 }
 
@@ -433,7 +486,7 @@ fn await_ready(pipe: ChildStdout, tells: &SyncSender<Output>, is_ready: fn(&str)
 fn listen(pipe: impl Read, tells: &SyncSender<Output>) {
     let mut reader = BufReader::new(pipe);
     while let Some(line) = next_line(&mut reader) {
-        if line.starts_with(EVENT) {
+        if line.contains(EVENT) {
             // Those are few, and each counts.
             let _ = tells.send(Output::Err(line));
         } else {
@@ -467,50 +520,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_end_without_a_ready_line_says_what_to_do() {
-        let host = SshHost { user: Some("me".to_owned()), host: "lab".to_owned(), port: None };
-        let purpose = Purpose {
-            host: &host,
-            program: "grebe",
-            arguments: "cp --serve",
-            remedy: "say where it is: --remote-path PATH",
-            instead: "say --bootstrap",
-        };
-        for (status, said, words) in [
-            (
-                Some(255),
-                "ssh: connect to host lab port 22: Connection refused",
-                "cannot reach me@lab: ssh: connect",
-            ),
-            (Some(255), "ssh: Could not resolve hostname lab", "cannot reach"),
-            (
-                Some(255),
-                "banner\nme@lab: Permission denied (publickey).\n",
-                "refused the login: me@lab: Permission",
-            ),
-            (Some(255), "Host key verification failed.", "does not trust the key"),
-            (Some(127), "sh: 1: grebe: not found", "--remote-path"),
-            (Some(1), "grebe: Command not found.", "--remote-path"),
-            (Some(126), "sh: 1: grebe: Permission denied", "cannot be run"),
-            (Some(2), "error: unexpected argument '--serve' found", "too old"),
-            (Some(2), "error: unrecognized subcommand 'cp'", "or say --bootstrap"),
-            (Some(1), "grebe: cannot open 0.0.0.0:80", "`grebe cp --serve` at me@lab ended: grebe: cannot"),
-            (None, "", "was killed: it said nothing"),
-        ] {
-            let why = purpose.why(&Ended { status, said: said.to_owned() });
-            assert!(why.contains(words), "{why}");
-        }
-    }
-
-    #[test]
     fn the_words_of_a_user_are_split_as_a_shell_does() {
-        let ssh = Ssh::by(Some("/usr/bin/ssh -i 'my key' -p 2222")).unwrap().for_channel();
+        let ssh = Ssh::by(Some("/usr/bin/ssh -i 'my key' -p 2222")).unwrap();
         assert_eq!(
             (ssh.program.as_str(), &ssh.options[..4]),
             ("/usr/bin/ssh", &words("-i|my key|-p|2222")[..])
         );
         assert!(ssh.options.contains(&"RemoteCommand=none".to_owned()));
-        let other = Ssh::by(Some("plink -batch")).unwrap().for_channel();
+        let other = Ssh::by(Some("plink -batch")).unwrap();
         assert_eq!(other.options, words("-batch"));
         assert!(Ssh::by(Some("")).is_err() && Ssh::by(Some("ssh 'x")).is_err());
         assert_eq!(Ssh::by(None).unwrap().program, "ssh");
@@ -524,6 +541,9 @@ mod tests {
             ("~/bin/grebe", "~/bin/grebe"),
             ("~/my bin/grebe", "~/'my bin/grebe'"),
             ("a;reboot", "'a;reboot'"),
+            ("it's", "'it'\\''s'"),
+            ("a!b c\\d", "'a'\\!'b c'\\\\'d'"),
+            ("", "''"),
         ] {
             assert_eq!(word_there(path), word);
         }

@@ -204,7 +204,7 @@ case "$FAKE" in
   refuses) echo "me@127.0.0.1: Permission denied (publickey,password)." >&2; exit 255;;
   unreachable) echo "ssh: connect to host 127.0.0.1 port 22: Connection refused" >&2; exit 255;;
   old) echo "error: unexpected argument '--tethered' found" >&2; exit 2;;
-  other) echo '{"ticket":"grebea","version":"9.9.9","protocol":99}'; cat;;
+  other) echo grebe-is-here-5d0b1f7c24e9; echo '{"ticket":"grebea","version":"9.9.9","protocol":99}'; cat;;
 esac
 "#;
 
@@ -228,7 +228,8 @@ fn the_server_is_started_over_ssh_and_ends_with_the_probe() {
     let spent = report["spent_bytes"].as_u64().unwrap();
     assert!(spent <= 20_000_000, "{spent}");
     let called = ssh.called();
-    assert!(called.starts_with("-T -v -4 -p 2200 -- me@lab.invalid "), "{called}");
+    assert!(called.starts_with("-T -v -4 -x -o "), "{called}");
+    assert!(called.contains(" -p 2200 -- me@lab.invalid "), "{called}");
     assert!(
         called.contains("probe --serve --tethered --json") && called.contains("--max-rate 20000000"),
         "{called}"

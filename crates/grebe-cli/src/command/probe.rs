@@ -21,7 +21,7 @@ use crate::cli::{Probe, SshHost, Target};
 use crate::ending::{Ending, Usage};
 use crate::graph::end_with_stdin;
 use crate::output::{note, out};
-use crate::{interrupt, output};
+use crate::{interrupt, output, ssh};
 
 pub(crate) fn run(options: &Probe) -> Result<Ending> {
     let cancel = interrupt::cancel();
@@ -51,6 +51,9 @@ fn over_ssh(options: &Probe, host: &SshHost, cancel: Cancel) -> Result<Ending> {
 fn serve(options: &Probe, cancel: Cancel) -> Result<Ending> {
     if options.tethered {
         end_with_stdin();
+        if options.json {
+            out!("{}", ssh::MARK)?;
+        }
     }
     let duration_max = Some(options.duration.unwrap_or(SERVED_MAX));
     let server = Server::bind(&ServeOptions {

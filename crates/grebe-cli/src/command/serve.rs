@@ -2,7 +2,8 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -21,13 +22,15 @@ use crate::interrupt;
 use crate::output::{self, note, out};
 use crate::receiver;
 use crate::show::{Held, Keeper, OnDisk, Scope, Show, Shown, Stoppable};
+use crate::ssh;
 
 pub(crate) fn run(options: &Serve) -> Result<Ending> {
     options.lab.configure();
     refuse(options)?;
+    let input = if options.stdio { Some(Input::read()?) } else { None };
     let shown: Vec<Shown> = options.uris.iter().map(|uri| open(uri, options)).collect::<Result<_>>()?;
-    let ended = match (options.stdio, shown.as_slice()) {
-        (true, [only]) => serve_one(only, &offer(only, options)?),
+    let ended = match (input, shown.as_slice()) {
+        (Some(input), [only]) => serve_one(input, only, &offer(only, options)?),
         _ => serve_all(options, &shown),
     };
     for shown in shown {
@@ -99,11 +102,35 @@ fn serve_all(options: &Serve, shown: &[Shown]) -> Result<Ending> {
 }
 
 /// Serves the viewer at the other end of standard input and output, until it is gone.
-fn serve_one(shown: &Shown, offer: &FarOffer) -> Result<Ending> {
+fn serve_one(input: Input, shown: &Shown, offer: &FarOffer) -> Result<Ending> {
+    input.is_awaited.store(true, Ordering::Release);
     output::json(&Ready::line())?;
-    serve_pipe(io::stdin(), io::stdout(), &shown.link, offer, shown.status())?;
+    serve_pipe(input.pipe, io::stdout(), &shown.link, offer, shown.status())?;
     shown.show.keeper.iter().for_each(Keeper::finish);
     Ok(Ending::Good)
+}
+
+/// Standard input of a server that `ssh` started. Where it ends while a source is still waited for, nobody is there to see it.
+struct Input {
+    pipe: io::PipeReader,
+    is_awaited: Arc<AtomicBool>,
+}
+
+impl Input {
+    /// Says that the server has begun, and reads from now on.
+    fn read() -> Result<Self> {
+        out!("{}", ssh::MARK)?;
+        let (pipe, mut writes) = io::pipe()?;
+        let is_awaited = Arc::new(AtomicBool::new(false));
+        let awaited = Arc::clone(&is_awaited);
+        std::thread::spawn(move || {
+            let _ = io::copy(&mut io::stdin().lock(), &mut writes);
+            if !awaited.load(Ordering::Acquire) {
+                interrupt::raise();
+            }
+        });
+        Ok(Self { pipe, is_awaited })
+    }
 }
 
 /// A source with its scope, running.

@@ -3,6 +3,7 @@
 
 mod graphs;
 mod kills;
+mod logins;
 mod relay;
 mod sshd;
 #[path = "../support/mod.rs"]
@@ -16,7 +17,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use sshd::Sshd;
 use support::trees::{assert_same, file, noise, plant, things};
-use support::{finish, text};
+use support::{MARK, finish, text};
 
 /// How it ended.
 struct Ended {
@@ -181,7 +182,7 @@ fn what_keeps_the_other_end_from_starting_is_said() {
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     file(&from, b"contents", 1);
     let greets = sshd
-        .script("greets", "echo Welcome; echo '{\"grebe-cp\":{\"protocol\":99,\"version\":\"9.9.9\"}}'; cat");
+        .script("greets", &format!("echo Welcome; echo {MARK}; echo '{{\"grebe-cp\":{{\"protocol\":99,\"version\":\"9.9.9\"}}}}'; cat"));
     let fails = sshd.script("fails", "echo 'the library is missing' >&2; exit 1");
     let old = sshd.script("old", "echo \"error: unrecognized subcommand 'cp'\" >&2; exit 2");
     for (program, words) in [

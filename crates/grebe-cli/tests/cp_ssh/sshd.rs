@@ -45,11 +45,14 @@ impl Sshd {
                 return Err("ssh-keygen makes no keys".to_owned());
             }
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (port, odd) = (free(), free());
         let server = format!(
-            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {host}\nAuthorizedKeysFile {user}.pub\nPidFile none\nUsePAM no\n\
+            "ListenAddress 127.0.0.1\nPort {port}\nPort {odd}\nHostKey {host}\nAuthorizedKeysFile {user}.pub\nPidFile none\nUsePAM no\n\
              StrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n\
-             MaxStartups 100\nSetEnv XDG_CACHE_HOME={cache} XDG_STATE_HOME={cache}\n",
+             MaxStartups 100\nSetEnv XDG_CACHE_HOME={cache} XDG_STATE_HOME={cache}\n\
+             AcceptEnv LOGIN\nMatch LocalPort {odd}\n ForceCommand sh {login}\n",
+            login = at("login").display(),
             host = at("host").display(),
             user = at("user").display(),
             cache = at("cache").display(),
@@ -57,15 +60,22 @@ impl Sshd {
         fs::write(at("sshd_config"), server).unwrap();
         let client = format!(
             "Host lab store\n HostName 127.0.0.1\n Port {port}\n\
+             Host odd\n HostName 127.0.0.1\n Port {odd}\n\
              Host shared\n HostName 127.0.0.1\n Port {port}\n ControlMaster auto\n ControlPersist 5\n ControlPath {control}\n\
              Host gone\n HostName 127.0.0.1\n Port 1\n\
              Host *\n IdentityFile {user}\n IdentitiesOnly yes\n IdentityAgent none\n BatchMode yes\n\
-             \x20UserKnownHostsFile {known}\n StrictHostKeyChecking no\n LogLevel ERROR\n",
+             \x20UserKnownHostsFile {known}\n StrictHostKeyChecking no\n",
             control = at("m").display(),
             user = at("user").display(),
             known = at("known").display(),
         );
         fs::write(at("config"), client).unwrap();
+        // As `sshd` does with what it is to run, in a home and by a shell of the test's.
+        let login = format!(
+            "unset SHLVL; export HOME={}/$LOGIN; exec $(cat \"$HOME/shell\") -c \"$SSH_ORIGINAL_COMMAND\"\n",
+            folder.path().display()
+        );
+        fs::write(at("login"), login).unwrap();
         let log = fs::File::create(at("log")).unwrap();
         let child = Command::new(sshd)
             .args(["-D", "-e", "-f"])
@@ -102,6 +112,16 @@ impl Sshd {
         let mut command = grebe(&[&own, arguments].concat());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
+    }
+
+    /// A user who logs in to the host `odd` with a startup file of a shell; how `ssh` is started for that.
+    pub(crate) fn login(&self, name: &str, shell: &str, file: &str, startup: &str) -> String {
+        let home = self.folder.path().join(name);
+        fs::create_dir(&home).unwrap();
+        fs::write(home.join("shell"), shell).unwrap();
+        fs::create_dir_all(home.join(file).parent().unwrap()).unwrap();
+        fs::write(home.join(file), startup.to_owned() + "\n").unwrap();
+        format!("{} -o SetEnv=LOGIN={name}", self.ssh())
     }
 
     pub(crate) fn ssh(&self) -> String {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{finish, grebe, signal, text};
+use crate::support::{MARK, finish, grebe, signal, text};
 
 /// Hosts called `mast` and `store`, each with a home.
 pub(super) struct Lab(tempfile::TempDir);
@@ -366,7 +366,7 @@ fn what_keeps_a_host_from_joining_is_said_and_nothing_is_opened() {
     fs::write(&of_old, "echo \"error: unexpected argument '--serve' found\" >&2; exit 2").unwrap();
     let of_later = lab.path("later.sh");
     let ready = r#"{"grebe-cp":{"protocol":7,"version":"9.9.9","ticket":null,"reached_at":null,"way":null}}"#;
-    fs::write(&of_later, format!("read line; echo '{ready}'")).unwrap();
+    fs::write(&of_later, format!("echo {MARK}; read line; echo '{ready}'")).unwrap();
     let failing = graph.replace("far.sigmf-meta", "no/such/far.sigmf-meta");
     let grebe = env!("CARGO_BIN_EXE_grebe").to_owned();
     let sh = |script: &Path| script.display().to_string();

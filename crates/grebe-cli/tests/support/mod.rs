@@ -11,6 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// What a command that `ssh` started prints first.
+pub(crate) const MARK: &str = "grebe-is-here-5d0b1f7c24e9";
+
+/// The path of the command that is tested.
+pub(crate) fn program() -> String {
+    env::var("GREBE_COMMAND").unwrap_or_else(|_| env!("CARGO_BIN_EXE_grebe").to_owned())
+}
+
 /// The command with these arguments: the one that was built with the tests, or the one that GREBE_COMMAND names.
 pub(crate) fn grebe(arguments: &[&str]) -> Command {
     let built = env::var_os("GREBE_COMMAND").unwrap_or_else(|| env!("CARGO_BIN_EXE_grebe").into());

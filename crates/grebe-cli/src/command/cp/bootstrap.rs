@@ -11,8 +11,9 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::config::Settings;
+use crate::interrupt;
 use crate::output::note;
-use crate::ssh::{NotReady, Ready};
+use crate::ssh::{MARK, NotReady, Ready};
 
 /// This program, to be brought along.
 pub(super) struct Own {
@@ -38,9 +39,10 @@ impl Own {
     pub(super) fn line(&self, installed: &str, arguments: &str) -> Result<String> {
         let Self { hash, .. } = self;
         let folder = self.folder();
-        in_sh(&format!(
-            "p={folder}/grebe; [ ! -x \"$p\" ] || exec \"$p\" {arguments} --is {hash}; exec {installed} {arguments}"
-        ))
+        let script = format!(
+            "p={folder}/grebe; if [ -x \"$p\" ]; then exec \"$p\" {arguments} --is {hash}; fi; exec \"$0\" {arguments}"
+        );
+        Ok(format!("{} {installed}", in_sh(&script)?))
     }
 
     /// The folder there, for a shell.
@@ -52,11 +54,10 @@ impl Own {
     /// What takes it in there, from its input.
     fn takes_in(&self) -> Result<String> {
         let (folder, size, system) = (self.folder(), self.bytes.len(), &self.system);
-        let system = shlex::try_quote(system).map_err(|error| anyhow!("--bootstrap: {error}"))?;
         in_sh(&format!(
-            "set -e; umask 077; s=$(uname -sm); [ \"$s\" = {system} ] || {{ echo \"{OTHER}$s\"; exit 0; }}; \
-             d={folder}; mkdir -p \"$d\"; t=$d/new.$$; trap 'rm -f \"$t\"' EXIT; echo '{GO_ON}'; cat > \"$t\"; \
-             [ \"$(wc -c < \"$t\")\" -eq {size} ] || {{ echo 'it is cut: is the disk full?' >&2; exit 1; }}; \
+            "set -e; umask 077; echo {MARK}; s=$(uname -sm); [ \"$s\" = \"{system}\" ] || {{ echo \"{OTHER}$s\"; exit 0; }}; \
+             d={folder}; mkdir -p \"$d\"; t=$d/new.$$; c() {{ rm -f \"$t\"; }}; trap c EXIT; echo \"{GO_ON}\"; cat > \"$t\"; \
+             [ \"$(wc -c < \"$t\")\" -eq {size} ] || {{ echo \"it is cut: is the disk full?\" >&2; exit 1; }}; \
              chmod 700 \"$t\"; mv -f \"$t\" \"$d/grebe\""
         ))
     }
@@ -73,7 +74,7 @@ pub(super) fn bring(own: &Own, settings: &Settings) -> Result<()> {
     let is_ready = |line: &str| line.starts_with(OTHER) || line == GO_ON;
     let mut remote = settings.ssh.start(host, &own.takes_in()?, is_ready, "install OpenSSH")?;
     let refused = |why: &str| anyhow!("--bootstrap: {host} does not take it: {why}");
-    match remote.ready() {
+    match remote.ready(&[], interrupt::is_pending) {
         Ok(Ready { line, .. }) if line == GO_ON => {}
         Ok(Ready { line, .. }) => bail!(
             "--bootstrap: {host} is {}, this is {}: install grebe for it there",
@@ -81,7 +82,9 @@ pub(super) fn bring(own: &Own, settings: &Settings) -> Result<()> {
             own.system
         ),
         Err(NotReady::Interrupted) => return Err(grebe_transfer::Error::Cancelled.into()),
-        Err(NotReady::Ended(ended)) => return Err(refused(ended.last_line())),
+        Err(NotReady::Ended(ended)) => {
+            return Err(refused(ended.stuck.as_deref().unwrap_or(ended.last_line())));
+        }
     }
     let mut stdin = remote.stdin().ok_or_else(|| anyhow!("ssh has no input"))?;
     let written = std::io::Write::write_all(&mut stdin, &own.bytes);
@@ -139,14 +142,16 @@ fn own_path() -> Result<PathBuf> {
     std::env::current_exe().context("cannot find the grebe command itself")
 }
 
-/// A script for `sh`, as a line for whatever shell a user has there.
+/// A script for `sh`, as a line for whatever shell a user has there: between single quotes these letters mean something to csh or fish.
 fn in_sh(script: &str) -> Result<String> {
-    let quoted = shlex::try_quote(script).map_err(|error| anyhow!("--bootstrap: {error}"))?;
-    Ok(format!("exec sh -c {quoted}"))
+    match script.contains(['\'', '!', '\\', '\n']) {
+        true => bail!("--bootstrap: there are letters in {script:?} that not every shell passes on"),
+        false => Ok(format!("exec sh -c '{script}'")),
+    }
 }
 
-const OTHER: &str = "grebe: another system: ";
-const GO_ON: &str = "grebe: go on";
+const OTHER: &str = "{another system} ";
+const GO_ON: &str = "{go on}";
 /// Of the hash that a folder is named by.
 const HASH_DIGITS: usize = 16;
 /// People copy from machines with another grebe each; more than this many are old.

@@ -147,7 +147,7 @@ impl Config {
         }
         Ok(Settings {
             host,
-            ssh: Ssh::by(ssh)?.for_channel(),
+            ssh: Ssh::by(ssh)?,
             program: program.unwrap_or("grebe").to_owned(),
             bootstrap: how.bootstrap || own.bootstrap.or(all.bootstrap).unwrap_or(false),
             via,

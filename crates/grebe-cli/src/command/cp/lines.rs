@@ -2,13 +2,12 @@
 //!
 //! ```text
 //!  this end                          the end that ssh started
+//!                <=stdout==    MARK    it has begun: before, a login may do anything with what it is sent
 //!    Hello       ==stdin==>            what to do, and which ways there are
 //!                <=stdout==    Ready   a ticket, where the data may come another way than by ssh
 //!    Turn        ==stdin==>            only where neither UDP nor TCP came through: then both carry the data
 //!                <=stderr==    Event   how it ended, and between two others how far it is
 //! ```
-//!
-//! The hello is on its way before the other end runs, so that nobody waits for a round trip.
 
 use std::path::{Path, PathBuf};
 

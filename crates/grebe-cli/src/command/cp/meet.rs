@@ -19,16 +19,18 @@ use crate::cli::{self, Via};
 use crate::ending::Usage;
 use crate::interrupt;
 use crate::output::{self, note};
+use crate::ssh;
 
 /// Its input, from the first line on.
 pub(in crate::command) type Input = BufReader<File>;
 
-/// The first line, of the other end of `called`; `None` where that speaks otherwise, which it has been told.
+/// Says that it has begun, and reads the first line, of the other end of `called`; `None` where that speaks otherwise, which it has been told.
 pub(in crate::command) fn hello<T: DeserializeOwned>(
     input: &mut Input,
     protocol: u32,
     called: &str,
 ) -> Result<Option<T>> {
+    out!("{}", ssh::MARK)?;
     let line = line(input)?.context("nothing came from the other end")?;
     let is_none = || format!("the other end is no `{called}`");
     // Only the number is sure to be there in every version.

@@ -1,6 +1,6 @@
 //! The end that `ssh` started: `grebe cp --serve`.
 //!
-//! Its input is its tether: when that ends, the other end is gone, and so is this one soon. Its output carries one line, and the data
+//! Its input is its tether: when that ends, the other end is gone, and so is this one soon. Its output carries two lines, and the data
 //! where no other way leads here. What it has to say goes to standard error, in lines for the process that started it.
 
 use std::io::{self, IsTerminal};

@@ -1,8 +1,7 @@
 //! The other end of a copy: a `grebe cp --serve` that the user's own `ssh` starts.
 
-use std::io::{self, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -34,9 +33,6 @@ pub(in crate::command) struct Call {
 pub(in crate::command) struct There {
     pub(super) host: SshHost,
     remote: Remote,
-    /// What ssh calls the host, once it has said so.
-    name: Option<JoinHandle<Option<String>>>,
-    named: Option<String>,
     pipes: Option<Pipes>,
     ready: Ready,
     limit_bits_per_s: Option<f64>,
@@ -101,16 +97,10 @@ impl There {
         let by_hand = "install OpenSSH";
         let is_ready = |line: &str| Ready::read(line).is_some();
         let mut remote = settings.ssh.start(&settings.host, line, is_ready, by_hand)?;
-        let hello = send(remote.stdin(), hello)?;
-        // Asked while it logs in.
-        let (ssh, host) = (settings.ssh.clone(), settings.host.clone());
-        let name = settings.address.is_none().then(|| thread::spawn(move || ssh.host_name(&host)));
-        match remote.ready() {
+        let hello = serde_json::to_string(hello)? + "\n";
+        match remote.ready(hello.as_bytes(), interrupt::is_pending) {
             Ok(told) => {
-                let stdin = hello
-                    .join()
-                    .map_err(|_| anyhow!("cannot write to ssh"))?
-                    .context("cannot write to ssh")?;
+                let stdin = remote.stdin().context("cannot write to ssh")?;
                 let ready = Ready::read(&told.line).ok_or_else(|| anyhow!("the other end is not ready"))?;
                 let pipes = Some(Pipes { stdin, rest: told.rest });
                 let host = settings.host.clone();
@@ -118,8 +108,6 @@ impl There {
                 Ok(Ok(Self {
                     host,
                     remote,
-                    name,
-                    named: None,
                     pipes,
                     ready,
                     limit_bits_per_s,
@@ -174,11 +162,8 @@ impl There {
     /// it has itself.
     fn addressed(&mut self, mut ticket: Ticket, settings: &Settings, has_more: bool) -> Result<Ticket> {
         let port = ticket.addresses.first().map(Address::port).unwrap_or_default();
-        if let Some(name) = self.name.take() {
-            self.named = name.join().ok().flatten();
-        }
-        let name = settings.address.as_ref().or(self.named.as_ref()).unwrap_or(&self.host.host);
-        let mut hosts = vec![name.clone()];
+        let name = settings.address.as_deref().or(self.remote.host_name()).unwrap_or(&self.host.host);
+        let mut hosts = vec![name.to_owned()];
         if has_more {
             hosts.extend(self.ready.reached_at.clone());
         }
@@ -363,13 +348,6 @@ fn is_of_use(ended: &Ended) -> bool {
     let is_old = ended.status == Some(2)
         && ["unrecognized subcommand", "unexpected argument"].iter().any(|words| ended.said.contains(words));
     ended.is_missing() || is_old
-}
-
-/// Writes the first line while `ssh` logs in: a long one does not fit into a pipe.
-fn send(stdin: Option<ChildStdin>, hello: &impl Serialize) -> Result<JoinHandle<io::Result<ChildStdin>>> {
-    let mut stdin = stdin.ok_or_else(|| anyhow!("ssh has no input"))?;
-    let line = serde_json::to_string(hello)? + "\n";
-    Ok(thread::spawn(move || stdin.write_all(line.as_bytes()).map(|()| stdin)))
 }
 
 /// The other end of a copy.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  grebe probe ssh://host ==stdin==> ssh ~~~> grebe probe --serve --tethered --json    ends when its stdin closes
-//!                         <=stdout==           {"ticket": ...}
+//!                         <=stdout==           the mark, {"ticket": ...}
 //! ```
 
 use std::fmt::Write as _;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::cli::{Probe, SshHost};
 use crate::ending::Usage;
+use crate::interrupt;
 use crate::ssh::{self, NotReady, Remote, Ssh, resolve, word_there};
 
 /// A server on another host. It ends with this.
@@ -33,7 +34,7 @@ impl SshServer {
         let by_hand = format!("install OpenSSH, or run `grebe probe --serve` at {host} and give its ticket");
         let is_ready = |line: &str| ready(line).is_some();
         let mut remote = ssh.start(host, &remote(options, is_v6), is_ready, &by_hand)?;
-        let ready = match remote.ready() {
+        let ready = match remote.ready(&[], interrupt::is_pending) {
             Ok(told) => ready(&told.line).ok_or_else(|| anyhow!("no ticket"))?,
             Err(NotReady::Interrupted) => return Err(Error::Cancelled.into()),
             Err(NotReady::Ended(ended)) => bail!("{}", why(host, program(options), &ended)),

@@ -211,8 +211,8 @@ fn start(host: &SshHost, uri: &str, options: &View) -> Result<Pipes> {
     let program = options.far.remote_path.as_deref().unwrap_or("grebe");
     let line = line_there(program, uri, options.history, options.ring.as_deref(), options.last);
     let by_hand = format!("install OpenSSH, or run `grebe serve {uri}` at {host} and use its link");
-    let mut remote = ssh.for_channel().start(host, &line, |line| Ready::read(line).is_some(), &by_hand)?;
-    let told = match remote.ready() {
+    let mut remote = ssh.start(host, &line, |line| Ready::read(line).is_some(), &by_hand)?;
+    let told = match remote.ready(&[], interrupt::is_pending) {
         Ok(told) => told,
         Err(NotReady::Interrupted) => return Err(grebe_transfer::Error::Cancelled.into()),
         Err(NotReady::Ended(ended)) => {

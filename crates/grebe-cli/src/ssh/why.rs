@@ -1,0 +1,145 @@
+//! Why a command there did not begin, or ended, in words that say what to do.
+
+use crate::cli::SshHost;
+
+/// How a command, or `ssh` itself, ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// `None`: by a signal.
+    pub(crate) status: Option<i32>,
+    /// The last lines that it printed.
+    pub(crate) said: String,
+    /// Those of them that the login printed before the command began.
+    pub(crate) printed: String,
+    /// Why the login was given up before the command began.
+    pub(crate) stuck: Option<String>,
+}
+
+/// What a command is to its user, for what is said when it cannot be started.
+pub(crate) struct Purpose<'a> {
+    pub(crate) host: &'a SshHost,
+    /// How grebe is called there.
+    pub(crate) program: &'a str,
+    /// What it was started with: `probe --serve`.
+    pub(crate) arguments: &'a str,
+    /// What to do where there is no grebe: `say where it is: --remote-path /path/to/grebe`.
+    pub(crate) remedy: &'a str,
+    /// What else to do where the one there is too old.
+    pub(crate) instead: &'a str,
+}
+
+impl Purpose<'_> {
+    /// Why it is not ready.
+    pub(crate) fn why(&self, ended: &Ended) -> String {
+        let Self { host, program, arguments, remedy, instead } = self;
+        let has = |words: &[&str]| words.iter().any(|word| ended.said.to_lowercase().contains(word));
+        let last = ended.last_line();
+        if let Some(why) = &ended.stuck {
+            return self.why_stuck(why, &ended.printed);
+        }
+        match ended.status {
+            Some(255) if has(&["host key verification failed", "identification has changed"]) => {
+                format!("ssh does not trust the key of {host}: {last} (`ssh {host}` by hand says more)")
+            }
+            Some(255) if ended.is_refused() => {
+                format!("{host} refused the login: {last} (`ssh {host}` by hand has to work first)")
+            }
+            Some(255) => format!("ssh cannot reach {host}: {last}"),
+            _ if ended.is_missing() => {
+                format!("there is no `{program}` at {host}: install grebe there, or {remedy}")
+            }
+            Some(126) => format!("`{program}` cannot be run at {host}: {last}"),
+            Some(2) if has(&["unrecognized subcommand", "unexpected argument"]) => format!(
+                "the grebe at {host} is too old to be started from here: install {} there, or {instead}",
+                env!("CARGO_PKG_VERSION")
+            ),
+            Some(_) => format!("`{program} {arguments}` at {host} ended: {last}"),
+            None => format!("ssh to {host} was killed: {last}"),
+        }
+    }
+
+    /// Why the login was given up.
+    fn why_stuck(&self, why: &str, printed: &str) -> String {
+        let Self { host, program, arguments, .. } = self;
+        let end = printed.trim().lines().last().unwrap_or_default();
+        let letters = end.chars().count();
+        let end: String = end.chars().skip(letters.saturating_sub(SHOWN_LETTERS)).collect();
+        let printed = if end.is_empty() {
+            "nothing was printed".to_owned()
+        } else {
+            format!("the last it printed is \"{end}\"")
+        };
+        format!(
+            "the login at {host} does not come to run `{program} {arguments}`: {why}, and {printed}; a startup file there (.bashrc, \
+             .zshenv, .cshrc, config.fish) waits for input, starts another shell or prints without end: `ssh {host} true` has to end by \
+             itself"
+        )
+    }
+}
+
+impl Ended {
+    /// Whether the shell there did not find the command.
+    pub(crate) fn is_missing(&self) -> bool {
+        let said = self.said.to_lowercase();
+        let is_said = || ["command not found", "not recognized"].iter().any(|words| said.contains(words));
+        self.stuck.is_none() && (self.status == Some(127) || self.status != Some(255) && is_said())
+    }
+
+    /// Whether the login was refused.
+    pub(crate) fn is_refused(&self) -> bool {
+        let said = self.said.to_lowercase();
+        self.status == Some(255)
+            && ["permission denied", "too many authentication failures"]
+                .iter()
+                .any(|words| said.contains(words))
+    }
+
+    /// The last line that it printed.
+    pub(crate) fn last_line(&self) -> &str {
+        let last = self.said.lines().map(str::trim).rfind(|line| !line.is_empty());
+        last.unwrap_or("it said nothing")
+    }
+}
+
+const SHOWN_LETTERS: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_without_a_ready_line_says_what_to_do() {
+        let host = SshHost { user: Some("me".to_owned()), host: "lab".to_owned(), port: None };
+        let purpose = Purpose {
+            host: &host,
+            program: "grebe",
+            arguments: "cp --serve",
+            remedy: "say where it is: --remote-path PATH",
+            instead: "say --bootstrap",
+        };
+        for (status, said, words) in [
+            (
+                Some(255),
+                "ssh: connect to host lab port 22: Connection refused",
+                "cannot reach me@lab: ssh: connect",
+            ),
+            (Some(255), "ssh: Could not resolve hostname lab", "cannot reach"),
+            (
+                Some(255),
+                "banner\nme@lab: Permission denied (publickey).\n",
+                "refused the login: me@lab: Permission",
+            ),
+            (Some(255), "Host key verification failed.", "does not trust the key"),
+            (Some(127), "sh: 1: grebe: not found", "--remote-path"),
+            (Some(1), "grebe: Command not found.", "--remote-path"),
+            (Some(126), "sh: 1: grebe: Permission denied", "cannot be run"),
+            (Some(2), "error: unexpected argument '--serve' found", "too old"),
+            (Some(2), "error: unrecognized subcommand 'cp'", "or say --bootstrap"),
+            (Some(1), "grebe: cannot open 0.0.0.0:80", "`grebe cp --serve` at me@lab ended: grebe: cannot"),
+            (None, "", "was killed: it said nothing"),
+        ] {
+            let why = purpose.why(&Ended { status, said: said.to_owned(), ..Ended::default() });
+            assert!(why.contains(words), "{why}");
+        }
+    }
+}
