@@ -18,7 +18,7 @@ use super::way::{Beside, Channel};
 use crate::cli::{self, Via};
 use crate::ending::Usage;
 use crate::interrupt;
-use crate::output::{self, note};
+use crate::output::{self, note, out};
 use crate::ssh;
 
 /// Its input, from the first line on.
