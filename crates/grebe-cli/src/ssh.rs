@@ -370,7 +370,7 @@ impl Remote {
         }
         let is_unasked = is_login
             || ["Transferred: sent ", "Bytes per second: sent "].iter().any(|words| line.starts_with(words));
-        if !line.is_empty() && !(is_unasked && self.says_login) {
+        if !(line.is_empty() || is_unasked && self.says_login) {
             self.said.add(line);
         }
     }
