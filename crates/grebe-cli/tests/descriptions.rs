@@ -43,8 +43,15 @@ fn write(folder: &Path, name: &str, meta: &Value, samples: &[u8]) -> PathBuf {
     path
 }
 
+/// First sample and centre frequency in kilohertz.
+type Captures = Vec<(u64, u64)>;
+/// First sample and label.
+type Annotations = Vec<(u64, String)>;
+/// Plays a recording and records it.
+type Way = fn(&Path, &Path) -> [Output; 2];
+
 /// From where on each frequency holds, in kHz, and each label with its start.
-fn said(path: &Path) -> (Vec<(u64, u64)>, Vec<(u64, String)>) {
+fn said(path: &Path) -> (Captures, Annotations) {
     let meta: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let start = |it: &Value| it["core:sample_start"].as_u64().unwrap();
     let captures = meta["captures"].as_array().unwrap().iter();
@@ -155,8 +162,7 @@ fn names_that_are_too_long_are_shortened_and_told_once_and_are_never_older_ones(
         &json!({"global": global, "captures": captures, "annotations": []}),
         &vec![0; CHANNELS * 2 * SAMPLES as usize],
     );
-    let mut ways: Vec<(&str, fn(&Path, &Path) -> [Output; 2])> =
-        vec![("pipe", through_a_pipe), ("udp", over_udp)];
+    let mut ways: Vec<(&str, Way)> = vec![("pipe", through_a_pipe), ("udp", over_udp)];
     #[cfg(target_os = "linux")]
     ways.push(("shm", through_shared_memory));
     for (way, through) in ways {
