@@ -473,7 +473,7 @@ mod tests {
         };
         // Half of the full scale of 24 bits, and then all of it.
         let tone = |at: usize| (at as f64 / 64.0 * std::f64::consts::TAU).sin() * 4_194_304.0;
-        let value = |at: usize| if at < 8191 { tone(at) as i32 } else { 8_388_607 };
+        let value = |at: usize| if at < 8190 { tone(at) as i32 } else { 8_388_607 };
         let fill = |_, out: &mut [i32]| out.iter_mut().enumerate().for_each(|(at, out)| *out = value(at));
         batch.push(&header, fill).unwrap();
         core.ingest(&batch.freeze(), 1).unwrap();

@@ -206,7 +206,6 @@ fn annotations_are_read_and_a_bad_description_is_left_out_in_words() {
     for (global, note) in [
         (json!({"core:hw": 5}), Some("cannot be read, and is left out")),
         (json!({"grebe:channels": many}), Some("more channels than the 2")),
-        (json!({"core:description": "x".repeat(70_000)}), Some("too long to be sent")),
         (json!({"core:hw": "fine"}), None),
     ] {
         let mut fields = json!({
