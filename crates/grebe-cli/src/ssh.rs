@@ -38,6 +38,8 @@ pub(crate) struct Ssh {
     options: Vec<String>,
     /// Ctrl-C does not end it.
     is_shielded: bool,
+    /// Nobody is there to answer it.
+    is_unattended: bool,
 }
 
 /// A command there, and the `ssh` that it runs under.
@@ -102,19 +104,18 @@ fn is_plain(letter: char) -> bool {
 }
 
 impl Ssh {
-    /// The `ssh` that is on the path, without options.
-    fn plain() -> Self {
-        Self { program: "ssh".to_owned(), options: Vec::new(), is_shielded: false }
-    }
-
     /// By the words of the user, such as `ssh -p 2222`, quoted as for a shell; without any, the plain one.
     pub(crate) fn by(words: Option<&str>) -> Result<Self> {
-        let Some(words) = words else { return Ok(Self::plain().for_channel()) };
+        let Some(words) = words else { return Ok(Self::new("ssh".to_owned(), Vec::new()).for_channel()) };
         let split = shlex::split(words).filter(|words| !words.is_empty());
         let mut split =
             split.ok_or_else(|| Usage(format!("--ssh {words:?}: give a command, with quotes closed")))?;
         let program = split.remove(0);
-        Ok(Self { program, options: split, is_shielded: false }.for_channel())
+        Ok(Self::new(program, split).for_channel())
+    }
+
+    fn new(program: String, options: Vec<String>) -> Self {
+        Self { program, options, is_shielded: false, is_unattended: false }
     }
 
     /// With what keeps a user's configuration for logging in from what is only a channel: as `scp` does it.
@@ -143,9 +144,9 @@ impl Ssh {
         self.with_options(&["ServerAliveInterval=5", "ServerAliveCountMax=3"])
     }
 
-    /// Such that it asks nobody, and waits for no host that does not answer.
+    /// Such that it asks nobody, waits for no host that does not answer, and prints nothing as it goes on: the terminal may be a scope.
     pub(crate) fn unattended(self) -> Self {
-        self.with_options(&["BatchMode=yes", "ConnectTimeout=10"])
+        Self { is_unattended: true, ..self }.with_options(&["BatchMode=yes", "ConnectTimeout=10"])
     }
 
     /// Such that Ctrl-C, which the terminal sends to all its processes, does not end it: what runs there is to end in order.
@@ -193,7 +194,7 @@ impl Ssh {
             noise,
             says_login,
             host_name,
-            said: Said::default(),
+            said: Said { is_quiet: self.is_unattended, ..Said::default() },
             events: Vec::new(),
             is_let_go: false,
             is_drained: false,
@@ -425,7 +426,10 @@ enum Output {
 /// The last lines on standard error. What `ssh` says while it goes on is for the person (touch your key); what it says before it ends
 /// is for the error.
 #[derive(Default)]
-struct Said(VecDeque<Line>);
+struct Said {
+    lines: VecDeque<Line>,
+    is_quiet: bool,
+}
 
 struct Line {
     at: Instant,
@@ -435,27 +439,30 @@ struct Line {
 
 impl Said {
     fn add(&mut self, line: &str) {
-        if self.0.len() == SAID_MAX {
-            self.0.pop_front();
+        if self.lines.len() == SAID_MAX {
+            self.lines.pop_front();
         }
         // What comes from another machine does nothing to a terminal here.
         let text = printable(line.as_bytes());
-        self.0.push_back(Line { at: Instant::now(), is_shown: false, text });
+        self.lines.push_back(Line { at: Instant::now(), is_shown: false, text });
     }
 
     fn show(&mut self) {
-        for line in self.0.iter_mut().filter(|line| !line.is_shown && line.at.elapsed() > SHOWN_AFTER) {
+        if self.is_quiet {
+            return;
+        }
+        for line in self.lines.iter_mut().filter(|line| !line.is_shown && line.at.elapsed() > SHOWN_AFTER) {
             note!("{}", line.text);
             line.is_shown = true;
         }
     }
 
     fn last(&self) -> Option<&str> {
-        self.0.iter().rev().map(|line| line.text.trim()).find(|line| !line.is_empty())
+        self.lines.iter().rev().map(|line| line.text.trim()).find(|line| !line.is_empty())
     }
 
     fn text(&self) -> String {
-        self.0.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
+        self.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 }
 

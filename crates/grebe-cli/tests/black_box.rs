@@ -380,18 +380,6 @@ fn a_stretch_is_kept_around_what_happens_and_says_what_that_was() {
     }
 }
 
-/// Whatever keys are typed, in a terminal of 150 by 40; none where no program makes terminals.
-#[cfg(target_os = "linux")]
-fn in_terminal(arguments: &[&str]) -> Option<Child> {
-    let grebe = grebe(&[]);
-    let words: Vec<_> =
-        std::iter::once(grebe.get_program().to_str().unwrap()).chain(arguments.iter().copied()).collect();
-    let command = format!("stty rows 40 cols 150; exec {}", words.join(" "));
-    let mut script = std::process::Command::new("script");
-    script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm-256color");
-    script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()
-}
-
 #[test]
 #[cfg(target_os = "linux")]
 fn a_scope_finds_the_ring_of_its_stream_by_itself() {
@@ -403,7 +391,9 @@ fn a_scope_finds_the_ring_of_its_stream_by_itself() {
     let _generator = Killed(generator.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let mut recorder = Recorder::start(&stream, folder.path(), &["--ring", "16M"]);
     recorder.wait_until(|parts| !parts.is_empty());
-    let Some(mut scope) = in_terminal(&["view", &stream, "--term", "--no-session", "--last", "500ms"]) else {
+    let Some(mut scope) =
+        support::screen::in_terminal(&["view", &stream, "--term", "--no-session", "--last", "500ms"])
+    else {
         println!("skipped: script, which makes terminals, is not there");
         return;
     };

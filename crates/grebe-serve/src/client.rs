@@ -195,6 +195,12 @@ impl Carrier {
         self.is_ended.load(Ordering::Acquire) || self.scope.is_closed()
     }
 
+    async fn over(&self) {
+        while !self.is_over() {
+            let _ = timeout(LOOK_INTERVAL, self.woken.notified()).await;
+        }
+    }
+
     /// One connection, until it ends; `Ok`: the front end is gone.
     async fn connection(&mut self) -> Result<(), Error> {
         let wrong = |why: String| Error::Connect { to: self.address.place(), why };
@@ -214,7 +220,10 @@ impl Carrier {
                 }
             }
         };
-        let opened: Result<Result<Opened, String>, _> = timeout(CONNECT_TIME, opened).await;
+        let opened: Result<Result<Opened, String>, _> = tokio::select! {
+            opened = timeout(CONNECT_TIME, opened) => opened,
+            () = self.over() => return Ok(()),
+        };
         let opened = opened.map_err(|_| wrong("no answer within 10 s".into()))?;
         match opened.map_err(wrong)? {
             Opened::Plain(socket) => self.look(*socket).await,
@@ -235,6 +244,10 @@ impl Carrier {
                 let _ = timeout(FAREWELL_TIME, socket.close(None)).await;
                 return Ok(());
             }
+            // Whatever the front end asks for meanwhile.
+            if heard.elapsed() > SILENCE_MAX {
+                return Err(wrong("it fell silent".into()));
+            }
             while let Some(message) = self.scope.next(monotonic_ns()) {
                 let message = match message {
                     FarMessage::Text(text) => Message::text(text),
@@ -253,12 +266,7 @@ impl Carrier {
                     Some(Err(error)) => return Err(wrong(error.to_string())),
                 },
                 () = self.woken.notified() => continue,
-                () = sleep(LOOK_INTERVAL) => {
-                    if heard.elapsed() > SILENCE_MAX {
-                        return Err(wrong("it fell silent".into()));
-                    }
-                    continue;
-                }
+                () = sleep(LOOK_INTERVAL) => continue,
             };
             heard = Instant::now();
             self.scope.take(&message, monotonic_ns()).map_err(|error| match error {

@@ -23,5 +23,5 @@ mod viewer;
 pub use address::FarAddress;
 pub use client::{FarViewer, connect};
 pub use error::Error;
-pub use pipe::{serve_pipe, view_pipe};
+pub use pipe::{FarPipes, NoPipes, serve_pipe, view_pipe};
 pub use server::{ServeEvent, ServeOptions, Served, Server};

@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grebe_flow::monotonic_ns;
 use grebe_view::{FarMessage, FarOffer, FarScope, FarSession, Right, ScopeLink, SourceStatus, greeting};
@@ -77,81 +77,186 @@ pub fn serve_pipe(
     }
 }
 
-/// Looks at what is served at the other end of two pipes; returns when it has let this viewer in.
+/// Two pipes to a server, such as those of an `ssh` that started it.
+pub struct FarPipes {
+    /// What it says.
+    pub input: Box<dyn Read + Send>,
+    /// What is said to it.
+    pub output: Box<dyn Write + Send>,
+    /// Called once nothing goes through them any more, with whether the viewer is over: ends who has their other ends, and tells what they
+    /// said last.
+    pub end: Box<dyn FnOnce(bool) -> Option<String> + Send>,
+}
+
+impl std::fmt::Debug for FarPipes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FarPipes").finish_non_exhaustive()
+    }
+}
+
+/// Why there are no other pipes in place of those that were cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoPipes {
+    /// It may be tried again.
+    Now(String),
+    /// A person has to do something first.
+    Ever(String),
+}
+
+/// Looks at what is served at the other end of two pipes; returns when it has let this viewer in. Where they are cut later, `again` opens
+/// others, as often as that takes; it is to come back soon once what it is given says so.
 ///
 /// # Errors
 /// [`Error::Pipe`] and [`Error::Refused`].
 pub fn view_pipe(
-    input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
+    pipes: FarPipes,
+    mut again: impl FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes> + Send + 'static,
     program: &str,
     name: &str,
     pictures_per_s: f64,
 ) -> Result<(ScopeLink, FarViewer), Error> {
-    let (events, happened) = mpsc::sync_channel(EVENTS_MAX);
-    let waking = events.clone();
-    let (mut scope, link) = FarScope::new(program, name, move || {
-        let _ = waking.try_send(Event::Woken);
+    let wake = Wake::default();
+    let (scope, link) = FarScope::new(program, name, {
+        let wake = wake.clone();
+        move || wake.wake()
     });
-    read_in_thread(input, SERVER_MESSAGE_BYTES_MAX, events.clone())?;
-    scope.connected("", 1, pictures_per_s);
     let status = Box::new(scope.status());
     let is_ended = Arc::new(AtomicBool::new(false));
     let (said, first) = mpsc::channel();
     let far = PipeScope {
         scope,
-        output: Box::new(output),
-        happened,
+        wake: wake.clone(),
         is_ended: Arc::clone(&is_ended),
         first: Some(said),
         name: name.to_owned(),
+        pictures_per_s,
     };
     let thread = std::thread::Builder::new()
         .name("grebe-far".into())
-        .spawn(move || far.carry())
+        .spawn(move || far.carry(pipes, &mut again))
         .map_err(Error::System)?;
-    let events = Mutex::new(events);
     let end = Box::new(move || {
         is_ended.store(true, Ordering::Release);
-        let _ = events.lock().unwrap_or_else(PoisonError::into_inner).try_send(Event::Woken);
+        wake.wake();
     });
     let mut viewer = FarViewer::new(status, end, thread);
     viewer.welcome(first.recv().map_err(|_| Error::Pipe("it ended".into()))??);
     Ok((link, viewer))
 }
 
-struct PipeScope {
-    scope: FarScope,
-    output: Box<dyn Write + Send>,
-    happened: mpsc::Receiver<Event>,
-    is_ended: Arc<AtomicBool>,
-    first: Option<mpsc::Sender<Result<Welcomed, Error>>>,
-    name: String,
-}
+/// Wakes the thread of a viewer, by way of the pipes that it has now.
+#[derive(Clone, Default)]
+struct Wake(Arc<Mutex<Option<SyncSender<Event>>>>);
 
-impl PipeScope {
-    fn carry(mut self) {
-        let Err(error) = self.look() else { return };
-        match self.first.take() {
-            Some(first) => drop(first.send(Err(error))),
-            None => self.scope.lost(&error.to_string()),
+impl Wake {
+    fn wake(&self) {
+        if let Some(events) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = events.try_send(Event::Woken);
         }
     }
 
-    fn look(&mut self) -> Result<(), Error> {
+    fn by(&self, events: SyncSender<Event>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(events);
+    }
+}
+
+struct PipeScope {
+    scope: FarScope,
+    wake: Wake,
+    is_ended: Arc<AtomicBool>,
+    first: Option<mpsc::Sender<Result<Welcomed, Error>>>,
+    name: String,
+    pictures_per_s: f64,
+}
+
+impl PipeScope {
+    fn carry(
+        mut self,
+        mut pipes: FarPipes,
+        again: &mut dyn FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes>,
+    ) {
+        let mut pause = PAUSE_MIN;
         loop {
-            if self.is_ended.load(Ordering::Acquire) || self.scope.is_closed() {
+            let began = Instant::now();
+            let Err(error) = self.connection(pipes) else { return };
+            if let Some(first) = self.first.take() {
+                let _ = first.send(Err(error));
+                return;
+            }
+            if began.elapsed() > PAUSE_MAX {
+                pause = PAUSE_MIN;
+            }
+            let mut why = error.to_string();
+            pipes = loop {
+                self.scope.lost(&format!("{why}; trying again"));
+                let until = Instant::now() + pause;
+                while Instant::now() < until && !self.is_over() {
+                    std::thread::sleep(LOOK_INTERVAL.min(pause));
+                }
+                pause = (pause * 2).min(PAUSE_MAX);
+                if self.is_over() {
+                    return;
+                }
+                match again(&|| self.is_over()) {
+                    Ok(pipes) => break pipes,
+                    Err(NoPipes::Now(other)) => why = other,
+                    Err(NoPipes::Ever(why)) => return self.scope.lost(&why),
+                }
+            };
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_ended.load(Ordering::Acquire) || self.scope.is_closed()
+    }
+
+    /// All that passes through two pipes; `Ok`: the front end is gone.
+    fn connection(&mut self, pipes: FarPipes) -> Result<(), Error> {
+        let (events, happened) = mpsc::sync_channel(EVENTS_MAX);
+        self.wake.by(events.clone());
+        let ended = read_in_thread(pipes.input, SERVER_MESSAGE_BYTES_MAX, events)
+            .and_then(|()| write_in_thread(pipes.output))
+            .and_then(|writes| self.look(&happened, &writes));
+        let last = (pipes.end)(ended.is_ok());
+        match (ended, last) {
+            (Err(Error::Pipe(why)), Some(last)) => Err(Error::Pipe(format!("{why}: {last}"))),
+            (ended, _) => ended,
+        }
+    }
+
+    fn look(
+        &mut self,
+        happened: &mpsc::Receiver<Event>,
+        writes: &SyncSender<FarMessage>,
+    ) -> Result<(), Error> {
+        self.scope.connected("", 1, self.pictures_per_s);
+        let (mut heard, mut held) = (Instant::now(), None);
+        loop {
+            if self.is_over() {
                 return Ok(());
             }
-            while let Some(message) = self.scope.next(monotonic_ns()) {
-                write(&mut self.output, &message).map_err(|error| Error::Pipe(error.to_string()))?;
+            if heard.elapsed() > SILENCE_MAX {
+                return Err(Error::Pipe(format!("nothing came from it for {} s", SILENCE_MAX.as_secs())));
             }
-            let message = match self.happened.recv_timeout(LOOK_INTERVAL) {
+            self.scope.look(monotonic_ns());
+            while let Some(message) = held.take().or_else(|| self.scope.next(monotonic_ns())) {
+                match writes.try_send(message) {
+                    Ok(()) => {}
+                    Err(TrySendError::Full(message)) => {
+                        held = Some(message);
+                        break;
+                    }
+                    // Why, it says itself.
+                    Err(TrySendError::Disconnected(_)) => break,
+                }
+            }
+            let message = match happened.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Came(message)) => message,
                 Ok(Event::Woken) | Err(RecvTimeoutError::Timeout) => continue,
                 Ok(Event::Gone(why)) => return Err(Error::Pipe(why)),
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Pipe("it ended".into())),
             };
+            heard = Instant::now();
             self.scope.take(&message, monotonic_ns()).map_err(|error| match error {
                 grebe_view::FarError::Refused(why) => Error::Refused { to: self.name.clone(), why },
                 error => Error::Pipe(error.to_string()),
@@ -191,6 +296,14 @@ fn read_in_thread(
         }
     };
     std::thread::Builder::new().name("grebe-far-in".into()).spawn(run).map(drop).map_err(Error::System)
+}
+
+/// Writes messages in a thread of its own, which ends when nobody gives it any: a pipe into a dead link takes nothing in for long.
+fn write_in_thread(mut output: impl Write + Send + 'static) -> Result<SyncSender<FarMessage>, Error> {
+    let (writes, written) = mpsc::sync_channel::<FarMessage>(WRITES_MAX);
+    let run = move || while written.recv().is_ok_and(|message| write(&mut output, &message).is_ok()) {};
+    std::thread::Builder::new().name("grebe-far-out".into()).spawn(run).map_err(Error::System)?;
+    Ok(writes)
 }
 
 /// Writes a message: length, kind, bytes.
@@ -235,6 +348,11 @@ const BINARY: u8 = 1;
 const EVENTS_MAX: usize = 64;
 const VIEWER_MESSAGE_BYTES_MAX: usize = 64 << 10;
 const SERVER_MESSAGE_BYTES_MAX: usize = 64 << 20;
+const WRITES_MAX: usize = 4;
+/// A server sends away who has taken nothing in for 20 s: after that nothing is to be waited for.
+const SILENCE_MAX: Duration = Duration::from_secs(25);
+const PAUSE_MIN: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 mod graphs;
 mod kills;
 mod logins;
+#[cfg(target_os = "linux")]
+mod pictures;
 mod relay;
 mod sshd;
 #[path = "../support/mod.rs"]

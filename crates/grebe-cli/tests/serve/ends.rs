@@ -1,7 +1,10 @@
 //! How a server ends: with the viewer that started it by `ssh`, and by Ctrl-C.
 
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -86,4 +89,56 @@ fn ctrl_c_ends_a_server_with_a_farewell() {
         std::thread::sleep(Duration::from_millis(10));
     };
     assert_eq!(status.code(), Some(130));
+}
+
+/// Passes on what comes to a port, or keeps it for as long as it `stands`, as a link does that is down.
+fn link_to(address: String, stands: Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for near in listener.incoming().map_while(Result::ok) {
+            let Ok(far) = TcpStream::connect(&address) else { return };
+            for (from, to) in [(&near, &far), (&far, &near)] {
+                let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                let stands = stands.clone();
+                std::thread::spawn(move || {
+                    let mut block = [0; 4096];
+                    while let Ok(bytes @ 1..) = std::io::Read::read(&mut from, &mut block) {
+                        while stands.load(Ordering::Relaxed) {
+                            std::thread::sleep(Duration::from_millis(10));
+                        }
+                        if std::io::Write::write_all(&mut to, &block[..bytes]).is_err() {
+                            break;
+                        }
+                    }
+                    let _ = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    });
+    here
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_viewer_says_that_its_link_is_dead_and_comes_back_when_it_is_not() {
+    use crate::support::screen::Screen;
+
+    let served = serve(&["synth:sine?rate=100k"]);
+    let stands = Arc::new(AtomicBool::new(false));
+    let link = served.link.replace(&served.address, &link_to(served.address.clone(), stands.clone()));
+    let Some(mut screen) = Screen::start(&["view", &link, "--term", "--no-session"]) else { return };
+    screen.sees("LIVE");
+    stands.store(true, Ordering::Relaxed);
+    screen.sees("nothing has come from the server for");
+    stands.store(false, Ordering::Relaxed);
+    screen.sees_no("nothing has come");
+    stands.store(true, Ordering::Relaxed);
+    screen.sees("trying again");
+    stands.store(false, Ordering::Relaxed);
+    screen.sees_no("trying again");
+    screen.sees("LIVE");
+    stands.store(true, Ordering::Relaxed);
+    screen.sees("trying again");
+    screen.quit();
 }

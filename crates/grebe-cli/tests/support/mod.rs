@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod recordings;
+#[cfg(target_os = "linux")]
+pub(crate) mod screen;
 #[cfg(unix)]
 pub(crate) mod trees;
 

@@ -47,6 +47,8 @@ pub struct FarScope {
     newest: Option<Newest>,
     clock: Clock,
     pinged_ns: u64,
+    /// When something came last; 0: nothing yet.
+    heard_ns: u64,
     words: Words,
     wishes: Wishes,
     finds: Finds,
@@ -76,6 +78,8 @@ struct Known {
     status: SourceStatus,
     /// Why there is no connection.
     cut: Option<String>,
+    /// For how long nothing has come, where that is too long.
+    silent: Option<String>,
     /// That what is shown is not yet what was asked for.
     waits: Option<String>,
     /// What the server said, and until when it is shown.
@@ -113,6 +117,7 @@ impl FarScope {
             newest: None,
             clock: Clock::default(),
             pinged_ns: 0,
+            heard_ns: 0,
             words,
             wishes,
             finds,
@@ -125,7 +130,7 @@ impl FarScope {
         let words = self.words.clone();
         move || {
             words.with(|it| {
-                let notice = it.cut.clone().or_else(|| it.waits.clone());
+                let notice = it.cut.clone().or_else(|| it.silent.clone()).or_else(|| it.waits.clone());
                 let notice = notice.or_else(|| it.said.as_ref().map(|(words, _)| words.clone()));
                 SourceStatus { notice: notice.or_else(|| it.status.notice.clone()), ..it.status.clone() }
             })
@@ -177,7 +182,7 @@ impl FarScope {
         (self.is_connected, self.is_welcome) = (true, false);
         (self.before, self.joiner, self.shelf) = Default::default();
         (self.facts_keys, self.facts, self.description) = Default::default();
-        (self.clock, self.pinged_ns) = Default::default();
+        (self.clock, self.pinged_ns, self.heard_ns) = Default::default();
         self.asked.clear();
         if let Some(viewport) = self.side.viewport() {
             // Asked again, by a number of its own: what is shown stays until it is answered.
@@ -191,7 +196,7 @@ impl FarScope {
         self.is_connected = false;
         self.wishes.close();
         self.finds.close();
-        self.words.with(|it| it.cut = Some(why.to_owned()));
+        self.words.with(|it| (it.cut, it.silent) = (Some(why.to_owned()), None));
         self.side.wake();
     }
 
@@ -200,6 +205,7 @@ impl FarScope {
     /// # Errors
     /// It cannot be read, or it refuses this viewer: the connection is of no use any more.
     pub fn take(&mut self, message: &FarMessage, now_ns: u64) -> Result<(), FarError> {
+        self.heard_ns = now_ns;
         match message {
             FarMessage::Text(text) => self.hear(text, now_ns),
             FarMessage::Binary(bytes) => Ok(self.see(bytes, now_ns)?),
@@ -225,7 +231,7 @@ impl FarScope {
                 to: range.end,
             });
         }
-        self.look_what_waits(now_ns);
+        self.look(now_ns);
         if self.is_welcome
             && let Some(wish) = self.wishes.next()
         {
@@ -253,16 +259,27 @@ impl FarScope {
         self.asked.push_back((self.viewport_number, viewport));
     }
 
-    /// Says that what is shown is not yet what was asked for, where that takes long enough to be seen.
-    fn look_what_waits(&mut self, now_ns: u64) {
+    /// Says that what is shown is not yet what was asked for, or that nothing comes any more, where that takes long enough to be seen. For
+    /// a while in which nothing can be sent, and [`next`](FarScope::next), which does it too, is not called.
+    pub fn look(&mut self, now_ns: u64) {
         let waits = self.answered < self.viewport_number
             && self.is_welcome
             && now_ns.saturating_sub(self.asked_ns) > WAITS_NS;
         let is_other = self.words.with(|it| {
             it.said.take_if(|(_, until_ns)| now_ns > *until_ns);
             let words = waits.then(|| "on its way: what is shown is what was asked for before".to_owned());
-            let is_other = it.waits != words;
-            it.waits = words;
+            // A server answers a ping a second.
+            let silent_ns = now_ns.saturating_sub(self.heard_ns);
+            let is_silent =
+                self.is_connected && self.is_welcome && self.heard_ns > 0 && silent_ns > SILENT_NS;
+            let silent = is_silent.then(|| {
+                format!(
+                    "nothing has come from the server for {} s: is the link down?",
+                    silent_ns / 1_000_000_000
+                )
+            });
+            let is_other = (&it.waits, &it.silent) != (&words, &silent);
+            (it.waits, it.silent) = (words, silent);
             is_other
         });
         if is_other {
@@ -423,6 +440,8 @@ const PING_INTERVAL_NS: u64 = 1_000_000_000;
 const CLOCK_HOLDS_NS: u64 = 30_000_000_000;
 /// Longer than a picture takes over most paths, and shorter than a person waits without wondering.
 const WAITS_NS: u64 = 300_000_000;
+/// Pings and their answers may be late on a slow path.
+const SILENT_NS: u64 = 3_000_000_000;
 /// How long what the server said is shown.
 const SAID_NS: u64 = 8_000_000_000;
 const ASKED_MAX: usize = 64;

@@ -75,10 +75,12 @@ impl ViewModel {
     fn refresh_hud(&mut self) -> bool {
         let now_ns = monotonic_ns();
         let state = RunState::of(&self.picture, self.controls.time.is_held(), now_ns);
-        let is_moving = state == RunState::Live || self.hud_made_ns == 0;
-        if state == self.hud.state
-            && !(is_moving && now_ns.saturating_sub(self.hud_made_ns) >= HUD_INTERVAL_NS)
-        {
+        let is_due = now_ns.saturating_sub(self.hud_made_ns) >= HUD_INTERVAL_NS;
+        // Digits of a signal that stands stay as they are; what its source says does not.
+        let is_moving = || {
+            state == RunState::Live || self.hud_made_ns == 0 || (self.options.status)().notice != self.told
+        };
+        if state == self.hud.state && !(is_due && is_moving()) {
             return false;
         }
         self.renew_hud(now_ns);
@@ -89,6 +91,7 @@ impl ViewModel {
     pub(crate) fn renew_hud(&mut self, now_ns: u64) {
         self.count_pictures(now_ns);
         let status = (self.options.status)();
+        self.told.clone_from(&status.notice);
         self.gap_places.look(&self.picture.gaps, &status);
         self.look_for_second_sender(&status);
         let is_paused = self.controls.time.is_held();

@@ -66,6 +66,8 @@ pub(crate) struct ViewModel {
     pub(super) draw_png: DrawPng,
     /// When the words around the picture were made; 0: they are due.
     pub(super) hud_made_ns: u64,
+    /// What the source said when the words were made.
+    pub(super) told: Option<String>,
     /// The list that is open, and the line that is typed.
     pub(super) list: Option<OpenList>,
     pub(crate) prompt: Option<Prompt>,
@@ -111,6 +113,7 @@ impl ViewModel {
             overview_columns: None,
             draw_png,
             hud_made_ns: 0,
+            told: None,
             list: None,
             prompt: None,
             is_replaced: false,

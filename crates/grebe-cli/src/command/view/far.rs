@@ -5,8 +5,8 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
-use grebe_serve::{FarViewer, connect, view_pipe};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
+use grebe_serve::{FarPipes, FarViewer, NoPipes, connect, view_pipe};
 use grebe_stages::Uri;
 use grebe_view::{ChannelSetup, ScopeLink, SourceMenu, ViewOptions};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::cli::{Shown as Place, SshHost, View};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::show::{self, Followers, Show, Shown, Stoppable};
-use crate::ssh::{NotReady, Purpose, Remote, Ssh, word_there};
+use crate::ssh::{NotReady, Purpose, Ssh, word_there};
 
 /// Shows what is elsewhere; `here` has what is not.
 pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<Ending> {
@@ -32,24 +32,29 @@ pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<E
 /// The ways to all that was looked at, as long as any of it is shown.
 struct Ways {
     options: View,
-    open: Mutex<Vec<Way>>,
+    open: Mutex<Vec<FarViewer>>,
 }
 
 impl Ways {
     /// Opens the way to a place, and shows it.
     fn look(self: &Arc<Self>, place: &Place, followers: &Followers) -> Result<Shown> {
-        let (link, mut way) = Way::open(place, &self.options)?;
-        let mut shown = look(link, &mut way, place, &self.options)?;
-        shown.show.sources = Mutex::new(self.menu(place, &way, followers));
+        let (link, mut viewer) = open(place, &self.options)?;
+        let mut shown = look(link, &mut viewer, place, &self.options)?;
+        shown.show.sources = Mutex::new(self.menu(place, &viewer, followers));
         shown.show.followers = Arc::clone(followers);
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(way);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(viewer);
         Ok(shown)
     }
 
     /// The other sources of the server that a place is of, if there are any.
-    fn menu(self: &Arc<Self>, place: &Place, way: &Way, followers: &Followers) -> Option<SourceMenu> {
+    fn menu(
+        self: &Arc<Self>,
+        place: &Place,
+        viewer: &FarViewer,
+        followers: &Followers,
+    ) -> Option<SourceMenu> {
         let Place::Served(address) = place else { return None };
-        let names: Vec<String> = way.viewer.sources().iter().map(|name| shown_name(name)).collect();
+        let names: Vec<String> = viewer.sources().iter().map(|name| shown_name(name)).collect();
         let (ways, address, shown) = (Arc::clone(self), address.clone(), address.source() - 1);
         let followers = Arc::clone(followers);
         let open = move |number: usize| {
@@ -79,9 +84,9 @@ impl Ways {
         Ok((shown.link.clone(), shown.options()))
     }
 
+    /// Ends them, and what was started for them.
     fn close(&self) {
-        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
-        open.into_iter().for_each(Way::close);
+        drop(std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner)));
     }
 }
 
@@ -117,11 +122,11 @@ fn refuse(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<()> {
     Ok(())
 }
 
-fn look(link: ScopeLink, way: &mut Way, place: &Place, options: &View) -> Result<Shown> {
+fn look(link: ScopeLink, viewer: &mut FarViewer, place: &Place, options: &View) -> Result<Shown> {
     let name = place.to_string();
-    let controls = way.viewer.take_controls();
+    let controls = viewer.take_controls();
     let given = super::setups(&options.channels.meanings)?;
-    let told = way.viewer.channels().iter().map(|it| ChannelSetup {
+    let told = viewer.channels().iter().map(|it| ChannelSetup {
         name: it.name.clone(),
         unit: it.unit.clone(),
         scale: it.scale,
@@ -148,11 +153,11 @@ fn look(link: ScopeLink, way: &mut Way, place: &Place, options: &View) -> Result
         trigger: options.trigger.options(),
         session,
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
-        far: Mutex::new(way.viewer.take_status()),
+        far: Mutex::new(viewer.take_status()),
         generator: Mutex::new(controls.generator),
         receiver: Mutex::new(controls.receiver),
         far_keeper: Mutex::new(controls.keeper),
-        finder: way.viewer.finder().cloned(),
+        finder: viewer.finder().cloned(),
         name,
         ..Show::default()
     };
@@ -160,61 +165,65 @@ fn look(link: ScopeLink, way: &mut Way, place: &Place, options: &View) -> Result
     Ok(Shown { running: Stoppable::nothing(), link, show })
 }
 
-/// How pictures come, as long as this is held.
-struct Way {
-    viewer: FarViewer,
-    /// The server there, if it was started for this.
-    remote: Option<Remote>,
-}
-
-impl Way {
-    fn open(place: &Place, options: &View) -> Result<(ScopeLink, Way)> {
-        let program = concat!("grebe ", env!("CARGO_PKG_VERSION"));
-        match place {
-            Place::Here(uri) => bail!("{uri} is of this machine"),
-            Place::Served(address) => {
-                let (link, viewer) = connect(address, program, PICTURES_PER_S, interrupt::is_pending)?;
-                Ok((link, Way { viewer, remote: None }))
-            }
-            Place::Ssh { host, uri } => {
-                let there = start(host, uri, options)?;
-                let (mut remote, stdin, rest) = there;
-                let opened = view_pipe(rest, stdin, program, &host.to_string(), PICTURES_PER_S);
-                let (link, viewer) = opened.map_err(|error| {
-                    let words = remote.last_words().map(|words| format!(": {words}")).unwrap_or_default();
-                    anyhow!("{error}{words}")
-                })?;
-                Ok((link, Way { viewer, remote: Some(remote) }))
-            }
-        }
-    }
-
-    /// Ends it: what was started for this ends with its input.
-    fn close(self) {
-        let Way { viewer, remote } = self;
-        drop(viewer);
-        if let Some(mut remote) = remote {
-            if remote.has_ended_within(PATIENCE) {
-                remote.poll();
-            } else {
-                remote.let_go();
-            }
+/// Opens the way to a place: pictures come as long as the viewer is held.
+fn open(place: &Place, options: &View) -> Result<(ScopeLink, FarViewer)> {
+    let program = concat!("grebe ", env!("CARGO_PKG_VERSION"));
+    match place {
+        Place::Here(uri) => bail!("{uri} is of this machine"),
+        Place::Served(address) => Ok(connect(address, program, PICTURES_PER_S, interrupt::is_pending)?),
+        Place::Ssh { host, uri } => {
+            // What is cut is to end by itself, also where this process was killed.
+            let ssh = Ssh::by(options.far.ssh.as_deref())?.watched();
+            let pipes = match start(&ssh, host, uri, options, &interrupt::is_pending) {
+                Err(NoServer::Interrupted) => return Err(grebe_transfer::Error::Cancelled.into()),
+                Err(NoServer::Refused(why) | NoServer::Other(why)) => return Err(why),
+                Ok(pipes) => pipes,
+            };
+            let (ssh, host, uri, options) = (ssh.unattended(), host.clone(), uri.clone(), options.clone());
+            let name = host.to_string();
+            let again = move |is_over: &dyn Fn() -> bool| {
+                start(&ssh, &host, &uri, &options, is_over).map_err(|none| match none {
+                    NoServer::Refused(why) => {
+                        NoPipes::Ever(format!("{why:#}; only a new grebe view can ask for a password"))
+                    }
+                    NoServer::Interrupted => NoPipes::Now("it was interrupted".into()),
+                    NoServer::Other(why) => NoPipes::Now(format!("{why:#}")),
+                })
+            };
+            Ok(view_pipe(pipes, again, program, &name, PICTURES_PER_S)?)
         }
     }
 }
 
-type Pipes = (Remote, std::process::ChildStdin, std::io::BufReader<std::process::ChildStdout>);
+/// Why no server runs there.
+enum NoServer {
+    Interrupted,
+    /// The login was.
+    Refused(Error),
+    Other(Error),
+}
+
+impl From<Error> for NoServer {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
 
 /// Starts a server there and waits until it is ready, as long as `ssh` takes: it may ask for a password.
-fn start(host: &SshHost, uri: &str, options: &View) -> Result<Pipes> {
-    let ssh = Ssh::by(options.far.ssh.as_deref())?;
+fn start(
+    ssh: &Ssh,
+    host: &SshHost,
+    uri: &str,
+    options: &View,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<FarPipes, NoServer> {
     let program = options.far.remote_path.as_deref().unwrap_or("grebe");
     let line = line_there(program, uri, options.history, options.ring.as_deref(), options.last);
     let by_hand = format!("install OpenSSH, or run `grebe serve {uri}` at {host} and use its link");
     let mut remote = ssh.start(host, &line, |line| Ready::read(line).is_some(), &by_hand)?;
-    let told = match remote.ready(&[], interrupt::is_pending) {
+    let told = match remote.ready(&[], is_cancelled) {
         Ok(told) => told,
-        Err(NotReady::Interrupted) => return Err(grebe_transfer::Error::Cancelled.into()),
+        Err(NotReady::Interrupted) => return Err(NoServer::Interrupted),
         Err(NotReady::Ended(ended)) => {
             let purpose = Purpose {
                 host,
@@ -223,18 +232,29 @@ fn start(host: &SshHost, uri: &str, options: &View) -> Result<Pipes> {
                 remedy: "say where it is: --remote-path /path/to/grebe",
                 instead: "or run grebe serve there by hand",
             };
-            bail!("{}", purpose.why(&ended));
+            let why = anyhow!("{}", purpose.why(&ended));
+            return Err(if ended.is_refused() { NoServer::Refused(why) } else { NoServer::Other(why) });
         }
     };
-    let ready = Ready::read(&told.line).ok_or_else(|| anyhow!("the other end is not ready"))?;
+    let ready = Ready::read(&told.line).context("the other end is not ready")?;
     if ready.serve != SERVE {
-        bail!(
-            "{host} serves in another way than this grebe {}: have the same one at both ends",
-            env!("CARGO_PKG_VERSION")
-        );
+        let own = env!("CARGO_PKG_VERSION");
+        return Err(anyhow!(
+            "{host} serves in another way than this grebe {own}: have the same one at both ends"
+        )
+        .into());
     }
-    let stdin = remote.stdin().ok_or_else(|| anyhow!("cannot write to ssh"))?;
-    Ok((remote, stdin, told.rest))
+    let stdin = remote.stdin().context("cannot write to ssh")?;
+    let end = move |is_over| {
+        if !remote.has_ended_within(PATIENCE) {
+            remote.kill();
+        } else if is_over {
+            // No picture is in the way any more.
+            remote.poll();
+        }
+        remote.last_words().map(str::to_owned)
+    };
+    Ok(FarPipes { input: Box::new(told.rest), output: Box::new(stdin), end: Box::new(end) })
 }
 
 /// The command there. A ring is a folder there, and how much of what came last is kept of it.
