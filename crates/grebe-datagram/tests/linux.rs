@@ -41,6 +41,48 @@ fn equal_datagrams_cross_in_few_kernel_buffers() {
     assert_eq!((outcome.datagrams, outcome.slots), (92, 2));
 }
 
+/// Hides `recvmmsg` from this thread, as filters of containers do.
+fn hide_recvmmsg() {
+    let op = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let number = libc::SYS_recvmmsg as u32;
+    let mut filter = [
+        op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number),
+        op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+        op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the kernel copies the program, which lives until then.
+    let answers = unsafe {
+        [
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program, 0, 0),
+        ]
+    };
+    assert_eq!(answers, [0, 0]);
+}
+
+#[test]
+fn joined_datagrams_are_told_apart_where_the_call_for_several_is_hidden() {
+    if is_emulated() {
+        return;
+    }
+    let (mut receiver, mut sender) = pair(&short());
+    let data = vec![7_u8; 40 * 1_400 + 100];
+    let mut batch = sender.batch();
+    batch.push_run(&data, 1_400).unwrap();
+    batch.flush().unwrap();
+    drop(batch);
+    hide_recvmmsg();
+    let (mut datagrams, mut bytes) = (0, 0);
+    while datagrams < 41 {
+        let outcome = receiver.recv(|| Some(vec![0; 65_536]), |_, _| None).unwrap();
+        assert!(outcome.datagrams > 0, "{datagrams} came");
+        (datagrams, bytes) = (datagrams + outcome.datagrams, bytes + outcome.bytes);
+    }
+    assert_eq!((datagrams, bytes), (41, data.len()));
+}
+
 #[test]
 fn drops_are_counted_from_zero_and_told_without_a_later_datagram() {
     if is_emulated() {

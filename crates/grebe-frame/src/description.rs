@@ -229,7 +229,8 @@ impl Description {
         };
         // Without a rate, the frame's time is all that is known of its samples.
         let in_frame_ns = behind_ns(header.first_sample_index).unwrap_or(0);
-        later(SystemTime::UNIX_EPOCH, measured_ns.or_else(|| self.clock.map(said_ns))? + in_frame_ns)
+        let frame_ns = measured_ns.or_else(|| self.clock.map(said_ns))?;
+        later(SystemTime::UNIX_EPOCH, frame_ns.saturating_add(in_frame_ns))
     }
 
     /// How far [`time_of`](Self::time_of) may be off, where somebody knows.

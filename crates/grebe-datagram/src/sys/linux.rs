@@ -10,7 +10,7 @@ use std::time::Duration;
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
 use socket2::{SockAddr, SockAddrStorage, Socket};
 
-use super::{cmsg, name};
+use super::{cmsg, is_absent, name};
 use crate::burst::Burst;
 use crate::options::Side;
 use crate::received::Received;
@@ -84,6 +84,8 @@ pub(crate) struct RecvArrays {
     names: Vec<SockAddrStorage>,
     buffers: Vec<iovec>,
     last_drops: Option<u32>,
+    /// The system has no call for several, or hides it.
+    is_single: bool,
 }
 
 // SAFETY: as for `SendArrays`.
@@ -98,6 +100,7 @@ impl RecvArrays {
             names: (0..slots).map(|_| SockAddrStorage::zeroed()).collect(),
             buffers: vec![iovec { iov_base: ptr::null_mut(), iov_len: 0 }; slots],
             last_drops: None,
+            is_single: false,
         }
     }
 
@@ -124,23 +127,41 @@ impl RecvArrays {
             header.msg_controllen = CONTROL_BYTES as _;
             header.msg_flags = 0;
         }
-        // SAFETY: the first `count` headers point at the slots, borrowed mutably until the end of this function, and at
-        // entries of our own arrays, each with its true length.
-        let got = unsafe {
-            let flags = libc::MSG_DONTWAIT;
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                self.headers.as_mut_ptr(),
-                count as c_uint,
-                flags as _,
-                ptr::null_mut(),
-            )
+        let got = match self.call(socket, count) {
+            // What the kernel has joined is told apart by what stands beside it: a call that reads no more would not do.
+            Err(error) if !self.is_single && is_absent(&error) => {
+                self.is_single = true;
+                self.call(socket, count)?
+            }
+            got => got?,
         };
-        let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
         for index in 0..got {
             received.push(self.read(index));
         }
         Ok(())
+    }
+
+    /// How many of the first `count` headers were filled.
+    fn call(&mut self, socket: &Socket, count: usize) -> io::Result<usize> {
+        let (socket, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT);
+        let Some(first) = self.headers[..count].first_mut().filter(|_| self.is_single) else {
+            // SAFETY: the first `count` headers point at slots that the caller borrows mutably until it has the answer, and at
+            // entries of our own arrays, each with its true length.
+            let got = unsafe {
+                libc::recvmmsg(
+                    socket,
+                    self.headers.as_mut_ptr(),
+                    count as c_uint,
+                    flags as _,
+                    ptr::null_mut(),
+                )
+            };
+            return usize::try_from(got).map_err(|_| io::Error::last_os_error());
+        };
+        // SAFETY: as above, for the first header.
+        let bytes = unsafe { libc::recvmsg(socket, &mut first.msg_hdr, flags) };
+        first.msg_len = u32::try_from(bytes).map_err(|_| io::Error::last_os_error())?;
+        Ok(1)
     }
 
     fn read(&mut self, index: usize) -> Received {

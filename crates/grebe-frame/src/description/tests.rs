@@ -231,6 +231,9 @@ fn a_sample_has_the_time_of_its_stamp_or_of_its_place_in_a_recording() {
     assert_eq!(played.time_of(&header, 49), Some(then() - Duration::from_micros(1)));
     assert_eq!(played.time_of(&without_rate, 100), None);
     assert_eq!((played.time_of(&without_rate, 50), played.time_error_ns()), (Some(then()), None));
+    let slowest = Header { sample_rate_hz: f64::MIN_POSITIVE, ..header };
+    let far = Description { clock: Some(clock(1_000)), ..Description::default() };
+    assert_eq!((far.time_of(&slowest, u64::MAX), far.time_of(&slowest, 0)), (None, None), "beyond all times");
 }
 
 #[test]

@@ -331,7 +331,8 @@ fn read_reply(
 ) -> Option<(Session, SocketAddr)> {
     // Where the kernel joins datagrams, several arrive as one: two replies, or messages and a reply behind them.
     let mut datagram = [0; 2_048];
-    while let Ok((length, peer)) = socket.recv_from(&mut datagram) {
+    for _ in 0..AT_ONCE_MAX {
+        let Ok((length, peer)) = socket.recv_from(&mut datagram) else { break };
         let taken = meeting.as_deref_mut().map_or(0, |meeting| meeting.take(peer, &datagram[..length]));
         let reply = &datagram[taken..length];
         if let Ok(session) = initiator.on_reply(&reply[..reply.len().min(REPLY_BYTES)]) {
@@ -365,7 +366,8 @@ pub(super) fn answer(
         if let Some(meeting) = &mut meeting {
             meeting.turn(socket);
         }
-        while let Ok((length, peer)) = socket.recv_from(&mut datagram) {
+        for _ in 0..AT_ONCE_MAX {
+            let Ok((length, peer)) = socket.recv_from(&mut datagram) else { break };
             let datagram = &mut datagram[..length];
             if let Some(meeting) = &mut meeting
                 && (meeting.take(peer, datagram) > 0 || !meeting.is_wanted(peer))
@@ -484,6 +486,8 @@ const QUESTIONS_MAX: usize = 64;
 
 /// How often an end looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Datagrams that are read before anything else is looked at: a flood delays nobody who ends this.
+const AT_ONCE_MAX: usize = 256;
 
 /// How often an end that waits for its peer looks who came by TCP.
 pub(super) const LOOK_AT_DOOR_EVERY: Duration = Duration::from_millis(10);
