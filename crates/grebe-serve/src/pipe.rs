@@ -110,7 +110,7 @@ pub enum NoPipes {
 /// [`Error::Pipe`] and [`Error::Refused`].
 pub fn view_pipe(
     pipes: FarPipes,
-    mut again: impl FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes> + Send + 'static,
+    again: impl FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes> + Send + 'static,
     program: &str,
     name: &str,
     pictures_per_s: f64,
@@ -133,7 +133,7 @@ pub fn view_pipe(
     };
     let thread = std::thread::Builder::new()
         .name("grebe-far".into())
-        .spawn(move || far.carry(pipes, &mut again))
+        .spawn(move || far.carry(pipes, again))
         .map_err(Error::System)?;
     let end = Box::new(move || {
         is_ended.store(true, Ordering::Release);
@@ -160,6 +160,11 @@ impl Wake {
     }
 }
 
+/// Opens other pipes; what it is given says whether nobody wants them any more.
+trait Again: FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes> {}
+
+impl<F: FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes>> Again for F {}
+
 struct PipeScope {
     scope: FarScope,
     wake: Wake,
@@ -170,11 +175,7 @@ struct PipeScope {
 }
 
 impl PipeScope {
-    fn carry(
-        mut self,
-        mut pipes: FarPipes,
-        again: &mut dyn FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes>,
-    ) {
+    fn carry(mut self, mut pipes: FarPipes, mut again: impl Again) {
         let mut pause = PAUSE_MIN;
         loop {
             let began = Instant::now();
