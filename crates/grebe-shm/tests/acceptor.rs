@@ -88,7 +88,7 @@ impl Stranger {
     fn join(folder: &Path) -> Self {
         let mut stranger = Self::connect(folder);
         let mut hello = vec![0; 60];
-        hello[..8].copy_from_slice(b"GSHM\x02\0\x01\0");
+        hello[..8].copy_from_slice(b"GSHM\x03\0\x01\0");
         (hello[8], hello[12], hello[16]) = (1, 4, 8);
         stranger.say(&hello);
         stranger.hear();
