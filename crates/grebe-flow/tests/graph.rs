@@ -226,7 +226,8 @@ fn a_source_ends_when_nobody_listens_any_more() {
     // Who is only beside another does not keep the graph going.
     let mut graph = Graph::new();
     let source = graph.add("ramp", ramp(u64::MAX));
-    let (once, beside) = (graph.add("once", Once), graph.add("beside", probe(|_| Ok(())).0));
+    let (beside, _seen) = probe(|_| Ok(()));
+    let (once, beside) = (graph.add("once", Once), graph.add("beside", beside));
     graph.connect(source, once, QueueOptions::block(2));
     graph.connect(source, beside, QueueOptions::drop_oldest(2));
     graph.end_with(once);
