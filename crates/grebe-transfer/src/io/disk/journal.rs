@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use grebe_packet::user_state;
 
@@ -240,15 +241,23 @@ fn make_key(directory: &Path, path: &Path, fresh: &[u8; 32]) -> Option<[u8; 32]>
 }
 
 fn lock(file: &File) -> std::io::Result<()> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(fs::TryLockError::WouldBlock) => {
-            Err(std::io::Error::other("another process receives the same files here"))
+    let until = Instant::now() + LOCKED_WITHIN;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            // A child that is just being started holds what its parent has just closed.
+            Err(fs::TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(std::io::Error::other("another process receives the same files here"));
+            }
+            // A file system without locks.
+            Err(fs::TryLockError::Error(_)) => return Ok(()),
         }
-        // A file system without locks.
-        Err(fs::TryLockError::Error(_)) => Ok(()),
     }
 }
+
+const LOCKED_WITHIN: Duration = Duration::from_millis(500);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
