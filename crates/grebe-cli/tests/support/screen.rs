@@ -120,9 +120,9 @@ impl Rows {
                 _ => {
                     let length = match byte {
                         ..0x80 => 1,
-                        ..0xe0 => 2,
-                        ..0xf0 => 3,
-                        _ => 4,
+                        0x80..0xe0 => 2,
+                        0xe0..0xf0 => 3,
+                        0xf0.. => 4,
                     };
                     let Some(letter) = bytes.get(at..at + length) else { break };
                     self.put(text(letter).chars().next().unwrap_or(' '));
