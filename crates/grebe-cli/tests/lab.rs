@@ -195,7 +195,8 @@ mod with_zenoh {
         let short = folder.path().join("short.sigmf-meta");
         let arguments = ["--duration", "100ms", "--name", &recorded];
         let arguments =
-            [&["record", "synth:sine?rate=100k", short.to_str().unwrap()][..], &arguments].concat();
+            [&["record", "synth:sine?rate=100k&channels=1", short.to_str().unwrap()][..], &arguments]
+                .concat();
         assert_eq!(run(&arguments).status.code(), Some(0));
         assert_eq!(data(&short).len(), 20_000);
         let first = &metadata(&file)["captures"][0];
