@@ -244,7 +244,7 @@ impl Carrier {
                 let _ = timeout(FAREWELL_TIME, socket.close(None)).await;
                 return Ok(());
             }
-            // Whatever the front end asks for meanwhile.
+            // Requests of the front end do not put this off.
             if heard.elapsed() > SILENCE_MAX {
                 return Err(wrong("it fell silent".into()));
             }

@@ -79,9 +79,9 @@ pub fn serve_pipe(
 
 /// Two pipes to a server, such as those of an `ssh` that started it.
 pub struct FarPipes {
-    /// What it says.
+    /// Messages of the server.
     pub input: Box<dyn Read + Send>,
-    /// What is said to it.
+    /// Messages to the server.
     pub output: Box<dyn Write + Send>,
     /// Called once nothing goes through them any more, with whether the viewer is over: ends who has their other ends, and tells what they
     /// said last.

@@ -79,7 +79,7 @@ impl Drop for Screen {
     }
 }
 
-/// Whatever keys are typed, in a terminal of 200 by 40; none where no program makes terminals.
+/// Starts the command in a terminal of 200 by 40; `None` where no program makes terminals.
 pub(crate) fn in_terminal(arguments: &[&str]) -> Option<Child> {
     let program = program();
     let words = [&[program.as_str()], arguments].concat();

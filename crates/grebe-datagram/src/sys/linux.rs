@@ -128,7 +128,7 @@ impl RecvArrays {
             header.msg_flags = 0;
         }
         let got = match self.call(socket, count) {
-            // What the kernel has joined is told apart by what stands beside it: a call that reads no more would not do.
+            // A plain `recv` would lose the segment size, which tells joined datagrams apart.
             Err(error) if !self.is_single && is_absent(&error) => {
                 self.is_single = true;
                 self.call(socket, count)?

@@ -84,7 +84,7 @@ impl Ways {
         Ok((shown.link.clone(), shown.options()))
     }
 
-    /// Ends them, and what was started for them.
+    /// Ends all viewers and their servers.
     fn close(&self) {
         drop(std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner)));
     }
@@ -172,7 +172,7 @@ fn open(place: &Place, options: &View) -> Result<(ScopeLink, FarViewer)> {
         Place::Here(uri) => bail!("{uri} is of this machine"),
         Place::Served(address) => Ok(connect(address, program, PICTURES_PER_S, interrupt::is_pending)?),
         Place::Ssh { host, uri } => {
-            // What is cut is to end by itself, also where this process was killed.
+            // A cut ssh ends by itself, even after a kill of this process.
             let ssh = Ssh::by(options.far.ssh.as_deref())?.watched();
             let pipes = match start(&ssh, host, uri, options, &interrupt::is_pending) {
                 Err(NoServer::Interrupted) => return Err(grebe_transfer::Error::Cancelled.into()),
