@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
 # Each fuzz target for a short while: GREBE_FUZZ_SECONDS (6) a target.
+#
+#   ci/fuzz.sh          builds and runs them
+#   ci/fuzz.sh build    only builds them
+#   ci/fuzz.sh run      the same as the first, behind the second
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,6 +17,7 @@ cargo fuzz --version 2>/dev/null || cargo install --quiet --locked cargo-fuzz ||
   exit 0
 }
 cargo +nightly fuzz build
+[ "${1:-}" != build ] || exit 0
 mkdir -p target/ci
 
 # Runs a target, and says how it went in one piece: others run beside it.

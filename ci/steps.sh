@@ -6,7 +6,8 @@
 
 passed=0 failed=0 ignored=0 chosen="" failures="" broken="" times="" skips=""
 logs=target/ci
-all_s=5100 # in all: a run that would take longer ends with what it has
+all_s=5000 # in all: a run that would take longer ends with what it has
+declare -A besides # the processes of steps that were begun beside others
 mkdir -p "$logs"
 
 # The steps to run; all, where none is named.
@@ -34,13 +35,14 @@ beside() {
     timeout --kill-after=10 "$(at_most "$limit")" nice -n 19 "$@" </dev/null >"$logs/$name.log" 2>&1 || status=$?
     echo "$status $((SECONDS - began))" >"$logs/$name.status"
   } &
+  besides[$name]=$!
 }
 
 # join NAME: waits for a step that was begun beside others.
 join() {
   is_chosen "$1" || return 0
   local ended
-  wait
+  wait "${besides[$1]}"
   read -r -a ended <"$logs/$1.status"
   printf '\n==> %s, which ran beside the others:\n' "$1"
   tail -n 60 "$logs/$1.log"
