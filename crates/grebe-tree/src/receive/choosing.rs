@@ -399,7 +399,7 @@ impl<'a> Choosing<'a> {
             let hash = hash(receiving, directory, file);
             return (hash.map_or(Answer::Whole, Answer::Unless), None);
         }
-        if let Some(left) = left_part(receiving, file) {
+        if let Some(left) = left_part(receiving, at.directory.as_ref(), file) {
             if receiving.options.progressive && comes_in_blocks(&file.name, file.bytes) {
                 let map = left.into_blocks(Blocks::of(file.bytes));
                 let said = Left { id: file.id, bits: map.bits().to_vec() };

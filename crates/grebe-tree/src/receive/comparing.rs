@@ -52,7 +52,7 @@ pub(super) fn mend(
 }
 
 /// How much of a file an earlier copy left.
-pub(super) fn left_part(receiving: &Receiving, file: &Pending) -> Option<Come> {
+pub(super) fn left_part(receiving: &Receiving, into: Option<&Arc<Directory>>, file: &Pending) -> Option<Come> {
     if file.bytes < TOUCHED_BYTES {
         return None;
     }
@@ -60,7 +60,10 @@ pub(super) fn left_part(receiving: &Receiving, file: &Pending) -> Option<Come> {
     let names = PartNames::of(&receiving.directories.path_of(file.place, &file.name));
     let identity = identity(file.bytes, file.modified_ns, file.touched);
     let left = folder.left(&names, &identity, file.bytes)?;
-    (left.bytes() > 0 && left.bytes() <= file.bytes).then_some(left)
+    // A copy that was killed once the part had its name leaves the journal alone.
+    let beside = into.map_or(Ok(folder.directory.clone()), |into| receiving.partial.beside(into)).ok()?;
+    let part_bytes = beside.read_file(&names.part, false).ok()?.metadata().ok()?.len();
+    (left.bytes() > 0 && left.bytes() <= file.bytes && left.prefix() <= part_bytes).then_some(left)
 }
 
 /// How to compare a file with what is there by chunks, if that is worth it.

@@ -402,3 +402,21 @@ fn a_part_of_another_content_is_not_gone_on_with() {
     assert!(report.data_bytes < 4_000_000 && report.bytes_copied == 6_000_000, "{report:?}");
     assert_eq!(fs::read(into.path().join("large")).unwrap(), "b".repeat(6_000_000).into_bytes());
 }
+
+#[test]
+fn a_journal_whose_part_has_gone_is_in_nobodys_way() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("large", &"a".repeat(6_000_000))]);
+    age(&from.path().join("large"));
+    let sources = [from.path().join("large")];
+    assert!(crate::ends::run(&sources, into.path(), &Options::default(), true, Some(4_000_000)).1.is_err());
+    // As if it had been killed once the part had its name, and that was removed since.
+    for entry in fs::read_dir(into.path().join(".grebe-partial")).unwrap().flatten() {
+        if entry.metadata().unwrap().len() > 1_000_000 {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let report = copied(&sources, into.path(), &Options::default());
+    assert_eq!((report.data_bytes, report.left_out.len()), (6_000_000, 0), "{report:?}");
+    assert_eq!(names(into.path()), ["large"]);
+}
