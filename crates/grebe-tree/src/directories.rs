@@ -1,10 +1,14 @@
 //! The directories of a tree: which is in which, and those that are open.
 
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::fs::File;
+use std::hash::BuildHasher;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::name::join;
-use crate::system::Directory;
+use crate::system::{self, Directory, Kind, Metadata};
 
 /// A directory in [`Directories`].
 pub(crate) type Place = u32;
@@ -15,6 +19,35 @@ pub(crate) struct Directories {
     nodes: RwLock<Nodes>,
     /// The least recently used first.
     open: Mutex<Vec<(Place, Arc<Directory>)>>,
+    listed: Listed,
+}
+
+/// What was looked at before: each name with what had it.
+#[derive(Debug, Default)]
+pub(crate) enum Listed {
+    /// Whatever stands there.
+    #[default]
+    Any,
+    /// It is noted now.
+    Noting(Mutex<Seen>),
+    /// Only that.
+    Only(Arc<Seen>),
+}
+
+/// Names and what had them. Nobody else knows the key of their hashes, and finds another file with one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    key: RandomState,
+    hashes: HashSet<u64>,
+}
+
+impl Seen {
+    /// A directory may change.
+    fn hash(&self, path: &[u8], found: &Metadata) -> u64 {
+        let is_file = found.kind == Kind::File;
+        let content = is_file.then_some((found.bytes, found.modified_ns));
+        self.key.hash_one((path, found.device, found.inode, content))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -36,7 +69,66 @@ struct Node {
 /// So many stay open: more than a path is usually deep.
 const OPEN_MAX: usize = 64;
 
+impl Listed {
+    pub(crate) fn noting() -> Self {
+        Self::Noting(Mutex::default())
+    }
+
+    /// Whether it may be sent.
+    pub(crate) fn allows(&self, path: &[u8], found: &Metadata) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Noting(noted) => {
+                let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                let hash = noted.hash(path, found);
+                noted.hashes.insert(hash);
+                true
+            }
+            Self::Only(seen) => seen.hashes.contains(&seen.hash(path, found)),
+        }
+    }
+
+    /// What was noted.
+    pub(crate) fn take(&self) -> Seen {
+        match self {
+            Self::Noting(noted) => std::mem::take(&mut noted.lock().unwrap_or_else(PoisonError::into_inner)),
+            _ => Seen::default(),
+        }
+    }
+}
+
+/// Why something is not sent that was not there when it was looked.
+pub(crate) const NOT_LISTED: &str =
+    "it has changed since it was listed, or something else has its name: send it again";
+
 impl Directories {
+    pub(crate) fn that_lists(listed: Listed) -> Self {
+        Self { listed, ..Self::default() }
+    }
+
+    pub(crate) fn listed(&self) -> &Listed {
+        &self.listed
+    }
+
+    /// Opens a file for reading, if it is what was listed.
+    pub(crate) fn read_file(&self, place: Place, name: &[u8], follows: bool) -> io::Result<File> {
+        let open = self.open(place)?.read_file(name, follows)?;
+        if matches!(self.listed, Listed::Only(_)) {
+            self.check(place, name, &system::metadata(&open)?)?;
+        }
+        Ok(open)
+    }
+
+    /// Whether what a file is now may be sent.
+    pub(crate) fn check(&self, place: Place, name: &[u8], now: &Metadata) -> io::Result<()> {
+        match &self.listed {
+            Listed::Only(_) if !self.listed.allows(&self.path_of(place, name), now) => {
+                Err(io::Error::other(NOT_LISTED))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A directory that is in no other one. It has a name where what is in it has paths that begin with that.
     pub(crate) fn add_root(&self, directory: Directory, name: &[u8]) -> Place {
         let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);

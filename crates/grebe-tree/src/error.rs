@@ -79,6 +79,19 @@ pub enum Error {
         /// The destination.
         path: PathBuf,
     },
+    /// The disk has less room than was offered.
+    #[error("{} has room for {free_bytes} bytes, and {needed_bytes} are to come", shown(path))]
+    TooMuch {
+        /// The destination.
+        path: PathBuf,
+        /// What is free, in bytes.
+        free_bytes: u64,
+        /// What is needed, in bytes.
+        needed_bytes: u64,
+    },
+    /// The person at this end does not want the files.
+    #[error("the files were declined; nothing was received")]
+    Declined,
     /// Something that the whole copy needs could not be opened, read or written.
     #[error("cannot {action} {}: {source}", shown(path))]
     File {

@@ -14,10 +14,10 @@ use crate::exclude::Exclude;
 use crate::name::bytes_of;
 use crate::pipe::pipe;
 use crate::progress::Progress;
-use crate::receive::{self, ReceiveTree};
+use crate::receive::{self, How, ReceiveTree};
 use crate::report::Report;
 use crate::scan::means_contents;
-use crate::send::{self, SendTree};
+use crate::send::{self, SendTree, What};
 use crate::wire::EntryId;
 
 /// Copies trees from here to here. What [`send`](crate::send) and [`receive`](crate::receive) do, but file systems that can share
@@ -41,12 +41,19 @@ pub fn copy(
         let sending = {
             let handover = &handover;
             let unseen = &unseen;
-            scope.spawn(move || send::run(answers_read, sent_write, tree, unseen, cancel, Some(handover)))
+            scope.spawn(move || {
+                send::run(answers_read, sent_write, &What::Tree(tree, Some(handover)), unseen, cancel)
+            })
         };
         let receiving =
             ReceiveTree { destination: destination.to_path_buf(), options: None, is_fresh: false };
-        let received =
-            receive::run(sent_read, answers_write, &receiving, progress, cancel, Some(handover.clone()));
+        let received = receive::run(
+            sent_read,
+            answers_write,
+            &How::Tree(&receiving, Some(handover.clone())),
+            progress,
+            cancel,
+        );
         let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match (sent, received) {
             (Ok(sent), Ok(received)) => {

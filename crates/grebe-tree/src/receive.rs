@@ -26,6 +26,7 @@ mod rates;
 mod shared;
 mod signing;
 mod small;
+mod stranger;
 mod volumes;
 
 use std::collections::HashSet;
@@ -47,18 +48,21 @@ use crate::progress::{Progress, add};
 use crate::reading_thread::ReadingThread;
 use crate::receive::choosing::{Choosing, Chosen};
 use crate::receive::comparing::chunk_sizes;
-use crate::receive::destination::look;
+use crate::receive::destination::{Found, look};
 use crate::receive::finishing::finish;
 use crate::receive::parts::{Piece, ToParts, is_large, write_parts};
 use crate::receive::rates::{Measured, Window};
 use crate::receive::shared::{Pending, Receiving};
 use crate::receive::signing::{Again, ToSign, sign_files, tell_again};
 use crate::receive::small::{Batch, Content, write_small_files};
+use crate::receive::stranger::Stranger;
 use crate::report::{Report, Waits};
 use crate::wire::{
-    DataFrame, EntryId, Frame, FrameReader, FrameWriter, Hello, Kind, Look, Note, RecordKind, Refine, Role,
-    SenderEnd, Shift, Summary,
+    DataFrame, EntryId, Frame, FrameReader, FrameWriter, Hello, Kind, Look, Note, OfferedNames, RecordKind,
+    Refine, Role, SenderEnd, Shift, Summary, Taken,
 };
+
+pub use crate::receive::stranger::Reception;
 
 /// What is received.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,25 +98,48 @@ where
     R: Read + Send + 'static,
     W: Write + Send,
 {
-    run(reader, writer, tree, progress, cancel, None)
+    run(reader, writer, &How::Tree(tree, None), progress, cancel)
 }
 
-/// `handover` has the files where both ends are one process.
+/// Receives what the [`send_offer`](crate::send_offer) at the other end offers, and says which of it is there now.
+///
+/// # Errors
+/// As those of [`receive`]; [`Error::Declined`] and [`Error::TooMuch`] for an offer that is not taken.
+pub fn receive_offer<R, W>(
+    reader: R,
+    writer: W,
+    reception: &Reception,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> Result<Report>
+where
+    R: Read + Send + 'static,
+    W: Write + Send,
+{
+    run(reader, writer, &How::Offer(reception), progress, cancel)
+}
+
+/// From whom it comes.
+pub(crate) enum How<'a> {
+    /// Who has a login; the handover has the files where both ends are one process.
+    Tree(&'a ReceiveTree, Option<Handover>),
+    Offer(&'a Reception),
+}
+
 pub(crate) fn run<R, W>(
     reader: R,
     writer: W,
-    tree: &ReceiveTree,
+    how: &How<'_>,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-    handover: Option<Handover>,
 ) -> Result<Report>
 where
     R: Read + Send + 'static,
     W: Write + Send,
 {
     let mut writer = FrameWriter::new(writer);
-    let received = greet(&mut writer, tree)
-        .and_then(|is_fresh| receive_all(reader, &mut writer, tree, is_fresh, progress, cancel, handover));
+    let received = greet(&mut writer, how)
+        .and_then(|is_fresh| receive_all(reader, &mut writer, how, is_fresh, progress, cancel));
     if let Err(error) = &received
         && error.is_ours()
     {
@@ -122,40 +149,46 @@ where
     received
 }
 
-/// Says what is there.
-fn greet<W: Write>(writer: &mut FrameWriter<W>, tree: &ReceiveTree) -> Result<bool> {
-    if let Some(options) = &tree.options {
-        Exclude::new(&options.exclude)?;
-    }
-    let is_fresh = look(&tree.destination)?.is_fresh() || tree.is_fresh;
+/// Says what is there. To a stranger only that it is here.
+fn greet<W: Write>(writer: &mut FrameWriter<W>, how: &How<'_>) -> Result<bool> {
+    let (options, is_fresh, is_offer) = match how {
+        How::Offer(_) => (None, false, true),
+        How::Tree(tree, _) => {
+            if let Some(options) = &tree.options {
+                Exclude::new(&options.exclude)?;
+            }
+            (tree.options.clone(), look(&tree.destination)?.is_fresh() || tree.is_fresh, false)
+        }
+    };
     let hello = Hello {
         role: Role::Receiver,
-        options: tree.options.clone(),
+        options,
         sources: 0,
         is_contents: false,
         is_fresh,
         is_local: false,
+        is_offer,
     };
     writer.write(Kind::Hello, &hello.encode())?;
     writer.flush()?;
     Ok(is_fresh)
 }
 
-fn receive_all<R, W>(
-    reader: R,
-    writer: &mut FrameWriter<W>,
-    tree: &ReceiveTree,
+/// What was agreed on before anything comes.
+struct Greeted {
+    sender: Hello,
+    options: Options,
     is_fresh: bool,
-    progress: &Arc<Progress>,
+    stranger: Option<Stranger>,
+}
+
+fn agree<W: Write>(
+    frames: &mut Frames,
+    writer: &mut FrameWriter<W>,
+    how: &How<'_>,
+    is_fresh: bool,
     cancel: &Cancel,
-    handover: Option<Handover>,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write + Send,
-{
-    let measured = Arc::new(Measured::default());
-    let mut frames = Frames::read(reader, measured.clone());
+) -> Result<Greeted> {
     let first = frames.next(cancel, || false)?;
     if first.kind != Kind::Hello {
         return Err(match first.kind {
@@ -164,15 +197,56 @@ where
         });
     }
     let sender = Hello::decode(&first.body)?;
-    let mut options = Hello::agree(tree.options.as_ref(), &sender, Role::Receiver)?;
-    options.progressive &= handover.is_none();
-    // What lies elsewhere is to be used, so that answers are to be given.
-    let is_fresh = is_fresh && options.also_look_in.is_empty();
-    if sender.is_local != handover.is_some() {
-        return Err(Error::Roles { what: "only one of them is in this process" });
+    match how {
+        How::Tree(tree, handover) => {
+            let mut options = Hello::agree(tree.options.as_ref(), &sender, Role::Receiver)?;
+            options.progressive &= handover.is_none();
+            // What lies elsewhere is to be used, so that answers are to be given.
+            let is_fresh = is_fresh && options.also_look_in.is_empty();
+            if sender.is_local != handover.is_some() {
+                return Err(Error::Roles { what: "only one of them is in this process" });
+            }
+            Ok(Greeted { sender, options, is_fresh, stranger: None })
+        }
+        How::Offer(reception) => {
+            Hello::agree_on_offer(&sender, Role::Receiver)?;
+            let offer = frames.next(cancel, || false)?;
+            let offered = match offer.kind {
+                Kind::Offer => OfferedNames::decode(&offer.body)?,
+                Kind::Failed => return Err(Error::Peer { what: words(&offer.body) }),
+                _ => return Err(Error::Malformed { what: "something else than an offer" }),
+            };
+            let stranger = reception.take(offered)?;
+            let is_fresh = look(&reception.directory)?.is_fresh();
+            let taken = Taken { is_fresh, replaces: stranger.overwrite };
+            writer.write(Kind::Taken, &taken.encode())?;
+            writer.flush()?;
+            Ok(Greeted { sender, options: Reception::options(), is_fresh, stranger: Some(stranger) })
+        }
     }
-    let (destination, directories) =
-        look(&tree.destination)?.open(&tree.destination, &sender, options.dry_run)?;
+}
+
+fn receive_all<R, W>(
+    reader: R,
+    writer: &mut FrameWriter<W>,
+    how: &How<'_>,
+    is_fresh: bool,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> Result<Report>
+where
+    R: Read + Send + 'static,
+    W: Write + Send,
+{
+    let measured = Arc::new(Measured::default());
+    let mut frames = Frames::read(reader, measured.clone());
+    let Greeted { sender, options, is_fresh, stranger } = agree(&mut frames, writer, how, is_fresh, cancel)?;
+    let (path, handover, found) = match how {
+        How::Tree(tree, handover) => (&tree.destination, handover.clone(), look(&tree.destination)?),
+        // Whatever stands at the name of a directory that is there is not of this copy.
+        How::Offer(reception) => (&reception.directory, None, Found::Directory { is_empty: is_fresh }),
+    };
+    let (destination, directories) = found.open(path, &sender, options.dry_run)?;
     let (to_sender, said) = bounded(MESSAGES_MAX);
     let receiving = Receiving::new(
         options,
@@ -184,6 +258,7 @@ where
         cancel.clone(),
         to_sender,
         measured,
+        stranger,
     )?;
     // Where it cannot be had, or another copy uses it, everything is read.
     if receiving.options.index
@@ -218,6 +293,9 @@ where
     report.read_bytes = frames.read_bytes;
     report.written_bytes = writer.written_bytes;
     (report.left_out, report.left_out_count) = receiving.left_out.take();
+    if let Some(stranger) = &receiving.stranger {
+        report.paths = stranger.paths(path, &report.left_out);
+    }
     Ok(report)
 }
 

@@ -1,5 +1,6 @@
 //! What a copy was, in numbers, when it is over.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crate::name::printable;
@@ -34,6 +35,8 @@ pub struct Report {
     pub left_out: Vec<LeftOut>,
     /// How many were left out.
     pub left_out_count: u64,
+    /// What was offered by name, where it is now; only at an end that [took an offer](crate::receive_offer).
+    pub paths: Vec<PathBuf>,
     /// Where the time went, at each end.
     pub sender: Waits,
     /// Where the time went at the end that received.

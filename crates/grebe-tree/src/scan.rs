@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::Sender;
 use grebe_packet::Cancel;
 
-use crate::directories::{Directories, Place};
+use crate::directories::{Directories, Listed, NOT_LISTED, Place};
 use crate::exclude::Exclude;
 use crate::name::{self, DEPTH_MAX, bytes_of};
 use crate::options::Options;
@@ -323,12 +323,16 @@ impl<'a> Scanner<'a> {
             (_, Kind::Directory) if directories.depth(at.place) >= DEPTH_MAX => {
                 Err("too many directories inside one another".to_owned())
             }
+            (_, Kind::Symlink) if !matches!(directories.listed(), Listed::Any) => {
+                Err("a symbolic link: such are not offered".to_owned())
+            }
+            (_, Kind::Special) => Err("it is a device, a socket or a named pipe".to_owned()),
+            _ if !directories.listed().allows(&path(), &metadata) => Err(NOT_LISTED.to_owned()),
             (_, Kind::Directory) => Ok(EntryKind::Directory),
             (_, Kind::Symlink) => match directories.open(at.place).and_then(|open| open.read_link(&name)) {
                 Ok(target) => Ok(EntryKind::Symlink { target }),
                 Err(error) => Err(format!("the link cannot be read: {}", reason(&error))),
             },
-            (_, Kind::Special) => Err("it is a device, a socket or a named pipe".to_owned()),
             (_, Kind::File) => Ok(self.file(&metadata)),
         };
         let kind = match kind {

@@ -24,9 +24,11 @@ use crossbeam_channel::bounded;
 use grebe_packet::Cancel;
 
 use crate::delta::SharedIndex;
+use crate::directories::{Directories, Listed};
 use crate::error::{Error, Result};
 use crate::exclude::Exclude;
 use crate::local::Handover;
+use crate::offering::Offering;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{LeftOutList, Report};
@@ -34,9 +36,9 @@ use crate::scan::{Scanner, means_contents};
 use crate::send::blocks::{BlockFiles, read_blocks};
 use crate::send::comparing::{Comparing, compare_files};
 use crate::send::frames::{Frames, read_frames};
-use crate::send::reading::{Job, read_jobs};
+use crate::send::reading::{Job, Source, read_jobs};
 use crate::send::sending::Sending;
-use crate::wire::{FrameWriter, Hello, Kind, Role};
+use crate::wire::{FrameWriter, Hello, Kind, Role, Taken};
 
 pub(crate) use sending::FILES_AHEAD;
 
@@ -68,31 +70,54 @@ where
     R: Read + Send + 'static,
     W: Write,
 {
-    run(reader, writer, tree, progress, cancel, None)
+    run(reader, writer, &What::Tree(tree, None), progress, cancel)
 }
 
-/// `handover` takes the place of content where both ends are one process.
+/// Sends what was looked at before to the [`receive_offer`](crate::receive_offer) at the other end, if it is wanted there.
+///
+/// # Errors
+/// As those of [`send`]; [`Error::Peer`] where it is not wanted.
+pub fn send_offer<R, W>(
+    reader: R,
+    writer: W,
+    offering: &Offering,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> Result<Report>
+where
+    R: Read + Send + 'static,
+    W: Write,
+{
+    run(reader, writer, &What::Offering(offering), progress, cancel)
+}
+
+/// What is sent, and to whom.
+pub(crate) enum What<'a> {
+    /// To who has a login; the handover takes the place of content where both ends are one process.
+    Tree(&'a SendTree, Option<&'a Handover>),
+    Offering(&'a Offering),
+}
+
 pub(crate) fn run<R, W>(
     reader: R,
     writer: W,
-    tree: &SendTree,
+    what: &What<'_>,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-    handover: Option<&Handover>,
 ) -> Result<Report>
 where
     R: Read + Send + 'static,
     W: Write,
 {
     // Before anything is sent: patterns that are none are told at once.
-    if let Some(options) = &tree.options {
+    if let What::Tree(SendTree { options: Some(options), .. }, _) = what {
         Exclude::new(&options.exclude)?;
         Exclude::new(&options.first)?;
     }
     let mut writer = FrameWriter::new(writer);
     let left_out = Arc::new(LeftOutList::default());
     let frames = read_frames(reader, progress.clone(), left_out.clone());
-    let sent = greet_and_send(&frames, &mut writer, tree, progress, cancel, handover, &left_out);
+    let sent = greet_and_send(&frames, &mut writer, what, progress, cancel, &left_out);
     let mut report = match sent {
         Ok(report) => report,
         Err(error) => {
@@ -114,37 +139,26 @@ where
 fn greet_and_send<W: Write>(
     frames: &Frames,
     writer: &mut FrameWriter<W>,
-    tree: &SendTree,
+    what: &What<'_>,
     progress: &Progress,
     cancel: &Cancel,
-    handover: Option<&Handover>,
     left_out: &LeftOutList,
 ) -> Result<Report> {
-    check_sources(&tree.sources)?;
-    let hello = Hello {
-        role: Role::Sender,
-        options: tree.options.clone(),
-        sources: tree.sources.len() as u64,
-        is_contents: tree.sources.iter().any(|source| means_contents(source)),
-        is_fresh: false,
-        is_local: handover.is_some(),
+    let (sources, handover) = match what {
+        What::Tree(tree, handover) => (&tree.sources, *handover),
+        What::Offering(offering) => (&offering.sources, None),
     };
-    writer.write(Kind::Hello, &hello.encode())?;
-    writer.flush()?;
-    // Who has the options need not wait: names leave before the other end has said anything.
-    let (mut options, theirs) = match &tree.options {
-        Some(options) => (options.clone(), None),
-        None => {
-            let theirs = frames.hello(cancel)?;
-            (Hello::agree(None, &theirs, Role::Sender)?, Some(theirs))
-        }
-    };
+    check_sources(sources)?;
+    let Greeted { mut options, theirs, is_fresh, replaces } = greet(frames, writer, what, cancel)?;
     // Where the system copies, nobody has to wait for a part of a file.
     options.progressive &= handover.is_none();
     let exclude = Exclude::new(&options.exclude)?;
-    let directories = handover.map_or_else(Arc::default, Handover::directories);
+    let directories = match what {
+        What::Tree(..) => handover.map_or_else(Arc::default, Handover::directories),
+        What::Offering(offering) => Arc::new(Directories::that_lists(Listed::Only(offering.listed.clone()))),
+    };
     let index = SharedIndex::default();
-    if let (true, Some(tree)) = (options.index, tree.sources.first()) {
+    if let (true, Some(tree)) = (options.index, sources.first()) {
         // Where it cannot be had, or another copy uses it, everything is read.
         let _ = index.open(tree);
     }
@@ -153,11 +167,13 @@ fn greet_and_send<W: Write>(
         let (names_in, names) = bounded(8);
         let (jobs, jobs_out) = bounded::<Job>(JOBS_AHEAD);
         let scanner = Scanner::new(&options, exclude, &directories, progress, cancel, names_in);
-        scope.spawn(|| scanner.run(&tree.sources));
+        scope.spawn(|| scanner.run(sources));
         for _ in 0..reading_threads() {
             let jobs = jobs_out.clone();
             let (directories, options, index) = (&*directories, &options, &index);
-            scope.spawn(move || read_jobs(&jobs, directories, options, index, handover, cancel));
+            let from =
+                Source { directories, options, index, handover, keeps_what_is_there: !replaces, cancel };
+            scope.spawn(move || read_jobs(&jobs, from));
         }
         drop(jobs_out);
         let (comparing, to_compare, compared) = Comparing::new(options.short_hashes);
@@ -184,7 +200,7 @@ fn greet_and_send<W: Write>(
             progress,
             left_out,
         )?;
-        if tree.is_fresh {
+        if is_fresh {
             sending.will_be_fresh();
         }
         sending.run(theirs, cancel)
@@ -192,6 +208,68 @@ fn greet_and_send<W: Write>(
     // What is not kept is read again.
     let _ = index.finish();
     report
+}
+
+/// What was agreed on before anything is sent.
+struct Greeted {
+    options: Options,
+    /// What the receiver said first, where that was waited for.
+    theirs: Option<Hello>,
+    /// That nothing is there was said beforehand.
+    is_fresh: bool,
+    /// Files that are there give way to others of their names.
+    replaces: bool,
+}
+
+fn greet<W: Write>(
+    frames: &Frames,
+    writer: &mut FrameWriter<W>,
+    what: &What<'_>,
+    cancel: &Cancel,
+) -> Result<Greeted> {
+    let mut hello = Hello {
+        role: Role::Sender,
+        options: None,
+        sources: 0,
+        is_contents: false,
+        is_fresh: false,
+        is_local: false,
+        is_offer: false,
+    };
+    match what {
+        What::Tree(tree, handover) => {
+            hello.options.clone_from(&tree.options);
+            hello.sources = tree.sources.len() as u64;
+            hello.is_contents = tree.sources.iter().any(|source| means_contents(source));
+            hello.is_local = handover.is_some();
+            writer.write(Kind::Hello, &hello.encode())?;
+            writer.flush()?;
+            // Who has the options need not wait: names leave before the other end has said anything.
+            let (options, theirs) = match &tree.options {
+                Some(options) => (options.clone(), None),
+                None => {
+                    let theirs = frames.hello(cancel)?;
+                    (Hello::agree(None, &theirs, Role::Sender)?, Some(theirs))
+                }
+            };
+            Ok(Greeted { options, theirs, is_fresh: tree.is_fresh, replaces: true })
+        }
+        What::Offering(offering) => {
+            (hello.is_offer, hello.sources) = (true, offering.sources.len() as u64);
+            writer.write(Kind::Hello, &hello.encode())?;
+            writer.write(Kind::Offer, &offering.names.encode())?;
+            writer.flush()?;
+            let theirs = frames.hello(cancel)?;
+            Hello::agree_on_offer(&theirs, Role::Sender)?;
+            let taken = frames.wait(cancel)?;
+            if taken.kind != Kind::Taken {
+                return Err(Error::Malformed { what: "something else than whether it takes the offer" });
+            }
+            let Taken { is_fresh, replaces } = Taken::decode(&taken.body)?;
+            let theirs = Some(Hello { is_fresh, ..theirs });
+            Ok(Greeted { options: offering.options.clone(), theirs, is_fresh: false, replaces })
+        }
+    }
 }
 
 /// Where something of what was named is there, what is missing is left out; where nothing is, there is nothing to copy.

@@ -10,6 +10,7 @@ mod data;
 mod frame;
 mod hello;
 mod listing;
+mod offer;
 mod outcome;
 
 pub(crate) use answers::{Answer, AnswerWriter, Answers};
@@ -24,6 +25,7 @@ pub(crate) use listing::{
     ATTRIBUTES_BYTES_MAX, Attribute, Entry, EntryKind, Listing, ListingWriter, Owner, TOUCHED_BYTES,
     bytes_of_attributes,
 };
+pub(crate) use offer::{OfferedNames, Taken};
 pub(crate) use outcome::{Note, SenderEnd, Summary};
 
 /// The longest body of a frame, in bytes.

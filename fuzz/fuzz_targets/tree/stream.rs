@@ -1,7 +1,7 @@
 //! Bytes of one end of a copy of trees.
 
 const DATA: u8 = 3;
-const KINDS: u8 = 14;
+const KINDS: u8 = 18;
 
 /// The first message of an end; `options` as bits.
 pub fn hello(receives: bool, options: Option<u32>) -> Vec<u8> {
@@ -15,6 +15,21 @@ pub fn hello(receives: bool, options: Option<u32>) -> Vec<u8> {
         body.extend([options as u8 | 0x80, (options >> 7) as u8 | 0x80, (options >> 14) as u8, 0, 0]);
     }
     frame(1, &body)
+}
+
+/// The first messages of a sender that has no login: what it offers.
+pub fn offer(files: u8, bytes: u16, names: &[Vec<u8>]) -> Vec<u8> {
+    const IS_OFFER: u8 = 1 << 5;
+    let mut body = b"grebe tree\x01".to_vec();
+    body.extend([IS_OFFER, 1]);
+    let mut stream = frame(1, &body);
+    let mut offer = vec![files & 0x7f, bytes as u8 | 0x80, (bytes >> 7) as u8 & 0x7f];
+    for name in names.iter().filter(|name| name.len() < 0x80) {
+        offer.push(name.len() as u8);
+        offer.extend_from_slice(name);
+    }
+    stream.extend(frame(16, &offer));
+    stream
 }
 
 /// That and what is said behind it, which ends well. Content has its hash: what is behind one that is wrong is never looked at.

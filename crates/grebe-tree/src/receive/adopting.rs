@@ -40,7 +40,9 @@ impl Elsewhere {
         let options = &receiving.options;
         let mut directories = Vec::new();
         // On one host, and where nothing is changed, no bytes are saved.
-        if receiving.handover.is_none() && !options.dry_run && !options.whole_file {
+        let is_looked = receiving.handover.is_none() && receiving.stranger.is_none();
+        // A stranger is not to learn what else is here.
+        if is_looked && !options.dry_run && !options.whole_file {
             let destination = &receiving.destination;
             directories.extend(options.also_look_in.iter().map(|directory| destination.path.join(directory)));
             directories.extend(destination.there());
@@ -127,7 +129,7 @@ impl Adopted {
         let open = self.directory.write_file(&self.temporary)?;
         dress(receiving, file, &open, 0)?;
         let into = receiving.directories.open(file.place)?;
-        self.directory.rename(&self.temporary, &into, &file.name)?;
+        receiving.give_name(&self.directory, &self.temporary, &into, &file.name)?;
         self.has_name.store(true, Ordering::Relaxed);
         add(&receiving.progress.bytes_done, file.bytes);
         add(&receiving.progress.bytes_same, file.bytes);

@@ -19,13 +19,14 @@ use crate::error::{Error, Result};
 use crate::name::{self, printable};
 use crate::progress::add;
 use crate::receive::adopting::Elsewhere;
-use crate::receive::comparing::{chunk_sizes, hash, is_same_time, left_part, mend};
+use crate::receive::comparing::{chunk_sizes, hash, left_part, may_be_same_time, mend};
 use crate::receive::deleting::Deletions;
 use crate::receive::linking::Links;
 use crate::receive::one_name::{Met, are_one};
 use crate::receive::shared::{Pending, Receiving};
 use crate::receive::signing::ToSign;
 use crate::receive::small::Batch;
+use crate::receive::stranger::{EXISTS, ListedSoFar, Stranger};
 use crate::system::{self, Directory, Kind, Metadata, reason};
 use crate::wire::{
     self, Answer, AnswerWriter, Entry, EntryId, EntryKind, Left, Listing, Owner, TOP, bytes_of_attributes,
@@ -37,6 +38,8 @@ pub(super) struct Chosen {
     pub(super) facts: Vec<Facts>,
     pub(super) links: Links,
     pub(super) deletions: Deletions,
+    /// Directories at the top that were begun under new names.
+    pub(super) begun: Vec<Box<[u8]>>,
 }
 
 /// A directory, as it is to be when everything is in it.
@@ -90,6 +93,8 @@ pub(super) struct Choosing<'a> {
     empty_attribute_bytes: usize,
     answers: AnswerWriter,
     answered: Instant,
+    /// Of what a stranger has offered.
+    so_far: ListedSoFar,
 }
 
 impl<'a> Choosing<'a> {
@@ -109,6 +114,7 @@ impl<'a> Choosing<'a> {
                 facts: vec![Facts { state, finally: None }],
                 links: Links::default(),
                 deletions: Deletions::default(),
+                begun: Vec::new(),
             },
             listed: None,
             met: Met::default(),
@@ -116,6 +122,7 @@ impl<'a> Choosing<'a> {
             empty_attribute_bytes: 0,
             answers: AnswerWriter::default(),
             answered: Instant::now(),
+            so_far: ListedSoFar::default(),
         })
     }
 
@@ -181,6 +188,10 @@ impl<'a> Choosing<'a> {
             }
             _ => entry.name.clone().into(),
         };
+        let stranger = self.receiving.stranger.as_ref();
+        if let Some(stranger) = stranger {
+            stranger.count(&mut self.so_far, &entry)?;
+        }
         let refused = match &entry.kind {
             EntryKind::Itself if at.place != TOP => {
                 return Err(Error::Malformed { what: "a directory that describes itself" });
@@ -190,7 +201,11 @@ impl<'a> Choosing<'a> {
                 return Ok(());
             }
             _ if at.state == State::Refused => Some(None),
-            _ => name::check(&name).and_then(|()| system::can_hold(&name)).err().map(Some),
+            kind => {
+                let why = name::check(&name).and_then(|()| system::can_hold(&name)).err();
+                let refuses = |it: &Stranger| it.refuses(at.place == TOP, &name, kind);
+                why.or_else(|| stranger.and_then(refuses)).map(Some)
+            }
         };
         if let Some(why) = refused {
             if let Some(why) = why {
@@ -294,6 +309,10 @@ impl<'a> Choosing<'a> {
         if !self.make_room(at, &name, there, false) {
             return self.refuse(at, &name, &entry.kind);
         }
+        if there.is_some_and(|there| !receiving.replaces() && !may_be_same(&there, bytes)) {
+            receiving.leave_out(receiving.directories.path_of(at.place, &name), EXISTS.to_owned());
+            return self.refuse(at, &name, &entry.kind);
+        }
         let there = there.filter(|there| there.kind == Kind::File);
         let path = || receiving.directories.path_of(at.place, &name);
         let attributes = if receiving.options.attributes { entry.attributes } else { Vec::new() };
@@ -316,10 +335,14 @@ impl<'a> Choosing<'a> {
             is_hashed: false,
         };
         let is_same_size = there.is_some_and(|there| there.bytes == bytes);
-        let is_same_time = there.is_some_and(|there| is_same_time(there.modified_ns, entry.modified_ns));
+        let is_dry_run = receiving.options.dry_run;
+        let is_same_time = there.is_some_and(|there| {
+            there.modified_ns == entry.modified_ns
+                || is_dry_run && may_be_same_time(there.modified_ns, entry.modified_ns)
+        });
         let (is_same_time, keeps_times) = match there {
             // A dry run makes no file, and does not know.
-            Some(there) if is_same_size && bytes > 0 && !is_same_time && !receiving.options.dry_run => {
+            Some(there) if is_same_size && bytes > 0 && !is_same_time && !is_dry_run => {
                 let volume = receiving.volumes.of(receiving, there.device, at.place);
                 (volume.is_same_time(there.modified_ns, entry.modified_ns), volume.keeps_times())
             }
@@ -348,7 +371,7 @@ impl<'a> Choosing<'a> {
             }
             return Ok(());
         }
-        let by_content = receiving.options.checksum || !keeps_times;
+        let by_content = receiving.options.checksum || !keeps_times || !receiving.replaces();
         let (answer, basis) = self.wanted(at, &mut file, there, by_content);
         let to_sign = match answer {
             Answer::Changed(sizes) => Some(ToSign {
@@ -445,10 +468,9 @@ impl<'a> Choosing<'a> {
                 Kind::Special => "a device, a socket or a named pipe",
             };
             let path = receiving.directories.path_of(at.place, name);
-            receiving.leave_out(
-                path,
-                format!("{what} has its name there; remove it, or let it be removed (--force)"),
-            );
+            // A stranger's files never do that.
+            let or_else = if receiving.stranger.is_some() { "" } else { ", or let it be removed (--force)" };
+            receiving.leave_out(path, format!("{what} has its name there; remove it{or_else}"));
             return false;
         }
         let Some(directory) = at.directory.as_ref().filter(|_| !receiving.options.dry_run) else {
@@ -526,6 +548,11 @@ struct At {
     state: State,
     /// None where there is nothing to look at.
     directory: Option<Arc<Directory>>,
+}
+
+/// Whether a file of so many bytes may be what is there.
+fn may_be_same(there: &Metadata, bytes: u64) -> bool {
+    there.kind == Kind::File && there.bytes == bytes
 }
 
 fn finally(entry: &Entry, keeps_owners: bool) -> Finally {

@@ -52,7 +52,11 @@ pub(super) fn mend(
 }
 
 /// How much of a file an earlier copy left.
-pub(super) fn left_part(receiving: &Receiving, into: Option<&Arc<Directory>>, file: &Pending) -> Option<Come> {
+pub(super) fn left_part(
+    receiving: &Receiving,
+    into: Option<&Arc<Directory>>,
+    file: &Pending,
+) -> Option<Come> {
     if file.bytes < TOUCHED_BYTES {
         return None;
     }
@@ -107,8 +111,9 @@ fn read_and_hash(receiving: &Receiving, file: &File) -> Option<ShortHash> {
     None
 }
 
-/// Some file systems keep times by the second, in steps of 10 ms (exFAT), or finer ones.
-pub(super) fn is_same_time(there_ns: i64, listed_ns: i64) -> bool {
+/// Whether the time that is there may be what a file system made of the one that is listed, by the zeros at its end. A dry run does not
+/// find out how fine times are there.
+pub(super) fn may_be_same_time(there_ns: i64, listed_ns: i64) -> bool {
     let steps_ns = [1_000_000_000, 10_000_000, 1_000_000, 1_000, 100];
     let step_ns = steps_ns.into_iter().find(|step_ns| there_ns % step_ns == 0).unwrap_or(1);
     there_ns == listed_ns.div_euclid(step_ns).wrapping_mul(step_ns)
@@ -119,12 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_compared_as_finely_as_the_file_system_keeps_them() {
+    fn a_dry_run_takes_what_a_coarser_file_system_may_have_made_of_a_time_for_the_same() {
         const S: i64 = 1_000_000_000;
-        assert!(is_same_time(5 * S, 5 * S) && is_same_time(5 * S, 5 * S + 999_999_999));
-        assert!(!is_same_time(5 * S, 6 * S) && !is_same_time(5 * S, 5 * S - 1));
-        assert!(is_same_time(5 * S + 700, 5 * S + 799) && !is_same_time(5 * S + 700, 5 * S + 800));
-        assert!(is_same_time(5 * S + 701, 5 * S + 701) && !is_same_time(5 * S + 701, 5 * S + 702));
-        assert!(is_same_time(-5 * S, -5 * S + 1) && !is_same_time(-5 * S, -5 * S - 1));
+        assert!(may_be_same_time(5 * S, 5 * S) && may_be_same_time(5 * S, 5 * S + 999_999_999));
+        assert!(!may_be_same_time(5 * S, 6 * S) && !may_be_same_time(5 * S, 5 * S - 1));
+        assert!(may_be_same_time(5 * S + 700, 5 * S + 799) && !may_be_same_time(5 * S + 700, 5 * S + 800));
+        assert!(may_be_same_time(5 * S + 701, 5 * S + 701) && !may_be_same_time(5 * S + 701, 5 * S + 702));
+        assert!(may_be_same_time(-5 * S, -5 * S + 1) && !may_be_same_time(-5 * S, -5 * S - 1));
     }
 }

@@ -144,7 +144,15 @@ mod tests {
     use crate::wire::Role;
 
     fn sender(sources: u64, is_contents: bool) -> Hello {
-        Hello { role: Role::Sender, options: None, sources, is_contents, is_fresh: false, is_local: false }
+        Hello {
+            role: Role::Sender,
+            options: None,
+            sources,
+            is_contents,
+            is_fresh: false,
+            is_local: false,
+            is_offer: false,
+        }
     }
 
     fn open(path: &Path, sources: u64, is_contents: bool) -> Result<Option<Vec<u8>>> {

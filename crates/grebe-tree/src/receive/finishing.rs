@@ -47,9 +47,7 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) 
                 .blemish(path, format!("the directory's mode or time cannot be set: {}", reason(&error)));
         }
     }
-    if let Some(name) = &receiving.destination.new_name {
-        receiving.partial.end_new(name);
-    }
+    chosen.begun.iter().for_each(|name| receiving.partial.end_new(name));
     for root in systems.values() {
         let path = || receiving.destination.path.clone();
         root.sync_all().map_err(|source| Error::File {

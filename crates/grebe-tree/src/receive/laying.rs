@@ -18,6 +18,8 @@ use crate::wire::{EntryId, short};
 /// A new file under a name of ours, with what lies in it.
 #[derive(Debug)]
 pub(super) struct LaidFile {
+    /// Its length, as listed.
+    bytes: u64,
     open: File,
     temporary: Temporary,
     pub(super) laid: Laid,
@@ -61,7 +63,7 @@ impl LaidFile {
         }
         let into = receiving.directories.open(file.place).ok()?;
         let (open, temporary) = receiving.partial.create(&into, file.mode).ok()?;
-        Some(Self { open, temporary, laid: Laid::default(), is_taken: false })
+        Some(Self { bytes: file.bytes, open, temporary, laid: Laid::default(), is_taken: false })
     }
 
     /// Under the name that it has.
@@ -84,6 +86,10 @@ impl LaidFile {
 impl LaidFile {
     /// Lays content that came before the plan.
     pub(super) fn add(&mut self, at: u64, content: &[u8]) -> io::Result<()> {
+        // What lies behind its end is of no use.
+        if at.saturating_add(content.len() as u64) > self.bytes {
+            return Ok(());
+        }
         write_early(&self.open, &mut self.laid, at, content)
     }
 }

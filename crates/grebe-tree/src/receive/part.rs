@@ -92,7 +92,9 @@ pub(super) fn write_notes(notes: &Receiver<Note>, idle: &AtomicBool) {
 impl Note {
     fn write(&self) -> io::Result<()> {
         self.part.sync_data()?;
-        journal::write(&self.journal, self.turn, &self.identity, &self.come)
+        journal::write(&self.journal, self.turn, &self.identity, &self.come)?;
+        // A power cut is to leave the note, too.
+        self.journal.sync_data()
     }
 }
 
@@ -341,7 +343,7 @@ impl Part {
         }
         dress(receiving, &self.file, &self.open, later_ns)?;
         let into = receiving.directories.open(self.file.place)?;
-        self.directory.rename(&self.name, &into, &self.file.name)
+        receiving.give_name(&self.directory, &self.name, &into, &self.file.name)
     }
 
     pub(super) fn forget_journal(&self) {

@@ -13,6 +13,7 @@ use crate::progress::add;
 use crate::receive::content::{Copied, copy_local};
 use crate::receive::part::{Note, Part, write_notes};
 use crate::receive::shared::{Pending, Receiving};
+use crate::receive::stranger::is_too_much;
 use crate::system::{self, is_full};
 use crate::wire::{EntryId, GROUP_BYTES, MadeWord, RecordKind, WITHOUT_MAX};
 
@@ -144,7 +145,14 @@ impl Parts<'_> {
             }
             return Ok(());
         };
+        let reaches = match &record {
+            RecordKind::Piece { offset, content } => offset.saturating_add(content.len() as u64),
+            RecordKind::Laid { offset, bytes, .. } => offset.saturating_add(*bytes),
+            RecordKind::End { bytes, .. } => *bytes,
+            _ => 0,
+        };
         let written = match record {
+            _ if self.receiving.is_too_much(&part.file, reaches) => Err(is_too_much()),
             RecordKind::Piece { offset, content } if part.wrong.is_asked => {
                 part.wrong.take(offset..offset.saturating_add(content.len() as u64))?;
                 system::write_all_at(&part.open, &body[content], offset)
@@ -188,6 +196,10 @@ impl Parts<'_> {
                 let bytes = stretch.end - stretch.start;
                 if !is_in_file(offset, bytes) {
                     return Err(Error::Malformed { what: "a piece behind the end of any file" });
+                }
+                if self.receiving.is_too_much(&part.file, offset + bytes) {
+                    self.failed(id, &is_too_much());
+                    return Ok(());
                 }
                 add(&self.receiving.progress.bytes_done, bytes);
                 add(&self.receiving.progress.bytes_same, bytes);

@@ -27,9 +27,10 @@ use crate::receive::looked_at::LookedAt;
 use crate::receive::partial::Partial;
 use crate::receive::rates::Measured;
 use crate::receive::signing::Bases;
+use crate::receive::stranger::{Stranger, is_in_the_way};
 use crate::receive::volumes::Volumes;
 use crate::report::{LeftOutList, Report};
-use crate::system::{is_full, reason};
+use crate::system::{Directory, is_full, reason};
 use crate::wire::{Attribute, EntryId, Kind, Note, Owner, bytes_of_attributes};
 
 pub(super) struct Receiving {
@@ -59,6 +60,8 @@ pub(super) struct Receiving {
     pub(super) index: SharedIndex,
     pub(super) looked_at: LookedAt,
     pub(super) measured: Arc<Measured>,
+    /// The sender, where it has no login here.
+    pub(super) stranger: Option<Stranger>,
     /// Files of which further names will follow, and that are there.
     good: Mutex<HashSet<EntryId>>,
     stopped: AtomicBool,
@@ -156,6 +159,7 @@ impl Receiving {
         cancel: Cancel,
         to_sender: Sender<Option<(Kind, Vec<u8>)>>,
         measured: Arc<Measured>,
+        stranger: Option<Stranger>,
     ) -> Result<Self> {
         let exclude = Exclude::new(&options.exclude)?;
         let root = directories.open(crate::wire::TOP).map_err(|source| Error::File {
@@ -187,6 +191,7 @@ impl Receiving {
             index: SharedIndex::default(),
             looked_at: LookedAt::default(),
             measured,
+            stranger,
             good: Mutex::default(),
             stopped: AtomicBool::new(false),
             failure: Mutex::new(None),
@@ -198,6 +203,33 @@ impl Receiving {
     /// Whether somebody failed, or the copy was cancelled.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire) || self.cancel.is_cancelled()
+    }
+
+    /// Whether what is there gives way to a file of its name.
+    pub(super) fn replaces(&self) -> bool {
+        self.stranger.as_ref().is_none_or(|stranger| stranger.overwrite)
+    }
+
+    /// Gives a file that is whole its name.
+    pub(super) fn give_name(
+        &self,
+        from: &Directory,
+        temporary: &[u8],
+        into: &Directory,
+        name: &[u8],
+    ) -> io::Result<()> {
+        if self.replaces() {
+            return from.rename(temporary, into, name);
+        }
+        from.rename_to_free(temporary, into, name).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => is_in_the_way(),
+            _ => error,
+        })
+    }
+
+    /// Whether so much of a file is more than a stranger has offered.
+    pub(super) fn is_too_much(&self, file: &Pending, end: u64) -> bool {
+        self.stranger.is_some() && end > file.bytes
     }
 
     /// Ends the copy. The first reason is the one that is told.

@@ -11,6 +11,7 @@ use crossbeam_channel::Receiver;
 use crate::progress::add;
 use crate::receive::content::{Copied, copy_local, dress};
 use crate::receive::shared::{Pending, Receiving};
+use crate::receive::stranger::is_too_much;
 use crate::system::{self, Directory, Metadata};
 
 /// Files that are written by one thread, one behind the other.
@@ -64,6 +65,10 @@ fn one(receiving: &Receiving, file: &Pending, content: Content, body: &[u8]) -> 
                 return adopted.finish(receiving, file);
             }
             let open = directory.read_file(&file.name, false)?;
+            if !receiving.replaces() {
+                receiving.same(file);
+                return Ok(());
+            }
             // Setting what is set changes the time of change, by which the index knows the file.
             if !is_dressed(receiving, file, &system::metadata(&open)?) {
                 dress(receiving, file, &open, 0)?;
@@ -73,6 +78,9 @@ fn one(receiving: &Receiving, file: &Pending, content: Content, body: &[u8]) -> 
         }
         Content::Bytes { range, later_ns } => {
             let content = &body[range];
+            if receiving.is_too_much(file, content.len() as u64) {
+                return Err(is_too_much());
+            }
             in_place(receiving, file, &directory, |open| {
                 system::write_all_at(open, content, 0)?;
                 dress(receiving, file, open, later_ns)?;
@@ -128,7 +136,9 @@ fn in_place(
 ) -> io::Result<Option<u64>> {
     let (open, temporary) = receiving.partial.create(directory, file.mode)?;
     let named = fill(&open).and_then(|bytes| match bytes {
-        Some(_) => temporary.directory.rename(&temporary.name, directory, &file.name).map(|()| bytes),
+        Some(_) => {
+            receiving.give_name(&temporary.directory, &temporary.name, directory, &file.name).map(|()| bytes)
+        }
         None => Ok(None),
     });
     if !matches!(named, Ok(Some(_))) {

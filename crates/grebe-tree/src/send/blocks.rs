@@ -265,7 +265,7 @@ impl Reading<'_> {
     }
 
     fn begin(&self, file: &Wanted) -> io::Result<Option<(File, Metadata)>> {
-        let open = self.directories.open(file.place)?.read_file(&file.name, file.follows)?;
+        let open = self.directories.read_file(file.place, &file.name, file.follows)?;
         let before = regular(&open)?;
         let is_as_listed = before.bytes == file.bytes
             && before.modified_ns == file.modified_ns

@@ -337,7 +337,7 @@ pub(super) fn compare_files(
     cancel: &Cancel,
 ) {
     for Job { id, place, name, follows, look } in jobs {
-        let open = directories.open(place).and_then(|directory| directory.read_file(&name, follows));
+        let open = directories.read_file(place, &name, follows);
         let (plan, finer) = match look {
             Look::First { sizes, told } => {
                 let tell = |came| drop(out.send(came));

@@ -105,15 +105,18 @@ impl Frames {
 
     /// What the receiver says first.
     pub(super) fn hello(&self, cancel: &Cancel) -> Result<Hello> {
+        let frame = self.wait(cancel)?;
+        if frame.kind != Kind::Hello {
+            return Err(Error::Malformed { what: "its first message is another one" });
+        }
+        Hello::decode(&frame.body)
+    }
+
+    /// What it says next.
+    pub(super) fn wait(&self, cancel: &Cancel) -> Result<Frame> {
         loop {
             match self.frames.recv_timeout(Duration::from_millis(100)) {
-                Ok(frame) => {
-                    let frame = frame?;
-                    if frame.kind != Kind::Hello {
-                        return Err(Error::Malformed { what: "its first message is another one" });
-                    }
-                    return Hello::decode(&frame.body);
-                }
+                Ok(frame) => return frame,
                 Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => return Err(Error::Cancelled),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),

@@ -88,28 +88,33 @@ pub(super) enum Outcome {
     LeftOut(String),
 }
 
+/// Why a file is not sent that would replace another one.
+pub(crate) const KEPT: &str =
+    "another file of this name is there; move it away, or let it be replaced (--overwrite)";
+
 /// So often a file that changes meanwhile is read.
 const TRIES: u32 = 3;
 
 /// Frames of one job that wait to be sent.
 pub(super) const READ_AHEAD: usize = 4;
 
-pub(super) fn read_jobs(
-    jobs: &Receiver<Job>,
-    directories: &Directories,
-    options: &Options,
-    index: &SharedIndex,
-    handover: Option<&Handover>,
-    cancel: &Cancel,
-) {
+/// Where files are read, and for whom.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) directories: &'a Directories,
+    pub(super) options: &'a Options,
+    pub(super) index: &'a SharedIndex,
+    pub(super) handover: Option<&'a Handover>,
+    /// The receiver has a file of the name and the length, and keeps it where it is another one.
+    pub(super) keeps_what_is_there: bool,
+    pub(super) cancel: &'a Cancel,
+}
+
+pub(super) fn read_jobs(jobs: &Receiver<Job>, from: Source<'_>) {
     let mut buffer = vec![0; GROUP_BYTES + 1];
     for job in jobs {
         let mut reading = Reading {
-            directories,
-            options,
-            index,
-            handover,
-            cancel,
+            from,
             out: job.out,
             writer: DataWriter::new(GROUP_BYTES),
             ended: Vec::new(),
@@ -123,11 +128,7 @@ pub(super) fn read_jobs(
 }
 
 struct Reading<'a> {
-    directories: &'a Directories,
-    options: &'a Options,
-    index: &'a SharedIndex,
-    handover: Option<&'a Handover>,
-    cancel: &'a Cancel,
+    from: Source<'a>,
     out: Sender<Read>,
     writer: DataWriter,
     ended: Vec<Ended>,
@@ -148,7 +149,7 @@ enum Tried {
 
 impl Reading<'_> {
     fn file(&mut self, file: Wanted, how: How) -> Result<(), Gone> {
-        if self.cancel.is_cancelled() {
+        if self.from.cancel.is_cancelled() {
             return Err(Gone);
         }
         match self.content(&file, how) {
@@ -164,7 +165,7 @@ impl Reading<'_> {
     }
 
     fn content(&mut self, file: &Wanted, how: How) -> Result<io::Result<Outcome>, Gone> {
-        if self.handover.is_some() && !matches!(how, How::Unless(_)) {
+        if self.from.handover.is_some() && !matches!(how, How::Unless(_)) {
             return Ok(Ok(self.hand_over(file)));
         }
         let open = match self.open(file) {
@@ -177,7 +178,7 @@ impl Reading<'_> {
                     self.writer.compared(file.id, true);
                     return Ok(Ok(Outcome::Same));
                 }
-                Ok(false) if self.options.dry_run => {
+                Ok(false) if self.from.options.dry_run => {
                     self.writer.compared(file.id, false);
                     return Ok(Ok(Outcome::Sent));
                 }
@@ -185,11 +186,15 @@ impl Reading<'_> {
                     self.writer.compared(file.id, false);
                     return Ok(Ok(Outcome::Differs));
                 }
+                Ok(false) if self.from.keeps_what_is_there => {
+                    self.writer.failed(file.id, false);
+                    return Ok(Ok(Outcome::LeftOut(KEPT.to_owned())));
+                }
                 Ok(false) => {}
                 Err(error) => return Ok(Err(error)),
             }
         }
-        if self.handover.is_some() {
+        if self.from.handover.is_some() {
             return Ok(Ok(self.hand_over(file)));
         }
         let mut from = if let How::From(offset) = how { offset } else { 0 };
@@ -224,15 +229,16 @@ impl Reading<'_> {
     /// Whether the receiver is to tell what is there of a file that was compared by its hash. One that was found elsewhere by length
     /// and time, and is not it, has hardly anything in common with it.
     fn sends_what_changed(&self, file: &Wanted) -> bool {
-        let is_asked = self.options.checksum && !self.options.whole_file && self.handover.is_none();
+        let is_asked =
+            self.from.options.checksum && !self.from.options.whole_file && self.from.handover.is_none();
         is_asked
             && file.bytes >= CHANGED_BYTES_MIN
-            && ChunkSizes::for_file(file.bytes, self.options.short_hashes).is_some()
+            && ChunkSizes::for_file(file.bytes, self.from.options.short_hashes).is_some()
     }
 
     /// The receiver is in this process, and opens the file itself.
     fn hand_over(&mut self, file: &Wanted) -> Outcome {
-        if let Some(handover) = self.handover {
+        if let Some(handover) = self.from.handover {
             handover.put(file.id, file.place, &file.name, file.follows);
         }
         self.writer.local(file.id);
@@ -240,7 +246,7 @@ impl Reading<'_> {
     }
 
     fn open(&self, file: &Wanted) -> io::Result<File> {
-        self.directories.open(file.place)?.read_file(&file.name, file.follows)
+        self.from.directories.read_file(file.place, &file.name, file.follows)
     }
 
     /// `is_begun`: something of it came from an earlier try, which counts where `from` is behind its beginning.
@@ -251,7 +257,11 @@ impl Reading<'_> {
         mut from: u64,
         is_begun: bool,
     ) -> Result<io::Result<Tried>, Gone> {
-        let before = match regular(open) {
+        let checked = regular(open).and_then(|before| {
+            // It may have grown since it was opened.
+            self.from.directories.check(file.place, &file.name, &before).map(|()| before)
+        });
+        let before = match checked {
             Ok(before) => before,
             Err(error) => return Ok(Err(error)),
         };
@@ -422,7 +432,7 @@ impl Reading<'_> {
     /// How far a file is; `None` of one that counts when it is done.
     fn part(&self, file: &Wanted, done_bytes: u64) -> Option<Current> {
         (file.bytes > GROUP_BYTES as u64).then(|| Current {
-            name: self.directories.path_of(file.place, &file.name),
+            name: self.from.directories.path_of(file.place, &file.name),
             done_bytes,
             total_bytes: file.bytes,
         })
@@ -433,13 +443,13 @@ impl Reading<'_> {
         if before.bytes != file.bytes {
             return Ok(false);
         }
-        let path = self.directories.path_of(file.place, &file.name);
-        if let Some(hash) = self.index.known(&path, &before).and_then(|known| known.hash) {
+        let path = self.from.directories.path_of(file.place, &file.name);
+        if let Some(hash) = self.from.index.known(&path, &before).and_then(|known| known.hash) {
             return Ok(hash == theirs);
         }
         let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
         loop {
-            if self.cancel.is_cancelled() {
+            if self.from.cancel.is_cancelled() {
                 return Ok(false);
             }
             match read_at(open, &mut self.buffer[..GROUP_BYTES], at)? {
@@ -454,7 +464,7 @@ impl Reading<'_> {
         if at != before.bytes || !system::metadata(open)?.is_same_content(&before) {
             return Ok(false);
         }
-        self.index.note(&path, &before, Known { hash: Some(hash), signature: None });
+        self.from.index.note(&path, &before, Known { hash: Some(hash), signature: None });
         Ok(hash == theirs)
     }
 

@@ -106,6 +106,21 @@ impl Directory {
         fs::rename(self.path(name)?, to.path(new)?)
     }
 
+    /// Replaces nothing.
+    pub(crate) fn rename_to_free(&self, name: &[u8], to: &Self, new: &[u8]) -> io::Result<()> {
+        match to.hard_link(self, name, new) {
+            Ok(()) => self.remove_file(name),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+            // It cannot be done in one step there: nothing but a name that is made just now can be in the way.
+            Err(_) if to.metadata(new).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => self.rename(name, to, new),
+        }
+    }
+
+    pub(crate) fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     pub(crate) fn remove_file(&self, name: &[u8]) -> io::Result<()> {
         fs::remove_file(self.path(name)?)
     }

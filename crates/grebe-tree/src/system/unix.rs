@@ -111,6 +111,28 @@ impl Directory {
         Ok(rustix::fs::renameat(&self.0, name, &to.0, new)?)
     }
 
+    /// Replaces nothing.
+    pub(crate) fn rename_to_free(&self, name: &[u8], to: &Self, new: &[u8]) -> io::Result<()> {
+        #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+        match rustix::fs::renameat_with(&self.0, name, &to.0, new, rustix::fs::RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            renamed => return renamed.map_err(Into::into),
+        }
+        match to.hard_link(self, name, new) {
+            Ok(()) => self.remove_file(name),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+            // Neither can be done in one step there: nothing but a name that is made just now can be in the way.
+            Err(_) if to.metadata(new).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => self.rename(name, to, new),
+        }
+    }
+
+    /// Bytes that this user may still write to its file system.
+    pub(crate) fn free_bytes(&self) -> Option<u64> {
+        let system = rustix::fs::fstatvfs(&self.0).ok()?;
+        system.f_bavail.checked_mul(system.f_frsize)
+    }
+
     pub(crate) fn remove_file(&self, name: &[u8]) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
     }

@@ -37,6 +37,10 @@ pub(crate) enum Kind {
     Shift = 14,
     /// From the sender: a stretch of what is there is to be told again at once, in finer chunks.
     Look = 15,
+    /// From a sender that has no login there: what it has.
+    Offer = 16,
+    /// From the receiver: it takes what was offered.
+    Taken = 17,
 }
 
 impl Kind {
@@ -57,6 +61,8 @@ impl Kind {
             13 => Self::Want,
             14 => Self::Shift,
             15 => Self::Look,
+            16 => Self::Offer,
+            17 => Self::Taken,
             _ => return Err(Error::Malformed { what: "a message of an unknown kind" }),
         })
     }

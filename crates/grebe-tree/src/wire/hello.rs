@@ -32,6 +32,8 @@ pub(crate) struct Hello {
     pub(crate) is_fresh: bool,
     /// Both ends are one process, and content stays in the system: the sender hands open files over.
     pub(crate) is_local: bool,
+    /// The ends know nothing of each other: an [`Offer`](super::OfferedNames) follows, and each end has options of its own.
+    pub(crate) is_offer: bool,
 }
 
 impl Hello {
@@ -43,7 +45,8 @@ impl Hello {
                 | u8::from(self.options.is_some()) << 1
                 | u8::from(self.is_contents) << 2
                 | u8::from(self.is_fresh) << 3
-                | u8::from(self.is_local) << 4,
+                | u8::from(self.is_local) << 4
+                | u8::from(self.is_offer) << 5,
         );
         put_varint(&mut out, self.sources);
         if let Some(options) = &self.options {
@@ -62,7 +65,7 @@ impl Hello {
             return Err(Error::Version { theirs, ours: VERSION });
         }
         let bits = reader.u8()?;
-        if bits >> 5 != 0 {
+        if bits >> 6 != 0 {
             return Err(Error::Malformed { what: "bits of a first message that this version does not have" });
         }
         let sources = reader.varint()?;
@@ -75,18 +78,39 @@ impl Hello {
             is_contents: bits & 4 != 0,
             is_fresh: bits & 8 != 0,
             is_local: bits & 16 != 0,
+            is_offer: bits & 32 != 0,
         })
     }
 
     /// Whose options count.
     pub(crate) fn agree(ours: Option<&Options>, theirs: &Self, our_role: Role) -> Result<Options> {
-        if theirs.role == our_role {
-            return Err(Error::Roles { what: "both would send, or both would receive" });
+        Self::differ(theirs, our_role)?;
+        if theirs.is_offer {
+            return Err(Error::Roles { what: "the other end knows nothing of this one" });
         }
         match (ours, &theirs.options) {
             (Some(options), None) | (None, Some(options)) => Ok(options.clone()),
             (None, None) => Err(Error::Roles { what: "neither end was told how to copy" }),
             (Some(_), Some(_)) => Err(Error::Roles { what: "both ends were told how to copy" }),
+        }
+    }
+}
+
+impl Hello {
+    /// The other end makes or takes an offer, too.
+    pub(crate) fn agree_on_offer(theirs: &Self, our_role: Role) -> Result<()> {
+        Self::differ(theirs, our_role)?;
+        if !theirs.is_offer || theirs.options.is_some() || theirs.is_contents || theirs.is_local {
+            return Err(Error::Roles { what: "the other end makes no offer, and takes none" });
+        }
+        Ok(())
+    }
+
+    fn differ(theirs: &Self, our_role: Role) -> Result<()> {
+        match (theirs.role == our_role, our_role) {
+            (false, _) => Ok(()),
+            (true, Role::Sender) => Err(Error::Roles { what: "both would send" }),
+            (true, Role::Receiver) => Err(Error::Roles { what: "both would receive" }),
         }
     }
 }
@@ -105,6 +129,7 @@ mod tests {
             is_contents: bits & 4 != 0,
             is_fresh: bits & 8 != 0,
             is_local: bits & 16 != 0,
+            is_offer: bits & 32 != 0,
         }
     }
 

@@ -50,9 +50,6 @@ pub(crate) fn run(
     sender_knows: bool,
     cut: Option<i64>,
 ) -> (Result<Report>, Result<Report>) {
-    let (sent_out, sent_in) = io::pipe().unwrap();
-    let (said_out, said_in) = io::pipe().unwrap();
-    let left = Arc::new(AtomicI64::new(cut.unwrap_or(i64::MAX)));
     let known = |here: bool| here.then(|| options.clone());
     let sending = SendTree { sources: sources.to_vec(), options: known(sender_knows), is_fresh: false };
     let receiving = ReceiveTree {
@@ -60,12 +57,27 @@ pub(crate) fn run(
         options: known(!sender_knows),
         is_fresh: false,
     };
+    over_cut_pipes(
+        cut,
+        move |answers, writer| send(answers, writer, &sending, &progress(), &Cancel::default()),
+        |reader, answers| receive(reader, answers, &receiving, &progress(), &Cancel::default()),
+    )
+}
+
+/// An end for each thread, over pipes that end after so many bytes in all.
+pub(crate) fn over_cut_pipes(
+    cut: Option<i64>,
+    send: impl FnOnce(CutReader, CutWriter) -> Result<Report> + Send + 'static,
+    receive: impl FnOnce(CutReader, CutWriter) -> Result<Report>,
+) -> (Result<Report>, Result<Report>) {
+    let (sent_out, sent_in) = io::pipe().unwrap();
+    let (said_out, said_in) = io::pipe().unwrap();
+    let left = Arc::new(AtomicI64::new(cut.unwrap_or(i64::MAX)));
     let writer = CutWriter { to: Some(sent_in), left: left.clone() };
     let answers = CutReader { from: said_out, left: left.clone() };
-    let sender = thread::spawn(move || send(answers, writer, &sending, &progress(), &Cancel::default()));
+    let sender = thread::spawn(move || send(answers, writer));
     let reader = CutReader { from: sent_out, left: left.clone() };
-    let answers = CutWriter { to: Some(said_in), left };
-    let received = receive(reader, answers, &receiving, &progress(), &Cancel::default());
+    let received = receive(reader, CutWriter { to: Some(said_in), left });
     (sender.join().unwrap(), received)
 }
 

@@ -3,6 +3,7 @@
 
 mod ends;
 mod generate;
+mod offers;
 mod semantics;
 mod stories;
 #[cfg(unix)]

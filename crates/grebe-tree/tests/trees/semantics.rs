@@ -420,3 +420,17 @@ fn a_journal_whose_part_has_gone_is_in_nobodys_way() {
     assert_eq!((report.data_bytes, report.left_out.len()), (6_000_000, 0), "{report:?}");
     assert_eq!(names(into.path()), ["large"]);
 }
+
+#[test]
+fn a_file_whose_time_there_ends_in_zeros_is_not_the_same_for_that() {
+    let (from, into) = (scratch(), scratch());
+    write(from.path(), &[("a", "new")]);
+    write(into.path(), &[("a", "old")]);
+    let at = |ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
+    for (path, ms) in [(from.path(), 1_000_000_000_700), (into.path(), 1_000_000_000_000)] {
+        fs::File::options().write(true).open(path.join("a")).unwrap().set_modified(at(ms)).unwrap();
+    }
+    let report = copied(&[from.path().join("a")], into.path(), &Options::default());
+    assert_eq!((report.files_copied, report.files_same), (1, 0));
+    assert_eq!(fs::read(into.path().join("a")).unwrap(), b"new");
+}

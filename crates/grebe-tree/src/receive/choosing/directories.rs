@@ -8,7 +8,8 @@ use crate::directories::Place;
 use crate::error::{Error, Result};
 use crate::name::DEPTH_MAX;
 use crate::progress::{Done, add};
-use crate::receive::partial::note_new;
+use crate::receive::partial::{is_unfinished, note_new};
+use crate::receive::stranger::EXISTS;
 use crate::system::{self, Directory, Kind, Metadata, reason};
 use crate::wire::{Attribute, Entry, TOP};
 
@@ -41,6 +42,14 @@ impl Choosing<'_> {
             let state = if is_there { State::There { mode: 0o755 } } else { State::New };
             return self.add_directory(at, name, state, finally);
         };
+        let begun = || is_unfinished(directory, name).unwrap_or(false);
+        if is_there && at.place == TOP && !receiving.replaces() && !begun() {
+            receiving.leave_out(receiving.directories.path_of(at.place, name), EXISTS.to_owned());
+            return self.add_directory(at, name, State::Refused, None);
+        }
+        if is_there && at.place == TOP && self.marks_new() && begun() {
+            self.chosen.begun.push(name.into());
+        }
         if let Some(there) = there.filter(|_| is_there) {
             // Without this nothing could be put into it; at the end it is as it was, or as the source says.
             let must_open = there.mode & 0o700 != 0o700 && !system::is_root();
@@ -68,13 +77,19 @@ impl Choosing<'_> {
         Ok(())
     }
 
-    fn make_directory(&self, at: &At, directory: &Directory, name: &[u8], mode: u16) -> io::Result<()> {
-        if at.place != TOP || self.receiving.destination.new_name.is_none() {
+    fn make_directory(&mut self, at: &At, directory: &Directory, name: &[u8], mode: u16) -> io::Result<()> {
+        if at.place != TOP || !self.marks_new() {
             return directory.create_directory(name, mode);
         }
+        self.chosen.begun.push(name.into());
         let mark = self.receiving.partial.begin_new(name)?;
         directory.create_directory(name, mode)?;
         note_new(&mark, directory, name)
+    }
+
+    /// Whether a directory at the top is only gone on with where a copy like this one has begun it.
+    fn marks_new(&self) -> bool {
+        self.receiving.destination.new_name.is_some() || self.receiving.stranger.is_some()
     }
 
     fn made_directory(&self, at: &At, name: &[u8]) {

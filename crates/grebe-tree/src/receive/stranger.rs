@@ -1,0 +1,123 @@
+//! What a sender is held to that has no login here: what was offered, and the rules of this end.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::name::{PARTIAL, check, os_name};
+use crate::offering::{Accept, Offer};
+use crate::options::Options;
+use crate::system::Directory;
+use crate::wire::{Entry, EntryKind, OfferedNames};
+
+/// How files are taken from whoever holds the other end of a stream. Whatever the sender asks for, only this counts: new files and
+/// directories, their times, and their modes less this user's mask. There are no links, owners or attributes, nothing is deleted, and
+/// nothing but what was offered is taken.
+#[derive(Clone)]
+pub struct Reception {
+    /// A directory that is there: everything goes into it.
+    pub directory: PathBuf,
+    /// Files that are there give way to others of their names, and directories are added to. Else both stay as they are.
+    pub overwrite: bool,
+    /// Is told what is offered, and says whether it is taken; `None`: all is.
+    pub accept: Option<Arc<Accept>>,
+}
+
+/// The sender of a copy.
+pub(super) struct Stranger {
+    pub(super) overwrite: bool,
+    offered: OfferedNames,
+    tops: HashSet<Box<[u8]>>,
+}
+
+/// How much of the offer was listed.
+#[derive(Debug, Default)]
+pub(super) struct ListedSoFar {
+    files: u64,
+    bytes: u64,
+}
+
+impl Reception {
+    /// What both ends go by.
+    pub(super) fn options() -> Options {
+        Options { recursive: true, short_hashes: true, sync: true, ..Options::default() }
+    }
+
+    /// Asks for the offer, where there is room for it.
+    pub(super) fn take(&self, offered: OfferedNames) -> Result<Stranger> {
+        let directory = &self.directory;
+        let failed = |source| Error::File { action: "open", path: directory.clone(), source };
+        let open = Directory::open(directory).map_err(failed)?;
+        let tops: HashSet<_> = offered.tops.iter().cloned().collect();
+        let is_any_there = tops.iter().any(|name| check(name).is_ok() && open.metadata(name).is_ok());
+        // What is there need not come, and nobody knows yet how much that is.
+        let is_new = !is_any_there && open.metadata(PARTIAL).is_err();
+        if let Some(free_bytes) = open.free_bytes().filter(|free_bytes| is_new && *free_bytes < offered.bytes)
+        {
+            return Err(Error::TooMuch { path: directory.clone(), free_bytes, needed_bytes: offered.bytes });
+        }
+        if self.accept.as_ref().is_some_and(|accept| !accept(&Offer::from(&offered))) {
+            return Err(Error::Declined);
+        }
+        Ok(Stranger { overwrite: self.overwrite, offered, tops })
+    }
+}
+
+impl std::fmt::Debug for Reception {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { directory, overwrite, .. } = self;
+        f.debug_struct("Reception").field("directory", directory).field("overwrite", overwrite).finish()
+    }
+}
+
+impl Stranger {
+    /// Why a name is not taken.
+    pub(super) fn refuses(&self, is_top: bool, name: &[u8], kind: &EntryKind) -> Option<&'static str> {
+        match kind {
+            _ if is_top && !self.tops.contains(name) => Some("it was not offered"),
+            EntryKind::Symlink { .. } | EntryKind::HardLink { .. } => Some("a link: such are not taken"),
+            _ => None,
+        }
+    }
+
+    /// Holds a sender to the sum that it has offered.
+    pub(super) fn count(&self, so_far: &mut ListedSoFar, entry: &Entry) -> Result<()> {
+        match entry.kind {
+            EntryKind::Itself => {
+                Err(Error::Malformed { what: "the contents of a directory that it has not offered" })
+            }
+            EntryKind::File { bytes, .. } => {
+                so_far.files = so_far.files.saturating_add(1);
+                so_far.bytes = so_far.bytes.saturating_add(bytes);
+                if so_far.files > self.offered.files || so_far.bytes > self.offered.bytes {
+                    return Err(Error::Malformed { what: "more than it has offered" });
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What was offered by name and is there now.
+    pub(super) fn paths(&self, directory: &Path, left_out: &[crate::LeftOut]) -> Vec<PathBuf> {
+        let left_out: HashSet<&[u8]> = left_out.iter().map(|left| &left.name[..]).collect();
+        let tops =
+            self.offered.tops.iter().filter(|name| !left_out.contains(&name[..]) && check(name).is_ok());
+        let paths = tops.filter_map(|name| Some(directory.join(os_name(name)?)));
+        paths.filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+}
+
+/// Why a file of which more comes than was offered is not taken.
+pub(super) fn is_too_much() -> io::Error {
+    io::Error::other("more comes of it than was offered")
+}
+
+/// What stands in the way of a name.
+pub(super) fn is_in_the_way() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, EXISTS)
+}
+
+pub(super) const EXISTS: &str = "it exists: move it away, or let it be replaced (--overwrite)";

@@ -1,0 +1,83 @@
+//! What is offered to somebody who has no login here, and the word that it is taken.
+
+use grebe_packet::Reader;
+
+use crate::error::{Error, Result};
+use crate::wire::{FRAME_BYTES_MAX, put_bytes, put_varint, take_bytes};
+
+/// The names at the top, and how much there is below them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OfferedNames {
+    /// At most a message of them.
+    pub(crate) tops: Vec<Box<[u8]>>,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+/// What a receiver says when somebody there, or its rules, has taken an offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Nothing is there: it answers nothing, and everything is wanted whole.
+    pub(crate) is_fresh: bool,
+    /// Files that are there give way to others of their names.
+    pub(crate) replaces: bool,
+}
+
+impl OfferedNames {
+    /// Whether it fits into a message.
+    pub(crate) fn fits(&self) -> bool {
+        self.encode().len() <= FRAME_BYTES_MAX
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.files);
+        put_varint(&mut out, self.bytes);
+        self.tops.iter().for_each(|name| put_bytes(&mut out, name));
+        out
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(body);
+        let (files, bytes) = (reader.varint()?, reader.varint()?);
+        let mut tops = Vec::new();
+        while !reader.is_empty() {
+            tops.push(take_bytes(&mut reader, FRAME_BYTES_MAX)?.into());
+        }
+        Ok(Self { tops, files, bytes })
+    }
+}
+
+impl Taken {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        vec![u8::from(self.is_fresh) | u8::from(self.replaces) << 1]
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Result<Self> {
+        match body {
+            [bits @ 0..=3] => Ok(Self { is_fresh: bits & 1 != 0, replaces: bits & 2 != 0 }),
+            _ => Err(Error::Malformed { what: "a word of taking that this version does not have" }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn offers_come_back(tops in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..9), files: u64, bytes: u64) {
+            let offer = OfferedNames { tops: tops.into_iter().map(Into::into).collect(), files, bytes };
+            prop_assert_eq!(OfferedNames::decode(&offer.encode()).unwrap(), offer);
+        }
+
+        #[test]
+        fn any_bytes_are_an_offer_or_refused(body in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = OfferedNames::decode(&body);
+            let _ = Taken::decode(&body);
+        }
+    }
+}
