@@ -1,15 +1,21 @@
 #![no_main]
 
 use grebe_frame::{BatchPool, Header};
-use grebe_view::{FarOffer, FarScope, FarSession, Finder, Finding, FoundEvent, LaneId, Right, ScopeFeed, SourceStatus, greeting};
+use grebe_view::{
+    FarOffer, FarScope, FarSession, Finder, Finding, FoundEvent, LaneId, Right, ScopeFeed, SourceStatus,
+    greeting,
+};
 use libfuzzer_sys::fuzz_target;
 
 // What a viewer says to a server: a line a message. Whatever it asks for, its answers are understood by a viewer.
 fuzz_target!(|text: &str| {
     let (mut feed, link) = ScopeFeed::new(1 << 18);
-    let header = Header { channel_count: 2, block_length_samples: 1000, sample_rate_hz: 1e5, ..Header::default() };
+    let header =
+        Header { channel_count: 2, block_length_samples: 1000, sample_rate_hz: 1e5, ..Header::default() };
     let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
-    batch.push::<i16>(&header, |_, samples| samples.iter_mut().zip(0..).for_each(|(it, n)| *it = n * 31)).unwrap();
+    batch
+        .push::<i16>(&header, |_, samples| samples.iter_mut().zip(0..).for_each(|(it, n)| *it = n * 31))
+        .unwrap();
     feed.ingest(&batch.freeze()).unwrap();
     feed.finish();
     let _ = greeting(text);

@@ -1,7 +1,7 @@
 #![no_main]
 
 use grebe_packet::Key;
-use grebe_transfer::internals::{INIT_BYTES, Initiator, ReceivedPackets, Responder, Role};
+use grebe_transfer::internals::{INIT_BYTES, Initiator, ReceivedPackets, Responder};
 use libfuzzer_sys::fuzz_target;
 
 // Bytes as they come from the network, before anything is proven.
@@ -15,10 +15,10 @@ fuzz_target!(|input: (u8, &[u8])| {
         datagram.resize(INIT_BYTES, 0);
     }
     let key = Key::random().expect("random numbers");
-    let mut responder = Responder::new(key.clone(), Role::Send);
+    let mut responder = Responder::new(key.clone());
     assert!(responder.on_init(&datagram).is_err(), "nobody guesses a key");
     assert!(responder.on_sealed(&mut datagram.clone()).is_err());
-    let mut initiator = Initiator::new(&key, Role::Send).expect("random numbers");
+    let mut initiator = Initiator::new(&key).expect("random numbers");
     assert!(initiator.on_reply(&datagram).is_err());
     let reply = responder.on_init(initiator.datagram()).expect("the key is right");
     let mut session = initiator.on_reply(&reply).expect("the reply is right");

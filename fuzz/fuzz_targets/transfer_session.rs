@@ -6,10 +6,13 @@ use libfuzzer_sys::fuzz_target;
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 
 // A peer that has the key and says whatever it likes, in any order, to both halves of the core.
-fuzz_target!(|input: (u32, Vec<(u32, u64, Vec<u8>)>)| {
-    let (total_bytes, packets) = input;
-    let mut sender = Sender::new(u64::from(total_bytes), SenderOptions::default());
-    sender.make_available(u64::from(total_bytes));
+fuzz_target!(|input: (u32, bool, Vec<(u32, u64, Vec<u8>)>)| {
+    let (total_bytes, is_finished, packets) = input;
+    let mut sender = Sender::new(SenderOptions::default());
+    sender.extend(0, u64::from(total_bytes), u64::from(total_bytes / 2));
+    if is_finished {
+        sender.finish();
+    }
     let mut receiver = Receiver::new(1 << 20);
     let mut now_us = 0_u64;
     for (wait_us, number, bytes) in packets {
@@ -24,11 +27,6 @@ fuzz_target!(|input: (u32, Vec<(u32, u64, Vec<u8>)>)| {
             match &frame {
                 Frame::Feedback(report) => sender.on_feedback(now_us, report),
                 Frame::Outcome(verdict) => sender.on_outcome(*verdict),
-                Frame::Ready => sender.on_ready(now_us),
-                // Too many ranges end a session; here what they leave behind is looked at.
-                Frame::Held(held) => {
-                    let _ = sender.on_held(held);
-                }
                 _ => {}
             }
             receiver.on_packet(now_us, number, bytes.len(), &frame);

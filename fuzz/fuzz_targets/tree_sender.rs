@@ -1,6 +1,7 @@
 #![no_main]
 
 #[path = "tree/stream.rs"]
+#[allow(dead_code, reason = "each target uses its part")]
 mod stream;
 
 use std::fs;

@@ -18,7 +18,13 @@ fuzz_target!(|input: (u8, &[u8], &[u8])| {
 fn counts(json: &[u8]) {
     let Ok(told) = HostReport::parse(json) else { return };
     let stages = told.report.stages.iter().map(|stage| &stage.name);
-    assert!([&told.host, &told.report.name].into_iter().chain(&told.streams).chain(stages).all(|text| !text.contains(char::is_control)));
+    assert!(
+        [&told.host, &told.report.name]
+            .into_iter()
+            .chain(&told.streams)
+            .chain(stages)
+            .all(|text| !text.contains(char::is_control))
+    );
     let again = HostReport::parse(told.to_json().as_bytes());
     assert!(again.is_ok(), "{again:?}");
 }

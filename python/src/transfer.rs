@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use grebe_stages::Cancel;
 use grebe_transfer::{
-    Error, LeftOut, Limit, Mode, Notice, Notify, Offered, Purpose, ReceiveListener, ReceiveOptions,
-    ReceiveProgress, ReceiveReport, SendListener, SendOptions, SendProgress, SendReport, Source, Ticket,
-    listen_anywhere, receive, send,
+    Accept, Connection, ConnectionListener, ConnectionOptions, Error, LeftOut, Limit, Mode, Notice, Notify,
+    Offer, Offering, Purpose, Reception, Ticket, TransferProgress, TransferReport, connect, listen_anywhere,
+    receive, send,
 };
+use grebe_tree::Error as TreeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -53,42 +54,32 @@ pub(crate) fn send_files<'py>(
         return Err(Kind::Usage.error("limit: give bits per second, more than 0"));
     }
     let cancel = Cancel::default();
-    let mut options = SendOptions {
+    let mut options = ConnectionOptions {
         mode,
         limit_bits_per_s: limit,
         answer_within: seconds(answer_within)?,
         cancel: cancel.clone(),
-        ..SendOptions::default()
+        ..ConnectionOptions::default()
     };
     if let Some(silence) = keep_trying {
         options.keep_trying = seconds(silence)?;
     }
-    let work = move |teller: Teller<News>| {
-        let source = Arc::new(Source::open(&paths)?);
-        options.notify = notify(&teller);
-        let total_bytes = source.file_bytes();
-        let on_progress = {
-            let teller = teller.clone();
-            move |now: &SendProgress| {
-                let rate = Some(now.rate_bits_per_s);
-                let (rtt, loss, limit) = (Some(now.rtt_us), Some(now.loss), Some(limit_name(now.limit)));
-                let there = now.confirmed_bytes.min(total_bytes);
-                teller.tell_if_heard(News::Progress(there, total_bytes, rate, rtt, loss, limit));
-            }
-        };
-        let sent = match &ticket {
-            Some(ticket) => send(&source, ticket, &options, on_progress),
-            None => {
-                let listener = listening(listen, |at| SendListener::bind(at, expires))?;
-                teller.tell(News::Ticket(listener.ticket.word().to_string()));
-                listener.send(&source, &options, on_progress)
-            }
-        };
-        sent.map(|report| (source, report))
+    let work = {
+        let cancel = cancel.clone();
+        move |teller: Teller<News>| -> Result<TransferReport, Error> {
+            let offering = Offering::look(&paths, &[], &cancel)?;
+            options.notify = notify(&teller);
+            let connection = met(ticket, listen, expires, &options, &teller)?;
+            send(connection, &offering, &cancel, |now: &TransferProgress| {
+                let way = &now.connection;
+                let rate = Some(way.rate_bits_per_s);
+                let (rtt, loss, limit) = (Some(way.rtt_us), Some(way.loss), Some(limit_name(way.limit)));
+                teller.tell_if_heard(News::Progress(now.bytes, now.total_bytes, rate, rtt, loss, limit));
+            })
+        }
     };
     let hear = |news| hear(py, news, on_ticket, progress);
-    let (source, report) = watched(py, "grebe-send", &cancel, TO_THE_END, work, hear)?.map_err(error_of)?;
-    sent(py, &source, &report)
+    sent(py, &watched(py, "grebe-send", &cancel, TO_THE_END, work, hear)?.map_err(error_of)?)
 }
 
 /// Receives files into a directory, which is made; the report.
@@ -115,36 +106,28 @@ pub(crate) fn receive_files<'py>(
         .map_err(|source| Kind::General.error(format!("cannot create {}: {source}", directory.display())))?;
     let cancel = Cancel::default();
     let asked = accept.map(Asked::new);
-    let mut options = ReceiveOptions {
-        overwrite,
-        asks: asked.is_some(),
+    let mut options = ConnectionOptions {
         answer_within: seconds(answer_within)?,
         cancel: cancel.clone(),
-        ..ReceiveOptions::default()
+        ..ConnectionOptions::default()
     };
     if let Some(silence) = keep_trying {
         options.keep_trying = seconds(silence)?;
     }
-    options.accept = asked.clone().map(|asked| {
-        let accept: grebe_transfer::Accept = Arc::new(move |offered: &Offered| asked.ask(offered));
+    let accept = asked.clone().map(|asked| {
+        let accept: Arc<Accept> = Arc::new(move |offer: &Offer| asked.ask(offer));
         accept
     });
-    let work = move |teller: Teller<News>| {
-        options.notify = notify(&teller);
-        let on_progress = {
-            let teller = teller.clone();
-            move |now: &ReceiveProgress| {
-                let news = News::Progress(now.received_bytes, now.total_bytes, None, now.rtt_us, None, None);
-                teller.tell_if_heard(news);
-            }
-        };
-        match &ticket {
-            Some(ticket) => receive(ticket, &directory, &options, on_progress),
-            None => {
-                let listener = listening(listen, |at| ReceiveListener::bind(at, expires))?;
-                teller.tell(News::Ticket(listener.ticket.word().to_string()));
-                listener.receive(&directory, &options, on_progress)
-            }
+    let reception = Reception { directory, overwrite, accept };
+    let work = {
+        let cancel = cancel.clone();
+        move |teller: Teller<News>| -> Result<TransferReport, Error> {
+            options.notify = notify(&teller);
+            let connection = met(ticket, listen, expires, &options, &teller)?;
+            receive(connection, &reception, &cancel, |now: &TransferProgress| {
+                let rtt_us = Some(now.connection.rtt_us).filter(|us| *us > 0);
+                teller.tell_if_heard(News::Progress(now.bytes, now.total_bytes, None, rtt_us, None, None));
+            })
         }
     };
     let hear = |news| hear(py, news, on_ticket, progress);
@@ -152,7 +135,7 @@ pub(crate) fn receive_files<'py>(
     if let Some(error) = asked.and_then(|asked| asked.take_error()) {
         return Err(error);
     }
-    report_of(py, &received.map_err(error_of)?)
+    self::received(py, &received.map_err(error_of)?)
 }
 
 /// A function of Python's that says whether an offer is taken, and what it raised.
@@ -165,7 +148,7 @@ impl Asked {
     }
 
     /// In the transfer's own thread.
-    fn ask(&self, offered: &Offered) -> bool {
+    fn ask(&self, offered: &Offer) -> bool {
         let answer = Python::attach(|py| {
             let offer = (offered.names.clone(), offered.files, offered.bytes);
             self.0.0.bind(py).call1(offer)?.is_truthy()
@@ -208,38 +191,54 @@ fn hear(
     }
 }
 
-fn sent<'py>(py: Python<'py>, source: &Source, report: &SendReport) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    let counters = &report.counters;
-    dict.set_item("names", source.names())?;
-    dict.set_item("files", source.files())?;
-    dict.set_item("bytes", report.file_bytes)?;
-    dict.set_item("resumed_bytes", report.resumed_bytes)?;
-    dict.set_item("left_out", left_out(source.left_out().iter().chain(&report.left_out)))?;
-    dict.set_item("whole", !report.is_partial && source.left_out().is_empty())?;
-    dict.set_item("peer", report.peer.to_string())?;
-    dict.set_item("seconds", report.took.as_secs_f64())?;
+fn sent<'py>(py: Python<'py>, report: &TransferReport) -> PyResult<Bound<'py, PyDict>> {
+    let dict = report_of(py, report)?;
+    let counters = &report.connection.counters;
+    dict.set_item("names", &report.offer.names)?;
+    dict.set_item("whole", report.left_out_count == 0)?;
     dict.set_item("wire_bytes", counters.wire_bytes)?;
     dict.set_item("packets", counters.packets)?;
     dict.set_item("lost", counters.lost.saturating_sub(counters.late))?;
     Ok(dict)
 }
 
-fn report_of<'py>(py: Python<'py>, report: &ReceiveReport) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
+fn received<'py>(py: Python<'py>, report: &TransferReport) -> PyResult<Bound<'py, PyDict>> {
+    let dict = report_of(py, report)?;
     dict.set_item("paths", &report.paths)?;
-    dict.set_item("bytes", report.content_bytes)?;
+    Ok(dict)
+}
+
+/// What both ends say.
+fn report_of<'py>(py: Python<'py>, report: &TransferReport) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("files", report.files)?;
+    dict.set_item("bytes", report.file_bytes)?;
     dict.set_item("resumed_bytes", report.resumed_bytes)?;
-    dict.set_item("left_out", left_out(report.left_out.iter()))?;
-    let renamed: Vec<_> = report.renamed.iter().map(|it| (it.name.clone(), it.path.clone())).collect();
-    dict.set_item("renamed", renamed)?;
+    dict.set_item("left_out", left_out(&report.left_out))?;
     dict.set_item("peer", report.peer.to_string())?;
     dict.set_item("seconds", report.took.as_secs_f64())?;
     Ok(dict)
 }
 
-fn left_out<'a>(left_out: impl Iterator<Item = &'a LeftOut>) -> Vec<(PathBuf, String)> {
-    left_out.map(|it| (it.path.clone(), it.why.to_string())).collect()
+fn left_out(left_out: &[LeftOut]) -> Vec<(PathBuf, &str)> {
+    left_out.iter().map(|it| (PathBuf::from(&*String::from_utf8_lossy(&it.name)), &it.why[..])).collect()
+}
+
+/// Goes to whoever made the ticket, or tells of one and waits for who has it.
+fn met(
+    ticket: Option<Ticket>,
+    listen: Option<SocketAddr>,
+    expires: Duration,
+    options: &ConnectionOptions,
+    teller: &Teller<News>,
+) -> Result<Connection, Error> {
+    if let Some(ticket) = ticket {
+        return connect(&ticket, options);
+    }
+    let bind = |at| ConnectionListener::bind(at, Purpose::Transfer, expires);
+    let listener = listen.map_or_else(|| listen_anywhere(0, bind), bind)?;
+    teller.tell(News::Ticket(listener.ticket.word().to_string()));
+    listener.accept(options)
 }
 
 fn ticket_of(word: &str) -> PyResult<Ticket> {
@@ -250,16 +249,9 @@ fn address_of(text: &str) -> PyResult<SocketAddr> {
     text.parse().map_err(|_| no_address(text))
 }
 
-/// Where that was said, else at every address of this host.
-fn listening<T>(
-    at: Option<SocketAddr>,
-    bind: impl Fn(SocketAddr) -> Result<T, Error>,
-) -> Result<T, Error> {
-    at.map_or_else(|| listen_anywhere(0, &bind), &bind)
-}
-
 pub(crate) fn no_address(text: &str) -> PyErr {
-    Kind::Usage.error(format!("listen={text:?}: give an address and a port, such as \"0.0.0.0:0\" or \"[::]:0\""))
+    Kind::Usage
+        .error(format!("listen={text:?}: give an address and a port, such as \"0.0.0.0:0\" or \"[::]:0\""))
 }
 
 fn mode_of(name: &str) -> PyResult<Mode> {
@@ -282,7 +274,8 @@ fn error_of(error: Error) -> PyErr {
         | Error::Silent { .. }
         | Error::Ended { .. }
         | Error::Expired => Kind::Gone,
-        Error::Ticket { .. } => Kind::Usage,
+        Error::Tree(TreeError::Peer { .. } | TreeError::Closed | TreeError::Stream(_)) => Kind::Gone,
+        Error::Ticket { .. } | Error::Tree(TreeError::Roles { .. }) => Kind::Usage,
         _ => Kind::General,
     };
     kind.error(words(&error))

@@ -95,7 +95,8 @@ fn status_of_transfer(error: &TransferError) -> Option<u8> {
         | TransferError::Silent { .. }
         | TransferError::Expired => Some(SILENT),
         TransferError::Ticket { .. } => Some(USAGE),
-        TransferError::NoRoom { .. } => Some(FULL),
+        TransferError::Cancelled => Some(INTERRUPTED),
+        TransferError::Tree(error) => status_of_tree(error),
         _ => None,
     }
 }
@@ -110,7 +111,7 @@ fn status_of_tree(error: &TreeError) -> Option<u8> {
         TreeError::Cancelled => Some(INTERRUPTED),
         TreeError::Closed | TreeError::Stream(_) => Some(SILENT),
         TreeError::Pattern { .. } | TreeError::Roles { .. } => Some(USAGE),
-        TreeError::NoRoom { .. } => Some(FULL),
+        TreeError::NoRoom { .. } | TreeError::TooMuch { .. } => Some(FULL),
         _ => None,
     }
 }

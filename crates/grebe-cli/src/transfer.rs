@@ -7,13 +7,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{Address, Error, LeftOut, Notice, Notify, Purpose, Ticket, Via, listen_anywhere, shown};
+use grebe_transfer::{
+    Address, Cancel, Connection, ConnectionListener, ConnectionOptions, LeftOut, Notice, Notify, Purpose,
+    Ticket, TransferReport, Via, connect, listen_anywhere,
+};
+use grebe_tree::LEFT_OUT_KEPT;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::cli::{self, Meeting};
-use crate::ending::Usage;
+use crate::ending::{Ending, Usage};
 use crate::output::{self, note, out};
 use crate::units;
 
@@ -53,30 +57,68 @@ pub(crate) fn is_like_a_ticket(word: &str) -> bool {
 }
 
 /// Says what was not transferred, and why.
-pub(crate) fn tell_left_out(left_out: &[LeftOut]) {
+pub(crate) fn tell_left_out(left_out: &[LeftOut], count: u64) {
     const SHOWN: usize = 20;
     for left in left_out.iter().take(SHOWN) {
-        note!("left out: {}: {}", shown(&left.path), left.why);
+        note!("left out: {}: {}", left.shown_name(), left.why);
     }
-    if left_out.len() > SHOWN {
-        note!("left out: {} more; --json has them all", left_out.len() - SHOWN);
+    if count > SHOWN as u64 {
+        note!("left out: {} more; --json names the first {LEFT_OUT_KEPT}", count - SHOWN as u64);
     }
 }
 
-pub(crate) fn left_out_json<'a>(left_out: impl Iterator<Item = &'a LeftOut>) -> Value {
-    left_out.map(|left| json!({ "path": left.path.to_string_lossy(), "why": left.why })).collect()
+pub(crate) fn left_out_json(left_out: &[LeftOut]) -> Value {
+    let named = left_out.iter();
+    named.map(|left| json!({ "path": String::from_utf8_lossy(&left.name), "why": left.why })).collect()
 }
 
-/// Listens where the other side is waited for.
-pub(crate) fn listen<T>(
-    meeting: &Meeting,
-    bind: impl Fn(SocketAddr, Duration) -> Result<T, Error>,
-) -> Result<T> {
-    let bound = match meeting.listen {
-        Some(address) => bind(address, meeting.expires),
-        None => listen_anywhere(0, |any| bind(any, meeting.expires)),
-    };
-    Ok(bound?)
+/// `, 12 MB of it were there`, or nothing.
+pub(crate) fn resumed(report: &TransferReport) -> String {
+    match report.resumed_bytes {
+        0 => String::new(),
+        bytes => format!(", {} of it were there", size(bytes)),
+    }
+}
+
+pub(crate) fn ending(report: &TransferReport) -> Ending {
+    if report.left_out_count == 0 { Ending::Good } else { Ending::Partial }
+}
+
+/// How a connection to the other side is made.
+pub(crate) fn options(meeting: &Meeting, way: &Way, cancel: &Cancel) -> ConnectionOptions {
+    ConnectionOptions {
+        via: meeting.via,
+        answer_within: meeting.wait,
+        keep_trying: meeting.keep_trying,
+        cancel: cancel.clone(),
+        notify: way.notify(),
+        ..ConnectionOptions::default()
+    }
+}
+
+/// This side of a transfer.
+pub(crate) struct Side<'a> {
+    pub(crate) meeting: &'a Meeting,
+    /// The command at the other side.
+    pub(crate) there: &'a str,
+    pub(crate) json: bool,
+}
+
+impl Side<'_> {
+    /// Goes to whoever made the ticket, or prints one and waits for who has it.
+    pub(crate) fn meet(&self, ticket: Option<Ticket>, options: &ConnectionOptions) -> Result<Connection> {
+        if let Some(ticket) = ticket {
+            return Ok(connect(&ticket, options)?);
+        }
+        let bind = |at| ConnectionListener::bind(at, Purpose::Transfer, self.meeting.expires);
+        let mut listener = match self.meeting.listen {
+            Some(address) => bind(address)?,
+            None => listen_anywhere(0, bind)?,
+        };
+        advertise(&mut listener.ticket, self.meeting)?;
+        announce(&listener.ticket, self.meeting, self.there, self.json)?;
+        Ok(listener.accept(options)?)
+    }
 }
 
 /// The relay of an option, or of `GREBE_RELAY`.
@@ -92,7 +134,7 @@ pub(crate) fn relay_of(option: Option<&Address>) -> Result<Option<Address>> {
 }
 
 /// Puts into the ticket where the other side finds us: our addresses, and the relay.
-pub(crate) fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
+fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
     ticket.relay = relay_of(meeting.relay.as_ref())?;
     if meeting.via == Via::Relay && ticket.relay.is_none() {
         return Err(Usage("--via relay needs a relay: --relay HOST, or GREBE_RELAY".into()).into());
@@ -113,7 +155,7 @@ pub(crate) fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
 }
 
 /// Prints the ticket on standard output, and on standard error what to do with it.
-pub(crate) fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: bool) -> Result<()> {
+fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: bool) -> Result<()> {
     let addresses: Vec<_> = ticket.addresses.iter().map(ToString::to_string).collect();
     let places = ticket.relay.iter().map(|relay| format!("the relay {relay}"));
     let places: Vec<_> = places.chain(addresses).collect();

@@ -106,6 +106,9 @@ impl Ticket {
                 TRANSFER | TRANSFER_BY_RELAY => "it is for a transfer: `grebe send` or `grebe recv`",
                 PROBE => "it is for `grebe probe`",
                 CONNECTION | CONNECTION_BY_RELAY => "it is for `grebe cp`",
+                TRANSFER_OF_OLD | TRANSFER_BY_RELAY_OF_OLD => {
+                    "it is of an older grebe, which sends files otherwise: use the same grebe at both ends"
+                }
                 _ => "it is of another version of grebe",
             }));
         }
@@ -152,13 +155,16 @@ fn checksum(bytes: &[u8]) -> [u8; CHECK_BYTES] {
 
 const PREFIX: &str = "grebe";
 /// The first byte names the purpose and the layout of the rest; another layout takes another number.
-const TRANSFER: u8 = 1;
+const TRANSFER: u8 = 6;
 const PROBE: u8 = 2;
 const CONNECTION: u8 = 3;
 /// As a transfer's, with the relay before the addresses.
-const TRANSFER_BY_RELAY: u8 = 4;
+const TRANSFER_BY_RELAY: u8 = 7;
 /// As a connection's, with the relay before the addresses.
 const CONNECTION_BY_RELAY: u8 = 5;
+/// Of a protocol of their own that transfers had.
+const TRANSFER_OF_OLD: u8 = 1;
+const TRANSFER_BY_RELAY_OF_OLD: u8 = 4;
 const CHECK_BYTES: usize = 4;
 /// A name takes 4 bytes beside itself.
 const BYTES_MAX: usize = 1 + Key::BYTES + 8 + (1 + Ticket::ADDRESSES_MAX) * (253 + 4) + CHECK_BYTES;
@@ -176,6 +182,21 @@ mod tests {
     fn ticket(addresses: Vec<Address>) -> Ticket {
         let key = Key::from_bytes([7; Key::BYTES]);
         Ticket { purpose: PURPOSE, addresses, relay: None, expires_unix_s: 1_999_999_999, key }
+    }
+
+    #[test]
+    fn a_ticket_of_an_older_grebe_is_told_as_such() {
+        let word = ticket(vec![Address::new("192.0.2.1", 9).unwrap()]).word();
+        for code in [TRANSFER_OF_OLD, TRANSFER_BY_RELAY_OF_OLD] {
+            let mut bytes = BASE32_NOPAD.decode(word[5..].to_ascii_uppercase().as_bytes()).unwrap();
+            let length = bytes.len() - CHECK_BYTES;
+            bytes[0] = code;
+            let check = checksum(&bytes[..length]);
+            bytes[length..].copy_from_slice(&check);
+            let old = format!("grebe{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase());
+            let error = Ticket::from_word(&old, PURPOSE).unwrap_err().to_string();
+            assert!(error.contains("older grebe"), "{error}");
+        }
     }
 
     #[test]

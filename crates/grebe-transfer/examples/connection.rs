@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 }
 
 fn listen(address: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let listener = ConnectionListener::bind(address.parse()?, Duration::from_secs(3_600))?;
+    let listener =
+        ConnectionListener::bind(address.parse()?, Purpose::Connection, Duration::from_secs(3_600))?;
     println!("{}", *listener.ticket.word());
     io::stdout().flush()?;
     let Connection { mut reader, mut writer, status, .. } = listener.accept(&ConnectionOptions::default())?;

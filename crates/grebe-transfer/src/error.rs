@@ -1,11 +1,9 @@
-use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use grebe_packet::Address;
+use grebe_packet::{Address, printable};
 
-use crate::proto::index::printable;
 use crate::proto::wire::Verdict;
 
 /// What this crate returns.
@@ -58,33 +56,6 @@ pub enum Error {
         /// For how long.
         waited: Duration,
     },
-    /// A name that is not sent, or not taken.
-    #[error("'{name}' is refused: {why}")]
-    Index {
-        /// The name, as the sender has it.
-        name: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// Something of this name is there already.
-    #[error("{} exists: move it away, or say that it may be replaced", shown(path))]
-    Exists {
-        /// What is there.
-        path: PathBuf,
-    },
-    /// The disk has less room than the transfer needs.
-    #[error("{} has room for {free_bytes} bytes, and {needed_bytes} are to come", shown(path))]
-    NoRoom {
-        /// Where they were to be put.
-        path: PathBuf,
-        /// What is free.
-        free_bytes: u64,
-        /// What is needed.
-        needed_bytes: u64,
-    },
-    /// The user of this side does not want the files.
-    #[error("the files were declined; nothing was received")]
-    Declined,
     /// This side was cancelled.
     #[error("stopped; what has come is kept, and the same files sent again go on from there")]
     Cancelled,
@@ -97,27 +68,15 @@ pub enum Error {
         /// What it does.
         what: &'static str,
     },
-    /// What was written is not what was read.
-    #[error(
-        "what came is not what was read: a file changed while it was sent, or a disk or memory is broken; send it again"
-    )]
-    HashDiffers,
     /// The peer ended the transfer.
     #[error("the other side ended the transfer: {}", describe(*verdict))]
     Ended {
         /// How it ended there.
         verdict: Verdict,
     },
-    /// A file could not be opened, read, written or renamed.
-    #[error("cannot {action} {}: {source}", shown(path))]
-    File {
-        /// What was tried, as a verb.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// The files: how they were sent or received.
+    #[error(transparent)]
+    Tree(#[from] grebe_tree::Error),
     /// A socket failed.
     #[error(transparent)]
     Socket(#[from] grebe_datagram::Error),
@@ -150,14 +109,7 @@ impl From<grebe_relay::Error> for Error {
 fn describe(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Whole => "it has everything",
-        Verdict::HashDiffers => {
-            "what it wrote is not what was read: the file changed meanwhile, or a disk is broken"
-        }
-        Verdict::CannotWrite => "it cannot write; its own message says why",
-        Verdict::Refused => "it does not take these files; its own message says why",
-        Verdict::Partial => "it could not have all of it; its own message says what",
         Verdict::Taken => "somebody else used the ticket first; it is good once",
-        Verdict::Exists => "files of these names are there already, and may not be replaced (--overwrite)",
         Verdict::Cancelled => {
             "it was told to stop, or could not read; the same files sent again go on from here"
         }

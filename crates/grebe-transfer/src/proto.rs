@@ -11,7 +11,6 @@
 pub(crate) mod congestion;
 pub(crate) mod connection;
 pub(crate) mod handshake;
-pub(crate) mod index;
 mod packet_protection;
 pub(crate) mod ranges;
 pub(crate) mod receiver;

@@ -12,11 +12,12 @@ use std::time::Duration;
 use self::detours::{address_of, pass_tcp_on, pass_udp_on, pass_udp_on_where};
 use grebe_transfer::{
     Connection, ConnectionListener, ConnectionOptions, ConnectionReader, ConnectionWriter, Error, Notice,
-    Purpose, ReceiveListener, Ticket, connect,
+    Purpose, Ticket, connect,
 };
 
 fn listener() -> ConnectionListener {
-    ConnectionListener::bind("127.0.0.1:0".parse().unwrap(), Duration::from_secs(60)).unwrap()
+    ConnectionListener::bind("127.0.0.1:0".parse().unwrap(), Purpose::Connection, Duration::from_secs(60))
+        .unwrap()
 }
 
 /// Both ends, connected by these addresses of the listener.
@@ -454,8 +455,8 @@ fn who_comes_second_with_a_ticket_is_told() {
 
 #[test]
 fn tickets_are_for_one_purpose() {
-    let transfer = ReceiveListener::bind("127.0.0.1:0".parse().unwrap(), Duration::from_secs(60)).unwrap();
-    let error = connect(&transfer.ticket, &ConnectionOptions::default()).unwrap_err();
+    let probe = Ticket { purpose: Purpose::Probe, ..listener().ticket };
+    let error = connect(&probe, &ConnectionOptions::default()).unwrap_err();
     assert!(matches!(error, Error::Ticket { .. }), "{error}");
     let word = listener().ticket.word();
     assert!(Ticket::from_word(&word, Purpose::Transfer).is_err());
@@ -464,7 +465,9 @@ fn tickets_are_for_one_purpose() {
 
 #[test]
 fn nobody_is_waited_for_longer_than_the_ticket_is_good() {
-    let listener = ConnectionListener::bind("127.0.0.1:0".parse().unwrap(), Duration::ZERO).unwrap();
+    let listener =
+        ConnectionListener::bind("127.0.0.1:0".parse().unwrap(), Purpose::Connection, Duration::ZERO)
+            .unwrap();
     assert!(matches!(listener.accept(&ConnectionOptions::default()), Err(Error::Expired)));
     let cancelled = ConnectionOptions::default();
     cancelled.cancel.cancel();

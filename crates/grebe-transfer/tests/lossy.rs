@@ -196,9 +196,11 @@ fn heavy_loss_that_does_not_answer_to_the_rate_costs_little_more_than_itself() {
     ] {
         for loss in [0.22, 0.25, 0.3, 0.35, 0.4] {
             let link = Alone { megabytes: 0.4 * mbit, mode, ..Alone::new("heavy", mbit, rtt_ms, loss) };
-            let (_, sent, max_s) = link.run(5);
+            let (mean_s, sent, max_s) = link.run(9);
             let wire_s = link.wire_s();
-            assert!(max_s < times_max * wire_s, "{mode:?}, {mbit} Mbit/s, {loss}: {max_s} s of {wire_s}");
+            let what =
+                || format!("{mode:?}, {mbit} Mbit/s, {loss}: {mean_s} s, {max_s} at most, of {wire_s}");
+            assert!(mean_s < times_max * wire_s && max_s < 1.5 * times_max * wire_s, "{}", what());
             assert!(sent * (1.0 - loss) < 1.1, "{mode:?}, {mbit} Mbit/s, {loss}: {sent} times the file");
         }
     }

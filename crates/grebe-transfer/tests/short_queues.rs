@@ -112,11 +112,11 @@ fn loss_percent(ours: &[FlowReport], others: &[TcpReport], begun: &(Vec<FlowRepo
     100.0 * (lost - lost_before) / (sent - sent_before)
 }
 
-/// Whether CUBIC keeps a third of its fair share at least, and no more is lost than twice what CUBIC alone loses, or half a percent.
+/// Whether CUBIC keeps a third of its fair share at least, and no more is lost than twice what CUBIC alone loses, or six in a thousand.
 fn is_fair(company: Company, (share, loss, _): (f64, f64, f64), reference_loss: f64) -> bool {
     let cubics = company.cubics as f64;
     let keeps = cubics == 0.0 || 100.0 - share >= 100.0 / 3.0 * cubics / (cubics + 1.0);
-    keeps && loss <= (2.0 * reference_loss).max(0.5)
+    keeps && loss <= (2.0 * reference_loss).max(0.6)
 }
 
 #[test]

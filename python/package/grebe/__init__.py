@@ -21,7 +21,7 @@ from ._graph import Graph, Running
 from ._recording import Annotation, Event, Missing, Recording
 from ._scope import Scope
 from ._stream import Stream, open, publish
-from ._transfer import LeftOut, Offer, Progress, Received, Renamed, Sent, probe, receive, send, serve_probe
+from ._transfer import LeftOut, Offer, Progress, Received, Sent, probe, receive, send, serve_probe
 
 __all__ = [
     "Annotation",
@@ -42,7 +42,6 @@ __all__ = [
     "Publisher",
     "Received",
     "Recording",
-    "Renamed",
     "Running",
     "Scope",
     "Sent",

@@ -22,15 +22,6 @@ class LeftOut(NamedTuple):
     why: str
 
 
-class Renamed(NamedTuple):
-    """A file that has another name than at the sender."""
-
-    name: str
-    """At the sender."""
-    path: pathlib.Path
-    """Here."""
-
-
 @dataclass(frozen=True)
 class Progress:
     """Where a transfer stands."""
@@ -87,11 +78,11 @@ class Received:
 
     paths: list[pathlib.Path]
     """The files and directories that the sender named, where they are now."""
+    files: int
     bytes: int
     resumed_bytes: int
     left_out: list[LeftOut]
     """What could not be had, and why."""
-    renamed: list[Renamed]
     peer: str
     seconds: float
 
@@ -157,7 +148,7 @@ def receive(
     keep_trying: float | None = None,
     progress: Callable[[Progress], object] | None = None,
 ) -> Received:
-    """Receives files into a directory, which is made where it is missing; they have their names once all are whole and verified.
+    """Receives files into a directory, which is made where it is missing; each has its name once it is whole and verified.
 
     ticket
         The word that ``grebe.send`` or ``grebe send`` gave out. Without one this side waits for the sender, and gives its own ticket
@@ -165,7 +156,7 @@ def receive(
     listen
         As ``grebe.send``.
     overwrite
-        Replaces files of the same names.
+        Replaces files of the same names, and adds to directories that exist.
     accept
         Is called with the ``Offer``, by the transfer's own thread: what is true takes it. Without it everything is taken.
     answer_within, keep_trying, progress
@@ -184,8 +175,7 @@ def receive(
         on_ticket=on_ticket,
         progress=None if progress is None else lambda *now: progress(Progress(*now)),
     )
-    left_out = [LeftOut(*it) for it in found["left_out"]]
-    return Received(**{**found, "left_out": left_out, "renamed": [Renamed(*it) for it in found["renamed"]]})
+    return Received(**{**found, "left_out": [LeftOut(*it) for it in found["left_out"]]})
 
 
 def probe(

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_transfer::{Purpose, ReceiveListener, ReceiveOptions, SendOptions, Source, Ticket, send};
+use grebe_transfer::{
+    Cancel, ConnectionListener, ConnectionOptions, Offering, Purpose, Reception, Ticket, connect, send,
+};
 use serde::{Deserialize, Serialize};
 
 use super::programs::{guard, keep};
@@ -60,9 +61,12 @@ pub(crate) fn peer(task: TransferTask) -> Result<()> {
 }
 
 fn receive(directory: &Path, host: IpAddr) -> Done {
-    let listener = ReceiveListener::bind(SocketAddr::new(host, 0), Duration::from_secs(60))?;
+    let at = SocketAddr::new(host, 0);
+    let listener = ConnectionListener::bind(at, Purpose::Transfer, Duration::from_secs(60))?;
     say(&listener.ticket.word().as_str())?;
-    listener.receive(directory, &ReceiveOptions::default(), |_| {})?;
+    let connection = listener.accept(&ConnectionOptions::default())?;
+    let reception = Reception { directory: directory.to_path_buf(), overwrite: false, accept: None };
+    grebe_transfer::receive(connection, &reception, &Cancel::default(), |_| {})?;
     Ok(say(&())?)
 }
 
@@ -70,22 +74,21 @@ fn send_file(file: PathBuf, ticket: &str, device: Option<&str>) -> Done {
     let ticket = Ticket::from_word(ticket, Purpose::Transfer)?;
     let sent_before = device.and_then(sent_by);
     let began = Instant::now();
-    let source = Arc::new(Source::open(&[file])?);
-    let report = send(&source, &ticket, &SendOptions::default(), |_| {})?;
+    let offering = Offering::look(&[file], &[], &Cancel::default())?;
+    let connection = connect(&ticket, &ConnectionOptions::default())?;
+    let met = began.elapsed();
+    let report = send(connection, &offering, &Cancel::default(), |_| {})?;
     let seconds = began.elapsed().as_secs_f64();
     let device_bytes = device.and_then(sent_by).zip(sent_before).map(|(after, before)| after - before);
-    let handshake = PhaseRow {
-        phase: "handshake".to_owned(),
-        entries: 1,
-        round_trips: 1,
-        seconds: report.handshake.as_secs_f64(),
-    };
-    let mut phases = PhaseRow::of(&report.phases);
+    let handshake =
+        PhaseRow { phase: "handshake".to_owned(), entries: 1, round_trips: 1, seconds: met.as_secs_f64() };
+    let mut phases = PhaseRow::of(&report.connection.phases);
     phases.insert(0, handshake);
+    let counters = &report.connection.counters;
     Ok(say(&Sent {
         seconds,
-        wire_bytes: device_bytes.unwrap_or(report.counters.wire_bytes),
-        lost: report.counters.lost as f64 / report.counters.packets.max(1) as f64,
+        wire_bytes: device_bytes.unwrap_or(counters.wire_bytes),
+        lost: counters.lost as f64 / counters.packets.max(1) as f64,
         phases,
     })?)
 }

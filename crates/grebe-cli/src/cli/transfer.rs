@@ -26,6 +26,9 @@ pub(crate) struct Send {
     /// printed for the receiver.
     #[arg(long, value_name = "TICKET", num_args = 0..=1, default_missing_value = "-", conflicts_with_all = ["listen", "advertise", "expires", "relay"])]
     pub(crate) to: Option<String>,
+    /// Leave out what matches: a name (*.tmp), a path from what is named on (/logs/old), only directories (cache/). As often as wanted.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
     /// Bits a second on the wire, at most: 20M, 1G.
     #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
     pub(crate) bwlimit: Option<f64>,
@@ -45,7 +48,7 @@ pub(crate) struct Send {
     grebe recv incoming --listen 0.0.0.0:4733 --advertise lab.example.org\n  \
     grebe recv incoming --relay lab.example.org  both sides are behind NATs: they meet at that relay\n  \
     grebe recv --from < ticket                   with the sender's ticket, into this directory\n\n\
-    Files lie in .grebe-partial until all is whole. What was cut off goes on where it was when the same files are sent again, with \
+    A file lies in .grebe-partial until it is whole. What was cut off goes on where it was when the same files are sent again, with \
     a new ticket.")]
 pub(crate) struct Recv {
     /// Where to put the files [default: .]; a sender's ticket may stand before it.
@@ -54,12 +57,9 @@ pub(crate) struct Recv {
     /// The sender's ticket; without a value it is asked for, or read from standard input.
     #[arg(long, value_name = "TICKET", num_args = 0..=1, default_missing_value = "-", conflicts_with_all = ["listen", "advertise", "expires", "relay"])]
     pub(crate) from: Option<String>,
-    /// Replace files that exist.
+    /// Replace files that exist, and add to directories that exist.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Memory for bytes that came before others which are missing, at least 48M; what more the path holds, the sender keeps.
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::size_bytes)]
-    pub(crate) memory: usize,
     /// When to show what is offered and ask before it is taken; auto: where names that begin with a dot would go into the home
     /// or the working directory.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value_t = AskWhen::Auto,

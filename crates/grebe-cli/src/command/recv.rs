@@ -8,10 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use grebe_scope::Engineering;
-use grebe_transfer::{
-    Accept, Error, Offered, ReceiveListener, ReceiveOptions, ReceiveProgress, ReceiveReport, Ticket, receive,
-    shown,
-};
+use grebe_transfer::{Accept, Offer, Reception, Ticket, TransferProgress, TransferReport, receive, shown};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -19,57 +16,27 @@ use crate::cli::{AskWhen, Recv};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::{self, note, out};
-use crate::transfer::{self, Display};
+use crate::transfer::{self, Display, Side};
 
 pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let (ticket, directory) = places(options)?;
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    let way = transfer::Way::default();
-    let receives = ReceiveOptions {
-        overwrite: options.overwrite,
-        asks: options.ask != AskWhen::Never,
-        accept: Some(accept(options.ask, &directory)),
-        state: None,
-        memory_bytes_max: options.memory as u64,
-        via: options.meeting.via,
-        answer_within: options.meeting.wait,
-        keep_trying: options.meeting.keep_trying,
-        cancel: interrupt::cancel(),
-        notify: way.notify(),
-    };
+    let (way, cancel) = (transfer::Way::default(), interrupt::cancel());
+    let connects = transfer::options(&options.meeting, &way, &cancel);
+    let side = Side { meeting: &options.meeting, there: "grebe send FILE --to", json: options.json };
+    let connection = side.meet(ticket, &connects)?;
+    let accept = accept(options.ask, &directory);
+    let reception = Reception { directory, overwrite: options.overwrite, accept: Some(accept) };
     let display = RefCell::new(Display::new(options.json));
     let began = RefCell::new(None);
-    let on_progress =
-        |arrival: &ReceiveProgress| show(&mut display.borrow_mut(), &mut began.borrow_mut(), arrival);
-    let received = match ticket {
-        Some(ticket) => receive(&ticket, &directory, &receives, on_progress),
-        None => {
-            let meeting = &options.meeting;
-            let mut listener = transfer::listen(meeting, ReceiveListener::bind)?;
-            transfer::advertise(&mut listener.ticket, meeting)?;
-            transfer::announce(&listener.ticket, meeting, "grebe send FILE --to", options.json)?;
-            listener.receive(&directory, &receives, on_progress)
-        }
-    };
+    let received = receive(connection, &reception, &cancel, |now| {
+        show(&mut display.borrow_mut(), &mut began.borrow_mut(), now);
+    });
     display.borrow().clear();
-    match received {
-        Ok(received) => {
-            transfer::tell_left_out(&received.left_out);
-            for renamed in received.renamed.iter().take(RENAMED_SHOWN) {
-                note!("renamed: {} is {} here", renamed.name, shown(&renamed.path));
-            }
-            if received.renamed.len() > RENAMED_SHOWN {
-                note!("renamed: {} more; --json has them all", received.renamed.len() - RENAMED_SHOWN);
-            }
-            tell(&received, &way, options.json)?;
-            Ok(if received.left_out.is_empty() { Ending::Good } else { Ending::Partial })
-        }
-        Err(error @ Error::Cancelled) => {
-            note!("{error}");
-            Ok(Ending::Interrupted)
-        }
-        Err(error) => Err(error.into()),
-    }
+    let report = received?;
+    transfer::tell_left_out(&report.left_out, report.left_out_count);
+    tell(&report, &way, options.json)?;
+    Ok(transfer::ending(&report))
 }
 
 /// The ticket, if one was given, and the directory.
@@ -100,9 +67,9 @@ fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
 }
 
 /// Says what is offered, and asks where the user wants to be asked, or where hidden files would come among the user's own.
-fn accept(when: AskWhen, directory: &Path) -> Accept {
+fn accept(when: AskWhen, directory: &Path) -> Arc<Accept> {
     let is_among_own = is_home_or_here(directory);
-    Arc::new(move |offered: &Offered| {
+    Arc::new(move |offered: &Offer| {
         const NAMES_SHOWN: usize = 8;
         let mut names = offered.names.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
         if offered.names.len() > NAMES_SHOWN {
@@ -143,73 +110,65 @@ fn is_wanted() -> bool {
     stdin.lock().read_line(&mut answer).is_ok_and(|_| matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-const RENAMED_SHOWN: usize = 20;
-
 fn usage() -> anyhow::Error {
     Usage("give one ticket and one directory at most".into()).into()
 }
 
-fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, arrival: &ReceiveProgress) {
+fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, now: &TransferProgress) {
     // Bytes of an earlier session say nothing about the rate.
-    let (since, before) = *began.get_or_insert((Instant::now(), arrival.received_bytes));
-    let rate = (arrival.received_bytes - before) as f64 / since.elapsed().as_secs_f64().max(0.1);
+    let (since, before) = *began.get_or_insert((Instant::now(), now.bytes));
+    let rate = (now.bytes - before) as f64 / since.elapsed().as_secs_f64().max(0.1);
+    let rtt_us = Some(now.connection.rtt_us).filter(|us| *us > 0);
     display.show(
-        arrival.received_bytes,
-        arrival.total_bytes,
+        now.bytes,
+        now.total_bytes,
         || {
             format!(
                 "{}  RTT {}  {}",
                 Engineering::new(rate * 8.0, "bit/s"),
-                arrival.rtt_us.map_or("?".into(), |us| Engineering::new(us as f64 / 1e6, "s").to_string()),
-                transfer::time_left(arrival.total_bytes - arrival.received_bytes, rate),
+                rtt_us.map_or("?".into(), |us| Engineering::new(us as f64 / 1e6, "s").to_string()),
+                transfer::time_left(now.total_bytes - now.bytes, rate),
             )
         },
         || {
             json!({
                 "progress": {
-                    "bytes": arrival.received_bytes,
-                    "total_bytes": arrival.total_bytes,
+                    "bytes": now.bytes,
+                    "total_bytes": now.total_bytes,
                     "rate_bits_per_s": rate * 8.0,
-                    "rtt_us": arrival.rtt_us,
+                    "rtt_us": rtt_us,
                 }
             })
         },
     );
 }
 
-fn tell(received: &ReceiveReport, way: &transfer::Way, json: bool) -> Result<()> {
-    let seconds = received.took.as_secs_f64();
+fn tell(report: &TransferReport, way: &transfer::Way, json: bool) -> Result<()> {
+    let seconds = report.took.as_secs_f64();
     if json {
-        let paths: Vec<_> = received.paths.iter().map(|path| path.to_string_lossy()).collect();
+        let paths: Vec<_> = report.paths.iter().map(|path| path.to_string_lossy()).collect();
         let result = json!({
             "result": {
                 "paths": paths,
-                "left_out": transfer::left_out_json(received.left_out.iter()),
-                "renamed": received
-                    .renamed
-                    .iter()
-                    .map(|it| json!({ "name": it.name, "path": it.path.to_string_lossy() }))
-                    .collect::<Vec<_>>(),
-                "bytes": received.content_bytes,
-                "resumed_bytes": received.resumed_bytes,
-                "peer": received.peer.to_string(),
+                "left_out": transfer::left_out_json(&report.left_out),
+                "files": report.files,
+                "bytes": report.file_bytes,
+                "resumed_bytes": report.resumed_bytes,
+                "peer": report.peer.to_string(),
                 "way": way.name(),
                 "seconds": seconds,
             }
         });
         return output::json(&result);
     }
-    for path in &received.paths {
+    for path in &report.paths {
         out!("{}", shown(path))?;
     }
-    let resumed = match received.resumed_bytes {
-        0 => String::new(),
-        bytes => format!(", {} of it were there", transfer::size(bytes)),
-    };
     note!(
-        "received {}{resumed} in {seconds:.1} s from {}, verified",
-        transfer::size(received.content_bytes),
-        received.peer
+        "received {}{} in {seconds:.1} s from {}, verified",
+        transfer::size(report.file_bytes),
+        transfer::resumed(report),
+        report.peer
     );
     Ok(())
 }

@@ -1,89 +1,70 @@
 //! `grebe send`: files to whoever holds the other end of a ticket.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_scope::Engineering;
-use grebe_transfer::{Error, Limit, SendListener, SendOptions, SendProgress, SendReport, Source, send};
+use grebe_transfer::{ConnectionOptions, Limit, Offering, TransferProgress, TransferReport, send};
 use serde_json::json;
 
 use crate::cli::Send;
-use crate::ending::Ending;
+use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::{self, note};
-use crate::transfer::{self, Display};
+use crate::transfer::{self, Display, Side};
 
 pub(crate) fn run(options: &Send) -> Result<Ending> {
+    if options.files.iter().filter_map(|file| file.to_str()).any(transfer::is_like_a_ticket) {
+        // It is a secret, and is not repeated.
+        return Err(Usage("one of the files is a ticket: say --to in front of it".to_owned()).into());
+    }
     let ticket = transfer::given_ticket(options.to.as_deref())?;
-    let source = Arc::new(Source::open(&options.files)?);
-    transfer::tell_left_out(source.left_out());
+    let cancel = interrupt::cancel();
+    let offering = Offering::look(&options.files, &options.exclude, &cancel)?;
     let way = transfer::Way::default();
-    let sends = SendOptions {
+    let connects = ConnectionOptions {
         mode: options.mode,
         limit_bits_per_s: options.bwlimit,
-        via: options.meeting.via,
-        answer_within: options.meeting.wait,
-        keep_trying: options.meeting.keep_trying,
-        cancel: interrupt::cancel(),
-        notify: way.notify(),
+        ..transfer::options(&options.meeting, &way, &cancel)
     };
+    let side = Side { meeting: &options.meeting, there: "grebe recv --from", json: options.json };
+    let (began, asks) = (Instant::now(), ticket.is_some());
+    let connection = side.meet(ticket, &connects)?;
+    // Who waits for the other side has not met it any sooner.
+    let handshake = if asks { began.elapsed() } else { Duration::ZERO };
     let display = RefCell::new(Display::new(options.json));
-    let total_bytes = source.file_bytes();
-    let on_progress = |progress: &SendProgress| show(&mut display.borrow_mut(), progress, total_bytes);
-    let sent = match ticket {
-        Some(ticket) => send(&source, &ticket, &sends, on_progress),
-        None => {
-            let mut listener = transfer::listen(&options.meeting, SendListener::bind)?;
-            transfer::advertise(&mut listener.ticket, &options.meeting)?;
-            transfer::announce(&listener.ticket, &options.meeting, "grebe recv --from", options.json)?;
-            listener.send(&source, &sends, on_progress)
-        }
-    };
+    let sent = send(connection, &offering, &cancel, |now| show(&mut display.borrow_mut(), now));
     display.borrow().clear();
-    match sent {
-        Ok(report) => {
-            transfer::tell_left_out(&report.left_out);
-            if report.is_partial && report.left_out.is_empty() {
-                note!("the receiver could not have all of it; its own message says what");
-            }
-            tell(&report, &source, &way, options.json)?;
-            let is_whole = !report.is_partial && source.left_out().is_empty();
-            Ok(if is_whole { Ending::Good } else { Ending::Partial })
-        }
-        Err(error @ Error::Cancelled) => {
-            note!("{error}");
-            Ok(Ending::Interrupted)
-        }
-        Err(error) => Err(error.into()),
-    }
+    let report = sent?;
+    transfer::tell_left_out(&report.left_out, report.left_out_count);
+    tell(&report, handshake, &way, options.json)?;
+    Ok(transfer::ending(&report))
 }
 
-fn show(display: &mut Display, progress: &SendProgress, total_bytes: u64) {
-    let rate = progress.rate_bits_per_s;
-    let bytes = progress.confirmed_bytes.min(total_bytes);
-    let limit = limit_name(progress.limit);
+fn show(display: &mut Display, now: &TransferProgress) {
+    let (rate, limit) = (now.connection.rate_bits_per_s, limit_name(now.connection.limit));
     display.show(
-        bytes,
-        total_bytes,
+        now.bytes,
+        now.total_bytes,
         || {
             format!(
                 "{}  RTT {}  loss {:.1} %  {}  limit: {limit}",
                 Engineering::new(rate, "bit/s"),
-                Engineering::new(progress.rtt_us as f64 / 1e6, "s"),
-                progress.loss * 100.0,
-                transfer::time_left(total_bytes - bytes, rate / 8.0),
+                Engineering::new(now.connection.rtt_us as f64 / 1e6, "s"),
+                now.connection.loss * 100.0,
+                transfer::time_left(now.total_bytes - now.bytes, rate / 8.0),
             )
         },
         || {
             json!({
                 "progress": {
-                    "bytes": bytes,
-                    "total_bytes": total_bytes,
+                    "bytes": now.bytes,
+                    "total_bytes": now.total_bytes,
                     "rate_bits_per_s": rate,
-                    "rtt_us": progress.rtt_us,
-                    "queue_us": progress.queue_us,
-                    "loss": progress.loss,
+                    "rtt_us": now.connection.rtt_us,
+                    "queue_us": now.connection.queue_us,
+                    "loss": now.connection.loss,
                     "limit": limit,
                 }
             })
@@ -91,53 +72,50 @@ fn show(display: &mut Display, progress: &SendProgress, total_bytes: u64) {
     );
 }
 
-fn tell(report: &SendReport, source: &Source, way: &transfer::Way, json: bool) -> Result<()> {
+fn tell(report: &TransferReport, handshake: Duration, way: &transfer::Way, json: bool) -> Result<()> {
     let seconds = report.took.as_secs_f64();
-    let rate = report.file_bytes as f64 * 8.0 / seconds;
     if json {
+        let counters = &report.connection.counters;
         let result = json!({
             "result": {
-                "names": source.names(),
-                "files": source.files(),
-                "left_out": transfer::left_out_json(source.left_out().iter().chain(&report.left_out)),
-                "complete": !report.is_partial && source.left_out().is_empty(),
+                "names": report.offer.names,
+                "files": report.files,
+                "left_out": transfer::left_out_json(&report.left_out),
+                "complete": report.left_out_count == 0,
                 "bytes": report.file_bytes,
                 "resumed_bytes": report.resumed_bytes,
                 "peer": report.peer.to_string(),
                 "way": way.name(),
                 "seconds": seconds,
-                "handshake_seconds": report.handshake.as_secs_f64(),
-                "wire_bytes": report.counters.wire_bytes,
-                "packets": report.counters.packets,
-                "lost": report.counters.lost.saturating_sub(report.counters.late),
-                "repeats": report.counters.repeats,
-                "datagram_bytes": report.datagram_bytes,
-                "rtt_us": report.progress.rtt_us,
+                "handshake_seconds": handshake.as_secs_f64(),
+                "wire_bytes": counters.wire_bytes,
+                "packets": counters.packets,
+                "lost": counters.lost.saturating_sub(counters.late),
+                "repeats": counters.repeats,
+                "datagram_bytes": report.connection.datagram_bytes,
+                "rtt_us": report.connection.rtt_us,
                 "phases": phases(report),
             }
         });
         return output::json(&result);
     }
-    let resumed = match report.resumed_bytes {
-        0 => String::new(),
-        bytes => format!(", {} of it were there", transfer::size(bytes)),
-    };
-    let files = match source.files() {
+    let files = match report.files {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
     };
     note!(
-        "sent {} in {files}{resumed} in {seconds:.1} s, {}, verified by {}",
+        "sent {} in {files}{} in {seconds:.1} s, {}, verified by {}",
         transfer::size(report.file_bytes),
-        Engineering::new(rate, "bit/s"),
+        transfer::resumed(report),
+        Engineering::new(report.file_bytes as f64 * 8.0 / seconds, "bit/s"),
         report.peer,
     );
     Ok(())
 }
 
-fn phases(report: &SendReport) -> serde_json::Value {
+fn phases(report: &TransferReport) -> serde_json::Value {
     let names = ["train", "ramp", "cruise", "up", "down"];
-    let costs = names.iter().zip(&report.phases);
+    let costs = names.iter().zip(&report.connection.phases);
     costs
         .map(|(name, cost)| {
             let cost = json!({ "entries": cost.entries, "round_trips": cost.rounds, "us": cost.time_us });

@@ -14,11 +14,10 @@ mod support;
 use std::fs;
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
-use peers::{Ended, Waiting, file, journal, path, send, sent};
+use peers::{Ended, Waiting, file, path, send, sent, wait_for_note};
 use support::{finish, grebe, listening, run, signal, text};
 
 /// A relay at a port of this machine, until the test is over.
@@ -87,20 +86,6 @@ fn assert_good(sender: &Ended, receiver: &Ended) {
     let said = format!("{}\n{}", sender.said, receiver.said);
     assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{said}");
 }
-
-fn wait_for_journal(directory: &Path, least_bytes: u64) {
-    let began = Instant::now();
-    while journal(directory)
-        .and_then(|path| fs::metadata(path).ok())
-        .is_none_or(|meta| meta.len() < least_bytes)
-    {
-        assert!(began.elapsed() < Duration::from_secs(60), "no journal");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A head, the list of one file, and a record.
-const JOURNAL_WITH_A_RECORD: u64 = 64 + 22 + 16 + 40;
 
 #[test]
 fn what_may_not_go_directly_is_relayed_either_way() {
@@ -190,7 +175,7 @@ fn a_relay_that_is_killed_and_started_again_costs_a_pause() {
     let (large, contents) = file(from.path(), "large.bin", 16_000_000);
     let receiver = Waiting::start(&["recv", path(into.path()), "--relay", &relay.address, "--via", "relay"]);
     let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "30M"]);
-    wait_for_journal(into.path(), JOURNAL_WITH_A_RECORD);
+    wait_for_note(into.path(), 1);
     relay.kill();
     let relay = Relay::start_at(&relay.address, &[]);
     let (sender, receiver) = (sent(sender), receiver.finish());
@@ -226,7 +211,7 @@ fn a_flood_changes_nothing_and_is_counted() {
     let (large, contents) = file(from.path(), "large.bin", 6_000_000);
     let receiver = Waiting::start(&["recv", path(into.path()), "--relay", &relay.address, "--via", "relay"]);
     let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "20M"]);
-    wait_for_journal(into.path(), JOURNAL_WITH_A_RECORD);
+    wait_for_note(into.path(), 1);
     let strangers: Vec<_> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
     let mut answers = 0;
     for round in 0..200_u32 {

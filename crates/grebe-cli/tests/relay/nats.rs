@@ -7,10 +7,11 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::Value;
 
+use crate::assert_good;
 use crate::namespaces::{Nat, Network};
+use crate::peers::wait_for_note;
 use crate::peers::{Ended, file, path, sent};
 use crate::support::text;
-use crate::{JOURNAL_WITH_A_RECORD, assert_good, wait_for_journal};
 
 #[test]
 fn each_pair_of_nats_connects_directly_where_it_can_and_else_by_the_relay() {
@@ -62,7 +63,7 @@ fn ipv6_goes_directly_whatever_the_nats_of_ipv4_are() {
 fn a_direct_way_that_dies_is_left_for_the_relay() {
     let Some(place) = Place::make("d") else { return };
     let pair = place.start(12_000_000, &["--bwlimit", "20M"]);
-    wait_for_journal(pair.into.path(), JOURNAL_WITH_A_RECORD);
+    wait_for_note(pair.into.path(), 1);
     place.network.cut_direct_way();
     let (sender, receiver, right) = pair.finish();
     assert_good(&sender, &receiver);

@@ -61,21 +61,3 @@ fn udp_that_stops_in_one_direction_or_for_long_datagrams_goes_on_by_tcp() {
         }
     });
 }
-
-#[test]
-fn offers_that_are_lost_are_made_again() {
-    /// Of a sealed offer; nothing else of a sender has its length but, seldom, data.
-    const OFFER_BYTES: usize = 9 + 1 + 5 + 8 + 8 + 32 + 8 + 16;
-    for sender_waits in [false, true] {
-        let mut lost = 0;
-        // At this pace the probes leave later than the offers, so that a report of them declares these lost.
-        let ends = transfer(sender_waits, &["--bwlimit", "20M"], move |datagram| {
-            let is_lost = datagram.bytes == OFFER_BYTES && lost < 5;
-            lost += u32::from(is_lost);
-            !is_lost
-        });
-        for end in ends {
-            assert!(!end.said.contains("over TCP"), "{}", end.said);
-        }
-    }
-}

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-use crate::peers::{Ended, Waiting, file, journal, names, path, receive, send, sent};
+use crate::peers::{Ended, Waiting, file, names, noted_bytes, path, receive, send, sent};
 use crate::support::signal;
 
 #[test]
@@ -155,18 +155,5 @@ impl Side {
 /// Reads the journal as it lies there.
 fn safe(into: &Path) -> Safe {
     // Killed before it tidied up, too: the file has its name only when it is whole.
-    let done = into.join("large.bin").exists();
-    let bytes = journal(into).map_or(Vec::new(), |path| fs::read(path).unwrap());
-    let records = bytes.get(JOURNAL_HEAD_BYTES..).unwrap_or_default().chunks_exact(40);
-    let number = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap());
-    let groups: u64 = records
-        .map(|record| (number(&record[..8]), number(&record[8..16])))
-        .filter(|(start, _)| *start != u64::MAX)
-        .map(|(start, end)| end - start)
-        .sum();
-    // The last group may be a short one, and those with the statuses of the files are sent in each session.
-    Safe { bytes: groups.saturating_sub(2) * (256 << 10), done }
+    Safe { bytes: noted_bytes(into), done: into.join("large.bin").exists() }
 }
-
-/// A head, the list of one file, their check.
-const JOURNAL_HEAD_BYTES: usize = 64 + 1 + 21 + "large.bin".len() + 16;

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -121,10 +122,25 @@ pub(crate) fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// The journal of a transfer that is not over.
-pub(crate) fn journal(directory: &Path) -> Option<PathBuf> {
-    let folders = fs::read_dir(directory.join(".grebe-partial")).ok()?;
-    folders.flatten().map(|folder| folder.path().join("journal")).find(|path| path.exists())
+/// How much of a file that has come in part is noted as safe.
+pub(crate) fn noted_bytes(directory: &Path) -> u64 {
+    /// What a record begins with; behind it 16 bytes of the file, then the number, then a check of 16 bytes.
+    const MAGIC: &[u8] = b"grebe j1";
+    let Ok(folder) = fs::read_dir(directory.join(".grebe-partial")) else { return 0 };
+    let journals = folder.flatten().filter(|it| it.file_name().as_encoded_bytes().starts_with(b".grebe-j"));
+    let records = journals.flat_map(|journal| fs::read(journal.path()).unwrap_or_default());
+    let records: Vec<u8> = records.collect();
+    let noted = records.chunks_exact(48).filter(|record| record.starts_with(MAGIC));
+    noted.map(|record| u64::from_be_bytes(record[24..32].try_into().unwrap())).max().unwrap_or(0)
+}
+
+/// Waits until that much of a file has been written down as safe.
+pub(crate) fn wait_for_note(directory: &Path, least_bytes: u64) {
+    let began = Instant::now();
+    while noted_bytes(directory) < least_bytes {
+        assert!(began.elapsed() < Duration::from_secs(30), "nothing is noted");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 pub(crate) fn names(directory: &Path) -> Vec<String> {

@@ -45,9 +45,9 @@ impl ConnectionEnd {
     /// An end that lets the other one run ahead by `window_bytes`, and by twice the bytes that arrive in a round trip.
     pub fn new(now_us: u64, window_bytes: u64, options: SenderOptions) -> Self {
         let silence_us_max = options.silence_us_max;
-        let mut receiver = Receiver::open_ended(window_bytes);
+        let mut receiver = Receiver::new(window_bytes);
         receiver.heard(now_us);
-        Self { sender: Sender::open_ended(options), receiver, silence_us_max, heard_us: now_us, broken: None }
+        Self { sender: Sender::new(options), receiver, silence_us_max, heard_us: now_us, broken: None }
     }
 
     /// Takes an authentic packet of the other end's stream.

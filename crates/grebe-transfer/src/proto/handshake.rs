@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  initiator                                             responder
-//!  INIT   version, connection, psk, e, role; 1200 bytes ------->   proves the key, or is not answered
+//!  INIT   version, connection, psk, e; 1200 bytes ------------->  proves the key, or is not answered
 //!         <------- 57 bytes: e, ee, the responder's connection   REPLY
 //!  first sealed packet -------------------------------------->   proves the address, and spends the ticket
 //! ```
@@ -23,17 +23,6 @@ pub const INIT_BYTES: usize = 1_200;
 /// Bytes of the answer.
 pub(crate) const REPLY_BYTES: usize = 1 + 4 + 32 + 4 + 16;
 
-/// What the initiator of a session wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// To send.
-    Send,
-    /// To receive.
-    Receive,
-    /// To connect: both ends send and receive.
-    Connect,
-}
-
 /// A session both of whose ends have proven the key.
 pub struct Session {
     sealer: Sealer,
@@ -51,7 +40,6 @@ pub struct Initiator {
 /// The side that made the ticket. Its state is bounded whatever arrives.
 pub struct Responder {
     key: Key,
-    role: Role,
     pending: Vec<Pending>,
 }
 
@@ -122,7 +110,7 @@ impl Initiator {
     ///
     /// # Errors
     /// [`Error::Keys`] where the system has no random numbers.
-    pub fn new(key: &Key, role: Role) -> Result<Self> {
+    pub fn new(key: &Key) -> Result<Self> {
         let connection = random_u32()?;
         let mut datagram = [0; INIT_BYTES];
         datagram[0] = KIND_INIT;
@@ -130,7 +118,7 @@ impl Initiator {
         datagram[2..6].copy_from_slice(&connection.to_be_bytes());
         let (head, rest) = datagram.split_at_mut(INIT_HEAD_BYTES);
         let mut state = builder(key, head)?.build_initiator().map_err(keys)?;
-        state.write_message(&[role as u8], rest).map_err(keys)?;
+        state.write_message(&[], rest).map_err(keys)?;
         Ok(Self { state, connection, datagram })
     }
 
@@ -158,9 +146,9 @@ impl Initiator {
 }
 
 impl Responder {
-    /// Waits for an initiator that has `key` and wants `role`.
-    pub fn new(key: Key, role: Role) -> Self {
-        Self { key, role, pending: Vec::with_capacity(PENDING_MAX) }
+    /// Waits for an initiator that has `key`.
+    pub fn new(key: Key) -> Self {
+        Self { key, pending: Vec::with_capacity(PENDING_MAX) }
     }
 
     /// The reply to a first packet.
@@ -180,17 +168,7 @@ impl Responder {
         }
         let (head, message) = init.split_at(INIT_HEAD_BYTES);
         let mut state = builder(&self.key, head)?.build_responder().map_err(keys)?;
-        let mut role = [0; 1];
-        state.read_message(message, &mut role).map_err(|_| Error::NotAuthentic)?;
-        let role = match role[0] {
-            0 => Role::Send,
-            1 => Role::Receive,
-            2 => Role::Connect,
-            _ => return Err(Error::Malformed { what: "a handshake with an unknown role" }),
-        };
-        if role != self.role {
-            return Err(Error::Malformed { what: "both ends want to do the same" });
-        }
+        state.read_message(message, &mut []).map_err(|_| Error::NotAuthentic)?;
         let connection = random_u32()?;
         let mut reply = [0; REPLY_BYTES];
         reply[0] = KIND_REPLY;
@@ -237,11 +215,11 @@ impl Responder {
 
 const KIND_INIT: u8 = 1;
 const KIND_REPLY: u8 = 2;
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// What the connection of the second session differs by from that of the first.
 const SECOND_CONNECTION: u32 = 1;
 const INIT_HEAD_BYTES: usize = 1 + 1 + 4;
-const INIT_USED_BYTES: usize = INIT_HEAD_BYTES + 32 + 1 + 16;
+const INIT_USED_BYTES: usize = INIT_HEAD_BYTES + 32 + 16;
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 
 /// Handshakes by holders of the key that have not sent a sealed packet yet. A second one is a restart.
@@ -274,8 +252,8 @@ mod tests {
     #[test]
     fn both_ends_get_the_same_keys_and_the_ticket_is_spent_once() {
         let key = Key::random().unwrap();
-        let mut initiator = Initiator::new(&key, Role::Send).unwrap();
-        let mut responder = Responder::new(key, Role::Send);
+        let mut initiator = Initiator::new(&key).unwrap();
+        let mut responder = Responder::new(key);
         let reply = responder.on_init(initiator.datagram()).unwrap();
         let mut ours = initiator.on_reply(&reply).unwrap();
         let mut first = sealed(&mut ours, 0, b"hello");
@@ -291,8 +269,8 @@ mod tests {
     #[test]
     fn the_second_session_is_another_one() {
         let key = Key::random().unwrap();
-        let mut initiator = Initiator::new(&key, Role::Connect).unwrap();
-        let mut responder = Responder::new(key, Role::Connect);
+        let mut initiator = Initiator::new(&key).unwrap();
+        let mut responder = Responder::new(key);
         let reply = responder.on_init(initiator.datagram()).unwrap();
         let mut ours = initiator.on_reply(&reply).unwrap();
         let (mut theirs, ..) = responder.on_sealed(&mut sealed(&mut ours, 0, b"hello")).unwrap();
@@ -315,8 +293,8 @@ mod tests {
 
     #[test]
     fn without_the_key_there_is_no_answer() {
-        let mut responder = Responder::new(Key::random().unwrap(), Role::Send);
-        let stranger = Initiator::new(&Key::random().unwrap(), Role::Send).unwrap();
+        let mut responder = Responder::new(Key::random().unwrap());
+        let stranger = Initiator::new(&Key::random().unwrap()).unwrap();
         assert!(matches!(responder.on_init(stranger.datagram()), Err(Error::NotAuthentic)));
         assert!(responder.pending.is_empty(), "nor any state");
     }
@@ -324,13 +302,13 @@ mod tests {
     #[test]
     fn a_replayed_first_packet_brings_the_same_reply_and_no_more_state() {
         let key = Key::random().unwrap();
-        let initiator = Initiator::new(&key, Role::Receive).unwrap();
-        let mut responder = Responder::new(key.clone(), Role::Receive);
+        let initiator = Initiator::new(&key).unwrap();
+        let mut responder = Responder::new(key.clone());
         let reply = responder.on_init(initiator.datagram()).unwrap();
         assert_eq!(responder.on_init(initiator.datagram()).unwrap(), reply);
         assert_eq!(responder.pending.len(), 1);
         for _ in 0..20 {
-            responder.on_init(Initiator::new(&key, Role::Receive).unwrap().datagram()).unwrap();
+            responder.on_init(Initiator::new(&key).unwrap().datagram()).unwrap();
         }
         assert_eq!(responder.pending.len(), PENDING_MAX);
         assert!(3 * INIT_BYTES > reply.len());
@@ -339,25 +317,21 @@ mod tests {
     #[test]
     fn a_first_packet_that_is_short_or_changed_is_not_answered() {
         let key = Key::random().unwrap();
-        let initiator = Initiator::new(&key, Role::Send).unwrap();
-        let mut responder = Responder::new(key.clone(), Role::Send);
+        let initiator = Initiator::new(&key).unwrap();
+        let mut responder = Responder::new(key.clone());
         assert!(responder.on_init(&initiator.datagram()[..INIT_USED_BYTES]).is_err());
         for at in 0..INIT_USED_BYTES {
             let mut changed = initiator.datagram().to_vec();
             changed[at] ^= 1;
             assert!(responder.on_init(&changed).is_err(), "byte {at}");
         }
-        for role in [Role::Receive, Role::Connect] {
-            let other = Initiator::new(&key, role).unwrap();
-            assert!(responder.on_init(other.datagram()).is_err(), "{role:?}: not what this end is there for");
-        }
     }
 
     #[test]
     fn a_forged_reply_does_not_end_the_handshake() {
         let key = Key::random().unwrap();
-        let mut initiator = Initiator::new(&key, Role::Send).unwrap();
-        let mut responder = Responder::new(key, Role::Send);
+        let mut initiator = Initiator::new(&key).unwrap();
+        let mut responder = Responder::new(key);
         let reply = responder.on_init(initiator.datagram()).unwrap();
         for at in 0..reply.len() {
             let mut forged = reply;

@@ -1,15 +1,15 @@
-//! The receiving half of a transfer, without sockets, threads or a clock of its own.
+//! The receiving half of a stream, without sockets, threads or a clock of its own.
 
-mod open_ended;
+mod reading;
 
 use std::ops::Range;
 
-use self::open_ended::PeakRate;
+use self::reading::PeakRate;
 use crate::proto::ranges::RangeSet;
 use crate::proto::train::{FIRST_PACKETS, TrainDispersion};
 use crate::proto::wire::{
-    Feedback, Frame, HeldRanges, INITIAL_WINDOW_BYTES, Offer, ReceivedPackets, RunBytes, SILENCE_US_MAX,
-    Stamp, UDP_IP_BYTES, Verdict, WINDOW_BYTES_MAX, decode_rtt,
+    Feedback, Frame, INITIAL_WINDOW_BYTES, ReceivedPackets, RunBytes, STREAM_BYTES_MAX, Stamp, UDP_IP_BYTES,
+    Verdict, WINDOW_BYTES_MAX, decode_rtt,
 };
 
 /// What a packet means to the caller.
@@ -17,11 +17,9 @@ use crate::proto::wire::{
 pub enum Arrived<'a> {
     /// Nothing to do.
     Nothing,
-    /// The sender offers this.
-    Offer(Offer),
     /// Bytes to put in their place, at least some of which are new.
     Data {
-        /// Where they begin in the file.
+        /// Where they begin in the stream.
         offset: u64,
         /// The bytes.
         payload: &'a [u8],
@@ -36,14 +34,11 @@ pub struct Receiver {
     packets: ReceivedPackets,
     /// Bytes of the stream that are there.
     pub(crate) received: RangeSet,
-    total_bytes: Option<u64>,
+    /// [`STREAM_BYTES_MAX`] until it is known.
+    total_bytes: u64,
     verdict: Option<Verdict>,
     closed: bool,
     window_bytes: u64,
-    /// The most memory that the bytes ahead of the first missing one may take.
-    pub(crate) window_bytes_max: u64,
-    /// For how long the sender may be silent.
-    pub silence_us_max: u64,
     window_end: u64,
     /// Bytes that arrived and are not stored yet: the sender is held back by as much.
     pub(crate) backlog_bytes: u64,
@@ -64,15 +59,9 @@ pub struct Receiver {
     gaps_new: u64,
     reports_due: usize,
     next_report_us: u64,
-    /// What need not be sent.
-    held: RangeSet,
-    /// How often the sender is still to be told which bytes are held, and whether that was done since the last report.
-    helds_due: u32,
-    held_told: bool,
     outcomes_due: u32,
     next_outcome_us: u64,
-    /// Of the stream of a connection.
-    peak_rate: Option<PeakRate>,
+    peak_rate: PeakRate,
 }
 
 impl Receiver {
@@ -81,8 +70,7 @@ impl Receiver {
     pub fn new(window_bytes: u64) -> Self {
         Self {
             window_bytes: window_bytes.max(INITIAL_WINDOW_BYTES),
-            window_bytes_max: WINDOW_BYTES_MAX,
-            silence_us_max: SILENCE_US_MAX,
+            total_bytes: STREAM_BYTES_MAX,
             window_end: INITIAL_WINDOW_BYTES,
             lowest_new: [u64::MAX; INTERVALS],
             ..Self::default()
@@ -94,7 +82,7 @@ impl Receiver {
         &self.packets
     }
 
-    /// Takes an authentic packet of `datagram_bytes` of UDP payload. Data that arrives before the offer counts as lost.
+    /// Takes an authentic packet of `datagram_bytes` of UDP payload.
     pub fn on_packet<'a>(
         &mut self,
         now_us: u64,
@@ -104,25 +92,14 @@ impl Receiver {
     ) -> Arrived<'a> {
         self.heard_us = now_us;
         let stamp = match frame {
-            Frame::Last { .. } if self.peak_rate.is_none() => return Arrived::Nothing,
-            Frame::Data { stamp, .. }
-            | Frame::Last { stamp, .. }
-            | Frame::Probe { stamp, .. }
-            | Frame::Offer { stamp, .. } => *stamp,
+            Frame::Data { stamp, .. } | Frame::Last { stamp, .. } | Frame::Probe { stamp, .. } => *stamp,
             Frame::Close => {
                 self.closed = true;
                 return Arrived::Nothing;
             }
-            Frame::Feedback(_) | Frame::Outcome(_) | Frame::Ready | Frame::Held(_) => {
-                return Arrived::Nothing;
-            }
+            Frame::Feedback(_) | Frame::Outcome(_) => return Arrived::Nothing,
         };
         let wire_bytes = (datagram_bytes + UDP_IP_BYTES) as u64;
-        if self.total_bytes.is_none() && matches!(frame, Frame::Data { .. }) {
-            // Its arrival measures the path, but nobody knows yet where its bytes belong.
-            self.train.take(stamp.train, number, now_us, wire_bytes);
-            return Arrived::Nothing;
-        }
         if let Frame::Data { offset, payload, .. } | Frame::Last { offset, payload, .. } = *frame
             && self.received.len() >= HOLES_MAX
             && !self
@@ -145,26 +122,11 @@ impl Receiver {
             Frame::Last { offset, payload, .. } if self.is_end(offset + payload.len() as u64) => {
                 self.take_data(now_us, offset, payload)
             }
-            Frame::Offer { offer, .. } if self.total_bytes.is_none() => {
-                self.news_us = now_us;
-                self.total_bytes = Some(offer.total_bytes);
-                Arrived::Offer(offer)
-            }
-            Frame::Probe { .. } if self.peak_rate.is_some() => {
+            Frame::Probe { .. } => {
                 self.news_us = now_us;
                 Arrived::Nothing
             }
             _ => Arrived::Nothing,
-        }
-    }
-
-    /// Marks bytes that are there from an earlier session or from elsewhere, and has the sender told.
-    pub fn hold(&mut self, range: Range<u64>) {
-        let end = range.end.min(self.total_bytes.unwrap_or(0));
-        if range.start < end {
-            self.received.insert(range.start..end);
-            self.held.insert(range.start..end);
-            self.helds_due = HELDS;
         }
     }
 
@@ -178,15 +140,8 @@ impl Receiver {
         if self.reports_due == 0 || now_us < self.next_report_us {
             return None;
         }
-        if self.helds_due > 0 && !std::mem::replace(&mut self.held_told, true) {
-            self.helds_due -= 1;
-            return HeldRanges::encode(self.held.iter(), out);
-        }
-        self.held_told = false;
         let highest = self.packets.highest()?;
-        if let Some(peak_rate) = &mut self.peak_rate {
-            peak_rate.on_report(now_us, self.delivered_bytes);
-        }
+        self.peak_rate.on_report(now_us, self.delivered_bytes);
         self.window_end = self.window_end.max(self.window_end_now());
         let floor = self.report_floor(highest);
         let head = Feedback {
@@ -217,7 +172,7 @@ impl Receiver {
 
     /// Whether every byte is there: verify, then [`conclude`](Self::conclude).
     pub fn is_complete(&self) -> bool {
-        self.total_bytes == Some(self.received.covered())
+        self.total_bytes == self.received.covered()
     }
 
     /// The sender was heard in the handshake.
@@ -230,11 +185,6 @@ impl Receiver {
         if self.packets.highest().is_some() && self.verdict.is_none() {
             (self.reports_due, self.next_report_us) = (self.reports_due.max(1), now_us);
         }
-    }
-
-    /// Whether the offer arrived.
-    pub fn is_offered(&self) -> bool {
-        self.total_bytes.is_some()
     }
 
     /// Ends the transfer: the outcome is sent until the sender confirms it.
@@ -256,16 +206,15 @@ impl Receiver {
         self.verdict
     }
 
-    /// Whether the sender knows the verdict, or has been silent for so long that it is gone.
+    /// Whether the sender knows the verdict, or has been silent for so long since that it is gone.
     pub fn is_over(&self, now_us: u64) -> bool {
         let linger_us = 4 * self.rtt_us.unwrap_or(0) + LINGER_US;
-        let silence_us_max = if self.verdict.is_some() { linger_us } else { self.silence_us_max };
-        self.closed || now_us.saturating_sub(self.heard_us) > silence_us_max
+        self.closed || self.verdict.is_some() && now_us.saturating_sub(self.heard_us) > linger_us
     }
 
     /// Bytes of memory that this half holds.
     pub fn memory_bytes(&self) -> usize {
-        self.received.memory_bytes() + self.held.memory_bytes() + (ReceivedPackets::PACKETS / 8) as usize
+        self.received.memory_bytes() + (ReceivedPackets::PACKETS / 8) as usize
     }
 
     /// Records the arrival of a packet for the reports; `false` for a duplicate.
@@ -318,7 +267,7 @@ impl Receiver {
         }
         self.reports_due = REPEATS;
         let (first, first_us) = self.first_train.unwrap_or((0, self.first_us));
-        let is_train = self.first_train.is_some() || self.peak_rate.is_none();
+        let is_train = self.first_train.is_some();
         if is_train
             && self.packets.highest().is_none_or(|highest| highest < first.saturating_add(FIRST_PACKETS))
             && self.train.packets() < FIRST_PACKETS
@@ -333,8 +282,7 @@ impl Receiver {
 
     fn take_data<'a>(&mut self, now_us: u64, offset: u64, payload: &'a [u8]) -> Arrived<'a> {
         let range: Range<u64> = offset..offset.saturating_add(payload.len() as u64);
-        let total_bytes = self.total_bytes.unwrap_or(0);
-        if payload.is_empty() || range.end > total_bytes || range.end > self.window_end {
+        if payload.is_empty() || range.end > self.total_bytes || range.end > self.window_end {
             return Arrived::Nothing;
         }
         if self.received.insert(range) == 0 {
@@ -348,9 +296,9 @@ impl Receiver {
     fn window_end_now(&self) -> u64 {
         let span_us = self.highest_us.saturating_sub(self.first_us).max(1_000_000);
         let rate = self.delivered_bytes as f64 / span_us as f64;
-        let rate = self.peak_rate.map_or(rate, |peak| rate.max(peak.greatest));
+        let rate = rate.max(self.peak_rate.greatest);
         let bdp = (rate * self.rtt_us.unwrap_or(0) as f64) as u64;
-        let ahead = self.window_bytes.saturating_add(2 * bdp).min(self.window_bytes_max);
+        let ahead = self.window_bytes.saturating_add(2 * bdp).min(WINDOW_BYTES_MAX);
         self.received.prefix_end() + ahead.saturating_sub(self.backlog_bytes)
     }
 
@@ -382,39 +330,14 @@ const GAPS_PER_REPORT: u64 = 90;
 /// How often the outcome is sent unasked.
 const OUTCOMES: u32 = 3;
 
-/// How often the held ranges are sent. A sender that hears none of them sends those bytes again, which costs only time.
-const HELDS: u32 = 16;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn packets_that_overtake_the_offer_tell_of_the_path() {
-        let mut receiver = Receiver::new(1 << 20);
-        let stamp = Stamp { rtt_code: 0, sent_us: 0, train: 1 };
-        for number in 1..20 {
-            let frame = Frame::Data { stamp, offset: 0, payload: &[0; 1_000] };
-            assert_eq!(receiver.on_packet(number * 100, number, 1_000, &frame), Arrived::Nothing);
-        }
-        let offer = Offer { total_bytes: 50_000, index_bytes: 10, content: [0; 32], touched: [0; 8] };
-        let arrived = receiver.on_packet(2_000, 0, 100, &Frame::Offer { stamp, offer });
-        assert_eq!(arrived, Arrived::Offer(offer));
-        let mut report = [0; 1_200];
-        let length = receiver.poll_report(100_000, &mut report).unwrap();
-        let Frame::Feedback(report) = Frame::decode(&report[..length]).unwrap() else { panic!() };
-        assert_eq!(report.runs.iter().collect::<Vec<_>>(), [(0, 0)], "their bytes have no place");
-        let train = report.train.unwrap();
-        assert_eq!((train.mark, train.span_us), (1, 1_900));
-        assert_eq!(train.bytes, 18 * 1_028 + 128);
-    }
-
-    #[test]
     fn whatever_a_sender_claims_the_window_has_a_bound() {
         let mut receiver = Receiver::new(48 << 20);
-        let offer = Offer { total_bytes: 1 << 47, index_bytes: 10, content: [0; 32], touched: [0; 8] };
         let mut stamp = Stamp { rtt_code: 255, sent_us: 0, train: 0 };
-        receiver.on_packet(0, 0, 100, &Frame::Offer { stamp, offer });
         let (mut report, mut window_end) = ([0; 1_200], 0);
         for number in 1..60_000 {
             stamp.sent_us = number as u32;
@@ -434,9 +357,7 @@ mod tests {
     #[test]
     fn a_sender_that_leaves_holes_everywhere_makes_only_so_many() {
         let mut receiver = Receiver::new(48 << 20);
-        let offer = Offer { total_bytes: 1 << 40, index_bytes: 10, content: [0; 32], touched: [0; 8] };
         let stamp = Stamp { rtt_code: 0, sent_us: 0, train: 0 };
-        receiver.on_packet(0, 0, 100, &Frame::Offer { stamp, offer });
         for number in 1..=HOLES_MAX as u64 + 1_000 {
             receiver.on_packet(number, number, 40, &Frame::Data { stamp, offset: number * 2, payload: &[1] });
         }

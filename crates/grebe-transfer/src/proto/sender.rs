@@ -1,25 +1,24 @@
-//! The sending half of a transfer, without sockets, threads or a clock of its own.
+//! The sending half of a stream, without sockets, threads or a clock of its own.
 //!
 //! Here is what a sender knows; `transmit` chooses the next packet from it, `feedback` changes it by what the receiver reports. The
 //! controller in `congestion` answers how fast to send and how much may be in flight.
 
 mod datagram_sizes;
 mod feedback;
-mod open_ended;
 mod trains;
 mod transmit;
+mod writing;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use self::datagram_sizes::DatagramSizes;
-use self::open_ended::Writing;
 use self::trains::Trains;
-use crate::error::{Error, Result};
+use self::writing::Writing;
 use crate::proto::congestion::{Controller, Mode};
 use crate::proto::ranges::RangeSet;
 use crate::proto::sent_packets::{Item, SentPackets};
-use crate::proto::wire::{HeldRanges, INITIAL_WINDOW_BYTES, SILENCE_US_MAX, Stamp, Verdict};
+use crate::proto::wire::{INITIAL_WINDOW_BYTES, SILENCE_US_MAX, STREAM_BYTES_MAX, Stamp, Verdict};
 
 /// How a sender behaves. Every field has a default that is right for a path of which nothing is known.
 #[derive(Debug, Clone)]
@@ -61,8 +60,8 @@ pub enum Limit {
 
 /// Where a transfer stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SendProgress {
-    /// Bytes of the file that the receiver confirmed.
+pub(crate) struct SendProgress {
+    /// Bytes of the stream that the receiver confirmed.
     pub confirmed_bytes: u64,
     /// The confirmed rate on the wire, in bits per second.
     pub rate_bits_per_s: f64,
@@ -123,8 +122,9 @@ pub struct Transmit {
 /// Time is microseconds since any moment of the caller's choice, and never goes back.
 #[derive(Debug)]
 pub struct Sender {
+    /// [`STREAM_BYTES_MAX`] until it is known.
     total_bytes: u64,
-    /// The caller has read the stream up to here.
+    /// The stream is written up to here.
     available: u64,
     /// Everything below was sent once, or is confirmed.
     pub(crate) fresh: u64,
@@ -138,17 +138,10 @@ pub struct Sender {
     last_lost: Option<u64>,
     /// What the receiver is known to have.
     pub(crate) confirmed: RangeSet,
-    /// Ranges that it said to hold, and that were news.
-    held_ranges: usize,
     /// Lost bytes, to be sent again.
     repairs: RangeSet,
     /// Repairs that are sent again while nothing else is to be sent, and how often.
     copies: VecDeque<(Range<u64>, u8)>,
-    offers_due: u8,
-    /// When the last offer left.
-    offered_us: u64,
-    /// The receiver is known to have the offer, or needs none.
-    is_offered: bool,
     closes_due: u8,
     pub(crate) controller: Controller,
     trains: Trains,
@@ -180,17 +173,16 @@ pub struct Sender {
     verdict: Option<Verdict>,
     /// A byte stream carries the packets: it loses none, and holds the caller back.
     is_stream: bool,
-    /// Of the stream of a connection, whose end comes later.
-    writing: Option<Writing>,
+    writing: Writing,
     options: SenderOptions,
     pub(crate) counters: SendCounters,
 }
 
 impl Sender {
-    /// A sender of `total_bytes`, none of which is read yet: [`make_available`](Self::make_available).
-    pub fn new(total_bytes: u64, options: SenderOptions) -> Self {
+    /// A sender of a stream of which nothing is written yet: [`extend`](Self::extend), then [`finish`](Self::finish).
+    pub fn new(options: SenderOptions) -> Self {
         Self {
-            total_bytes,
+            total_bytes: STREAM_BYTES_MAX,
             available: 0,
             fresh: 0,
             window_end: INITIAL_WINDOW_BYTES,
@@ -199,12 +191,8 @@ impl Sender {
             in_flight: SentPackets::default(),
             last_lost: None,
             confirmed: RangeSet::default(),
-            held_ranges: 0,
             repairs: RangeSet::default(),
             copies: VecDeque::with_capacity(64),
-            offers_due: 1,
-            offered_us: 0,
-            is_offered: false,
             closes_due: 0,
             controller: options.controller(options.rtt_us),
             trains: Trains::new(),
@@ -226,7 +214,7 @@ impl Sender {
             started: false,
             verdict: None,
             is_stream: false,
-            writing: None,
+            writing: Writing::default(),
             counters: SendCounters::default(),
             options,
         }
@@ -245,41 +233,7 @@ impl Sender {
         if self.started {
             self.controller = self.options.controller(None);
             self.controller.start(now_us);
-            self.trains = self.trains.anew(self.writing.is_some());
-        }
-    }
-
-    /// Says that the stream is readable up to `end`, except for what the receiver holds.
-    pub fn make_available(&mut self, end: u64) {
-        self.available = self.available.max(end.min(self.total_bytes));
-    }
-
-    /// Takes what the receiver has from an earlier session, or from elsewhere: it is not sent. Says whether any of it is news.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`] where these are more ranges in all than a receiver tells.
-    pub fn on_held(&mut self, held: &HeldRanges<'_>) -> Result<bool> {
-        self.is_offered = true;
-        let told = self.held_ranges;
-        for range in held.iter() {
-            let range = range.start..range.end.min(self.total_bytes);
-            self.repairs.remove(range.clone());
-            self.held_ranges += usize::from(self.confirmed.insert(range) > 0);
-            if self.held_ranges > HELD_RANGES_MAX {
-                return Err(Error::Protocol {
-                    what: "it claims to hold more separate ranges than any receiver tells",
-                });
-            }
-        }
-        self.skip_confirmed();
-        Ok(self.held_ranges > told)
-    }
-
-    /// Takes the receiver's word that it has no offer yet. What was under way for less than a round trip may still come.
-    pub fn on_ready(&mut self, now_us: u64) {
-        let wait_us = self.controller.smoothed_rtt_us().max(OFFER_AGAIN_US_MIN);
-        if !self.is_offered && now_us >= self.offered_us + wait_us {
-            self.offers_due = 1;
+            self.trains = self.trains.anew();
         }
     }
 
@@ -289,7 +243,7 @@ impl Sender {
         if self.verdict.is_none() {
             self.verdict = Some(verdict);
             self.closes_due = CLOSES;
-            if matches!(verdict, Verdict::Whole | Verdict::Partial) {
+            if verdict == Verdict::Whole {
                 self.received_bytes = self.total_bytes;
             }
         }
@@ -303,11 +257,6 @@ impl Sender {
         }
     }
 
-    /// Whether all that was read is sent, and there is more to read.
-    pub(crate) fn is_waiting_for_source(&self) -> bool {
-        self.fresh >= self.available && self.available < self.total_bytes && self.verdict.is_none()
-    }
-
     /// How the transfer ended, once it has.
     pub fn verdict(&self) -> Option<Verdict> {
         self.verdict
@@ -316,11 +265,6 @@ impl Sender {
     /// Whether everything is done, including the last packet.
     pub fn is_done(&self) -> bool {
         self.verdict.is_some() && self.closes_due == 0
-    }
-
-    /// Whether the receiver has confirmed nothing for so long that it is gone.
-    pub fn is_peer_gone(&self, now_us: u64) -> bool {
-        self.unconfirmed_us(now_us) > self.options.silence_us_max
     }
 
     /// For how long nothing was confirmed of what is in flight: no packet comes there, or no report comes back.
@@ -362,8 +306,7 @@ impl Sender {
 
     /// Whether everything that there is was sent once.
     fn is_all_sent(&self) -> bool {
-        let end = if self.writing.is_some() { self.available } else { self.total_bytes };
-        self.fresh == end
+        self.fresh == self.available
     }
 
     fn skip_confirmed(&mut self) {
@@ -383,12 +326,6 @@ impl SenderOptions {
 /// What a stream carries costs less the longer it is; longer ones would hold up a report.
 const STREAM_PACKET_BYTES: usize = 16 << 10;
 
-/// A receiver tells what it holds twice, each time with one packet of a few hundred ranges. Each range costs memory, and time to put in place.
-const HELD_RANGES_MAX: usize = 4_096;
-
-/// Where the round trip is shorter or not known, the offer is repeated no sooner.
-const OFFER_AGAIN_US_MIN: u64 = 100_000;
-
 /// Packets that tell the receiver that the session is over: one of them may be lost.
 const CLOSES: u8 = 3;
 
@@ -401,8 +338,8 @@ mod tests {
     #[test]
     fn a_stream_is_given_everything_at_once_and_nothing_twice() {
         let options = SenderOptions { rtt_us: Some(100_000), ..SenderOptions::default() };
-        let mut sender = Sender::new(900_000, options);
-        sender.make_available(900_000);
+        let mut sender = Sender::new(options);
+        sender.extend(0, 900_000, 900_000);
         sender.use_stream(0, true);
         let mut sent = RangeSet::default();
         while let Some(transmit) = sender.poll_transmit(0) {
@@ -419,7 +356,7 @@ mod tests {
 
     #[test]
     fn who_stops_after_the_end_has_not_stopped_anything() {
-        let mut sender = Sender::new(1_000, SenderOptions::default());
+        let mut sender = Sender::new(SenderOptions::default());
         sender.on_outcome(Verdict::Whole);
         sender.cancel();
         assert_eq!(sender.verdict(), Some(Verdict::Whole));
@@ -428,8 +365,8 @@ mod tests {
     #[test]
     fn a_limit_holds_for_a_stream_too() {
         let options = SenderOptions { limit_bits_per_s: Some(8e6), ..SenderOptions::default() };
-        let mut sender = Sender::new(900_000, options);
-        sender.make_available(900_000);
+        let mut sender = Sender::new(options);
+        sender.extend(0, 900_000, 900_000);
         sender.use_stream(0, true);
         let mut bytes = 0;
         for now_us in (0..500_000).step_by(1_000) {

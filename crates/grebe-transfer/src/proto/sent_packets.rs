@@ -8,15 +8,13 @@ use crate::proto::congestion::PaceClass;
 /// What a packet carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
-    /// Bytes of the file.
+    /// Bytes of the stream.
     Data {
         /// Where they begin.
         offset: u64,
         /// How many; at least one.
         len: u32,
     },
-    /// What is going to be sent.
-    Offer,
     /// A datagram of this many bytes, to learn whether the path carries it.
     Probe {
         /// Bytes of UDP payload.

@@ -11,7 +11,7 @@ mod header;
 pub(crate) use self::feedback::TRAIN_US_MAX;
 pub use self::{
     feedback::{Feedback, ReceivedPackets, RunBytes, Train},
-    frame::{Frame, HeldRanges, Offer, Verdict},
+    frame::{Frame, Verdict},
     header::{HEADER_BYTES, Header, Stamp, TAG_BYTES},
 };
 pub(crate) use self::{
@@ -28,7 +28,7 @@ pub(crate) const OVERHEAD_BYTES: usize = HEADER_BYTES + DATA_HEADER_BYTES + TAG_
 /// What may be sent before the receiver has said how much it takes.
 pub(crate) const INITIAL_WINDOW_BYTES: u64 = 1 << 20;
 
-/// The most that a receiver lets a sender run ahead of the first missing byte, unless its user says otherwise: it may have to hold as much in
+/// The most that a receiver lets a sender run ahead of the first missing byte: it may have to hold as much in
 /// memory. A path of 10 Gbit/s and 400 ms needs as much.
 pub(crate) const WINDOW_BYTES_MAX: u64 = 1 << 30;
 

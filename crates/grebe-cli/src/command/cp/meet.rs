@@ -68,7 +68,8 @@ pub(in crate::command) fn meet(meet: &Meet, beside: &Beside, ready: Ready, input
 
 /// Waits at a port, and for the line that says that the data comes through `ssh` after all.
 fn listen(port: u16, relay: Option<&str>, beside: &Beside, ready: Ready, input: Input) -> Result<Channel> {
-    let bound = listen_anywhere(port, |any| ConnectionListener::bind(any, TICKET_GOOD_FOR));
+    let bound =
+        listen_anywhere(port, |any| ConnectionListener::bind(any, Purpose::Connection, TICKET_GOOD_FOR));
     let mut listener = match bound {
         Ok(listener) => listener,
         // There is another way.

@@ -106,7 +106,8 @@ impl Peers {
 
     /// Waits for a peer.
     fn meet(&mut self, peer: u16, round: u32, terms: Terms, port: u16) {
-        let bind = |port| listen_anywhere(port, |any| ConnectionListener::bind(any, WAITS_FOR));
+        let bind =
+            |port| listen_anywhere(port, |any| ConnectionListener::bind(any, Purpose::Connection, WAITS_FOR));
         self.part(peer);
         let mut patience = Duration::ZERO;
         if let Some(joined) = self.joined.remove(&peer) {

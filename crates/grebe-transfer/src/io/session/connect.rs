@@ -9,11 +9,11 @@ use grebe_packet::{Cancel, Key, Purpose, Ticket};
 use grebe_relay::Via;
 
 use super::rendezvous::Rendezvous;
-use super::tcp::{self, Heard, PacketStream, TcpDoor};
+use super::tcp::{self, PacketStream, TcpDoor};
 use super::{Notice, Notify, Transport};
 use crate::error::{Error, Result};
 use crate::io::unix_s;
-use crate::proto::handshake::{Initiator, REPLY_BYTES, Responder, Role, Session};
+use crate::proto::handshake::{Initiator, REPLY_BYTES, Session};
 
 /// A session, its peer, and the round trip to the peer if it is known.
 pub(super) struct Connected {
@@ -22,8 +22,6 @@ pub(super) struct Connected {
     pub(super) rtt: Option<Duration>,
     /// The peer is reached by this.
     pub(super) tcp: Option<PacketStream>,
-    /// Tells those who come too late with the ticket.
-    pub(super) responder: Option<Responder>,
 }
 
 /// A ticket with a new key, for a listener at `bound`; where that is any address, with those of this host.
@@ -65,10 +63,12 @@ pub(super) fn bind_with_door<T>(
 ///
 /// ```
 /// use std::time::Duration;
-/// use grebe_transfer::{ReceiveListener, listen_anywhere};
+/// use grebe_transfer::{ConnectionListener, Purpose, listen_anywhere};
 ///
 /// # fn main() -> Result<(), grebe_transfer::Error> {
-/// let listener = listen_anywhere(0, |any| ReceiveListener::bind(any, Duration::from_secs(60)))?;
+/// let listener = listen_anywhere(0, |any| {
+///     ConnectionListener::bind(any, Purpose::Transfer, Duration::from_secs(60))
+/// })?;
 /// println!("{}", *listener.ticket.word());
 /// # Ok(())
 /// # }
@@ -182,7 +182,6 @@ pub(super) fn datagram_bytes(socket: &UdpSocket, peer: SocketAddr) -> (usize, Ve
 
 /// How one end asks the other.
 pub(super) struct Asking<'a> {
-    pub(super) role: Role,
     /// For how long an answer is waited for.
     pub(super) within: Duration,
     pub(super) transport: Transport,
@@ -199,11 +198,12 @@ pub(super) fn ask(
     mut meeting: Option<&mut Rendezvous>,
     asking: &Asking<'_>,
 ) -> Result<(Connected, usize)> {
-    let mut initiator = Initiator::new(&ticket.key, asking.role)?;
+    let mut initiator = Initiator::new(&ticket.key)?;
     let start = Instant::now();
     let mut is_told = false;
     let mut questions: Vec<Question> = Vec::new();
     let mut dialled = None;
+    let mut knocked = 0;
     let mut streams: Vec<PacketStream> = Vec::new();
     loop {
         let now = Instant::now();
@@ -232,7 +232,11 @@ pub(super) fn ask(
         if let (Some(meeting), Some(socket)) = (&mut meeting, sockets.first()) {
             meeting.turn(socket);
             while let Some(from) = meeting.next_knock() {
-                let _ = socket.send_to(initiator.datagram(), from);
+                // Whoever has the ticket may show addresses of others: they are not to be asked without end.
+                if knocked < QUESTIONS_MAX {
+                    knocked += 1;
+                    let _ = socket.send_to(initiator.datagram(), from);
+                }
             }
         }
         for question in questions.iter_mut().filter(|question| now >= question.next) {
@@ -256,7 +260,7 @@ pub(super) fn ask(
                 // After several questions it is not known which one was answered, and the second follows the first at once.
                 let asked = questions.iter().find(|question| question.to == peer && question.asked <= 2);
                 let rtt = asked.map(|question| question.since.elapsed());
-                return Ok((Connected { session, peer, rtt, tcp: None, responder: None }, number));
+                return Ok((Connected { session, peer, rtt, tcp: None }, number));
             }
         }
         let answered = streams.iter_mut().enumerate().find_map(|(number, stream)| {
@@ -270,7 +274,7 @@ pub(super) fn ask(
             let of_family =
                 |socket: &&UdpSocket| socket.local_addr().is_ok_and(|it| it.is_ipv4() == peer.is_ipv4());
             let number = sockets.iter().position(of_family).unwrap_or(0);
-            return Ok((Connected { session, peer, rtt: None, tcp, responder: None }, number));
+            return Ok((Connected { session, peer, rtt: None, tcp }, number));
         }
     }
 }
@@ -340,68 +344,6 @@ fn read_reply(
         }
     }
     None
-}
-
-/// Waits for a peer that proves the key and wants `role`.
-pub(super) fn answer(
-    socket: &UdpSocket,
-    door: &mut Option<TcpDoor>,
-    ticket: &Ticket,
-    role: Role,
-    mut meeting: Option<&mut Rendezvous>,
-    cancel: &Cancel,
-) -> Result<Connected> {
-    let mut responder = Responder::new(ticket.key.clone(), role);
-    let (mut answered, mut answered_at) = (0_u32, Instant::now());
-    let mut datagram = [0; 2_048];
-    loop {
-        if cancel.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        if unix_s() >= ticket.expires_unix_s {
-            return Err(Error::Expired);
-        }
-        // A wait that fails is a short one.
-        let _ = wait_readable(socket, LOOK_AT_DOOR_EVERY);
-        if let Some(meeting) = &mut meeting {
-            meeting.turn(socket);
-        }
-        for _ in 0..AT_ONCE_MAX {
-            let Ok((length, peer)) = socket.recv_from(&mut datagram) else { break };
-            let datagram = &mut datagram[..length];
-            if let Some(meeting) = &mut meeting
-                && (meeting.take(peer, datagram) > 0 || !meeting.is_wanted(peer))
-            {
-                continue;
-            }
-            // A peer without the key gets no answer.
-            if let Ok(reply) = responder.on_init(datagram) {
-                let _ = socket.send_to(&reply, peer);
-                if answered == 0 {
-                    answered_at = Instant::now();
-                }
-                answered += 1;
-            } else if let Ok((session, ..)) = responder.on_sealed(datagram) {
-                let rtt = (answered <= 2).then(|| answered_at.elapsed());
-                return Ok(Connected { session, peer, rtt, tcp: None, responder: Some(responder) });
-            }
-        }
-        let mut session = None;
-        let tcp = door.as_mut().and_then(|door| {
-            door.poll(|packet| match responder.on_init(packet) {
-                Ok(reply) => Heard::Question(reply.to_vec()),
-                Err(_) => {
-                    session = responder.on_sealed(packet).ok().map(|(session, ..)| session);
-                    if session.is_some() { Heard::Peer } else { Heard::Nothing }
-                }
-            })
-        });
-        if let (Some(session), Some((tcp, peer))) =
-            (session, tcp.and_then(|tcp| tcp.peer().map(|peer| (tcp, peer))))
-        {
-            return Ok(Connected { session, peer, rtt: None, tcp: Some(tcp), responder: Some(responder) });
-        }
-    }
 }
 
 /// Another way to a peer that has fallen silent, for the end that has the ticket.
@@ -498,6 +440,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+    use crate::proto::handshake::Responder;
 
     #[test]
     fn a_port_that_tcp_cannot_have_is_chosen_only_where_it_was_asked_for() {
@@ -562,12 +505,19 @@ mod tests {
             let (key, cancel) = (ticket.clone(), Cancel::default());
             let (answers, stop) = (listener.try_clone().unwrap(), cancel.clone());
             let answering = std::thread::spawn(move || {
-                let answered = answer(&answers, &mut None, &key, Role::Connect, None, &stop);
-                assert!(matches!(answered, Err(Error::Cancelled)), "nobody goes on here");
+                let mut responder = Responder::new(key.key.clone());
+                let mut datagram = [0; 2_048];
+                while !stop.is_cancelled() {
+                    let _ = wait_readable(&answers, LOOK_AT_DOOR_EVERY);
+                    while let Ok((length, peer)) = answers.recv_from(&mut datagram) {
+                        if let Ok(reply) = responder.on_init(&datagram[..length]) {
+                            answers.send_to(&reply, peer).unwrap();
+                        }
+                    }
+                }
             });
             let notify: Notify = std::sync::Arc::new(|_| {});
             let asking = Asking {
-                role: Role::Connect,
                 within: Duration::from_secs(60),
                 transport: Transport::Udp,
                 cancel: &Cancel::default(),

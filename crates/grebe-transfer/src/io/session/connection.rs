@@ -18,14 +18,13 @@ pub use self::stream::{ConnectionProgress, ConnectionReader, ConnectionStatus, C
 use super::connect::{self, Asking, Connected, Fallback, LOOK_AT_DOOR_EVERY};
 use super::finding::{Found, find};
 use super::path::Path;
-use super::receive::{another_handle, socket_options};
-use super::rendezvous::{ByTcp, Rendezvous};
+use super::rendezvous::Rendezvous;
 use super::tcp::{Heard, TcpDoor};
 use super::{KEEP_TRYING, Notice, Notify, Transport};
 use crate::error::{Error, Result};
 use crate::io::{ArrivalTimes, Clock, unix_s};
 use crate::proto::congestion::Mode;
-use crate::proto::handshake::{Responder, Role, Session};
+use crate::proto::handshake::{Responder, Session};
 
 /// A stream of bytes each way, encrypted, in order, at the rate of the path. A thread of its own carries it, also while nobody reads or
 /// writes.
@@ -35,10 +34,11 @@ use crate::proto::handshake::{Responder, Role, Session};
 /// use std::thread;
 /// use std::time::Duration;
 ///
-/// use grebe_transfer::{ConnectionListener, ConnectionOptions, connect};
+/// use grebe_transfer::{ConnectionListener, ConnectionOptions, Purpose, connect};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-/// let listener = ConnectionListener::bind("127.0.0.1:0".parse()?, Duration::from_secs(60))?;
+/// let minute = Duration::from_secs(60);
+/// let listener = ConnectionListener::bind("127.0.0.1:0".parse()?, Purpose::Connection, minute)?;
 /// let ticket = listener.ticket.clone();
 /// let answering = thread::spawn(move || -> std::io::Result<()> {
 ///     let mut connection = listener.accept(&ConnectionOptions::default()).map_err(std::io::Error::other)?;
@@ -108,7 +108,7 @@ pub struct ConnectionOptions {
 /// [`Error::NoAnswer`]; [`Error::Ticket`] for one of another purpose, or whose time is over; [`Error::Cancelled`]; [`Error::Socket`]. That
 /// somebody else has used the ticket shows at the first read.
 pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connection> {
-    if ticket.purpose != Purpose::Connection {
+    if !matches!(ticket.purpose, Purpose::Connection | Purpose::Transfer) {
         return Err(Error::Ticket { what: "it is not for a connection" });
     }
     let bind = |local| {
@@ -117,14 +117,13 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
         Ok((datagrams, socket))
     };
     let asking = Asking {
-        role: Role::Connect,
         within: options.answer_within,
         transport: options.transport,
         cancel: &options.cancel,
         notify: &options.notify,
     };
     let Found { connected, datagrams, socket, addresses, meeting } =
-        find(ticket, options.via, ByTcp::Never, &asking, bind)?;
+        find(ticket, options.via, &asking, bind)?;
     let Connected { mut session, peer, rtt, tcp, .. } = connected;
     let second = take_second(&mut session)?;
     let out = Sender::on(&datagrams, &Options::default())?;
@@ -149,11 +148,11 @@ impl ConnectionListener {
     /// # Errors
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers;
     /// [`Error::Ticket`] where this host has no address to name.
-    pub fn bind(address: SocketAddr, lifetime: Duration) -> Result<Self> {
+    pub fn bind(address: SocketAddr, purpose: Purpose, lifetime: Duration) -> Result<Self> {
         let bind = |address| Ok(Datagrams::bind(address, &socket_options())?);
         let (datagrams, bound, door) =
             connect::bind_with_door(address, bind, |datagrams: &Datagrams<_>| Ok(datagrams.local_addr()?))?;
-        let ticket = connect::new_ticket(Purpose::Connection, bound, lifetime)?;
+        let ticket = connect::new_ticket(purpose, bound, lifetime)?;
         Ok(Self { datagrams, ticket, door })
     }
 
@@ -166,8 +165,7 @@ impl ConnectionListener {
         let Self { datagrams, ticket, door } = self;
         let door = door.filter(|_| options.via != Via::Relay);
         let socket = another_handle(&datagrams)?;
-        let mut meeting =
-            Rendezvous::start(&ticket, Side::Waits, options.via, ByTcp::Never, &socket, &options.notify)?;
+        let mut meeting = Rendezvous::start(&ticket, Side::Waits, options.via, &socket, &options.notify)?;
         let accepted = accept(datagrams, &ticket, door, &socket, &mut meeting, options);
         let (mut start, early) = Rendezvous::leave_on_failure(&mut meeting, &socket, accepted)?;
         start.path.meeting = meeting;
@@ -185,7 +183,7 @@ fn accept(
     options: &ConnectionOptions,
 ) -> Result<(Start, Early)> {
     let mut answering = Answering {
-        responder: Responder::new(ticket.key.clone(), Role::Connect),
+        responder: Responder::new(ticket.key.clone()),
         found: None,
         early: Early::default(),
         answered: 0,
@@ -319,6 +317,7 @@ fn take_second(session: &mut Session) -> Result<Session> {
 /// Starts the thread that carries the connection.
 fn start_connection(start: Start, early: Early, options: &ConnectionOptions) -> Result<Connection> {
     let peer = start.path.peer;
+    let known_as = start.path.meeting.as_ref().map_or(grebe_relay::canonical(peer), |it| it.known_as(peer));
     let cannot =
         |source| grebe_datagram::Error::Open { action: "start the connection with", address: peer, source };
     let shared = Arc::new(Shared::new(driver::ROOM_BYTES_MIN, start.tcp.is_some()).map_err(cannot)?);
@@ -327,7 +326,16 @@ fn start_connection(start: Start, early: Early, options: &ConnectionOptions) -> 
     let options = options.clone();
     let thread = std::thread::Builder::new().name("grebe-connection".into());
     thread.spawn(move || driver.run(early, &options)).map_err(cannot)?;
-    Ok(Connection { reader, writer, status, peer: grebe_relay::canonical(peer) })
+    Ok(Connection { reader, writer, status, peer: known_as })
+}
+
+/// What is received at once still lies in the core's cache when it is opened and put in its place.
+fn socket_options() -> grebe_datagram::Options {
+    grebe_datagram::Options { slots: 4, timestamps: true, ..grebe_datagram::Options::default() }
+}
+
+fn another_handle(datagrams: &Datagrams<Vec<u8>>) -> Result<UdpSocket> {
+    datagrams.try_clone_socket().map_err(|source| Error::from(grebe_datagram::Error::Receive { source }))
 }
 
 /// One kernel buffer of coalesced datagrams.

@@ -7,7 +7,7 @@ use grebe_relay::{Side, Via};
 
 use super::Transport;
 use super::connect::{self, Asking, Connected};
-use super::rendezvous::{ByTcp, Rendezvous};
+use super::rendezvous::Rendezvous;
 use crate::error::Result;
 
 /// The one that made a ticket, and what it was found by.
@@ -28,7 +28,6 @@ pub(super) struct Found<D> {
 pub(super) fn find<D>(
     ticket: &Ticket,
     via: Via,
-    by_tcp: ByTcp,
     asking: &Asking<'_>,
     bind: impl Fn(SocketAddr) -> Result<(D, UdpSocket)>,
 ) -> Result<Found<D>> {
@@ -36,7 +35,7 @@ pub(super) fn find<D>(
     let mut sockets = connect::bind_to_ask(ticket, &addresses, bind)?;
     let mut meeting = match sockets.first() {
         Some((_, socket)) if asking.transport != Transport::Tcp => {
-            Rendezvous::start(ticket, Side::Asks, via, by_tcp, socket, asking.notify)?
+            Rendezvous::start(ticket, Side::Asks, via, socket, asking.notify)?
         }
         _ => None,
     };

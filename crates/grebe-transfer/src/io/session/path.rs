@@ -3,20 +3,13 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use grebe_datagram::{Options, Sender};
+use grebe_datagram::Sender;
 
 use super::connect::{self, Fallback};
 use super::outlet::Outlet;
 use super::rendezvous::Rendezvous;
 use super::tcp::{PacketStream, TcpDoor};
 use crate::error::Result;
-
-/// A socket for a sender at `local`, with a second handle for what the peer sends.
-pub(super) fn open_udp(local: SocketAddr) -> Result<(Sender, UdpSocket)> {
-    let datagrams = Sender::unconnected(local, &Options::default())?;
-    let socket = datagrams.try_clone_socket().map_err(|source| grebe_datagram::Error::Receive { source })?;
-    Ok((datagrams, socket))
-}
 
 /// How the peer is reached.
 pub(super) struct Path {

@@ -5,7 +5,7 @@
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
 
-use grebe_packet::{Address, Ticket};
+use grebe_packet::{Address, Purpose, Ticket};
 use grebe_relay::{Meeting, Side, Standing, Via};
 
 use super::connect::own_addresses;
@@ -31,8 +31,8 @@ pub(super) struct Rendezvous {
 }
 
 /// Whether the relay is reached by TCP.
-pub(super) enum ByTcp {
-    /// It is not to be.
+enum ByTcp {
+    /// It is not to be: there is another way, or it cannot be.
     Never,
     /// It was not tried.
     Untried,
@@ -48,7 +48,6 @@ impl Rendezvous {
         ticket: &Ticket,
         side: Side,
         via: Via,
-        by_tcp: ByTcp,
         socket: &UdpSocket,
         notify: &Notify,
     ) -> Result<Option<Self>> {
@@ -62,6 +61,8 @@ impl Rendezvous {
                 return Err(Error::Relay { relay, why: format!("its name is not found ({error})") });
             }
         };
+        // A copy by ssh has that.
+        let by_tcp = if ticket.purpose == Purpose::Transfer { ByTcp::Untried } else { ByTcp::Never };
         let own = if local.ip().is_unspecified() { own_addresses(local) } else { vec![local] };
         let meeting = Meeting::new(&ticket.key, side, via, local, own, &found)?;
         let (notify, start) = (notify.clone(), Instant::now());

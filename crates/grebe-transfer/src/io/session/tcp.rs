@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use grebe_datagram::{listen_tcp, wait_readable};
+use grebe_datagram::listen_tcp;
 
 /// What a packet that came by TCP is to this end.
 pub(super) enum Heard {
@@ -104,19 +104,17 @@ impl PacketStream {
         self.outbox.len() - self.sent < OUTBOX_BYTES && !self.is_over
     }
 
+    /// Takes and sends no more.
+    fn give_up(&mut self) {
+        (self.is_over, self.filled) = (true, self.taken);
+    }
+
     /// Whether the other end, or something between, has closed it.
     pub(super) fn is_over(&self) -> bool {
         self.is_over && self.taken == self.filled
     }
 
-    /// Waits for a packet, or for a while where something else waits for the connection.
-    pub(super) fn wait(&self, time: Duration) {
-        let (stream, time) = self.waits(time);
-        // A wait that fails is a short one.
-        let _ = wait_readable(stream, time);
-    }
-
-    /// What a thread waits for that waits for something else too, and for how long at most: as in [`wait`](Self::wait).
+    /// What a thread waits for that waits for something else too, and for how long at most.
     pub(super) fn waits(&self, time: Duration) -> (&TcpStream, Duration) {
         (&self.stream, if self.outbox.is_empty() { time } else { time.min(FLUSH_EVERY) })
     }
@@ -193,6 +191,8 @@ impl TcpDoor {
                 let Some(packet) = waiting.receive() else { break };
                 match take(packet) {
                     Heard::Nothing => {}
+                    // Who asks again and again, and does not read the answers, is no peer.
+                    Heard::Question(_) if !waiting.has_room() => waiting.give_up(),
                     Heard::Question(answer) => {
                         waiting.is_answered = true;
                         waiting.send(&answer);
@@ -280,7 +280,8 @@ pub(super) mod tests {
                 return packet.to_vec();
             }
             assert!(!stream.is_over());
-            stream.wait(Duration::from_secs(10));
+            let (waited, time) = stream.waits(Duration::from_secs(10));
+            let _ = grebe_datagram::wait_readable(waited, time);
         }
     }
 

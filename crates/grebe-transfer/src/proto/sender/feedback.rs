@@ -21,8 +21,6 @@ impl Sender {
             self.tail_probes = 0;
             self.sizes.look_again(now_us);
         }
-        // It is of probes alone where the offer was lost.
-        self.on_ready(now_us);
         self.controller.on_report(&sample);
         if !self.is_stream {
             self.order_train(now_us, report);
@@ -129,9 +127,6 @@ impl Sender {
             self.confirmed.insert(range.clone());
             self.repairs.remove(range);
         }
-        if matches!(sent.item, Item::Offer | Item::Data { .. }) {
-            (self.is_offered, self.offers_due) = (true, 0);
-        }
         self.sizes.on_ack(sent.item, sent.wire_bytes);
         if before == PacketState::Lost {
             // It was late and not lost: wait longer from now on.
@@ -162,7 +157,6 @@ impl Sender {
                         });
                     }
                 }
-                Item::Offer => {}
                 // That a long datagram vanishes does not mean that the path is full.
                 Item::Probe { .. } | Item::Ping | Item::Close => return,
             }

@@ -28,20 +28,21 @@ pub(super) struct Trains {
 }
 
 impl Trains {
-    /// The first packets of all are the first train.
-    pub(super) fn new() -> Self {
-        Self { mark: 1, left: FIRST_PACKETS, is_first: true, ..Self::default() }
-    }
-
     /// The first train is to come: [`begin`](Self::begin).
-    pub(super) fn waiting() -> Self {
-        Self { is_waiting: true, first: u64::MAX, ..Self::new() }
+    pub(super) fn new() -> Self {
+        Self {
+            mark: 1,
+            left: FIRST_PACKETS,
+            is_first: true,
+            is_waiting: true,
+            first: u64::MAX,
+            ..Self::default()
+        }
     }
 
     /// The first train on another path, with another mark than the last one had: the receiver would take both for one.
-    pub(super) fn anew(&self, waits: bool) -> Self {
-        let first = if waits { Self::waiting() } else { Self::new() };
-        Self { mark: self.mark % TRAIN_MARKS + 1, first: u64::MAX, ..first }
+    pub(super) fn anew(&self) -> Self {
+        Self { mark: self.mark % TRAIN_MARKS + 1, ..Self::new() }
     }
 
     /// Whether the first train has not begun.
@@ -144,6 +145,7 @@ mod tests {
     }
 
     fn sent(mut trains: Trains, first: u64) -> Trains {
+        trains.begin();
         for number in first..first + trains.left() {
             assert!(trains.mark(number * 10, number, 1_000) > 0);
         }
@@ -187,16 +189,12 @@ mod tests {
 
     #[test]
     fn the_first_train_on_another_path_is_told_from_the_one_before() {
-        for waits in [false, true] {
-            let before = sent(Trains::new(), 0);
-            let mut trains = before.anew(waits);
-            trains.begin();
-            let trains = &mut sent(trains, 500);
-            assert_eq!(trains.mark, before.mark + 1);
-            assert!(trains.on_report(60_000, &report(520, train(1, 32, 0))).is_none(), "the one before");
-            let heard = trains.on_report(60_000, &report(520, train(2, 31, 0))).unwrap();
-            assert_eq!((heard.sent_span_us, heard.sent_bytes), (310, 32_000));
-        }
+        let before = sent(Trains::new(), 0);
+        let trains = &mut sent(before.anew(), 500);
+        assert_eq!(trains.mark, before.mark + 1);
+        assert!(trains.on_report(60_000, &report(520, train(1, 32, 0))).is_none(), "the one before");
+        let heard = trains.on_report(60_000, &report(520, train(2, 31, 0))).unwrap();
+        assert_eq!((heard.sent_span_us, heard.sent_bytes), (310, 32_000));
     }
 
     #[test]

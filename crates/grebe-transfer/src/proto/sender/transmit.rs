@@ -22,9 +22,6 @@ impl Sender {
         if self.in_flight.packets() == 0 {
             (self.progress_us, self.confirmed_us) = (now_us, now_us);
         }
-        if item == Item::Offer {
-            self.offered_us = now_us;
-        }
         let number = self.in_flight.push(now_us, item, wire_bytes, self.controller.pace_class());
         self.counters.packets += 1;
         self.counters.wire_bytes += u64::from(wire_bytes);
@@ -96,13 +93,6 @@ impl Sender {
         if self.greets() {
             return Some((Item::Ping, false));
         }
-        // The offer is sent three times within the first packets: without it the receiver can place nothing.
-        let number = self.in_flight.next_number();
-        let is_offer_due = self.controller.phase() == Phase::Train && (number == 6 || number == 12);
-        if self.offers_due > 0 || (is_offer_due && self.writing.is_none()) {
-            self.offers_due = self.offers_due.saturating_sub(1);
-            return Some((Item::Offer, number > 0));
-        }
         if self.is_time_to_probe_sizes()
             && let Some(size) = self.sizes.take_probe()
         {
@@ -148,7 +138,7 @@ impl Sender {
         self.tail_probe_at_us().filter(|probe_us| now_us >= *probe_us)?;
         let item = match self.in_flight.newest_data() {
             Some(sent) => self.cut(sent.item),
-            None => Item::Offer,
+            None => Item::Ping,
         };
         self.tail_probes += 1;
         self.tail_probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(2_000);
@@ -158,11 +148,7 @@ impl Sender {
     /// When the newest packet is sent again.
     fn tail_probe_at_us(&self) -> Option<u64> {
         let is_due = !self.is_stream && self.is_tail() && self.tail_probes < self.tail_probes_max();
-        let is_unconfirmed = match self.writing {
-            Some(_) => self.in_flight.newest_data().is_some(),
-            None => self.in_flight.packets() > 0,
-        };
-        (is_due && is_unconfirmed).then_some(self.tail_probe_us)
+        (is_due && self.in_flight.newest_data().is_some()).then_some(self.tail_probe_us)
     }
 
     /// Nothing was heard for too long: one packet, whatever the window says, to learn why.
@@ -173,12 +159,11 @@ impl Sender {
         self.sizes.on_timeout(self.in_flight.oldest().map(|sent| sent.wire_bytes));
         if let Some(sent) = self.in_flight.oldest()
             && matches!(sent.item, Item::Data { .. })
-            && self.is_offered
             && !self.is_stream
         {
             return (self.cut(sent.item), true);
         }
-        (if self.writing.is_some() { Item::Ping } else { Item::Offer }, true)
+        (Item::Ping, true)
     }
 
     /// The item, no longer than a datagram is now.
@@ -190,8 +175,7 @@ impl Sender {
     }
 
     fn has_work(&self) -> bool {
-        self.offers_due > 0
-            || !self.repairs.is_empty()
+        !self.repairs.is_empty()
             || !self.copies.is_empty()
             || self.greets()
             || self.sizes.has_probe() && self.is_time_to_probe_sizes()
@@ -220,11 +204,8 @@ impl Sender {
         (whole && self.fresh < end).then_some(self.fresh..end)
     }
 
-    /// Whether another packet may be in flight. An offer always may: without it nothing else has a place.
+    /// Whether another packet may be in flight.
     fn has_room(&self) -> bool {
-        if self.offers_due > 0 {
-            return true;
-        }
         if self.is_stream {
             return self.in_flight.bytes() < IN_FLIGHT_BYTES_MAX;
         }
@@ -292,7 +273,7 @@ fn datagram_bytes_of(item: Item) -> usize {
     match item {
         Item::Data { len, .. } => OVERHEAD_BYTES + len as usize,
         Item::Probe { datagram_bytes } => datagram_bytes as usize,
-        Item::Offer | Item::Close | Item::Ping => OVERHEAD_BYTES + 64,
+        Item::Close | Item::Ping => OVERHEAD_BYTES + 64,
     }
 }
 

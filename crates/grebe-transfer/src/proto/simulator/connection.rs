@@ -273,7 +273,7 @@ impl<'a> End<'a> {
                     Frame::Data { stamp, offset, payload: &payload }
                 }
             }
-            Item::Probe { .. } | Item::Ping | Item::Offer => Frame::Probe { stamp, padding: 8 },
+            Item::Probe { .. } | Item::Ping => Frame::Probe { stamp, padding: 8 },
             Item::Close => Frame::Close,
         }
         .encode(&mut frame);

@@ -5,7 +5,7 @@ use crate::proto::ranges::RangeSet;
 use crate::proto::receiver::{Arrived, Receiver};
 use crate::proto::sender::{SendCounters, Sender, SenderOptions, Transmit};
 use crate::proto::sent_packets::Item;
-use crate::proto::wire::{Frame, HEADER_BYTES, Offer, TAG_BYTES, Verdict};
+use crate::proto::wire::{Frame, HEADER_BYTES, TAG_BYTES, Verdict};
 
 /// One transfer over the path.
 #[derive(Debug, Clone)]
@@ -83,8 +83,9 @@ pub(super) struct FlowEnds {
 
 impl FlowEnds {
     pub(super) fn new(flow: &Flow) -> Self {
-        let mut sender = Sender::new(flow.total_bytes, flow.options.clone());
-        sender.make_available(flow.total_bytes);
+        let mut sender = Sender::new(flow.options.clone());
+        sender.extend(flow.start_us, flow.total_bytes, flow.total_bytes);
+        sender.finish();
         Self {
             start_us: flow.start_us,
             total_bytes: flow.total_bytes,
@@ -113,7 +114,8 @@ impl FlowEnds {
         let transmit = self.sender.poll_transmit(now_us)?;
         let payload_bytes = transmit.item.data().map_or(0, |range| range.end - range.start);
         let mut bytes = vec![0; payload_bytes as usize + HEAD_BYTES_MAX];
-        let length = encode(&transmit, self.total_bytes, pattern, &mut bytes);
+        let is_last = transmit.item.data().is_some_and(|range| self.sender.is_last(range.end));
+        let length = encode(&transmit, is_last, pattern, &mut bytes);
         bytes.truncate(length);
         let datagram_bytes = match transmit.item {
             Item::Probe { datagram_bytes } => datagram_bytes as usize,
@@ -177,7 +179,7 @@ impl FlowEnds {
         }
         if self.receiver.is_complete() && self.report.whole_us.is_none() {
             self.report.whole_us = Some(now_us);
-            self.report.corrupt |= self.stored.prefix_end() != self.total_bytes;
+            self.report.corrupt |= self.stored.prefix_end() != self.total_bytes + 1;
             self.receiver.conclude(now_us, Verdict::Whole);
         }
     }
@@ -198,17 +200,18 @@ pub(super) fn pattern() -> Vec<u8> {
     (0..PATTERN_BYTES + 65_536).map(byte).collect()
 }
 
-fn encode(transmit: &Transmit, total_bytes: u64, pattern: &[u8], out: &mut [u8]) -> usize {
+fn encode(transmit: &Transmit, is_last: bool, pattern: &[u8], out: &mut [u8]) -> usize {
     let stamp = transmit.stamp;
     let frame = match transmit.item {
         Item::Data { offset, len } => {
             let from = (offset % PATTERN_BYTES) as usize;
-            Frame::Data { stamp, offset, payload: &pattern[from..from + len as usize] }
+            let payload = &pattern[from..from + len as usize];
+            if is_last {
+                Frame::Last { stamp, offset, payload }
+            } else {
+                Frame::Data { stamp, offset, payload }
+            }
         }
-        Item::Offer => Frame::Offer {
-            stamp,
-            offer: Offer { total_bytes, index_bytes: 0, content: [0; 32], touched: [0; 8] },
-        },
         Item::Probe { .. } | Item::Ping => Frame::Probe { stamp, padding: 8 },
         Item::Close => Frame::Close,
     };

@@ -20,7 +20,7 @@ pub struct Feedback<'a> {
     pub at_us: u64,
     /// Bytes on the wire that arrived so far, with their UDP and IP headers.
     pub delivered_bytes: u64,
-    /// Bytes of the file that the receiver has.
+    /// Bytes of the stream that the receiver has.
     pub received_bytes: u64,
     /// The sender sends no byte at or above this offset.
     pub window_end: u64,

@@ -201,6 +201,9 @@ impl Driver {
             limit: progress.limit,
             silent_us: core.silent_us(now_us),
             is_over_tcp: self.path.tcp.is_some(),
+            counters: core.sender.counters,
+            phases: core.sender.controller.costs(now_us),
+            datagram_bytes: core.sender.sizes.longest(),
         };
         self.shared.let_go(state);
     }

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use super::wake::Wake;
 use crate::error::{Error, Result};
-use crate::proto::sender::Limit;
+use crate::proto::congestion::PhaseCost;
+use crate::proto::sender::{Limit, SendCounters};
 use crate::proto::stream_buffer::{BLOCK_BYTES, Chunk};
 use crate::proto::wire::{STREAM_BYTES_MAX, Verdict};
 
@@ -71,6 +72,12 @@ pub struct ConnectionProgress {
     pub silent_us: u64,
     /// It goes over TCP.
     pub is_over_tcp: bool,
+    /// What was sent so far, with repeats.
+    pub counters: SendCounters,
+    /// What each phase of the congestion control has cost, in the order of [`Phase`](crate::Phase).
+    pub phases: [PhaseCost; 5],
+    /// Bytes of UDP payload of the longest datagrams now.
+    pub datagram_bytes: usize,
 }
 
 /// Why a connection ended before both streams did.
@@ -345,6 +352,9 @@ impl Shared {
                 limit: Limit::Start,
                 silent_us: 0,
                 is_over_tcp,
+                counters: SendCounters::default(),
+                phases: [PhaseCost::default(); 5],
+                datagram_bytes: 0,
             },
             has_news: false,
             thread_sleeps: false,

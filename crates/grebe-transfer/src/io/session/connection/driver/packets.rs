@@ -64,7 +64,7 @@ impl Packets {
                 let around = HEADER_BYTES + TAG_BYTES + PROBE_HEAD_BYTES;
                 Frame::Probe { stamp, padding: (datagram_bytes as usize).saturating_sub(around) }
             }
-            Item::Ping | Item::Offer => Frame::Probe { stamp, padding: 0 },
+            Item::Ping => Frame::Probe { stamp, padding: 0 },
             Item::Close => Frame::Close,
         };
         let room = &mut room[..PACKET_BYTES_MAX - HEADER_BYTES - TAG_BYTES];

@@ -14,19 +14,9 @@ pub(super) struct PeakRate {
 }
 
 impl Receiver {
-    /// A receiver of the stream of a connection, of which nothing has come yet. It lets the sender run ahead as
-    /// [`new`](Self::new) does.
-    pub fn open_ended(window_bytes: u64) -> Self {
-        Self {
-            total_bytes: Some(STREAM_BYTES_MAX),
-            peak_rate: Some(PeakRate::default()),
-            ..Self::new(window_bytes)
-        }
-    }
-
     /// Bytes of the stream with the one that stands for its end, once that is known.
     pub(crate) fn end(&self) -> Option<u64> {
-        self.total_bytes.filter(|total_bytes| *total_bytes != STREAM_BYTES_MAX)
+        (self.total_bytes != STREAM_BYTES_MAX).then_some(self.total_bytes)
     }
 
     /// Takes how many bytes wait for the application to read them. A sender that is held back hears at once that it may go on.
@@ -42,14 +32,10 @@ impl Receiver {
 
     /// Whether the stream may end at `end`: the first one to say so is believed, where nothing came that lies beyond.
     pub(super) fn is_end(&mut self, end: u64) -> bool {
-        if self.total_bytes == Some(STREAM_BYTES_MAX)
-            && self.peak_rate.is_some()
-            && self.received.end() <= end
-            && end <= self.window_end
-        {
-            self.total_bytes = Some(end);
+        if self.total_bytes == STREAM_BYTES_MAX && self.received.end() <= end && end <= self.window_end {
+            self.total_bytes = end;
         }
-        self.peak_rate.is_some() && self.total_bytes == Some(end)
+        self.total_bytes == end
     }
 }
 
@@ -100,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_end_comes_with_its_byte_and_only_once() {
-        let mut receiver = Receiver::open_ended(1 << 20);
+        let mut receiver = Receiver::new(1 << 20);
         let data = |offset, payload| Frame::Data { stamp: stamp(), offset, payload };
         let last = |offset, payload| Frame::Last { stamp: stamp(), offset, payload };
         assert!(matches!(
@@ -116,7 +102,7 @@ mod tests {
 
     #[test]
     fn an_end_before_what_has_come_is_none() {
-        let mut receiver = Receiver::open_ended(1 << 20);
+        let mut receiver = Receiver::new(1 << 20);
         receiver.on_packet(0, 0, 100, &Frame::Data { stamp: stamp(), offset: 50, payload: b"there" });
         let early = Frame::Last { stamp: stamp(), offset: 10, payload: b"\0" };
         assert_eq!(receiver.on_packet(0, 1, 100, &early), Arrived::Nothing);
@@ -124,17 +110,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_no_other_end_than_its_offer() {
-        let mut receiver = Receiver::new(1 << 20);
-        let last = Frame::Last { stamp: stamp(), offset: 0, payload: b"\0" };
-        assert_eq!(receiver.on_packet(0, 0, 100, &last), Arrived::Nothing);
-        assert!(!receiver.is_complete());
-    }
-
-    #[test]
     fn who_does_not_read_holds_the_sender_back_and_who_reads_lets_it_go_on() {
         let window_bytes = 1 << 20;
-        let mut receiver = Receiver::open_ended(window_bytes);
+        let mut receiver = Receiver::new(window_bytes);
         let payload = [7; 1_024];
         for number in 0..1_024 {
             let frame = Frame::Data { stamp: stamp(), offset: number * 1_024, payload: &payload };

@@ -1,12 +1,11 @@
 //! A sender of a connection's stream: nobody knows how long the stream will be until its writer has finished.
 
 use super::Sender;
-use super::trains::Trains;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::STREAM_BYTES_MAX;
 
 /// The end of a stream that is written as it is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Writing {
     /// The writer wants everything below to leave now.
     flushed: u64,
@@ -15,24 +14,12 @@ pub(super) struct Writing {
 }
 
 impl Sender {
-    /// A sender of the stream of a connection, of which nothing is written yet: [`extend`](Self::extend), then
-    /// [`finish`](Self::finish).
-    pub fn open_ended(options: super::SenderOptions) -> Self {
-        Self {
-            offers_due: 0,
-            is_offered: true,
-            trains: Trains::waiting(),
-            writing: Some(Writing { flushed: 0, pending_us: 0 }),
-            ..Self::new(STREAM_BYTES_MAX, options)
-        }
-    }
-
     /// Says that the stream is written up to `written`, and that its writer wants what lies below `flushed` to leave now.
     pub fn extend(&mut self, now_us: u64, written: u64, flushed: u64) {
         if self.is_finished() || written >= STREAM_BYTES_MAX {
             return;
         }
-        let Some(writing) = &mut self.writing else { return };
+        let writing = &mut self.writing;
         if self.fresh >= self.available {
             writing.pending_us = now_us;
         }
@@ -46,7 +33,7 @@ impl Sender {
 
     /// Says that what is written is all: one byte follows, which stands for the end.
     pub fn finish(&mut self) {
-        if self.writing.is_some() && !self.is_finished() {
+        if !self.is_finished() {
             self.available += 1;
             self.total_bytes = self.available;
             // The end is known to be there as soon as one packet can ask for it.
@@ -61,37 +48,26 @@ impl Sender {
 
     /// Whether the bytes up to `end` are the last ones.
     pub(crate) fn is_last(&self, end: u64) -> bool {
-        self.writing.is_some() && self.is_finished() && end == self.total_bytes
+        self.is_finished() && end == self.total_bytes
     }
 
     /// The bytes that were never sent are `fresh..end`, too few for a packet: when they leave nevertheless. A writer may be about to write
     /// more, so that only what it flushed, and the first packet after a pause, leave at once.
     pub(super) fn short_packet_us(&self, end: u64) -> u64 {
-        match &self.writing {
-            Some(writing) if !self.is_finished() && end > writing.flushed && self.in_flight.packets() > 0 => {
-                writing.pending_us + SHORT_PACKET_WAIT_US
-            }
-            _ => 0,
-        }
+        let waits = !self.is_finished() && end > self.writing.flushed && self.in_flight.packets() > 0;
+        if waits { self.writing.pending_us + SHORT_PACKET_WAIT_US } else { 0 }
     }
 
-    /// Packets that are there to be sent as a train. A source of known length goes on being read meanwhile.
+    /// Packets that are there to be sent as a train.
     pub(super) fn train_packets_max(&self) -> u64 {
-        match self.writing {
-            Some(_) => {
-                (self.available.saturating_sub(self.fresh) + self.repairs.covered()) / self.payload_bytes()
-            }
-            None => u64::MAX,
-        }
+        (self.available.saturating_sub(self.fresh) + self.repairs.covered()) / self.payload_bytes()
     }
 
     /// Bytes up to `fresh` have left at `now_us`.
     pub(super) fn note_fresh(&mut self, now_us: u64) {
         let probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(TAIL_PROBE_US_MIN);
-        if let Some(writing) = &mut self.writing
-            && self.total_bytes == STREAM_BYTES_MAX
-        {
-            writing.pending_us = now_us;
+        if self.total_bytes == STREAM_BYTES_MAX {
+            self.writing.pending_us = now_us;
             // The writer may only pause.
             self.tail_probe_us = probe_us;
         }
@@ -99,13 +75,13 @@ impl Sender {
 
     /// How long a sender waits that has nothing in flight, until it shows that it is there; `None`: as long as for a report.
     pub(super) fn idle_us(&self) -> Option<u64> {
-        let is_idle = self.writing.is_some() && self.in_flight.packets() == 0;
+        let is_idle = self.in_flight.packets() == 0;
         is_idle.then_some(if self.fresh < self.available { WINDOW_PROBE_US } else { KEEP_ALIVE_US })
     }
 
     /// Two packets show where this end is, before there is anything to send.
     pub(super) fn greets(&self) -> bool {
-        self.writing.is_some() && self.in_flight.next_number() < GREETINGS && self.fresh >= self.available
+        self.in_flight.next_number() < GREETINGS && self.fresh >= self.available
     }
 
     /// How often the newest packet is sent again while nothing follows it.
@@ -115,7 +91,7 @@ impl Sender {
 
     /// Whether the writer is what holds the sender back.
     pub(super) fn is_sparse(&self) -> bool {
-        self.writing.is_some() && self.last_limit == super::Limit::Source
+        self.last_limit == super::Limit::Source
     }
 }
 
@@ -156,7 +132,7 @@ mod tests {
             probe_datagram_bytes: Vec::new(),
             ..SenderOptions::default()
         };
-        Sender::open_ended(options)
+        Sender::new(options)
     }
 
     /// What leaves now: ranges of the stream, and how many other packets.
