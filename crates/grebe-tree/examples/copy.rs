@@ -4,25 +4,38 @@
 //! cargo run --release -p grebe-tree --example copy -- SOURCE DESTINATION           the system copies the content
 //! cargo run --release -p grebe-tree --example copy -- SOURCE DESTINATION pipes     all bytes go through pipes
 //! ```
+//!
+//! `never`, `batch` or `file` behind that says when the disk gets it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use grebe_tree::{Cancel, Options, Progress, ReceiveTree, Report, SendTree, copy, receive, send};
+use grebe_tree::{Cancel, Fsync, Options, Progress, ReceiveTree, Report, SendTree, copy, receive, send};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let (Some(source), Some(destination)) = (arguments.next(), arguments.next()) else {
         return Err("name a source and a destination".into());
     };
-    let tree =
-        SendTree { sources: vec![PathBuf::from(source)], options: Some(Options::archive()), is_fresh: false };
+    let mut options = Options::archive();
+    let mut is_piped = false;
+    for argument in arguments {
+        match argument.to_str() {
+            Some("pipes") => is_piped = true,
+            Some("never") => options.fsync = Fsync::Never,
+            Some("batch") => options.fsync = Fsync::Batch,
+            Some("file") => options.fsync = Fsync::File,
+            _ => return Err("name pipes, never, batch or file behind them".into()),
+        }
+    }
+    let tree = SendTree { sources: vec![PathBuf::from(source)], options: Some(options), is_fresh: false };
     let destination = PathBuf::from(destination);
     let began = Instant::now();
-    let report = match arguments.next() {
-        None => copy(&tree, &destination, &Arc::new(Progress::default()), &Cancel::default())?,
-        Some(_) => over_pipes(tree, destination)?,
+    let report = if is_piped {
+        over_pipes(tree, destination)?
+    } else {
+        copy(&tree, &destination, &Arc::new(Progress::default()), &Cancel::default())?
     };
     let seconds = began.elapsed().as_secs_f64();
     println!(

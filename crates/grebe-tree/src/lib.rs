@@ -68,7 +68,7 @@ pub use error::{Error, Result};
 pub use grebe_packet::Cancel;
 pub use local::copy;
 pub use offering::{Accept, Offer, Offering};
-pub use options::Options;
+pub use options::{Fsync, Options};
 pub use progress::{Current, Done, Event, Notify, Progress, Snapshot};
 pub use receive::{ReceiveTree, Reception, is_fresh, receive, receive_offer};
 pub use report::{LEFT_OUT_KEPT, LeftOut, Report, Waits};

@@ -42,8 +42,8 @@ pub struct Options {
     pub whole_file: bool,
     /// What lies on another file system than what was named is left out, silently, as `rsync -x` does.
     pub one_file_system: bool,
-    /// The receiver brings everything to the disk before it says that it is done.
-    pub sync: bool,
+    /// When the receiver brings to the disk what has come.
+    pub fsync: Fsync,
     /// Patterns of what is left out, as those of `rsync --exclude`: `*` and `?` match no slash, `**` between slashes
     /// any directories; a slash at the front
     /// means from the top, one at the end only directories; without a slash in it a pattern is compared with the last part of
@@ -66,6 +66,18 @@ pub struct Options {
     /// Directories at the receiver where files that are wanted may lie under any name: what is there is not sent. Paths that are
     /// not absolute begin at the destination, which itself is always looked into.
     pub also_look_in: Vec<PathBuf>,
+}
+
+/// When what has come is brought to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fsync {
+    /// The system does it when it likes: after a power cut files may be torn that were told as done.
+    Never,
+    /// Contents before they get their names, many files at a time, and everything before the end.
+    #[default]
+    Batch,
+    /// Each file and its directory before it is told as done.
+    File,
 }
 
 impl Options {
@@ -122,7 +134,11 @@ impl Options {
             force: bit(8),
             whole_file: bit(9),
             one_file_system: bit(10),
-            sync: bit(11),
+            fsync: match (bit(11), bit(17)) {
+                (_, true) => Fsync::File,
+                (true, _) => Fsync::Batch,
+                _ => Fsync::Never,
+            },
             index: bit(12),
             progressive: bit(13),
             only_wanted: bit(14),
@@ -146,12 +162,13 @@ impl Options {
             self.force,
             self.whole_file,
             self.one_file_system,
-            self.sync,
+            self.fsync != Fsync::Never,
             self.index,
             self.progressive,
             self.only_wanted,
             !self.first.is_empty(),
             self.short_hashes,
+            self.fsync == Fsync::File,
         ]
     }
 }
@@ -173,7 +190,7 @@ fn take_patterns(reader: &mut Reader<'_>) -> Result<Vec<String>> {
     Ok(patterns)
 }
 
-const BITS: usize = 17;
+const BITS: usize = 18;
 /// The bit that says that patterns of what is sent first follow: no version before it has it.
 const HAS_FIRST: usize = 15;
 const PATTERNS_MAX: u64 = 10_000;

@@ -14,6 +14,7 @@ mod content;
 mod deleting;
 mod destination;
 mod finishing;
+mod flushing;
 mod journal;
 mod laying;
 mod linking;
@@ -260,6 +261,9 @@ where
         measured,
         stranger,
     )?;
+    if receiving.flushing.is_on() && !receiving.options.dry_run {
+        receiving.destination.flush_name()?;
+    }
     // Where it cannot be had, or another copy uses it, everything is read.
     if receiving.options.index
         && let Some(tree) = receiving.destination.there()
@@ -303,41 +307,46 @@ where
 fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
-    let result: Result<(Option<Chosen>, Option<SenderEnd>)> = std::thread::scope(|scope| {
-        let (listings, listings_out) = bounded(LISTINGS_MAX);
-        let (small, small_out) = bounded(BATCHES_MAX);
-        let (pieces, pieces_out) = bounded(PIECES_MAX);
-        let (to_sign, to_sign_out) = unbounded();
-        let choosing = Choosing::new(receiving, small.clone(), to_sign.clone())?;
-        scope.spawn(move || sign_files(receiving, &to_sign_out));
-        let (again, again_out) = bounded(AGAIN_MAX);
-        scope.spawn(move || tell_again(receiving, &again_out));
-        let choosing = scope.spawn(move || choosing.run(&listings_out));
-        for _ in 0..threads {
-            let batches = small_out.clone();
-            scope.spawn(move || write_small_files(receiving, &batches));
-        }
-        drop(small_out);
-        scope.spawn(move || write_parts(receiving, &pieces_out));
-        if receiving.options.progressive {
-            scope.spawn(|| receiving.looked_at.tell(receiving));
-        }
-        let dispatch = Dispatch { receiving, listings, small, pieces, to_sign, again, large: HashSet::new() };
-        let ended = dispatch.run(frames);
-        receiving.bases.close();
-        receiving.looked_at.close();
-        if let Err(error) = ended {
-            receiving.fail(error);
-        }
-        let chosen = choosing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok((chosen, frames.sender_end.take()))
+    let result: Result<(Option<Chosen>, Option<SenderEnd>)> = receiving.flushing.during(receiving, || {
+        std::thread::scope(|scope| {
+            let (listings, listings_out) = bounded(LISTINGS_MAX);
+            let (small, small_out) = bounded(BATCHES_MAX);
+            let (pieces, pieces_out) = bounded(PIECES_MAX);
+            let (to_sign, to_sign_out) = unbounded();
+            let choosing = Choosing::new(receiving, small.clone(), to_sign.clone())?;
+            scope.spawn(move || sign_files(receiving, &to_sign_out));
+            let (again, again_out) = bounded(AGAIN_MAX);
+            scope.spawn(move || tell_again(receiving, &again_out));
+            let choosing = scope.spawn(move || choosing.run(&listings_out));
+            for _ in 0..threads {
+                let batches = small_out.clone();
+                scope.spawn(move || write_small_files(receiving, &batches));
+            }
+            drop(small_out);
+            scope.spawn(move || write_parts(receiving, &pieces_out));
+            if receiving.options.progressive {
+                scope.spawn(|| receiving.looked_at.tell(receiving));
+            }
+            let dispatch =
+                Dispatch { receiving, listings, small, pieces, to_sign, again, large: HashSet::new() };
+            let ended = dispatch.run(frames);
+            receiving.bases.close();
+            receiving.looked_at.close();
+            if let Err(error) = ended {
+                receiving.fail(error);
+            }
+            let chosen = choosing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((chosen, frames.sender_end.take()))
+        })
     });
     let (chosen, end) = result?;
     if let Some(error) = receiving.failure() {
+        // What has its name is told.
+        receiving.flushing.finish(receiving);
         return Err(error);
     }
     let (Some(chosen), Some(end)) = (chosen, end) else { return Err(Error::Closed) };
-    finish(receiving, &chosen, end.is_complete)?;
+    finish(receiving, &chosen, end.is_complete);
     if let Some(error) = receiving.failure() {
         return Err(error);
     }

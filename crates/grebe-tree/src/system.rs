@@ -15,8 +15,9 @@ use std::io;
 use std::ops::Range;
 
 pub(crate) use imp::{
-    Directory, attributes, can_hold, clear, clone_content, copy_range, is_root, metadata, next_data, read_at,
-    set_attributes, set_both_times, set_mode, set_modified, set_owner, user, write_all_at,
+    Directory, FLUSHES_AT_ONCE, attributes, can_hold, clear, clone_content, copy_range, flush, is_root,
+    metadata, next_data, read_at, set_attributes, set_both_times, set_mode, set_modified, set_owner, user,
+    write_all_at,
 };
 
 use crate::wire::Owner;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use grebe_transfer::{Address, Mode};
+use grebe_tree::Fsync;
 
 use super::location::{Location, location};
 use super::transfer::{MODES, relay};
@@ -92,9 +93,9 @@ pub(crate) struct What {
     /// Files of this name before all others: a pattern as that of --exclude; may be repeated.
     #[arg(long, value_name = "GLOB")]
     pub(crate) first: Vec<String>,
-    /// Bring everything to the disk before the end.
-    #[arg(long)]
-    pub(crate) fsync: bool,
+    /// When the receiving end brings to the disk what has come [default: batch].
+    #[arg(long, value_name = "WHEN", default_value = "batch", hide_default_value = true, value_parser = units::choice(&FLUSHES))]
+    pub(crate) fsync: Fsync,
     /// Remove what is in the way: a directory where a file comes, the reverse, and devices, sockets and named pipes.
     #[arg(long)]
     pub(crate) force: bool,
@@ -156,6 +157,16 @@ pub(crate) struct Tell {
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 }
+
+pub(crate) const FLUSHES: [(&str, &str, Fsync); 3] = [
+    ("never", "When the system likes: a power cut may leave torn files", Fsync::Never),
+    (
+        "batch",
+        "Contents before files get their names, many at a time, and everything before the end",
+        Fsync::Batch,
+    ),
+    ("file", "Each file before it is told as done", Fsync::File),
+];
 
 /// Which way data may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

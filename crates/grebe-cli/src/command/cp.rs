@@ -162,6 +162,12 @@ impl<'a> Copy<'a> {
     /// An older end is not asked for what it does not know.
     fn agree(&mut self, there: &There) {
         self.wishes.short_hashes &= there.knows_short_hashes();
+        if self.wishes.fsync_file && !there.knows_fsync_file() {
+            let (host, theirs) = (&there.host, there.version());
+            let older = format!("{host} has grebe {theirs}, which does not know --fsync file");
+            self.teller.note(&format!("{older}: everything is brought to the disk before the end"));
+            self.wishes.fsync_file = false;
+        }
         if self.wishes.has_order() && !there.knows_order() {
             let (host, theirs, ours) = (&there.host, there.version(), env!("CARGO_PKG_VERSION"));
             let older = format!("{host} has grebe {theirs}, which knows neither --progressive nor --first");

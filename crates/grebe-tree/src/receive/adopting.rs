@@ -6,14 +6,14 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::delta::{FOUND_BYTES_MIN, Found};
 use crate::name::{bytes_of, os_name};
 use crate::progress::add;
 use crate::receive::content::dress;
+use crate::receive::partial::Temporary;
 use crate::receive::shared::{Pending, Receiving};
 use crate::system::{self, Directory, Kind, clone_content, read_at, write_all_at};
 use crate::wire::{GROUP_BYTES, ShortHash, short};
@@ -26,9 +26,8 @@ pub(super) struct Elsewhere {
 /// A copy of such a file, without a name. It goes with this value, unless it got one.
 #[derive(Debug)]
 pub(super) struct Adopted {
-    directory: Arc<Directory>,
-    temporary: Vec<u8>,
-    has_name: AtomicBool,
+    /// Until it is to get a name.
+    temporary: Mutex<Option<Temporary>>,
 }
 
 /// Looking for a file may take as long as sending it would over 100 Mbit/s, and this.
@@ -95,11 +94,7 @@ fn copy(receiving: &Receiving, file: &Pending, from: &Path) -> io::Result<Option
     let from = open(from)?;
     let into = receiving.directories.open(file.place)?;
     let (to, temporary) = receiving.partial.create(&into, file.mode)?;
-    let adopted = Adopted {
-        directory: temporary.directory,
-        temporary: temporary.name,
-        has_name: AtomicBool::new(false),
-    };
+    let adopted = Adopted { temporary: Mutex::new(Some(temporary)) };
     // What is shared cannot be changed by others, so that it is hashed there.
     let is_shared = clone_content(&from, &to).is_ok();
     let read = if is_shared { &to } else { &from };
@@ -124,24 +119,13 @@ fn copy(receiving: &Receiving, file: &Pending, from: &Path) -> io::Result<Option
 }
 
 impl Adopted {
-    /// The sender says that it is the file: it gets all that a file gets, and its name.
-    pub(super) fn finish(&self, receiving: &Receiving, file: &Pending) -> io::Result<()> {
-        let open = self.directory.write_file(&self.temporary)?;
+    /// The sender says that it is the file: it gets all that a file gets but its name.
+    pub(super) fn finish(&self, receiving: &Receiving, file: &Pending) -> io::Result<(File, Temporary)> {
+        let temporary = self.temporary.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let temporary = temporary.ok_or(io::ErrorKind::NotFound)?;
+        let open = temporary.directory.write_file(&temporary.name)?;
         dress(receiving, file, &open, 0)?;
-        let into = receiving.directories.open(file.place)?;
-        receiving.give_name(&self.directory, &self.temporary, &into, &file.name)?;
-        self.has_name.store(true, Ordering::Relaxed);
-        add(&receiving.progress.bytes_done, file.bytes);
         add(&receiving.progress.bytes_same, file.bytes);
-        receiving.copied(file, file.bytes);
-        Ok(())
-    }
-}
-
-impl Drop for Adopted {
-    fn drop(&mut self) {
-        if !*self.has_name.get_mut() {
-            let _ = self.directory.remove_file(&self.temporary);
-        }
+        Ok((open, temporary))
     }
 }

@@ -353,6 +353,7 @@ impl<'a> Choosing<'a> {
             && (is_same_time && !receiving.options.checksum || bytes == 0)
         {
             mend(receiving, at.directory.as_ref(), &file, &there);
+            receiving.flushing.was_there(receiving, at.place, &file.name);
             receiving.same(&file);
             if bytes > 0 {
                 self.answer(Answer::Have);

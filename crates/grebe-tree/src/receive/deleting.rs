@@ -78,7 +78,7 @@ impl Deletions {
                 .open(place)
                 .and_then(|directory| remove_but_excluded(receiving, &directory, name, &path));
             match removed {
-                Ok(_) => {}
+                Ok(_) => receiving.flushing.names_changed(receiving, place),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => receiving.name_failed(place, name, "it cannot be removed", &error),
             }

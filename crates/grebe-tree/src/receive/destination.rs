@@ -75,6 +75,16 @@ impl Destination {
             None => Some(self.path.clone()),
         }
     }
+
+    /// Brings the name of a directory that was made to the disk.
+    pub(super) fn flush_name(&self) -> Result<()> {
+        let failed = |source| Error::File { action: "bring to the disk", path: self.path.clone(), source };
+        // One that this user cannot open nobody can ask for.
+        match Directory::open(&above(&self.path)) {
+            Ok(above) if self.is_new => above.flush().map_err(failed),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Found {

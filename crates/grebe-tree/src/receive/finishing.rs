@@ -1,45 +1,38 @@
 //! What is done when all content is there.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering;
 
 use crate::directories::Place;
-use crate::error::{Error, Result};
 use crate::receive::choosing::{Chosen, Facts, State};
 use crate::receive::shared::Receiving;
 use crate::receive::volumes::Of;
 use crate::system::reason;
 
 /// Links, deletions, and last the modes and times of directories, which everything before changes. `is_complete`: the sender has listed all.
-pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) -> Result<()> {
+pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) {
     chosen.links.make(receiving);
     if is_complete && !receiving.is_lacking.load(Ordering::Acquire) {
+        if !chosen.deletions.is_empty() {
+            // What takes their place is on the disk before they go.
+            receiving.flushing.finish(receiving);
+        }
         chosen.deletions.remove(receiving);
     } else if !chosen.deletions.is_empty() {
         let why = "nothing that is only here is removed (--delete), because something was left out";
         receiving.leave_out(b".".to_vec(), why.to_owned());
     }
     if receiving.options.dry_run {
-        return Ok(());
+        return;
     }
     if receiving.destination.new_name.is_none() {
         // It lies in the top directory, whose time this changes.
         receiving.partial.clear();
     }
-    let mut systems = HashMap::new();
     // What is inside first: a directory that nobody may enter is closed behind it.
     for (place, facts) in chosen.facts.iter().enumerate().rev() {
         if receiving.is_stopped() {
-            return Ok(());
-        }
-        // Of each file system, also of those that are mounted below.
-        if receiving.options.sync && facts.state != State::Refused {
-            let open = receiving.directories.open(place as Place);
-            // One that is gone is told below.
-            if let Ok((device, open)) = open.and_then(|open| Ok((open.device()?, open))) {
-                systems.insert(device, open);
-            }
+            return;
         }
         if let Err(error) = directory(receiving, place as Place, facts) {
             let path = receiving.directories.path(place as Place);
@@ -47,21 +40,18 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) 
                 .blemish(path, format!("the directory's mode or time cannot be set: {}", reason(&error)));
         }
     }
-    chosen.begun.iter().for_each(|name| receiving.partial.end_new(name));
-    for root in systems.values() {
-        let path = || receiving.destination.path.clone();
-        root.sync_all().map_err(|source| Error::File {
-            action: "bring to the disk",
-            path: path(),
-            source,
-        })?;
+    receiving.flushing.finish(receiving);
+    if receiving.flushing.is_broken() {
+        // The same copy goes on in them.
+        return;
     }
-    Ok(())
+    chosen.begun.iter().for_each(|name| receiving.partial.end_new(name));
 }
 
 fn directory(receiving: &Receiving, place: Place, facts: &Facts) -> io::Result<()> {
     let Some(finally) = facts.finally.filter(|_| facts.state != State::Refused) else { return Ok(()) };
     let directory = receiving.directories.open(place)?;
+    receiving.flushing.names_changed(receiving, place);
     let now = directory.own_metadata()?;
     // What is not known is as any other: nothing of ours is made any more, or times would change.
     let volume = receiving.volumes.known(now.device);

@@ -23,8 +23,6 @@ pub(super) struct LaidFile {
     open: File,
     temporary: Temporary,
     pub(super) laid: Laid,
-    /// It is a part now.
-    is_taken: bool,
 }
 
 /// The file that is being laid, and what its sender says of it meanwhile.
@@ -63,27 +61,20 @@ impl LaidFile {
         }
         let into = receiving.directories.open(file.place).ok()?;
         let (open, temporary) = receiving.partial.create(&into, file.mode).ok()?;
-        Some(Self { bytes: file.bytes, open, temporary, laid: Laid::default(), is_taken: false })
+        Some(Self { bytes: file.bytes, open, temporary, laid: Laid::default() })
     }
 
     /// Under the name that it has.
-    pub(super) fn take(mut self) -> io::Result<(File, Temporary)> {
-        let open = self.open.try_clone()?;
-        self.is_taken = true;
-        let Temporary { directory, name } = &self.temporary;
-        Ok((open, Temporary { directory: directory.clone(), name: name.clone() }))
+    pub(super) fn take(self) -> (File, Temporary) {
+        (self.open, self.temporary)
     }
 
     /// Under another name, which nothing has.
     pub(super) fn rename(mut self, to: &Directory, name: &[u8]) -> io::Result<File> {
-        let open = self.open.try_clone()?;
-        self.temporary.directory.rename(&self.temporary.name, to, name)?;
-        self.is_taken = true;
-        Ok(open)
+        self.temporary.rename(to, name)?;
+        Ok(self.open)
     }
-}
 
-impl LaidFile {
     /// Lays content that came before the plan.
     pub(super) fn add(&mut self, at: u64, content: &[u8]) -> io::Result<()> {
         // What lies behind its end is of no use.
@@ -91,14 +82,6 @@ impl LaidFile {
             return Ok(());
         }
         write_early(&self.open, &mut self.laid, at, content)
-    }
-}
-
-impl Drop for LaidFile {
-    fn drop(&mut self) {
-        if !self.is_taken {
-            let _ = self.temporary.directory.remove_file(&self.temporary.name);
-        }
     }
 }
 

@@ -54,6 +54,7 @@ impl Links {
             match link.make(receiving, *place, name) {
                 Ok(false) => {}
                 Ok(true) => {
+                    receiving.flushing.names_changed(receiving, link.place);
                     add(&receiving.done.links_made, 1);
                     receiving.tell(link.place, &link.name, Done::Made, 0);
                 }
@@ -92,9 +93,9 @@ impl Link {
             }
             Err(error) => return Err(error),
         }
-        let temporary = receiving.partial.reserve(&into)?;
+        let mut temporary = receiving.partial.reserve(&into)?;
         temporary.directory.hard_link(&from, name, &temporary.name)?;
-        temporary.directory.rename(&temporary.name, &into, &self.name)?;
+        temporary.rename(&into, &self.name)?;
         Ok(true)
     }
 }

@@ -17,20 +17,21 @@ use crate::error::{Error, Result};
 use crate::name::PartNames;
 use crate::progress::{Current, add};
 use crate::receive::content::dress;
+use crate::receive::flushing::{Then, Whole};
 use crate::receive::journal::{self, Come};
 use crate::receive::looked_at::LiveMap;
-use crate::receive::partial::identity;
+use crate::receive::partial::{Temporary, identity, remove_notes};
 use crate::receive::shared::{Pending, Receiving};
 use crate::receive::signing::Basis;
 use crate::system::{self, Directory};
-use crate::wire::{RecordKind, ShortHash, TOUCHED_BYTES};
+use crate::wire::{RecordKind, ShortHash, TOP, TOUCHED_BYTES};
 
 /// A file of which some has come.
 pub(super) struct Part {
     pub(super) file: Pending,
     pub(super) open: File,
-    directory: Arc<Directory>,
-    name: Vec<u8>,
+    /// Kept where there is a journal of it.
+    temporary: Temporary,
     journal: Option<PartJournal>,
     /// Everything up to here has come, was verified and is written; of blocks, so much.
     pub(super) prefix: u64,
@@ -66,6 +67,8 @@ struct PartJournal {
     open: Arc<File>,
     identity: ShortHash,
     turn: u64,
+    /// The directories that have the part, the journal and their folder, while these names may not be on the disk.
+    unflushed: Vec<Arc<Directory>>,
 }
 
 /// Less than this is not worth being kept when the copy ends early.
@@ -74,27 +77,38 @@ const KEPT_BYTES_MIN: u64 = 1 << 20;
 /// Bytes that are to be on the disk before the journal says so.
 pub(super) struct Note {
     part: File,
+    unflushed: Vec<Arc<Directory>>,
     journal: Arc<File>,
+    /// Also the note itself is to be on the disk.
+    is_flushed: bool,
     turn: u64,
     identity: ShortHash,
     come: Come,
 }
 
 /// A flush can take long: the writer does not wait for it.
-pub(super) fn write_notes(notes: &Receiver<Note>, idle: &AtomicBool) {
+pub(super) fn write_notes(receiving: &Receiving, notes: &Receiver<Note>, idle: &AtomicBool) {
     for note in notes {
-        // What is not noted comes again.
-        let _ = note.write();
+        match note.flush() {
+            // What is not noted comes again.
+            Ok(()) => _ = note.write(),
+            // The disk says once that it has lost something: the next flush would be believed.
+            Err(error) => receiving.flushing.fail(receiving, error),
+        }
         idle.store(true, Ordering::Release);
     }
 }
 
 impl Note {
+    fn flush(&self) -> io::Result<()> {
+        system::flush(&self.part)?;
+        self.unflushed.iter().try_for_each(|directory| directory.flush())
+    }
+
+    /// Once what it says is on the disk.
     fn write(&self) -> io::Result<()> {
-        self.part.sync_data()?;
         journal::write(&self.journal, self.turn, &self.identity, &self.come)?;
-        // A power cut is to leave the note, too.
-        self.journal.sync_data()
+        if self.is_flushed { system::flush(&self.journal) } else { Ok(()) }
     }
 }
 
@@ -133,7 +147,7 @@ impl Part {
         let mut laid_file = basis.and_then(|basis| basis.take_laid());
         let laid = laid_file.as_mut().map(|laid| std::mem::take(&mut laid.laid)).unwrap_or_default();
         let is_laid = laid.end() > 0;
-        let part = |open, directory, name, journal, left: Come| {
+        let part = |open, temporary, journal, left: Come| {
             let prefix = left.bytes();
             let blocks = match left {
                 Come::Blocks(map) => Some(PartBlocks { map, live: None }),
@@ -141,22 +155,27 @@ impl Part {
             };
             let file = file.clone();
             let (copied_bytes, wrong, noted) = (0, Wrong::default(), Instant::now());
-            Self { file, open, directory, name, journal, prefix, blocks, copied_bytes, laid, wrong, noted }
+            Self { file, open, temporary, journal, prefix, blocks, copied_bytes, laid, wrong, noted }
         };
         if file.bytes < TOUCHED_BYTES || !folder.is_ours() {
             let (open, temporary) = match laid_file {
-                Some(laid_file) => laid_file.take()?,
+                Some(laid_file) => laid_file.take(),
                 None => receiving.partial.create(&into, file.mode)?,
             };
             let left = match left {
                 Come::Blocks(map) => Come::Blocks(BlockMap::none(map.blocks)),
                 Come::Prefix(_) => Come::Prefix(0),
             };
-            return Ok(part(open, temporary.directory, temporary.name, None, left));
+            return Ok(part(open, temporary, None, left));
         }
         let names = PartNames::of(&receiving.directories.path_of(file.place, &file.name));
         let directory = receiving.partial.beside(&into)?;
         let is_kept = left.bytes() > 0;
+        let is_flushed = receiving.flushing.is_on();
+        // Nothing may be noted of another part than the one that is there.
+        if !is_kept && folder.directory.remove_file(&names.journal).is_ok() && is_flushed {
+            folder.directory.flush()?;
+        }
         let open = match directory.write_file(&names.part) {
             Ok(open) if is_kept && open.metadata()?.len() >= left.prefix() => open,
             _ if is_kept => {
@@ -177,9 +196,6 @@ impl Part {
         if !is_laid {
             open.set_len(if matches!(left, Come::Blocks(_)) { file.bytes } else { left.bytes() })?;
         }
-        if !is_kept {
-            let _ = folder.directory.remove_file(&names.journal);
-        }
         let journal = match folder.directory.write_file(&names.journal) {
             Ok(journal) => journal,
             Err(_) => folder.directory.create_file(&names.journal, 0o600)?,
@@ -199,15 +215,21 @@ impl Part {
             }
             Come::Prefix(_) => None,
         };
-        let name = names.part.clone();
+        let temporary = Temporary::part(directory.clone(), names.part.clone());
+        let mut unflushed = Vec::new();
+        if is_flushed {
+            // The folder's own name, too.
+            unflushed.extend([directory, folder.directory.clone(), receiving.directories.open(TOP)?]);
+        }
         let journal = PartJournal {
             directory: folder.directory.clone(),
             names,
             open: Arc::new(journal),
             identity,
             turn: 1,
+            unflushed,
         };
-        let mut part = part(open, directory, name, Some(journal), left);
+        let mut part = part(open, temporary, Some(journal), left);
         if let Some(blocks) = &mut part.blocks {
             blocks.live = live;
         }
@@ -301,9 +323,8 @@ impl Part {
     pub(super) fn restart(&mut self, receiving: &Receiving) -> io::Result<()> {
         (self.prefix, self.copied_bytes, self.wrong) = (0, 0, Wrong::default());
         self.laid = Laid::default();
-        self.open.set_len(0)?;
         let is_blocks = self.blocks.take().is_some();
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Some(journal) = &mut self.journal else { return self.open.set_len(0) };
         if is_blocks {
             receiving.looked_at.remove(self.file.id);
             let _ = journal.directory.remove_file(&journal.names.map);
@@ -311,10 +332,13 @@ impl Part {
         // Behind the notes that may still be written, both places are to be empty.
         journal.open.set_len(0)?;
         journal.identity = identity(0, 0, u64::MAX);
-        Ok(())
+        if receiving.flushing.is_on() {
+            system::flush(&journal.open)?;
+        }
+        self.open.set_len(0)
     }
 
-    pub(super) fn note(&mut self, notes: &Sender<Note>, idle: &AtomicBool) {
+    pub(super) fn note(&mut self, receiving: &Receiving, notes: &Sender<Note>, idle: &AtomicBool) {
         self.noted = Instant::now();
         if self.wrong.is_asked || !self.wrong.stretches.is_empty() {
             return;
@@ -325,6 +349,8 @@ impl Part {
         journal.turn += 1;
         let note = Note {
             part,
+            unflushed: std::mem::take(&mut journal.unflushed),
+            is_flushed: receiving.flushing.is_on(),
             journal: journal.open.clone(),
             turn: journal.turn,
             identity: journal.identity,
@@ -336,42 +362,51 @@ impl Part {
         }
     }
 
+    /// It has all but its name.
     pub(super) fn finish(&mut self, receiving: &Receiving, bytes: u64, later_ns: i64) -> io::Result<()> {
         self.clear_until(bytes)?;
         if self.open.metadata()?.len() != bytes {
             self.open.set_len(bytes)?;
         }
-        dress(receiving, &self.file, &self.open, later_ns)?;
-        let into = receiving.directories.open(self.file.place)?;
-        receiving.give_name(&self.directory, &self.name, &into, &self.file.name)
+        dress(receiving, &self.file, &self.open, later_ns)
     }
 
-    pub(super) fn forget_journal(&self) {
+    pub(super) fn into_whole(self, bytes: u64) -> (File, Whole) {
+        let notes = self.journal.map(|journal| (journal.directory, journal.names));
+        let then = Then::Name(self.temporary, notes);
+        (self.open, Whole { file: self.file, bytes, then })
+    }
+
+    pub(super) fn discard(self) {
         if let Some(journal) = &self.journal {
-            for name in [&journal.names.journal, &journal.names.map, &journal.names.wanted] {
-                let _ = journal.directory.remove_file(name);
-            }
+            remove_notes(&journal.directory, &journal.names);
         }
-    }
-
-    pub(super) fn discard(&self) {
-        self.forget_journal();
-        let _ = self.directory.remove_file(&self.name);
+        self.temporary.discard();
     }
 
     /// Notes what has come, if that is worth it.
-    pub(super) fn keep(mut self) {
+    pub(super) fn keep(mut self, receiving: &Receiving) {
         if self.prefix < KEPT_BYTES_MIN || !self.wrong.stretches.is_empty() {
             return self.discard();
         }
         let come = self.come();
         let Some(journal) = &mut self.journal else { return self.discard() };
+        let Ok(part) = self.open.try_clone() else { return self.discard() };
+        let note = Note {
+            part,
+            unflushed: std::mem::take(&mut journal.unflushed),
+            journal: journal.open.clone(),
+            is_flushed: receiving.flushing.is_on(),
+            turn: journal.turn + 1,
+            identity: journal.identity,
+            come,
+        };
+        // What was noted before holds.
+        if receiving.flushing.is_broken() {
+            return;
+        }
         // Two records at least are written behind whatever is on its way to the journal.
-        let kept = self
-            .open
-            .sync_data()
-            .and_then(|()| journal::write(&journal.open, journal.turn + 1, &journal.identity, &come));
-        if kept.is_err() {
+        if note.flush().and_then(|()| note.write()).is_err() {
             self.discard();
         }
     }

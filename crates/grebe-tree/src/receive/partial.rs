@@ -28,11 +28,12 @@ pub(super) struct Folder {
     journals: HashSet<Box<[u8]>>,
 }
 
-/// A file under a name of ours.
+/// A file under a name of ours. It goes with this value, unless it gets another name or is kept.
 #[derive(Debug)]
 pub(super) struct Temporary {
     pub(super) directory: Arc<Directory>,
     pub(super) name: Vec<u8>,
+    is_kept: bool,
 }
 
 const LOCK: &[u8] = b".grebe-lock";
@@ -68,12 +69,12 @@ impl Partial {
         let name = self.name();
         let directory = self.beside(directory)?;
         let file = directory.create_file(&name, mode)?;
-        Ok((file, Temporary { directory, name }))
+        Ok((file, Temporary { directory, name, is_kept: false }))
     }
 
     /// Such a name, in a directory from which a rename leads into `directory`.
     pub(super) fn reserve(&self, directory: &Arc<Directory>) -> io::Result<Temporary> {
-        Ok(Temporary { directory: self.beside(directory)?, name: self.name() })
+        Ok(Temporary { directory: self.beside(directory)?, name: self.name(), is_kept: false })
     }
 
     /// The folder, or `directory` itself where that is on another file system.
@@ -125,6 +126,46 @@ impl Partial {
     pub(super) fn name(&self) -> Vec<u8> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         format!("{TEMPORARY}{}-{number}", std::process::id()).into_bytes()
+    }
+}
+
+impl Temporary {
+    /// A part, which stays for a later copy.
+    pub(super) fn part(directory: Arc<Directory>, name: Vec<u8>) -> Self {
+        Self { directory, name, is_kept: true }
+    }
+
+    pub(super) fn discard(mut self) {
+        self.is_kept = false;
+    }
+
+    /// Gives it another name; what has that is replaced, but a directory.
+    pub(super) fn rename(&mut self, to: &Directory, name: &[u8]) -> io::Result<()> {
+        let renamed = self.directory.rename(&self.name, to, name);
+        self.is_kept = renamed.is_ok();
+        renamed
+    }
+
+    /// The same, and nothing is replaced.
+    pub(super) fn rename_to_free(&mut self, to: &Directory, name: &[u8]) -> io::Result<()> {
+        let renamed = self.directory.rename_to_free(&self.name, to, name);
+        self.is_kept = renamed.is_ok();
+        renamed
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = self.directory.remove_file(&self.name);
+        }
+    }
+}
+
+/// Removes what is noted of a part.
+pub(super) fn remove_notes(folder: &Directory, names: &PartNames) {
+    for name in [&names.journal, &names.map, &names.wanted] {
+        let _ = folder.remove_file(name);
     }
 }
 
@@ -251,9 +292,10 @@ mod tests {
         assert!(partial.find().unwrap().is_none());
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
         let here = Arc::new(Directory::open(root.path()).unwrap());
-        let (_, temporary) = partial.create(&here, 0o644).unwrap();
+        let (_, mut temporary) = partial.create(&here, 0o644).unwrap();
         assert!(root.path().join(".grebe-partial").is_dir());
-        temporary.directory.rename(&temporary.name, &here, b"done").unwrap();
+        temporary.rename(&here, b"done").unwrap();
+        drop((temporary, partial.create(&here, 0o644).unwrap()));
         partial.close();
         let names: Vec<_> =
             std::fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -37,7 +37,7 @@ pub(super) struct Piece {
 /// The journal is at most so far behind.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 
-/// Within one host it comes again in less time than bringing it to the disk each second costs all else.
+/// Within one host it comes again in less time than bringing it to the disk each second costs all else, where that need not be.
 const LOCAL_NOTE_EVERY: Duration = Duration::from_secs(10);
 
 /// More files that are open at once than an honest sender has.
@@ -52,7 +52,7 @@ pub(super) fn write_parts(receiving: &Receiving, told: &Receiver<ToParts>) {
     let idle = Arc::new(AtomicBool::new(true));
     std::thread::scope(|scope| {
         let is_idle = idle.clone();
-        scope.spawn(move || write_notes(&notes_out, &is_idle));
+        scope.spawn(move || write_notes(receiving, &notes_out, &is_idle));
         let (open, from_basis, asked) = (HashMap::new(), HashSet::new(), HashSet::new());
         let mut parts =
             Parts { receiving, open, from_basis, asked, buffer: Vec::new(), notes, idle, is_full: false };
@@ -258,7 +258,7 @@ impl Parts<'_> {
             self.receiving.progress.set_current_bytes(part.prefix);
         }
         if part.noted.elapsed() >= NOTE_EVERY && self.idle.load(Ordering::Acquire) {
-            part.note(&self.notes, &self.idle);
+            part.note(self.receiving, &self.notes, &self.idle);
         }
         Ok(())
     }
@@ -275,8 +275,9 @@ impl Parts<'_> {
             part.wrong.is_asked = true;
             MadeWord::Without(part.wrong.stretches.iter().cloned().collect())
         } else {
-            part.discard();
-            self.open.remove(&id);
+            if let Some(part) = self.open.remove(&id) {
+                part.discard();
+            }
             MadeWord::Whole
         };
         self.asked.insert(id);
@@ -302,8 +303,8 @@ impl Parts<'_> {
         self.receiving.looked_at.remove(part.file.id);
         match part.finish(self.receiving, bytes, later_ns) {
             Ok(()) => {
-                self.receiving.copied(&part.file, bytes);
-                part.forget_journal();
+                let (open, whole) = part.into_whole(bytes);
+                self.receiving.flushing.take(self.receiving, open, whole);
             }
             Err(error) => {
                 self.receiving.file_failed(&part.file, &error);
@@ -329,13 +330,14 @@ impl Parts<'_> {
         let file = part.file.clone();
         let (notes, idle) = (self.notes.clone(), self.idle.clone());
         let mut at_last = part.prefix;
+        let note_every = if receiving.flushing.is_on() { NOTE_EVERY } else { LOCAL_NOTE_EVERY };
         let copied = copy_local(receiving, &file, &from, &to, |at| {
             add(&receiving.progress.bytes_done, at.saturating_sub(at_last));
             at_last = at;
             part.prefix = at;
             receiving.progress.set_current_bytes(at);
-            if part.noted.elapsed() >= LOCAL_NOTE_EVERY && idle.load(Ordering::Acquire) {
-                part.note(&notes, &idle);
+            if part.noted.elapsed() >= note_every && idle.load(Ordering::Acquire) {
+                part.note(receiving, &notes, &idle);
             }
         });
         match copied {
@@ -348,10 +350,10 @@ impl Parts<'_> {
                 receiving.leave_out(path, "it changed each time that it was read".to_owned());
                 part.discard();
             }
-            Ok(Copied::Stopped) => part.keep(),
+            Ok(Copied::Stopped) => part.keep(receiving),
             Err(error) => {
                 receiving.file_failed(&file, &error);
-                if is_full(&error) { part.keep() } else { part.discard() }
+                if is_full(&error) { part.keep(receiving) } else { part.discard() }
             }
         }
         receiving.progress.set_current(None);
@@ -360,7 +362,7 @@ impl Parts<'_> {
     /// The copy ends; what has come stays for a later one.
     fn keep(&mut self) {
         for (_, part) in self.open.drain() {
-            part.keep();
+            part.keep(self.receiving);
         }
     }
 }

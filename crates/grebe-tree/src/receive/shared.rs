@@ -22,9 +22,10 @@ use crate::progress::{Done, Progress, add};
 use crate::receive::adopting::Adopted;
 use crate::receive::content::Abilities;
 use crate::receive::destination::Destination;
+use crate::receive::flushing::Flushing;
 use crate::receive::laying::Along;
 use crate::receive::looked_at::LookedAt;
-use crate::receive::partial::Partial;
+use crate::receive::partial::{Partial, Temporary};
 use crate::receive::rates::Measured;
 use crate::receive::signing::Bases;
 use crate::receive::stranger::{Stranger, is_in_the_way};
@@ -41,6 +42,7 @@ pub(super) struct Receiving {
     /// What that is called at the source which gets another name here.
     named: OnceLock<Box<[u8]>>,
     pub(super) partial: Partial,
+    pub(super) flushing: Flushing,
     pub(super) handover: Option<Handover>,
     /// The sender does not wait for answers.
     pub(super) is_fresh: bool,
@@ -170,6 +172,7 @@ impl Receiving {
         Ok(Self {
             keeps_owners: options.owners && crate::system::is_root(),
             partial: Partial::new(root),
+            flushing: Flushing::new(options.fsync),
             exclude,
             options,
             destination,
@@ -213,15 +216,14 @@ impl Receiving {
     /// Gives a file that is whole its name.
     pub(super) fn give_name(
         &self,
-        from: &Directory,
-        temporary: &[u8],
+        temporary: &mut Temporary,
         into: &Directory,
         name: &[u8],
     ) -> io::Result<()> {
         if self.replaces() {
-            return from.rename(temporary, into, name);
+            return temporary.rename(into, name);
         }
-        from.rename_to_free(temporary, into, name).map_err(|error| match error.kind() {
+        temporary.rename_to_free(into, name).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => is_in_the_way(),
             _ => error,
         })
@@ -314,7 +316,7 @@ impl Receiving {
         }
     }
 
-    /// A file has its name.
+    /// A file has its name, and what is to be flushed has been.
     pub(super) fn copied(&self, file: &Pending, bytes: u64) {
         self.note_good(file);
         add(&self.done.files_copied, 1);
@@ -339,7 +341,8 @@ impl Receiving {
         self.tell(file.place, &file.name, Done::Same, bytes);
     }
 
-    fn note_good(&self, file: &Pending) {
+    /// A file is there, with its content: it may get further names.
+    pub(super) fn note_good(&self, file: &Pending) {
         if file.is_linked {
             self.good.lock().unwrap_or_else(PoisonError::into_inner).insert(file.id);
         }

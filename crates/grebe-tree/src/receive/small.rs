@@ -1,6 +1,7 @@
 //! Small files: each is written by one call and gets its name. Several threads do it, because that is the system's time and not
 //! the disk's.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,9 +11,10 @@ use crossbeam_channel::Receiver;
 
 use crate::progress::add;
 use crate::receive::content::{Copied, copy_local, dress};
+use crate::receive::flushing::{Then, Whole};
 use crate::receive::shared::{Pending, Receiving};
 use crate::receive::stranger::is_too_much;
-use crate::system::{self, Directory, Metadata};
+use crate::system::{self, Metadata};
 
 /// Files that are written by one thread, one behind the other.
 pub(super) struct Batch {
@@ -49,74 +51,79 @@ pub(super) fn write_small_files(receiving: &Receiving, batches: &Receiver<Batch>
             if receiving.is_stopped() {
                 return;
             }
-            if let Err(error) = one(receiving, &file, content, &batch.body) {
-                receiving.file_failed(&file, &error);
+            match one(receiving, &file, content, &batch.body) {
+                Ok(Some((open, bytes, then))) => {
+                    add(&receiving.progress.bytes_done, bytes);
+                    receiving.flushing.take(receiving, open, Whole { file, bytes, then });
+                }
+                Ok(None) => {}
+                Err(error) => receiving.file_failed(&file, &error),
             }
         }
         add(&receiving.done.disk_us, began.elapsed().as_micros() as u64);
     }
 }
 
-fn one(receiving: &Receiving, file: &Pending, content: Content, body: &[u8]) -> io::Result<()> {
+/// Writes a file, and says what it then lacks; `None`: nothing, or it cannot be had, which is told.
+fn one(
+    receiving: &Receiving,
+    file: &Pending,
+    content: Content,
+    body: &[u8],
+) -> io::Result<Option<(File, u64, Then)>> {
     let directory = receiving.directories.open(file.place)?;
-    let bytes = match content {
-        Content::Same => {
-            if let Some(adopted) = &file.adopted {
-                return adopted.finish(receiving, file);
-            }
-            let open = directory.read_file(&file.name, false)?;
-            if !receiving.replaces() {
-                receiving.same(file);
-                return Ok(());
-            }
-            // Setting what is set changes the time of change, by which the index knows the file.
-            if !is_dressed(receiving, file, &system::metadata(&open)?) {
-                dress(receiving, file, &open, 0)?;
-            }
-            receiving.same(file);
-            return Ok(());
+    if let Content::Same = content {
+        if let Some(adopted) = &file.adopted {
+            let (open, temporary) = adopted.finish(receiving, file)?;
+            return Ok(Some((open, file.bytes, Then::Name(temporary, None))));
         }
-        Content::Bytes { range, later_ns } => {
+        let open = directory.read_file(&file.name, false)?;
+        // Setting what is set changes the time of change, by which the index knows the file.
+        let is_left_as_it_is = receiving.options.dry_run || !receiving.replaces();
+        if is_left_as_it_is || is_dressed(receiving, file, &system::metadata(&open)?) {
+            receiving.flushing.was_there(receiving, file.place, &file.name);
+            receiving.same(file);
+            return Ok(None);
+        }
+        return Ok(Some((open, 0, Then::Dress)));
+    }
+    let from = match &content {
+        Content::Local => {
+            let from = receiving.handover.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into());
+            match from.and_then(|handover| handover.take(file.id)) {
+                Ok(from) => Some(from),
+                Err(error) => {
+                    receiving.name_failed(file.place, &file.name, "it cannot be read", &error);
+                    return Ok(None);
+                }
+            }
+        }
+        _ => None,
+    };
+    // It has no name, and gets none where it fails.
+    let (open, temporary) = receiving.partial.create(&directory, file.mode)?;
+    let (bytes, later_ns) = match (content, from) {
+        (Content::Bytes { range, later_ns }, _) => {
             let content = &body[range];
             if receiving.is_too_much(file, content.len() as u64) {
                 return Err(is_too_much());
             }
-            in_place(receiving, file, &directory, |open| {
-                system::write_all_at(open, content, 0)?;
-                dress(receiving, file, open, later_ns)?;
-                Ok(Some(content.len() as u64))
-            })?
+            system::write_all_at(&open, content, 0)?;
+            (content.len() as u64, later_ns)
         }
-        Content::Local => {
-            let from = receiving.handover.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into());
-            let from = match from.and_then(|handover| handover.take(file.id)) {
-                Ok(from) => from,
-                Err(error) => {
-                    receiving.name_failed(file.place, &file.name, "it cannot be read", &error);
-                    return Ok(());
-                }
-            };
-            in_place(receiving, file, &directory, |open| {
-                Ok(match copy_local(receiving, file, &from, open, |_| ())? {
-                    Copied::Good { bytes, later_ns } => {
-                        dress(receiving, file, open, later_ns)?;
-                        Some(bytes)
-                    }
-                    Copied::Changed => {
-                        let path = receiving.directories.path_of(file.place, &file.name);
-                        receiving.leave_out(path, "it changed each time that it was read".to_owned());
-                        None
-                    }
-                    Copied::Stopped => None,
-                })
-            })?
-        }
+        (_, Some(from)) => match copy_local(receiving, file, &from, &open, |_| ())? {
+            Copied::Good { bytes, later_ns } => (bytes, later_ns),
+            Copied::Changed => {
+                let path = receiving.directories.path_of(file.place, &file.name);
+                receiving.leave_out(path, "it changed each time that it was read".to_owned());
+                return Ok(None);
+            }
+            Copied::Stopped => return Ok(None),
+        },
+        _ => return Ok(None),
     };
-    if let Some(bytes) = bytes {
-        add(&receiving.progress.bytes_done, bytes);
-        receiving.copied(file, bytes);
-    }
-    Ok(())
+    dress(receiving, file, &open, later_ns)?;
+    Ok(Some((open, bytes, Then::Name(temporary, None))))
 }
 
 /// Whether a file has all that it is to get beside its content.
@@ -125,24 +132,4 @@ fn is_dressed(receiving: &Receiving, file: &Pending, there: &Metadata) -> bool {
         && (!receiving.options.modes || there.mode == file.mode)
         && file.owner.is_none_or(|owner| owner == there.owner)
         && !receiving.options.attributes
-}
-
-/// Makes a file, has it filled, and gives it its name; it has none before, and gets none where `fill` has nothing for it.
-fn in_place(
-    receiving: &Receiving,
-    file: &Pending,
-    directory: &Arc<Directory>,
-    fill: impl FnOnce(&std::fs::File) -> io::Result<Option<u64>>,
-) -> io::Result<Option<u64>> {
-    let (open, temporary) = receiving.partial.create(directory, file.mode)?;
-    let named = fill(&open).and_then(|bytes| match bytes {
-        Some(_) => {
-            receiving.give_name(&temporary.directory, &temporary.name, directory, &file.name).map(|()| bytes)
-        }
-        None => Ok(None),
-    });
-    if !matches!(named, Ok(Some(_))) {
-        let _ = temporary.directory.remove_file(&temporary.name);
-    }
-    named
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::name::{PARTIAL, check, os_name};
 use crate::offering::{Accept, Offer};
-use crate::options::Options;
+use crate::options::{Fsync, Options};
 use crate::system::Directory;
 use crate::wire::{Entry, EntryKind, OfferedNames};
 
@@ -42,7 +42,7 @@ pub(super) struct ListedSoFar {
 impl Reception {
     /// What both ends go by.
     pub(super) fn options() -> Options {
-        Options { recursive: true, short_hashes: true, sync: true, ..Options::default() }
+        Options { recursive: true, short_hashes: true, fsync: Fsync::Batch, ..Options::default() }
     }
 
     /// Asks for the offer, where there is room for it.

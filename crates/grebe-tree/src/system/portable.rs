@@ -166,8 +166,13 @@ impl Directory {
         Ok(())
     }
 
-    /// Windows has no call for all of a file system: files are brought to the disk as they are closed there.
-    pub(crate) fn sync_all(&self) -> io::Result<()> {
+    /// Windows flushes no directory: its journal keeps names in their order.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Windows has no such call for who is no administrator.
+    pub(crate) fn flush_system(&self) -> io::Result<()> {
         Ok(())
     }
 
@@ -188,6 +193,16 @@ impl Directory {
 fn text(name: &[u8]) -> io::Result<&str> {
     str::from_utf8(name)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidFilename, "a name that this system cannot hold"))
+}
+
+pub(crate) const FLUSHES_AT_ONCE: bool = false;
+
+/// Brings a file to the disk. Windows does it only with one that is open for writing.
+pub(crate) fn flush(file: &File) -> io::Result<()> {
+    match file.sync_all() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        flushed => flushed,
+    }
 }
 
 pub(crate) fn metadata(file: &File) -> io::Result<Metadata> {

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use rustix::fs::{
     AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, SeekFrom, Stat, Timespec, Timestamps, Uid, XattrFlags,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::{Kind, Metadata, Name};
 use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute, Owner};
@@ -175,15 +175,42 @@ impl Directory {
         set_attributes_of(&self.0, attributes)
     }
 
+    /// Brings its names to the disk, and its own mode and times.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        flush_open(&self.0)
+    }
+
     /// Brings everything on its file system to the disk.
-    pub(crate) fn sync_all(&self) -> io::Result<()> {
+    pub(crate) fn flush_system(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return Ok(rustix::fs::syncfs(&self.0)?);
+        return Ok(retry_on_intr(|| rustix::fs::syncfs(&self.0))?);
         #[cfg(not(target_os = "linux"))]
         {
             rustix::fs::sync();
-            Ok(())
+            self.flush()
         }
+    }
+}
+
+/// Whether one call flushes a whole file system.
+pub(crate) const FLUSHES_AT_ONCE: bool = cfg!(target_os = "linux");
+
+/// Brings a file to the disk.
+pub(crate) fn flush(file: &File) -> io::Result<()> {
+    flush_open(file)
+}
+
+/// Some file systems flush no directories, or nothing: what lies there is as safe as it gets.
+fn flush_open(open: &impl AsFd) -> io::Result<()> {
+    // Without this it may stay in the drive's own memory.
+    #[cfg(target_vendor = "apple")]
+    match retry_on_intr(|| rustix::fs::fcntl_fullfsync(open)) {
+        Err(Errno::INVAL | Errno::NOTSUP | Errno::NOTTY) => {}
+        flushed => return Ok(flushed?),
+    }
+    match retry_on_intr(|| rustix::fs::fsync(open)) {
+        Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+        flushed => Ok(flushed?),
     }
 }
 

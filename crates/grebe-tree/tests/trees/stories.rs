@@ -4,7 +4,7 @@ use std::fs;
 use std::slice::from_ref;
 
 use grebe_testing::Rng;
-use grebe_tree::{Cancel, Options, SendTree, copy};
+use grebe_tree::{Cancel, Fsync, Options, SendTree, copy};
 
 use crate::ends::{copied, progress, run};
 use crate::generate::{assert_same, change, scratch, snapshot, tree};
@@ -160,4 +160,34 @@ fn a_copy_that_is_cancelled_goes_on() {
     assert!(matches!(ended, Err(grebe_tree::Error::Cancelled)), "{ended:?}");
     copy(&sending, into.path(), &progress(), &Cancel::default()).unwrap();
     assert_same(from.path(), into.path());
+}
+
+#[test]
+fn whenever_it_is_brought_to_the_disk_the_same_arrives_and_nothing_else_stays() {
+    for (seed, fsync) in [Fsync::Never, Fsync::Batch, Fsync::File].into_iter().enumerate() {
+        let mut rng = Rng::with_seed(300 + seed as u64);
+        let (from, into) = (scratch(), scratch());
+        let tree_there = from.path().join("tree");
+        tree(&tree_there, &mut rng, 120);
+        // What is in it.
+        let source = tree_there.join("");
+        let options = Options { fsync, delete: true, ..Options::archive() };
+        fs::create_dir(into.path().join("old")).unwrap();
+        for destination in ["old", "new"].map(|name| into.path().join(name)) {
+            let first = copied(from_ref(&source), &destination, &options);
+            assert_eq!(first.left_out, [], "{fsync:?}");
+            assert_same(&source, &destination);
+            change(&source, &mut rng);
+            // What only lost its time is dressed, and not sent.
+            let checked = Options { checksum: true, ..options.clone() };
+            copied(from_ref(&source), &destination, &checked);
+            assert_same(&source, &destination);
+            change(&source, &mut rng);
+            let sending =
+                SendTree { sources: vec![source.clone()], options: Some(options.clone()), is_fresh: false };
+            copy(&sending, &destination, &progress(), &Cancel::default()).unwrap();
+            assert_same(&source, &destination);
+            assert!(!destination.join(".grebe-partial").exists(), "{fsync:?}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use grebe_transfer::Mode;
+use grebe_tree::Fsync;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -107,7 +108,11 @@ pub(super) struct Wishes {
     pub(super) whole_file: bool,
     pub(super) also_look_in: Vec<PathText>,
     pub(super) index: bool,
+    /// Everything is on the disk before the end, and since there is `fsync_file` contents before they get their names.
     pub(super) fsync: bool,
+    /// Each file before it is told, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) fsync_file: bool,
     pub(super) force: bool,
     pub(super) one_file_system: bool,
     pub(super) progressive: bool,
@@ -133,6 +138,9 @@ pub(in crate::command) struct Ready {
     /// It knows of short hashes in signatures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) knows_short_hashes: bool,
+    /// It knows of flushing each file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) knows_fsync_file: bool,
     /// It is to receive, nothing is there, and it answers for that: content need not wait for its first message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_fresh: bool,
@@ -201,7 +209,8 @@ impl Wishes {
             whole_file: what.whole_file,
             also_look_in: what.also_look_in.iter().map(|path| PathText::of_path(path)).collect(),
             index: what.index,
-            fsync: what.fsync,
+            fsync: what.fsync != Fsync::Never,
+            fsync_file: what.fsync == Fsync::File,
             force: what.force,
             one_file_system: what.one_file_system,
             progressive: what.progressive,
@@ -247,6 +256,7 @@ impl Ready {
             way: None,
             knows_order: true,
             knows_short_hashes: true,
+            knows_fsync_file: true,
             is_fresh: false,
         }
     }
@@ -383,6 +393,7 @@ mod tests {
             way: None,
             knows_order: true,
             knows_short_hashes: true,
+            knows_fsync_file: true,
             is_fresh: true,
         };
         assert_eq!(Ready::read(&ready.line()), Some(ready));

@@ -192,6 +192,10 @@ impl There {
     }
 
     /// Whether it knows of orders in which files and their parts are sent.
+    pub(super) fn knows_fsync_file(&self) -> bool {
+        self.ready.knows_fsync_file
+    }
+
     pub(super) fn knows_order(&self) -> bool {
         self.ready.knows_order
     }

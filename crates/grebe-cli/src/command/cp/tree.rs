@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use grebe_transfer::{Cancel, shown};
-use grebe_tree::{Options, Progress, ReceiveTree, SendTree};
+use grebe_tree::{Fsync, Options, Progress, ReceiveTree, SendTree};
 
 use super::figures::Outcome;
 use super::lines::{PathText, Task, Wishes};
@@ -64,7 +64,11 @@ impl Wishes {
         options.force = self.force;
         options.whole_file = self.whole_file;
         options.index = self.index;
-        options.sync = self.fsync;
+        options.fsync = match (self.fsync, self.fsync_file) {
+            (_, true) => Fsync::File,
+            (true, _) => Fsync::Batch,
+            _ => Fsync::Never,
+        };
         options.one_file_system = self.one_file_system;
         options.progressive = self.progressive;
         options.only_wanted = self.only_wanted;

@@ -79,12 +79,15 @@ impl Choosing<'_> {
 
     fn make_directory(&mut self, at: &At, directory: &Directory, name: &[u8], mode: u16) -> io::Result<()> {
         if at.place != TOP || !self.marks_new() {
-            return directory.create_directory(name, mode);
+            directory.create_directory(name, mode)?;
+        } else {
+            self.chosen.begun.push(name.into());
+            let mark = self.receiving.partial.begin_new(name)?;
+            directory.create_directory(name, mode)?;
+            note_new(&mark, directory, name)?;
         }
-        self.chosen.begun.push(name.into());
-        let mark = self.receiving.partial.begin_new(name)?;
-        directory.create_directory(name, mode)?;
-        note_new(&mark, directory, name)
+        self.receiving.flushing.made_directory(self.receiving, at.place);
+        Ok(())
     }
 
     /// Whether a directory at the top is only gone on with where a copy like this one has begun it.

@@ -60,13 +60,14 @@ impl Choosing<'_> {
             directory.symlink(target, name)?;
             return finish(directory, name);
         }
-        let temporary = receiving.partial.reserve(directory)?;
+        let mut temporary = receiving.partial.reserve(directory)?;
         temporary.directory.symlink(target, &temporary.name)?;
         finish(&temporary.directory, &temporary.name)?;
-        temporary.directory.rename(&temporary.name, directory, name)
+        temporary.rename(directory, name)
     }
 
     fn made_link(&self, at: &At, name: &[u8]) {
+        self.receiving.flushing.names_changed(self.receiving, at.place);
         add(&self.receiving.done.links_made, 1);
         self.receiving.tell(at.place, name, Done::Made, 0);
     }

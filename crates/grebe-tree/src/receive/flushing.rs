@@ -1,0 +1,317 @@
+//! Brings what has come to the disk, in batches: contents before they get their names, and then the directories that have these.
+//!
+//! ```text
+//!  threads that write --whole files--> [ flush: contents of this batch, names of the one before ] -> tell these -> give names
+//! ```
+//!
+//! A flush is a turn of the disk and a commit of the file system's journal, 1 to 30 ms, whether one file waits for it or thousands do.
+//! So more than a few files of a file system are flushed by one call for all of it; few are flushed by themselves, because that call
+//! waits for what others write there, too.
+
+#[cfg(test)]
+mod tests;
+mod unflushed;
+
+use std::fs::File;
+use std::io;
+use std::mem::take;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::directories::Place;
+use crate::error::Error;
+use crate::name::PartNames;
+use crate::options::Fsync;
+use crate::receive::content::dress;
+use crate::receive::flushing::unflushed::Unflushed;
+use crate::receive::partial::{Temporary, remove_notes};
+use crate::receive::shared::{Pending, Receiving};
+use crate::system::{self, Directory, is_full};
+
+/// A file of which all has come and was verified.
+pub(super) struct Whole {
+    pub(super) file: Pending,
+    pub(super) bytes: u64,
+    pub(super) then: Then,
+}
+
+/// How a file becomes what was listed once its content is on the disk.
+pub(super) enum Then {
+    /// It gets its name, and its part's notes, if it was one, go.
+    Name(Temporary, Option<(Arc<Directory>, PartNames)>),
+    /// It was there with this content, and gets its time and mode.
+    Dress,
+}
+
+/// What waits for the disk.
+pub(super) struct Flushing {
+    mode: Fsync,
+    batch: Mutex<Batch>,
+    changed: Condvar,
+    unflushed: Unflushed,
+}
+
+#[derive(Default)]
+struct Batch {
+    waiting: Vec<Whole>,
+    bytes: u64,
+    /// When the first of them came.
+    since: Option<Instant>,
+    /// Files that have their names; these may not be on the disk.
+    named: Vec<Whole>,
+    is_closed: bool,
+    /// The disk has refused something: nothing gets a name any more.
+    is_broken: bool,
+}
+
+/// A batch waits so long for more. It is told as late, and that much small files come again after a power cut.
+const BATCH_AFTER: Duration = Duration::from_secs(1);
+
+/// A batch does not wait for more than this; open files are held of one where each has to be flushed by itself.
+const BATCH_FILES: usize = if system::FLUSHES_AT_ONCE { 4_096 } else { 64 };
+
+/// The last batch is waited for: at most so much is left for it.
+const BATCH_BYTES: u64 = 32 << 20;
+
+impl Flushing {
+    pub(super) fn new(mode: Fsync) -> Self {
+        Self { mode, batch: Mutex::default(), changed: Condvar::new(), unflushed: Unflushed::default() }
+    }
+
+    /// Whether anything is flushed.
+    pub(super) fn is_on(&self) -> bool {
+        self.mode != Fsync::Never
+    }
+
+    /// Takes a file that is whole: it gets its name, and is told, once it may.
+    pub(super) fn take(&self, receiving: &Receiving, open: File, whole: Whole) {
+        match self.mode {
+            Fsync::Never => {
+                let mut whole = whole;
+                if whole.finish(receiving) {
+                    whole.tell(receiving);
+                }
+            }
+            Fsync::File => {
+                if let Err(error) = self.take_one(receiving, &open, whole) {
+                    self.fail(receiving, error);
+                }
+            }
+            Fsync::Batch => self.take_many(receiving, open, whole),
+        }
+    }
+
+    fn take_one(&self, receiving: &Receiving, open: &File, mut whole: Whole) -> io::Result<()> {
+        system::flush(open)?;
+        if self.is_broken() || !whole.finish(receiving) {
+            return Ok(());
+        }
+        match (&whole.then, receiving.directories.open(whole.file.place)) {
+            (Then::Dress, _) => system::flush(open)?,
+            (Then::Name(..), Ok(directory)) => directory.flush()?,
+            // It has gone, and the file with it.
+            (Then::Name(..), Err(error)) => {
+                receiving.file_failed(&whole.file, &error);
+                return Ok(());
+            }
+        }
+        whole.tell(receiving);
+        Ok(())
+    }
+
+    fn take_many(&self, receiving: &Receiving, open: File, whole: Whole) {
+        // Before somebody can take it from those that wait. It may be closed then: there may be thousands.
+        let directory = receiving.directories.open(whole.file.place);
+        let noted = directory
+            .and_then(|directory| self.unflushed.of_system(&directory, |system| system.add_content(open)));
+        if let Err(error) = noted {
+            // Its directory has gone.
+            return receiving.file_failed(&whole.file, &error);
+        }
+        let mut batch = self.lock();
+        while batch.waiting.len() >= 2 * BATCH_FILES {
+            batch = self.changed.wait(batch).unwrap_or_else(PoisonError::into_inner);
+        }
+        batch.bytes += whole.bytes;
+        batch.since.get_or_insert_with(Instant::now);
+        batch.waiting.push(whole);
+        if batch.waiting.len() == 1 || batch.is_due() {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Names in a directory have changed.
+    pub(super) fn names_changed(&self, receiving: &Receiving, place: Place) {
+        if !self.is_on() || receiving.options.dry_run {
+            return;
+        }
+        let open = receiving.directories.open(place);
+        // One that has gone is told by whoever needs it.
+        let _ = open
+            .and_then(|open| self.unflushed.of_system(&open, |system| system.add_directory(place, &open)));
+    }
+
+    /// The same, before anything is told of what is in the directory.
+    pub(super) fn made_directory(&self, receiving: &Receiving, place: Place) {
+        if self.mode != Fsync::File {
+            return self.names_changed(receiving, place);
+        }
+        if let Ok(directory) = receiving.directories.open(place)
+            && let Err(error) = directory.flush()
+        {
+            self.fail(receiving, error);
+        }
+    }
+
+    /// A file was there: that it is on the disk nobody knows.
+    pub(super) fn was_there(&self, receiving: &Receiving, place: Place, name: &[u8]) {
+        if !self.is_on() || receiving.options.dry_run {
+            return;
+        }
+        let Ok(directory) = receiving.directories.open(place) else { return };
+        let _ = self.unflushed.of_system(&directory, |system| {
+            system.add_directory(place, &directory);
+            system.add_what_was_there(|| directory.read_file(name, false), BATCH_FILES);
+        });
+    }
+
+    /// Gives files their names while `others` write some, and to those that are left.
+    pub(super) fn during<T>(&self, receiving: &Receiving, others: impl FnOnce() -> T) -> T {
+        std::thread::scope(|scope| {
+            // Also where they panic.
+            let _close = Close(self);
+            if self.mode == Fsync::Batch {
+                scope.spawn(|| {
+                    while let Some(batch) = self.next() {
+                        self.flush(receiving, batch);
+                    }
+                });
+            }
+            others()
+        })
+    }
+
+    /// Brings all that was changed to the disk, and tells of the files that have their names.
+    pub(super) fn finish(&self, receiving: &Receiving) {
+        if self.is_on() {
+            self.flush(receiving, Vec::new());
+        }
+    }
+
+    /// What is to get names next; nothing where those of the batch before are to be told. `None`: all have theirs.
+    fn next(&self) -> Option<Vec<Whole>> {
+        let mut batch = self.lock();
+        let idle = Instant::now();
+        loop {
+            let since = batch.since.or_else(|| (!batch.named.is_empty()).then_some(idle));
+            let left = since.map(|since| BATCH_AFTER.saturating_sub(since.elapsed()));
+            let is_late = left.is_some_and(|left| left.is_zero());
+            if batch.is_due() || is_late && !batch.is_closed {
+                (batch.bytes, batch.since) = (0, None);
+                let waiting = take(&mut batch.waiting);
+                drop(batch);
+                // There is room again.
+                self.changed.notify_all();
+                return Some(waiting);
+            }
+            if batch.is_closed {
+                return None;
+            }
+            batch = match left {
+                Some(left) => {
+                    self.changed.wait_timeout(batch, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(batch).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    fn flush(&self, receiving: &Receiving, batch: Vec<Whole>) {
+        if self.is_broken() {
+            return;
+        }
+        let named = take(&mut self.lock().named);
+        if let Err(error) = self.unflushed.flush() {
+            return self.fail(receiving, error);
+        }
+        named.iter().for_each(|whole| whole.tell(receiving));
+        let named = batch.into_iter().filter_map(|mut whole| {
+            if !whole.finish(receiving) {
+                return None;
+            }
+            match whole.then {
+                Then::Name(..) => self.names_changed(receiving, whole.file.place),
+                Then::Dress => self.was_there(receiving, whole.file.place, &whole.file.name),
+            }
+            Some(whole)
+        });
+        let named: Vec<_> = named.collect();
+        self.lock().named = named;
+    }
+
+    /// Whether the disk has refused something.
+    pub(super) fn is_broken(&self) -> bool {
+        self.lock().is_broken
+    }
+
+    /// The disk has refused something. It says so once: what is asked for later counts for nothing.
+    pub(super) fn fail(&self, receiving: &Receiving, source: io::Error) {
+        self.lock().is_broken = true;
+        let path = receiving.destination.path.clone();
+        receiving.fail(if is_full(&source) {
+            Error::NoRoom { path }
+        } else {
+            Error::File { action: "bring to the disk", path, source }
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When it goes no more files come.
+struct Close<'a>(&'a Flushing);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Batch {
+    fn is_due(&self) -> bool {
+        let is_full = self.waiting.len() >= BATCH_FILES || self.bytes >= BATCH_BYTES;
+        is_full || self.is_closed && !self.waiting.is_empty()
+    }
+}
+
+impl Whole {
+    /// Gives it what it lacks. Where that cannot be, it is told.
+    fn finish(&mut self, receiving: &Receiving) -> bool {
+        let into = receiving.directories.open(self.file.place);
+        let finished = into.and_then(|into| match &mut self.then {
+            Then::Name(temporary, notes) => {
+                let named = receiving.give_name(temporary, &into, &self.file.name);
+                if let Some((folder, names)) = notes {
+                    remove_notes(folder, names);
+                }
+                named
+            }
+            Then::Dress => dress(receiving, &self.file, &into.read_file(&self.file.name, false)?, 0),
+        });
+        match &finished {
+            Ok(()) => receiving.note_good(&self.file),
+            Err(error) => receiving.file_failed(&self.file, error),
+        }
+        finished.is_ok()
+    }
+
+    fn tell(&self, receiving: &Receiving) {
+        match self.then {
+            Then::Name(..) => receiving.copied(&self.file, self.bytes),
+            Then::Dress => receiving.same(&self.file),
+        }
+    }
+}
