@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The power fails as soon as `grebe recv` has called files verified, or `grebe cp --fsync` has ended: they must be whole.
+# The power fails as soon as `grebe recv` has called files verified, or `grebe cp` has ended: they must be whole. So must each that has
+# its name when it fails in the middle.
 #
 #   ci/power_cut.sh [GREBE]      as root: a file system in an image, of which the kernel keeps for minutes what nobody flushes
 #
@@ -117,9 +118,43 @@ check "... what was noted goes on" transfer "$cut" "$work/one/run7.bin"
 check "... some of it" grep -q '"resumed_bytes":[1-9]' "$work/send.out"
 check "... and it is whole" same "$work/one" "$cut"
 
-new_disk 300
-check "grebe cp --fsync" "$grebe" cp -a --fsync "$work/many/runs" "$work/one/run7.bin" "$disk"
-check "... the power fails" power_cut
 mkdir "$work/both" && cp -a "$work/many/runs" "$work/one/run7.bin" "$work/both"
+
+for how in batch file; do
+  new_disk 300
+  check "grebe cp --fsync $how" "$grebe" cp -a "$work/many/runs" "$work/one/run7.bin" "$disk" --fsync "$how"
+  check "... the power fails" power_cut
+  check "... and all is whole" same "$work/both" "$cut"
+done
+
+# named_are_whole: what the cut left under its own name is as it is at the source. `named` says how many these are.
+named_are_whole() {
+  local name
+  named=0
+  while read -r name; do
+    cmp "$work/both/$name" "$cut/$name" || return 1
+    named=$((named + 1))
+  done < <(cd "$cut" && find . \( -name lost+found -o -name .grebe-partial \) -prune -o -type f -print)
+}
+
+# The copy is held every few milliseconds, and so long each time that the system brings the names that are there to the disk, and no
+# content of its own accord: the cut that follows would show a file that got its name too early.
+cuts_on_the_way() {
+  "$grebe" cp -a "$work/many/runs" "$work/one/run7.bin" "$disk" &
+  local copy=$!
+  cuts=0 seen=
+  while sleep 0.004 && kill -STOP "$copy" && ! is_gone "$copy" && [ "$cuts" -lt 40 ]; do
+    sleep 1.3
+    power_cut && named_are_whole || { kill -KILL "$copy"; return 1; }
+    cuts=$((cuts + 1)) seen="$seen $named"
+    kill -CONT "$copy"
+  done
+  kill -CONT "$copy" || true
+  wait "$copy" && [ "$cuts" -gt 0 ]
+}
+new_disk 1
+check "the power fails at many moments of grebe cp, and what has its name is whole" cuts_on_the_way
+echo "        $cuts moments; files with their names:$seen"
+check "... and again when it has ended" power_cut
 check "... and all is whole" same "$work/both" "$cut"
 sum_up

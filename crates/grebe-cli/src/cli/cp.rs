@@ -94,7 +94,7 @@ pub(crate) struct What {
     #[arg(long, value_name = "GLOB")]
     pub(crate) first: Vec<String>,
     /// When the receiving end brings to the disk what has come [default: batch].
-    #[arg(long, value_name = "WHEN", default_value = "batch", hide_default_value = true, value_parser = units::choice(&FLUSHES))]
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, default_value = "batch", default_missing_value = "batch", hide_default_value = true, value_parser = units::choice(&FLUSHES))]
     pub(crate) fsync: Fsync,
     /// Remove what is in the way: a directory where a file comes, the reverse, and devices, sockets and named pipes.
     #[arg(long)]

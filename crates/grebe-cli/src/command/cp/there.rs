@@ -191,11 +191,12 @@ impl There {
         self.ready.way
     }
 
-    /// Whether it knows of orders in which files and their parts are sent.
+    /// Whether it knows of flushing each file.
     pub(super) fn knows_fsync_file(&self) -> bool {
         self.ready.knows_fsync_file
     }
 
+    /// Whether it knows of orders in which files and their parts are sent.
     pub(super) fn knows_order(&self) -> bool {
         self.ready.knows_order
     }
