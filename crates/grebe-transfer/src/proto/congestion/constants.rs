@@ -39,8 +39,6 @@ pub(super) const STALL_US_MIN: u64 = 10_000;
 /// What waited in a stall is a queue like any other: it may also be that the path has become slower. CUBIC's decrease is 0.7 (RFC 9438,
 /// section 4.6).
 pub(super) const STALLED_YIELD_SHARE: f64 = 0.85;
-/// A sender that is late in every step has more to do than its processor can: then the rate is what came.
-pub(super) const STALLED_RETRIES: u32 = 4;
 
 // Queue ceilings: how much queue this flow may build alone.
 
@@ -76,8 +74,6 @@ pub(super) const EARLY_BASE_LOSS_PACKETS: f64 = 400.0;
 /// 10 Gbit/s and 2 ms sends 1.42 times the file instead of 1.17.
 pub(super) const LONGEST_QUEUE_WINDOW_US: u64 = 10_000_000;
 pub(super) const QUIET_QUEUE_US_MIN: u64 = 1_500;
-/// Sending below this share of the path's rate loses only what the path loses anyway.
-pub(super) const SLOW_GAIN_MAX: f64 = 0.95;
 
 // Ramp.
 
@@ -127,10 +123,6 @@ pub(super) const CRUISE_DRAIN_SHARE: f64 = 0.1;
 /// "Down" ends after so many round trips even if more is in flight than the path holds. BBR's ProbeBW_DOWN has a maximum too
 /// (appendix A.9). Without it, greedy mode beside BBR falls from 66 to 8 %.
 pub(super) const DOWN_RTTS_MAX: u64 = 4;
-/// Beyond the ceiling the rate falls so far that the excess drains in a round trip, within these.
-pub(super) const DRAIN_GAIN_MIN: f64 = 0.5;
-pub(super) const DRAIN_GAIN_MAX: f64 = 0.9;
-pub(super) const DRAIN_US_MIN: u64 = 100_000;
 
 // Bounds of pace and window.
 
@@ -161,8 +153,6 @@ pub(super) const WINDOW_SEGMENTS_MIN: f64 = 4.0;
 /// bursts: with CUBIC's own values this flow took 61 to 65 % beside a kernel's CUBIC, with these 51 to 53 (tables, "Beside others").
 pub(super) const CUBIC_BETA: f64 = 0.67;
 pub(super) const CUBIC_C: f64 = 0.3;
-/// RFC 9438, section 4.2: at most half a window more per round trip.
-pub(super) const CUBIC_TARGET_GAIN_MAX: f64 = 1.5;
 /// The pace is so much above window per round trip, so that the window binds and not the pace.
 pub(super) const WINDOW_PACE_GAIN: f64 = 1.02;
 /// The cap is above the window by a few packets: what a burst needs.
@@ -188,12 +178,6 @@ pub(super) const RESPONSE_EVENTS_MAX: f64 = 400.0;
 /// Faster packets have so many standard deviations more loss events than chance would give them. With 3, one look in 700 is mistaken;
 /// each mistake adds one.
 pub(super) const RESPONSE_DEVIATIONS: f64 = 3.0;
-/// Where packets overtake each other, so many more: what is lost by mistake is known to be so only later.
-pub(super) const RESPONSE_JITTER_DEVIATIONS: f64 = 2.0;
-/// And so many times as many events per packet: a smaller difference is worth no answer.
-pub(super) const RESPONSE_RATIO_MIN: f64 = 1.5;
-/// And so many events more: below that a normal distribution is none.
-pub(super) const RESPONSE_EXCESS_MIN: f64 = 5.0;
 /// A round that lost more than any path does is an overrun where it has so many events: an outage is one event, and runs of ten are few.
 /// With 8, one of ten transfers over 10 % of loss in runs of ten is misjudged.
 pub(super) const OVERRUN_EVENTS_MIN: f64 = 16.0;

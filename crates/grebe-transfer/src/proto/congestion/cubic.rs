@@ -55,7 +55,6 @@ impl CubicWindow {
         let t_s = (now_us - epoch_us + rtt_us) as f64 / 1e6;
         let cubic = self.max + c * (t_s - k_s).powi(3);
         self.reno += acked * 3.0 * (1.0 - beta) / (1.0 + beta) / self.segments;
-        let target = cubic.max(self.reno).min(CUBIC_TARGET_GAIN_MAX * self.segments);
-        self.segments += acked * ((target - self.segments) / self.segments).max(0.0);
+        self.segments += acked * ((cubic.max(self.reno) - self.segments) / self.segments).max(0.0);
     }
 }

@@ -62,6 +62,12 @@ impl LossModel {
         expected + 2.0 * (PACKETS_PER_LOSS_EVENT * expected).sqrt()
     }
 
+    /// Whether a lower rate has shown that the path alone may lose so many of so many packets in one round.
+    pub(super) fn explains(&self, lost: u64, packets: u64) -> bool {
+        let is_known = self.slow.is_some_and(|(_, packets)| packets >= EARLY_BASE_LOSS_PACKETS);
+        is_known && lost as f64 <= self.usual(packets)
+    }
+
     /// Whether no path alone loses this share of so many packets, as far as is known.
     pub(super) fn is_beyond_the_paths(&self, loss: f64, packets: f64) -> bool {
         let noise = (PACKETS_PER_LOSS_EVENT * self.base.max(LOSS_NOISE_FLOOR) / packets).sqrt();

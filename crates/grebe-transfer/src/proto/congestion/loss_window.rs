@@ -23,6 +23,9 @@ pub(super) struct LossWindow {
     is_passing: bool,
     /// As much was lost at a lower rate: the path loses it.
     is_lost_anyway: bool,
+    /// In this round, since this flow backed off.
+    round_packets: u64,
+    round_lost: u64,
 }
 
 /// A question to the path: is as much lost at a lower rate? The rate of the overrun itself is not compared: a bucket may have been full then.
@@ -88,6 +91,8 @@ impl LossWindow {
             overrun: is_overrun.then(Overrun::default),
             is_passing: true,
             is_lost_anyway: false,
+            round_packets: 0,
+            round_lost: 0,
         };
         begun.window.on_loss(now_us);
         begun.recover(now_us, path, true);
@@ -121,7 +126,8 @@ impl LossWindow {
         if self.is_recovering(path, sample) {
             return self.is_lost_anyway.then_some(NextState::ProbeUp);
         }
-        if yields || sample.by_pace.events() > 0.0 {
+        let is_unusual = self.is_loss_unusual(path, sample);
+        if yields || is_unusual {
             if self.is_loss_the_paths(path) {
                 path.doubts += 1;
                 path.response.forget();
@@ -134,6 +140,18 @@ impl LossWindow {
             self.window.on_ack(sample.now_us, Self::loop_us(path), sample.acked_packets as f64);
         }
         None
+    }
+
+    /// Whether packets were lost, and in this round more of them than the path loses at any rate.
+    fn is_loss_unusual(&mut self, path: &PathModel, sample: &AckSample) -> bool {
+        self.round_packets += sample.acked_packets + sample.lost_packets;
+        self.round_lost += sample.lost_packets.saturating_sub(sample.late_packets);
+        let is_unusual =
+            sample.by_pace.events() > 0.0 && !path.loss.explains(self.round_lost, self.round_packets);
+        if is_unusual || sample.round_ended {
+            (self.round_packets, self.round_lost) = (0, 0);
+        }
+        is_unusual
     }
 
     fn recover(&mut self, now_us: u64, path: &PathModel, is_judged: bool) {
@@ -356,6 +374,18 @@ mod tests {
         assert!(window.window.segments() > before, "{} of {before}", window.window.segments());
         assert_eq!(run(&mut window, &mut path, 10_000..10_060, |now_ms| now_ms == 10_000), None);
         assert!(window.window.segments() < 0.95 * window.window.max());
+    }
+
+    #[test]
+    fn what_the_path_is_known_to_lose_is_no_reason_to_back_off() {
+        for (packets, is_known) in [(100.0, false), (1_000.0, true)] {
+            let mut path = path();
+            path.loss.learn_slow(0.02, packets);
+            let mut window = begun(&mut path);
+            let before = window.window.segments();
+            run(&mut window, &mut path, 5..400, |now_ms| now_ms % 50 == 0);
+            assert_eq!(window.window.segments() > before, is_known, "{packets}");
+        }
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl PathModel {
             acked: sums.acked,
             lost: sums.lost.saturating_sub(sums.late),
             had_queue,
-            is_slow: self.gain_before < SLOW_GAIN_MAX,
+            is_slow: self.gain_before <= DOWN_GAIN,
             has_competitors,
             excess_max: match self.mode {
                 Mode::Background => BACKGROUND_LOSS_EXCESS_MAX,
@@ -265,8 +265,7 @@ impl PathModel {
             // What is lost by mistake shows too late to be told from what is lost.
             return false;
         }
-        let jitter_doubts = if self.jitter_us > 0 { RESPONSE_JITTER_DEVIATIONS } else { 0.0 };
-        round.is_overrun || self.response.losses_rise(f64::from(self.doubts) + jitter_doubts)
+        round.is_overrun || self.response.losses_rise(f64::from(self.doubts))
     }
 
     /// Round trip without a queue, from sending a packet to its report.

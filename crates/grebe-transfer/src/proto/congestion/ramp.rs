@@ -19,10 +19,6 @@ pub(super) struct Ramp {
     is_arriving: bool,
     /// The sender did not send all that this step allows.
     is_unused: bool,
-    /// The sender was stopped in this step.
-    is_stalled: bool,
-    /// How often a step may be tried again for that, before it counts as one that the path does not take.
-    retries: u32,
     train: StepTrain,
     /// The path is fast enough for trains.
     takes_trains: bool,
@@ -64,8 +60,6 @@ impl Ramp {
             since_us: now_us,
             is_arriving: false,
             is_unused: false,
-            is_stalled: false,
-            retries: STALLED_RETRIES,
             train: StepTrain::Due,
             takes_trains: false,
             trains: 0,
@@ -124,7 +118,6 @@ impl Ramp {
         round: Option<&Round>,
     ) -> Option<NextState> {
         self.is_unused |= sample.app_limited;
-        self.is_stalled |= sample.is_stalled;
         if let Some(heard) = &sample.train
             && self.train == StepTrain::Sent
             && self.is_beyond_the_path(sample.now_us, path, heard)
@@ -198,16 +191,8 @@ impl Ramp {
             self.grow(now_us);
             return None;
         }
-        if queue_us > queue_us_max / 4 + 2 * variation_us {
-            return Some(NextState::Drain);
-        }
         if self.is_unused {
             // What was not sent cannot arrive: nothing was learnt of the path.
-            self.begin_step(now_us, StepTrain::None);
-            return None;
-        }
-        if self.is_stalled && self.retries > 0 {
-            self.retries -= 1;
             self.begin_step(now_us, StepTrain::None);
             return None;
         }
@@ -218,7 +203,6 @@ impl Ramp {
     /// The path took the step without a queue.
     fn grow(&mut self, now_us: u64) {
         self.rate *= self.gain;
-        self.retries = STALLED_RETRIES;
         if self.takes_trains {
             self.gain = UP_GAIN;
             self.begin_step(now_us, StepTrain::Due);
@@ -229,8 +213,7 @@ impl Ramp {
     }
 
     fn begin_step(&mut self, now_us: u64, train: StepTrain) {
-        (self.since_us, self.is_arriving, self.train) = (now_us, false, train);
-        (self.is_unused, self.is_stalled) = (false, false);
+        (self.since_us, self.is_arriving, self.is_unused, self.train) = (now_us, false, false, train);
     }
 }
 

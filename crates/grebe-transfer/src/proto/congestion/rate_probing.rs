@@ -69,9 +69,7 @@ impl RateProbing {
     /// In bytes per second.
     pub(super) fn pace(&self, path: &PathModel) -> f64 {
         if path.is_over_ceiling() && path.excess_bytes() > 0.0 {
-            let over_us = path.queue.now_us.saturating_sub(path.queue_ceiling_us() / 2) as f64;
-            let drained = over_us / path.rtt.min_us().max(DRAIN_US_MIN) as f64;
-            return path.full_rate() * (1.0 - drained).clamp(DRAIN_GAIN_MIN, DRAIN_GAIN_MAX);
+            return path.full_rate() * DOWN_GAIN;
         }
         path.full_rate() * self.gain(path)
     }

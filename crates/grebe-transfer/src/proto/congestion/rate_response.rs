@@ -145,10 +145,7 @@ impl PaceCount {
         let events = self.events + slower.events;
         let share = self.packets / (self.packets + slower.packets).max(1.0);
         let excess = self.events - share * events;
-        let is_much_more = self.events * slower.packets > RESPONSE_RATIO_MIN * slower.events * self.packets;
-        is_much_more
-            && excess > deviations * (events * share * (1.0 - share)).sqrt()
-            && excess > RESPONSE_EXCESS_MIN
+        excess > deviations * (events * share * (1.0 - share)).sqrt()
     }
 }
 
