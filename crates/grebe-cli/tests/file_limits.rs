@@ -97,8 +97,10 @@ fn what_is_received_beyond_it_is_told() {
     let ended = run_limited(&["recv", line["ticket"].as_str().unwrap(), path(&into)]);
     let _ = sender.kill();
     let _ = sender.wait();
-    assert_eq!(ended.status.code(), Some(5), "{:?} {}", ended.status, text(&ended.stderr));
-    assert!(!into.join("large.bin").exists());
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(4), "{:?} {said}", ended.status);
+    assert!(said.contains("large.bin: it cannot be written") && said.contains("ulimit -f"), "{said}");
+    assert_eq!(names(&into), [""; 0]);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn a_link_that_is_down_for_a_second_ends_no_stream_and_no_recorder_beside_it() {
     let stages = format!(
         r#"
         stage = [
-            {{ id = "made", kind = "synth", params = {{ rate = "100k", samples = "300k" }} }},
+            {{ id = "made", kind = "synth", params = {{ rate = "100k", samples = "600k" }} }},
             {{ id = "away", kind = "udp_out", params = {{ uri = "udp://10.77.0.2:5003" }} }},
             {{ id = "kept", kind = "record", params = {{ file = '{}' }} }},
         ]
@@ -91,7 +91,7 @@ fn a_link_that_is_down_for_a_second_ends_no_stream_and_no_recorder_beside_it() {
     let streams = ["udp://10.77.0.2:5000", "udp://10.77.0.2:5001?format=i16", "vrt://10.77.0.2:5002"];
     let mut running: Vec<Child> = streams
         .iter()
-        .map(|to| hosts.start(&["sg", "--rate", "100k", "--samples", "300k", "--json", "--to", to]))
+        .map(|to| hosts.start(&["sg", "--rate", "100k", "--samples", "600k", "--json", "--to", to]))
         .collect();
     running.push(hosts.start(&["run", graph.to_str().unwrap(), "--json"]));
     std::thread::sleep(Duration::from_millis(1_000));
@@ -106,10 +106,10 @@ fn a_link_that_is_down_for_a_second_ends_no_stream_and_no_recorder_beside_it() {
         assert_eq!(said.matches("cannot send to 10.77.0.2:").count(), 1, "{number}: {said}");
         assert_eq!(said.matches("sending again after ").count(), 1, "{number}: {said}");
         if number < streams.len() {
-            assert_eq!(report["samples"], 300_000, "{number}: {report}");
+            assert_eq!(report["samples"], 600_000, "{number}: {report}");
         }
     }
-    assert_eq!(support::data(&file).len(), 600_000);
+    assert_eq!(support::data(&file).len(), 1_200_000);
 }
 
 /// A graph of a host that has no route any more counts what it could not send, also where it ends then.
