@@ -103,9 +103,10 @@ check "... and nothing else is left" test ! -e "$disk/.grebe-partial"
 
 half() {
   begin "$disk" || return 1
-  GREBE_TICKET=$ticket "$grebe" send --bwlimit 16M "$work/one/run7.bin" 2>"$work/send.err" &
+  GREBE_TICKET=$ticket "$grebe" send --bwlimit 6M "$work/one/run7.bin" 2>"$work/send.err" &
   local sender=$!
-  sleep 1.7
+  wait_for 20 grep -qs 'grebe j1' "$disk"/.grebe-partial/.grebe-j* # a note of how much is safe
+  sleep 0.3
   pkill -STOP -P "$receiver" && sleep 0.3 # what is on its way to the disk comes there
   power_cut
   pkill -KILL -P "$receiver" || true
