@@ -4,7 +4,6 @@ mod bench;
 mod cp;
 mod event;
 mod file;
-mod host;
 mod lab;
 mod location;
 mod metrics;
@@ -23,11 +22,11 @@ use crate::units;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub(crate) use bench::{Bench, Results, WhichBench};
-pub(crate) use cp::{Cp, How, Tell, Via, WAYS, What};
+pub(crate) use cp::{Cp, How, Tell, What};
 pub(crate) use event::{Conditions, EventKind, EventWords};
 pub(crate) use file::{Convert, Find, Info, Repair};
+pub(crate) use grebe_remote::{SshHost, ssh_host};
 pub(crate) use grebe_transfer::printable;
-pub(crate) use host::{SshHost, ssh_host};
 pub(crate) use lab::{Lab, Ls};
 pub(crate) use location::{Location, location};
 pub(crate) use metrics::Metrics;
@@ -36,7 +35,7 @@ pub(crate) use record::{Record, Save, Trigger};
 pub(crate) use relay::Relay;
 pub(crate) use serve::{Serve, Shown};
 pub(crate) use stream::{Play, Sg, Verify};
-pub(crate) use transfer::{AskWhen, MODES, Meeting, Recv, Send, relay};
+pub(crate) use transfer::{AskWhen, Meeting, Recv, Send};
 pub(crate) use view::{Channels, Demo, Meanings, View};
 
 /// Moves, shows, records and ships sampled signals at the speed of the machine.

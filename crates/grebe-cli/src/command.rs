@@ -15,6 +15,7 @@ pub(crate) mod probe;
 pub(crate) mod record;
 pub(crate) mod recv;
 pub(crate) mod relay;
+mod remote;
 pub(crate) mod repair;
 pub(crate) mod run;
 pub(crate) mod save;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use grebe_remote::Error as RemoteError;
 use grebe_shm::Error as ShmError;
 use grebe_stages::Error as StreamError;
 use grebe_transfer::Error as TransferError;
@@ -23,7 +24,7 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
-/// What failed at another host, in its own words and with its exit status.
+/// What failed at another host of a graph, and the exit status of that.
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
     pub(crate) what: String,
@@ -58,10 +59,16 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
             let memory = || cause.downcast_ref().and_then(status_of_shared_memory);
             let transfer = || cause.downcast_ref().and_then(status_of_transfer);
             let elsewhere = || cause.downcast_ref().map(|error: &Elsewhere| error.status);
+            let remote = || cause.downcast_ref().and_then(status_of_remote);
             let tree = || cause.downcast_ref().and_then(status_of_tree);
             let system = || cause.downcast_ref().and_then(status_of_system);
-            let found =
-                stream.or_else(memory).or_else(transfer).or_else(elsewhere).or_else(tree).or_else(system);
+            let found = stream
+                .or_else(memory)
+                .or_else(transfer)
+                .or_else(elsewhere)
+                .or_else(remote)
+                .or_else(tree)
+                .or_else(system);
             found.or(cause.is::<Usage>().then_some(USAGE))
         })
         .unwrap_or(FAILED)
@@ -97,6 +104,17 @@ fn status_of_transfer(error: &TransferError) -> Option<u8> {
         TransferError::Ticket { .. } => Some(USAGE),
         TransferError::Cancelled => Some(INTERRUPTED),
         TransferError::Tree(error) => status_of_tree(error),
+        _ => None,
+    }
+}
+
+fn status_of_remote(error: &RemoteError) -> Option<u8> {
+    match error {
+        RemoteError::Usage(_) => Some(USAGE),
+        RemoteError::Interrupted => Some(INTERRUPTED),
+        RemoteError::Failed { status, .. } => Some(*status),
+        RemoteError::Connection(error) => status_of_transfer(error),
+        RemoteError::System { source, .. } => status_of_system(source),
         _ => None,
     }
 }

@@ -20,7 +20,6 @@ mod output;
 mod receiver;
 mod search;
 mod show;
-mod ssh;
 mod this_command;
 mod transfer;
 mod units;

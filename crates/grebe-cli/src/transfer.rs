@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use grebe_remote::relay_or_default;
 use grebe_scope::Engineering;
 use grebe_transfer::{
     Address, Cancel, Connection, ConnectionListener, ConnectionOptions, LeftOut, Notice, Notify, Purpose,
@@ -16,7 +17,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::cli::{self, Meeting};
+use crate::cli::Meeting;
 use crate::ending::{Ending, Usage};
 use crate::output::{self, note, out};
 use crate::units;
@@ -121,21 +122,9 @@ impl Side<'_> {
     }
 }
 
-/// The relay of an option, or of `GREBE_RELAY`.
-pub(crate) fn relay_of(option: Option<&Address>) -> Result<Option<Address>> {
-    if let Some(relay) = option {
-        return Ok(Some(relay.clone()));
-    }
-    let Some(text) = std::env::var("GREBE_RELAY").ok().filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    let relay = cli::relay(&text).map_err(|error| Usage(format!("GREBE_RELAY={text}: {error}")))?;
-    Ok(Some(relay))
-}
-
 /// Puts into the ticket where the other side finds us: our addresses, and the relay.
 fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
-    ticket.relay = relay_of(meeting.relay.as_ref())?;
+    ticket.relay = relay_or_default(meeting.relay.as_ref())?;
     if meeting.via == Via::Relay && ticket.relay.is_none() {
         return Err(Usage("--via relay needs a relay: --relay HOST, or GREBE_RELAY".into()).into());
     }

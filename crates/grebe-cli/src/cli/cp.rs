@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use grebe_remote::{Overrides, Via, relay};
 use grebe_transfer::{Address, Mode};
 use grebe_tree::Fsync;
 
 use super::location::{Location, location};
-use super::transfer::{MODES, relay};
+use super::transfer::MODES;
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -140,6 +141,15 @@ pub(crate) struct How {
     pub(crate) no_config: bool,
 }
 
+impl How {
+    /// What the configuration of remote hosts has to know of it.
+    pub(crate) fn overrides(&self) -> Overrides {
+        let Self { ssh, remote_path, bootstrap, via, port, address, relay, bwlimit, mode, no_config: _ } =
+            self.clone();
+        Overrides { ssh, remote_path, bootstrap, via, port, address, relay, bwlimit, mode }
+    }
+}
+
 /// What is said of it.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "What to say")]
@@ -158,7 +168,7 @@ pub(crate) struct Tell {
     pub(crate) log: Option<PathBuf>,
 }
 
-pub(crate) const FLUSHES: [(&str, &str, Fsync); 3] = [
+const FLUSHES: [(&str, &str, Fsync); 3] = [
     ("never", "When the system likes: a power cut may leave torn files", Fsync::Never),
     (
         "batch",
@@ -168,18 +178,7 @@ pub(crate) const FLUSHES: [(&str, &str, Fsync); 3] = [
     ("file", "Each file before it is told as done", Fsync::File),
 ];
 
-/// Which way data may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Via {
-    #[default]
-    Auto,
-    Udp,
-    Tcp,
-    Relay,
-    Ssh,
-}
-
-pub(crate) const WAYS: [(&str, &str, Via); 5] = [
+const WAYS: [(&str, &str, Via); 5] = [
     ("auto", "UDP, else TCP at the same port, else the relay if one is named, else ssh", Via::Auto),
     ("udp", "UDP only, directly or by the relay", Via::Udp),
     ("tcp", "A TCP connection beside ssh", Via::Tcp),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::host::{SshHost, ssh_host};
+use grebe_remote::{SshHost, ssh_host};
 
 /// A path here, or one on another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,16 @@ pub(crate) fn location(text: OsString) -> Result<Location, String> {
     let Some(colon) = colon(bytes) else { return Ok(Location::Here(text.into())) };
     let (host, path) = (host_of(&bytes[..colon])?, home_relative(&bytes[colon + 1..]));
     Ok(Location::There { host, path })
+}
+
+impl Location {
+    /// The other machine.
+    pub(crate) fn host(&self) -> Option<&SshHost> {
+        match self {
+            Self::Here(_) => None,
+            Self::There { host, .. } => Some(host),
+        }
+    }
 }
 
 impl fmt::Display for Location {

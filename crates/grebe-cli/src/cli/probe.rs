@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use grebe_remote::{Place, SshHost, place, ssh_host};
 
-use super::host::{Place, SshHost, place, ssh_host};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -47,6 +47,9 @@ pub(crate) struct Probe {
     /// End after this long without a client.
     #[arg(long, value_name = "TIME", default_value = "10m", requires = "serve", value_parser = units::duration)]
     pub(crate) idle_timeout: Duration,
+    /// Be the other end, as `grebe probe ssh://` starts it.
+    #[arg(long, hide = true, requires = "serve")]
+    pub(crate) stdio: bool,
     /// End when standard input is closed.
     #[arg(long, requires = "serve")]
     pub(crate) tethered: bool,

@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use grebe_remote::{SshHost, ssh_host};
 use grebe_serve::FarAddress;
 use grebe_stages::Uri;
 
-use super::host::{SshHost, ssh_host};
 use super::lab::Lab;
 use super::metrics::Metrics;
 use super::stream::Reception;
 use super::view::Meanings;
 use crate::units;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     grebe serve udp://:5000\n  \
     grebe serve shm://adc udp://:5000 night.sigmf-meta      each with a thread of its own; viewers choose\n  \
@@ -29,7 +29,7 @@ use crate::units;
     Ctrl-C ends it.")]
 pub(crate) struct Serve {
     /// The stream: udp://:5000, shm://NAME, pipe:, a file, or synth:. Of several, viewers choose which they look at; none waits for another.
-    #[arg(value_name = "URI", required = true, value_parser = units::uri)]
+    #[arg(value_name = "URI", required_unless_present = "stdio", conflicts_with = "stdio", value_parser = units::uri)]
     pub(crate) uris: Vec<Uri>,
     /// Address and port to listen on; port 0 is any that is free.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", conflicts_with = "stdio", value_parser = units::listen_address)]
@@ -62,8 +62,8 @@ pub(crate) struct Serve {
     /// Memory for the history of all streams together: how far back viewers can go.
     #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = units::size_bytes)]
     pub(crate) history: usize,
-    /// Serve the one viewer that holds standard input and output: what ssh starts.
-    #[arg(long, conflicts_with = "json")]
+    /// Be the other end, as `grebe view ssh://` starts it.
+    #[arg(long, hide = true, conflicts_with_all = ["json", "ring", "last"])]
     pub(crate) stdio: bool,
     /// Print the links as JSON on standard output.
     #[arg(long)]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use grebe_transfer::{Address, Mode, RELAY_PORT, Via};
+use grebe_remote::relay;
+use grebe_transfer::{Address, Mode, Via};
 
-use super::host::{Place, place};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -98,12 +98,6 @@ pub(crate) struct Meeting {
     /// How long a peer that was there may be silent; meanwhile TCP is tried too, and the same ticket stays good.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::duration)]
     pub(crate) keep_trying: Duration,
-}
-
-/// `HOST[:PORT]`.
-pub(crate) fn relay(text: &str) -> Result<Address, String> {
-    let Place { host, port } = place(text)?;
-    Address::new(&host, port.unwrap_or(RELAY_PORT)).map_err(|error| error.to_string())
 }
 
 const VIAS: [(&str, &str, Via); 3] = [

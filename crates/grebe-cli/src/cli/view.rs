@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use grebe_remote::Overrides;
 use grebe_view::{Part, ThemeChoice};
 
 use super::lab::Lab;
@@ -127,6 +128,14 @@ pub(crate) struct Far {
     /// Where grebe is there [default: grebe, on the PATH there].
     #[arg(long, value_name = "PATH")]
     pub(crate) remote_path: Option<String>,
+}
+
+impl Far {
+    /// What the configuration of remote hosts has to know of it.
+    pub(crate) fn overrides(&self) -> Overrides {
+        let Self { ssh, remote_path } = self.clone();
+        Overrides { ssh, remote_path, ..Overrides::default() }
+    }
 }
 
 /// Which channels are shown, and what their numbers mean.

@@ -1,27 +1,22 @@
 //! `grebe cp`: trees to or from another machine, by the user's own ssh.
 //!
 //! ```text
-//!  this end ==ssh==> grebe cp --serve there: who is it, what is to be done, where does the data go    (lines, there)
+//!  this end ==ssh==> grebe cp --serve there: its task, and the routes that are allowed    (grebe_remote, lines)
 //!           <======= a ticket
-//!  data:    UDP, else TCP at the same port, else the pipes of that ssh                                (way)
-//!  over it: grebe_tree::send at one end, grebe_tree::receive at the other                             (tree)
+//!  data:    UDP, else TCP at the same port, else the pipes of that ssh                    (grebe_remote)
+//!  over it: grebe_tree::send at one end, grebe_tree::receive at the other                 (tree)
 //! ```
 
 mod between;
-pub(super) mod bootstrap;
-pub(super) mod config;
 mod fetch;
 mod figures;
-pub(super) mod lines;
-pub(super) mod meet;
+mod lines;
 mod progress_line;
 mod recordings;
 mod serve;
 mod summary;
-pub(super) mod teller;
-pub(super) mod there;
+mod teller;
 mod tree;
-pub(super) mod way;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,19 +26,21 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
-use grebe_transfer::{Cancel, ConnectionStatus, Notify};
+use grebe_remote::{Config, Hello, Meet, Remote, Route, Settings, Via};
+use grebe_transfer::{Cancel, ConnectionStatus};
 use grebe_tree::Progress;
 
 pub(crate) use self::fetch::Fetch;
 
-use self::config::{Config, Settings};
 use self::figures::{Figures, Outcome};
-use self::lines::{Hello, Meet, PROTOCOL, PathText, Task, Tells, Way, Wishes};
+use self::lines::{
+    COPIES, CopyTask, IS_FRESH, KNOWS_FSYNC_FILE, KNOWS_ORDER, KNOWS_SHORT_HASHES, PathText, Task, Tells,
+    Wishes,
+};
 use self::summary::Whole;
 use self::teller::Teller;
-use self::there::{COPIES, There};
-use self::way::Beside;
-use crate::cli::{Cp, Location, SshHost, Via};
+use super::remote::{self, dialer};
+use crate::cli::{Cp, Location, SshHost};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::note;
@@ -77,7 +74,7 @@ struct Copy<'a> {
 impl<'a> Copy<'a> {
     fn of(options: &'a Cp, config: &'a Config) -> Result<Self> {
         let mut wishes = Wishes::of(&options.what);
-        wishes.exclude.extend(config.exclude(&options.places));
+        wishes.exclude.extend(config.exclude(options.places.iter().filter_map(Location::host)));
         let teller = Teller::new(&options.tell, options.what.dry_run)?;
         Ok(Self { options, config, wishes, teller, login: Duration::ZERO, limit_bits_per_s: None })
     }
@@ -113,12 +110,12 @@ impl<'a> Copy<'a> {
         let copied = watch(&mut self.teller, &progress, None, None, || {
             tree::copy(sources, destination, wishes, &progress, &cancel)
         });
-        self.end(&copied?, Way::Disk, None, shown)
+        self.end(&copied?, Route::Disk, None, shown)
     }
 
     /// From here to another machine, or the reverse.
     fn with(&mut self, host: &SshHost, here: Task, there: Task, shown: &str) -> Result<Ending> {
-        let settings = self.config.settings(host, &self.options.how)?;
+        let settings = self.settings(host)?;
         if let Task::Send { sources, .. } = &here {
             // Before anybody logs in.
             let sources: Result<Vec<_>> = sources.iter().map(PathText::as_it_is).collect();
@@ -126,20 +123,20 @@ impl<'a> Copy<'a> {
         }
         self.limit_bits_per_s = settings.limit_bits_per_s;
         let cancel = interrupt::cancel();
-        let hello = self.hello(&settings, there, listen(&settings));
-        let mut there = There::start(&settings, &COPIES, &hello)?;
+        let hello = self.hello(&settings, there, settings.meet());
+        let mut there = Remote::start(&settings, &COPIES, &hello, &interrupt::is_pending)?;
         self.agree(&there);
-        let connected = there.channel(&settings, &beside(&settings, &cancel, &self.teller.notify()));
+        let connected = there.channel(&settings, &dialer(&settings, &cancel, &self.teller.notify()));
         let channel = match connected {
             Ok(channel) => channel,
-            Err(error) => return Err(there.explain(error, &self.teller)),
+            Err(error) => return Err(self.teller.explain(there, error.into())),
         };
         self.login = self.teller.elapsed();
-        let (way, status) = (channel.way, channel.status.clone());
+        let (route, status) = (channel.route, channel.status.clone());
         let is_relayed = channel.is_relayed.clone();
-        self.teller.way(way, settings.via == Via::Auto && way != Way::Udp);
+        self.teller.route(route, settings.via == Via::Auto && route != Route::Udp);
         let progress = Arc::new(self.teller.progress());
-        let (wishes, is_fresh) = (&self.wishes, there.is_fresh());
+        let (wishes, is_fresh) = (&self.wishes, there.ready().has(IS_FRESH));
         let other = Some((&mut there, &cancel));
         let copied = watch(&mut self.teller, &progress, status.as_ref(), other, || {
             tree::run(&here, Some(wishes), is_fresh, channel, &progress, &cancel)
@@ -148,10 +145,10 @@ impl<'a> Copy<'a> {
         match copied {
             Ok(outcome) => {
                 there.let_go();
-                let way = if is_relayed.load(Ordering::Relaxed) { Way::Relay } else { way };
-                self.end(&outcome, way, status.as_ref(), shown)
+                let route = if is_relayed.load(Ordering::Relaxed) { Route::Relay } else { route };
+                self.end(&outcome, route, status.as_ref(), shown)
             }
-            Err(error) => Err(there.explain(error, &self.teller)),
+            Err(error) => Err(self.teller.explain(there, error)),
         }
     }
 
@@ -160,44 +157,41 @@ impl<'a> Copy<'a> {
     }
 
     /// An older end is not asked for what it does not know.
-    fn agree(&mut self, there: &There) {
-        self.wishes.short_hashes &= there.knows_short_hashes();
-        if self.wishes.fsync_file && !there.knows_fsync_file() {
-            let (host, theirs) = (&there.host, there.version());
+    fn agree(&mut self, there: &Remote) {
+        let (host, theirs, ready) = (there.host(), there.version(), there.ready());
+        self.wishes.short_hashes &= ready.has(KNOWS_SHORT_HASHES);
+        if self.wishes.fsync_file && !ready.has(KNOWS_FSYNC_FILE) {
             let older = format!("{host} has grebe {theirs}, which does not know --fsync file");
             self.teller.note(&format!("{older}: everything is brought to the disk before the end"));
             self.wishes.fsync_file = false;
         }
-        if self.wishes.has_order() && !there.knows_order() {
-            let (host, theirs, ours) = (&there.host, there.version(), env!("CARGO_PKG_VERSION"));
+        if self.wishes.has_order() && !ready.has(KNOWS_ORDER) {
+            let ours = env!("CARGO_PKG_VERSION");
             let older = format!("{host} has grebe {theirs}, which knows neither --progressive nor --first");
             self.teller.note(&format!("{older}: this is a plain copy; have this grebe {ours} at both ends"));
             self.wishes.without_order();
         }
     }
 
-    fn hello(&self, settings: &Settings, task: Task, meet: Meet) -> Hello {
-        Hello {
-            protocol: PROTOCOL,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            task,
-            what: None,
-            meet,
-            terms: settings.terms(),
-            tells: Tells::Failures,
-        }
+    fn settings(&self, host: &SshHost) -> Result<Settings> {
+        remote::settings(self.config, host, &self.options.how.overrides())
+    }
+
+    fn hello(&self, settings: &Settings, task: Task, meet: Meet) -> Hello<CopyTask> {
+        let task = CopyTask { task, what: None, tells: Tells::Failures };
+        Hello::new(&COPIES, meet, settings.terms(), task)
     }
 
     fn end(
         &self,
         outcome: &Outcome,
-        way: Way,
+        route: Route,
         status: Option<&ConnectionStatus>,
         destination: &str,
     ) -> Result<Ending> {
         let is_dry = self.wishes.dry_run;
         let (login, limit_bits_per_s) = (self.login, self.limit_bits_per_s);
-        self.teller.end(&Whole { outcome, way, status, is_dry, login, limit_bits_per_s, destination })
+        self.teller.end(&Whole { outcome, route, status, is_dry, login, limit_bits_per_s, destination })
     }
 }
 
@@ -235,7 +229,7 @@ fn watch(
     teller: &mut Teller,
     progress: &Arc<Progress>,
     status: Option<&ConnectionStatus>,
-    mut there: Option<(&mut There, &Cancel)>,
+    mut there: Option<(&mut Remote, &Cancel)>,
     work: impl FnOnce() -> Result<Outcome> + Send,
 ) -> Result<Outcome> {
     thread::scope(|scope| {
@@ -246,7 +240,7 @@ fn watch(
                 Ok(outcome) => return outcome,
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some((there, cancel)) = &mut there {
-                        there.poll(teller);
+                        teller.hear(there);
                         // Whoever waits for the other end is to wait no longer.
                         if (interrupt::is_pending() || there.has_failed() || there.is_gone()) && there.cut() {
                             cancel.cancel();
@@ -258,19 +252,6 @@ fn watch(
             }
         }
     })
-}
-
-/// How an end on another machine is reached, where it does not have to be `ssh`.
-pub(super) fn listen(settings: &Settings) -> Meet {
-    match settings.via {
-        Via::Ssh => Meet::Here,
-        Via::Tcp => Meet::Listen { port: settings.port, relay: None },
-        _ => Meet::Listen { port: settings.port, relay: settings.relay.as_ref().map(ToString::to_string) },
-    }
-}
-
-pub(super) fn beside(settings: &Settings, cancel: &Cancel, notify: &Notify) -> Beside {
-    Beside { terms: settings.terms(), cancel: cancel.clone(), notify: notify.clone() }
 }
 
 const SHOWN_EVERY: Duration = Duration::from_millis(100);

@@ -3,7 +3,7 @@
 mod live;
 mod panels;
 mod picture;
-mod ssh_server;
+mod remote;
 mod table;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,22 +12,23 @@ use std::time::Duration;
 
 use anyhow::Result;
 use grebe_probe::{
-    Bounds, Cancel, DATAGRAM_BYTES, Error, PROTOCOL, ProbeOptions, Purpose, ServeEvent, ServeOptions, Server,
-    Ticket,
+    Address, Bounds, Cancel, DATAGRAM_BYTES, Error, PROTOCOL, ProbeOptions, Purpose, ServeEvent,
+    ServeOptions, Server, Ticket,
 };
 
-use self::ssh_server::{SshServer, advertised};
+use self::remote::{RemoteServer, serve_remote};
 use crate::cli::{Probe, SshHost, Target};
 use crate::ending::{Ending, Usage};
 use crate::graph::end_with_stdin;
 use crate::output::{note, out};
-use crate::{interrupt, output, ssh};
+use crate::{interrupt, output};
 
 pub(crate) fn run(options: &Probe) -> Result<Ending> {
     let cancel = interrupt::cancel();
     let outcome = match &options.target {
         Some(Target::Ticket(word)) => with_ticket(options, word, cancel),
         Some(Target::Ssh(host)) => over_ssh(options, host, cancel),
+        None if options.stdio => serve_remote(cancel),
         None => serve(options, cancel),
     };
     match outcome.as_ref().map_err(|error| error.downcast_ref::<Error>()) {
@@ -43,7 +44,7 @@ fn with_ticket(options: &Probe, word: &str, cancel: Cancel) -> Result<Ending> {
 }
 
 fn over_ssh(options: &Probe, host: &SshHost, cancel: Cancel) -> Result<Ending> {
-    let server = SshServer::start(host, options)?;
+    let server = RemoteServer::start(host, options)?;
     let outcome = probe(options, server.ticket(), cancel);
     server.explain(outcome)
 }
@@ -51,9 +52,6 @@ fn over_ssh(options: &Probe, host: &SshHost, cancel: Cancel) -> Result<Ending> {
 fn serve(options: &Probe, cancel: Cancel) -> Result<Ending> {
     if options.tethered {
         end_with_stdin();
-        if options.json {
-            out!("{}", ssh::MARK)?;
-        }
     }
     let duration_max = Some(options.duration.unwrap_or(SERVED_MAX));
     let server = Server::bind(&ServeOptions {
@@ -70,6 +68,10 @@ fn serve(options: &Probe, cancel: Cancel) -> Result<Ending> {
     } else {
         out!("grebe probe {}", *word)?;
     }
+    run_server(server, options.idle_timeout)
+}
+
+fn run_server(server: Server, idle_max: Duration) -> Result<Ending> {
     let served = server.run(|event| match event {
         ServeEvent::Began(client) => note!("probed by {client}"),
         _ => note!("done"),
@@ -80,7 +82,7 @@ fn serve(options: &Probe, cancel: Cancel) -> Result<Ending> {
     if served == 0 {
         anyhow::bail!(
             "nobody came within {} s; start it again, and check that UDP reaches this machine",
-            options.idle_timeout.as_secs()
+            idle_max.as_secs()
         );
     }
     Ok(Ending::Good)
@@ -120,6 +122,17 @@ fn probe(options: &Probe, ticket: &Ticket, cancel: Cancel) -> Result<Ending> {
         output::text(&table::text(&report))?;
     }
     Ok(Ending::Good)
+}
+
+/// The ticket, with the address where the user says that its server is found.
+fn advertised(options: &Probe, mut ticket: Ticket) -> Result<Ticket> {
+    if let Some(place) = &options.advertise {
+        let port = place.port.or(ticket.addresses.first().map(Address::port)).unwrap_or_default();
+        let address =
+            Address::new(&place.host, port).map_err(|error| Usage(format!("--advertise: {error}")))?;
+        ticket.addresses = vec![address];
+    }
+    Ok(ticket)
 }
 
 /// What was asked for; the default for the rest depends on the address of the other side.

@@ -1,19 +1,19 @@
 //! `grebe serve`: a scope for viewers elsewhere.
 
-use std::io;
+pub(super) mod stdio;
+
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use grebe_serve::{ServeEvent, ServeOptions, Served, Server, serve_pipe};
+use grebe_serve::{ServeEvent, ServeOptions, Served, Server};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, SourceOptions, Uri, open_source};
 use grebe_view::{ChannelMeaning, FarOffer, Right, SharedControls, SourceControls};
 use serde_json::json;
 
-use super::view::{advice, far::Ready, queue_for, setups};
+use super::view::{advice, queue_for, setups};
 use crate::cli::{Serve, printable};
 use crate::ending::{Ending, Usage};
 use crate::generator;
@@ -22,22 +22,25 @@ use crate::interrupt;
 use crate::output::{self, note, out};
 use crate::receiver;
 use crate::show::{Held, Keeper, OnDisk, Scope, Show, Shown, Stoppable};
-use crate::ssh;
 
 pub(crate) fn run(options: &Serve) -> Result<Ending> {
     options.lab.configure();
+    if options.stdio {
+        return stdio::run(options);
+    }
     refuse(options)?;
-    let input = if options.stdio { Some(Input::read()?) } else { None };
     let shown: Vec<Shown> = options.uris.iter().map(|uri| open(uri, options)).collect::<Result<_>>()?;
-    let ended = match (input, shown.as_slice()) {
-        (Some(input), [only]) => serve_one(input, only, &offer(only, options)?),
-        _ => serve_all(options, &shown),
-    };
+    let ended = serve_all(options, &shown);
+    stop(shown)?;
+    ended
+}
+
+fn stop(shown: Vec<Shown>) -> Result<()> {
     for shown in shown {
         // The stream's own error explains a server that shows nothing.
         shown.running.stop().with_context(|| format!("the stream {} failed", shown.show.name))?;
     }
-    ended
+    Ok(())
 }
 
 /// What cannot be had together.
@@ -45,7 +48,6 @@ fn refuse(options: &Serve) -> Result<()> {
     let usage = |why: &str| Err(Usage(why.to_owned()).into());
     match options.uris.len() {
         0 | 1 => Ok(()),
-        _ if options.stdio => usage("--stdio serves one stream: give one URI"),
         _ if options.ring.is_some() => usage("--ring is of one stream: give one URI"),
         SOURCES_MAX.. => usage(&format!("one server shows {} streams at most", SOURCES_MAX - 1)),
         _ => Ok(()),
@@ -99,38 +101,6 @@ fn serve_all(options: &Serve, shown: &[Shown]) -> Result<Ending> {
     server.stop();
     shown.iter().filter_map(|shown| shown.show.keeper.as_ref()).for_each(Keeper::finish);
     Ok(Ending::Interrupted)
-}
-
-/// Serves the viewer at the other end of standard input and output, until it is gone.
-fn serve_one(input: Input, shown: &Shown, offer: &FarOffer) -> Result<Ending> {
-    input.is_awaited.store(true, Ordering::Release);
-    output::json(&Ready::line())?;
-    serve_pipe(input.pipe, io::stdout(), &shown.link, offer, shown.status())?;
-    shown.show.keeper.iter().for_each(Keeper::finish);
-    Ok(Ending::Good)
-}
-
-/// Standard input of a server that `ssh` started. Where it ends while a source is still waited for, nobody is there to see it.
-struct Input {
-    pipe: io::PipeReader,
-    is_awaited: Arc<AtomicBool>,
-}
-
-impl Input {
-    /// Says that the server has begun, and reads from now on.
-    fn read() -> Result<Self> {
-        out!("{}", ssh::MARK)?;
-        let (pipe, mut writes) = io::pipe()?;
-        let is_awaited = Arc::new(AtomicBool::new(false));
-        let awaited = Arc::clone(&is_awaited);
-        std::thread::spawn(move || {
-            let _ = io::copy(&mut io::stdin().lock(), &mut writes);
-            if !awaited.load(Ordering::Acquire) {
-                interrupt::raise();
-            }
-        });
-        Ok(Self { pipe, is_awaited })
-    }
 }
 
 /// A source with its scope, running.

@@ -17,7 +17,7 @@ use grebe_view::{
 };
 use serde_json::Value;
 
-use crate::cli::{self, How, Location, SshHost, View, location};
+use crate::cli::{self, Location, SshHost, View, location};
 use crate::command::cp::Fetch;
 use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
@@ -29,7 +29,7 @@ use crate::show::{
     self, Failure, Held, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface,
 };
 
-pub(super) mod far;
+mod far;
 mod measured;
 
 use self::measured::measurements;
@@ -202,12 +202,7 @@ impl Spawn {
 fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result<Shown> {
     let uri = &uris[place];
     if let Some((host, path)) = elsewhere(uri) {
-        let how = How {
-            ssh: options.far.ssh.clone(),
-            remote_path: options.far.remote_path.clone(),
-            ..How::default()
-        };
-        let fetch = Fetch::start(&host, &path, &how)?;
+        let fetch = Fetch::start(&host, &path, &options.far.overrides())?;
         let fetched = fetch.path().to_path_buf();
         // What is short is there by now, and shown as any other.
         let recording = Incoming::open(&fetched)?;

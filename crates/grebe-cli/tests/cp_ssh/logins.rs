@@ -168,7 +168,7 @@ fn a_ticket_is_not_shown_where_ssh_dies_meanwhile() {
         grebe(&["probe", "ssh://lab", "--advertise", "127.0.0.1", "--ssh", &sshd.ssh(), "--remote-path"])
             .arg(sshd.script(
                 "probed",
-                &format!("printf Welcome; echo {MARK}; printf '{{\"ticket\":\"{ticket}'; kill -9 $PPID"),
+                &format!("printf Welcome; echo {MARK}; printf '{{\"grebe-cp\":{{\"ticket\":\"{ticket}'; kill -9 $PPID"),
             ))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -190,18 +190,18 @@ fn a_server_that_waits_for_its_source_ends_with_its_viewer() {
     let view = ["view", &stream, "--png", "-", "--ssh", &sshd.ssh(), "--remote-path", &program];
     let child = grebe(&view).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(40);
-    let runs = || {
+    let threads = || {
         let id = fs::read_to_string(&pid).unwrap_or_default();
-        let line = fs::read(format!("/proc/{}/cmdline", id.trim())).unwrap_or_default();
-        !id.trim().is_empty() && text(&line).contains("waited-for")
+        fs::read_dir(format!("/proc/{}/task", id.trim())).map_or(0, Iterator::count)
     };
-    while !runs() {
+    // Beside its first thread, one that reads on and one for signals: it has been told what to show.
+    while threads() < 3 {
         assert!(Instant::now() < until, "nothing is started");
         std::thread::sleep(Duration::from_millis(20));
     }
     signal("-KILL", child.id());
     finish(child);
-    while runs() {
+    while threads() > 0 {
         assert!(Instant::now() < until, "the server waits without its viewer");
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -119,7 +119,7 @@ fn what_cannot_be_is_said_before_anything_runs() {
             "nowhere.pem",
         ),
         (vec!["serve", "synth:", "--listen", "192.0.2.1:1"], "cannot listen on 192.0.2.1:1"),
-        (vec!["serve", "synth:", "synth:square", "--stdio"], "--stdio serves one stream"),
+        (vec!["serve", "synth:", "--stdio"], "cannot be used with"),
         (vec!["serve", "synth:", "nowhere.sigmf-meta"], "nowhere.sigmf-meta"),
         (vec!["serve", "nowhere.sigmf-meta"], "nowhere.sigmf-meta"),
         (vec!["view", "serve://mast", "--png", "-"], "port is missing"),

@@ -6,14 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use grebe_remote::{Channel, Meet, Remote, Route, Via};
+use grebe_transfer::Purpose;
 use grebe_tree::Error;
 
+use super::Copy;
 use super::figures::{Figures, Outcome};
-use super::lines::{Meet, Task, Tells, Way};
-use super::there::{COPIES, There};
-use super::way::Channel;
-use super::{Copy, listen};
-use crate::cli::{SshHost, Via};
+use super::lines::{COPIES, IS_FRESH, Task, Tells};
+use crate::cli::SshHost;
 use crate::ending::Ending;
 use crate::interrupt;
 
@@ -24,36 +24,37 @@ impl Copy<'_> {
         (to, receive): (&SshHost, Task),
         shown: &str,
     ) -> Result<Ending> {
-        let to_settings = self.config.settings(to, &self.options.how)?;
-        let from_settings = self.config.settings(from, &self.options.how)?;
-        let mut hello = self.hello(&to_settings, receive, listen(&to_settings));
-        hello.tells = if self.teller.tells_files() { Tells::Files } else { Tells::Figures };
-        let mut receiver = There::start(&to_settings, &COPIES, &hello)?;
+        let to_settings = self.settings(to)?;
+        let from_settings = self.settings(from)?;
+        let mut hello = self.hello(&to_settings, receive, to_settings.meet());
+        hello.task.tells = if self.teller.tells_files() { Tells::Files } else { Tells::Figures };
+        let mut receiver = Remote::start(&to_settings, &COPIES, &hello, &interrupt::is_pending)?;
         self.agree(&receiver);
 
-        let meet = match receiver.ticket(&to_settings)? {
+        let meet = match receiver.ticket(&to_settings, Purpose::Connection)? {
             Some(ticket) => Meet::Connect { ticket: ticket.word().to_string() },
             None => Meet::Here,
         };
         if let Task::Send { is_fresh, .. } = &mut send {
-            *is_fresh = receiver.is_fresh();
+            *is_fresh = receiver.ready().has(IS_FRESH);
         }
         let mut hello = self.hello(&from_settings, send, meet);
-        hello.what = Some(self.wishes.clone());
+        hello.task.what = Some(self.wishes.clone());
         hello.terms.via = to_settings.via;
-        let mut sender = match There::start(&from_settings, &COPIES, &hello) {
+        let mut sender = match Remote::start(&from_settings, &COPIES, &hello, &interrupt::is_pending) {
             Ok(sender) => sender,
-            Err(error) => return Err(receiver.explain(error, &self.teller)),
+            Err(error) => return Err(self.teller.explain(receiver, error.into())),
         };
         self.agree(&sender);
-        let way = match sender.way() {
-            Some(Way::Relay) => {
+        let route = match sender.route() {
+            Some(Route::Relay) => {
                 self.teller.note(&format!("the data goes from {from} to {to} by the relay, over UDP"));
-                Way::Relay
+                Route::Relay
             }
-            Some(way) => {
-                self.teller.note(&format!("the data goes directly from {from} to {to}, over {}", way.name()));
-                way
+            Some(route) => {
+                self.teller
+                    .note(&format!("the data goes directly from {from} to {to}, over {}", route.name()));
+                route
             }
             None => {
                 if to_settings.via == Via::Auto {
@@ -62,7 +63,7 @@ impl Copy<'_> {
                 }
                 receiver.turn()?;
                 relay(sender.over_ssh()?, receiver.over_ssh()?);
-                Way::Ssh
+                Route::Ssh
             }
         };
         self.login = self.teller.elapsed();
@@ -74,17 +75,17 @@ impl Copy<'_> {
                 sender.ends_within(ENDING_TIME);
                 sender.let_go();
                 receiver.let_go();
-                self.end(&outcome, way, None, shown)
+                self.end(&outcome, route, None, shown)
             }
             Err(error) if sender.has_failed() || !receiver.has_failed() && sender.is_lost() => {
-                Err(sender.explain(error, &self.teller))
+                Err(self.teller.explain(sender, error))
             }
-            Err(error) => Err(receiver.explain(error, &self.teller)),
+            Err(error) => Err(self.teller.explain(receiver, error)),
         }
     }
 
     /// Says how far it is until the receiver has said what came of it.
-    fn wait(&mut self, sender: &mut There, receiver: &mut There) -> Result<Outcome> {
+    fn wait(&mut self, sender: &mut Remote, receiver: &mut Remote) -> Result<Outcome> {
         let mut figures = Figures::default();
         let mut lost_since = None;
         loop {
@@ -94,12 +95,13 @@ impl Copy<'_> {
             }
             // Asked first: what it said before it ended is taken in behind.
             let is_gone = receiver.is_gone();
-            sender.poll(&self.teller);
-            if let Some(now) = receiver.poll(&self.teller) {
+            self.teller.hear(sender);
+            let heard = self.teller.hear(receiver);
+            if let Some(now) = heard.figures {
                 figures = now;
             }
             self.teller.show(&figures, None);
-            if let Some(outcome) = receiver.outcome() {
+            if let Some(outcome) = heard.outcome {
                 return Ok(outcome);
             }
             if sender.has_failed() || receiver.has_failed() {

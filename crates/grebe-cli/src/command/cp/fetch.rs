@@ -7,16 +7,16 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use grebe_remote::{Config, Hello, Overrides, Remote};
 use grebe_transfer::Cancel;
 use grebe_tree::{Arriving, Progress};
 use serde_json::Value;
 
-use super::config::Config;
-use super::lines::{Hello, PROTOCOL, PathText, Task, Tells, Wishes};
+use super::lines::{COPIES, CopyTask, KNOWS_ORDER, PathText, Task, Tells, Wishes};
 use super::teller::Teller;
-use super::there::{COPIES, There};
-use super::{beside, listen, tree};
-use crate::cli::{How, SshHost, Tell, printable};
+use super::tree;
+use crate::cli::{SshHost, Tell, printable};
+use crate::command::remote::{self, dialer};
 use crate::ending::Usage;
 use crate::interrupt;
 use crate::show::Failure;
@@ -29,30 +29,24 @@ pub(crate) struct Fetch {
     pub(crate) failure: Failure,
     cancel: Cancel,
     copying: Option<JoinHandle<Result<()>>>,
-    there: Option<There>,
+    there: Option<Remote>,
 }
 
 impl Fetch {
     /// Logs in, and waits until there is something to look at.
-    pub(crate) fn start(host: &SshHost, path: &[u8], how: &How) -> Result<Self> {
+    pub(crate) fn start(host: &SshHost, path: &[u8], how: &Overrides) -> Result<Self> {
         interrupt::catch();
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         let name =
             str::from_utf8(name).map_err(|_| Usage("the name of the recording is no text".to_owned()))?;
         let folder = Folder::make()?;
         let cancel = interrupt::cancel();
-        let settings = Config::of_user()?.settings(host, how)?;
-        let hello = Hello {
-            protocol: PROTOCOL,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            task: Task::Send { sources: vec![PathText::of(path)], recordings: true, is_fresh: false },
-            what: None,
-            meet: listen(&settings),
-            terms: settings.terms(),
-            tells: Tells::Failures,
-        };
-        let mut there = There::start(&settings, &COPIES, &hello)?;
-        if !there.knows_order() {
+        let settings = remote::settings(&Config::of_user()?, host, how)?;
+        let task = Task::Send { sources: vec![PathText::of(path)], recordings: true, is_fresh: false };
+        let task = CopyTask { task, what: None, tells: Tells::Failures };
+        let hello = Hello::new(&COPIES, settings.meet(), settings.terms(), task);
+        let mut there = Remote::start(&settings, &COPIES, &hello, &interrupt::is_pending)?;
+        if !there.ready().has(KNOWS_ORDER) {
             bail!(
                 "{host} has grebe {}, which sends files only as a whole: copy it (grebe cp '{host}:{}*' .), or have this grebe {} there",
                 there.version(),
@@ -61,9 +55,9 @@ impl Fetch {
             );
         }
         let teller = Teller::new(&Tell { quiet: true, ..Tell::default() }, false)?;
-        let channel = match there.channel(&settings, &beside(&settings, &cancel, &teller.notify())) {
+        let channel = match there.channel(&settings, &dialer(&settings, &cancel, &teller.notify())) {
             Ok(channel) => channel,
-            Err(error) => return Err(there.explain(error, &teller)),
+            Err(error) => return Err(teller.explain(there, error.into())),
         };
         let wishes = Wishes { progressive: true, only_wanted: true, ..Wishes::default() };
         let receive = Task::Receive { destination: PathText::of_path(&folder.inside) };
@@ -109,7 +103,7 @@ impl Fetch {
                     _ => anyhow!("it has no samples"),
                 };
                 return match self.there.take() {
-                    Some(there) => Err(there.explain(error, teller)),
+                    Some(there) => Err(teller.explain(there, error)),
                     None => Err(error),
                 };
             }

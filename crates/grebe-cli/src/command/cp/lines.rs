@@ -1,53 +1,33 @@
-//! What the two ends of a copy tell each other through `ssh`, beside the data: lines of JSON.
-//!
-//! ```text
-//!  this end                          the end that ssh started
-//!                <=stdout==    MARK    it has begun: before, a login may do anything with what it is sent
-//!    Hello       ==stdin==>            what to do, and which ways there are
-//!                <=stdout==    Ready   a ticket, where the data may come another way than by ssh
-//!    Turn        ==stdin==>            only where neither UDP nor TCP came through: then both carry the data
-//!                <=stderr==    Event   how it ended, and between two others how far it is
-//! ```
+//! The task and the events of a copy, as they pass through `ssh`.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use grebe_transfer::Mode;
+use grebe_remote::{Call, Ready};
 use grebe_tree::Fsync;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::figures::{Figures, Outcome};
-use crate::cli::{MODES, Via, WAYS, What};
+use crate::cli::What;
 use crate::ending::Usage;
-use crate::ssh::EVENT;
 
-/// Changes with what these lines mean.
-pub(super) const PROTOCOL: u32 = 1;
+/// The other end of a copy.
+pub(super) const COPIES: Call = Call {
+    arguments: "cp --serve",
+    protocol: 1,
+    does: "copies",
+    instead: "bring this one along: --bootstrap",
+    can_bootstrap: true,
+};
 
-/// The first line: what the other end is to do.
+/// What the other end is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Hello {
-    pub(super) protocol: u32,
-    pub(super) version: String,
+pub(super) struct CopyTask {
     pub(super) task: Task,
     /// Where neither end of the data is the one that was told.
     pub(super) what: Option<Wishes>,
-    pub(super) meet: Meet,
-    #[serde(flatten)]
-    pub(super) terms: Terms,
     /// What it is to say while it copies: the data does not pass by this end.
     pub(super) tells: Tells,
-}
-
-/// How the data goes, as both ends have to know it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(in crate::command) struct Terms {
-    #[serde(with = "via_name")]
-    pub(in crate::command) via: Via,
-    #[serde(with = "mode_name")]
-    pub(in crate::command) mode: Mode,
-    pub(in crate::command) limit_bits_per_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,22 +45,6 @@ pub(super) enum Task {
     Receive {
         destination: PathText,
     },
-}
-
-/// How its peer reaches it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::command) enum Meet {
-    /// By what it prints: a ticket for this port; 0 is any. Where that is not reached, both meet at the relay.
-    Listen {
-        port: u16,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        relay: Option<String>,
-    },
-    /// It goes to the peer.
-    Connect { ticket: String },
-    /// Through `ssh`.
-    Here,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
@@ -122,50 +86,18 @@ pub(super) struct Wishes {
     pub(super) short_hashes: bool,
 }
 
-/// What the other end prints when it is ready, or that it cannot be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::command) struct Ready {
-    pub(super) protocol: u32,
-    pub(super) version: String,
-    pub(super) ticket: Option<String>,
-    /// The address of its own to which `ssh` connected.
-    pub(super) reached_at: Option<String>,
-    /// Between two others: which way it reached its peer, if it did.
-    pub(super) way: Option<Way>,
-    /// It knows of orders in which files and their parts are sent.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) knows_order: bool,
-    /// It knows of short hashes in signatures.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) knows_short_hashes: bool,
-    /// It knows of flushing each file.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) knows_fsync_file: bool,
-    /// It is to receive, nothing is there, and it answers for that: content need not wait for its first message.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_fresh: bool,
-}
-
-/// What is said behind the ticket where it was of no use: the data comes here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Turn {
-    DataFollows,
-}
-
 /// What the other end says while it copies, and at its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(in crate::command) enum Event {
+pub(super) enum Event {
     Progress(Figures),
     File(FileDone),
     Result(Outcome),
-    Failed { why: String, status: u8 },
 }
 
 /// What was done with a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::command) struct FileDone {
+pub(super) struct FileDone {
     pub(super) name: PathText,
     /// `copied`, `same`, `made`, `removed`, `left out`.
     pub(super) done: String,
@@ -174,23 +106,10 @@ pub(in crate::command) struct FileDone {
     pub(super) why: Option<String>,
 }
 
-/// Which way data goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::command) enum Way {
-    Udp,
-    Tcp,
-    /// Over UDP, passed on by a relay.
-    Relay,
-    Ssh,
-    /// Within this machine.
-    Disk,
-}
-
 /// A path of the other end: text where it is text, and its bytes where not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(in crate::command) enum PathText {
+pub(super) enum PathText {
     Text(String),
     Bytes { bytes: Vec<u8> },
 }
@@ -231,56 +150,10 @@ impl Wishes {
     }
 }
 
-impl Event {
-    /// As a line for the process that started this one.
-    pub(in crate::command) fn line(&self) -> String {
-        let event = serde_json::to_string(self).unwrap_or_default();
-        format!("{EVENT}{event}}}")
-    }
-
-    pub(super) fn read(line: &str) -> Option<Self> {
-        let event = line.strip_prefix(EVENT)?.strip_suffix('}')?;
-        serde_json::from_str(event).ok()
-    }
-}
-
-impl Ready {
-    /// Of this program, which speaks so, and has nothing else to say.
-    pub(in crate::command) fn of(protocol: u32) -> Self {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self {
-            protocol,
-            version,
-            ticket: None,
-            reached_at: None,
-            way: None,
-            knows_order: true,
-            knows_short_hashes: true,
-            knows_fsync_file: true,
-            is_fresh: false,
-        }
-    }
-
-    pub(in crate::command) fn line(&self) -> String {
-        serde_json::json!({ READY: self }).to_string()
-    }
-
-    pub(super) fn read(line: &str) -> Option<Self> {
-        let mut line: serde_json::Value = serde_json::from_str(line).ok()?;
-        serde_json::from_value(line.get_mut(READY)?.take()).ok()
-    }
-}
-
-impl Way {
-    pub(in crate::command) fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "UDP",
-            Self::Tcp => "TCP",
-            Self::Relay => "UDP by the relay",
-            Self::Ssh => "ssh",
-            Self::Disk => "disk",
-        }
-    }
+/// What this program can do that older ones cannot.
+pub(super) fn ready(is_fresh: bool) -> Ready {
+    let ready = Ready::of(COPIES.protocol).with(KNOWS_ORDER, true);
+    ready.with(KNOWS_SHORT_HASHES, true).with(KNOWS_FSYNC_FILE, true).with(IS_FRESH, is_fresh)
 }
 
 impl PathText {
@@ -333,76 +206,38 @@ fn of_bytes(bytes: &[u8]) -> Result<PathBuf> {
     Ok(PathBuf::from(text))
 }
 
-/// A value by the name that the command line has for it.
-macro_rules! by_name {
-    ($module:ident, $type:ty, $names:expr) => {
-        mod $module {
-            use super::*;
-
-            pub(super) fn serialize<S: Serializer>(value: &$type, to: S) -> Result<S::Ok, S::Error> {
-                let name = $names.iter().find(|choice| choice.2 == *value).map_or("", |choice| choice.0);
-                to.serialize_str(name)
-            }
-
-            pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<$type, D::Error> {
-                let name = String::deserialize(from)?;
-                let choice = $names.iter().find(|choice| choice.0 == name);
-                choice
-                    .map(|choice| choice.2)
-                    .ok_or_else(|| D::Error::custom(format!("{name:?} is not known")))
-            }
-        }
-    };
-}
-
-by_name!(via_name, Via, WAYS);
-by_name!(mode_name, Mode, MODES);
-
-const READY: &str = "grebe-cp";
+/// Orders in which files and their parts are sent.
+pub(super) const KNOWS_ORDER: &str = "knows_order";
+/// Short hashes in signatures.
+pub(super) const KNOWS_SHORT_HASHES: &str = "knows_short_hashes";
+/// Flushing each file.
+pub(super) const KNOWS_FSYNC_FILE: &str = "knows_fsync_file";
+/// It is to receive, nothing is there, and it answers for that: content need not wait for its first message.
+pub(super) const IS_FRESH: &str = "is_fresh";
 
 #[cfg(test)]
 mod tests {
+    use grebe_remote::{Hello, Meet, Terms, Via};
+    use grebe_transfer::Mode;
+
     use super::*;
 
     #[test]
-    fn a_hello_and_its_answer_are_read_as_they_were_written() {
-        let hello = Hello {
-            protocol: PROTOCOL,
-            version: "0.1.0".to_owned(),
+    fn a_task_is_read_as_it_was_written() {
+        let task = CopyTask {
             task: Task::Send {
                 sources: vec![PathText::of(b"a b"), PathText::of(b"\xff\n")],
                 recordings: true,
                 is_fresh: false,
             },
             what: Some(Wishes { delete: true, exclude: vec!["*.o".to_owned()], ..Wishes::default() }),
-            meet: Meet::Listen { port: 7, relay: Some("lab:4737".to_owned()) },
-            terms: Terms { via: Via::Auto, mode: Mode::Background, limit_bits_per_s: Some(2e6) },
             tells: Tells::Figures,
         };
+        let terms = Terms { via: Via::Auto, mode: Mode::Fair, limit_bits_per_s: None };
+        let hello = Hello::new(&COPIES, Meet::Here, terms, task);
         let line = serde_json::to_string(&hello).unwrap();
-        assert!(!line.contains('\n') && line.contains("\"background\""), "{line}");
-        assert_eq!(serde_json::from_str::<Hello>(&line).unwrap(), hello);
-        let older = serde_json::from_str::<Meet>("{\"listen\":{\"port\":7}}").unwrap();
-        assert_eq!(older, Meet::Listen { port: 7, relay: None });
-
-        let ready = Ready {
-            protocol: 1,
-            version: "0.1.0".to_owned(),
-            ticket: Some("grebea".to_owned()),
-            reached_at: None,
-            way: None,
-            knows_order: true,
-            knows_short_hashes: true,
-            knows_fsync_file: true,
-            is_fresh: true,
-        };
-        assert_eq!(Ready::read(&ready.line()), Some(ready));
-        assert_eq!(Ready::read("{\"a\":1}"), None);
-        assert_eq!(Ready::read("Welcome"), None);
-
-        let event = Event::Failed { why: "the disk\nis full".to_owned(), status: 5 };
-        assert!(event.line().starts_with(EVENT) && !event.line().contains('\n'));
-        assert_eq!(Event::read(&event.line()), Some(event));
+        assert!(!line.contains('\n'), "{line}");
+        assert_eq!(serde_json::from_str::<Hello<CopyTask>>(&line).unwrap(), hello);
     }
 
     #[test]

@@ -10,15 +10,14 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
+use grebe_remote::{Dialer, Hello, check_self, event_line, serve};
 use grebe_tree::Progress;
 
-use super::bootstrap;
 use super::figures::Figures;
-use super::lines::{Event, FileDone, Hello, PROTOCOL, Ready, Task, Tells};
-use super::meet;
+use super::lines::{self, COPIES, CopyTask, Event, FileDone, Task, Tells};
 use super::tree;
-use super::way::Beside;
 use crate::cli::Cp;
+use crate::command::remote::{PROCESS, failed};
 use crate::ending::{self, Ending, Usage};
 use crate::interrupt;
 use crate::output::event;
@@ -27,50 +26,40 @@ pub(super) fn run(options: &Cp) -> Result<Ending> {
     if io::stdin().is_terminal() {
         return Err(Usage("--serve is for `grebe cp` at the other end, which starts it by ssh".into()).into());
     }
-    serve(options).or_else(|error| Ok(failed(&error)))
+    run_task(options).or_else(|error| Ok(failed(&error)))
 }
 
-/// Says why it could not, unless the other end is gone, and knows.
-fn failed(error: &anyhow::Error) -> Ending {
-    if interrupt::is_pending() {
-        return Ending::Interrupted;
-    }
-    let status = ending::exit_status(error);
-    event(&Event::Failed { why: ending::one_line(error), status }.line());
-    Ending::Told(status)
-}
-
-fn serve(options: &Cp) -> Result<Ending> {
+fn run_task(options: &Cp) -> Result<Ending> {
     if let Some(hash) = &options.is {
-        bootstrap::check_self(hash)?;
+        check_self(hash)?;
     }
     let cancel = interrupt::cancel();
-    let mut input = meet::own_input()?;
-    let Some(hello) = meet::hello::<Hello>(&mut input, PROTOCOL, "grebe cp")? else {
+    let mut input = serve::own_input()?;
+    let Some(Hello { meet, terms, task: asked, .. }) = serve::hello::<CopyTask>(&mut input, &COPIES)? else {
         return Ok(Ending::Good);
     };
     interrupt::then(end_soon).for_good();
-    let is_fresh = is_fresh(&hello.task);
-    let beside = Beside::served(hello.terms, &cancel);
-    let channel = meet::meet(&hello.meet, &beside, Ready { is_fresh, ..Ready::of(PROTOCOL) }, input)?;
+    let is_fresh = is_fresh(&asked.task);
+    let dialer = Dialer::served(terms, &cancel);
+    let channel = serve::accept(&meet, &dialer, lines::ready(is_fresh), input, PROCESS)?;
     let status = channel.status.clone();
-    let progress = Arc::new(match hello.tells {
-        Tells::Files => Progress::with_notify(|done| event(&Event::File(FileDone::of(done)).line())),
+    let progress = Arc::new(match asked.tells {
+        Tells::Files => Progress::with_notify(|done| event(&event_line(&Event::File(FileDone::of(done))))),
         _ => Progress::default(),
     });
     let outcome = thread::scope(|scope| {
         let (is_over, over) = mpsc::channel::<()>();
-        if hello.tells >= Tells::Figures {
+        if asked.tells >= Tells::Figures {
             scope.spawn(|| tell(&progress, over));
         }
-        let outcome = tree::run(&hello.task, hello.what.as_ref(), is_fresh, channel, &progress, &cancel);
+        let outcome = tree::run(&asked.task, asked.what.as_ref(), is_fresh, channel, &progress, &cancel);
         drop(is_over);
         outcome
     });
     // Before the other end hears of it by the data's way, and goes.
     let ended = match outcome {
-        Ok(outcome) if hello.tells >= Tells::Figures => {
-            event(&Event::Result(outcome).line());
+        Ok(outcome) if asked.tells >= Tells::Figures => {
+            event(&event_line(&Event::Result(outcome)));
             Ending::Good
         }
         Ok(_) => Ending::Good,
@@ -102,7 +91,7 @@ fn end_soon() {
 /// Says twice a second how far it is.
 fn tell(progress: &Progress, over: Receiver<()>) {
     while matches!(over.recv_timeout(TOLD_EVERY), Err(mpsc::RecvTimeoutError::Timeout)) {
-        event(&Event::Progress(Figures::from(progress.snapshot())).line());
+        event(&event_line(&Event::Progress(Figures::from(progress.snapshot()))));
     }
 }
 

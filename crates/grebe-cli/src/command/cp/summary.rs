@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
+use grebe_remote::Route;
 use grebe_scope::Engineering;
 use grebe_transfer::{ConnectionStatus, Limit};
 use serde_json::{Value, json};
 
 use super::figures::Outcome;
-use super::lines::Way;
 use crate::transfer::size;
 use crate::units::grouped;
 
 /// What there is to say at the end beside the figures.
 pub(super) struct Whole<'a> {
     pub(super) outcome: &'a Outcome,
-    pub(super) way: Way,
+    pub(super) route: Route,
     pub(super) status: Option<&'a ConnectionStatus>,
     pub(super) is_dry: bool,
     /// After how long the other end was ready.
@@ -27,7 +27,7 @@ pub(super) struct Whole<'a> {
 
 /// The summary, in words.
 pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
-    let Whole { outcome, way, is_dry, destination, .. } = whole;
+    let Whole { outcome, route, is_dry, destination, .. } = whole;
     let counted = |count: u64, one: &str, more: &str| match count {
         1 => format!("1 {one}"),
         count => format!("{} {more}", grouped(count)),
@@ -49,8 +49,8 @@ pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
     if !is_dry && outcome.bytes_copied > 0 && is_all_moved {
         first += &format!(", {rate}");
     }
-    if *way != Way::Disk && !is_dry {
-        first += &format!(", over {}", way.name());
+    if *route != Route::Disk && !is_dry {
+        first += &format!(", over {}", route.name());
     }
     let mut more = Vec::new();
     if !is_dry && !is_all_moved {
@@ -61,11 +61,11 @@ pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
         }
         if outcome.spared_bytes() > 0 {
             // Within one machine the file system may have no second copy of it.
-            let what = if *way == Way::Disk { "holes, or shared with its source" } else { "holes" };
+            let what = if *route == Route::Disk { "holes, or shared with its source" } else { "holes" };
             more.push(format!("{} of it {what}", size(outcome.spared_bytes())));
         }
     }
-    if *way != Way::Disk && !is_dry {
+    if *route != Route::Disk && !is_dry {
         more.push(format!("{} on the wire", size(wire_bytes(whole))));
     }
     if outcome.files_same > 0 {
@@ -92,13 +92,13 @@ pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
 
 /// The summary, for scripts.
 pub(super) fn result_json(whole: &Whole<'_>, seconds: f64) -> Value {
-    let Whole { outcome, way, status, .. } = whole;
+    let Whole { outcome, route, status, .. } = whole;
     let left_out: Vec<_> =
         outcome.left_out.iter().map(|(name, why)| json!({ "path": name, "why": why })).collect();
     let mut value = json!(outcome);
     value["left_out"] = left_out.into();
     value["complete"] = (outcome.left_out_count == 0).into();
-    value["way"] = json!(way);
+    value["way"] = json!(route);
     value["seconds"] = seconds.into();
     value["wire_bytes"] = wire_bytes(whole).into();
     value["limit"] = limit(whole, seconds).into();
@@ -145,8 +145,16 @@ mod tests {
 
     fn whole(outcome: &Outcome) -> Whole<'_> {
         let login = Duration::from_secs(1);
-        let (way, limit_bits_per_s) = (Way::Udp, None);
-        Whole { outcome, way, status: None, is_dry: false, login, limit_bits_per_s, destination: "lab:/data" }
+        let (route, limit_bits_per_s) = (Route::Udp, None);
+        Whole {
+            outcome,
+            route,
+            status: None,
+            is_dry: false,
+            login,
+            limit_bits_per_s,
+            destination: "lab:/data",
+        }
     }
 
     #[test]
@@ -202,7 +210,7 @@ mod tests {
         let words = "1 MB of it moved, 16 Mbit/s; 2 MB of it found there; 10 GB of it holes";
         assert!(lines[1].starts_with(words), "{lines:?}");
         let shared = Outcome { data_bytes: 0, found_bytes: 0, ..sparse };
-        let lines = summary(&Whole { way: Way::Disk, ..whole(&shared) }, 0.5);
+        let lines = summary(&Whole { route: Route::Disk, ..whole(&shared) }, 0.5);
         let words = "0 B of it moved, 0 bit/s; 10 GB of it holes, or shared with its source";
         assert_eq!(lines[1], words, "{lines:?}");
     }

@@ -8,21 +8,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use console::Term;
+use grebe_remote::{Remote, Route};
 use grebe_transfer::{ConnectionStatus, Notice, Notify};
 use grebe_tree::{Done, Progress};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::figures::{Figures, Pace};
-use super::lines::{FileDone, PathText, Way};
+use super::figures::{Figures, Outcome, Pace};
+use super::lines::{Event, FileDone, PathText};
 use super::progress_line::{Line, LongFiles};
 use super::summary::{Whole, result_json, summary};
 use crate::cli::{Tell, printable};
+use crate::command::remote;
 use crate::ending::Ending;
 use crate::output::{bar, bar_style, in_locale, is_dumb, json as json_line, note, out};
 
 /// Says what a copy does.
-pub(in crate::command) struct Teller {
+pub(super) struct Teller {
     lines: Arc<Lines>,
     is_quiet: bool,
     /// Whether a person looks on.
@@ -34,6 +36,15 @@ pub(in crate::command) struct Teller {
     told: Instant,
 }
 
+/// What the other end said since the last time.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// How far it is.
+    pub(super) figures: Option<Figures>,
+    /// What came of it.
+    pub(super) outcome: Option<Outcome>,
+}
+
 /// What is said of single files, from whatever thread.
 struct Lines {
     bar: ProgressBar,
@@ -43,7 +54,7 @@ struct Lines {
 }
 
 impl Teller {
-    pub(in crate::command) fn new(tell: &Tell, is_dry: bool) -> Result<Self> {
+    pub(super) fn new(tell: &Tell, is_dry: bool) -> Result<Self> {
         let is_seen = io::stderr().is_terminal() && !is_dumb() && !tell.json && !tell.quiet;
         let bar = if is_seen { bar(None) } else { ProgressBar::hidden() };
         if let Some(style) = bar_style(SCANNING) {
@@ -78,25 +89,42 @@ impl Teller {
         Progress::with_notify(move |event| lines.file(&FileDone::of(event)))
     }
 
-    /// Says what was done with a file elsewhere.
-    pub(super) fn file(&self, file: &FileDone) {
-        self.lines.file(file);
+    /// Takes in the events of another end, and tells of its files.
+    pub(super) fn hear(&self, remote: &mut Remote) -> Heard {
+        let mut heard = Heard::default();
+        remote.poll().into_iter().for_each(|event| self.take(event, &mut heard));
+        heard
     }
 
-    pub(super) fn way(&self, way: Way, is_second_best: bool) {
+    /// Of an error here, the reason at the other end, where it has said one.
+    pub(super) fn explain(&self, remote: Remote, error: anyhow::Error) -> anyhow::Error {
+        remote::explain(remote, error, |event| self.take(event, &mut Heard::default()))
+    }
+
+    fn take(&self, event: Value, heard: &mut Heard) {
+        match serde_json::from_value(event) {
+            Ok(Event::Progress(figures)) => heard.figures = Some(figures),
+            Ok(Event::File(file)) => self.lines.file(&file),
+            Ok(Event::Result(outcome)) => heard.outcome = Some(outcome),
+            // Of a later version.
+            Err(_) => {}
+        }
+    }
+
+    pub(super) fn route(&self, route: Route, is_second_best: bool) {
         if self.lines.json {
-            self.json(&json!({ "way": { "way": way, "fallback": is_second_best } }));
-        } else if is_second_best && way == Way::Tcp {
+            self.json(&json!({ "way": { "way": route, "fallback": is_second_best } }));
+        } else if is_second_best && route == Route::Tcp {
             self.note("UDP does not pass: the data goes over TCP, as fast as that goes");
-        } else if is_second_best && way == Way::Ssh {
+        } else if is_second_best && route == Route::Ssh {
             self.note("neither UDP nor TCP passes: the data goes through ssh, as fast as that goes");
         } else if self.lines.is_listing {
-            self.note(&format!("the data goes over {}", way.name()));
+            self.note(&format!("the data goes over {}", route.name()));
         }
     }
 
     /// Says where both ends meet and how they go on from there; over what the data goes is said with the way.
-    pub(in crate::command) fn notify(&self) -> Notify {
+    pub(super) fn notify(&self) -> Notify {
         let (lines, is_told) = (self.lines.clone(), !self.is_quiet && !self.lines.json);
         Arc::new(move |notice: Notice| {
             let is_news = match notice {

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use grebe_remote::Channel;
 use grebe_transfer::{Cancel, shown};
 use grebe_tree::{Fsync, Options, Progress, ReceiveTree, SendTree};
 
 use super::figures::Outcome;
 use super::lines::{PathText, Task, Wishes};
 use super::recordings;
-use super::way::Channel;
 use crate::ending::Usage;
 
 /// Does this end's part. `is_fresh`: the receiver has said beforehand that nothing is there.

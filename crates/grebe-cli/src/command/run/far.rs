@@ -9,19 +9,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use grebe_flow::{GraphFile, Part, Restart};
+use grebe_remote::{Channel, Config, Hello, Remote, Route, Settings};
 use grebe_stages::link::{BadLink, Outbox, Routes, read_messages};
-use grebe_transfer::{Cancel, ConnectionStatus};
+use grebe_transfer::{Cancel, ConnectionStatus, Notify};
 
 use super::comeback::{Comeback, again};
 use super::counted::Counted;
-use super::lines::{FillMeter, Filled, Hello, JOINS, PROTOCOL, ToHere, ToThere, filler, words};
-use crate::cli::{How, Tell, ssh_host};
-use crate::command::cp::config::{Config, Settings};
-use crate::command::cp::lines::Way;
-use crate::command::cp::teller::Teller;
-use crate::command::cp::there::There;
-use crate::command::cp::way::Channel;
-use crate::command::cp::{beside, listen};
+use super::lines::{FillMeter, Filled, JOINS, PartTask, ToHere, ToThere, filler, words};
+use crate::cli::{How, ssh_host};
+use crate::command::remote::{self, dialer};
 use crate::ending::{self, Usage};
 use crate::interrupt;
 
@@ -87,18 +83,17 @@ pub(super) struct Login {
 
 /// The process there, and the way to it.
 pub(super) struct Connected {
-    pub(super) way: Way,
+    pub(super) route: Route,
     /// Goes before what keeps the process there: its input ends with it.
     channel: Option<Channel>,
-    there: There,
+    remote: Remote,
     status: Option<ConnectionStatus>,
-    teller: Teller,
 }
 
 impl Login {
     fn of(graph: &str, part: &Part, host: &str, config: &Config, how: &How) -> Result<Self> {
         let host = ssh_host(host).map_err(|why| Usage(format!("the host '{host}': {why}")))?;
-        let mut settings = config.settings(&host, how)?;
+        let mut settings = remote::settings(config, &host, &how.overrides())?;
         settings.ssh = settings.ssh.shielded().watched();
         let (cancel, is_connected) = (Cancel::default(), Arc::new(AtomicBool::new(false)));
         let (cancelled, connected) = (cancel.clone(), is_connected.clone());
@@ -114,33 +109,30 @@ impl Login {
     /// Logs in, gives it its part, and connects with it. In place of one that is gone, `eras` says which era of each link was the last.
     pub(super) fn connect(&self, eras: Option<Vec<(u16, u32)>>) -> Result<Connected> {
         self.is_connected.store(false, Ordering::Release);
-        let teller = Teller::new(&Tell { quiet: true, ..Tell::default() }, false)?;
         let mut settings = self.settings.clone();
         if eras.is_some() {
             settings.ssh = settings.ssh.unattended();
         }
-        let mut there = There::start(&settings, &JOINS, &self.hello(eras))?;
-        let channel = match there.channel(&settings, &beside(&settings, &self.cancel, &teller.notify())) {
+        let mut remote = Remote::start(&settings, &JOINS, &self.hello(eras), &interrupt::is_pending)?;
+        let notify: Notify = Arc::new(|_| {});
+        let channel = match remote.channel(&settings, &dialer(&settings, &self.cancel, &notify)) {
             Ok(channel) => channel,
-            Err(error) => return Err(there.explain(error, &teller)),
+            Err(error) => return Err(remote::explain(remote, error.into(), |_| {})),
         };
         self.is_connected.store(true, Ordering::Release);
-        let (way, status) = (channel.way, channel.status.clone());
-        Ok(Connected { way, channel: Some(channel), there, status, teller })
+        let (route, status) = (channel.route, channel.status.clone());
+        Ok(Connected { route, channel: Some(channel), remote, status })
     }
 
-    fn hello(&self, eras: Option<Vec<(u16, u32)>>) -> Hello {
+    fn hello(&self, eras: Option<Vec<(u16, u32)>>) -> Hello<PartTask> {
         let part = if eras.is_some() { &again(&self.part) } else { &self.part };
-        Hello {
-            protocol: PROTOCOL,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+        let task = PartTask {
             name: self.graph.clone(),
             part: part.to_toml(),
-            meet: listen(&self.settings),
-            terms: self.settings.terms(),
             restarts: self.restart == Restart::Always,
             again: eras,
-        }
+        };
+        Hello::new(&JOINS, self.settings.meet(), self.settings.terms(), task)
     }
 }
 
@@ -214,14 +206,14 @@ impl Far {
 
     /// A ticket that it has made, with all addresses where another host may find it.
     pub(super) fn ticket_for_others(&mut self, ticket: &str) -> Option<String> {
-        let there = &mut self.connected.as_mut()?.there;
-        let ticket = there.ticket_for_others(ticket, &self.login.settings).ok()?;
+        let remote = &mut self.connected.as_mut()?.remote;
+        let ticket = remote.ticket_for_others(ticket, &self.login.settings).ok()?;
         Some(ticket.word().to_string())
     }
 
-    /// Which way the samples go.
-    pub(super) fn way(&self) -> Option<Way> {
-        self.connected.as_ref().map(|connected| connected.way)
+    /// The route of the samples.
+    pub(super) fn route(&self) -> Option<Route> {
+        self.connected.as_ref().map(|connected| connected.route)
     }
 
     pub(super) fn counted(&self) -> Arc<Mutex<Counted>> {
@@ -262,7 +254,7 @@ impl Far {
 
     /// Whether its `ssh` has ended: nobody is there any more, whatever the connection beside it says.
     pub(super) fn is_gone(&mut self) -> bool {
-        self.connected.as_mut().is_none_or(|connected| connected.there.is_gone())
+        self.connected.as_mut().is_none_or(|connected| connected.remote.is_gone())
     }
 
     /// Why it went away, in its own words if it has said any.
@@ -316,7 +308,10 @@ impl Far {
 fn why_lost(name: &str, connected: Option<Connected>) -> anyhow::Error {
     let error = anyhow!("{name} is gone");
     match connected {
-        Some(connected) => connected.there.explain(error, &connected.teller),
+        Some(connected) => {
+            drop(connected.channel);
+            remote::explain(connected.remote, error, |_| {})
+        }
         None => error,
     }
 }

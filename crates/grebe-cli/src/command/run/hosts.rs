@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_flow::{Cut, CutEdge, GraphFile, Running, Snapshot, monotonic_ns};
+use grebe_remote::Config;
 use grebe_ring::Cancel;
 use grebe_stages::link::{BadLink, Lead, Outbox, Route, Routes};
 use serde_json::{Value, json};
@@ -29,7 +30,6 @@ use super::far::{Far, Heard, News, State};
 use super::lines::{HERE_EVERY, ToHere, ToThere};
 use super::links::Ends;
 use crate::cli::{Run, printable};
-use crate::command::cp::config::Config;
 use crate::ending::{Elsewhere, Ending, one_line};
 use crate::graph::{About, Progress, listen_for_metrics, publish_observed, report};
 use crate::interrupt;
@@ -258,8 +258,8 @@ impl Whole {
         for far in &self.far {
             let mut links = self.links_of(far.part).map(|(link, _)| link).peekable();
             let goes_elsewhere = links.peek().is_some() && links.all(|link| self.pairs.has(link));
-            if let Some(way) = far.way().filter(|_| !goes_elsewhere) {
-                note!("{}: samples go over {}", far.name, way.name());
+            if let Some(route) = far.route().filter(|_| !goes_elsewhere) {
+                note!("{}: samples go over {}", far.name, route.name());
             }
         }
         self.pairs.ways(&self.far).iter().for_each(|words| note!("{words}"));
@@ -267,7 +267,7 @@ impl Whole {
 
     /// The same for programs.
     fn ways(&self) -> Value {
-        let far = self.far.iter().map(|far| json!({ "host": far.name, "other": null, "way": far.way() }));
+        let far = self.far.iter().map(|far| json!({ "host": far.name, "other": null, "way": far.route() }));
         far.chain(self.pairs.json(&self.far, &self.cut.links)).collect()
     }
 

@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use grebe_remote::{Channel, Dialer, Route, Terms};
 use grebe_ring::Cancel;
 use grebe_stages::link::{Outbox, read_messages};
 use grebe_transfer::{ConnectionOptions, ConnectionStatus};
@@ -13,8 +14,6 @@ use grebe_transfer::{ConnectionOptions, ConnectionStatus};
 use super::ear::Ear;
 use super::lines::{ALIVE_EVERY, FillMeter, SILENT_FOR, ToHere, ToThere, words};
 use super::links::Ends;
-use crate::command::cp::lines::{Terms, Way};
-use crate::command::cp::way::{Beside, Channel};
 
 /// A connection that comes about, or not.
 pub(super) struct Attempt {
@@ -68,18 +67,18 @@ impl Attempt {
     pub(super) fn start(
         terms: Terms,
         make: impl FnOnce(&ConnectionOptions) -> Result<Channel> + Send + 'static,
-        tell: impl FnOnce(Option<Way>) + Send + 'static,
+        tell: impl FnOnce(Option<Route>) + Send + 'static,
     ) -> Self {
         let (cancel, channel) = (Cancel::default(), Arc::<Mutex<Option<Channel>>>::default());
-        let options = Beside::served(terms, &cancel).options(false);
+        let options = Dialer::served(terms, &cancel).options(false);
         // Whatever the user wants: there is the way through the process that runs the graph.
         let options = ConnectionOptions { answer_within: REACHED_WITHIN, keep_trying: SILENT_FOR, ..options };
         let made = channel.clone();
         thread::spawn(move || {
             let channel = make(&options).ok();
-            let way = channel.as_ref().map(|channel| channel.way);
+            let route = channel.as_ref().map(|channel| channel.route);
             *locked(&made) = channel;
-            tell(way);
+            tell(route);
         });
         Self { channel, cancel }
     }

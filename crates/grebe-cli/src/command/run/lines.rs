@@ -16,28 +16,25 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::Snapshot;
 use grebe_frame::ClockReading;
+use grebe_remote::{Call, Route, Terms};
 use serde::{Deserialize, Serialize};
 
-use crate::command::cp::lines::{Meet, Terms, Way};
-use crate::command::cp::there::Call;
+/// A part of a graph. Its protocol changes with what these lines mean, and with what passes over a link.
+pub(super) const JOINS: Call = Call {
+    arguments: "run --serve",
+    protocol: 3,
+    does: "joins graphs",
+    instead: "bring this one along: --bootstrap",
+    can_bootstrap: true,
+};
 
-/// Changes with what these lines mean, and with what passes over a link.
-pub(super) const PROTOCOL: u32 = 3;
-
-pub(super) const JOINS: Call = Call { arguments: "run --serve", protocol: PROTOCOL, does: "joins graphs" };
-
-/// The first line: what the other end is to run.
+/// What the other end is to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Hello {
-    pub(super) protocol: u32,
-    pub(super) version: String,
+pub(super) struct PartTask {
     /// What the graph is called, for those who look on there.
     pub(super) name: String,
     /// Its part of the graph, as a file.
     pub(super) part: String,
-    pub(super) meet: Meet,
-    #[serde(flatten)]
-    pub(super) terms: Terms,
     /// It will be started again where it fails.
     pub(super) restarts: bool,
     /// It takes the place of one that is gone: for each link, the last era that began.
@@ -120,7 +117,8 @@ pub(super) enum ToHere {
         peer: u16,
         round: u32,
         is_ours: bool,
-        way: Option<Way>,
+        #[serde(rename = "way")]
+        route: Option<Route>,
     },
     /// As `Filled`, from a peer.
     PeerFilled {
@@ -230,10 +228,10 @@ pub(super) const HERE_EVERY: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use grebe_flow::StageSnapshot;
+    use grebe_remote::Via;
     use grebe_transfer::Mode;
 
     use super::*;
-    use crate::cli::Via;
 
     #[test]
     fn what_means_nothing_is_measured_from_its_first_piece_on() {

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Cut, Policy, Restart};
+use grebe_remote::{Route, Terms, Via};
 
 use super::far::{Far, News};
 use super::lines::{DEAD_AFTER, SILENT_FOR, ToHere, ToThere};
-use crate::cli::{Via, printable};
-use crate::command::cp::lines::{Terms, Way};
+use crate::cli::printable;
 
 pub(super) struct Pair {
     /// Their places among the other hosts. Its first edge leads from the first to the second.
@@ -32,7 +32,7 @@ pub(super) struct Pair {
 /// How samples go from one host to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Goes {
-    Directly(Way),
+    Directly(Route),
     /// Through this host, and why.
     Through(&'static str),
 }
@@ -44,7 +44,7 @@ struct Meeting {
     is_at_it: [bool; 2],
     at_it_since: Option<Instant>,
     /// Of each end: whether it has reached the other one, once that is known; and whether the other one has reached it.
-    reached: [Option<Option<Way>>; 2],
+    reached: [Option<Option<Route>>; 2],
     was_reached: [bool; 2],
 }
 
@@ -232,11 +232,11 @@ impl Pair {
                     None => meeting.reached[1 - end] = Some(None),
                 }
             }
-            ToHere::Met { peer, round, is_ours, way } if is_of(*peer) => {
+            ToHere::Met { peer, round, is_ours, route } if is_of(*peer) => {
                 if let Some(meeting) = self.meeting.as_mut().filter(|_| *round == self.round) {
                     match is_ours {
-                        true => meeting.reached[end] = Some(*way),
-                        false => meeting.was_reached[end] |= way.is_some(),
+                        true => meeting.reached[end] = Some(*route),
+                        false => meeting.was_reached[end] |= route.is_some(),
                     }
                 }
             }
@@ -370,7 +370,7 @@ impl Meeting {
 
     /// Which end has made the connection, and how; `Some(None)`: neither will. Where the graph `is_at_work`, both are at it before it is decided:
     /// nothing of theirs may still be on a way that there was before.
-    fn outcome(&mut self, is_at_work: bool) -> Option<Option<(usize, Way)>> {
+    fn outcome(&mut self, is_at_work: bool) -> Option<Option<(usize, Route)>> {
         let are_at_it = self.is_at_it.iter().all(|&is_at_it| is_at_it);
         if is_at_work && !are_at_it {
             return None;
@@ -418,13 +418,13 @@ mod tests {
         assert_eq!(meeting.outcome(false), None);
         meeting.reached[0] = Some(None);
         assert_eq!(meeting.outcome(false), None, "the other one may reach it");
-        meeting.reached[1] = Some(Some(Way::Tcp));
+        meeting.reached[1] = Some(Some(Route::Tcp));
         assert_eq!(meeting.outcome(false), None, "the first does not know yet");
         meeting.was_reached[0] = true;
-        assert_eq!(meeting.outcome(false), Some(Some((1, Way::Tcp))));
+        assert_eq!(meeting.outcome(false), Some(Some((1, Route::Tcp))));
         assert_eq!(meeting.outcome(true), None, "they may still be on another way");
         meeting.is_at_it = [true; 2];
-        assert_eq!(meeting.outcome(true), Some(Some((1, Way::Tcp))));
+        assert_eq!(meeting.outcome(true), Some(Some((1, Route::Tcp))));
         let mut in_vain = Meeting { reached: [Some(None); 2], ..Meeting::new() };
         assert_eq!((in_vain.outcome(false), in_vain.outcome(true)), (Some(None), None));
     }

@@ -19,14 +19,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use grebe_remote::{Channel, Route, Terms};
 use grebe_stages::link::{Lead, Outbox};
 use grebe_transfer::{ConnectionListener, Purpose, Ticket, connect, listen_anywhere};
 
 use super::joined::{Attempt, Joined, Meant};
 use super::lines::{FILL_BYTES_MAX, ToHere, ToThere, filler, words};
 use super::links::Ends;
-use crate::command::cp::lines::{Terms, Way};
-use crate::command::cp::way::Channel;
 
 /// The other hosts to or from which links of this one may go directly.
 pub(super) struct Peers {
@@ -157,9 +156,9 @@ impl Peers {
         };
     }
 
-    fn teller(&self, peer: u16, round: u32, is_ours: bool) -> impl FnOnce(Option<Way>) + Send + use<> {
+    fn teller(&self, peer: u16, round: u32, is_ours: bool) -> impl FnOnce(Option<Route>) + Send + use<> {
         let outbox = self.outbox.clone();
-        move |way| outbox.say(words(&ToHere::Met { peer, round, is_ours, way }))
+        move |route| outbox.say(words(&ToHere::Met { peer, round, is_ours, route }))
     }
 
     /// Links go directly from here on.
@@ -265,7 +264,7 @@ mod tests {
     use grebe_transfer::Mode;
 
     use super::*;
-    use crate::cli::Via;
+    use grebe_remote::Via;
 
     /// A host, and what it says to the process that runs the graph.
     struct Host {
@@ -342,12 +341,12 @@ mod tests {
         mast.hear(ToThere::Reach { peer: 1, round, ticket: store.says(ticket) });
         let met = |ours| {
             move |said| match said {
-                ToHere::Met { round: of, is_ours, way, .. } if of == round && is_ours == ours => way,
+                ToHere::Met { round: of, is_ours, route, .. } if of == round && is_ours == ours => route,
                 _ => None,
             }
         };
-        let way = if via == Via::Tcp { Way::Tcp } else { Way::Udp };
-        assert_eq!((mast.says(met(true)), store.says(met(false))), (way, way));
+        let route = if via == Via::Tcp { Route::Tcp } else { Route::Udp };
+        assert_eq!((mast.says(met(true)), store.says(met(false))), (route, route));
         let links = vec![(0, round - 1)];
         mast.hear(ToThere::Join { peer: 1, round, is_ours: true, is_kept, links: links.clone() });
         store.hear(ToThere::Join { peer: 0, round, is_ours: false, is_kept, links });

@@ -11,58 +11,51 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use grebe_flow::{GraphFile, Running, Snapshot};
+use grebe_remote::{Dialer, Hello, Ready, check_self, serve};
 use grebe_ring::Cancel;
 use grebe_stages::link::{Outbox, read_messages};
 
 use super::check::clock_reading;
 use super::lines::{
-    FILL_BYTES_MAX, Failed, FillMeter, GONE, Hello, PROTOCOL, SILENT_FOR, ToHere, ToThere, filler, words,
+    FILL_BYTES_MAX, Failed, FillMeter, GONE, JOINS, PartTask, SILENT_FOR, ToHere, ToThere, filler, words,
 };
 use super::links::{self, Ends};
 use super::peers::Peers;
 use crate::cli::Run;
-use crate::command::cp::bootstrap;
-use crate::command::cp::lines::{Event, Ready};
-use crate::command::cp::meet;
-use crate::command::cp::way::Beside;
+use crate::command::remote::{PROCESS, failed};
 use crate::ending::{self, Elsewhere, Ending, Usage};
 use crate::graph::{About, publish};
 use crate::interrupt;
-use crate::output::event;
 
 pub(super) fn run(options: &Run) -> Result<Ending> {
     if std::io::stdin().is_terminal() {
         return Err(Usage("--serve is for `grebe run` on another host, which starts it by ssh".into()).into());
     }
-    serve(options).or_else(|error| {
-        // There is no connection yet: through ssh.
-        let status = ending::exit_status(&error);
-        event(&Event::Failed { why: ending::one_line(&error), status }.line());
-        Ok(Ending::Told(status))
-    })
+    // There is no connection yet: through ssh.
+    run_part(options).or_else(|error| Ok(failed(&error)))
 }
 
-fn serve(options: &Run) -> Result<Ending> {
+fn run_part(options: &Run) -> Result<Ending> {
     if let Some(hash) = &options.is {
-        bootstrap::check_self(hash)?;
+        check_self(hash)?;
     }
     let cancel = interrupt::cancel();
-    let mut input = meet::own_input()?;
-    let Some(hello) = meet::hello::<Hello>(&mut input, PROTOCOL, "grebe run")? else {
+    let mut input = serve::own_input()?;
+    let Some(Hello { meet, terms, task, .. }) = serve::hello::<PartTask>(&mut input, &JOINS)? else {
         return Ok(Ending::Good);
     };
-    let part = GraphFile::parse(&hello.part, Path::new(&hello.name), &links::kinds());
+    let part = GraphFile::parse(&task.part, Path::new(&task.name), &links::kinds());
     let part = part.map_err(|mistakes| {
         let said: Vec<_> = mistakes.iter().map(|mistake| mistake.message().to_owned()).collect();
         Usage(format!("its grebe {} does not run that: {}", env!("CARGO_PKG_VERSION"), said.join("; ")))
     })?;
     part.check_memory()?;
-    let ends = Ends::of(&part)?.again(hello.again);
-    let beside = Beside::served(hello.terms, &cancel);
-    let channel = meet::meet(&hello.meet, &beside, Ready::of(PROTOCOL), input)?;
+    let ends = Ends::of(&part)?.again(task.again);
+    let dialer = Dialer::served(terms, &cancel);
+    let channel = serve::accept(&meet, &dialer, Ready::of(JOINS.protocol), input, PROCESS)?;
     let (outbox, (tells, told)) = (Arc::new(Outbox::default()), mpsc::channel());
     let line = outbox.connect();
-    if hello.restarts {
+    if task.restarts {
         outbox.hold_ends();
     }
     let (routes, answers, waits) = (ends.routes(|_| true), outbox.clone(), cancel.clone());
@@ -96,8 +89,8 @@ fn serve(options: &Run) -> Result<Ending> {
     let (writes, writer) = (outbox.clone(), channel.writer);
     thread::spawn(move || writes.write_to(line, writer));
 
-    let mut peers = Peers::new(outbox.clone(), &ends, hello.restarts);
-    let (counts, ended) = follow(&hello.name, &part, &ends, &mut peers, &outbox, &told, &cancel);
+    let mut peers = Peers::new(outbox.clone(), &ends, task.restarts);
+    let (counts, ended) = follow(&task.name, &part, &ends, &mut peers, &outbox, &told, &cancel);
     let failed = ended
         .err()
         .map(|error| Failed { why: ending::one_line(&error), status: ending::exit_status(&error) });

@@ -1,21 +1,21 @@
 //! `grebe view` of what is somewhere else: by a link of `grebe serve`, or by a server that the user's own ssh starts there.
 
-use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Error, Result, anyhow, bail};
+use anyhow::{Result, bail};
+use grebe_remote::{Channel, Config, Error, Hello, Meet, Remote, Settings};
 use grebe_serve::{FarPipes, FarViewer, NoPipes, connect, view_pipe};
 use grebe_stages::Uri;
 use grebe_view::{ChannelSetup, ScopeLink, SourceMenu, ViewOptions};
-use serde::{Deserialize, Serialize};
 
-use crate::cli::{Shown as Place, SshHost, View};
+use crate::cli::{Shown as Place, View};
+use crate::command::remote::settings;
+use crate::command::serve::stdio::{SHOWS, ShowTask};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::show::{self, Followers, Show, Shown, Stoppable};
-use crate::ssh::{NotReady, Purpose, Ssh, word_there};
 
 /// Shows what is elsewhere; `here` has what is not.
 pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<Ending> {
@@ -172,147 +172,49 @@ fn open(place: &Place, options: &View) -> Result<(ScopeLink, FarViewer)> {
         Place::Here(uri) => bail!("{uri} is of this machine"),
         Place::Served(address) => Ok(connect(address, program, PICTURES_PER_S, interrupt::is_pending)?),
         Place::Ssh { host, uri } => {
+            let mut settings = settings(&Config::of_user()?, host, &options.far.overrides())?;
             // A cut ssh ends by itself, even after a kill of this process.
-            let ssh = Ssh::by(options.far.ssh.as_deref())?.watched();
-            let pipes = match start(&ssh, host, uri, options, &interrupt::is_pending) {
-                Err(NoServer::Interrupted) => return Err(grebe_transfer::Error::Cancelled.into()),
-                Err(NoServer::Refused(why) | NoServer::Other(why)) => return Err(why),
-                Ok(pipes) => pipes,
+            settings.ssh = settings.ssh.watched();
+            let task = ShowTask {
+                uri: uri.clone(),
+                history_bytes: options.history,
+                ring: options.ring.clone(),
+                last_us: options.last.map(|last| last.as_micros() as u64),
             };
-            let (ssh, host, uri, options) = (ssh.unattended(), host.clone(), uri.clone(), options.clone());
-            let name = host.to_string();
+            let pipes = start(&settings, &task, &interrupt::is_pending)?;
+            settings.ssh = settings.ssh.unattended();
             let again = move |is_over: &dyn Fn() -> bool| {
-                start(&ssh, &host, &uri, &options, is_over).map_err(|none| match none {
-                    NoServer::Refused(why) => {
-                        NoPipes::Ever(format!("{why:#}; only a new grebe view can ask for a password"))
+                start(&settings, &task, is_over).map_err(|error| match error {
+                    Error::NotStarted { why, is_refused: true } => {
+                        NoPipes::Ever(format!("{why}; only a new grebe view can ask for a password"))
                     }
-                    NoServer::Interrupted => NoPipes::Now("it was interrupted".into()),
-                    NoServer::Other(why) => NoPipes::Now(format!("{why:#}")),
+                    error => NoPipes::Now(error.to_string()),
                 })
             };
-            Ok(view_pipe(pipes, again, program, &name, PICTURES_PER_S)?)
+            Ok(view_pipe(pipes, again, program, &host.to_string(), PICTURES_PER_S)?)
         }
-    }
-}
-
-/// Why no server runs there.
-enum NoServer {
-    Interrupted,
-    /// The login was.
-    Refused(Error),
-    Other(Error),
-}
-
-impl From<Error> for NoServer {
-    fn from(error: Error) -> Self {
-        Self::Other(error)
     }
 }
 
 /// Starts a server there and waits until it is ready, as long as `ssh` takes: it may ask for a password.
-fn start(
-    ssh: &Ssh,
-    host: &SshHost,
-    uri: &str,
-    options: &View,
-    is_cancelled: &dyn Fn() -> bool,
-) -> Result<FarPipes, NoServer> {
-    let program = options.far.remote_path.as_deref().unwrap_or("grebe");
-    let line = line_there(program, uri, options.history, options.ring.as_deref(), options.last);
-    let by_hand = format!("install OpenSSH, or run `grebe serve {uri}` at {host} and use its link");
-    let mut remote = ssh.start(host, &line, |line| Ready::read(line).is_some(), &by_hand)?;
-    let told = match remote.ready(&[], is_cancelled) {
-        Ok(told) => told,
-        Err(NotReady::Interrupted) => return Err(NoServer::Interrupted),
-        Err(NotReady::Ended(ended)) => {
-            let purpose = Purpose {
-                host,
-                program,
-                arguments: ARGUMENTS,
-                remedy: "say where it is: --remote-path /path/to/grebe",
-                instead: "or run grebe serve there by hand",
-            };
-            let why = anyhow!("{}", purpose.why(&ended));
-            return Err(if ended.is_refused() { NoServer::Refused(why) } else { NoServer::Other(why) });
-        }
-    };
-    let ready = Ready::read(&told.line).context("the other end is not ready")?;
-    if ready.serve != SERVE {
-        let own = env!("CARGO_PKG_VERSION");
-        return Err(anyhow!(
-            "{host} serves in another way than this grebe {own}: have the same one at both ends"
-        )
-        .into());
-    }
-    let stdin = remote.stdin().context("cannot write to ssh")?;
+fn start(settings: &Settings, task: &ShowTask, is_cancelled: &dyn Fn() -> bool) -> Result<FarPipes, Error> {
+    let hello = Hello::new(&SHOWS, Meet::Here, settings.terms(), task);
+    let mut remote = Remote::start(settings, &SHOWS, &hello, is_cancelled)?;
+    let Channel { reader, writer, .. } = remote.over_ssh()?;
     let end = move |is_over| {
-        if !remote.has_ended_within(PATIENCE) {
+        if !remote.ends_within(PATIENCE) {
             remote.kill();
         } else if is_over {
             // No picture is in the way any more.
             remote.poll();
         }
-        remote.last_words().map(str::to_owned)
+        remote.last_line()
     };
-    Ok(FarPipes { input: Box::new(told.rest), output: Box::new(stdin), end: Box::new(end) })
+    Ok(FarPipes { input: reader, output: writer, end: Box::new(end) })
 }
 
-/// The command there. A ring is a folder there, and how much of what came last is kept of it.
-fn line_there(
-    program: &str,
-    uri: &str,
-    history: Option<usize>,
-    ring: Option<&Path>,
-    last: Option<Duration>,
-) -> String {
-    let history = history.map(|bytes| format!(" --history {bytes}")).unwrap_or_default();
-    let ring =
-        ring.map(|folder| format!(" --ring {}", word_there(&folder.to_string_lossy()))).unwrap_or_default();
-    let last = last.map(|last| format!(" --last {}us", last.as_micros())).unwrap_or_default();
-    format!("{} {ARGUMENTS}{history}{ring}{last} -- {}", word_there(program), word_there(uri))
-}
-
-/// What a server prints for who started it, before its first message.
-#[derive(Debug, Serialize, Deserialize)]
-pub(in crate::command) struct Ready {
-    serve: u32,
-}
-
-impl Ready {
-    pub(in crate::command) fn line() -> String {
-        // A name and a number: it cannot fail.
-        serde_json::to_string(&Ready { serve: SERVE }).unwrap_or_default()
-    }
-
-    fn read(line: &str) -> Option<Ready> {
-        serde_json::from_str(line.trim()).ok()
-    }
-}
-
-/// Changes with what is said between the two.
-const SERVE: u32 = 1;
-const ARGUMENTS: &str = "serve --stdio";
 const PICTURES_PER_S: f64 = 60.0;
 /// Of the name of a source, in letters.
 const NAME_MAX: usize = 120;
 /// What a server there may take to end.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_run_there_has_the_options_that_are_of_there() {
-        assert_eq!(
-            line_there("grebe", "udp://:5000", None, None, None),
-            "grebe serve --stdio -- udp://:5000"
-        );
-        let (ring, last) = (Some(Path::new("/data/my box")), Some(Duration::from_millis(1500)));
-        let line = line_there("~/bin/grebe", "shm://adc?readers=1&memory=1G", Some(4 << 30), ring, last);
-        assert_eq!(
-            line,
-            "~/bin/grebe serve --stdio --history 4294967296 --ring '/data/my box' --last 1500000us -- 'shm://adc?readers=1&memory=1G'"
-        );
-    }
-}

@@ -187,7 +187,7 @@ impl Whole {
         far.count().come_back();
         far.say(ToThere::Start);
         let away = far.comeback.as_mut().map(Comeback::is_there).unwrap_or_default();
-        let way = far.way().map(|way| format!("; samples go over {}", way.name())).unwrap_or_default();
+        let way = far.route().map(|route| format!("; samples go over {}", route.name())).unwrap_or_default();
         say(&format!("{} is there again, after {:.1} s{way}", far.name, away.as_secs_f64()));
         let part = far.part;
         let looking = self.pairs.come_back(at, &self.far);

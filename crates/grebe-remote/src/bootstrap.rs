@@ -8,15 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use anyhow::{Context, Result, anyhow, bail};
-
-use super::config::Settings;
-use crate::interrupt;
-use crate::output::note;
-use crate::ssh::{MARK, NotReady, Ready};
+use crate::config::Settings;
+use crate::error::{During, Error, Result};
+use crate::hello::VERSION;
+use crate::ssh::{Began, MARK, NotReady};
 
 /// This program, to be brought along.
-pub(super) struct Own {
+pub(crate) struct Own {
     bytes: Vec<u8>,
     hash: String,
     /// What kind of system it runs on: `Linux x86_64`.
@@ -25,18 +23,17 @@ pub(super) struct Own {
 
 impl Own {
     /// Reads it.
-    pub(super) fn read() -> Result<Self> {
+    pub(crate) fn read() -> Result<Self> {
         let path = own_path()?;
-        let bytes =
-            std::fs::read(&path).with_context(|| format!("--bootstrap: cannot read {}", path.display()))?;
+        let bytes = fs::read(&path).during(format!("--bootstrap: cannot read {}", path.display()))?;
         let hash = blake3::hash(&bytes).to_hex().to_string();
         let told = Command::new("uname").arg("-sm").output();
-        let told = told.context("--bootstrap: this system does not say what it is (`uname -sm`)")?;
+        let told = told.during("--bootstrap: this system does not say what it is (`uname -sm`)")?;
         Ok(Self { bytes, hash, system: String::from_utf8_lossy(&told.stdout).trim().to_owned() })
     }
 
     /// What starts it there if it was brought, and otherwise what is installed there; for the shell there.
-    pub(super) fn line(&self, installed: &str, arguments: &str) -> Result<String> {
+    pub(crate) fn line(&self, installed: &str, arguments: &str) -> Result<String> {
         let Self { hash, .. } = self;
         let folder = self.folder();
         let script = format!(
@@ -47,7 +44,7 @@ impl Own {
 
     /// The folder there, for a shell.
     fn folder(&self) -> String {
-        let (version, hash) = (env!("CARGO_PKG_VERSION"), self.hash.get(..HASH_DIGITS).unwrap_or_default());
+        let (version, hash) = (VERSION, self.hash.get(..HASH_DIGITS).unwrap_or_default());
         format!("\"${{XDG_CACHE_HOME:-$HOME/.cache}}/grebe/{version}-{hash}\"")
     }
 
@@ -64,29 +61,26 @@ impl Own {
 }
 
 /// Brings it there.
-pub(super) fn bring(own: &Own, settings: &Settings) -> Result<()> {
-    let host = &settings.host;
-    note!(
-        "bringing grebe {} to {host} ({})",
-        env!("CARGO_PKG_VERSION"),
-        crate::transfer::size(own.bytes.len() as u64)
-    );
+pub(crate) fn bring(own: &Own, settings: &Settings, is_cancelled: &dyn Fn() -> bool) -> Result<()> {
+    let (host, megabytes) = (&settings.host, own.bytes.len() as f64 / 1e6);
+    (settings.ssh.note)(&format!("bringing grebe {VERSION} to {host} ({megabytes:.1} MB)"));
     let is_ready = |line: &str| line.starts_with(OTHER) || line == GO_ON;
-    let mut remote = settings.ssh.start(host, &own.takes_in()?, is_ready, "install OpenSSH")?;
-    let refused = |why: &str| anyhow!("--bootstrap: {host} does not take it: {why}");
-    match remote.ready(&[], interrupt::is_pending) {
-        Ok(Ready { line, .. }) if line == GO_ON => {}
-        Ok(Ready { line, .. }) => bail!(
-            "--bootstrap: {host} is {}, this is {}: install grebe for it there",
-            line.trim_start_matches(OTHER),
-            own.system
-        ),
-        Err(NotReady::Interrupted) => return Err(grebe_transfer::Error::Cancelled.into()),
+    let mut remote = settings.ssh.start(host, &own.takes_in()?, is_ready, "")?;
+    let refused = |why: &str| Error::not_started(format!("--bootstrap: {host} does not take it: {why}"));
+    match remote.ready(&[], is_cancelled) {
+        Ok(Began { line, .. }) if line == GO_ON => {}
+        Ok(Began { line, .. }) => {
+            let (theirs, ours) = (line.trim_start_matches(OTHER), &own.system);
+            return Err(Error::not_started(format!(
+                "--bootstrap: {host} is {theirs}, this is {ours}: install grebe for it there"
+            )));
+        }
+        Err(NotReady::Interrupted) => return Err(Error::Interrupted),
         Err(NotReady::Ended(ended)) => {
             return Err(refused(ended.stuck.as_deref().unwrap_or(ended.last_line())));
         }
     }
-    let mut stdin = remote.stdin().ok_or_else(|| anyhow!("ssh has no input"))?;
+    let mut stdin = remote.stdin().ok_or_else(|| refused("ssh has no input"))?;
     let written = std::io::Write::write_all(&mut stdin, &own.bytes);
     drop(stdin);
     let ended = remote.ended();
@@ -97,11 +91,17 @@ pub(super) fn bring(own: &Own, settings: &Settings) -> Result<()> {
 }
 
 /// Refuses to go on if this program is not the one of this hash. Those that were brought here before, and not used lately, go.
-pub(in crate::command) fn check_self(hash: &str) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Peer`] where it is another program.
+pub fn check_self(hash: &str) -> Result<()> {
     let path = own_path()?;
-    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = fs::read(&path).during(format!("cannot read {}", path.display()))?;
     if blake3::hash(&bytes).to_hex().as_str() != hash {
-        bail!("{} is not what was brought here: remove it, and say --bootstrap again", path.display());
+        let path = path.display();
+        return Err(Error::Peer(format!(
+            "{path} is not what was brought here: remove it, and say --bootstrap again"
+        )));
     }
     if let Some(own) = path.parent().filter(|own| is_brought(own)) {
         remove_unused(own);
@@ -136,16 +136,15 @@ fn is_brought(folder: &Path) -> bool {
 }
 
 fn own_path() -> Result<PathBuf> {
-    if crate::this_command::is_carried() {
-        bail!("--bootstrap: this grebe runs within another program, which cannot be brought along");
-    }
-    std::env::current_exe().context("cannot find the grebe command itself")
+    std::env::current_exe().during("cannot find the grebe command itself")
 }
 
 /// A script for `sh`, as a line for whatever shell a user has there: between single quotes these letters mean something to csh or fish.
 fn in_sh(script: &str) -> Result<String> {
     match script.contains(['\'', '!', '\\', '\n']) {
-        true => bail!("--bootstrap: there are letters in {script:?} that not every shell passes on"),
+        true => {
+            Err(Error::Usage(format!("--bootstrap: not every shell passes on all letters of {script:?}")))
+        }
         false => Ok(format!("exec sh -c '{script}'")),
     }
 }

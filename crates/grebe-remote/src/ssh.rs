@@ -20,20 +20,21 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
-use grebe_transfer::Address;
+use grebe_transfer::{Address, printable};
 
-use crate::cli::{SshHost, printable};
-use crate::ending::Usage;
-use crate::output::note;
+use crate::error::{During, Error, Result};
+use crate::hello::EVENT;
+use crate::host::SshHost;
 
 pub(crate) use self::login::MARK;
 use self::login::{Login, Noise};
 pub(crate) use self::why::{Ended, Purpose};
 
 /// How `ssh` is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ssh {
+#[derive(Debug, Clone)]
+pub struct Ssh {
+    /// Tells a person.
+    pub(crate) note: fn(&str),
     program: String,
     options: Vec<String>,
     /// Ctrl-C does not end it.
@@ -42,8 +43,8 @@ pub(crate) struct Ssh {
     is_unattended: bool,
 }
 
-/// A command there, and the `ssh` that it runs under.
-pub(crate) struct Remote {
+/// The `ssh` that a command there runs under.
+pub(crate) struct SshProcess {
     child: Child,
     output: Receiver<Output>,
     login: Login,
@@ -59,8 +60,8 @@ pub(crate) struct Remote {
     is_drained: bool,
 }
 
-/// The line of a command that is ready, and all that it prints behind it.
-pub(crate) struct Ready {
+/// The first line of a command that has begun, and its output after that.
+pub(crate) struct Began {
     pub(crate) line: String,
     pub(crate) rest: BufReader<ChildStdout>,
 }
@@ -72,7 +73,7 @@ pub(crate) enum NotReady {
 }
 
 /// A word for the shell there, whichever that is; `~/` stays the home of who logs in.
-pub(crate) fn word_there(word: &str) -> String {
+pub fn word_there(word: &str) -> String {
     let (home, rest) = word.strip_prefix("~/").map_or(("", word), |rest| ("~/", rest));
     if !rest.is_empty() && rest.chars().all(is_plain) {
         return word.to_owned();
@@ -104,18 +105,17 @@ fn is_plain(letter: char) -> bool {
 }
 
 impl Ssh {
-    /// By the words of the user, such as `ssh -p 2222`, quoted as for a shell; without any, the plain one.
-    pub(crate) fn by(words: Option<&str>) -> Result<Self> {
-        let Some(words) = words else { return Ok(Self::new("ssh".to_owned(), Vec::new()).for_channel()) };
-        let split = shlex::split(words).filter(|words| !words.is_empty());
-        let mut split =
-            split.ok_or_else(|| Usage(format!("--ssh {words:?}: give a command, with quotes closed")))?;
-        let program = split.remove(0);
-        Ok(Self::new(program, split).for_channel())
-    }
-
-    fn new(program: String, options: Vec<String>) -> Self {
-        Self { program, options, is_shielded: false, is_unattended: false }
+    /// By the words of the user, such as `ssh -p 2222`, quoted as for a shell; without any, the plain one. `note` tells a person.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the words are no command.
+    pub fn by(words: Option<&str>, note: fn(&str)) -> Result<Self> {
+        let words = words.unwrap_or("ssh");
+        let mut options = shlex::split(words)
+            .filter(|words| !words.is_empty())
+            .ok_or_else(|| Error::Usage(format!("--ssh {words:?}: give a command, with quotes closed")))?;
+        let program = options.remove(0);
+        Ok(Self { note, program, options, is_shielded: false, is_unattended: false }.for_channel())
     }
 
     /// With what keeps a user's configuration for logging in from what is only a channel: as `scp` does it.
@@ -140,17 +140,20 @@ impl Ssh {
     }
 
     /// Such that it ends where nothing comes from the other end for some fifteen seconds: its connection has been cut.
-    pub(crate) fn watched(self) -> Self {
+    #[must_use]
+    pub fn watched(self) -> Self {
         self.with_options(&["ServerAliveInterval=5", "ServerAliveCountMax=3"])
     }
 
     /// Such that it asks nobody, waits for no host that does not answer, and prints nothing as it goes on: the terminal may be a scope.
-    pub(crate) fn unattended(self) -> Self {
+    #[must_use]
+    pub fn unattended(self) -> Self {
         Self { is_unattended: true, ..self }.with_options(&["BatchMode=yes", "ConnectTimeout=10"])
     }
 
     /// Such that Ctrl-C, which the terminal sends to all its processes, does not end it: what runs there is to end in order.
-    pub(crate) fn shielded(self) -> Self {
+    #[must_use]
+    pub fn shielded(self) -> Self {
         Self { is_shielded: cfg!(unix), ..self }
     }
 
@@ -162,7 +165,7 @@ impl Ssh {
         line: &str,
         is_ready: fn(&str) -> bool,
         instead: &str,
-    ) -> Result<Remote> {
+    ) -> Result<SshProcess> {
         let (host_name, says_login) = self.asked(host);
         let mut command = self.command(host);
         if says_login {
@@ -175,8 +178,11 @@ impl Ssh {
             false => command.spawn(),
         };
         let mut child = spawned.map_err(|error: io::Error| match error.kind() {
-            ErrorKind::NotFound => anyhow!("there is no `{}` on this machine: {instead}", self.program),
-            _ => anyhow!("cannot run `{}`: {error}", self.program),
+            ErrorKind::NotFound => Error::not_started(format!(
+                "there is no `{}` on this machine: install OpenSSH{instead}",
+                self.program
+            )),
+            _ => Error::System { what: format!("cannot run `{}`", self.program), source: error },
         })?;
         let (tells, output) = mpsc::sync_channel(OUTPUT_LINES_MAX);
         let noise = Noise::default();
@@ -187,23 +193,18 @@ impl Ssh {
         if let Some(pipe) = child.stderr.take() {
             thread::spawn(move || listen(pipe, &tells));
         }
-        Ok(Remote {
+        Ok(SshProcess {
             child,
             output,
             login: Login::new(noise.clone()),
             noise,
             says_login,
             host_name,
-            said: Said { is_quiet: self.is_unattended, ..Said::default() },
+            said: Said { lines: VecDeque::new(), note: (!self.is_unattended).then_some(self.note) },
             events: Vec::new(),
             is_let_go: false,
             is_drained: false,
         })
-    }
-
-    /// Where datagrams find a host. An alias of the user's ssh means nothing to the rest of the system: ssh knows.
-    pub(crate) fn host_name(&self, host: &SshHost) -> Option<String> {
-        self.asked(host).0
     }
 
     /// What `ssh` calls a host, and whether it may be made to say more: where the user wants to hear less or more than usual, it may not.
@@ -230,7 +231,7 @@ impl Ssh {
     }
 }
 
-impl Remote {
+impl SshProcess {
     /// What it reads. When this is dropped, it reads the end.
     pub(crate) fn stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
@@ -243,7 +244,7 @@ impl Remote {
 
     /// Waits until it has begun, gives it its task, and waits until it is ready: as long as `ssh` takes, which may ask for a password, and
     /// as long as the command takes. A login that never comes to the command is given up.
-    pub(crate) fn ready(&mut self, task: &[u8], is_cancelled: impl Fn() -> bool) -> Result<Ready, NotReady> {
+    pub(crate) fn ready(&mut self, task: &[u8], is_cancelled: impl Fn() -> bool) -> Result<Began, NotReady> {
         let (mut has_begun, mut ended_at) = (false, None);
         let mut giving: Option<JoinHandle<io::Result<ChildStdin>>> = None;
         loop {
@@ -377,7 +378,7 @@ impl Remote {
     }
 }
 
-impl Drop for Remote {
+impl Drop for SshProcess {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         if self.is_let_go || self.has_ended_within(PATIENCE) {
@@ -404,31 +405,32 @@ fn is_there(program: &str) -> bool {
 }
 
 /// The first address of a host.
-pub(crate) fn resolve(host: &str) -> Result<IpAddr> {
-    let mut found =
-        Address::new(host, 0)?.to_socket_addrs().with_context(|| format!("cannot find `{host}`"))?;
-    found.next().map(|address| address.ip()).with_context(|| format!("`{host}` has no address"))
+///
+/// # Errors
+/// [`Error::System`] where it has none.
+pub fn resolve(host: &str) -> Result<IpAddr> {
+    let found = Address::new(host, 0).map_err(grebe_transfer::Error::from)?.to_socket_addrs();
+    let what = || format!("cannot find `{host}`");
+    let none = || Error::System { what: what(), source: ErrorKind::NotFound.into() };
+    found.during(what())?.next().map(|address| address.ip()).ok_or_else(none)
 }
-
-/// What stands at the front of a line on standard error that is for the process here, and not for a person.
-pub(crate) const EVENT: &str = "{\"grebe\":";
 
 /// What comes from the command, or from `ssh`.
 enum Output {
     Err(String),
     /// The command has begun.
     Begun,
-    Ready(Ready),
+    Ready(Began),
     /// Too much that is no line of the command came after that.
     Flood,
 }
 
 /// The last lines on standard error. What `ssh` says while it goes on is for the person (touch your key); what it says before it ends
 /// is for the error.
-#[derive(Default)]
 struct Said {
     lines: VecDeque<Line>,
-    is_quiet: bool,
+    /// Tells a person, where one is there.
+    note: Option<fn(&str)>,
 }
 
 struct Line {
@@ -448,11 +450,9 @@ impl Said {
     }
 
     fn show(&mut self) {
-        if self.is_quiet {
-            return;
-        }
+        let Some(note) = self.note else { return };
         for line in self.lines.iter_mut().filter(|line| !line.is_shown && line.at.elapsed() > SHOWN_AFTER) {
-            note!("{}", line.text);
+            note(&line.text);
             line.is_shown = true;
         }
     }
@@ -479,7 +479,7 @@ fn await_ready(pipe: ChildStdout, tells: &SyncSender<Output>, noise: &Noise, is_
         // A process that a login has left in the background may print, too.
         let line = line.find('{').map_or("", |at| &line[at..]).to_owned();
         if is_ready(&line) {
-            let _ = tells.send(Output::Ready(Ready { line, rest: reader }));
+            let _ = tells.send(Output::Ready(Began { line, rest: reader }));
             return;
         }
         if left == 0 {
@@ -528,16 +528,17 @@ mod tests {
 
     #[test]
     fn the_words_of_a_user_are_split_as_a_shell_does() {
-        let ssh = Ssh::by(Some("/usr/bin/ssh -i 'my key' -p 2222")).unwrap();
+        let by = |words| Ssh::by(words, |_| {});
+        let ssh = by(Some("/usr/bin/ssh -i 'my key' -p 2222")).unwrap();
         assert_eq!(
             (ssh.program.as_str(), &ssh.options[..4]),
             ("/usr/bin/ssh", &words("-i|my key|-p|2222")[..])
         );
         assert!(ssh.options.contains(&"RemoteCommand=none".to_owned()));
-        let other = Ssh::by(Some("plink -batch")).unwrap();
+        let other = by(Some("plink -batch")).unwrap();
         assert_eq!(other.options, words("-batch"));
-        assert!(Ssh::by(Some("")).is_err() && Ssh::by(Some("ssh 'x")).is_err());
-        assert_eq!(Ssh::by(None).unwrap().program, "ssh");
+        assert!(by(Some("")).is_err() && by(Some("ssh 'x")).is_err());
+        assert_eq!(by(None).unwrap().program, "ssh");
     }
 
     #[test]

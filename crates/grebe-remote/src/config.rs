@@ -1,4 +1,4 @@
-//! The configuration: what is so for all copies, and for a host.
+//! The configuration of remote hosts: defaults, and a section per host.
 //!
 //! ```toml
 //! [defaults]
@@ -17,21 +17,21 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use grebe_flow::RateHz;
 use grebe_transfer::{Address, Mode};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::lines::Terms;
-use crate::cli::{How, Location, MODES, SshHost, Via, WAYS};
-use crate::ending::Usage;
+use crate::error::{During, Error, Result};
+use crate::hello::{Meet, ModeName, Terms};
+use crate::host::{self, SshHost};
+use crate::route::Via;
 use crate::ssh::Ssh;
-use crate::{transfer, units};
 
 /// All of it.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub(in crate::command) struct Config {
+pub struct Config {
     defaults: Section,
     hosts: BTreeMap<String, Section>,
 }
@@ -46,7 +46,6 @@ struct Section {
     ssh: Option<String>,
     remote_path: Option<String>,
     bootstrap: Option<bool>,
-    #[serde(deserialize_with = "via")]
     via: Option<Via>,
     port: Option<u16>,
     #[serde(deserialize_with = "relay")]
@@ -58,40 +57,82 @@ struct Section {
     exclude: Vec<String>,
 }
 
-/// How to get to a host: what was said, and where nothing was, the defaults.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::command) struct Settings {
-    pub(in crate::command) host: SshHost,
-    pub(in crate::command) ssh: Ssh,
-    /// What is called there.
-    pub(in crate::command) program: String,
-    pub(in crate::command) bootstrap: bool,
-    pub(in crate::command) via: Via,
-    pub(in crate::command) port: u16,
-    pub(in crate::command) address: Option<String>,
-    pub(in crate::command) relay: Option<Address>,
-    pub(in crate::command) limit_bits_per_s: Option<f64>,
-    pub(in crate::command) mode: Mode,
+/// What a command line says instead of the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// How to start `ssh`, with options: `ssh -p 2222`.
+    pub ssh: Option<String>,
+    /// The program there.
+    pub remote_path: Option<String>,
+    /// Bring this program along where there is none.
+    pub bootstrap: bool,
+    /// The routes that are allowed.
+    pub via: Option<Via>,
+    /// The port for the data there.
+    pub port: Option<u16>,
+    /// Where datagrams find the host, if not where `ssh` does.
+    pub address: Option<String>,
+    /// Both ends meet there where neither reaches the other.
+    pub relay: Option<Address>,
+    /// Bits per second on the wire.
+    pub bwlimit: Option<f64>,
+    /// The share of a path with others on it.
+    pub mode: Option<Mode>,
+}
+
+/// How to reach a host, with the defaults filled in.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The host.
+    pub host: SshHost,
+    /// The `ssh` that goes there.
+    pub ssh: Ssh,
+    /// The program there.
+    pub program: String,
+    /// Whether to bring this program along where there is none.
+    pub bootstrap: bool,
+    /// The routes that are allowed.
+    pub via: Via,
+    /// The port for the data there; 0 is any.
+    pub port: u16,
+    /// Where datagrams find the host, if not where `ssh` does.
+    pub address: Option<String>,
+    /// Both ends meet there where neither reaches the other.
+    pub relay: Option<Address>,
+    /// Bits per second on the wire.
+    pub limit_bits_per_s: Option<f64>,
+    /// The share of a path with others on it.
+    pub mode: Mode,
 }
 
 impl Settings {
     /// What both ends have to know of that.
-    pub(in crate::command) fn terms(&self) -> Terms {
+    pub fn terms(&self) -> Terms {
         Terms { via: self.via, mode: self.mode, limit_bits_per_s: self.limit_bits_per_s }
+    }
+
+    /// How the end there is reached, where it does not have to be `ssh`.
+    pub fn meet(&self) -> Meet {
+        match self.via {
+            Via::Ssh => Meet::Here,
+            Via::Tcp => Meet::Listen { port: self.port, relay: None },
+            _ => Meet::Listen { port: self.port, relay: self.relay.as_ref().map(ToString::to_string) },
+        }
     }
 }
 
 impl Config {
     /// The user's own: `~/.config/grebe/cp.toml`.
-    pub(in crate::command) fn of_user() -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the line that is wrong.
+    pub fn of_user() -> Result<Self> {
         let Some(path) = place() else { return Ok(Self::default()) };
         match std::fs::read_to_string(&path) {
-            Ok(text) => Self::read(&text, &path),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 Ok(Self::default())
             }
-            Err(error) => Err(error)
-                .with_context(|| format!("cannot read {} (--no-config does without)", path.display())),
+            failed => Self::read(&failed.during(format!("cannot read {}{WITHOUT}", path.display()))?, &path),
         }
     }
 
@@ -101,38 +142,38 @@ impl Config {
             let at = line.map(|line| format!(":{line}")).unwrap_or_default();
             // The rest of what is said repeats the line itself.
             let why = error.message().replace('\n', " ");
-            Usage(format!("{}{at}: {} (--no-config does without)", path.display(), why.trim()))
+            Error::Usage(format!("{}{at}: {}{WITHOUT}", path.display(), why.trim()))
         })?;
         if config.defaults.name.is_some() || config.defaults.address.is_some() {
             let why = "`name` and `address` are of one host: write them below [hosts.NAME]";
-            return Err(Usage(format!("{}: {why}", path.display())).into());
+            return Err(Error::Usage(format!("{}: {why}", path.display())));
         }
         Ok(config)
     }
 
-    /// What is left out of copies to or from these places.
-    pub(in crate::command) fn exclude(&self, places: &[Location]) -> Vec<String> {
-        let hosts = places.iter().filter_map(|place| match place {
-            Location::There { host, .. } => self.hosts.get(&host.host),
-            Location::Here(_) => None,
-        });
+    /// Patterns to leave out of copies to or from these hosts.
+    pub fn exclude<'a>(&self, hosts: impl IntoIterator<Item = &'a SshHost>) -> Vec<String> {
+        let hosts = hosts.into_iter().filter_map(|host| self.hosts.get(&host.host));
         let mut exclude = self.defaults.exclude.clone();
         exclude.extend(hosts.flat_map(|host| host.exclude.iter().cloned()));
         exclude
     }
 
-    /// How to get to a host.
-    pub(in crate::command) fn settings(&self, host: &SshHost, how: &How) -> Result<Settings> {
+    /// How to reach a host. `note` tells a person.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: what does not fit together.
+    pub fn settings(&self, host: &SshHost, how: &Overrides, note: fn(&str)) -> Result<Settings> {
         let (all, none) = (&self.defaults, Section::default());
         let own = self.hosts.get(&host.host).unwrap_or(&none);
-        let host = match own.name.as_deref().map(crate::cli::ssh_host) {
+        let host = match own.name.as_deref().map(host::ssh_host) {
             Some(Ok(named)) => SshHost {
                 user: host.user.clone().or(named.user),
                 host: named.host,
                 port: host.port.or(named.port),
             },
             Some(Err(why)) => {
-                return Err(Usage(format!("cp.toml: the name of the host `{}`: {why}", host.host)).into());
+                return Err(Error::Usage(format!("cp.toml: the name of the host `{}`: {why}", host.host)));
             }
             None => host.clone(),
         };
@@ -140,14 +181,14 @@ impl Config {
         let program =
             how.remote_path.as_deref().or(own.remote_path.as_deref()).or(all.remote_path.as_deref());
         let named = own.relay.as_ref().or(all.relay.as_ref());
-        let relay = transfer::relay_of(how.relay.as_ref())?.or(named.cloned());
+        let relay = host::relay_or_default(how.relay.as_ref())?.or(named.cloned());
         let via = how.via.or(own.via).or(all.via).unwrap_or_default();
         if via == Via::Relay && relay.is_none() {
-            return Err(Usage("--via relay needs a relay: --relay HOST, or GREBE_RELAY".to_owned()).into());
+            return Err(Error::Usage("--via relay needs a relay: --relay HOST, or GREBE_RELAY".to_owned()));
         }
         Ok(Settings {
             host,
-            ssh: Ssh::by(ssh)?,
+            ssh: Ssh::by(ssh, note)?,
             program: program.unwrap_or("grebe").to_owned(),
             bootstrap: how.bootstrap || own.bootstrap.or(all.bootstrap).unwrap_or(false),
             via,
@@ -168,33 +209,20 @@ fn place() -> Option<PathBuf> {
     Some(own.join("grebe").join("cp.toml"))
 }
 
-fn via<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Via>, D::Error> {
-    one_of(from, &WAYS)
-}
-
 fn mode<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Mode>, D::Error> {
-    one_of(from, &MODES)
-}
-
-fn one_of<'a, D: Deserializer<'a>, T: Copy>(
-    from: D,
-    choices: &[(&str, &str, T)],
-) -> Result<Option<T>, D::Error> {
-    let name = String::deserialize(from)?;
-    let names: Vec<_> = choices.iter().map(|choice| choice.0).collect();
-    let choice = choices.iter().find(|choice| choice.0 == name).map(|choice| choice.2);
-    choice.map(Some).ok_or_else(|| D::Error::custom(format!("{name:?} is none of {}", names.join(", "))))
+    ModeName::deserialize(from).map(Some)
 }
 
 fn relay<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Address>, D::Error> {
-    let text = String::deserialize(from)?;
-    crate::cli::relay(&text).map(Some).map_err(D::Error::custom)
+    host::relay(&String::deserialize(from)?).map(Some).map_err(D::Error::custom)
 }
 
 fn rate<'a, D: Deserializer<'a>>(from: D) -> Result<Option<f64>, D::Error> {
-    let text = String::deserialize(from)?;
-    units::rate_hz(&text).map(Some).map_err(D::Error::custom)
+    let rate = String::deserialize(from)?.parse::<RateHz>();
+    rate.map(|rate| Some(rate.0)).map_err(D::Error::custom)
 }
+
+const WITHOUT: &str = " (grebe cp --no-config does without)";
 
 #[cfg(test)]
 mod tests {
@@ -222,24 +250,26 @@ exclude = ["/scratch"]
     #[test]
     fn the_command_line_counts_more_than_the_host_and_that_more_than_the_defaults() {
         let config = Config::read(TEXT, Path::new("cp.toml")).unwrap();
-        let how = How { remote_path: Some("./grebe".to_owned()), ..How::default() };
-        let lab = config.settings(&host("lab"), &how).unwrap();
+        let how = Overrides { remote_path: Some("./grebe".to_owned()), ..Overrides::default() };
+        let lab = config.settings(&host("lab"), &how, |_| {}).unwrap();
         assert_eq!((lab.host.to_string().as_str(), lab.host.port), ("me@lab.example.org", Some(2_222)));
         assert_eq!((lab.program.as_str(), lab.port, lab.limit_bits_per_s), ("./grebe", 4_733, Some(1e9)));
         assert_eq!((lab.mode, lab.via), (Mode::Background, Via::Auto));
         assert_eq!(lab.relay.unwrap().to_string(), "relay.example.org:4737");
-        let other = config.settings(&host("other"), &How::default()).unwrap();
+        let other = config.settings(&host("other"), &Overrides::default(), |_| {}).unwrap();
         assert_eq!((other.host, other.limit_bits_per_s, other.port), (host("other"), Some(20e6), 0));
-        let places = [Location::Here("a".into()), Location::There { host: host("lab"), path: Vec::new() }];
-        assert_eq!(config.exclude(&places), ["*.tmp", "/scratch"]);
-        assert_eq!(config.exclude(&places[..1]), ["*.tmp"]);
+        assert_eq!(config.exclude([&host("lab")]), ["*.tmp", "/scratch"]);
+        assert_eq!(config.exclude([]), ["*.tmp"]);
     }
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, words) in [
             ("\n[defaults]\nmodee = \"fair\"\n", "cp.toml:3: unknown field `modee`"),
-            ("[hosts.lab]\nmode = \"gready\"\n", "cp.toml:2: \"gready\" is none of fair, greedy, background"),
+            (
+                "[hosts.lab]\nmode = \"gready\"\n",
+                "cp.toml:2: unknown variant `gready`, expected one of `fair`, `greedy`, `background`",
+            ),
             ("[hosts.lab]\nbwlimit = \"fast\"\n", "cp.toml:2: "),
             ("[hosts.lab]\nrelay = \"no port:x\"\n", "cp.toml:2: "),
             ("[defaults\n", "cp.toml:1: "),

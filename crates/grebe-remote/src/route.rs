@@ -1,4 +1,4 @@
-//! Which way the data goes, and both directions of it.
+//! The route of the data, and both directions of it.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -6,39 +6,89 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use grebe_transfer::{
     Cancel, Connection, ConnectionOptions, ConnectionStatus, Error, Notice, Notify, Ticket, Transport,
     connect,
 };
+use serde::{Deserialize, Serialize};
 
-use super::lines::{Terms, Way};
-use crate::cli::Via;
+use crate::error::{During, Result};
+use crate::hello::Terms;
 
-/// A reader and a writer of bytes to the other end.
-pub(in crate::command) struct Channel {
-    pub(in crate::command) reader: Box<dyn Read + Send>,
-    pub(in crate::command) writer: Box<dyn Write + Send>,
-    /// At first.
-    pub(in crate::command) way: Way,
-    /// Whether a relay passes it on, at this moment: a direct way that falls silent is left for it.
-    pub(in crate::command) is_relayed: Arc<AtomicBool>,
-    /// Of a connection of our own.
-    pub(in crate::command) status: Option<ConnectionStatus>,
+/// The routes that data may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Via {
+    /// UDP, else TCP at the same port, else the relay if one is named, else `ssh`.
+    #[default]
+    Auto,
+    /// UDP only, directly or by the relay.
+    Udp,
+    /// A TCP connection beside `ssh`.
+    Tcp,
+    /// UDP by the relay only.
+    Relay,
+    /// The connection that `ssh` has.
+    Ssh,
 }
 
-/// How a connection beside `ssh` is made.
+/// The route that data takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// Over UDP, directly.
+    Udp,
+    /// Over TCP, directly.
+    Tcp,
+    /// Over UDP, passed on by a relay.
+    Relay,
+    /// Through `ssh`.
+    Ssh,
+    /// Within this machine.
+    Disk,
+}
+
+/// A reader and a writer of bytes to the other end.
+pub struct Channel {
+    /// From the other end.
+    pub reader: Box<dyn Read + Send>,
+    /// To the other end.
+    pub writer: Box<dyn Write + Send>,
+    /// At first.
+    pub route: Route,
+    /// Whether a relay passes it on, at this moment: a direct way that falls silent is left for it.
+    pub is_relayed: Arc<AtomicBool>,
+    /// Of a connection of our own.
+    pub status: Option<ConnectionStatus>,
+}
+
+/// Makes connections beside `ssh`.
 #[derive(Clone)]
-pub(in crate::command) struct Beside {
-    pub(in crate::command) terms: Terms,
-    pub(in crate::command) cancel: Cancel,
-    /// Is told which way it is where both ends meet at a relay.
-    pub(in crate::command) notify: Notify,
+pub struct Dialer {
+    /// As both ends know them.
+    pub terms: Terms,
+    /// Ends its connections.
+    pub cancel: Cancel,
+    /// Is told the route where both ends meet at a relay.
+    pub notify: Notify,
+}
+
+impl Route {
+    /// For a person.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "UDP",
+            Self::Tcp => "TCP",
+            Self::Relay => "UDP by the relay",
+            Self::Ssh => "ssh",
+            Self::Disk => "disk",
+        }
+    }
 }
 
 impl Channel {
     /// The pipes to an `ssh`, or those of a process that it started.
-    pub(in crate::command) fn by_pipes(
+    pub fn by_pipes(
         reader: impl Read + Send + 'static,
         writer: impl Write + Send + 'static,
         limit_bits_per_s: Option<f64>,
@@ -49,18 +99,24 @@ impl Channel {
             }
             None => Box::new(writer),
         };
-        Self { reader: Box::new(reader), writer, way: Way::Ssh, is_relayed: Arc::default(), status: None }
+        Self { reader: Box::new(reader), writer, route: Route::Ssh, is_relayed: Arc::default(), status: None }
     }
 
     /// From the end that has the ticket. It says the first word, so that the other end knows that both mean this connection.
-    pub(in crate::command) fn connected(mut connection: Connection) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn connected(mut connection: Connection) -> io::Result<Self> {
         connection.writer.write_all(&[FIRST_WORD])?;
         connection.writer.flush()?;
         Ok(Self::over(connection))
     }
 
     /// From the end that listens: waits for the first word.
-    pub(in crate::command) fn accepted(mut connection: Connection) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Those of the connection, and another first word.
+    pub fn accepted(mut connection: Connection) -> io::Result<Self> {
         let mut word = [0];
         connection.reader.read_exact(&mut word)?;
         if word != [FIRST_WORD] {
@@ -70,25 +126,28 @@ impl Channel {
     }
 
     fn over(connection: Connection) -> Self {
-        let way = if connection.status.progress().is_over_tcp { Way::Tcp } else { Way::Udp };
+        let route = if connection.status.progress().is_over_tcp { Route::Tcp } else { Route::Udp };
         Self {
             reader: Box::new(connection.reader),
             writer: Box::new(connection.writer),
-            way,
+            route,
             is_relayed: Arc::default(),
             status: Some(connection.status),
         }
     }
 }
 
-impl Beside {
-    /// At the end that was started: what there is to tell of the way, the other end says.
-    pub(in crate::command) fn served(terms: Terms, cancel: &Cancel) -> Self {
+impl Dialer {
+    /// At the end that was started; the other one tells of the route.
+    pub fn served(terms: Terms, cancel: &Cancel) -> Self {
         Self { terms, cancel: cancel.clone(), notify: Arc::new(|_| {}) }
     }
 
-    /// Goes to the end that made the ticket; `None`: no way leads there in time, and there is another.
-    pub(in crate::command) fn reach(&self, ticket: &Ticket) -> Result<Option<Channel>> {
+    /// Goes to the end that made the ticket; `None`: no route leads there in time, and there is another.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn reach(&self, ticket: &Ticket) -> Result<Option<Channel>> {
         let is_relayed = Arc::new(AtomicBool::new(false));
         let (told, notify) = (is_relayed.clone(), self.notify.clone());
         let mut options = self.options(ticket.relay.is_some());
@@ -102,9 +161,9 @@ impl Beside {
         });
         match connect(ticket, &options) {
             Ok(connection) => {
-                let mut channel = Channel::connected(connection)?;
+                let mut channel = Channel::connected(connection).during("cannot use the connection")?;
                 if is_relayed.load(Ordering::Relaxed) {
-                    channel.way = Way::Relay;
+                    channel.route = Route::Relay;
                 }
                 channel.is_relayed = is_relayed;
                 Ok(Some(channel))
@@ -118,7 +177,8 @@ impl Beside {
         }
     }
 
-    pub(in crate::command) fn options(&self, has_relay: bool) -> ConnectionOptions {
+    /// For a connection.
+    pub fn options(&self, has_relay: bool) -> ConnectionOptions {
         ConnectionOptions {
             mode: self.terms.mode,
             limit_bits_per_s: self.terms.limit_bits_per_s,
@@ -172,7 +232,7 @@ const FIRST_WORD: u8 = b'g';
 const DECIDED_WITHIN: Duration = Duration::from_secs(2);
 /// What answers directly comes first; then the relay takes some round trips.
 const DECIDED_WITH_RELAY_WITHIN: Duration = Duration::from_secs(5);
-/// Where the user wants no other way.
+/// Where the user wants no other route.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

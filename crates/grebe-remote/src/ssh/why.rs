@@ -1,6 +1,7 @@
 //! Why a command there did not begin, or ended, in words that say what to do.
 
-use crate::cli::SshHost;
+use crate::hello::{Call, VERSION};
+use crate::host::SshHost;
 
 /// How a command, or `ssh` itself, ended.
 #[derive(Debug, Default)]
@@ -15,23 +16,19 @@ pub(crate) struct Ended {
     pub(crate) stuck: Option<String>,
 }
 
-/// What a command is to its user, for what is said when it cannot be started.
+/// A command that was to be started, for the message where it cannot be.
 pub(crate) struct Purpose<'a> {
     pub(crate) host: &'a SshHost,
     /// How grebe is called there.
     pub(crate) program: &'a str,
-    /// What it was started with: `probe --serve`.
-    pub(crate) arguments: &'a str,
-    /// What to do where there is no grebe: `say where it is: --remote-path /path/to/grebe`.
-    pub(crate) remedy: &'a str,
-    /// What else to do where the one there is too old.
-    pub(crate) instead: &'a str,
+    /// What was started.
+    pub(crate) call: &'a Call,
 }
 
 impl Purpose<'_> {
     /// Why it is not ready.
     pub(crate) fn why(&self, ended: &Ended) -> String {
-        let Self { host, program, arguments, remedy, instead } = self;
+        let Self { host, program, call: Call { arguments, instead, .. } } = self;
         let has = |words: &[&str]| words.iter().any(|word| ended.said.to_lowercase().contains(word));
         let last = ended.last_line();
         if let Some(why) = &ended.stuck {
@@ -46,12 +43,16 @@ impl Purpose<'_> {
             }
             Some(255) => format!("ssh cannot reach {host}: {last}"),
             _ if ended.is_missing() => {
-                format!("there is no `{program}` at {host}: install grebe there, or {remedy}")
+                let bring =
+                    if self.call.can_bootstrap { ", or bring this one along: --bootstrap" } else { "" };
+                format!(
+                    "there is no `{program}` at {host}: install grebe there, or say where it is: --remote-path /path/to/grebe{bring}"
+                )
             }
             Some(126) => format!("`{program}` cannot be run at {host}: {last}"),
-            Some(2) if has(&["unrecognized subcommand", "unexpected argument"]) => format!(
+            Some(2) if ended.is_too_old() => format!(
                 "the grebe at {host} is too old to be started from here: install {} there, or {instead}",
-                env!("CARGO_PKG_VERSION")
+                VERSION
             ),
             Some(_) => format!("`{program} {arguments}` at {host} ended: {last}"),
             None => format!("ssh to {host} was killed: {last}"),
@@ -60,7 +61,7 @@ impl Purpose<'_> {
 
     /// Why the login was given up.
     fn why_stuck(&self, why: &str, printed: &str) -> String {
-        let Self { host, program, arguments, .. } = self;
+        let Self { host, program, call: Call { arguments, .. } } = self;
         let end = printed.trim().lines().last().unwrap_or_default();
         let letters = end.chars().count();
         let end: String = end.chars().skip(letters.saturating_sub(SHOWN_LETTERS)).collect();
@@ -83,6 +84,13 @@ impl Ended {
         let said = self.said.to_lowercase();
         let is_said = || ["command not found", "not recognized"].iter().any(|words| said.contains(words));
         self.stuck.is_none() && (self.status == Some(127) || self.status != Some(255) && is_said())
+    }
+
+    /// Whether the grebe there does not know the arguments that it was started with.
+    pub(crate) fn is_too_old(&self) -> bool {
+        let words =
+            ["unrecognized subcommand", "unexpected argument", "required arguments were not provided"];
+        self.status == Some(2) && words.iter().any(|words| self.said.contains(words))
     }
 
     /// Whether the login was refused.
@@ -110,13 +118,14 @@ mod tests {
     #[test]
     fn every_end_without_a_ready_line_says_what_to_do() {
         let host = SshHost { user: Some("me".to_owned()), host: "lab".to_owned(), port: None };
-        let purpose = Purpose {
-            host: &host,
-            program: "grebe",
+        let call = Call {
             arguments: "cp --serve",
-            remedy: "say where it is: --remote-path PATH",
+            protocol: 1,
+            does: "copies",
             instead: "say --bootstrap",
+            can_bootstrap: true,
         };
+        let purpose = Purpose { host: &host, program: "grebe", call: &call };
         for (status, said, words) in [
             (
                 Some(255),
@@ -135,6 +144,7 @@ mod tests {
             (Some(126), "sh: 1: grebe: Permission denied", "cannot be run"),
             (Some(2), "error: unexpected argument '--serve' found", "too old"),
             (Some(2), "error: unrecognized subcommand 'cp'", "or say --bootstrap"),
+            (Some(2), "error: the following required arguments were not provided:\n  <URI>", "too old"),
             (Some(1), "grebe: cannot open 0.0.0.0:80", "`grebe cp --serve` at me@lab ended: grebe: cannot"),
             (None, "", "was killed: it said nothing"),
         ] {

@@ -1,21 +1,29 @@
-//! Where another machine is.
+//! Names of other hosts.
 
 use std::fmt;
 
-/// Where `ssh` is to go.
+use grebe_transfer::{Address, RELAY_PORT};
+
+use crate::error::{Error, Result};
+
+/// A host, as `ssh` is given it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SshHost {
-    pub(crate) user: Option<String>,
+pub struct SshHost {
+    /// The account there.
+    pub user: Option<String>,
     /// A name, an alias of the user's ssh, or an address, an IPv6 one without brackets.
-    pub(crate) host: String,
-    pub(crate) port: Option<u16>,
+    pub host: String,
+    /// Of the ssh server there.
+    pub port: Option<u16>,
 }
 
 /// A host, and a port if it is another than the server's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) host: String,
-    pub(crate) port: Option<u16>,
+pub struct Place {
+    /// A name or an address, an IPv6 one without brackets.
+    pub host: String,
+    /// Where one was given.
+    pub port: Option<u16>,
 }
 
 impl fmt::Display for SshHost {
@@ -26,7 +34,10 @@ impl fmt::Display for SshHost {
 }
 
 /// `[USER@]HOST[:PORT]`.
-pub(crate) fn ssh_host(text: &str) -> Result<SshHost, String> {
+///
+/// # Errors
+/// The reason.
+pub fn ssh_host(text: &str) -> Result<SshHost, String> {
     let (user, rest) = match text.rsplit_once('@') {
         Some((user, rest)) => (Some(user), rest),
         None => (None, text),
@@ -41,7 +52,10 @@ pub(crate) fn ssh_host(text: &str) -> Result<SshHost, String> {
 }
 
 /// `HOST[:PORT]`; an IPv6 address may stand in brackets.
-pub(crate) fn place(text: &str) -> Result<Place, String> {
+///
+/// # Errors
+/// The reason.
+pub fn place(text: &str) -> Result<Place, String> {
     let number = |port: &str| match port.parse() {
         Ok(0) | Err(_) => Err(format!("the port `{port}` is not a number from 1 to 65535")),
         Ok(port) => Ok(port),
@@ -58,6 +72,29 @@ pub(crate) fn place(text: &str) -> Result<Place, String> {
         return Err("the host is missing".to_owned());
     }
     Ok(Place { host: host.to_owned(), port })
+}
+
+/// The address of a relay: `HOST[:PORT]`.
+///
+/// # Errors
+/// The reason.
+pub fn relay(text: &str) -> Result<Address, String> {
+    let Place { host, port } = place(text)?;
+    Address::new(&host, port.unwrap_or(RELAY_PORT)).map_err(|error| error.to_string())
+}
+
+/// The relay of an option, or of `GREBE_RELAY`.
+///
+/// # Errors
+/// [`Error::Usage`] where the variable holds no address.
+pub fn relay_or_default(option: Option<&Address>) -> Result<Option<Address>> {
+    if let Some(relay) = option {
+        return Ok(Some(relay.clone()));
+    }
+    let Some(text) = std::env::var("GREBE_RELAY").ok().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    relay(&text).map(Some).map_err(|error| Error::Usage(format!("GREBE_RELAY={text}: {error}")))
 }
 
 #[cfg(test)]

@@ -1,0 +1,237 @@
+//! The handshake through `ssh`: one line of JSON each way, and a third where the data follows.
+
+use grebe_transfer::{Mode, Ticket};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::route::{Route, Via};
+
+/// A command that can be started on another host.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    /// After the name of the program. Other users of that host can see it, so nothing of the task is in it.
+    pub arguments: &'static str,
+    /// The version of the task and of what follows; the same at both ends.
+    pub protocol: u32,
+    /// Its work, in the third person, for the message where the versions differ: `copies`.
+    pub does: &'static str,
+    /// What else a user can do where it does not start: `run grebe serve there by hand`.
+    pub instead: &'static str,
+    /// Whether its command line has `--bootstrap`.
+    pub can_bootstrap: bool,
+}
+
+/// The first line to the command there: its task, and the routes that are allowed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hello<T> {
+    /// [`Call::protocol`].
+    pub protocol: u32,
+    /// Of the program that says it.
+    pub version: String,
+    /// How the data comes or goes.
+    pub meet: Meet,
+    /// How a connection beside `ssh` is made.
+    #[serde(flatten)]
+    pub terms: Terms,
+    /// What it is to do.
+    #[serde(flatten)]
+    pub task: T,
+}
+
+/// How the data goes, as both ends have to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// The routes that are allowed.
+    pub via: Via,
+    /// The share of a path with others on it.
+    #[serde(with = "ModeName")]
+    pub mode: Mode,
+    /// The most bits per second on the wire.
+    pub limit_bits_per_s: Option<f64>,
+}
+
+/// How its peer reaches the command that was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meet {
+    /// By a ticket for this port, which it prints; 0 is any. Where that is not reached, both meet at the relay.
+    Listen {
+        /// Of UDP and TCP.
+        port: u16,
+        /// `HOST:PORT`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        relay: Option<String>,
+    },
+    /// It goes to the peer.
+    Connect {
+        /// The peer's.
+        ticket: String,
+    },
+    /// Through `ssh`.
+    Here,
+}
+
+/// The answer of a command that is ready, or whose version is another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// [`Call::protocol`] there.
+    pub(crate) protocol: u32,
+    /// Of the program there.
+    pub(crate) version: String,
+    /// For the peer, where it listens.
+    #[serde(default)]
+    pub(crate) ticket: Option<String>,
+    /// Its own address that `ssh` connected to.
+    #[serde(default)]
+    pub(crate) reached_at: Option<String>,
+    /// Where it went to a peer: the route that reached it.
+    #[serde(default, rename = "way")]
+    pub(crate) route: Option<Route>,
+    /// Facts of one command alone.
+    #[serde(flatten)]
+    pub(crate) facts: Map<String, Value>,
+}
+
+/// Comes after the ticket where it was of no use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Turn {
+    DataFollows,
+}
+
+/// Why the command there could not, and its exit status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failed {
+    pub(crate) why: String,
+    pub(crate) status: u8,
+}
+
+impl<T> Hello<T> {
+    /// Of this program.
+    pub fn new(call: &Call, meet: Meet, terms: Terms, task: T) -> Self {
+        Self { protocol: call.protocol, version: VERSION.to_owned(), meet, terms, task }
+    }
+}
+
+impl Ready {
+    /// Of this program.
+    pub fn of(protocol: u32) -> Self {
+        let version = VERSION.to_owned();
+        Self { protocol, version, ticket: None, reached_at: None, route: None, facts: Map::new() }
+    }
+
+    /// With a ticket for the peer.
+    #[must_use]
+    pub fn with_ticket(self, ticket: &Ticket) -> Self {
+        Self { ticket: Some(ticket.word().to_string()), ..self }
+    }
+
+    /// With a fact that the other end may ask for; one that does not hold is not told.
+    #[must_use]
+    pub fn with(mut self, fact: &str, holds: bool) -> Self {
+        if holds {
+            self.facts.insert(fact.to_owned(), true.into());
+        }
+        self
+    }
+
+    /// Whether a fact holds there. An older program knows fewer facts.
+    pub fn has(&self, fact: &str) -> bool {
+        self.facts.get(fact) == Some(&Value::Bool(true))
+    }
+
+    /// As a line of the command's standard output.
+    pub(crate) fn line(&self) -> String {
+        serde_json::json!({ READY: self }).to_string()
+    }
+
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        let mut line: Value = serde_json::from_str(line).ok()?;
+        serde_json::from_value(line.get_mut(READY)?.take()).ok()
+    }
+}
+
+/// A line of standard error for the process that started this one.
+pub fn event_line(event: &impl Serialize) -> String {
+    format!("{EVENT}{}}}", serde_json::to_string(event).unwrap_or_default())
+}
+
+/// The line for a failure: the reason, and the exit status.
+pub fn failed_line(why: String, status: u8) -> String {
+    event_line(&serde_json::json!({ FAILED: Failed { why, status } }))
+}
+
+/// An event of the command there, or its failure.
+pub(crate) fn read_event(line: &str) -> Option<Result<Value, Failed>> {
+    let event = line.strip_prefix(EVENT)?.strip_suffix('}')?;
+    let mut event: Value = serde_json::from_str(event).ok()?;
+    match event.get_mut(FAILED) {
+        Some(failed) => serde_json::from_value(failed.take()).ok().map(Err),
+        None => Some(Ok(event)),
+    }
+}
+
+/// [`Mode`] by the names of the command line.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Mode", rename_all = "lowercase")]
+pub(crate) enum ModeName {
+    Fair,
+    Greedy,
+    Background,
+}
+
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// What stands at the front of a line on standard error that is for the process here, and not for a person.
+pub(crate) const EVENT: &str = "{\"grebe\":";
+const FAILED: &str = "failed";
+/// The first version of `cp` had it so; older ends still say and read it.
+const READY: &str = "grebe-cp";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    struct Task {
+        paths: Vec<String>,
+        size: Option<u64>,
+    }
+
+    #[test]
+    fn a_hello_and_its_answer_are_read_as_they_were_written() {
+        let call = Call { arguments: "x", protocol: 7, does: "x", instead: "", can_bootstrap: false };
+        let hello = Hello::new(
+            &call,
+            Meet::Listen { port: 7, relay: Some("lab:4737".to_owned()) },
+            Terms { via: Via::Auto, mode: Mode::Background, limit_bits_per_s: Some(2e6) },
+            Task { paths: vec!["a\nb".to_owned()], size: Some(u64::MAX) },
+        );
+        let line = serde_json::to_string(&hello).unwrap();
+        assert!(!line.contains('\n') && line.contains("\"background\""), "{line}");
+        assert_eq!(serde_json::from_str::<Hello<Task>>(&line).unwrap(), hello);
+        let older = serde_json::from_str::<Meet>("{\"listen\":{\"port\":7}}").unwrap();
+        assert_eq!(older, Meet::Listen { port: 7, relay: None });
+
+        let ready = Ready { ticket: Some("grebea".to_owned()), route: Some(Route::Tcp), ..Ready::of(1) };
+        let ready = ready.with("knows_order", true).with("is_fresh", false);
+        assert_eq!(Ready::read(&ready.line()), Some(ready.clone()));
+        assert!(ready.has("knows_order") && !ready.has("is_fresh"));
+        assert_eq!(Ready::read("{\"a\":1}"), None);
+        assert_eq!(Ready::read("Welcome"), None);
+        // As older programs say it.
+        let older = "{\"grebe-cp\":{\"protocol\":1,\"version\":\"0.1.0\",\"ticket\":null,\"reached_at\":null,\"way\":\"udp\"}}";
+        assert_eq!(Ready::read(older).unwrap().route, Some(Route::Udp));
+    }
+
+    #[test]
+    fn a_failure_is_told_from_other_events() {
+        let failed = Failed { why: "the disk\nis full".to_owned(), status: 5 };
+        let line = failed_line(failed.why.clone(), failed.status);
+        assert!(line.starts_with(EVENT) && !line.contains('\n'));
+        assert_eq!(read_event(&line), Some(Err(failed)));
+        let event = serde_json::json!({ "progress": { "files": 7 } });
+        assert_eq!(read_event(&event_line(&event)), Some(Ok(event)));
+        assert_eq!(read_event("{\"grebe\":x}"), None);
+    }
+}

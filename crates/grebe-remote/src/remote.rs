@@ -1,0 +1,327 @@
+//! The end that starts a grebe on another host.
+
+use std::io::{BufReader, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::time::{Duration, Instant};
+
+use grebe_transfer::{Address, Purpose, Ticket, printable};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::bootstrap::{self, Own};
+use crate::config::Settings;
+use crate::error::{During, Error, Result};
+use crate::hello::{self, Call, Failed, Hello, Ready, Turn, VERSION};
+use crate::host::SshHost;
+use crate::route::{Channel, Dialer, Route};
+use crate::ssh::{Ended, NotReady, Purpose as Started, SshProcess, word_there};
+
+/// A grebe on another host, ready.
+pub struct Remote {
+    host: SshHost,
+    /// Go before the `ssh`: its input ends with them, and it with its input.
+    pipes: Option<Pipes>,
+    ssh: SshProcess,
+    ready: Ready,
+    limit_bits_per_s: Option<f64>,
+    /// How it ended, once it said so.
+    failed: Option<Failed>,
+    is_cut_since: Option<Instant>,
+}
+
+/// The reason there for an error here.
+#[derive(Debug)]
+pub enum LastWord {
+    /// It said why.
+    Failed(Error),
+    /// Its `ssh` ended.
+    Gone(String),
+}
+
+struct Pipes {
+    stdin: ChildStdin,
+    rest: BufReader<ChildStdout>,
+}
+
+impl Remote {
+    /// Starts it and waits until it is ready, as long as `ssh` takes: it may ask for a password.
+    ///
+    /// # Errors
+    /// [`Error::NotStarted`] with what to do, [`Error::Failed`] in its own words, [`Error::Interrupted`] once `is_cancelled` says so.
+    pub fn start(
+        settings: &Settings,
+        call: &Call,
+        hello: &Hello<impl Serialize>,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self> {
+        let arguments = call.arguments;
+        let own = if settings.bootstrap { Some(Own::read()?) } else { None };
+        let mut is_brought = false;
+        loop {
+            let line = match &own {
+                Some(own) => own.line(&word_there(&settings.program), arguments)?,
+                None => format!("{} {arguments}", word_there(&settings.program)),
+            };
+            let ended = match Self::try_start(settings, call, hello, &line, is_cancelled)? {
+                Ok(remote) if remote.ready.protocol == call.protocol => return Ok(remote),
+                Ok(other) => Err(other.version()),
+                Err(ended) => Ok(ended),
+            };
+            // Whether a grebe of ours would do what the one there does not.
+            let is_of_use = ended.as_ref().map_or(true, |ended| ended.is_missing() || ended.is_too_old());
+            match &own {
+                Some(own) if is_of_use && !is_brought => bootstrap::bring(own, settings, is_cancelled)?,
+                _ => return Err(why(settings, call, ended)),
+            }
+            is_brought = true;
+        }
+    }
+
+    fn try_start(
+        settings: &Settings,
+        call: &Call,
+        hello: &Hello<impl Serialize>,
+        line: &str,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Result<Self, Ended>> {
+        let instead = if call.can_bootstrap { String::new() } else { format!(", or {}", call.instead) };
+        let is_ready = |line: &str| Ready::read(line).is_some();
+        let mut ssh = settings.ssh.start(&settings.host, line, is_ready, &instead)?;
+        let hello = serde_json::to_string(hello).map_err(std::io::Error::from).during("cannot say hello")?;
+        match ssh.ready(format!("{hello}\n").as_bytes(), is_cancelled) {
+            Ok(began) => {
+                let silent = || Error::Peer("the other end is not ready".to_owned());
+                let stdin = ssh.stdin().ok_or_else(silent)?;
+                let ready = Ready::read(&began.line).ok_or_else(silent)?;
+                Ok(Ok(Self {
+                    host: settings.host.clone(),
+                    ssh,
+                    pipes: Some(Pipes { stdin, rest: began.rest }),
+                    ready,
+                    limit_bits_per_s: settings.limit_bits_per_s,
+                    failed: None,
+                    is_cut_since: None,
+                }))
+            }
+            Err(NotReady::Interrupted) => Err(Error::Interrupted),
+            Err(NotReady::Ended(ended)) => {
+                let failed = ssh.poll().iter().find_map(|line| hello::read_event(line)?.err());
+                failed.map_or(Ok(Err(ended)), |failed| Err(failed.of(&settings.host)))
+            }
+        }
+    }
+
+    /// The channel for the data: beside `ssh` where a route leads there, else through it.
+    ///
+    /// # Errors
+    /// Those of the connection, where no other route is allowed.
+    pub fn channel(&mut self, settings: &Settings, dialer: &Dialer) -> Result<Channel> {
+        let Some(ticket) = self.ticket(settings, Purpose::Connection)? else { return self.over_ssh() };
+        match dialer.reach(&ticket)? {
+            Some(channel) => Ok(channel),
+            None => {
+                self.turn()?;
+                self.over_ssh()
+            }
+        }
+    }
+
+    /// The ticket, with all addresses where the other end may be found.
+    ///
+    /// # Errors
+    /// [`Error::Connection`] where it is none, or an address.
+    pub fn ticket(&mut self, settings: &Settings, purpose: Purpose) -> Result<Option<Ticket>> {
+        let Some(word) = &self.ready.ticket else { return Ok(None) };
+        let ticket = ticket_of(word, purpose)?;
+        self.addressed(ticket, settings, settings.address.is_none()).map(Some)
+    }
+
+    /// A ticket that the other end made, with all addresses where a third host may find it: that may be by others than from here.
+    ///
+    /// # Errors
+    /// [`Error::Connection`] where it is none, or an address.
+    pub fn ticket_for_others(&mut self, ticket: &str, settings: &Settings) -> Result<Ticket> {
+        self.addressed(ticket_of(ticket, Purpose::Connection)?, settings, true)
+    }
+
+    /// By the name that ssh has for it or the one that was said and, where that is not all, by the address that ssh came to and by those that
+    /// it has itself.
+    fn addressed(&mut self, mut ticket: Ticket, settings: &Settings, has_more: bool) -> Result<Ticket> {
+        let port = ticket.addresses.first().map(Address::port).unwrap_or_default();
+        let name = settings.address.clone().unwrap_or_else(|| self.host_name());
+        let mut addresses: Vec<Address> = Vec::new();
+        for host in [Some(name), self.ready.reached_at.clone().filter(|_| has_more)].into_iter().flatten() {
+            let address = Address::new(&host, port).map_err(|error| {
+                Error::Usage(format!("{host} (--address HOST says where datagrams go): {error}"))
+            })?;
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        if has_more {
+            addresses.extend(
+                ticket.addresses.into_iter().filter(|own| !addresses.contains(own)).collect::<Vec<_>>(),
+            );
+        }
+        addresses.truncate(Ticket::ADDRESSES_MAX);
+        ticket.addresses = addresses;
+        Ok(ticket)
+    }
+
+    /// The host, as it was named.
+    pub fn host(&self) -> &SshHost {
+        &self.host
+    }
+
+    /// What `ssh` calls the host. An alias of the user's ssh means nothing to the rest of the system.
+    pub fn host_name(&self) -> String {
+        self.ssh.host_name().unwrap_or(&self.host.host).to_owned()
+    }
+
+    /// What it said when it was ready.
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// Of the program there, printable.
+    pub fn version(&self) -> String {
+        printable(self.ready.version.as_bytes())
+    }
+
+    /// The route by which it reached its peer, if it was told to go to one.
+    pub fn route(&self) -> Option<Route> {
+        self.ready.route
+    }
+
+    /// Says that the data comes through `ssh` after all, where it waits at a port for it.
+    ///
+    /// # Errors
+    /// [`Error::System`] where `ssh` is gone.
+    pub fn turn(&mut self) -> Result<()> {
+        let Some(pipes) = self.pipes.as_mut().filter(|_| self.ready.ticket.is_some()) else { return Ok(()) };
+        let turned = serde_json::to_string(&Turn::DataFollows).map_err(std::io::Error::from);
+        let written = turned.and_then(|line| writeln!(pipes.stdin, "{line}"));
+        written.and_then(|()| pipes.stdin.flush()).during("cannot write to ssh")
+    }
+
+    /// The pipes of `ssh` as the channel.
+    ///
+    /// # Errors
+    /// [`Error::Peer`] where they carry the data already.
+    pub fn over_ssh(&mut self) -> Result<Channel> {
+        let pipes = self.pipes.take();
+        let pipes = pipes.ok_or_else(|| Error::Peer("ssh carries the data already".to_owned()))?;
+        Ok(Channel::by_pipes(pipes.rest, pipes.stdin, self.limit_bits_per_s))
+    }
+
+    /// Its events since the last time; those of other versions among them.
+    pub fn poll(&mut self) -> Vec<Value> {
+        let mut events = Vec::new();
+        for line in self.ssh.poll() {
+            match hello::read_event(&line) {
+                Some(Ok(event)) => events.push(event),
+                Some(Err(failed)) => self.failed = Some(failed),
+                None => {}
+            }
+        }
+        events
+    }
+
+    /// Whether it said that it failed.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Whether it ends in time.
+    pub fn ends_within(&mut self, patience: Duration) -> bool {
+        self.ssh.has_ended_within(patience)
+    }
+
+    /// Whether the `ssh` has ended.
+    pub fn is_gone(&mut self) -> bool {
+        self.ends_within(Duration::ZERO)
+    }
+
+    /// Whether the `ssh` has ended, and not well.
+    pub fn is_lost(&mut self) -> bool {
+        self.ssh.is_lost()
+    }
+
+    /// Why it failed, once it said so, or else the last line of standard error.
+    pub fn last_line(&mut self) -> Option<String> {
+        self.poll();
+        let failed = self.failed.as_ref().map(|failed| printable(failed.why.as_bytes()));
+        failed.or_else(|| self.ssh.last_words().map(str::to_owned))
+    }
+
+    /// Ends the `ssh` at once.
+    pub fn kill(&mut self) {
+        self.ssh.kill();
+    }
+
+    /// Ends it once it has had a moment to do so by itself; whether it has.
+    pub fn cut(&mut self) -> bool {
+        let since = *self.is_cut_since.get_or_insert_with(Instant::now);
+        let is_over = since.elapsed() >= LAST_WORDS;
+        if is_over {
+            self.ssh.kill();
+        }
+        is_over
+    }
+
+    /// Nobody waits for its end: it has done what it was to do.
+    pub fn let_go(self) {
+        drop(self.pipes);
+        self.ssh.let_go();
+    }
+
+    /// Closes its input, and returns its reason for an error here, if it has one; events that come meanwhile are told.
+    pub fn last_word(mut self, mut on_event: impl FnMut(Value)) -> Option<LastWord> {
+        // It may be about to say it; once its input is closed, it says nothing more.
+        let until = Instant::now() + SAID_WITHIN;
+        while !self.has_failed() && Instant::now() < until && !self.ends_within(POLL) {
+            self.poll().into_iter().for_each(&mut on_event);
+        }
+        drop(self.pipes.take());
+        let is_gone = self.ssh.has_ended_within(LAST_WORDS);
+        self.poll().into_iter().for_each(on_event);
+        match self.failed.take() {
+            Some(failed) => Some(LastWord::Failed(failed.of(&self.host))),
+            None if is_gone => {
+                let last = self.ssh.last_words().map(|line| format!(": {line}")).unwrap_or_default();
+                Some(LastWord::Gone(format!("the ssh to {} ended{last}", self.host)))
+            }
+            None => None,
+        }
+    }
+}
+
+impl Failed {
+    fn of(self, host: &SshHost) -> Error {
+        Error::Failed { host: host.to_string(), why: printable(self.why.as_bytes()), status: self.status }
+    }
+}
+
+/// Why there is no other end: it ended, or has another version.
+fn why(settings: &Settings, call: &Call, ended: Result<Ended, String>) -> Error {
+    let host = &settings.host;
+    match ended {
+        Ok(ended) => {
+            let why = Started { host, program: &settings.program, call }.why(&ended);
+            Error::NotStarted { why, is_refused: ended.is_refused() }
+        }
+        Err(theirs) => Error::not_started(format!(
+            "{host} has grebe {theirs}, which {} in another way than this grebe {VERSION}: have the same one at both ends",
+            call.does
+        )),
+    }
+}
+
+pub(crate) fn ticket_of(word: &str, purpose: Purpose) -> Result<Ticket> {
+    Ok(Ticket::from_word(word, purpose).map_err(grebe_transfer::Error::from)?)
+}
+
+const POLL: Duration = Duration::from_millis(20);
+const SAID_WITHIN: Duration = Duration::from_millis(500);
+/// How long the other end may take to say why it ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
