@@ -4,7 +4,7 @@ mod detours;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -210,6 +210,22 @@ fn where_no_udp_passes_tcp_does() {
     exchange(ends, [20_000_000, 10_000_000]);
     assert!(statuses.iter().all(|status| status.progress().received_bytes >= 10_000_000));
     assert_eq!(*notices.lock().unwrap(), [Notice::OverTcp, Notice::OverTcp], "each end says so, once");
+}
+
+#[test]
+fn udp_that_loses_the_first_questions_is_still_taken_before_tcp() {
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let heard = notices.clone();
+    let notify: grebe_transfer::Notify = Arc::new(move |notice: Notice| heard.lock().unwrap().push(notice));
+    let options = ConnectionOptions { notify, ..ConnectionOptions::default() };
+    let lost = Arc::new(AtomicU32::new(0));
+    // TCP is dialled after two questions, and answered at once.
+    let passes = move |is_forward: bool, _: usize| !is_forward || lost.fetch_add(1, Ordering::Relaxed) >= 4;
+    let ends = pair_by([&options; 2], |address| {
+        vec![pass_udp_on_where(address, passes.clone()), pass_tcp_on(address)]
+    });
+    exchange(ends, [100_000, 100_000]);
+    assert_eq!(*notices.lock().unwrap(), []);
 }
 
 #[test]
