@@ -64,6 +64,7 @@ mod burst;
 mod error;
 #[cfg(feature = "tokio")]
 mod in_tokio;
+mod local;
 mod options;
 mod path;
 mod receive;
@@ -77,6 +78,7 @@ pub use burst::{MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES};
 pub use error::{Error, Result};
 #[cfg(feature = "tokio")]
 pub use in_tokio::{AsyncReceiver, AsyncSender};
+pub use local::{bind_with_tcp, listen_anywhere, outgoing_addresses, own_addresses};
 pub use options::{Granted, Interface, Options, Side, UnknownInterface};
 pub use path::{is_wsl2, route_payload_bytes};
 pub use receive::{Congestion, Receiver, RecvOutcome};

@@ -1,4 +1,5 @@
-//! What grebe's protocols between hosts share: a one-time key, the ticket that carries it, a replay window, a byte cursor,
+//! What grebe's protocols between hosts share: a one-time key, the ticket that carries it, a proof of an address,
+//! a replay window, a byte cursor,
 //! how names that a peer gave are shown, and where a user's programs remember things.
 //!
 //! A server makes a [`Ticket`] and prints its word; a person takes the word to the other host; the client reads it. From then
@@ -38,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod cookie;
 mod cursor;
 mod error;
 mod key;
@@ -47,6 +49,7 @@ mod ticket;
 mod user_state;
 
 pub use address::Address;
+pub use cookie::{Cookie, CookieMaker};
 pub use cursor::{Reader, Writer};
 pub use error::{Error, Result};
 pub use grebe_ring::Cancel;

@@ -7,7 +7,7 @@ use grebe_probe::{ProbeOptions, Purpose, ServeOptions, Server, Ticket, probe};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let what = std::env::args().nth(1).ok_or("give `serve` or a ticket")?;
     if what == "serve" {
-        let bind = std::env::args().nth(2).as_deref().unwrap_or("127.0.0.1:0").parse()?;
+        let bind = std::env::args().nth(2).as_deref().unwrap_or("127.0.0.1:0").parse().map(Some)?;
         let idle_max = Duration::from_secs(60);
         let server = Server::bind(&ServeOptions { bind, idle_max, ..ServeOptions::default() })?;
         println!("{}", *server.ticket().word());

@@ -15,7 +15,7 @@
 //!     rate_max_bps: Some(20e6),
 //!     ..Bounds::default()
 //! };
-//! let bind = "127.0.0.1:0".parse().unwrap();
+//! let bind = Some("127.0.0.1:0".parse().unwrap());
 //! let server = Server::bind(&ServeOptions { bind, bounds, ..ServeOptions::default() })?;
 //! let word = server.ticket().word();
 //! let serving = std::thread::spawn(move || server.run(|event| println!("{event:?}")));

@@ -43,7 +43,6 @@ pub const PORT: u16 = 4737;
 pub mod internals {
     pub use crate::io::streams::next_datagram;
     pub use crate::proto::{
-        cookie::Cookie,
         message::{Join, Message, MessageBuf},
         relay::{Outbox, RelayCore},
     };

@@ -1,7 +1,6 @@
 //! Decides, and knows no socket, clock or name: time comes in as microseconds.
 
 pub(crate) mod candidates;
-pub(crate) mod cookie;
 pub(crate) mod keys;
 pub(crate) mod meeting;
 pub(crate) mod message;

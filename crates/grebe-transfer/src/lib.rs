@@ -70,12 +70,12 @@ mod proto;
 
 pub use error::{Error, Result, shown};
 pub use files::{TransferProgress, TransferReport, receive, send};
+pub use grebe_datagram::listen_anywhere;
 pub use grebe_packet::{Address, Cancel, Purpose, Ticket, is_printable, printable};
 pub use grebe_relay::{PORT as RELAY_PORT, Refusal, Through, Via};
 pub use grebe_tree::{Accept, LeftOut, Offer, Offering, Reception};
 pub use io::session::{
     Notice, Notify, Transport, WhyRelayed,
-    connect::listen_anywhere,
     connection::{
         Connection, ConnectionListener, ConnectionOptions, ConnectionProgress, ConnectionReader,
         ConnectionStatus, ConnectionWriter, connect,

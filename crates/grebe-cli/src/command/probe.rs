@@ -6,7 +6,6 @@ mod picture;
 mod remote;
 mod table;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -55,7 +54,7 @@ fn serve(options: &Probe, cancel: Cancel) -> Result<Ending> {
     }
     let duration_max = Some(options.duration.unwrap_or(SERVED_MAX));
     let server = Server::bind(&ServeOptions {
-        bind: options.bind.unwrap_or(ANYWHERE),
+        bind: options.bind,
         bounds: Bounds { duration_max, ..bounds(options) },
         clients: options.clients,
         idle_max: options.idle_timeout,
@@ -154,4 +153,3 @@ fn datagram_bytes(bytes: usize) -> Result<u16> {
 
 /// A client keeps to less by itself.
 const SERVED_MAX: Duration = Duration::from_secs(120);
-const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

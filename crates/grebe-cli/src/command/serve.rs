@@ -2,11 +2,11 @@
 
 pub(super) mod stdio;
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use grebe_datagram::outgoing_addresses;
 use grebe_serve::{ServeEvent, ServeOptions, Served, Server};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, SourceOptions, Uri, open_source};
@@ -174,7 +174,8 @@ fn offer(shown: &Shown, options: &Serve) -> Result<FarOffer> {
 
 /// Prints the links, and what to think of before they are handed on.
 fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
-    let host = options.hosts.first().cloned().unwrap_or_else(|| reached_at(server.address()).to_string());
+    let own = outgoing_addresses(server.address().ip());
+    let host = options.hosts.first().cloned().or(own.first().map(ToString::to_string)).unwrap_or_default();
     let to = |source: usize, right| server.link_for(&host, right).map(|it| it.of_source(source));
     let page_of = |source, right| to(source, right).map(|it| it.page()).unwrap_or_default();
     let link_of = |source, right| to(source, right).map(|it| it.to_string()).unwrap_or_default();
@@ -233,20 +234,6 @@ fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
         )?;
     }
     Ok(())
-}
-
-/// An address by which others find what listens there.
-fn reached_at(listens: SocketAddr) -> IpAddr {
-    if !listens.ip().is_unspecified() {
-        return listens.ip();
-    }
-    // Nothing is sent: the system only says which of its addresses it would be sent from.
-    let own = UdpSocket::bind((listens.ip(), 0)).and_then(|socket| {
-        let outside = if listens.is_ipv4() { "192.0.2.1:9" } else { "[2001:db8::1]:9" };
-        socket.connect(outside)?;
-        Ok(socket.local_addr()?.ip())
-    });
-    own.unwrap_or(IpAddr::from([127, 0, 0, 1]))
 }
 
 fn say(names: &[String], event: ServeEvent) {

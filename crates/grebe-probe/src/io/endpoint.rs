@@ -47,6 +47,8 @@ pub(crate) struct Endpoint {
     /// Bytes of IP packets that this endpoint sent.
     pub(crate) sent_bytes: u64,
     peer: Option<SocketAddr>,
+    /// The socket is one of IPv6, and writes addresses of IPv4 as such.
+    is_v6: bool,
 }
 
 impl Endpoint {
@@ -76,6 +78,7 @@ impl Endpoint {
             filler: vec![0; usize::from(Train::SIZE_MAX)],
             sent_bytes: 0,
             peer,
+            is_v6: local.is_ipv6(),
         })
     }
 
@@ -149,6 +152,7 @@ impl Endpoint {
         let written = packet.encode(signer, len, &mut buffer);
         let filler = &self.filler[..len.saturating_sub(written)];
         self.sent_bytes += (written + filler.len() + UDP_IP_BYTES) as u64;
+        let to = to.map(|to| mapped(to, self.is_v6));
         let mut batch = self.sender.batch();
         push(&mut batch, to, &buffer[..written], filler)?;
         tolerate(batch.flush())
@@ -161,6 +165,7 @@ impl Endpoint {
         (to, session, signer): (Option<SocketAddr>, u64, &Signer),
         handler: &mut impl PacketHandler,
     ) -> Result<u32> {
+        let to = to.map(|to| mapped(to, self.is_v6));
         let filler_bytes = usize::from(train.size).saturating_sub(DATA_BYTES);
         let mut sent = 0;
         let mut start_ns = self.clock.now_ns();
@@ -201,14 +206,19 @@ impl Endpoint {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let Self { sender, outbox, sent_bytes, peer, .. } = self;
+        let Self { sender, outbox, sent_bytes, peer, is_v6, .. } = self;
         if outbox.is_empty() {
             return Ok(());
         }
         let mut batch = sender.batch();
         for (to, packet) in outbox.packets() {
             *sent_bytes += (packet.len() + UDP_IP_BYTES) as u64;
-            tolerate(push(&mut batch, to.filter(|_| peer.is_none()), packet, &[]))?;
+            tolerate(push(
+                &mut batch,
+                to.filter(|_| peer.is_none()).map(|to| mapped(to, *is_v6)),
+                packet,
+                &[],
+            ))?;
         }
         tolerate(batch.flush())?;
         drop(batch);
@@ -241,6 +251,14 @@ fn tolerate(sent: grebe_datagram::Result<()>) -> Result<()> {
 /// An IPv4 address instead of its form in IPv6.
 fn unmapped(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// An address as a socket of that family takes it.
+fn mapped(address: SocketAddr, is_v6: bool) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if is_v6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+        other => other,
+    }
 }
 
 fn wall() -> Duration {

@@ -1,8 +1,9 @@
 //! The serving side: one socket for datagrams, and TCP connections at the same port.
 
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use grebe_datagram::{bind_with_tcp, listen_anywhere, outgoing_addresses};
 use grebe_packet::{Cancel, Key, Purpose, Ticket};
 
 use crate::error::{Error, Result};
@@ -17,8 +18,8 @@ use crate::proto::server::{ServerCore, ServerFacts};
 /// How a server serves.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Where to listen; port 0: any.
-    pub bind: SocketAddr,
+    /// Where to listen; port 0: any. `None`: any port of every address of either family.
+    pub bind: Option<SocketAddr>,
     /// What each probe keeps to; the default for what is left open depends on the address of its client.
     pub bounds: Bounds,
     /// Probes that the ticket is good for.
@@ -36,7 +37,7 @@ pub struct ServeOptions {
 /// use grebe_probe::{ServeOptions, Server};
 ///
 /// # fn main() -> Result<(), grebe_probe::Error> {
-/// let bind = "127.0.0.1:0".parse().unwrap();
+/// let bind = Some("127.0.0.1:0".parse().unwrap());
 /// let server = Server::bind(&ServeOptions { bind, idle_max: Duration::from_millis(10), ..ServeOptions::default() })?;
 /// println!("grebe probe {}", *server.ticket().word());
 /// assert_eq!(server.run(|_| {})?, 0, "nobody came");
@@ -65,7 +66,7 @@ pub enum ServeEvent {
 impl Default for ServeOptions {
     fn default() -> Self {
         Self {
-            bind: ([0, 0, 0, 0], 0).into(),
+            bind: None,
             bounds: Bounds::default(),
             clients: 1,
             idle_max: Duration::from_secs(600),
@@ -80,8 +81,14 @@ impl Server {
     /// # Errors
     /// [`Error::Datagram`], [`Error::System`] where a socket cannot be opened.
     pub fn bind(options: &ServeOptions) -> Result<Self> {
-        let (endpoint, listener) = bind_both(options.bind)?;
-        let address = endpoint.local_addr()?;
+        let open = |at| Endpoint::bind(at, None);
+        let (endpoint, address, listener) = match options.bind {
+            Some(address) => bind_with_tcp(address, open, Endpoint::local_addr)?,
+            None => listen_anywhere(0, |any| bind_with_tcp(any, open, Endpoint::local_addr))?,
+        };
+        let failed = |source| Error::System { action: "listen for TCP", source };
+        let listener = listener.map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
         let key = Key::random()?;
         let granted = endpoint.granted();
         let facts = ServerFacts {
@@ -89,11 +96,11 @@ impl Server {
             buffer_bytes: granted.granted_bytes as u64,
             buffer_asked_bytes: granted.asked_bytes as u64,
         };
-        let ip = if address.ip().is_unspecified() { own_address(address) } else { address.ip() };
+        let own = outgoing_addresses(address.ip()).into_iter();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let ticket = Ticket {
             purpose: Purpose::Probe,
-            addresses: vec![SocketAddr::new(ip, address.port()).into()],
+            addresses: own.map(|ip| SocketAddr::new(ip, address.port()).into()).collect(),
             relay: None,
             expires_unix_s: now.saturating_add(lifetime_max(options)).as_secs(),
             key: key.clone(),
@@ -201,39 +208,6 @@ impl PacketHandler for ServerHandler<'_> {
 fn lifetime_max(options: &ServeOptions) -> Duration {
     let session_max = options.bounds.duration_max.unwrap_or(Limits::DURATION_MAX);
     options.idle_max.saturating_add(session_max).saturating_mul(options.clients)
-}
-
-/// UDP and TCP at the same port, so that one hole in a firewall suffices.
-fn bind_both(address: SocketAddr) -> Result<(Endpoint, TcpListener)> {
-    let failed = |source| Error::System { action: "listen for TCP", source };
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let listener = TcpListener::bind(address).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let local = listener.local_addr().map_err(failed)?;
-        match Endpoint::bind(local, None) {
-            Ok(endpoint) => return Ok((endpoint, listener)),
-            // The UDP port is taken. Another one is tried only where any will do.
-            Err(_) if address.port() == 0 && tries < 16 => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// The address of the interface that this host's packets to the world leave by; nothing is sent to find it.
-fn own_address(like: SocketAddr) -> IpAddr {
-    let (world, loopback): (SocketAddr, IpAddr) = if like.is_ipv4() {
-        (([192, 0, 2, 1], 9).into(), [127, 0, 0, 1].into())
-    } else {
-        (([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9).into(), [0_u16, 0, 0, 0, 0, 0, 0, 1].into())
-    };
-    let ask = || -> std::io::Result<IpAddr> {
-        let socket = UdpSocket::bind(SocketAddr::new(like.ip(), 0))?;
-        socket.connect(world)?;
-        Ok(socket.local_addr()?.ip())
-    };
-    ask().unwrap_or(loopback)
 }
 
 const PUMP: Duration = Duration::from_millis(5);

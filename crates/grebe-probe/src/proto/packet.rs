@@ -16,7 +16,7 @@ mod tests;
 
 use grebe_packet::{Key, Reader, Writer};
 
-pub(crate) use self::body::{Body, Cookie, EndReason, Welcome};
+pub(crate) use self::body::{Body, EndReason, Welcome};
 use self::body::{DATA_BODY_BYTES, KIND_DATA, KIND_SIZE};
 use self::request::TCP_REQUEST_BYTES;
 pub(crate) use self::request::{Request, Response, SIZES_MAX, TCP_BINS, TcpArrivals, TcpRequest};

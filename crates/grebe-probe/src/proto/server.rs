@@ -13,16 +13,16 @@ pub(crate) mod session;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use grebe_packet::Key;
+use grebe_packet::{CookieMaker, Key};
 
 use self::session::ServerSession;
 use crate::error::Result;
 use crate::proto::handler::{Arrival, Outbox, PacketHandler};
 use crate::proto::limits::Bounds;
-use crate::proto::packet::{Body, Cookie, EndReason, Packet, Welcome};
-use crate::proto::signing::{self, Keys, Signer, TAG_BYTES};
+use crate::proto::packet::{Body, EndReason, Packet, Welcome};
+use crate::proto::signing::{self, Keys};
 
 /// What a client is told about the server.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +36,7 @@ pub(crate) struct ServerFacts {
 pub(crate) struct ServerCore {
     key: Key,
     opening_keys: Keys,
-    cookie_signer: Signer,
+    cookies: CookieMaker,
     bounds: Bounds,
     facts: ServerFacts,
     /// Clients that said hello with the key, by their nonce.
@@ -62,7 +62,7 @@ impl ServerCore {
     pub(crate) fn new(key: Key, bounds: Bounds, facts: ServerFacts, clients: u32) -> Result<Self> {
         Ok(Self {
             opening_keys: Keys::before_session(&key),
-            cookie_signer: Signer::random()?,
+            cookies: CookieMaker::new()?,
             key,
             bounds,
             facts,
@@ -95,8 +95,7 @@ impl ServerCore {
         let reply = |body| Packet { session: 0, number: packet.number, body };
         match packet.body {
             Body::Hello { nonce } if self.is_news(&nonce, packet.number) => {
-                let made_ns = arrival.now_ns;
-                let cookie = Cookie { made_ns, tag: self.proof(arrival.from, &nonce, made_ns) };
+                let cookie = self.cookies.make(arrival.now_ns / 1_000, arrival.from, &nonce);
                 out.push(
                     Some(arrival.from),
                     &reply(Body::Challenge { nonce, cookie }),
@@ -104,10 +103,8 @@ impl ServerCore {
                 );
             }
             Body::Start { nonce, cookie } => {
-                let age_ns = arrival.now_ns.saturating_sub(cookie.made_ns);
-                let is_proven = cookie.made_ns <= arrival.now_ns
-                    && age_ns < COOKIE_NS
-                    && self.proof(arrival.from, &nonce, cookie.made_ns) == cookie.tag;
+                let now_us = arrival.now_ns / 1_000;
+                let is_proven = self.cookies.accepts(now_us, arrival.from, &nonce, &cookie);
                 if !is_proven || !self.is_news(&nonce, packet.number) {
                     return;
                 }
@@ -179,15 +176,6 @@ impl ServerCore {
         welcome
     }
 
-    /// The tag of a cookie for this address.
-    fn proof(&self, from: SocketAddr, nonce: &[u8; 16], made_ns: u64) -> [u8; TAG_BYTES] {
-        let ip = match from.ip() {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-            IpAddr::V6(ip) => ip.octets(),
-        };
-        self.cookie_signer.tag(&[&ip, &from.port().to_be_bytes(), nonce, &made_ns.to_be_bytes()])
-    }
-
     fn end(&mut self) {
         if let Some(session) = self.session.take() {
             if let Some(client) = self.clients.get_mut(&session.welcome.nonce) {
@@ -229,5 +217,4 @@ impl PacketHandler for ServerCore {
 
 const CLIENTS_MAX: usize = 1_024;
 const QUEUE_MAX: usize = 16;
-const COOKIE_NS: u64 = 60_000_000_000;
 const QUEUE_SILENCE_NS: u64 = 5_000_000_000;

@@ -45,11 +45,6 @@ impl Keys {
 }
 
 impl Signer {
-    /// A signer of a fresh secret, for what only this process checks.
-    pub(crate) fn random() -> Result<Self> {
-        Ok(Self(random()?))
-    }
-
     /// The tag over the parts, one behind the other.
     #[inline]
     pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; TAG_BYTES] {

@@ -1,11 +1,11 @@
 //! The thread that relays: it takes in what the kernel has coalesced, and hands it on as it lies there.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Gso, Options, Received, Receiver, Sender, listen_tcp};
+use grebe_datagram::{Gso, Options, Received, Receiver, Sender, bind_with_tcp, listen_anywhere};
 use grebe_packet::Cancel;
 
 use super::metrics::Metrics;
@@ -81,11 +81,11 @@ impl Relay {
     /// [`Error::Socket`](crate::Error::Socket) and [`Error::Metrics`](crate::Error::Metrics) where an address cannot be bound;
     /// [`Error::Keys`](crate::Error::Keys) where the system has no random numbers.
     pub fn bind(options: &RelayOptions) -> Result<Self> {
-        let (datagrams, listener) = match options.listen {
+        let open = |at| Receiver::bind(at, &socket_options());
+        let bind = |address| bind_with_tcp(address, open, Receiver::local_addr);
+        let (datagrams, _, listener) = match options.listen {
             Some(address) => bind(address)?,
-            // A system may have no IPv6.
-            None => bind((Ipv6Addr::UNSPECIFIED, crate::PORT).into())
-                .or_else(|_| bind((Ipv4Addr::UNSPECIFIED, crate::PORT).into()))?,
+            None => listen_anywhere(crate::PORT, bind)?,
         };
         let core = Arc::new(Mutex::new(RelayCore::new(options.limits)?));
         let (clock, by_tcp) = (Instant::now(), Sender::on(&datagrams, &socket_options())?);
@@ -258,19 +258,6 @@ impl Relay {
     }
 }
 
-/// A socket of datagrams, and one for TCP at the same port; where the system chooses it, it may choose one that is free for UDP only.
-fn bind(address: SocketAddr) -> Result<(Receiver<Vec<u8>>, io::Result<TcpListener>)> {
-    let mut tries = if address.port() == 0 { PORTS_TRIED } else { 1 };
-    loop {
-        let datagrams = Receiver::bind(address, &socket_options())?;
-        let listener = listen_tcp(datagrams.local_addr()?);
-        tries -= 1;
-        if listener.is_ok() || tries == 0 {
-            return Ok((datagrams, listener));
-        }
-    }
-}
-
 /// Decides about one buffer of datagrams.
 struct Sorter<'a> {
     core: &'a mut RelayCore,
@@ -324,5 +311,3 @@ const SLOT_BYTES: usize = 65_536;
 const PASSED_MAX: usize = SLOTS * (SLOT_BYTES / MESSAGE_BYTES + 1);
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-
-const PORTS_TRIED: u32 = 16;

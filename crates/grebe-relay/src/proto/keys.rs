@@ -152,8 +152,9 @@ pub(crate) const PLAIN_BYTES_MAX: usize = SEALED_BYTES_MAX - NONCE_LEN - 16;
 
 #[cfg(test)]
 mod tests {
+    use grebe_packet::Cookie;
+
     use super::*;
-    use crate::proto::cookie::Cookie;
     use crate::proto::message::{Join, Message};
 
     fn keys(byte: u8) -> MeetingKeys {

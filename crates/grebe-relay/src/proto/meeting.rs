@@ -17,11 +17,10 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use grebe_packet::Key;
+use grebe_packet::{Cookie, Key};
 
 use crate::error::{Error, Result};
 use crate::proto::candidates::{Candidate, candidates, decode, encode};
-use crate::proto::cookie::Cookie;
 use crate::proto::keys::{MeetingKeys, SIGNATURE_BYTES};
 use crate::proto::message::{Join, MESSAGE_BYTES, Message, MessageBuf, Refusal, Side};
 

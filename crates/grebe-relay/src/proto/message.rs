@@ -2,10 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use grebe_packet::{Reader, Writer};
+use grebe_packet::{Cookie, Reader, Writer};
 
 use crate::error::{Error, Result};
-use crate::proto::cookie::Cookie;
 use crate::proto::keys::{MeetingKey, SIGNATURE_BYTES};
 
 /// Bytes of each message; what a message does not need is zeros.

@@ -13,11 +13,12 @@ mod meetings;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
+use grebe_packet::CookieMaker;
+
 use self::bucket::{Bucket, HostBuckets};
 pub use self::figures::Figures;
 use self::meetings::{Meetings, Member, Place};
 use crate::error::Result;
-use crate::proto::cookie::CookieMaker;
 use crate::proto::keys::is_signed;
 use crate::proto::meeting::canonical;
 use crate::proto::message::{Join, Message, MessageBuf, Refusal};
@@ -123,9 +124,9 @@ impl RelayCore {
         };
         self.figures.questions += 1;
         let observed = canonical(from);
-        if !self.cookies.accepts(now_us, from, &join.cookie) {
+        if !self.cookies.accepts(now_us, from, &[], &join.cookie) {
             if self.challenges.take_one(now_us) {
-                let cookie = self.cookies.make(now_us, from);
+                let cookie = self.cookies.make(now_us, from, &[]);
                 let challenge = Message::Challenge { number: join.number, observed, cookie };
                 self.figures.challenges += 1;
                 out.push((from, challenge.encode()));

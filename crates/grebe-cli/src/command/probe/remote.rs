@@ -1,6 +1,6 @@
 //! A probe's server on another host: at both ends of `ssh`.
 
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -44,15 +44,8 @@ impl RemoteServer {
         let Bounds { rate_max_bps, bytes_max, duration_max, allow_fast_public } = bounds(options);
         // The server keeps a second for itself.
         let duration_max_ms = duration_max.map(|duration| duration.as_millis() as u64 + 2_000);
-        let name = settings.address.as_deref().unwrap_or(&settings.host.host);
-        let any_v6 = resolve(name).is_ok_and(|ip| ip.is_ipv6()).then(|| (Ipv6Addr::UNSPECIFIED, 0).into());
-        let task = ServeTask {
-            bind: options.bind.or(any_v6),
-            rate_max_bps,
-            bytes_max,
-            duration_max_ms,
-            allow_fast_public,
-        };
+        let task =
+            ServeTask { bind: options.bind, rate_max_bps, bytes_max, duration_max_ms, allow_fast_public };
         let terms = Terms { via: Via::Ssh, mode: Mode::Fair, limit_bits_per_s: None };
         let hello = Hello::new(&PROBES, Meet::Here, terms, task);
         let mut remote = Remote::start(&settings, &PROBES, &hello, &interrupt::is_pending)?;
@@ -92,7 +85,7 @@ fn serve_task(cancel: Cancel) -> Result<Ending> {
         return Ok(Ending::Good);
     };
     let server = Server::bind(&ServeOptions {
-        bind: task.bind.unwrap_or(super::ANYWHERE),
+        bind: task.bind,
         bounds: Bounds {
             rate_max_bps: task.rate_max_bps,
             bytes_max: task.bytes_max,

@@ -1,9 +1,8 @@
 //! What a packet says.
 
-use grebe_packet::{Error, Reader, Result, Writer};
+use grebe_packet::{Cookie, Error, Reader, Result, Writer};
 
 use crate::proto::packet::request::{Request, Response, TcpRequest};
-use crate::proto::signing::TAG_BYTES;
 use crate::proto::train::Train;
 
 /// What a packet says.
@@ -73,7 +72,8 @@ impl Body {
         match self {
             Self::Hello { nonce } => writer.put(nonce),
             Self::Challenge { nonce, cookie } | Self::Start { nonce, cookie } => {
-                writer.put(nonce).u64(cookie.made_ns).put(&cookie.tag)
+                cookie.write(writer.put(nonce));
+                writer
             }
             Self::Wait { nonce, position } => writer.put(nonce).u16(*position),
             Self::Welcome(welcome) => welcome.write(writer),
@@ -130,13 +130,6 @@ impl EndReason {
     }
 }
 
-/// Proof of an address, which only its maker can check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cookie {
-    pub(crate) made_ns: u64,
-    pub(crate) tag: [u8; TAG_BYTES],
-}
-
 /// The beginning of a session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Welcome {
@@ -151,12 +144,6 @@ pub(crate) struct Welcome {
     /// The receive buffer that the server's kernel granted, and what it was asked for.
     pub(crate) buffer_bytes: u64,
     pub(crate) buffer_asked_bytes: u64,
-}
-
-impl Cookie {
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {
-        Ok(Self { made_ns: reader.u64()?, tag: reader.array()? })
-    }
 }
 
 impl Welcome {

@@ -1,8 +1,8 @@
-use grebe_packet::Key;
+use grebe_packet::{Cookie, Key};
 use proptest::prelude::*;
 
 use crate::proto::packet::{
-    Body, Cookie, EndReason, OPENING_BYTES, PACKET_MAX, Packet, Request, Response, SIZES_MAX, TCP_BINS,
+    Body, EndReason, OPENING_BYTES, PACKET_MAX, Packet, Request, Response, SIZES_MAX, TCP_BINS,
     TCP_OPENING_BYTES, TcpArrivals, TcpRequest, Welcome, fuzz_packet,
 };
 use crate::proto::signing::Keys;
@@ -10,7 +10,7 @@ use crate::proto::tracker::Summary;
 use crate::proto::train::Train;
 
 fn every_body() -> Vec<Body> {
-    let (nonce, cookie) = ([3; 16], Cookie { made_ns: 9, tag: [4; 16] });
+    let (nonce, cookie) = ([3; 16], Cookie { made_us: 9, tag: [4; 16] });
     let train = Train { id: 1, count: 10, size: 1_472, interval_ns: 161_000 };
     let summary = Summary { received: 9, lost: 1, kernel_drops: Some(3), ..Summary::default() };
     let requests = [

@@ -1,8 +1,7 @@
-use grebe_packet::Key;
+use grebe_packet::{Cookie, Key};
 use proptest::prelude::*;
 
 use super::*;
-use crate::proto::cookie::Cookie;
 use crate::proto::keys::{MeetingKeys, SIGNATURE_BYTES};
 use crate::proto::message::{MESSAGE_BYTES, Side};
 

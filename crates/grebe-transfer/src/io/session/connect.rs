@@ -1,20 +1,20 @@
 //! Tickets, the addresses in them, sockets at those, and another connection to a peer that has fallen silent.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
-use grebe_datagram::{route_payload_bytes, set_dont_fragment};
+use grebe_datagram::{listen_anywhere, own_addresses, route_payload_bytes, set_dont_fragment};
 use grebe_packet::{Key, Purpose, Ticket};
 use grebe_relay::Via;
 
-use super::tcp::{self, PacketStream, TcpDoor};
+use super::tcp::{self, PacketStream};
 use crate::error::{Error, Result};
 use crate::io::unix_s;
 
 /// A ticket with a new key, for a listener at `bound`; where that is any address, with those of this host.
 pub(super) fn new_ticket(purpose: Purpose, bound: SocketAddr, lifetime: Duration) -> Result<Ticket> {
-    let mut addresses = if bound.ip().is_unspecified() { own_addresses(bound) } else { vec![bound] };
+    let mut addresses = own_addresses(bound);
     if addresses.is_empty() {
         return Err(Error::Ticket { what: "this host has no address of that family to name in it" });
     }
@@ -28,47 +28,6 @@ pub(super) fn new_ticket(purpose: Purpose, bound: SocketAddr, lifetime: Duration
     })
 }
 
-/// Binds a datagram socket at `address`, and listens for TCP at the same port. Where the system is to choose the port it may choose one
-/// that is free for UDP only: then it is asked again. `None`: there is no TCP at that port.
-pub(super) fn bind_with_door<T>(
-    address: SocketAddr,
-    bind: impl Fn(SocketAddr) -> Result<T>,
-    bound: impl Fn(&T) -> Result<SocketAddr>,
-) -> Result<(T, SocketAddr, Option<TcpDoor>)> {
-    let mut tries = if address.port() == 0 { PORTS_TRIED } else { 1 };
-    loop {
-        let socket = bind(address)?;
-        let at = bound(&socket)?;
-        let door = TcpDoor::open(at);
-        tries -= 1;
-        if door.is_some() || tries == 0 {
-            return Ok((socket, at, door));
-        }
-    }
-}
-
-/// Binds at every address of this host, of both families where it has both: `bind` is asked for IPv6 first, which brings IPv4 along.
-///
-/// ```
-/// use std::time::Duration;
-/// use grebe_transfer::{ConnectionListener, Purpose, listen_anywhere};
-///
-/// # fn main() -> Result<(), grebe_transfer::Error> {
-/// let listener = listen_anywhere(0, |any| {
-///     ConnectionListener::bind(any, Purpose::Transfer, Duration::from_secs(60))
-/// })?;
-/// println!("{}", *listener.ticket.word());
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-/// Those of `bind` for IPv4, where neither can be had.
-pub fn listen_anywhere<T>(port: u16, bind: impl Fn(SocketAddr) -> Result<T>) -> Result<T> {
-    // A system may have no IPv6.
-    bind((Ipv6Addr::UNSPECIFIED, port).into()).or_else(|_| bind((Ipv4Addr::UNSPECIFIED, port).into()))
-}
-
 /// As many as a ticket holds, of both families where there are both.
 fn keep_best(addresses: &mut Vec<SocketAddr>) {
     let of_v4 = addresses.iter().filter(|address| address.is_ipv4()).count();
@@ -79,25 +38,6 @@ fn keep_best(addresses: &mut Vec<SocketAddr>) {
         address.is_ipv4() || of_v6 <= v6_max
     });
     addresses.truncate(Ticket::ADDRESSES_MAX);
-}
-
-/// Addresses of this host that others can reach, those of IPv6 first; those that only itself can reach where there are no others.
-pub(super) fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
-    let own: Vec<IpAddr> = if_addrs::get_if_addrs()
-        .map(|interfaces| interfaces.iter().map(if_addrs::Interface::ip).collect())
-        .unwrap_or_default();
-    let usable = |ip: &IpAddr| match ip {
-        // A socket at every address of IPv6 is at those of IPv4 too.
-        IpAddr::V4(ip) => !ip.is_link_local(),
-        IpAddr::V6(ip) => bound.is_ipv6() && !ip.is_unicast_link_local(),
-    };
-    let mut own: Vec<IpAddr> = own.into_iter().filter(usable).collect();
-    if own.iter().any(|ip| !ip.is_loopback()) {
-        own.retain(|ip| !ip.is_loopback());
-    }
-    // They are all asked at once; where two ways are equally fast it is the one without a NAT.
-    own.sort_by_key(IpAddr::is_ipv4);
-    own.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
 }
 
 /// The addresses of a ticket that may be asked at, names looked up.
@@ -214,37 +154,13 @@ const DIAL_WITHIN: Duration = Duration::from_secs(10);
 /// Every path carries this.
 const DATAGRAM_BYTES: usize = 1_200;
 
-/// How many ports the system is asked for until one is free for TCP too.
-const PORTS_TRIED: u32 = 16;
-
 /// How often an end that waits for its peer looks who came by TCP.
 pub(super) const LOOK_AT_DOOR_EVERY: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::net::TcpListener;
-
     use super::*;
 
-    #[test]
-    fn a_port_that_tcp_cannot_have_is_chosen_only_where_it_was_asked_for() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let taken_at = taken.local_addr().unwrap();
-        let tries = Cell::new(0);
-        // The system chooses that port first, and then another.
-        let bind = |address: SocketAddr| {
-            tries.set(tries.get() + 1);
-            Ok(UdpSocket::bind(if tries.get() == 1 { taken_at } else { address }).unwrap())
-        };
-        let bound = |socket: &UdpSocket| Ok(socket.local_addr().unwrap());
-        let (_socket, at, door) = bind_with_door("127.0.0.1:0".parse().unwrap(), bind, bound).unwrap();
-        assert!(door.is_some() && at != taken_at && tries.get() >= 2);
-
-        tries.set(0);
-        let (_socket, at, door) = bind_with_door(taken_at, bind, bound).unwrap();
-        assert!(door.is_none() && at == taken_at && tries.get() == 1);
-    }
     #[test]
     fn a_ticket_names_both_families_and_those_of_ipv6_first() {
         let v6 = |number: u16| SocketAddr::from(([0xfd00, 0, 0, 0, 0, 0, 0, number], 7));
@@ -259,7 +175,5 @@ mod tests {
             assert!(first.iter().all(SocketAddr::is_ipv6) && rest.iter().all(SocketAddr::is_ipv4));
             assert_eq!(rest.len(), kept.1, "{of_v6} and {of_v4}");
         }
-        let own = own_addresses((Ipv6Addr::UNSPECIFIED, 7).into());
-        assert!(own.is_sorted_by_key(SocketAddr::is_ipv4), "{own:?}");
     }
 }

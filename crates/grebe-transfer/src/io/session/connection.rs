@@ -8,7 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_datagram::{Options, Receiver as Datagrams, Sender};
+use grebe_datagram::{Options, Receiver as Datagrams, Sender, bind_with_tcp};
 use grebe_packet::{Cancel, Purpose, Ticket};
 use grebe_relay::{Side, Via};
 
@@ -150,9 +150,9 @@ impl ConnectionListener {
     /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers;
     /// [`Error::Ticket`] where this host has no address to name.
     pub fn bind(address: SocketAddr, purpose: Purpose, lifetime: Duration) -> Result<Self> {
-        let bind = |address| Ok(Datagrams::bind(address, &socket_options())?);
-        let (datagrams, bound, door) =
-            connect::bind_with_door(address, bind, |datagrams: &Datagrams<_>| Ok(datagrams.local_addr()?))?;
+        let bind = |address| Datagrams::bind(address, &socket_options());
+        let (datagrams, bound, listener) = bind_with_tcp(address, bind, Datagrams::local_addr)?;
+        let door = TcpDoor::over(listener);
         let ticket = connect::new_ticket(purpose, bound, lifetime)?;
         Ok(Self { datagrams, ticket, door })
     }

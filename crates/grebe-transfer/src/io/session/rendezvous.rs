@@ -5,10 +5,10 @@
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
 
+use grebe_datagram::own_addresses;
 use grebe_packet::{Address, Purpose, Ticket};
 use grebe_relay::{Meeting, Side, Standing, Via};
 
-use super::connect::own_addresses;
 use super::relay_by_tcp::RelayByTcp;
 use super::{Notice, Notify, WhyRelayed};
 use crate::error::{Error, Result};
@@ -63,7 +63,7 @@ impl Rendezvous {
         };
         // A copy by ssh has that.
         let by_tcp = if ticket.purpose == Purpose::Transfer { ByTcp::Untried } else { ByTcp::Never };
-        let own = if local.ip().is_unspecified() { own_addresses(local) } else { vec![local] };
+        let own = own_addresses(local);
         let meeting = Meeting::new(&ticket.key, side, via, local, own, &found)?;
         let (notify, start) = (notify.clone(), Instant::now());
         Ok(Some(Self { meeting, relay, found, local, by_tcp, via, start, notify, told: None, way: None }))

@@ -7,8 +7,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use grebe_datagram::listen_tcp;
-
 /// What a packet that came by TCP is to this end.
 pub(super) enum Heard {
     Nothing,
@@ -165,9 +163,9 @@ pub(super) struct TcpDoor {
 }
 
 impl TcpDoor {
-    /// Listens at `address`. `None` where that is not possible: most transfers do not need it.
-    pub(super) fn open(address: SocketAddr) -> Option<Self> {
-        let listener = listen_tcp(address).ok()?;
+    /// Of a listener, if there is one: most transfers do not need it.
+    pub(super) fn over(listener: io::Result<TcpListener>) -> Option<Self> {
+        let listener = listener.ok()?;
         listener.set_nonblocking(true).ok()?;
         Some(Self { listener, waiting: Vec::new() })
     }
@@ -242,6 +240,8 @@ const PACKETS_A_TURN: usize = 64;
 
 #[cfg(test)]
 pub(super) mod tests {
+    use grebe_datagram::listen_tcp;
+
     use super::*;
 
     pub(in crate::io::session) fn stream(stream: TcpStream) -> PacketStream {
@@ -250,7 +250,7 @@ pub(super) mod tests {
 
     /// Both ends of a connection, the near one dialled and the far one let in.
     fn pair() -> (PacketStream, PacketStream) {
-        let mut door = TcpDoor::open("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut door = TcpDoor::over(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = door.listener.local_addr().unwrap();
         let mut near = dial(&[address], Duration::from_secs(10)).recv().unwrap();
         near.send(b"question");
@@ -287,7 +287,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_address_is_of_both_families() {
-        let Some(mut door) = TcpDoor::open("[::]:0".parse().unwrap()) else {
+        let Some(mut door) = TcpDoor::over(listen_tcp("[::]:0".parse().unwrap())) else {
             return eprintln!("skipped: this machine has no IPv6");
         };
         let port = door.listener.local_addr().unwrap().port();
@@ -345,7 +345,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_stranger_that_stays_gives_way() {
-        let mut door = TcpDoor::open("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut door = TcpDoor::over(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = door.listener.local_addr().unwrap();
         let strangers: Vec<_> = (0..3 * WAITING_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
         let mut peer = dial(&[address], Duration::from_secs(10)).recv().unwrap();
