@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grebe_stages::Cancel;
-use grebe_transfer::{
-    Accept, Connection, ConnectionListener, ConnectionOptions, Error, LeftOut, Limit, Mode, Notice, Notify,
-    Offer, Offering, Purpose, Reception, Ticket, TransferProgress, TransferReport, connect, listen_anywhere,
-    receive, send,
+use grebe_connection::{
+    Connection, ConnectionListener, ConnectionOptions, Error as ConnectionError, Limit, Mode, Notice, Notify,
+    Purpose, Ticket, connect, listen_anywhere,
 };
+use grebe_remote::{
+    Accept, Error, LeftOut, Offer, Offering, Reception, TransferProgress, TransferReport, receive, send,
+};
+use grebe_stages::Cancel;
 use grebe_tree::Error as TreeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -231,7 +233,7 @@ fn met(
     expires: Duration,
     options: &ConnectionOptions,
     teller: &Teller<News>,
-) -> Result<Connection, Error> {
+) -> Result<Connection, ConnectionError> {
     if let Some(ticket) = ticket {
         return connect(&ticket, options);
     }
@@ -268,14 +270,11 @@ fn mode_of(name: &str) -> PyResult<Mode> {
 
 #[cold]
 fn error_of(error: Error) -> PyErr {
+    use ConnectionError::{Ended, Expired, NoAnswer, Relay, Silent, Ticket};
     let kind = match &error {
-        Error::NoAnswer { .. }
-        | Error::Relay { .. }
-        | Error::Silent { .. }
-        | Error::Ended { .. }
-        | Error::Expired => Kind::Gone,
-        Error::Tree(TreeError::Peer { .. } | TreeError::Closed | TreeError::Stream(_)) => Kind::Gone,
-        Error::Ticket { .. } | Error::Tree(TreeError::Roles { .. }) => Kind::Usage,
+        Error::Connection(NoAnswer { .. } | Relay { .. } | Silent { .. } | Ended { .. } | Expired)
+        | Error::Tree(TreeError::Peer { .. } | TreeError::Closed | TreeError::Stream(_)) => Kind::Gone,
+        Error::Connection(Ticket { .. }) | Error::Tree(TreeError::Roles { .. }) => Kind::Usage,
         _ => Kind::General,
     };
     kind.error(words(&error))

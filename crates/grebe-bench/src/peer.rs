@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use grebe_transfer::Cancel;
+use grebe_connection::Cancel;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -14,7 +14,7 @@ mod simulated;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use grebe_transfer::Cancel;
+use grebe_connection::Cancel;
 
 pub(crate) use peers::{TransferTask, peer};
 

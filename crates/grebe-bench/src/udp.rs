@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use grebe_connection::Cancel;
 use grebe_datagram::{Receiver, SendCounters, Sender};
 use grebe_frame::SampleFormat;
-use grebe_transfer::Cancel;
 use serde::{Deserialize, Serialize};
 
 pub use calls::{ReceiveCalls, run as receive_calls};

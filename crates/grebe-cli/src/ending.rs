@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use grebe_connection::Error as ConnectionError;
 use grebe_remote::Error as RemoteError;
 use grebe_shm::Error as ShmError;
 use grebe_stages::Error as StreamError;
-use grebe_transfer::Error as TransferError;
 use grebe_tree::Error as TreeError;
 
 /// How a command ended that did not fail.
@@ -57,14 +57,14 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
         .find_map(|cause| {
             let stream = cause.downcast_ref().and_then(status_of_stream);
             let memory = || cause.downcast_ref().and_then(status_of_shared_memory);
-            let transfer = || cause.downcast_ref().and_then(status_of_transfer);
+            let connection = || cause.downcast_ref().and_then(status_of_connection);
             let elsewhere = || cause.downcast_ref().map(|error: &Elsewhere| error.status);
             let remote = || cause.downcast_ref().and_then(status_of_remote);
             let tree = || cause.downcast_ref().and_then(status_of_tree);
             let system = || cause.downcast_ref().and_then(status_of_system);
             let found = stream
                 .or_else(memory)
-                .or_else(transfer)
+                .or_else(connection)
                 .or_else(elsewhere)
                 .or_else(remote)
                 .or_else(tree)
@@ -95,15 +95,14 @@ fn status_of_shared_memory(error: &ShmError) -> Option<u8> {
     }
 }
 
-fn status_of_transfer(error: &TransferError) -> Option<u8> {
+fn status_of_connection(error: &ConnectionError) -> Option<u8> {
     match error {
-        TransferError::NoAnswer { .. }
-        | TransferError::Relay { .. }
-        | TransferError::Silent { .. }
-        | TransferError::Expired => Some(SILENT),
-        TransferError::Ticket { .. } => Some(USAGE),
-        TransferError::Cancelled => Some(INTERRUPTED),
-        TransferError::Tree(error) => status_of_tree(error),
+        ConnectionError::NoAnswer { .. }
+        | ConnectionError::Relay { .. }
+        | ConnectionError::Silent { .. }
+        | ConnectionError::Expired => Some(SILENT),
+        ConnectionError::Ticket { .. } => Some(USAGE),
+        ConnectionError::Cancelled => Some(INTERRUPTED),
         _ => None,
     }
 }
@@ -113,7 +112,8 @@ fn status_of_remote(error: &RemoteError) -> Option<u8> {
         RemoteError::Usage(_) => Some(USAGE),
         RemoteError::Interrupted => Some(INTERRUPTED),
         RemoteError::Failed { status, .. } => Some(*status),
-        RemoteError::Connection(error) => status_of_transfer(error),
+        RemoteError::Connection(error) => status_of_connection(error),
+        RemoteError::Tree(error) => status_of_tree(error),
         RemoteError::System { source, .. } => status_of_system(source),
         _ => None,
     }

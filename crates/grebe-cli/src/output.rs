@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use grebe_transfer::{is_printable, printable};
+use grebe_connection::{is_printable, printable};
 use grebe_view::{ascii_of, is_ascii_locale};
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use grebe_remote::relay_or_default;
-use grebe_scope::Engineering;
-use grebe_transfer::{
-    Address, Cancel, Connection, ConnectionListener, ConnectionOptions, LeftOut, Notice, Notify, Purpose,
-    Ticket, TransferReport, Via, connect, listen_anywhere,
+use grebe_connection::{
+    Address, Cancel, Connection, ConnectionListener, ConnectionOptions, Notice, Notify, Purpose, Ticket, Via,
+    connect, listen_anywhere,
 };
+use grebe_remote::{LeftOut, TransferReport, relay_or_default};
+use grebe_scope::Engineering;
 use grebe_tree::LEFT_OUT_KEPT;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ pub(crate) fn given_ticket(option: Option<&str>) -> Result<Option<Ticket>> {
 }
 
 /// Reads the word of a ticket for a transfer.
-pub(crate) fn ticket_of(word: &str) -> Result<Ticket, grebe_transfer::Error> {
+pub(crate) fn ticket_of(word: &str) -> Result<Ticket, grebe_connection::Error> {
     Ok(Ticket::from_word(word, Purpose::Transfer)?)
 }
 

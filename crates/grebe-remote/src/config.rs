@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use grebe_connection::{Address, Mode};
 use grebe_flow::RateHz;
-use grebe_transfer::{Address, Mode};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 

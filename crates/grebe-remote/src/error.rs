@@ -44,7 +44,10 @@ pub enum Error {
     },
     /// A ticket, or the connection beside `ssh`.
     #[error(transparent)]
-    Connection(#[from] grebe_transfer::Error),
+    Connection(#[from] grebe_connection::Error),
+    /// The files of a transfer: how they were sent or received.
+    #[error(transparent)]
+    Tree(#[from] grebe_tree::Error),
 }
 
 impl Error {

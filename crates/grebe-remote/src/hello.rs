@@ -1,6 +1,6 @@
 //! The handshake through `ssh`: one line of JSON each way, and a third where the data follows.
 
-use grebe_transfer::{Mode, Ticket};
+use grebe_connection::{Mode, Ticket};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

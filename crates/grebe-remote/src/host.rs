@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use grebe_transfer::{Address, RELAY_PORT};
+use grebe_connection::{Address, RELAY_PORT};
 
 use crate::error::{Error, Result};
 

@@ -9,12 +9,14 @@
 //!                <=stderr Event                 how it ended
 //! ```
 //!
-//! `grebe cp`, `run`, `probe` and `view` differ in their [`Call`] and in the `T` of [`Hello`] alone.
+//! `grebe cp`, `run`, `probe` and `view` differ in their [`Call`] and in the `T` of [`Hello`] alone. Where there is no login, [`files`] go by a
+//! ticket that a person hands over.
 #![forbid(unsafe_code)]
 
 mod bootstrap;
 mod config;
 mod error;
+pub mod files;
 mod hello;
 mod host;
 mod remote;
@@ -25,6 +27,8 @@ mod ssh;
 pub use bootstrap::check_self;
 pub use config::{Config, Overrides, Settings};
 pub use error::{Error, Result};
+pub use files::{TransferProgress, TransferReport, receive, send};
+pub use grebe_tree::{Accept, LeftOut, Offer, Offering, Reception};
 pub use hello::{Call, Hello, Meet, Ready, Terms, event_line, failed_line};
 pub use host::{Place, SshHost, place, relay, relay_or_default, ssh_host};
 pub use remote::{LastWord, Remote};

@@ -4,7 +4,7 @@ use std::io::{BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
-use grebe_transfer::{Address, Purpose, Ticket, printable};
+use grebe_connection::{Address, Purpose, Ticket, printable};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -318,7 +318,7 @@ fn why(settings: &Settings, call: &Call, ended: Result<Ended, String>) -> Error 
 }
 
 pub(crate) fn ticket_of(word: &str, purpose: Purpose) -> Result<Ticket> {
-    Ok(Ticket::from_word(word, purpose).map_err(grebe_transfer::Error::from)?)
+    Ok(Ticket::from_word(word, purpose).map_err(grebe_connection::Error::from)?)
 }
 
 const POLL: Duration = Duration::from_millis(20);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use grebe_transfer::{
+use grebe_connection::{
     Cancel, Connection, ConnectionOptions, ConnectionStatus, Error, Notice, Notify, Ticket, Transport,
     connect,
 };
@@ -188,9 +188,9 @@ impl Dialer {
                 Via::Auto | Via::Ssh => Transport::Any,
             },
             via: if self.terms.via == Via::Relay {
-                grebe_transfer::Via::Relay
+                grebe_connection::Via::Relay
             } else {
-                grebe_transfer::Via::Any
+                grebe_connection::Via::Any
             },
             answer_within: match (self.terms.via, has_relay) {
                 (Via::Auto, false) => DECIDED_WITHIN,

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use grebe_transfer::{Address, Cancel, ConnectionListener, Purpose, listen_anywhere};
+use grebe_connection::{Address, Cancel, ConnectionListener, Purpose, listen_anywhere};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

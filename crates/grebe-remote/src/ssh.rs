@@ -10,17 +10,17 @@
 //! However this process ends, the pipe to `ssh` closes, `ssh` passes that on, and the command there can end too.
 
 mod login;
+mod output;
 mod why;
 
-use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, Write};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use grebe_transfer::{Address, printable};
+use grebe_connection::{Address, printable};
 
 use crate::error::{During, Error, Result};
 use crate::hello::EVENT;
@@ -28,6 +28,7 @@ use crate::host::SshHost;
 
 pub(crate) use self::login::MARK;
 use self::login::{Login, Noise};
+use self::output::{Output, SHOWN_AFTER, Said, await_ready, listen};
 pub(crate) use self::why::{Ended, Purpose};
 
 /// How `ssh` is started.
@@ -200,7 +201,7 @@ impl Ssh {
             noise,
             says_login,
             host_name,
-            said: Said { lines: VecDeque::new(), note: (!self.is_unattended).then_some(self.note) },
+            said: Said::new((!self.is_unattended).then_some(self.note)),
             events: Vec::new(),
             is_let_go: false,
             is_drained: false,
@@ -409,117 +410,17 @@ fn is_there(program: &str) -> bool {
 /// # Errors
 /// [`Error::System`] where it has none.
 pub fn resolve(host: &str) -> Result<IpAddr> {
-    let found = Address::new(host, 0).map_err(grebe_transfer::Error::from)?.to_socket_addrs();
+    let found = Address::new(host, 0).map_err(grebe_connection::Error::from)?.to_socket_addrs();
     let what = || format!("cannot find `{host}`");
     let none = || Error::System { what: what(), source: ErrorKind::NotFound.into() };
     found.during(what())?.next().map(|address| address.ip()).ok_or_else(none)
 }
 
-/// What comes from the command, or from `ssh`.
-enum Output {
-    Err(String),
-    /// The command has begun.
-    Begun,
-    Ready(Began),
-    /// Too much that is no line of the command came after that.
-    Flood,
-}
-
-/// The last lines on standard error. What `ssh` says while it goes on is for the person (touch your key); what it says before it ends
-/// is for the error.
-struct Said {
-    lines: VecDeque<Line>,
-    /// Tells a person, where one is there.
-    note: Option<fn(&str)>,
-}
-
-struct Line {
-    at: Instant,
-    is_shown: bool,
-    text: String,
-}
-
-impl Said {
-    fn add(&mut self, line: &str) {
-        if self.lines.len() == SAID_MAX {
-            self.lines.pop_front();
-        }
-        // What comes from another machine does nothing to a terminal here.
-        let text = printable(line.as_bytes());
-        self.lines.push_back(Line { at: Instant::now(), is_shown: false, text });
-    }
-
-    fn show(&mut self) {
-        let Some(note) = self.note else { return };
-        for line in self.lines.iter_mut().filter(|line| !line.is_shown && line.at.elapsed() > SHOWN_AFTER) {
-            note(&line.text);
-            line.is_shown = true;
-        }
-    }
-
-    fn last(&self) -> Option<&str> {
-        self.lines.iter().rev().map(|line| line.text.trim()).find(|line| !line.is_empty())
-    }
-
-    fn text(&self) -> String {
-        self.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// Reads up to the line that says that the command is ready, and passes on the pipe itself. Nothing of it is shown: it has a ticket in it.
-fn await_ready(pipe: ChildStdout, tells: &SyncSender<Output>, noise: &Noise, is_ready: fn(&str) -> bool) {
-    let mut reader = BufReader::with_capacity(PIPE_BYTES, pipe);
-    if !noise.pass_over(&mut reader) {
-        return;
-    }
-    let _ = tells.send(Output::Begun);
-    let mut left = LINE_BYTES_MAX;
-    while let Some(line) = next_line(&mut reader) {
-        left = left.saturating_sub(line.len() as u64 + 1);
-        // A process that a login has left in the background may print, too.
-        let line = line.find('{').map_or("", |at| &line[at..]).to_owned();
-        if is_ready(&line) {
-            let _ = tells.send(Output::Ready(Began { line, rest: reader }));
-            return;
-        }
-        if left == 0 {
-            let _ = tells.send(Output::Flood);
-            return;
-        }
-    }
-}
-
-/// Passes lines on until the end; when nobody listens any more they are read all the same, so that nobody waits for room.
-fn listen(pipe: impl Read, tells: &SyncSender<Output>) {
-    let mut reader = BufReader::new(pipe);
-    while let Some(line) = next_line(&mut reader) {
-        if line.contains(EVENT) {
-            // Those are few, and each counts.
-            let _ = tells.send(Output::Err(line));
-        } else {
-            let _ = tells.try_send(Output::Err(line));
-        }
-    }
-}
-
-fn next_line(reader: &mut impl BufRead) -> Option<String> {
-    let mut line = Vec::new();
-    match reader.take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
-        Ok(0) | Err(_) => None,
-        Ok(_) => Some(String::from_utf8_lossy(&line).trim_end().to_owned()),
-    }
-}
-
 const POLL: Duration = Duration::from_millis(100);
-/// Long enough for `ssh` to end if that was its last word.
-const SHOWN_AFTER: Duration = Duration::from_millis(700);
 /// How long the command may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it may take to read what the command said before it ended.
 const LAST_LINES_WITHIN: Duration = Duration::from_millis(500);
-const LINE_BYTES_MAX: u64 = 64 << 10;
-const PIPE_BYTES: usize = 256 << 10;
-const SAID_MAX: usize = 40;
 const OUTPUT_LINES_MAX: usize = 4_096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Trees of files over any reliable stream of bytes: a pipe, a socket, ssh, a session of `grebe-transfer`.
+//! Trees of files over any reliable stream of bytes: a pipe, a socket, ssh, a session of `grebe-connection`.
 //!
 //! One end calls [`send`], the other [`receive`]; one of the two is given [`Options`], and they travel to the other. [`copy`] is both
 //! in one process.
@@ -34,7 +34,7 @@
 //! - Holes of sparse files stay holes, and names are bytes.
 //!
 //! # Streams
-//! A read or write that blocks must end with an error when the copy is cancelled from outside, as those of `grebe-transfer` do; else
+//! A read or write that blocks must end with an error when the copy is cancelled from outside, as those of `grebe-connection` do; else
 //! [`send`] and [`receive`] return only after it. Each drops its writer when it has said everything, and both writers are flushed
 //! before anybody waits.
 //!

@@ -41,14 +41,15 @@
 //! | share a stream between processes | [`shm`] |
 //! | compute envelopes, triggers, measurements, spectra | [`scope`] |
 //! | show a stream: PNG, and by feature a `terminal` or a `window` | [`view`] |
-//! | move files over any distance | [`transfer`] |
+//! | have a stream of bytes each way over any distance | [`connection`] |
+//! | move files over any distance, and start grebe on another host | [`remote`] |
 //! | measure what a path carries | [`probe`] |
 //!
 //! There is no command line, no terminal and no plotting in here: the `grebe` command is a package of its own.
 #![forbid(unsafe_code)]
 
 pub use {
-    grebe_datagram as datagram, grebe_flow as flow, grebe_frame as frame, grebe_probe as probe,
-    grebe_scope as scope, grebe_shm as shm, grebe_stages as stages, grebe_transfer as transfer,
-    grebe_view as view,
+    grebe_connection as connection, grebe_datagram as datagram, grebe_flow as flow, grebe_frame as frame,
+    grebe_probe as probe, grebe_remote as remote, grebe_scope as scope, grebe_shm as shm,
+    grebe_stages as stages, grebe_view as view,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grebe_transfer::Cancel;
+use grebe_connection::Cancel;
 use tempfile::TempDir;
 
 use super::produce::{Havoc, Lent, Written};

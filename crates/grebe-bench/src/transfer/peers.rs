@@ -6,9 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use grebe_transfer::{
-    Cancel, ConnectionListener, ConnectionOptions, Offering, Purpose, Reception, Ticket, connect, send,
-};
+use grebe_connection::{Cancel, ConnectionListener, ConnectionOptions, Purpose, Ticket, connect};
+use grebe_remote::{Offering, Reception, send};
 use serde::{Deserialize, Serialize};
 
 use super::programs::{guard, keep};
@@ -66,7 +65,7 @@ fn receive(directory: &Path, host: IpAddr) -> Done {
     say(&listener.ticket.word().as_str())?;
     let connection = listener.accept(&ConnectionOptions::default())?;
     let reception = Reception { directory: directory.to_path_buf(), overwrite: false, accept: None };
-    grebe_transfer::receive(connection, &reception, &Cancel::default(), |_| {})?;
+    grebe_remote::receive(connection, &reception, &Cancel::default(), |_| {})?;
     Ok(say(&())?)
 }
 

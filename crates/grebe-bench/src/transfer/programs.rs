@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use grebe_transfer::Cancel;
+use grebe_connection::Cancel;
 use serde_json::Value;
 
 use super::peers::LOOPBACK;

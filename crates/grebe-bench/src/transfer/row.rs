@@ -1,6 +1,6 @@
 //! What transfers over a link measured, and as a row.
 
-use grebe_transfer::PhaseCost;
+use grebe_connection::PhaseCost;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) struct PhaseRow {
 }
 
 impl PhaseRow {
-    /// One per phase, in the order of [`Phase`](grebe_transfer::Phase).
+    /// One per phase, in the order of [`Phase`](grebe_connection::Phase).
     pub(super) fn of(costs: &[PhaseCost; 5]) -> Vec<PhaseRow> {
         let names = ["train", "ramp", "cruise", "up", "down"];
         let row = |(phase, cost): (&str, &PhaseCost)| PhaseRow {

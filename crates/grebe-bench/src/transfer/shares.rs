@@ -1,6 +1,6 @@
 //! Two flows on one path in the simulator: what each gets, and what is lost.
 
-use grebe_transfer::internals::simulator::{Congestion, Flow, Link, Path, TcpFlow, simulate_beside};
+use grebe_simulator::{Congestion, Flow, Link, Path, TcpFlow, simulate_beside};
 
 use serde_json::json;
 

@@ -2,9 +2,7 @@
 
 use std::thread;
 
-use grebe_transfer::internals::simulator::{
-    self, Congestion, Flow, Path, TcpFlow, simulate, simulate_beside,
-};
+use grebe_simulator::{Congestion, Flow, Path, TcpFlow, simulate, simulate_beside};
 
 use super::Options;
 use super::link::Link;
@@ -96,16 +94,16 @@ fn delivered_after_s(by_tenth: &[u64], bytes: f64) -> Option<f64> {
 /// time already. With a bottleneck that is slower by as much as is lost, as many come here as there.
 fn path_of(link: &Link) -> Path {
     let rate_bits_per_s = link.rate_mbit * 1e6 * (1.0 - link.loss);
-    let forward = simulator::Link {
+    let forward = grebe_simulator::Link {
         rate_bits_per_s,
         delay_us: (link.rtt_ms * 500.0) as u64,
         jitter_us: (link.jitter_ms * 1e3) as u64,
         queue_bytes: ((rate_bits_per_s / 8.0 * link.rtt_ms / 1e3) as u64).max(QUEUE_BYTES_MIN),
         loss: link.loss,
         burst: link.burst,
-        ..simulator::Link::default()
+        ..grebe_simulator::Link::default()
     };
-    let back = simulator::Link { loss: link.loss_back, ..forward.clone() };
+    let back = grebe_simulator::Link { loss: link.loss_back, ..forward.clone() };
     Path { forward, back, changes: Vec::new() }
 }
 

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use grebe_transfer::Cancel;
+use grebe_connection::Cancel;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

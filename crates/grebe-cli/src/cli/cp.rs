@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use grebe_connection::{Address, Mode};
 use grebe_remote::{Overrides, Via, relay};
-use grebe_transfer::{Address, Mode};
 use grebe_tree::Fsync;
 
 use super::location::{Location, location};

@@ -44,8 +44,8 @@ impl Location {
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Here(path) => f.write_str(&grebe_transfer::shown(path)),
-            Self::There { host, path } => write!(f, "{host}:{}", grebe_transfer::printable(path)),
+            Self::Here(path) => f.write_str(&grebe_connection::shown(path)),
+            Self::There { host, path } => write!(f, "{host}:{}", grebe_connection::printable(path)),
         }
     }
 }
@@ -130,6 +130,6 @@ mod tests {
             panic!("it is there");
         };
         assert_eq!(path, b"\xff\n");
-        assert_eq!(grebe_transfer::printable(&path), "\\xff\\n");
+        assert_eq!(grebe_connection::printable(&path), "\\xff\\n");
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use grebe_connection::{Address, Mode, Via};
 use grebe_remote::relay;
-use grebe_transfer::{Address, Mode, Via};
 
 use crate::units;
 

@@ -26,8 +26,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
+use grebe_connection::{Cancel, ConnectionStatus};
 use grebe_remote::{Config, Hello, Meet, Remote, Route, Settings, Via};
-use grebe_transfer::{Cancel, ConnectionStatus};
 use grebe_tree::Progress;
 
 pub(crate) use self::fetch::Fetch;

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::{Error, Result, anyhow};
+use grebe_connection::{printable, shown};
 use grebe_flow::clock_id;
 use grebe_frame::AxisTime;
 use grebe_scope::Engineering;
 use grebe_stages::{Gap, SampleFile};
-use grebe_transfer::{printable, shown};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

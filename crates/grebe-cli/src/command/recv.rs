@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use grebe_connection::{Ticket, shown};
+use grebe_remote::{Accept, Offer, Reception, TransferProgress, TransferReport, receive};
 use grebe_scope::Engineering;
-use grebe_transfer::{Accept, Offer, Reception, Ticket, TransferProgress, TransferReport, receive, shown};
 use serde_json::json;
 use zeroize::Zeroizing;
 

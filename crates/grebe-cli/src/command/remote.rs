@@ -1,9 +1,9 @@
 //! A grebe on another host, as this command uses one: how it is reached, ends and is told of.
 
 use anyhow::Result;
+use grebe_connection::{Cancel, Notify};
 use grebe_remote::serve::Process;
 use grebe_remote::{Config, Dialer, LastWord, Overrides, Remote, Settings, failed_line};
-use grebe_transfer::{Cancel, Notify};
 use serde_json::Value;
 
 use crate::cli::SshHost;

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use grebe_connection::{ConnectionOptions, Limit};
+use grebe_remote::{Offering, TransferProgress, TransferReport, send};
 use grebe_scope::Engineering;
-use grebe_transfer::{ConnectionOptions, Limit, Offering, TransferProgress, TransferReport, send};
 use serde_json::json;
 
 use crate::cli::Send;

@@ -1,9 +1,9 @@
 //! `grebe verify`: whether recordings are still what was recorded.
 
 use anyhow::Result;
+use grebe_connection::shown;
 use grebe_scope::Engineering;
 use grebe_stages::{Verified, verify};
-use grebe_transfer::shown;
 use serde_json::{Value, json};
 
 use crate::cli::Verify;

@@ -140,8 +140,8 @@ fn where_a_direct_way_works_the_relay_passes_on_nothing() {
 }
 
 fn without_addresses(word: &str) -> String {
-    let purpose = grebe_transfer::Purpose::Transfer;
-    let mut ticket = grebe_transfer::Ticket::from_word(word, purpose).unwrap();
+    let purpose = grebe_connection::Purpose::Transfer;
+    let mut ticket = grebe_connection::Ticket::from_word(word, purpose).unwrap();
     assert!(ticket.relay.is_some());
     ticket.addresses.clear();
     ticket.word().to_string()
@@ -359,8 +359,8 @@ fn one_side_may_reach_the_relay_by_tcp_and_the_other_by_udp() {
     let mut receiver =
         Waiting::start(&["recv", path(into.path()), "--relay", &relay.address, "--via", "relay"]);
     // The same relay, by the port that lets no UDP through.
-    let purpose = grebe_transfer::Purpose::Transfer;
-    let mut ticket = grebe_transfer::Ticket::from_word(&receiver.ticket, purpose).unwrap();
+    let purpose = grebe_connection::Purpose::Transfer;
+    let mut ticket = grebe_connection::Ticket::from_word(&receiver.ticket, purpose).unwrap();
     ticket.relay = Some(blocked.address.parse::<SocketAddr>().unwrap().into());
     receiver.ticket = ticket.word().to_string();
     let sender = sent(send(&[&one], &receiver.ticket, &[]));

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use grebe_transfer::{Purpose, Ticket};
+use grebe_connection::{Purpose, Ticket};
 
 /// A datagram on its way.
 #[derive(Debug, Clone, Copy)]

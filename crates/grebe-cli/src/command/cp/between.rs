@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use grebe_connection::Purpose;
 use grebe_remote::{Channel, Meet, Remote, Route, Via};
-use grebe_transfer::Purpose;
 use grebe_tree::Error;
 
 use super::Copy;

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use grebe_connection::Cancel;
 use grebe_remote::{Config, Hello, Overrides, Remote};
-use grebe_transfer::Cancel;
 use grebe_tree::{Arriving, Progress};
 use serde_json::Value;
 

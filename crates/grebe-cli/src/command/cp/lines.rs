@@ -217,8 +217,8 @@ pub(super) const IS_FRESH: &str = "is_fresh";
 
 #[cfg(test)]
 mod tests {
+    use grebe_connection::Mode;
     use grebe_remote::{Hello, Meet, Terms, Via};
-    use grebe_transfer::Mode;
 
     use super::*;
 

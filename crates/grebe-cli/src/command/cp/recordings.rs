@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use grebe_connection::Cancel;
 use grebe_stages::{SampleFile, SummarizedFile, Summary, SummaryState};
-use grebe_transfer::Cancel;
 use tempfile::TempDir;
 
 use crate::output::note;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use grebe_connection::{ConnectionStatus, Limit};
 use grebe_remote::Route;
 use grebe_scope::Engineering;
-use grebe_transfer::{ConnectionStatus, Limit};
 use serde_json::{Value, json};
 
 use super::figures::Outcome;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use console::Term;
+use grebe_connection::{ConnectionStatus, Notice, Notify};
 use grebe_remote::{Remote, Route};
-use grebe_transfer::{ConnectionStatus, Notice, Notify};
 use grebe_tree::{Done, Progress};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use grebe_connection::{Cancel, shown};
 use grebe_remote::Channel;
-use grebe_transfer::{Cancel, shown};
 use grebe_tree::{Fsync, Options, Progress, ReceiveTree, SendTree};
 
 use super::figures::Outcome;

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
+use grebe_connection::Mode;
 use grebe_probe::{Bounds, Cancel, Error, PROTOCOL, Purpose, ServeOptions, Server, Ticket};
 use grebe_remote::{Call, Config, Hello, Meet, Overrides, Ready, Remote, Terms, Via, resolve, serve};
-use grebe_transfer::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::{advertised, bounds, run_server};

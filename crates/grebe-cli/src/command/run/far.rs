@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
+use grebe_connection::{Cancel, ConnectionStatus, Notify};
 use grebe_flow::{GraphFile, Part, Restart};
 use grebe_remote::{Channel, Config, Hello, Remote, Route, Settings};
 use grebe_stages::link::{BadLink, Outbox, Routes, read_messages};
-use grebe_transfer::{Cancel, ConnectionStatus, Notify};
 
 use super::comeback::{Comeback, again};
 use super::counted::Counted;

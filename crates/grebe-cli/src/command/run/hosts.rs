@@ -238,7 +238,7 @@ impl Whole {
             self.graph = graph;
             while self.failed.is_none() && self.far.iter().any(|far| far.state == State::Opening) {
                 if interrupt::is_pending() {
-                    return Err(grebe_transfer::Error::Cancelled.into());
+                    return Err(grebe_connection::Error::Cancelled.into());
                 }
                 self.listen(None);
                 if self.far.iter().any(|far| far.state == State::Ended) {

@@ -227,9 +227,9 @@ pub(super) const HERE_EVERY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use grebe_connection::Mode;
     use grebe_flow::StageSnapshot;
     use grebe_remote::Via;
-    use grebe_transfer::Mode;
 
     use super::*;
 

@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use grebe_connection::{ConnectionListener, Purpose, Ticket, connect, listen_anywhere};
 use grebe_remote::{Channel, Route, Terms};
 use grebe_stages::link::{Lead, Outbox};
-use grebe_transfer::{ConnectionListener, Purpose, Ticket, connect, listen_anywhere};
 
 use super::joined::{Attempt, Joined, Meant};
 use super::lines::{FILL_BYTES_MAX, ToHere, ToThere, filler, words};
@@ -259,9 +259,9 @@ mod tests {
     use std::path::Path;
     use std::sync::mpsc::{self, Receiver};
 
+    use grebe_connection::Mode;
     use grebe_flow::GraphFile;
     use grebe_stages::link::{Routes, read_messages};
-    use grebe_transfer::Mode;
 
     use super::*;
     use grebe_remote::Via;

@@ -1,0 +1,261 @@
+//! The thread that carries a connection: it seals and sends what was written, opens and puts in order what comes, and reports.
+
+mod packets;
+mod route;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use grebe_datagram::Receiver as Datagrams;
+
+use self::packets::Packets;
+use super::stream::{ConnectionProgress, Failure, Shared};
+use super::{ConnectionOptions, SLOT_BYTES};
+use crate::error::Error;
+use crate::io::session::connect;
+use crate::io::session::route::Route;
+use crate::io::session::tcp::PacketStream;
+use crate::io::{ArrivalTimes, Clock};
+use crate::proto::connection::{Broken, ConnectionEnd};
+use crate::proto::handshake::{Responder, Session};
+use crate::proto::sender::SenderOptions;
+use crate::proto::stream_buffer::{ReceiveBuffer, SendBuffer};
+use crate::proto::wire::{Frame, ReceivedPackets, Verdict, WINDOW_BYTES_MAX};
+
+/// What a connection begins with.
+pub(super) struct Start {
+    /// What comes from the other end.
+    pub(super) datagrams: Datagrams<Vec<u8>>,
+    pub(super) route: Route,
+    /// The session of the stream that this end writes, and that of the other end's.
+    pub(super) own: Session,
+    pub(super) other: Session,
+    pub(super) rtt: Option<Duration>,
+    /// It was by this that the other end was found.
+    pub(super) tcp: Option<PacketStream>,
+    /// Tells those who come too late with the ticket.
+    pub(super) responder: Option<Responder>,
+    pub(super) clock: Clock,
+}
+
+/// What came before the connection's thread began.
+#[derive(Default)]
+pub(super) struct Early {
+    /// The packet that proved the other end's address: when it came, its number, its length and its frame.
+    pub(super) first: Option<(u64, u64, usize, Vec<u8>)>,
+    /// What came with it.
+    pub(super) rest: Vec<(u64, SocketAddr, Vec<u8>)>,
+}
+
+pub(super) struct Driver {
+    /// `None` while it is asked.
+    datagrams: Option<Datagrams<Vec<u8>>>,
+    route: Route,
+    packets: Packets,
+    shared: Arc<Shared>,
+    arrivals: ArrivalTimes,
+    /// When to look who came by TCP and, while TCP is used, whether something came by UDP.
+    next_look_us: u64,
+    /// The last look at the socket brought something: the next one may, too.
+    is_busy: bool,
+    failure: Option<Failure>,
+    keep_trying: Duration,
+}
+
+impl Driver {
+    pub(super) fn new(start: Start, shared: Arc<Shared>, options: &ConnectionOptions) -> Self {
+        let Start { datagrams, mut route, own, other, rtt, tcp, responder, clock } = start;
+        let now_us = clock.now_us();
+        let (datagram_bytes, probe_datagram_bytes) = connect::datagram_bytes(&route.socket, route.peer);
+        let local_port = route.socket.local_addr().map_or(0, |local| local.port());
+        let sender_options = SenderOptions {
+            mode: options.mode,
+            limit_bits_per_s: options.limit_bits_per_s,
+            rtt_us: rtt.map(|rtt| rtt.as_micros() as u64),
+            datagram_bytes,
+            probe_datagram_bytes,
+            seed: u64::from(local_port) + u64::from(std::process::id()),
+            silence_us_max: options.keep_trying.as_micros() as u64,
+        };
+        route.heard_us = now_us;
+        let peer = route.peer;
+        if let Some(meeting) = route.meeting.as_mut().filter(|_| tcp.is_none()) {
+            meeting.settle(peer);
+        }
+        let packets = Packets {
+            core: ConnectionEnd::new(now_us, WINDOW_BYTES, sender_options),
+            own,
+            other,
+            replies: ReceivedPackets::default(),
+            reply_number: 0,
+            sent: SendBuffer::default(),
+            received: ReceiveBuffer::default(),
+            responder,
+            clock,
+        };
+        let mut driver = Self {
+            datagrams: Some(datagrams),
+            route,
+            packets,
+            shared,
+            arrivals: ArrivalTimes::default(),
+            next_look_us: 0,
+            is_busy: false,
+            failure: None,
+            keep_trying: options.keep_trying,
+        };
+        if tcp.is_some() {
+            driver.go_by(now_us, tcp);
+        }
+        driver
+    }
+
+    /// Carries the connection until both ends know how it ended.
+    pub(super) fn run(mut self, early: Early, options: &ConnectionOptions) {
+        if let Some((arrived_us, number, datagram_bytes, plain)) = early.first
+            && let Ok(frame) = Frame::decode(&plain)
+        {
+            self.packets.take_frame(arrived_us, number, datagram_bytes, &frame);
+        }
+        for (arrived_us, from, mut datagram) in early.rest {
+            self.take_datagram(arrived_us, from, &mut datagram);
+        }
+        loop {
+            let now_us = self.now_us();
+            if options.cancel.is_cancelled() {
+                self.packets.core.stop(now_us);
+            }
+            self.look_for_another_way(now_us, options);
+            self.exchange(now_us);
+            if let Err(error) = self.send_due(now_us).and_then(|()| self.receive()) {
+                self.fail(&error);
+                break;
+            }
+            if self.packets.core.is_over(self.now_us()) {
+                break;
+            }
+        }
+        self.exchange(self.now_us());
+        self.route.leave();
+        // The other end is to hear how it ended.
+        if let Some(tcp) = self.route.tcp.take() {
+            tcp.finish();
+        }
+    }
+
+    /// Gives to the application what came, and takes what it wrote.
+    fn exchange(&mut self, now_us: u64) {
+        let Packets { core, sent, received, .. } = &mut self.packets;
+        let broken = self.failure.clone().or(core.broken().map(|broken| failure(broken, self.keep_trying)));
+        let mut guard = self.shared.lock();
+        let state = &mut *guard;
+        state.has_news = false;
+        while let Some(block) = state.written.pop_front() {
+            if let Some(free) = sent.push(block) {
+                state.recycle(free);
+            }
+        }
+        core.sender.extend(now_us, sent.end(), state.flushed_bytes);
+        if state.is_finished {
+            core.sender.finish();
+        }
+        state.is_delivered = core.is_delivered();
+        let confirmed = if state.is_delivered { u64::MAX } else { core.sender.confirmed.prefix_end() };
+        state.confirmed_bytes = confirmed.min(sent.end());
+        while let Some(block) = sent.release(state.confirmed_bytes) {
+            state.recycle(block);
+        }
+        state.room_bytes = room_bytes(core);
+
+        for memory in state.read_memory.drain(..) {
+            received.reuse(memory);
+        }
+        let (chunks, read_bytes, is_unread) = (&mut state.chunks, &mut state.read_bytes, state.is_unread);
+        received.pass(core.received_in_order(), |chunk| {
+            if is_unread {
+                *read_bytes += chunk.bytes().len() as u64;
+            } else {
+                chunks.push_back(chunk);
+            }
+        });
+        state.is_ended = core.receiver.is_complete();
+        let waiting_bytes = received.passed().saturating_sub(state.read_bytes);
+        core.receiver.set_backlog(now_us, waiting_bytes);
+        let is_much = waiting_bytes >= CALL_BYTES;
+        state.call_at_read_bytes = if is_much { state.read_bytes + CALL_BYTES } else { u64::MAX };
+
+        if state.failure.is_none() {
+            state.failure = broken;
+        }
+        let progress = core.sender.progress();
+        state.progress = ConnectionProgress {
+            written_bytes: state.written_bytes,
+            confirmed_bytes: progress.confirmed_bytes.min(sent.end()),
+            received_bytes: core.receiver.received.covered() - u64::from(core.receiver.is_complete()),
+            wire_bytes: core.sender.counters.wire_bytes,
+            rate_bits_per_s: progress.rate_bits_per_s,
+            rtt_us: progress.rtt_us,
+            queue_us: progress.queue_us,
+            loss: progress.loss,
+            limit: progress.limit,
+            silent_us: core.silent_us(now_us),
+            is_over_tcp: self.route.tcp.is_some(),
+            counters: core.sender.counters,
+            phases: core.sender.costs(now_us),
+            datagram_bytes: core.sender.sizes.longest(),
+        };
+        self.shared.let_go(state);
+    }
+
+    fn now_us(&self) -> u64 {
+        self.packets.clock.now_us()
+    }
+
+    /// Ends as this end cannot go on; the other one is told if it can be.
+    fn fail(&mut self, error: &Error) {
+        let kind = match error {
+            Error::Socket(grebe_datagram::Error::Receive { source }) => source.kind(),
+            _ => std::io::ErrorKind::Other,
+        };
+        self.failure = Some(Failure::Socket { kind, what: error.to_string() });
+        let now_us = self.now_us();
+        self.packets.core.stop(now_us);
+        let _ = self.send_due(now_us);
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Also where this thread panics: nobody waits for ever.
+        let broken = self.packets.core.broken().map(|broken| failure(broken, self.keep_trying));
+        let failure = self.failure.take().or(broken);
+        self.shared.end(|| failure.unwrap_or(Failure::Ended { verdict: Verdict::Cancelled }));
+    }
+}
+
+fn failure(broken: Broken, waited: Duration) -> Failure {
+    match broken {
+        Broken::Silent => Failure::Silent { waited },
+        Broken::ByPeer(verdict) => Failure::Ended { verdict },
+        Broken::Stopped => Failure::Cancelled,
+    }
+}
+
+/// What may be written beyond what the other end has confirmed: what is under way, as often as it may be lost.
+fn room_bytes(core: &ConnectionEnd) -> u64 {
+    let progress = core.sender.progress();
+    let product_bytes = (progress.rate_bits_per_s / 8.0 * progress.rtt_us as f64 / 1e6) as u64;
+    ROOM_BYTES_MIN.saturating_add(ROOM_PRODUCTS * product_bytes).min(WINDOW_BYTES_MAX)
+}
+
+pub(super) const ROOM_BYTES_MIN: u64 = 4 << 20;
+
+/// A byte that is lost twice is confirmed after three round trips; by then others follow it.
+const ROOM_PRODUCTS: u64 = 4;
+
+/// How far the other end may run ahead of what was read here, beside twice the bytes that arrive in a round trip.
+const WINDOW_BYTES: u64 = 16 << 20;
+
+/// What was read opens the window at least once in so many bytes.
+const CALL_BYTES: u64 = 4 << 20;

@@ -1,0 +1,214 @@
+//! Files by ticket: a tree over a connection, between ends that know nothing of each other.
+//!
+//! ```
+//! use std::thread;
+//! use std::time::Duration;
+//!
+//! use grebe_connection::{Cancel, ConnectionListener, ConnectionOptions, Purpose, Ticket, connect};
+//! use grebe_remote::{Offering, Reception, receive, send};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let (from, into) = (tempfile::tempdir()?, tempfile::tempdir()?);
+//! let file = from.path().join("run7.bin");
+//! std::fs::write(&file, vec![7; 300_000])?;
+//!
+//! // On the host that receives: listen, and hand the ticket's word to the other side.
+//! let hour = Duration::from_secs(3_600);
+//! let listener = ConnectionListener::bind("127.0.0.1:0".parse()?, Purpose::Transfer, hour)?;
+//! let word = listener.ticket.word();
+//! let reception = Reception { directory: into.path().to_path_buf(), overwrite: true, accept: None };
+//! let receiving = thread::spawn(move || {
+//!     let connection = listener.accept(&ConnectionOptions::default())?;
+//!     receive(connection, &reception, &Cancel::default(), |progress| {
+//!         eprintln!("{} of {} bytes", progress.bytes, progress.total_bytes);
+//!     })
+//! });
+//!
+//! // On the host that sends: nothing is to be set, neither a bandwidth nor a round trip nor a window.
+//! let offering = Offering::look(&[file], &[], &Cancel::default())?;
+//! let ticket = Ticket::from_word(&word, Purpose::Transfer)?;
+//! let options = ConnectionOptions { limit_bits_per_s: Some(1e9), ..ConnectionOptions::default() };
+//! let sent = send(connect(&ticket, &options)?, &offering, &Cancel::default(), |progress| {
+//!     eprintln!("{} bytes, limit: {:?}", progress.bytes, progress.connection.limit);
+//! })?;
+//! assert_eq!(sent.file_bytes, 300_000);
+//!
+//! let received = receiving.join().expect("the thread does not panic")?;
+//! assert_eq!(std::fs::read(&received.paths[0])?, vec![7; 300_000]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - `send` returns when the receiver has written and verified every byte, or named what it could not have.
+//! - A file gets its name when it is whole. After a crash, a [`Cancel`] or a broken path, send the same files to the same directory
+//!   again, with a new ticket: the transfer goes on where it was.
+//! - A file that cannot be sent, or that changes meanwhile, does not stop the others, and is [named](LeftOut).
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use grebe_connection::{Cancel, Connection, ConnectionProgress, ConnectionStatus};
+use grebe_tree::{LeftOut, Offer, Offering, Progress, Reception, Report};
+
+use crate::error::{Error, Result};
+
+/// Where a transfer stands, at either end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TransferProgress {
+    /// Bytes of files that the other end has, or this one; those that were there already count, too.
+    pub bytes: u64,
+    /// Bytes of all files; 0: not known yet.
+    pub total_bytes: u64,
+    /// How its connection goes.
+    pub connection: ConnectionProgress,
+}
+
+/// What came of a transfer, at either end.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TransferReport {
+    /// What was offered.
+    pub offer: Offer,
+    /// Bytes of the files that are there now: those that came, and those that were there.
+    pub file_bytes: u64,
+    /// Files that are there now.
+    pub files: u64,
+    /// Of their bytes those that did not travel, since they were there, from an earlier session or in files of the same content.
+    pub resumed_bytes: u64,
+    /// What was left out: see [`grebe_tree::Report::left_out`].
+    pub left_out: Vec<LeftOut>,
+    /// How many were left out.
+    pub left_out_count: u64,
+    /// At the receiver: what was offered by name, where it is now.
+    pub paths: Vec<PathBuf>,
+    /// The other end.
+    pub peer: SocketAddr,
+    /// From the connection to the receiver's last word.
+    pub took: Duration,
+    /// How its connection went.
+    pub connection: ConnectionProgress,
+}
+
+/// Sends what was looked at to the end of a connection that [receives](receive) it. Returns when everything is written and verified
+/// there, or named in [`TransferReport::left_out`].
+///
+/// `on_progress` is called ten times a second.
+///
+/// # Errors
+/// [`Error::Tree`]; where the connection broke, why.
+pub fn send(
+    connection: Connection,
+    offering: &Offering,
+    cancel: &Cancel,
+    on_progress: impl FnMut(&TransferProgress),
+) -> Result<TransferReport> {
+    let offer = offering.offer();
+    let Connection { reader, writer, status, peer } = connection;
+    let progress = Arc::new(Progress::default());
+    let watched = Watched { status, peer, progress: progress.clone(), is_sender: true };
+    let offered = Mutex::new(offer);
+    watched.run(&offered, on_progress, || grebe_tree::send_offer(reader, writer, offering, &progress, cancel))
+}
+
+/// Receives what the other end of a connection [sends](send).
+///
+/// `on_progress` is called ten times a second.
+///
+/// # Errors
+/// [`Error::Tree`]; where the connection broke, why.
+pub fn receive(
+    connection: Connection,
+    reception: &Reception,
+    cancel: &Cancel,
+    on_progress: impl FnMut(&TransferProgress),
+) -> Result<TransferReport> {
+    let Connection { reader, writer, status, peer } = connection;
+    let progress = Arc::new(Progress::default());
+    let watched = Watched { status, peer, progress: progress.clone(), is_sender: false };
+    let offered = Arc::new(Mutex::new(Offer::default()));
+    let (told, accept) = (offered.clone(), reception.accept.clone());
+    let accept = move |offer: &Offer| {
+        told.lock().unwrap_or_else(PoisonError::into_inner).clone_from(offer);
+        accept.as_ref().is_none_or(|accept| accept(offer))
+    };
+    let reception = Reception { accept: Some(Arc::new(accept)), ..reception.clone() };
+    watched.run(&offered, on_progress, || {
+        grebe_tree::receive_offer(reader, writer, &reception, &progress, cancel)
+    })
+}
+
+/// One end of a transfer, looked at while it runs.
+struct Watched {
+    status: ConnectionStatus,
+    peer: SocketAddr,
+    progress: Arc<Progress>,
+    is_sender: bool,
+}
+
+impl Watched {
+    fn run(
+        self,
+        offered: &Mutex<Offer>,
+        mut on_progress: impl FnMut(&TransferProgress),
+        end: impl FnOnce() -> grebe_tree::Result<Report> + Send,
+    ) -> Result<TransferReport> {
+        let began = Instant::now();
+        let offer = || offered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ended = thread::scope(|scope| {
+            let watcher = thread::current();
+            let ended = scope.spawn(move || {
+                let ended = end();
+                watcher.unpark();
+                ended
+            });
+            while !ended.is_finished() {
+                thread::park_timeout(PROGRESS_EVERY);
+                on_progress(&self.now(&offer()));
+            }
+            ended.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let (took, offer) = (began.elapsed(), offer());
+        let report = match ended {
+            Ok(report) => report,
+            Err(error) => return Err(self.why(error)),
+        };
+        on_progress(&self.now(&offer));
+        let connection = self.status.progress();
+        // What was said last is to arrive; where that cannot be, the other end has gone, and has all.
+        let _ = self.status.close();
+        let spared_bytes = report.bytes_copied.saturating_sub(report.data_bytes);
+        Ok(TransferReport {
+            offer,
+            file_bytes: report.bytes_copied + report.bytes_same,
+            files: report.files_copied + report.files_same,
+            resumed_bytes: report.bytes_same + spared_bytes,
+            left_out: report.left_out,
+            left_out_count: report.left_out_count,
+            paths: report.paths,
+            peer: self.peer,
+            took,
+            connection,
+        })
+    }
+
+    fn now(&self, offer: &Offer) -> TransferProgress {
+        let (connection, tree) = (self.status.progress(), self.progress.snapshot());
+        let on_its_way = connection.written_bytes.saturating_sub(connection.confirmed_bytes);
+        let bytes = if self.is_sender { tree.bytes_done.saturating_sub(on_its_way) } else { tree.bytes_done };
+        TransferProgress { bytes: bytes.min(offer.bytes), total_bytes: offer.bytes, connection }
+    }
+
+    /// A connection that broke knows more of it than who reads from it.
+    fn why(&self, error: grebe_tree::Error) -> Error {
+        let is_broken = matches!(error, grebe_tree::Error::Stream(_) | grebe_tree::Error::Closed);
+        match self.status.close() {
+            Err(broken) if is_broken => broken.into(),
+            _ => Error::Tree(error),
+        }
+    }
+}
+
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);

@@ -1,0 +1,223 @@
+//! A simulated stream: what is to be sent, both of its ends, and how it went.
+
+use grebe_connection::internals::{
+    Arrived, Frame, HEADER_BYTES, Item, RangeSet, Receiver, Sender, SenderOptions, TAG_BYTES, Transmit,
+};
+use grebe_connection::{PhaseCost, SendCounters, Verdict};
+
+/// One stream over the path.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    /// Bytes of it.
+    pub total_bytes: u64,
+    /// When it starts.
+    pub start_us: u64,
+    /// How its sender behaves.
+    pub options: SenderOptions,
+    /// How far the receiver lets the sender run ahead.
+    pub window_bytes: u64,
+}
+
+/// How a stream went.
+#[derive(Debug, Clone, Default)]
+pub struct FlowReport {
+    /// When the receiver had every byte.
+    pub whole_us: Option<u64>,
+    /// When the sender knew it.
+    pub done_us: Option<u64>,
+    /// The verdict that reached the sender.
+    pub verdict: Option<Verdict>,
+    /// What the sender did.
+    pub counters: SendCounters,
+    /// What each phase cost.
+    pub costs: [PhaseCost; 5],
+    /// The most memory that both halves held.
+    pub memory_bytes_max: usize,
+    /// Payload bytes that were in place, every tenth of a second.
+    pub received_by_tenth: Vec<u64>,
+    /// The queueing delay of the bottleneck that this flow's packets met, the greatest in every tenth of a second.
+    pub queue_us_by_tenth: Vec<u64>,
+    /// Whether a byte arrived in a wrong place, which must never be.
+    pub corrupt: bool,
+}
+
+impl Flow {
+    /// A flow of `total_bytes` that starts at once.
+    pub fn of(total_bytes: u64) -> Self {
+        Self { total_bytes, start_us: 0, options: SenderOptions::default(), window_bytes: 64 << 20 }
+    }
+}
+
+impl FlowReport {
+    /// Whether every byte arrived in its place, and the sender knows it.
+    pub fn is_whole(&self) -> bool {
+        self.whole_us.is_some() && self.verdict == Some(Verdict::Whole) && !self.corrupt
+    }
+}
+
+/// A packet that arrives at one end of a flow.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Event {
+    /// Which flow: transfers first, then TCP flows.
+    pub(super) flow: usize,
+    pub(super) to_receiver: bool,
+    pub(super) number: u64,
+    pub(super) datagram_bytes: usize,
+    /// The frame; empty for TCP.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A sender and a receiver, and the content that the receiver is to get: a pattern, so that a byte in a wrong place shows.
+pub(super) struct FlowEnds {
+    pub(super) start_us: u64,
+    total_bytes: u64,
+    sender: Sender,
+    receiver: Receiver,
+    /// Number of the next packet from the receiver.
+    back_number: u64,
+    stored: RangeSet,
+    report: FlowReport,
+}
+
+impl FlowEnds {
+    pub(super) fn new(flow: &Flow) -> Self {
+        let mut sender = Sender::new(flow.options.clone());
+        sender.extend(flow.start_us, flow.total_bytes, flow.total_bytes);
+        sender.finish();
+        Self {
+            start_us: flow.start_us,
+            total_bytes: flow.total_bytes,
+            sender,
+            receiver: Receiver::new(flow.window_bytes),
+            back_number: 0,
+            stored: RangeSet::default(),
+            report: FlowReport::default(),
+        }
+    }
+
+    /// When one of the ends has something to do; `None` once the transfer is over.
+    pub(super) fn next_time_us(&self, now_us: u64) -> Option<u64> {
+        if self.report.done_us.is_some() {
+            return None;
+        }
+        if now_us < self.start_us {
+            return Some(self.start_us);
+        }
+        let next_us = self.sender.next_time_us(now_us).min(self.receiver.next_time_us());
+        Some(next_us.max(now_us + 1))
+    }
+
+    /// The next packet from the sender: number, length of the datagram, frame.
+    pub(super) fn poll_sender(&mut self, now_us: u64, pattern: &[u8]) -> Option<(u64, usize, Vec<u8>)> {
+        let transmit = self.sender.poll_transmit(now_us)?;
+        let payload_bytes = transmit.item.data().map_or(0, |range| range.end - range.start);
+        let mut bytes = vec![0; payload_bytes as usize + HEAD_BYTES_MAX];
+        let is_last = transmit.item.data().is_some_and(|range| self.sender.is_last(range.end));
+        let length = encode(&transmit, is_last, pattern, &mut bytes);
+        bytes.truncate(length);
+        let datagram_bytes = match transmit.item {
+            Item::Probe { datagram_bytes } => datagram_bytes as usize,
+            _ => length + HEADER_BYTES + TAG_BYTES,
+        };
+        Some((transmit.number, datagram_bytes, bytes))
+    }
+
+    /// The next packet from the receiver: number and frame.
+    pub(super) fn poll_receiver(&mut self, now_us: u64) -> Option<(u64, Vec<u8>)> {
+        let mut frame = [0; 1_150];
+        let length = self.receiver.poll_report(now_us, &mut frame)?;
+        self.back_number += 1;
+        Some((self.back_number - 1, frame[..length].to_vec()))
+    }
+
+    pub(super) fn note_queue(&mut self, now_us: u64, queue_us: u64) {
+        let tenth = (now_us / 100_000) as usize;
+        let queue = &mut self.report.queue_us_by_tenth;
+        queue.resize(queue.len().max(tenth + 1), 0);
+        queue[tenth] = queue[tenth].max(queue_us);
+    }
+
+    pub(super) fn note_memory(&mut self) {
+        let memory_bytes = self.sender.memory_bytes() + self.receiver.memory_bytes();
+        self.report.memory_bytes_max = self.report.memory_bytes_max.max(memory_bytes);
+    }
+
+    /// Takes a packet that arrives at one of the ends.
+    pub(super) fn take(&mut self, now_us: u64, event: &Event, pattern: &[u8]) {
+        match Frame::decode(&event.bytes) {
+            Err(_) => self.report.corrupt = true,
+            Ok(frame) if event.to_receiver => self.take_at_receiver(now_us, event, &frame, pattern),
+            Ok(frame) => self.take_at_sender(now_us, &frame),
+        }
+    }
+
+    fn take_at_sender(&mut self, now_us: u64, frame: &Frame<'_>) {
+        match frame {
+            Frame::Feedback(report) => self.sender.on_feedback(now_us, report),
+            Frame::Outcome(verdict) => self.sender.on_outcome(*verdict),
+            _ => self.report.corrupt = true,
+        }
+        if self.sender.verdict().is_some() && self.report.done_us.is_none() {
+            self.report.done_us = Some(now_us);
+        }
+    }
+
+    fn take_at_receiver(&mut self, now_us: u64, event: &Event, frame: &Frame<'_>, pattern: &[u8]) {
+        if let Arrived::Data { offset, payload } =
+            self.receiver.on_packet(now_us, event.number, event.datagram_bytes, frame)
+        {
+            let from = (offset % PATTERN_BYTES) as usize;
+            self.report.corrupt |= payload != &pattern[from..from + payload.len()];
+            self.stored.insert(offset..offset + payload.len() as u64);
+            let tenth = (now_us / 100_000) as usize;
+            let received = &mut self.report.received_by_tenth;
+            let last = received.last().copied().unwrap_or(0);
+            received.resize(received.len().max(tenth + 1), last);
+            received[tenth] = self.stored.covered();
+        }
+        if self.receiver.is_complete() && self.report.whole_us.is_none() {
+            self.report.whole_us = Some(now_us);
+            self.report.corrupt |= self.stored.prefix_end() != self.total_bytes + 1;
+            self.receiver.conclude(now_us, Verdict::Whole);
+        }
+    }
+
+    pub(super) fn into_report(self, until_us: u64) -> FlowReport {
+        FlowReport {
+            verdict: self.sender.verdict(),
+            counters: self.sender.counters,
+            costs: self.sender.costs(self.report.done_us.unwrap_or(until_us)),
+            ..self.report
+        }
+    }
+}
+
+/// The content of every transfer, long enough for a payload from anywhere in the first period.
+pub(super) fn pattern() -> Vec<u8> {
+    let byte = |index: u64| (index % PATTERN_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0];
+    (0..PATTERN_BYTES + 65_536).map(byte).collect()
+}
+
+fn encode(transmit: &Transmit, is_last: bool, pattern: &[u8], out: &mut [u8]) -> usize {
+    let stamp = transmit.stamp;
+    let frame = match transmit.item {
+        Item::Data { offset, len } => {
+            let from = (offset % PATTERN_BYTES) as usize;
+            let payload = &pattern[from..from + len as usize];
+            if is_last {
+                Frame::Last { stamp, offset, payload }
+            } else {
+                Frame::Data { stamp, offset, payload }
+            }
+        }
+        Item::Probe { .. } | Item::Ping => Frame::Probe { stamp, padding: 8 },
+        Item::Close => Frame::Close,
+    };
+    frame.encode(out).unwrap_or(0)
+}
+
+/// No frame of the sender is longer than its payload and this.
+const HEAD_BYTES_MAX: usize = 128;
+
+/// The period of the pattern. A prime, so that no packet's length divides it.
+const PATTERN_BYTES: u64 = 65_521;

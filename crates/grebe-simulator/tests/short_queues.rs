@@ -1,0 +1,211 @@
+//! Ours beside CUBIC where the queue is shorter than a round trip or the path is a policer: whoever does not answer to losses there
+//! takes everything. All in virtual time, so that the same seed gives the same answer on every machine.
+//!
+//!     cargo test --release -p grebe-simulator --test short_queues -- --ignored --nocapture
+
+use grebe_connection::Mode;
+use grebe_simulator::{
+    Congestion, Flow, FlowReport, Link, Path, Policer, TcpFlow, TcpReport, simulate_beside,
+};
+
+const SECOND: u64 = 1_000_000;
+const RTT_MS: u64 = 40;
+/// Both flows are there from here on.
+const BOTH_S: u64 = 3;
+/// Who begins looks for the rate; what that costs is another table's.
+const FIRST_S: u64 = 5;
+
+/// What holds the rate back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Bottleneck {
+    /// A queue of so many times the product of rate and round trip.
+    Queue(f64),
+    /// A token bucket that takes so many milliseconds to fill, and no queue.
+    Policer(u64),
+}
+
+impl std::fmt::Display for Bottleneck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Queue(products) => write!(f, "queue {products}"),
+            Self::Policer(ms) => write!(f, "policer {ms} ms"),
+        }
+    }
+}
+
+fn path(mbit: f64, bottleneck: Bottleneck) -> Path {
+    let link = Link { delay_us: RTT_MS * 500, ..Link::default() };
+    let bytes = |ms: f64| (mbit * 1e6 / 8.0 * ms / 1e3) as u64;
+    let forward = match bottleneck {
+        Bottleneck::Queue(products) => {
+            Link { rate_bits_per_s: mbit * 1e6, queue_bytes: bytes(products * RTT_MS as f64), ..link.clone() }
+        }
+        Bottleneck::Policer(ms) => Link {
+            rate_bits_per_s: 1e9,
+            policer: Some(Policer { rate_bits_per_s: mbit * 1e6, bucket_bytes: bytes(ms as f64) }),
+            ..link.clone()
+        },
+    };
+    Path { forward, back: link, changes: Vec::new() }
+}
+
+/// Who shares the path.
+#[derive(Debug, Clone, Copy)]
+struct Company {
+    ours: usize,
+    cubics: usize,
+    mode: Mode,
+    is_ours_first: bool,
+}
+
+/// What of the path our first flow took in a minute, in percent of all, what share of all packets was lost, and the rate of all.
+fn share(mbit: f64, bottleneck: Bottleneck, company: Company, seed: u64) -> (f64, f64, f64) {
+    let Company { ours, cubics, mode, is_ours_first } = company;
+    let later_us = |index: usize| BOTH_S * SECOND + index as u64 * 10_000;
+    let flows: Vec<Flow> = (0..ours)
+        .map(|index| {
+            let start_us = if index == 0 && is_ours_first { 0 } else { later_us(index) };
+            let start_us = if index > 0 && !is_ours_first { 0 } else { start_us };
+            let mut flow = Flow { start_us, ..Flow::of(10_000_000_000) };
+            flow.options.rtt_us = Some(RTT_MS * 1_000);
+            flow.options.seed = seed + 100 * index as u64;
+            flow.options.mode = mode;
+            flow
+        })
+        .collect();
+    let tcp_flows: Vec<TcpFlow> = (0..cubics)
+        .map(|index| {
+            let is_later = if ours == 0 { index > 0 } else { is_ours_first };
+            let start_us = if is_later { later_us(index) } else { index as u64 * 10_000 };
+            TcpFlow { congestion: Congestion::Cubic, start_us }
+        })
+        .collect();
+    let until_us = (BOTH_S + 60) * SECOND;
+    let path = path(mbit, bottleneck);
+    let begun = simulate_beside(&path, &flows, &tcp_flows, seed, (BOTH_S + FIRST_S) * SECOND);
+    let (ours, others) = simulate_beside(&path, &flows, &tcp_flows, seed, until_us);
+    let mut rates: Vec<f64> = ours.iter().map(our_mbit).collect();
+    rates.extend(others.iter().map(|end| mbit_of(&end.delivered_by_tenth)));
+    let sum: f64 = rates.iter().sum();
+    (100.0 * rates[0] / sum, loss_percent(&ours, &others, &begun), sum)
+}
+
+fn our_mbit(end: &FlowReport) -> f64 {
+    // Payload is 1435 of 1500 bytes on the wire.
+    mbit_of(&end.received_by_tenth) * 1_500.0 / 1_435.0
+}
+
+/// The minute in which both are there.
+fn mbit_of(by_tenth: &[u64]) -> f64 {
+    let at = |tenth: u64| by_tenth.get(tenth as usize).or(by_tenth.last()).copied().unwrap_or(0);
+    (at(10 * (BOTH_S + 60)) - at(10 * BOTH_S)) as f64 * 8.0 / 60e6
+}
+
+/// Of all packets that were sent after the first seconds: the same run as far as that is subtracted.
+fn loss_percent(ours: &[FlowReport], others: &[TcpReport], begun: &(Vec<FlowReport>, Vec<TcpReport>)) -> f64 {
+    let sums = |ours: &[FlowReport], others: &[TcpReport]| {
+        let lost = ours.iter().map(|end| end.counters.lost).chain(others.iter().map(|end| end.lost));
+        let sent = ours.iter().map(|end| end.counters.packets).chain(others.iter().map(|end| end.packets));
+        [lost.sum::<u64>() as f64, sent.sum::<u64>() as f64]
+    };
+    let ([lost, sent], [lost_before, sent_before]) = (sums(ours, others), sums(&begun.0, &begun.1));
+    100.0 * (lost - lost_before) / (sent - sent_before)
+}
+
+/// Whether CUBIC keeps a third of its fair share at least, and no more is lost than twice what CUBIC alone loses, or six in a thousand.
+fn is_fair(company: Company, (share, loss, _): (f64, f64, f64), reference_loss: f64) -> bool {
+    let cubics = company.cubics as f64;
+    let keeps = cubics == 0.0 || 100.0 - share >= 100.0 / 3.0 * cubics / (cubics + 1.0);
+    keeps && loss <= (2.0 * reference_loss).max(0.6)
+}
+
+#[test]
+fn cubic_keeps_its_share_where_no_queue_tells_of_it() {
+    use Bottleneck::{Policer, Queue};
+    let of = |ours, cubics, is_ours_first| Company { ours, cubics, mode: Mode::Fair, is_ours_first };
+    for (mbit, bottleneck) in [
+        (20.0, Queue(0.5)),
+        (20.0, Queue(0.25)),
+        (20.0, Queue(0.1)),
+        (20.0, Policer(20)),
+        (100.0, Queue(0.25)),
+    ] {
+        let (_, reference_loss, _) = share(mbit, bottleneck, of(0, 2, false), 1);
+        for is_ours_first in [true, false] {
+            let company = of(1, 1, is_ours_first);
+            let result = share(mbit, bottleneck, company, 1);
+            assert!(
+                is_fair(company, result, reference_loss),
+                "{mbit} Mbit/s, {bottleneck}, {company:?}: {result:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn several_cubics_and_our_own_keep_theirs_too() {
+    for (ours, cubics) in [(1, 4), (2, 0)] {
+        let company = Company { ours, cubics, mode: Mode::Fair, is_ours_first: true };
+        let result = share(20.0, Bottleneck::Queue(0.1), company, 1);
+        assert!(is_fair(company, result, 0.5), "{company:?}: {result:?}");
+    }
+}
+
+#[test]
+fn background_mode_yields_where_no_queue_tells_of_others() {
+    for is_ours_first in [true, false] {
+        let company = Company { ours: 1, cubics: 1, mode: Mode::Background, is_ours_first };
+        for bottleneck in [Bottleneck::Queue(0.25), Bottleneck::Policer(200)] {
+            let (share, loss, _) = share(20.0, bottleneck, company, 1);
+            assert!(share < 15.0 && loss < 0.7, "{bottleneck}: {share}, {loss}");
+        }
+    }
+}
+
+/// `ONLY` names cells to run by parts of their names, with `;` between them; `WHO` is one of the companies; `MODE` is ours; `SEED` begins
+/// it otherwise.
+#[test]
+#[ignore = "minutes: prints the table"]
+fn whole_matrix() {
+    use Bottleneck::{Policer, Queue};
+    let wanted = std::env::var("ONLY").unwrap_or_default();
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let mode = match std::env::var("MODE").as_deref() {
+        Ok("background") => Mode::Background,
+        Ok("greedy") => Mode::Greedy,
+        _ => Mode::Fair,
+    };
+    for mbit in [20.0, 100.0, 300.0] {
+        for bottleneck in
+            [Queue(2.0), Queue(1.0), Queue(0.5), Queue(0.25), Queue(0.1), Policer(20), Policer(200)]
+        {
+            let name = format!("{mbit} Mbit/s, {bottleneck}");
+            if !wanted.is_empty() && !wanted.split(';').any(|part| name.contains(part)) {
+                continue;
+            }
+            let mut line = format!("{name:<28}");
+            for (who, ours, cubics) in [("cubic", 1, 1), ("4 cubic", 1, 4), ("ours", 2, 0), ("alone", 1, 0)] {
+                if !std::env::var("WHO").map_or(true, |only| only == who) {
+                    continue;
+                }
+                line += &format!(" | {who}");
+                let reference =
+                    Company { ours: 0, cubics: (ours + cubics).max(2), mode, is_ours_first: false };
+                let (_, reference_loss, reference_sum) = share(mbit, bottleneck, reference, seed);
+                for is_ours_first in [true, false] {
+                    let company = Company { ours, cubics, mode, is_ours_first };
+                    let result = share(mbit, bottleneck, company, seed);
+                    let is_bad = !is_fair(company, result, reference_loss);
+                    let (share, loss, sum) = result;
+                    line += &format!(
+                        " {share:>5.1} ({loss:.2}, {:.0}{})",
+                        100.0 * sum / mbit,
+                        if is_bad { " !" } else { "" }
+                    );
+                }
+                line += &format!(" [{reference_loss:.2}, {:.0}]", 100.0 * reference_sum / mbit);
+            }
+            println!("{line}");
+        }
+    }
+}
