@@ -129,7 +129,8 @@ impl ConnectionEnd {
     pub fn leave(&mut self) {
         if !self.is_leaving && self.receiver.is_complete() {
             self.is_leaving = true;
-            self.sender.on_outcome(Verdict::Whole);
+            self.sender.leave(LAST_WORDS);
+            self.receiver.leave(LAST_WORDS);
         }
     }
 
@@ -155,7 +156,7 @@ impl ConnectionEnd {
         }
         match self.broken {
             Some(Broken::ByPeer(_) | Broken::Silent) => self.sender.is_done(),
-            None if self.is_leaving => self.sender.is_done(),
+            None if self.is_leaving => self.sender.is_done() && self.receiver.has_said_outcome(),
             // The other end hears of it: it confirms, or the end that stopped waits for a while.
             Some(Broken::Stopped) | None => self.sender.is_done() && self.receiver.is_over(now_us),
         }
@@ -190,6 +191,9 @@ impl ConnectionEnd {
         }
     }
 }
+
+/// How often an end that leaves says each of its last words. Where 40 % are lost, all of them are lost in one of 250 connections.
+const LAST_WORDS: u8 = 6;
 
 /// An end that waits for a word asks more often.
 const REPEATED_WITHIN_US: u64 = 2_000_000;
