@@ -16,7 +16,7 @@
 //! let hour = Duration::from_secs(3_600);
 //! let listener = ConnectionListener::bind("127.0.0.1:0".parse()?, Purpose::Transfer, hour)?;
 //! let word = listener.ticket.word();
-//! let reception = Reception { directory: into.path().to_path_buf(), overwrite: true, accept: None };
+//! let reception = Reception { directory: into.path().to_path_buf(), overwrite: true, accept: None, sender_waits: false };
 //! let receiving = thread::spawn(move || {
 //!     let connection = listener.accept(&ConnectionOptions::default())?;
 //!     receive(connection, &reception, &Cancel::default(), |progress| {
@@ -177,8 +177,8 @@ impl Watched {
         };
         on_progress(&self.now(&offer));
         let connection = self.status.progress();
-        // What was said last is to arrive; where that cannot be, the other end has gone, and has all.
-        let _ = self.status.close();
+        // The receiver's last word is to arrive; where that cannot be, the sender has gone, and has it.
+        let _ = if self.is_sender { self.status.leave() } else { self.status.close_within(SENDER_SILENCE) };
         let spared_bytes = report.bytes_copied.saturating_sub(report.data_bytes);
         Ok(TransferReport {
             offer,
@@ -210,5 +210,8 @@ impl Watched {
         }
     }
 }
+
+/// A sender that is there is heard each second. One that has left says so, and all of that may be lost.
+const SENDER_SILENCE: Duration = Duration::from_secs(5);
 
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
