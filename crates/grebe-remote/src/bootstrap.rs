@@ -63,7 +63,7 @@ impl Own {
 /// Brings it there.
 pub(crate) fn bring(own: &Own, settings: &Settings, is_cancelled: &dyn Fn() -> bool) -> Result<()> {
     let (host, megabytes) = (&settings.host, own.bytes.len() as f64 / 1e6);
-    (settings.ssh.note)(&format!("bringing grebe {VERSION} to {host} ({megabytes:.1} MB)"));
+    settings.ssh.tell(&format!("bringing grebe {VERSION} to {host} ({megabytes:.1} MB)"));
     let is_ready = |line: &str| line.starts_with(OTHER) || line == GO_ON;
     let mut remote = settings.ssh.start(host, &own.takes_in()?, is_ready, "")?;
     let refused = |why: &str| Error::not_started(format!("--bootstrap: {host} does not take it: {why}"));

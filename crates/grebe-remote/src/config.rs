@@ -32,52 +32,39 @@ use crate::ssh::Ssh;
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    defaults: Section,
-    hosts: BTreeMap<String, Section>,
+    defaults: HostOptions,
+    hosts: BTreeMap<String, HostOptions>,
 }
 
-/// What can be said for all hosts, or for one.
+/// What can be said of how to reach a host: in the configuration for all hosts or for one, and by a command line.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct Section {
-    /// Of one host only.
-    name: Option<String>,
-    address: Option<String>,
-    ssh: Option<String>,
-    remote_path: Option<String>,
-    bootstrap: Option<bool>,
-    via: Option<Via>,
-    port: Option<u16>,
-    #[serde(deserialize_with = "relay")]
-    relay: Option<Address>,
-    #[serde(deserialize_with = "rate")]
-    bwlimit: Option<f64>,
-    #[serde(deserialize_with = "mode")]
-    mode: Option<Mode>,
-    exclude: Vec<String>,
-}
-
-/// What a command line says instead of the configuration.
-#[derive(Debug, Clone, Default)]
-pub struct Overrides {
+pub struct HostOptions {
+    /// The host for `ssh`, of one section of the configuration only.
+    pub name: Option<String>,
+    /// Where datagrams find the host, if not where `ssh` does.
+    pub address: Option<String>,
     /// How to start `ssh`, with options: `ssh -p 2222`.
     pub ssh: Option<String>,
     /// The program there.
     pub remote_path: Option<String>,
     /// Bring this program along where there is none.
-    pub bootstrap: bool,
+    pub bootstrap: Option<bool>,
     /// The routes that are allowed.
     pub via: Option<Via>,
     /// The port for the data there.
     pub port: Option<u16>,
-    /// Where datagrams find the host, if not where `ssh` does.
-    pub address: Option<String>,
     /// Both ends meet there where neither reaches the other.
+    #[serde(deserialize_with = "relay")]
     pub relay: Option<Address>,
     /// Bits per second on the wire.
+    #[serde(deserialize_with = "rate")]
     pub bwlimit: Option<f64>,
     /// The share of a path with others on it.
+    #[serde(deserialize_with = "mode")]
     pub mode: Option<Mode>,
+    /// Patterns to leave out of copies.
+    pub exclude: Vec<String>,
 }
 
 /// How to reach a host, with the defaults filled in.
@@ -159,13 +146,14 @@ impl Config {
         exclude
     }
 
-    /// How to reach a host. `note` tells a person.
+    /// How to reach a host. `how` is the command line's, and `note` tells a person.
     ///
     /// # Errors
     /// [`Error::Usage`]: what does not fit together.
-    pub fn settings(&self, host: &SshHost, how: &Overrides, note: fn(&str)) -> Result<Settings> {
-        let (all, none) = (&self.defaults, Section::default());
+    pub fn settings(&self, host: &SshHost, how: &HostOptions, note: fn(&str)) -> Result<Settings> {
+        let none = HostOptions::default();
         let own = self.hosts.get(&host.host).unwrap_or(&none);
+        let said = [how, own, &self.defaults];
         let host = match own.name.as_deref().map(host::ssh_host) {
             Some(Ok(named)) => SshHost {
                 user: host.user.clone().or(named.user),
@@ -177,26 +165,23 @@ impl Config {
             }
             None => host.clone(),
         };
-        let ssh = how.ssh.as_deref().or(own.ssh.as_deref()).or(all.ssh.as_deref());
-        let program =
-            how.remote_path.as_deref().or(own.remote_path.as_deref()).or(all.remote_path.as_deref());
-        let named = own.relay.as_ref().or(all.relay.as_ref());
-        let relay = host::relay_or_default(how.relay.as_ref())?.or(named.cloned());
-        let via = how.via.or(own.via).or(all.via).unwrap_or_default();
+        let via = said.iter().find_map(|it| it.via).unwrap_or_default();
+        let named = said.iter().find_map(|it| it.relay.clone());
+        let relay = host::relay_or_default(how.relay.as_ref())?.or(named);
         if via == Via::Relay && relay.is_none() {
             return Err(Error::Usage("--via relay needs a relay: --relay HOST, or GREBE_RELAY".to_owned()));
         }
         Ok(Settings {
             host,
-            ssh: Ssh::by(ssh, note)?,
-            program: program.unwrap_or("grebe").to_owned(),
-            bootstrap: how.bootstrap || own.bootstrap.or(all.bootstrap).unwrap_or(false),
+            ssh: Ssh::by(said.iter().find_map(|it| it.ssh.as_deref()), note)?,
+            program: said.iter().find_map(|it| it.remote_path.clone()).unwrap_or("grebe".to_owned()),
+            bootstrap: said.iter().find_map(|it| it.bootstrap).unwrap_or(false),
             via,
             relay,
-            port: how.port.or(own.port).or(all.port).unwrap_or(0),
-            address: how.address.clone().or_else(|| own.address.clone()),
-            limit_bits_per_s: how.bwlimit.or(own.bwlimit).or(all.bwlimit),
-            mode: how.mode.or(own.mode).or(all.mode).unwrap_or(Mode::Fair),
+            port: said.iter().find_map(|it| it.port).unwrap_or(0),
+            address: said.iter().find_map(|it| it.address.clone()),
+            limit_bits_per_s: said.iter().find_map(|it| it.bwlimit),
+            mode: said.iter().find_map(|it| it.mode).unwrap_or(Mode::Fair),
         })
     }
 }
@@ -250,13 +235,13 @@ exclude = ["/scratch"]
     #[test]
     fn the_command_line_counts_more_than_the_host_and_that_more_than_the_defaults() {
         let config = Config::read(TEXT, Path::new("cp.toml")).unwrap();
-        let how = Overrides { remote_path: Some("./grebe".to_owned()), ..Overrides::default() };
+        let how = HostOptions { remote_path: Some("./grebe".to_owned()), ..HostOptions::default() };
         let lab = config.settings(&host("lab"), &how, |_| {}).unwrap();
         assert_eq!((lab.host.to_string().as_str(), lab.host.port), ("me@lab.example.org", Some(2_222)));
         assert_eq!((lab.program.as_str(), lab.port, lab.limit_bits_per_s), ("./grebe", 4_733, Some(1e9)));
         assert_eq!((lab.mode, lab.via), (Mode::Background, Via::Auto));
         assert_eq!(lab.relay.unwrap().to_string(), "relay.example.org:4737");
-        let other = config.settings(&host("other"), &Overrides::default(), |_| {}).unwrap();
+        let other = config.settings(&host("other"), &HostOptions::default(), |_| {}).unwrap();
         assert_eq!((other.host, other.limit_bits_per_s, other.port), (host("other"), Some(20e6), 0));
         assert_eq!(config.exclude([&host("lab")]), ["*.tmp", "/scratch"]);
         assert_eq!(config.exclude([]), ["*.tmp"]);

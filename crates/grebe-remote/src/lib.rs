@@ -25,7 +25,7 @@ pub mod serve;
 mod ssh;
 
 pub use bootstrap::check_self;
-pub use config::{Config, Overrides, Settings};
+pub use config::{Config, HostOptions, Settings};
 pub use error::{Error, Result};
 pub use files::{TransferProgress, TransferReport, receive, send};
 pub use grebe_tree::{Accept, LeftOut, Offer, Offering, Reception};

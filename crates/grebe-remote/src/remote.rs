@@ -216,12 +216,16 @@ impl Remote {
 
     /// Its events since the last time; those of other versions among them.
     pub fn poll(&mut self) -> Vec<Value> {
+        let lines = self.ssh.poll();
+        self.hear(&lines)
+    }
+
+    fn hear(&mut self, lines: &[String]) -> Vec<Value> {
         let mut events = Vec::new();
-        for line in self.ssh.poll() {
-            match hello::read_event(&line) {
-                Some(Ok(event)) => events.push(event),
-                Some(Err(failed)) => self.failed = Some(failed),
-                None => {}
+        for event in lines.iter().filter_map(|line| hello::read_event(line)) {
+            match event {
+                Ok(event) => events.push(event),
+                Err(failed) => self.failed = Some(failed),
             }
         }
         events
@@ -247,9 +251,10 @@ impl Remote {
         self.ssh.is_lost()
     }
 
-    /// Why it failed, once it said so, or else the last line of standard error.
+    /// Why it failed, once it said so, or else the last line of standard error. Shows nothing meanwhile.
     pub fn last_line(&mut self) -> Option<String> {
-        self.poll();
+        let lines = self.ssh.poll_quietly();
+        self.hear(&lines);
         let failed = self.failed.as_ref().map(|failed| printable(failed.why.as_bytes()));
         failed.or_else(|| self.ssh.last_words().map(str::to_owned))
     }

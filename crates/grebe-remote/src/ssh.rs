@@ -35,7 +35,7 @@ pub(crate) use self::why::{Ended, Purpose};
 #[derive(Debug, Clone)]
 pub struct Ssh {
     /// Tells a person.
-    pub(crate) note: fn(&str),
+    note: fn(&str),
     program: String,
     options: Vec<String>,
     /// Ctrl-C does not end it.
@@ -156,6 +156,13 @@ impl Ssh {
     #[must_use]
     pub fn shielded(self) -> Self {
         Self { is_shielded: cfg!(unix), ..self }
+    }
+
+    /// Tells a person, where one is there.
+    pub(crate) fn tell(&self, text: &str) {
+        if !self.is_unattended {
+            (self.note)(text);
+        }
     }
 
     /// Starts a command, a line for the shell there. Its output is passed over up to [`MARK`], and then up to the line of which
@@ -294,8 +301,14 @@ impl SshProcess {
 
     /// Takes in what it said meanwhile, and shows what is for the person; its lines for this process.
     pub(crate) fn poll(&mut self) -> Vec<String> {
-        self.poll_quietly();
+        self.take_in();
         self.said.show();
+        std::mem::take(&mut self.events)
+    }
+
+    /// As [`poll`](Self::poll), and shows nothing: the terminal may be a scope.
+    pub(crate) fn poll_quietly(&mut self) -> Vec<String> {
+        self.take_in();
         std::mem::take(&mut self.events)
     }
 
@@ -322,7 +335,7 @@ impl SshProcess {
     pub(crate) fn ended(&mut self) -> Ended {
         drop(self.child.stdin.take());
         let status = self.child.wait().ok().and_then(|status| status.code());
-        self.poll_quietly();
+        self.take_in();
         let noise = self.noise.last();
         let noise: String = noise.lines().map(|line| printable(line.as_bytes()) + "\n").collect();
         Ended { status, printed: noise.clone(), said: noise + &self.said.text(), stuck: None }
@@ -330,7 +343,7 @@ impl SshProcess {
 
     /// The last line that it said.
     pub(crate) fn last_words(&mut self) -> Option<&str> {
-        self.poll_quietly();
+        self.take_in();
         self.said.last()
     }
 
@@ -344,7 +357,7 @@ impl SshProcess {
         self.is_let_go = true;
     }
 
-    fn poll_quietly(&mut self) {
+    fn take_in(&mut self) {
         while let Ok(output) = self.output.try_recv() {
             self.take(output);
         }

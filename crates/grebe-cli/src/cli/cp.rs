@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use grebe_connection::{Address, Mode};
-use grebe_remote::{Overrides, Via, relay};
+use grebe_remote::{HostOptions, Via, relay};
 use grebe_tree::Fsync;
 
 use super::location::{Location, location};
@@ -142,11 +142,12 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// What the configuration of remote hosts has to know of it.
-    pub(crate) fn overrides(&self) -> Overrides {
-        let Self { ssh, remote_path, bootstrap, via, port, address, relay, bwlimit, mode, no_config: _ } =
-            self.clone();
-        Overrides { ssh, remote_path, bootstrap, via, port, address, relay, bwlimit, mode }
+    /// What the command line says of how to reach a host.
+    pub(crate) fn host_options(&self) -> HostOptions {
+        let Self { ssh, remote_path, via, port, address, relay, bwlimit, mode, .. } = self.clone();
+        let bootstrap = self.bootstrap.then_some(true);
+        let none = HostOptions::default();
+        HostOptions { ssh, remote_path, bootstrap, via, port, address, relay, bwlimit, mode, ..none }
     }
 }
 

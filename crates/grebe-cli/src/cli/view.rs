@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use grebe_remote::Overrides;
+use grebe_remote::HostOptions;
 use grebe_view::{Part, ThemeChoice};
 
 use super::lab::Lab;
@@ -131,10 +131,10 @@ pub(crate) struct Far {
 }
 
 impl Far {
-    /// What the configuration of remote hosts has to know of it.
-    pub(crate) fn overrides(&self) -> Overrides {
+    /// What the command line says of how to reach a host.
+    pub(crate) fn host_options(&self) -> HostOptions {
         let Self { ssh, remote_path } = self.clone();
-        Overrides { ssh, remote_path, ..Overrides::default() }
+        HostOptions { ssh, remote_path, ..HostOptions::default() }
     }
 }
 

@@ -174,7 +174,7 @@ impl<'a> Copy<'a> {
     }
 
     fn settings(&self, host: &SshHost) -> Result<Settings> {
-        remote::settings(self.config, host, &self.options.how.overrides())
+        remote::settings(self.config, host, &self.options.how.host_options())
     }
 
     fn hello(&self, settings: &Settings, task: Task, meet: Meet) -> Hello<CopyTask> {

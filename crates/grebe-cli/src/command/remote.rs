@@ -3,7 +3,7 @@
 use anyhow::Result;
 use grebe_connection::{Cancel, Notify};
 use grebe_remote::serve::Process;
-use grebe_remote::{Config, Dialer, LastWord, Overrides, Remote, Settings, failed_line};
+use grebe_remote::{Config, Dialer, HostOptions, LastWord, Remote, Settings, failed_line};
 use serde_json::Value;
 
 use crate::cli::SshHost;
@@ -12,7 +12,7 @@ use crate::interrupt;
 use crate::output::{event, note};
 
 /// How to reach a host.
-pub(super) fn settings(config: &Config, host: &SshHost, how: &Overrides) -> Result<Settings> {
+pub(super) fn settings(config: &Config, host: &SshHost, how: &HostOptions) -> Result<Settings> {
     let settings = config.settings(host, how, |text| note!("{text}"))?;
     if settings.bootstrap && crate::this_command::is_carried() {
         let why = "--bootstrap: this grebe runs within another program, which cannot be brought along";

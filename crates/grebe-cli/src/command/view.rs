@@ -202,7 +202,7 @@ impl Spawn {
 fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result<Shown> {
     let uri = &uris[place];
     if let Some((host, path)) = elsewhere(uri) {
-        let fetch = Fetch::start(&host, &path, &options.far.overrides())?;
+        let fetch = Fetch::start(&host, &path, &options.far.host_options())?;
         let fetched = fetch.path().to_path_buf();
         // What is short is there by now, and shown as any other.
         let recording = Incoming::open(&fetched)?;

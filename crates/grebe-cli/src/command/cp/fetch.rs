@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use grebe_connection::Cancel;
-use grebe_remote::{Config, Hello, Overrides, Remote};
+use grebe_remote::{Config, Hello, HostOptions, Remote};
 use grebe_tree::{Arriving, Progress};
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub(crate) struct Fetch {
 
 impl Fetch {
     /// Logs in, and waits until there is something to look at.
-    pub(crate) fn start(host: &SshHost, path: &[u8], how: &Overrides) -> Result<Self> {
+    pub(crate) fn start(host: &SshHost, path: &[u8], how: &HostOptions) -> Result<Self> {
         interrupt::catch();
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         let name =

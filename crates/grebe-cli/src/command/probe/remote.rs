@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow};
 use grebe_connection::Mode;
 use grebe_probe::{Bounds, Cancel, Error, PROTOCOL, Purpose, ServeOptions, Server, Ticket};
-use grebe_remote::{Call, Config, Hello, Meet, Overrides, Ready, Remote, Terms, Via, resolve, serve};
+use grebe_remote::{Call, Config, Hello, HostOptions, Meet, Ready, Remote, Terms, Via, resolve, serve};
 use serde::{Deserialize, Serialize};
 
 use super::{advertised, bounds, run_server};
@@ -34,11 +34,11 @@ struct ServeTask {
 impl RemoteServer {
     /// Starts a server there and waits for its ticket, as long as `ssh` takes: it may ask for a password.
     pub(super) fn start(host: &SshHost, options: &Probe) -> Result<Self> {
-        let how = Overrides {
+        let how = HostOptions {
             ssh: options.ssh.clone(),
             remote_path: options.remote_path.clone(),
             address: options.advertise.as_ref().map(|place| place.host.clone()),
-            ..Overrides::default()
+            ..HostOptions::default()
         };
         let settings = settings(&Config::of_user()?, host, &how)?;
         let Bounds { rate_max_bps, bytes_max, duration_max, allow_fast_public } = bounds(options);

@@ -93,7 +93,7 @@ pub(super) struct Connected {
 impl Login {
     fn of(graph: &str, part: &Part, host: &str, config: &Config, how: &How) -> Result<Self> {
         let host = ssh_host(host).map_err(|why| Usage(format!("the host '{host}': {why}")))?;
-        let mut settings = remote::settings(config, &host, &how.overrides())?;
+        let mut settings = remote::settings(config, &host, &how.host_options())?;
         settings.ssh = settings.ssh.shielded().watched();
         let (cancel, is_connected) = (Cancel::default(), Arc::new(AtomicBool::new(false)));
         let (cancelled, connected) = (cancel.clone(), is_connected.clone());

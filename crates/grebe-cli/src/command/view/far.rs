@@ -172,7 +172,7 @@ fn open(place: &Place, options: &View) -> Result<(ScopeLink, FarViewer)> {
         Place::Here(uri) => bail!("{uri} is of this machine"),
         Place::Served(address) => Ok(connect(address, program, PICTURES_PER_S, interrupt::is_pending)?),
         Place::Ssh { host, uri } => {
-            let mut settings = settings(&Config::of_user()?, host, &options.far.overrides())?;
+            let mut settings = settings(&Config::of_user()?, host, &options.far.host_options())?;
             // A cut ssh ends by itself, even after a kill of this process.
             settings.ssh = settings.ssh.watched();
             let task = ShowTask {
