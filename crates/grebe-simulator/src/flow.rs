@@ -3,7 +3,7 @@
 use grebe_connection::internals::{
     Arrived, Frame, HEADER_BYTES, Item, RangeSet, Receiver, Sender, SenderOptions, TAG_BYTES, Transmit,
 };
-use grebe_connection::{PhaseCost, SendCounters, Verdict};
+use grebe_connection::{Phase, PhaseCost, SendCounters, Verdict};
 
 /// One stream over the path.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub struct FlowReport {
     /// What the sender did.
     pub counters: SendCounters,
     /// What each phase cost.
-    pub costs: [PhaseCost; 5],
+    pub costs: [PhaseCost; Phase::COUNT],
     /// The most memory that both halves held.
     pub memory_bytes_max: usize,
     /// Payload bytes that were in place, every tenth of a second.

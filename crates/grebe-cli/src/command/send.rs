@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use grebe_connection::{ConnectionOptions, Limit};
+use grebe_connection::{ConnectionOptions, Limit, Phase};
 use grebe_remote::{Offering, TransferProgress, TransferReport, send};
 use grebe_scope::Engineering;
 use serde_json::json;
@@ -115,8 +115,7 @@ fn tell(report: &TransferReport, handshake: Duration, way: &transfer::Way, json:
 }
 
 fn phases(report: &TransferReport) -> serde_json::Value {
-    let names = ["train", "ramp", "cruise", "up", "down"];
-    let costs = names.iter().zip(&report.connection.phases);
+    let costs = Phase::NAMES.iter().zip(&report.connection.phases);
     costs
         .map(|(name, cost)| {
             let cost = json!({ "entries": cost.entries, "round_trips": cost.rounds, "us": cost.time_us });

@@ -15,7 +15,7 @@ use std::ops::Range;
 use self::datagram_sizes::DatagramSizes;
 use self::trains::Trains;
 use self::writing::Writing;
-use crate::proto::congestion::{Controller, Mode, PhaseCost};
+use crate::proto::congestion::{Controller, Mode, Phase, PhaseCost};
 use crate::proto::ranges::RangeSet;
 use crate::proto::sent_packets::{Item, SentPackets};
 use crate::proto::wire::{INITIAL_WINDOW_BYTES, SILENCE_US_MAX, STREAM_BYTES_MAX, Stamp, Verdict};
@@ -294,7 +294,7 @@ impl Sender {
     }
 
     /// What each phase of the controller has cost.
-    pub fn costs(&self, now_us: u64) -> [PhaseCost; 5] {
+    pub fn costs(&self, now_us: u64) -> [PhaseCost; Phase::COUNT] {
         self.controller.costs(now_us)
     }
 
