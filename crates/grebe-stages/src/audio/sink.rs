@@ -10,10 +10,12 @@ use grebe_ring::Cancel;
 use crate::audio::AudioStream;
 use crate::audio::alsa::{Direction, Settings, SoundDevice};
 use crate::audio::capture::{is_overrun, is_unplugged, unplugged};
-use crate::audio::name::whole_rate;
+use crate::audio::uri::whole_rate;
 use crate::error::Error;
 use crate::file::Encoding;
-use crate::raw::{Again, RawStream, interleaved};
+use crate::raw::{RawStream, interleaved};
+use crate::scheme::Scheme as _;
+use crate::transport::Reconnect;
 
 /// Plays a stream on a device, as fast as that takes it. What is missing in the stream is left out, and counted; so is what the
 /// device had nothing to play for.
@@ -22,7 +24,7 @@ pub(crate) struct AudioSink {
     /// `None` before the first frame, and while it is unplugged.
     device: Option<SoundDevice>,
     stream: Option<(Settings, RawStream)>,
-    again: Option<Again<SoundDevice>>,
+    again: Option<Reconnect<SoundDevice>>,
     bytes: Vec<u8>,
     next_index: Option<u64>,
     counters: Counters,
@@ -54,8 +56,8 @@ impl AudioSink {
             what: format!(
                 "the stream has {} S/s, which is no rate of a sound device: say one, as in {}{}rate=48k",
                 header.sample_rate_hz,
-                self.audio,
-                if self.audio.to_string().contains('?') { '&' } else { '?' }
+                self.audio.uri(),
+                if self.audio.uri().contains('?') { '&' } else { '?' }
             ),
         };
         let rate_hz = self.audio.rate_hz.or_else(|| whole_rate(header.sample_rate_hz)).ok_or_else(no_rate)?;
@@ -74,7 +76,7 @@ impl AudioSink {
             self.device = Some(SoundDevice::open(&self.audio, Direction::Playback, settings)?);
             self.again = self.audio.reconnects.then(|| {
                 let audio = self.audio.clone();
-                Again::new(audio.to_string(), move |_: &Cancel| {
+                Reconnect::new(audio.uri(), move |_: &Cancel| {
                     SoundDevice::open(&audio, Direction::Playback, settings)
                 })
             });

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::second_sender::SecondSender;
 use crate::error::Error;
 use crate::silence::{Silence, is_recent};
+use crate::transport::SecondSender;
 
 /// Who sends to a port: the stream is the first one's, until it has been silent for half a second.
 #[derive(Debug)]

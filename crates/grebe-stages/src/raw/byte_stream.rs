@@ -8,8 +8,9 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{BatchPool, Description, Frame, Header};
 
 use crate::error::Error;
-use crate::raw::{Again, Heard, Link, Outgoing, RawStream, Wait, Written};
+use crate::raw::uri::RawStream;
 use crate::stream::{CHUNK_BYTES, Limit, block_length};
+use crate::transport::{Heard, Link, Outgoing, Reconnect, Wait, Written};
 
 /// Reads samples from a byte stream, which ends when its writer closes it, or goes on behind a gap once it is opened again.
 ///
@@ -66,8 +67,8 @@ impl<R: Read + Send + 'static> RawSource<R> {
     }
 
     /// Opens it again once it was lost, and goes on.
-    pub(crate) fn again(mut self, again: Option<Again<R>>) -> Self {
-        self.link = self.link.again(again);
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
+        self.link = self.link.reconnects(again);
         self
     }
 
@@ -226,8 +227,8 @@ impl<W: Write + Send + 'static> RawSink<W> {
     }
 
     /// Opens it again once it was lost, and goes on.
-    pub(crate) fn again(mut self, again: Option<Again<W>>) -> Self {
-        self.to = self.to.again(again);
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
+        self.to = self.to.reconnects(again);
         self
     }
 }

@@ -8,10 +8,10 @@ use grebe_datagram::Receiver;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchMut, BatchPool, Description, Header, StreamTracker};
 
-use crate::io::SecondSender;
 use crate::io::senders::{Senders, Whose};
 use crate::raw::RawStream;
 use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
+use crate::transport::SecondSender;
 
 /// Receives datagrams of samples from one sender, which is the first, until it has been silent for half a second. An empty datagram
 /// of its sender ends the stream.

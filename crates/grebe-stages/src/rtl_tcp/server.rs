@@ -1,7 +1,7 @@
 //! A server that every program with an `rtl_tcp` client can use.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
@@ -9,9 +9,10 @@ use grebe_frame::{Batch, Header, SampleFormat};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
-use crate::raw::{Connector, Outlet, drain};
-use crate::rtl_tcp::name::CLIENTS_MAX;
-use crate::rtl_tcp::{Command, Hello, RtlTcp};
+use crate::open::Notice;
+use crate::rtl_tcp::uri::{CLIENTS_MAX, RtlTcp};
+use crate::rtl_tcp::wire::{Command, Hello};
+use crate::transport::{Connector, Outlet, drain};
 use crate::tuner::Tuner;
 
 /// Sends a stream of cu8 to every client that connects. One that is too slow loses samples, which are counted, and holds up nobody.
@@ -48,7 +49,7 @@ struct Client {
 }
 
 impl RtlTcpServer {
-    /// Listens, and waits until as many clients are there as the name asks for; `listening` is told the address.
+    /// Listens, and waits until as many clients are there as the name asks for; a person is told the address.
     ///
     /// # Errors
     /// The address cannot be listened on; [`Error::Cancelled`].
@@ -56,10 +57,10 @@ impl RtlTcpServer {
         rtl: &RtlTcp,
         tuner: Option<Tuner>,
         cancel: &Cancel,
-        listening: impl FnOnce(SocketAddr),
+        notify: &mut dyn FnMut(Notice),
     ) -> Result<Self, Error> {
         let mut server = Self {
-            listener: Connector::bind("rtl_tcp", rtl.at.clone(), listening)?,
+            listener: Connector::bind("rtl_tcp", rtl.at.clone(), notify)?,
             clients: Vec::new(),
             tuner,
             bytes: Vec::new(),

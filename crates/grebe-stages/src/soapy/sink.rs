@@ -6,11 +6,12 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{Batch, Header, SampleFormat};
 use grebe_ring::Cancel;
 
-use super::name::Soapy;
 use super::radio::{self, Refusals};
 use super::sys::{Device, Direction, Trouble, TxStream};
+use super::uri::Soapy;
 use crate::error::Error;
-use crate::raw::Again;
+use crate::scheme::Scheme as _;
+use crate::transport::Reconnect;
 
 /// Sends a stream by a radio, at the pace at which the radio takes it.
 ///
@@ -31,7 +32,7 @@ pub(crate) struct SoapySink {
     sent_samples: u64,
     has_status: bool,
     stuck: Option<Instant>,
-    again: Option<Again<TxStream>>,
+    again: Option<Reconnect<TxStream>>,
     is_lost: bool,
     counters: Counters,
 }
@@ -54,7 +55,7 @@ impl SoapySink {
         let device = radio::open(name, Direction::Tx, &channels, &mut Refusals::End)?;
         if name.frequency_hz.is_none() && device.is_tunable(Direction::Tx, channels[0]) {
             let reason = "does not say where to send: add frequency=, as in frequency=433.92M".to_owned();
-            return Err(Error::Name { name: name.to_string(), reason });
+            return Err(Error::Name { name: name.uri(), reason });
         }
         Ok(Self {
             name: name.clone(),
@@ -89,7 +90,7 @@ impl SoapySink {
         }
         if rate_hz <= 0.0 {
             let reason = "needs rate=: the stream does not say how fast it is".to_owned();
-            return Err(Error::Name { name: self.name.to_string(), reason });
+            return Err(Error::Name { name: self.name.uri(), reason });
         }
         if !self.name.channels.is_empty() && self.name.channels.len() != channels {
             let (named, uri) = (self.name.channels.len(), self.name.short());
@@ -106,7 +107,7 @@ impl SoapySink {
         self.radio = None;
         self.radio = Some(transmit(&name, self.device.take())?);
         self.again = name.reconnects.then(|| {
-            Again::new(name.short(), move |cancel: &Cancel| {
+            Reconnect::new(name.short(), move |cancel: &Cancel| {
                 if cancel.is_cancelled() {
                     return Err(Error::Cancelled);
                 }

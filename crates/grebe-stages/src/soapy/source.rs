@@ -8,12 +8,12 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{BatchMut, BatchPool, ClockReading, Description, HEADER_BYTES, Header, SampleFormat};
 
 use super::device_time::{DeviceTime, Missing};
-use super::name::{Gain, Soapy};
 use super::radio::{self, Refusals};
 use super::sys::{Direction, Read, RxStream, Trouble};
+use super::uri::{Gain, Soapy};
 use crate::error::Error;
-use crate::raw::{Again, is_absent};
 use crate::stream::{CHUNK_BYTES, Limit, block_length};
+use crate::transport::{Reconnect, is_absent};
 use crate::tuner::{Tuner, Tuning};
 
 /// Reads what a radio receives.
@@ -44,7 +44,7 @@ pub(crate) struct SoapySource {
     why_lost: String,
     heard: Instant,
     idle_timeout: Option<Duration>,
-    again: Option<Again<RxStream>>,
+    again: Option<Reconnect<RxStream>>,
     limit: Limit,
     counters: Counters,
 }
@@ -363,11 +363,11 @@ struct Lost(String);
 
 /// Opens the device again once it was lost, set as it was. What it refuses each time, it will never take: then it goes on as it is, and
 /// a person is told.
-fn again(name: &Soapy, format: SampleFormat, channels: Vec<usize>, tuner: Tuner) -> Again<RxStream> {
+fn again(name: &Soapy, format: SampleFormat, channels: Vec<usize>, tuner: Tuner) -> Reconnect<RxStream> {
     // What comes back must be what it was.
     let name = Soapy { format: Some(format), ..name.clone() };
     let failures = AtomicU32::new(0);
-    Again::telling(name.short(), move |cancel, tell| {
+    Reconnect::telling(name.short(), move |cancel, tell| {
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }

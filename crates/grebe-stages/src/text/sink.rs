@@ -7,8 +7,8 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{Description, Header};
 
 use crate::file::{Block, CsvWriter};
-use crate::raw::{Again, Outgoing, Written};
-use crate::text::TextStream;
+use crate::text::uri::TextStream;
+use crate::transport::{Outgoing, Reconnect, Written};
 
 /// Writes a line per sample, behind one with the names of the channels; ends, without an error, when its reader has gone, or counts
 /// what comes until there is one again.
@@ -40,8 +40,8 @@ impl<W: Write + Send + 'static> TextSink<W> {
     }
 
     /// Opens it again once it was lost, and goes on.
-    pub(crate) fn again(mut self, again: Option<Again<W>>) -> Self {
-        self.to = self.to.again(again);
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
+        self.to = self.to.reconnects(again);
         self
     }
 

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, UtcClock, monotonic_ns};
 use grebe_frame::{BatchPool, Description, Header};
 
-use crate::raw::{Again, Carrier, Heard, Link, Wait};
 use crate::stream::{CHUNK_BYTES, Limit, block_length};
-use crate::text::TextStream;
 use crate::text::columns::{Columns, Line};
 use crate::text::datagrams::KernelDrops;
 use crate::text::pace::{self, Arrivals, Rate, Step};
 use crate::text::rows::Rows;
+use crate::text::uri::TextStream;
+use crate::transport::{Carrier, Heard, Link, Reconnect, Wait};
 
 /// Reads lines of numbers: a line is a sample of each channel. Other channels than before begin with another frame; the stream goes on
 /// with the next sample, and whoever reads it takes it for another.
@@ -94,8 +94,8 @@ impl<R: Read + Send + 'static> TextSource<R> {
     }
 
     /// Opens it again once it was lost, and goes on.
-    pub(crate) fn again(mut self, again: Option<Again<R>>) -> Self {
-        self.link = self.link.again(again);
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
+        self.link = self.link.reconnects(again);
         self
     }
 

@@ -10,11 +10,11 @@ use grebe_frame::{Batch, Description, Header, SampleFormat};
 use super::class::Class;
 use super::context::{Fields, SignalContext};
 use super::heard::REFERENCE_LEVEL;
-use super::name::{Profile, Time, Vita49Stream};
 use super::packets::Packets;
 use super::payload_format::{PayloadFormat, Shape};
 use super::prologue::{Kind, Prologue};
 use super::sample_clock::SampleClock;
+use super::uri::{Profile, Time, Vita49Stream};
 use crate::error::Error;
 use crate::io::outage::Outage;
 

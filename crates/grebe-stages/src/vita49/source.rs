@@ -8,10 +8,10 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{BatchPool, Header, Refusal};
 
 use super::intake::{Intake, Onward};
-use super::name::Vita49Stream;
-use crate::io::SecondSender;
+use super::uri::Vita49Stream;
 use crate::io::senders::{Senders, Whose};
 use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
+use crate::transport::SecondSender;
 
 /// Receives VITA-49 packets from one sender, which is the first, until it has been silent for half a second. An empty datagram of its
 /// sender ends the stream: grebe sends one.

@@ -9,12 +9,15 @@ use grebe_zenoh::{Found, Lab, Pattern, Using, Watch};
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
-use crate::io::{ShmSource, UdpSource};
 use crate::open::{Notice, Transport};
+use crate::scheme::Scheme as _;
+use crate::shm::ShmSource;
+use crate::udp::UdpSource;
 use crate::zenoh::asking::{Asking, Fate};
 use crate::zenoh::source::ReaderOptions;
+use crate::zenoh::source::ZenohSource;
+use crate::zenoh::uri::NamedStream;
 use crate::zenoh::ways::{Candidate, Onward, listen};
-use crate::zenoh::{NamedStream, ZenohSource};
 
 /// Reads the stream of a name by the best way there is. A producer that is gone without an end of stream is waited for; when it returns,
 /// also on another host or by another way, its stream goes on behind the gap.
@@ -167,7 +170,7 @@ impl NamedSource {
             newest.what.told_ways().join(", ")
         );
         self.onward = onward.map(|onward| (newest.session, onward));
-        Err(Error::Name { name: self.from.to_string(), reason })
+        Err(Error::Name { name: self.from.uri(), reason })
     }
 
     /// `None`: nothing comes by this way.

@@ -9,7 +9,7 @@ use grebe_zenoh::{DataSender, Error as ZenohError, Lab, MESSAGE_BYTES_MAX, Prese
 
 use crate::error::Error;
 use crate::io::announce::Announcer;
-use crate::zenoh::ZenohKey;
+use crate::zenoh::uri::ZenohKey;
 
 /// Sends frames to a key, in messages of up to 65,000 bytes that lie in the batch's own memory.
 ///

@@ -12,8 +12,9 @@ use grebe_zenoh::{DataReceiver, Lab, Message, Overflow, SenderId, Watch, pieces}
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
+use crate::scheme::Scheme as _;
 use crate::stream::{CHUNK_BYTES, Limit};
-use crate::zenoh::ZenohKey;
+use crate::zenoh::uri::ZenohKey;
 use crate::zenoh::ways::Onward;
 
 /// Receives one stream of frames that is sent to a key.
@@ -59,7 +60,7 @@ impl ZenohSource {
         let watch = lab.watch_key(&from.key)?;
         let options = ReaderOptions { policy: from.policy.or(options.policy), ..options };
         let mut source = Self::of_key(&lab, &from.key, options)?;
-        source.uri = from.to_string();
+        source.uri = from.uri();
         (source.watch, source.reconnects) = (Some(watch), from.reconnects);
         Ok(source)
     }

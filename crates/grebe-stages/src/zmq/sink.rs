@@ -1,6 +1,5 @@
 //! Messages of GNU Radio's items.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,11 +8,13 @@ use grebe_frame::{Batch, Description, Frame, Header};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
-use crate::raw::{Again, Outlet, drain, interleaved};
-use crate::zmq::meet::{Peer, Peers};
+use crate::open::Notice;
+use crate::raw::interleaved;
+use crate::transport::{Outlet, Reconnect, drain};
+use crate::zmq::meet::{Meeting, Peer, Peers};
 use crate::zmq::tags::{Says, Tag, TagHeader};
+use crate::zmq::uri::{Socket, Zmq};
 use crate::zmq::wire::{self, COMMAND_BYTES_MAX, Head};
-use crate::zmq::{Socket, Zmq};
 
 /// Sends a stream in messages of up to a chunk.
 ///
@@ -45,7 +46,7 @@ enum Origin {
     /// They connect.
     Peers(Peers),
     /// We connect to one, and again where that is wanted.
-    Place(Option<Again<Peer>>),
+    Place(Option<Reconnect<Peer>>),
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +66,7 @@ struct Reader {
 }
 
 impl ZmqSink {
-    /// Connects, or listens and waits until as many readers are there as the name asks for; `listening` is told the address.
+    /// Connects, or listens and waits until as many readers are there as the name asks for; a person is told the address.
     ///
     /// # Errors
     /// Nobody can be connected to, or another socket than ours needs; [`Error::Cancelled`].
@@ -73,9 +74,9 @@ impl ZmqSink {
         zmq: &Zmq,
         socket: Socket,
         cancel: &Cancel,
-        listening: impl FnOnce(SocketAddr),
+        notify: &mut dyn FnMut(Notice),
     ) -> Result<Self, Error> {
-        let meeting = Arc::new(zmq.meeting(socket, listening)?);
+        let meeting = Meeting::new(zmq, socket, notify)?;
         let mut first = None;
         let origin = if zmq.end.listens {
             Origin::Peers(meeting.peers())
@@ -84,7 +85,7 @@ impl ZmqSink {
             Origin::Place(
                 zmq.end
                     .reconnects
-                    .then(|| Again::new(meeting.connector.uri(), move |cancel| meeting.open(cancel))),
+                    .then(|| Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel))),
             )
         };
         let mut sink = Self {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use csv::{ByteRecord, Reader, ReaderBuilder};
-use grebe_flow::RateHz;
 use grebe_frame::{ChannelDescription, Description, MAX_CHANNELS, SampleFormat};
 use grebe_ring::Cancel;
 
@@ -15,6 +14,7 @@ use super::{COMPLEX, TIME};
 use crate::error::Error;
 use crate::file::headerless;
 use crate::file::sigmf::{SigmfSettings, SigmfWriter};
+use crate::query::Query;
 
 /// How a text is read.
 #[derive(Debug, Clone, Default)]
@@ -136,30 +136,15 @@ struct Rows {
 impl Name {
     fn parse(written: &Path) -> Result<Self, Error> {
         let (path, query) = headerless::split(written);
-        let refused = |what: String| Err(Error::Field { path: written.into(), what });
-        let (mut format, mut rate_hz, mut frequency_hz) = (None, 0.0, None);
-        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match key {
-                "format" => match value.parse::<SampleFormat>() {
-                    Ok(given) => format = Some(given),
-                    Err(_) => {
-                        let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
-                        return refused(format!("format is {value}: it must be one of {all}"));
-                    }
-                },
-                "rate" => match value.parse::<RateHz>() {
-                    Ok(RateHz(given)) if given > 0.0 && given.is_finite() => rate_hz = given,
-                    _ => return refused(format!("rate is {value}: give samples per second, as in 48k")),
-                },
-                "frequency" => match value.parse::<RateHz>() {
-                    Ok(RateHz(given)) => frequency_hz = Some(given),
-                    Err(_) => return refused(format!("frequency is {value}: give hertz, as in 100M")),
-                },
-                _ => return refused(format!("has an unknown '{key}': known are format, rate and frequency")),
-            }
-        }
-        Ok(Self { path, format, rate_hz, frequency_hz })
+        let read = || {
+            let mut query = Query::new(query.unwrap_or_default())?;
+            let format = query.format("format")?;
+            let rate_hz = query.rate_hz()?.unwrap_or(0.0);
+            let frequency_hz = query.hertz("frequency")?;
+            query.end()?;
+            Ok(Self { path: path.clone(), format, rate_hz, frequency_hz })
+        };
+        read().map_err(|reason: String| Error::Name { name: written.display().to_string(), reason })
     }
 
     fn line(&self, line: u64, what: String) -> Error {
