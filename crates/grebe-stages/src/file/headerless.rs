@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grebe_frame::{Description, SampleFormat};
+use grebe_frame::{Component, Description, SampleFormat};
 
 use crate::error::Error;
 use crate::file::encoding::Encoding;
@@ -136,9 +136,9 @@ impl Foreign {
     pub(super) fn conversion(&self, from: &str, order: char, name: &str, to: &str) -> String {
         let numpy = self.numpy;
         let component = match self.to.component() {
-            SampleFormat::I32 => "i4",
-            SampleFormat::F64 => "f8",
-            _ => "f4",
+            Component::I32 => "i4",
+            Component::F64 => "f8",
+            Component::I8 | Component::U8 | Component::I16 | Component::F32 => "f4",
         };
         format!(
             "no stream has such samples; convert the data to {name}, with NumPy for example: \

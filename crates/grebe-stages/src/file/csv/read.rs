@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use csv::{ByteRecord, Reader, ReaderBuilder};
-use grebe_frame::{ChannelDescription, Description, MAX_CHANNELS, SampleFormat};
+use grebe_frame::{ChannelDescription, Component, Description, MAX_CHANNELS, SampleFormat};
 use grebe_ring::Cancel;
 
 use super::{COMPLEX, TIME};
@@ -292,7 +292,7 @@ impl Columns {
     fn no_number(&self, at: usize, field: &[u8]) -> String {
         let shown: String = String::from_utf8_lossy(field).chars().take(SHOWN_CHARS).collect();
         let time = at == 0 && self.has_time;
-        let wanted = if time { "time in seconds" } else { self.format.component().name() };
+        let wanted = if time { "time in seconds" } else { self.format.component().real().name() };
         format!("{} is '{shown}', which is no {wanted}", self.names[at])
     }
 }
@@ -324,16 +324,16 @@ fn text(field: &[u8]) -> Option<&str> {
 fn parse(format: SampleFormat, field: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let text = text(field)?;
     match format.component() {
-        SampleFormat::I8 | SampleFormat::Ci8 => out.push(i8::try_from(integer(text)?).ok()? as u8),
-        SampleFormat::U8 | SampleFormat::Cu8 => out.push(u8::try_from(integer(text)?).ok()?),
-        SampleFormat::I16 | SampleFormat::Ci16 => {
+        Component::I8 => out.push(i8::try_from(integer(text)?).ok()? as u8),
+        Component::U8 => out.push(u8::try_from(integer(text)?).ok()?),
+        Component::I16 => {
             out.extend_from_slice(&i16::try_from(integer(text)?).ok()?.to_le_bytes());
         }
-        SampleFormat::I32 => out.extend_from_slice(&i32::try_from(integer(text)?).ok()?.to_le_bytes()),
-        SampleFormat::F32 | SampleFormat::Cf32 => {
+        Component::I32 => out.extend_from_slice(&i32::try_from(integer(text)?).ok()?.to_le_bytes()),
+        Component::F32 => {
             out.extend_from_slice(&text.parse::<f32>().ok()?.to_le_bytes());
         }
-        SampleFormat::F64 => out.extend_from_slice(&text.parse::<f64>().ok()?.to_le_bytes()),
+        Component::F64 => out.extend_from_slice(&text.parse::<f64>().ok()?.to_le_bytes()),
     }
     Some(())
 }
