@@ -15,6 +15,7 @@ mod raw;
 mod read_ahead;
 mod record;
 mod ring;
+mod rotate;
 mod said;
 mod sample_file;
 mod save_as;
@@ -37,8 +38,9 @@ pub use {
     disk::{DiskMeasure, DiskReport, WriteWay, measure_disk},
     folder::newest_recording,
     output::write_whole,
-    record::{LeftOut, Rotate},
+    record::LeftOut,
     ring::{RingLabel, RingLength, RingPlan, RingSaved, RingStretch, ring_parts, save_ring},
+    rotate::Rotate,
     sample_file::{Alignment, Annotation, Block, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},
     sigmf::{
