@@ -37,11 +37,7 @@ impl Recipe {
         if !matches!(name.as_str(), "sg" | "play") {
             let mut command = Command::new(&name);
             command.args(&words[1..]);
-            return Ok(Self {
-                command,
-                uri: uri.cloned().unwrap_or(Uri::pipe()),
-                is_remote: false,
-            });
+            return Ok(Self { command, uri: uri.cloned().unwrap_or(Uri::pipe()), is_remote: false });
         }
         if !words.iter().any(|word| word == "--to" || word.starts_with("--to=")) {
             words.extend(["--to".into(), uri.unwrap_or(&Uri::pipe()).to_string()]);

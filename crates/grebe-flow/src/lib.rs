@@ -72,7 +72,7 @@ mod utc;
 pub use batch_stream::BatchStream;
 pub use clock::monotonic_ns;
 pub use clock_id::clock_id;
-pub use counters::Counters;
+pub use counters::{Counter, Counters};
 pub use error::Error;
 pub use file::{Cut, CutEdge, FileEdge, FileHost, FileStage, GraphFile, LINK_IN, LINK_OUT, Part, Restart};
 pub use graph::Graph;

@@ -30,6 +30,7 @@ use grebe_flow::Kinds;
 use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{Scheme, Traits};
+use crate::session::Bounded as _;
 use kind::{AudioIn, AudioOut};
 use sink::AudioSink;
 
@@ -55,7 +56,7 @@ impl Scheme for AudioStream {
         notify: &mut dyn FnMut(Notice),
     ) -> Result<OpenSource, Error> {
         let (source, rate_hz) = options.patience(self.reconnects).open(notify, |_| capture::source(self))?;
-        let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+        let source = source.bounded(&options);
         Ok(OpenSource { rate_hz: Some(rate_hz), ..OpenSource::of(source) })
     }
 

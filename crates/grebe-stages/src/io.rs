@@ -7,5 +7,4 @@ pub(crate) mod described;
 pub(crate) mod far_clock;
 pub(crate) mod outage;
 pub(crate) mod reorder;
-pub(crate) mod senders;
 pub(crate) mod wire;

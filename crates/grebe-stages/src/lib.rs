@@ -61,8 +61,8 @@ mod recording;
 mod rtl_tcp;
 mod scheme;
 mod serial;
+mod session;
 mod shm;
-mod silence;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;
 mod soapy;

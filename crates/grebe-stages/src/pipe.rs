@@ -14,6 +14,7 @@ use grebe_flow::Kinds;
 use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
 use crate::transport::standard::{stdin, stdout};
 use kind::{PipeIn, PipeOut};
 
@@ -41,7 +42,7 @@ impl Scheme for PipeStream {
     fn open_source(&self, options: SourceOptions, _: &mut dyn FnMut(Notice)) -> Result<OpenSource, Error> {
         let stdin = stdin().map_err(|source| Error::Closed { what: "standard input", source })?;
         let source = PipeSource::new(stdin).ends_with_writer(options.ends_with_writer);
-        Ok(OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples)))
+        Ok(OpenSource::of(source.bounded(&options)))
     }
 
     fn open_sink(&self, _: usize, _: &SinkOptions, _: &mut dyn FnMut(Notice)) -> Result<OpenSink, Error> {

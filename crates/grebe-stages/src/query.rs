@@ -100,7 +100,7 @@ impl<'a> Query<'a> {
     /// # Errors
     /// It is none.
     pub(crate) fn rate_hz(&mut self) -> Result<Option<f64>, String> {
-        self.value("rate", "samples per second, as in 2.4M", |value| positive(value))
+        self.value("rate", "samples per second, as in 2.4M", positive)
     }
 
     /// A frequency in hertz, 0 or above.

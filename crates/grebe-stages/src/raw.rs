@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::query::Query;
 use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
 use crate::stream::DATAGRAM_BYTES_MAX;
 use crate::transport::{ByteStream, Carrier, is_text, listen, send_to};
 use kind::{RawIn, RawOut};
@@ -81,14 +82,14 @@ impl Scheme for RawStream {
                 }
                 let source = RawUdpSource::new(receiver, self.clone());
                 let second_sender = Some(source.second_sender());
-                let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+                let source = source.bounded(&options);
                 OpenSource { address: Some(address), second_sender, ..OpenSource::of(source) }
             }
             carrier => {
                 let patience = options.patience(carrier.reconnects());
                 let (stream, again) = carrier.open(End::Source, &patience, notify)?;
                 let source = RawSource::new(stream, ByteStream::readable, self.clone()).reconnects(again);
-                OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
+                OpenSource::of(source.bounded(&options))
             }
         };
         Ok(OpenSource { rate_hz: self.known_rate_hz(), ..source })

@@ -25,6 +25,7 @@ use grebe_flow::Kinds;
 use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Samples, Scheme, Traits};
+use crate::session::Bounded as _;
 use grebe_frame::SampleFormat;
 use kind::RtlTcpOut;
 use receiver::receiver;
@@ -80,7 +81,7 @@ impl Scheme for RtlTcp {
         let (source, tuner) =
             patience.open(notify, |_| receiver(self, options.tuner.as_ref(), &options.cancel))?;
         notify(Notice::UnseenLoss("rtl_tcp has no numbers: what its server drops"));
-        let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+        let source = source.bounded(&options);
         let rate_hz = Some(self.tuning.rate_hz);
         Ok(OpenSource { rate_hz, tuner: Some(tuner), ..OpenSource::of(source) })
     }

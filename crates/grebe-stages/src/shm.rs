@@ -14,6 +14,7 @@ use grebe_flow::Kinds;
 use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
 use grebe_shm::{Error as ShmError, SubscriberOptions};
 use kind::{ShmIn, ShmOut};
 use std::net::SocketAddr;
@@ -74,7 +75,7 @@ impl Scheme for ShmName {
                     std::thread::sleep(LOOK_EVERY);
                 }
                 source => {
-                    let source = source?.idle_timeout(options.idle_timeout).samples(options.samples);
+                    let source = source?.bounded(&options);
                     let next = options.listens_on.then(|| (self.name.clone(), subscriber.clone()));
                     let lent_max = Some(source.lent_max());
                     return Ok(OpenSource { lent_max, ..OpenSource::of(source.listens_on(next)) });

@@ -33,6 +33,7 @@ use grebe_flow::Kinds;
 use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Samples, Scheme, Traits};
+use crate::session::Bounded as _;
 use kind::SoapyOut;
 use sink::SoapySink;
 use source::SoapySource;
@@ -91,7 +92,7 @@ impl Scheme for Soapy {
             source = source.loses_unseen();
         }
         let (tuner, rate_hz) = (Some(source.tuner()), Some(tuned.rate_hz).filter(|&rate_hz| rate_hz > 0.0));
-        let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+        let source = source.bounded(&options);
         Ok(OpenSource { rate_hz, tuner, ..OpenSource::of(source) })
     }
 

@@ -29,6 +29,7 @@ use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::query::Query;
 use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
 use crate::transport::{ByteStream, Carrier, is_text, listen};
 use datagrams::Datagrams;
 use kind::{TextIn, TextOut};
@@ -79,14 +80,14 @@ impl Scheme for TextStream {
                 let datagrams = Datagrams::new(receiver);
                 let drops = datagrams.kernel_drops();
                 let source = TextSource::new(datagrams, |_| Ok(true), self.clone()).kernel_drops(drops);
-                let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+                let source = source.bounded(&options);
                 OpenSource { address: Some(address), ..OpenSource::of(source) }
             }
             carrier => {
                 let patience = options.patience(carrier.reconnects());
                 let (stream, again) = carrier.open(End::Source, &patience, notify)?;
                 let source = TextSource::new(stream, ByteStream::readable, self.clone()).reconnects(again);
-                OpenSource::of(source.idle_timeout(options.idle_timeout).samples(options.samples))
+                OpenSource::of(source.bounded(&options))
             }
         };
         Ok(OpenSource { rate_hz: self.rate_hz(), ..source })

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::io::wire::Wire;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
 use crate::transport::{listen, reachable, send_to};
 use grebe_frame::SampleFormat;
 use kind::{UdpIn, UdpOut};
@@ -63,14 +64,14 @@ impl Scheme for UdpStream {
         notify: &mut dyn FnMut(Notice),
     ) -> Result<OpenSource, Error> {
         let (receiver, address) = listen(&self.uri(), &self.at, &options.transport, notify)?;
-        let mut source = UdpSource::new(receiver, &options.transport.socket_options(&self.at)?);
+        let mut source = UdpSource::new(receiver, &options.transport.socket_options(&self.at)?)
+            .bounded(&options)
+            .listens_on(options.listens_on);
         if let Some(pool) = options.pool {
             source = source.pool(pool);
         }
         let second_sender = Some(source.second_sender());
-        let source = source.listens_on(options.listens_on);
-        let stage = source.idle_timeout(options.idle_timeout).samples(options.samples);
-        Ok(OpenSource { address: Some(address), second_sender, ..OpenSource::of(stage) })
+        Ok(OpenSource { address: Some(address), second_sender, ..OpenSource::of(source) })
     }
 
     fn open_sink(

@@ -35,6 +35,7 @@ use grebe_flow::Kinds;
 use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
 use crate::stream::DATAGRAM_BYTES;
 use crate::transport::{listen, reachable, send_to};
 use kind::{Vita49In, Vita49Out};
@@ -79,7 +80,7 @@ impl Scheme for Vita49Stream {
         let (receiver, address) = listen(&self.uri(), &self.at, &options.transport, notify)?;
         let source = Vita49Source::new(receiver, self.clone());
         let second_sender = Some(source.second_sender());
-        let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+        let source = source.bounded(&options);
         let rate_hz = self.known_rate_hz();
         Ok(OpenSource { address: Some(address), second_sender, rate_hz, ..OpenSource::of(source) })
     }

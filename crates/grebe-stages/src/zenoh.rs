@@ -28,6 +28,7 @@ use grebe_flow::Kinds;
 use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
 use crate::stream::DATAGRAM_BYTES;
 use announced::AnnouncedSink;
 use grebe_shm::{Policy, SubscriberOptions};
@@ -65,11 +66,9 @@ impl Scheme for ZenohKey {
         let reader = ReaderOptions {
             // A link that waits holds up whatever comes by it: only where the name says so.
             policy: Some(options.policy).filter(|policy| *policy != Policy::Block),
-            samples: options.samples,
             listens_on: options.listens_on,
-            idle_timeout: options.idle_timeout,
         };
-        Ok(OpenSource::of(ZenohSource::open(self, reader)?))
+        Ok(OpenSource::of(ZenohSource::open(self, reader)?.bounded(&options)))
     }
 
     fn open_sink(

@@ -29,6 +29,7 @@ use grebe_flow::Kinds;
 use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
 use kind::{ZmqIn, ZmqOut};
 use meet::Meeting;
 use sink::ZmqSink;
@@ -73,7 +74,7 @@ impl Scheme for Zmq {
         if self.loses_unseen(socket) {
             notify(Notice::UnseenLoss("there are no tags: what a PUB drops for a slow reader"));
         }
-        let source = source.idle_timeout(options.idle_timeout).samples(options.samples);
+        let source = source.bounded(&options);
         Ok(OpenSource { rate_hz: self.raw.known_rate_hz(), ..OpenSource::of(source) })
     }
 

@@ -241,8 +241,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     let asked = show_of(uris, place, options, whole_s)?;
     let show = Show {
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
-        is_same_boot: options.spawn.is_some()
-            || uri.traits().is_local,
+        is_same_boot: options.spawn.is_some() || uri.traits().is_local,
         file_samples: source.samples,
         failure: scope.failure,
         second_sender: source.second_sender,

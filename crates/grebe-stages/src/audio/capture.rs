@@ -190,6 +190,7 @@ mod tests {
     use grebe_flow::{Stage as _, StageBench};
 
     use super::*;
+    use crate::session::Bounded as _;
 
     /// A device that counts up, and says at these reads that it had to wait for too long.
     struct Device {

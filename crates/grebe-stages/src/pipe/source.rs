@@ -2,7 +2,6 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{
@@ -12,7 +11,7 @@ use grebe_frame::{
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
-use crate::stream::Limit;
+use crate::session::{Bounded, Limit, Silence};
 use crate::transport::standard::{enlarge, readable};
 
 /// Reads frames from a byte stream: standard input, or a child's standard output.
@@ -38,8 +37,7 @@ pub struct PipeSource<R> {
     is_described_anew: bool,
     refusals: Refusals,
     ends_with_writer: bool,
-    idle_timeout: Option<Duration>,
-    heard: Instant,
+    silence: Silence,
     counters: ArrivalCounters,
     limit: Limit,
     wait: Wait<R>,
@@ -82,8 +80,7 @@ impl<R: Read + Send> PipeSource<R> {
             is_described_anew: false,
             refusals: Refusals::default(),
             ends_with_writer: false,
-            idle_timeout: None,
-            heard: Instant::now(),
+            silence: Silence::begin(),
             counters: ArrivalCounters::new(),
             limit: Limit::default(),
             wait,
@@ -94,18 +91,6 @@ impl<R: Read + Send> PipeSource<R> {
     /// error: it may have been killed.
     pub fn ends_with_writer(mut self, ends: bool) -> Self {
         self.ends_with_writer = ends;
-        self
-    }
-
-    /// Ends the stream with an error once nothing has come for this long.
-    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_timeout = timeout;
-        self
-    }
-
-    /// Ends the stream after this many samples per channel.
-    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
-        self.limit = Limit::new(samples);
         self
     }
 
@@ -192,6 +177,16 @@ impl<R: Read + Send> PipeSource<R> {
     }
 }
 
+impl<R: Read + Send> Bounded for PipeSource<R> {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
+    }
+}
+
 impl<R: Read + Send> Stage for PipeSource<R> {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         // Made before there is anything to read, because it takes a while.
@@ -205,12 +200,10 @@ impl<R: Read + Send> Stage for PipeSource<R> {
             pool
         });
         if !self.has_whole && !ctx.waiting(|| (self.wait)(&self.from))? {
-            return match self.idle_timeout {
-                Some(timeout) if self.heard.elapsed() >= timeout => Err(Error::Idle { timeout }.into()),
-                _ => Ok(Outcome::Produced),
-            };
+            self.silence.check()?;
+            return Ok(Outcome::Produced);
         }
-        self.heard = Instant::now();
+        self.silence.hear();
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
         let begun = self.rest.len();
         batch.chunk()[..begun].copy_from_slice(&self.rest);

@@ -263,7 +263,7 @@ mod tests {
         for (text, reason) in [
             ("tcp://host:1", "does not say what its samples are"),
             ("pipe:?rate=1M", "does not say what its samples are"),
-            ("pipe:?format=i17", "format=i17: it must be one of i16"),
+            ("pipe:?format=i17", "has format=i17: give one of i16"),
             ("pipe:?format=i16&rate=0", "rate=0: give samples per second"),
             ("pipe:?format=i16&channels=256", "give 1 to 255"),
             ("pipe:?format=i16&skip=4", "which are for datagrams"),

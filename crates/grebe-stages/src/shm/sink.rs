@@ -25,7 +25,7 @@ pub struct ShmSink {
     /// Since when the graph is being stopped.
     stopping: Option<Instant>,
     batches: u32,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl ShmSink {
@@ -35,7 +35,7 @@ impl ShmSink {
     /// The name is taken, the system refuses, or this is not Linux.
     pub fn create(name: &str, options: PublisherOptions) -> Result<Self, ShmError> {
         let (publisher, pool) = Publisher::create(name, options)?;
-        let counters = Counters::new(COUNTERS).with_gauges(GAUGES);
+        let counters = Counted::default();
         Ok(Self {
             publisher,
             pool: Some(pool),
@@ -126,16 +126,14 @@ impl ShmSink {
 
     fn publish(&self) {
         let totals = self.publisher.totals();
-        self.counters.set_all([
-            totals.consumers.into(),
-            totals.fullest_queue_percent.into(),
-            totals.out_chunks.into(),
-            totals.lent_frames,
-            self.copied_frames,
-            totals.dropped_frames,
-            totals.hung_up,
-            totals.cut_off,
-        ]);
+        self.counters.consumers.set(totals.consumers.into());
+        self.counters.fullest_queue_percent.set(totals.fullest_queue_percent.into());
+        self.counters.chunks_out.set(totals.out_chunks.into());
+        self.counters.lent_frames.set(totals.lent_frames);
+        self.counters.copied_frames.set(self.copied_frames);
+        self.counters.consumer_drops.set(totals.dropped_frames);
+        self.counters.consumers_gone.set(totals.hung_up);
+        self.counters.consumers_cut_off.set(totals.cut_off);
     }
 }
 
@@ -173,21 +171,13 @@ impl Stage for ShmSink {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
-const COUNTERS: &[&str] = &[
-    "consumers",
-    "fullest_queue_percent",
-    "chunks_out",
-    "lent_frames",
-    "copied_frames",
-    "consumer_drops",
-    "consumers_gone",
-    "consumers_cut_off",
-];
-const GAUGES: &[&str] = &["consumers", "fullest_queue_percent", "chunks_out"];
+grebe_flow::counters! {
+    struct Counted { gauge consumers, gauge fullest_queue_percent, gauge chunks_out, lent_frames, copied_frames, consumer_drops, consumers_gone, consumers_cut_off }
+}
 /// Batches after which the counters are published although more are waiting.
 const PUBLISH_EVERY: u32 = 64;
 /// How long a stopped graph may still wait for readers, over all that is queued.

@@ -1,22 +1,20 @@
 //! `shm://` as a source: frames are read in the memory of the process that makes them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{BatchPool, Header, StreamTracker};
 use grebe_shm::{Error as ShmError, Subscriber, SubscriberOptions};
 
-use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
-use crate::stream::Limit;
+use crate::session::{Bounded, Limit, Silence};
 
 /// Reads the stream of this name from the process that makes it. Nothing is copied: the batches that go on lie in the producer's
 /// memory, and go back to it when the last stage has let go of them.
 #[derive(Debug)]
 pub struct ShmSource {
     subscriber: Subscriber,
-    idle_timeout: Option<Duration>,
-    heard: Instant,
+    silence: Silence,
     tracker: StreamTracker,
     counters: ArrivalCounters,
     limit: Limit,
@@ -33,8 +31,7 @@ impl ShmSource {
     pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, ShmError> {
         Ok(Self {
             subscriber: Subscriber::connect(name, options)?,
-            idle_timeout: None,
-            heard: Instant::now(),
+            silence: Silence::begin(),
             tracker: StreamTracker::new(),
             counters: ArrivalCounters::new(),
             limit: Limit::default(),
@@ -46,18 +43,6 @@ impl ShmSource {
     /// Batches that may be out to this reader, waiting and held: whoever holds as many gets nothing more.
     pub fn lent_max(&self) -> usize {
         self.subscriber.quota_chunks() as usize
-    }
-
-    /// Ends the stream with an error once its producer has been silent for this long, although it is there.
-    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_timeout = timeout;
-        self
-    }
-
-    /// Ends the stream after this many samples per channel.
-    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
-        self.limit = Limit::new(samples);
-        self
     }
 
     /// Samples per channel that may still pass; `None`: all.
@@ -100,12 +85,23 @@ impl ShmSource {
             Ok(subscriber) => {
                 self.subscriber = subscriber;
                 self.tracker.forget();
-                (self.is_between, self.heard) = (false, Instant::now());
+                self.is_between = false;
+                self.silence.hear();
             }
             Err(ShmError::NoStream { .. }) => ctx.waiting(|| std::thread::sleep(LOOK_AROUND)),
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+}
+
+impl Bounded for ShmSource {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
     }
 }
 
@@ -115,9 +111,7 @@ impl Stage for ShmSource {
             for frame in batch.frames() {
                 self.tracker.arrive(&frame.header());
             }
-            if self.idle_timeout.is_some() {
-                self.heard = Instant::now();
-            }
+            self.silence.hear();
             self.counters.publish(&self.tracker);
             if !batch.is_empty() {
                 self.limit.send(batch, output, ctx);
@@ -132,11 +126,8 @@ impl Stage for ShmSource {
             self.end();
             return Ok(Outcome::End);
         }
-        if !ctx.waiting(|| self.subscriber.wait(LOOK_AROUND))?
-            && let Some(timeout) = self.idle_timeout
-            && self.heard.elapsed() >= timeout
-        {
-            return Err(Error::Idle { timeout }.into());
+        if !ctx.waiting(|| self.subscriber.wait(LOOK_AROUND))? {
+            self.silence.check()?;
         }
         Ok(Outcome::Produced)
     }

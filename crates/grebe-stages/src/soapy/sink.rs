@@ -11,6 +11,7 @@ use super::sys::{Device, Direction, Trouble, TxStream};
 use super::uri::Soapy;
 use crate::error::Error;
 use crate::scheme::Scheme as _;
+use crate::session::Gaps;
 use crate::transport::Reconnect;
 
 /// Sends a stream by a radio, at the pace at which the radio takes it.
@@ -26,7 +27,7 @@ pub(crate) struct SoapySink {
     shape: Option<Shape>,
     /// A batch of which so many frames, and samples of the next frame, are sent.
     batch: Option<(Batch, usize, usize)>,
-    next_index: Option<u64>,
+    gaps: Gaps,
     scratch: Vec<u8>,
     began: Option<Instant>,
     sent_samples: u64,
@@ -34,7 +35,7 @@ pub(crate) struct SoapySink {
     stuck: Option<Instant>,
     again: Option<Reconnect<TxStream>>,
     is_lost: bool,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// What a stream is, as far as a radio has to know.
@@ -63,7 +64,7 @@ impl SoapySink {
             radio: None,
             shape: None,
             batch: None,
-            next_index: None,
+            gaps: Gaps::default(),
             scratch: Vec::new(),
             began: None,
             sent_samples: 0,
@@ -71,7 +72,7 @@ impl SoapySink {
             stuck: None,
             again: None,
             is_lost: false,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         })
     }
 
@@ -125,14 +126,13 @@ impl SoapySink {
             let Some(frame) = batch.frames().nth(frame_at) else { return Ok(true) };
             let header = frame.header();
             if done == 0 {
-                let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
-                self.counters.add(GAP_SAMPLES, gap);
-                self.next_index = Some(header.next_sample_index());
+                let gap = self.gaps.before(&header);
+                self.counters.unmarked_gap_samples.add(gap);
                 self.fit(&header)?;
             }
             let block = header.block_length_samples as usize;
             if !self.has_radio(ctx)? {
-                self.counters.add(ABSENT_SAMPLES, (block - done) as u64);
+                self.counters.absent_samples.add((block - done) as u64);
                 self.batch = Some((batch, frame_at + 1, 0));
                 continue;
             }
@@ -156,7 +156,7 @@ impl SoapySink {
                     None
                 }
                 Err(Trouble::Underflow) => {
-                    self.counters.add(UNDERFLOWS, 1);
+                    self.counters.underflows.add(1);
                     None
                 }
                 Err(Trouble::Timeout | Trouble::Overflow | Trouble::Damaged) => {
@@ -168,7 +168,7 @@ impl SoapySink {
                 Err(Trouble::Failed(why)) => Some(why),
             };
             if failed.is_some() {
-                self.counters.add(ABSENT_SAMPLES, (block - done) as u64);
+                self.counters.absent_samples.add((block - done) as u64);
                 next = (frame_at + 1, 0);
             }
             self.batch = Some((batch, next.0, next.1));
@@ -187,7 +187,7 @@ impl SoapySink {
             && let Some(radio) = ctx.waiting(|| again.poll(Duration::ZERO, |words| ctx.note(words)))?
         {
             (self.radio, self.is_lost, self.has_status) = (Some(radio), false, true);
-            self.counters.add(RECONNECTS, 1);
+            self.counters.reconnects.add(1);
         }
         Ok(!self.is_lost)
     }
@@ -208,7 +208,7 @@ impl SoapySink {
     fn hear_status(&mut self) {
         let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
         match radio.status() {
-            Err(Trouble::Underflow) => self.counters.add(UNDERFLOWS, 1),
+            Err(Trouble::Underflow) => self.counters.underflows.add(1),
             Err(Trouble::NotSupported | Trouble::Failed(_)) => self.has_status = false,
             Ok(()) | Err(_) => {}
         }
@@ -261,7 +261,7 @@ impl Stage for SoapySink {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -271,11 +271,9 @@ impl std::fmt::Debug for SoapySink {
     }
 }
 
-const COUNTERS: &[&str] = &["unmarked_gap_samples", "absent_samples", "reconnects", "underflows"];
-const GAP_SAMPLES: usize = 0;
-const ABSENT_SAMPLES: usize = 1;
-const RECONNECTS: usize = 2;
-const UNDERFLOWS: usize = 3;
+grebe_flow::counters! {
+    struct Counted { unmarked_gap_samples, absent_samples, reconnects, underflows }
+}
 const WRITE_WITHIN: Duration = Duration::from_millis(100);
 /// A step takes no longer by much.
 const STEP: Duration = Duration::from_millis(100);

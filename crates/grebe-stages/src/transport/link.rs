@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use grebe_flow::{Context, StageResult};
 
 use super::reconnect::Reconnect;
-use crate::error::Error;
+use crate::session::Silence;
 
 /// A byte stream that is read: it ends when its writer closes it, or goes on once it is opened again.
 pub(crate) struct Link<R> {
@@ -14,8 +14,7 @@ pub(crate) struct Link<R> {
     from: Option<R>,
     wait: Wait<R>,
     again: Option<Reconnect<R>>,
-    idle_timeout: Option<Duration>,
-    heard: Instant,
+    silence: Silence,
     lost: Instant,
 }
 
@@ -39,8 +38,7 @@ pub(crate) enum Heard {
 
 impl<R: Read + Send + 'static> Link<R> {
     pub(crate) fn new(from: R, wait: Wait<R>) -> Self {
-        let now = Instant::now();
-        Self { from: Some(from), wait, again: None, idle_timeout: None, heard: now, lost: now }
+        Self { from: Some(from), wait, again: None, silence: Silence::begin(), lost: Instant::now() }
     }
 
     /// Opens it again once it was lost.
@@ -49,10 +47,8 @@ impl<R: Read + Send + 'static> Link<R> {
         self
     }
 
-    /// Ends the stream with an error once nothing has come for this long.
-    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_timeout = timeout;
-        self
+    pub(crate) fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
     }
 
     /// What is read from, while it is there.
@@ -75,7 +71,7 @@ impl<R: Read + Send + 'static> Link<R> {
             Ok(0) if self.again.is_none() => Ok(Heard::End),
             Ok(0) => Ok(self.lose(None, ctx)),
             Ok(read) => {
-                self.heard = Instant::now();
+                self.silence.hear();
                 Ok(Heard::Bytes(read))
             }
             Err(error) => self.failed(error, ctx),
@@ -111,7 +107,8 @@ impl<R: Read + Send + 'static> Link<R> {
         let Some(again) = &mut self.again else { return Ok(Heard::End) };
         match ctx.waiting(|| again.poll(AGAIN_WITHIN, |words| ctx.note(words)))? {
             Some(from) => {
-                (self.from, self.heard) = (Some(from), Instant::now());
+                self.from = Some(from);
+                self.silence.hear();
                 Ok(Heard::Again(self.lost.elapsed()))
             }
             None => self.nothing(),
@@ -119,10 +116,8 @@ impl<R: Read + Send + 'static> Link<R> {
     }
 
     fn nothing(&self) -> StageResult<Heard> {
-        match self.idle_timeout {
-            Some(timeout) if self.heard.elapsed() >= timeout => Err(Error::Idle { timeout }.into()),
-            _ => Ok(Heard::Nothing),
-        }
+        self.silence.check()?;
+        Ok(Heard::Nothing)
     }
 }
 

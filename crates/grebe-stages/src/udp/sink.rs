@@ -25,7 +25,7 @@ pub struct UdpSink {
     last: Option<Header>,
     announcer: Announcer,
     outage: Outage,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl UdpSink {
@@ -50,7 +50,7 @@ impl UdpSink {
             last: None,
             announcer,
             outage: Outage::default(),
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         })
     }
 
@@ -140,14 +140,12 @@ impl UdpSink {
 
     fn publish(&self) {
         let sent = self.sender.counters();
-        self.counters.set_all([
-            sent.datagrams,
-            sent.syscalls,
-            sent.copies,
-            sent.backoffs,
-            sent.refused,
-            sent.unsent,
-        ]);
+        self.counters.datagrams.set(sent.datagrams);
+        self.counters.system_calls.set(sent.syscalls);
+        self.counters.copied_datagrams.set(sent.copies);
+        self.counters.backoffs.set(sent.backoffs);
+        self.counters.refused.set(sent.refused);
+        self.counters.unsent.set(sent.unsent);
     }
 }
 
@@ -174,11 +172,13 @@ impl Stage for UdpSink {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
-const COUNTERS: &[&str] = &["datagrams", "system_calls", "copied_datagrams", "backoffs", "refused", "unsent"];
+grebe_flow::counters! {
+    struct Counted { datagrams, system_calls, copied_datagrams, backoffs, refused, unsent }
+}
 /// A flush takes what waits, up to this many batches.
 const HELD_MAX: usize = 16;
 const END_REPEATS: u32 = 5;

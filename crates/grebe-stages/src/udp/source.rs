@@ -15,8 +15,8 @@ use crate::io::arrival::ArrivalCounters;
 use crate::io::described::Described;
 use crate::io::far_clock::FarClock;
 use crate::io::reorder::{AHEAD_MAX, Reorder};
-use crate::silence::{Silence, is_recent};
-use crate::stream::{CHUNK_BYTES, Limit};
+use crate::session::{Bounded, Limit, Ownership, Silence, Whose};
+use crate::stream::CHUNK_BYTES;
 use crate::transport::SecondSender;
 
 /// Receives one stream of frames, one datagram each.
@@ -35,7 +35,6 @@ pub struct UdpSource {
     given: Option<BatchPool>,
     intake: Intake,
     counters: ArrivalCounters,
-    second_sender: SecondSender,
 }
 
 impl UdpSource {
@@ -56,20 +55,12 @@ impl UdpSource {
             given: None,
             intake: Intake::new(options.latency),
             counters: ArrivalCounters::new(),
-            second_sender: SecondSender::default(),
         }
     }
 
-    /// Ends the stream with an error once its sender has been silent for this long.
-    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.intake.silence.ends_after(timeout);
-        self
-    }
-
     /// Ends the stream after this many samples per channel.
-    pub fn samples(mut self, samples: Option<u64>) -> Self {
-        self.intake.limit = Limit::new(samples);
-        self
+    pub fn samples(self, samples: Option<u64>) -> Self {
+        Bounded::samples(self, samples)
     }
 
     /// Samples per channel that may still pass; `None`: all.
@@ -123,13 +114,23 @@ impl UdpSource {
 
     /// Who else sends here: to be asked from any thread.
     pub fn second_sender(&self) -> SecondSender {
-        self.second_sender.clone()
+        self.intake.second_sender.clone()
     }
 
     /// Whether something has come, or comes within `timeout`; it is left for the stream.
     pub(crate) fn hears_within(&self, timeout: Duration) -> bool {
         let socket = self.try_clone_socket();
         socket.is_ok_and(|socket| grebe_datagram::wait_readable(&socket, timeout).unwrap_or(false))
+    }
+}
+
+impl Bounded for UdpSource {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.intake.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        &mut self.intake.port.silence
     }
 }
 
@@ -157,10 +158,7 @@ impl Stage for UdpSource {
         self.counters.publish(&self.intake.tracker);
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
-        if let Some(from) = self.intake.foreign_sender.take() {
-            self.second_sender.note(from);
-        }
-        self.counters.publish_socket(self.intake.foreign_datagrams, self.intake.copied_frames);
+        self.counters.publish_socket(self.intake.port.foreign(), self.intake.copied_frames);
         self.counters.publish_clock(self.intake.far_clock.error_ns());
         if self.intake.is_over() || self.intake.limit.is_reached() {
             return Ok(Outcome::End);
@@ -169,7 +167,7 @@ impl Stage for UdpSource {
             // Every chunk is lent: the kernel's buffer holds what comes meanwhile, and counts what it cannot.
             drop(ctx.acquire(pool));
         }
-        self.intake.silence.check()?;
+        self.intake.port.silence.check()?;
         Ok(Outcome::Produced)
     }
 
@@ -196,19 +194,10 @@ struct Intake {
     listens_on: bool,
     reorder: Reorder,
     refusals: Refusals,
-    /// Whose stream this is.
-    sender: Option<SocketAddr>,
-    /// Whose stream it was until another took over.
-    displaced: Option<SocketAddr>,
-    /// When that one was heard since.
-    displaced_heard: Option<Instant>,
-    silence: Silence,
-    foreign_datagrams: u64,
+    port: Ownership<SocketAddr>,
+    second_sender: SecondSender,
     described: Described,
     far_clock: FarClock,
-    /// A foreign sender that is not told yet, and the last one that was.
-    foreign_sender: Option<SocketAddr>,
-    foreign_told: Option<SocketAddr>,
     copied_frames: u64,
     /// Where frames of sparse slabs are gathered, so that a small datagram does not pin 64 KiB.
     compact: Option<BatchMut>,
@@ -226,15 +215,10 @@ impl Intake {
             listens_on: false,
             reorder: Reorder::new(latency),
             refusals: Refusals::default(),
-            sender: None,
-            displaced: None,
-            displaced_heard: None,
-            silence: Silence::begin(),
-            foreign_datagrams: 0,
+            port: Ownership::default(),
+            second_sender: SecondSender::default(),
             described: Described::default(),
             far_clock: FarClock::default(),
-            foreign_sender: None,
-            foreign_told: None,
             copied_frames: 0,
             compact: None,
             limit: Limit::default(),
@@ -265,8 +249,8 @@ impl Intake {
                 Err(reason) => self.refusals.add(reason),
             }
         }
-        if self.sender == Some(received.from) {
-            self.silence.heard(Instant::now());
+        if self.port.is_owner(received.from) {
+            self.port.silence.heard(Instant::now());
         }
         if !self.reorder.is_empty() && !self.reorder.is_held() {
             self.leave_slab(&mut slab, chunk, output, ctx);
@@ -459,7 +443,7 @@ impl Intake {
         let arrival = self.tracker.arrive(header);
         if arrival == Arrival::Restart {
             self.cut(slab, chunk, output, ctx);
-            self.described.begin(self.sender);
+            self.described.begin(self.port.owner());
         }
         if arrival.is_new() {
             self.enter(slab, at, header, chunk, output, ctx);
@@ -519,9 +503,9 @@ impl Intake {
     /// Takes what a sender says that its stream is, or the one that it is about to begin.
     #[cold]
     fn describe(&mut self, from: SocketAddr, frame: &[u8]) {
-        let is_going_on = self.sender == Some(from) && !self.tracker.is_ended();
+        let is_going_on = self.port.is_owner(from) && !self.tracker.is_ended();
         match self.described.take(from, frame, is_going_on.then_some(&self.tracker)) {
-            Ok(()) if self.sender.is_some_and(|sender| sender != from) => self.count_foreign(from),
+            Ok(()) if self.port.owner().is_some_and(|owner| owner != from) => self.count_foreign(from),
             Ok(()) => {}
             Err(reason) => self.refusals.add(reason),
         }
@@ -555,25 +539,20 @@ impl Intake {
 
     /// Hands on a batch, with what is known of its stream.
     fn hand_on(&mut self, mut batch: BatchMut, output: &mut Outputs, ctx: &Context) {
-        batch.describe(self.far_clock.described(self.described.now(), self.sender));
+        batch.describe(self.far_clock.described(self.described.now(), self.port.owner()));
         self.limit.send(batch.freeze(), output, ctx);
     }
 
     #[cold]
     fn count_foreign(&mut self, from: SocketAddr) {
-        self.foreign_datagrams += 1;
-        if self.displaced == Some(from) {
-            self.displaced_heard = Some(Instant::now());
-        }
-        if self.foreign_told != Some(from) {
-            (self.foreign_sender, self.foreign_told) = (Some(from), Some(from));
+        if self.port.count_foreign(from, 1, Instant::now()) {
+            self.second_sender.note(from);
         }
     }
 
     /// Whether the stream has ended, and nobody from whom it was taken still sends: then it is that one's again.
     fn is_over(&self) -> bool {
-        let is_heard = || self.displaced_heard.is_some_and(|heard| is_recent(heard, Instant::now()));
-        self.tracker.is_ended() && !self.listens_on && !is_heard()
+        self.tracker.is_ended() && !self.listens_on && !self.port.is_disputed(Instant::now())
     }
 
     #[inline]
@@ -585,7 +564,7 @@ impl Intake {
         output: &mut Outputs,
         ctx: &Context,
     ) -> bool {
-        self.sender == Some(from) || self.takes_over(from, header, chunk, output, ctx)
+        self.port.is_owner(from) || self.takes_over(from, header, chunk, output, ctx)
     }
 
     /// Whether the stream is another sender's from here on.
@@ -598,29 +577,22 @@ impl Intake {
         output: &mut Outputs,
         ctx: &Context,
     ) -> bool {
-        if let Some(sender) = self.sender {
-            let is_over = self.silence.gives_way(Instant::now()) || self.tracker.is_ended();
-            // Began again, on another port most likely. Who was displaced has not, however low its sequence still is.
-            let begins = self.tracker.begins_again(header)
-                && header.sequence < BEGINNING_FRAMES
-                && self.displaced != Some(from);
-            if !is_over && !begins {
-                return false;
-            }
+        let whose = self.port.of_frame(from, header, &self.tracker, Instant::now());
+        if whose == Whose::Foreign {
+            return false;
+        }
+        if whose == Whose::Newcomer {
             self.give_up_waiting(chunk, output, ctx);
             self.tracker.forget();
-            (self.displaced, self.displaced_heard) = (Some(sender), None);
         }
         self.flush_compact(output, ctx);
         self.described.begin(Some(from));
-        self.sender = Some(from);
+        self.port.give(from, whose == Whose::Newcomer);
         true
     }
 }
 
 /// A slab filled to less than a quarter is copied out instead of lent.
 const SPARSE: usize = 4;
-/// A sender whose sequence is lower has just begun.
-const BEGINNING_FRAMES: u64 = 1024;
 /// The most slots a receiver holds.
 const SLOTS_MAX: usize = 64;

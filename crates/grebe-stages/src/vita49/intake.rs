@@ -17,8 +17,8 @@ use super::template::{Packet, Template};
 use super::uri::Vita49Stream;
 use crate::error::Error;
 use crate::scheme::Scheme as _;
+use crate::session::Limit;
 use crate::simd;
-use crate::stream::Limit;
 
 /// What turns packets into frames.
 #[derive(Debug)]

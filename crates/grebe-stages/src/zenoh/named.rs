@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
 use crate::open::{Notice, Transport};
 use crate::scheme::Scheme as _;
+use crate::session::Bounded as _;
 use crate::shm::ShmSource;
 use crate::udp::UdpSource;
 use crate::zenoh::asking::{Asking, Fate};
@@ -203,13 +204,9 @@ impl NamedSource {
                 Ok(asked.map(|(source, asking)| (self.by_udp(source, onward), Some(asking))))
             }
             Candidate::Zenoh(key) => {
-                let options = ReaderOptions {
-                    policy: None,
-                    samples: self.left_samples,
-                    listens_on: *listens_on,
-                    idle_timeout: *idle_timeout,
-                };
+                let options = ReaderOptions { policy: None, listens_on: *listens_on };
                 let source = ZenohSource::of_key(&self.lab, key, options)?.after(onward.cloned());
+                let source = source.idle_timeout(*idle_timeout).samples(self.left_samples);
                 Ok(Some((By::Zenoh(Box::new(source)), None)))
             }
         }

@@ -10,6 +10,8 @@ use grebe_ring::Cancel;
 use crate::error::Error;
 use crate::open::Notice;
 use crate::raw::interleaved;
+use crate::session::Gaps;
+use crate::stream::is_same;
 use crate::transport::{Outlet, Reconnect, drain};
 use crate::zmq::meet::{Meeting, Peer, Peers};
 use crate::zmq::tags::{Says, Tag, TagHeader};
@@ -34,10 +36,9 @@ pub(crate) struct ZmqSink {
     scratch: Vec<u8>,
     tags: Vec<Tag>,
     said: Option<(f64, Option<Arc<Description>>)>,
-    next_index: Option<u64>,
+    gaps: Gaps,
     looked: Option<Instant>,
-    counts: Counts,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// Where readers come from.
@@ -47,15 +48,6 @@ enum Origin {
     Peers(Peers),
     /// We connect to one, and again where that is wanted.
     Place(Option<Reconnect<Peer>>),
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    gap_samples: u64,
-    dropped_samples: u64,
-    absent_samples: u64,
-    readers: u64,
-    messages: u64,
 }
 
 #[derive(Debug)]
@@ -99,10 +91,9 @@ impl ZmqSink {
             scratch: Vec::new(),
             tags: Vec::new(),
             said: None,
-            next_index: None,
+            gaps: Gaps::default(),
             looked: None,
-            counts: Counts::default(),
-            counters: Counters::new(COUNTERS).with_gauges(&["readers"]),
+            counters: Counted::default(),
         };
         first.into_iter().for_each(|peer| sink.admit(peer));
         let wanted = if zmq.end.listens { zmq.wait_peers } else { 1 };
@@ -131,7 +122,7 @@ impl ZmqSink {
 
     fn admit(&mut self, peer: Peer) {
         if let Ok(out) = Outlet::new(peer.stream) {
-            self.counts.readers += 1;
+            self.counters.readers.add(1);
             self.said = None;
             self.readers.push(Reader { out, topics: Vec::new(), heard: Vec::new() });
         }
@@ -184,18 +175,16 @@ impl ZmqSink {
         let mut first = None;
         for frame in batch.frames() {
             let header = frame.header();
-            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
+            let gap = self.gaps.before(&header);
             let is_full = self.samples.len() >= MESSAGE_BYTES_MAX;
             if gap > 0 || is_full {
                 self.send(first.take(), ctx)?;
             }
             if !self.zmq.has_tags {
-                self.counts.gap_samples += gap;
+                self.counters.unmarked_gap_samples.add(gap);
             }
             first.get_or_insert(header.first_sample_index);
             self.tell(&header, batch);
-            self.next_index =
-                Some(header.first_sample_index.wrapping_add(u64::from(header.block_length_samples)));
             self.gather(&frame)?;
         }
         self.send(first, ctx)
@@ -211,11 +200,7 @@ impl ZmqSink {
     fn tell(&mut self, header: &Header, batch: &Batch) {
         let description = batch.description();
         let is_said = self.said.as_ref().is_some_and(|(rate_hz, said)| {
-            *rate_hz == header.sample_rate_hz
-                && match (said, description) {
-                    (Some(said), Some(now)) => Arc::ptr_eq(said, now),
-                    (said, now) => said.is_none() && now.is_none(),
-                }
+            *rate_hz == header.sample_rate_hz && is_same(said.as_ref(), description)
         });
         if is_said || !self.zmq.has_tags {
             return;
@@ -246,7 +231,7 @@ impl ZmqSink {
         self.message.extend_from_slice(&self.scratch);
         self.message.extend_from_slice(&self.samples);
         let samples = (self.samples.len() / self.zmq.raw.frame_bytes()) as u64;
-        self.counts.messages += 1;
+        self.counters.messages.add(1);
         let topic_at = if key.is_empty() {
             &self.message[self.message.len() - self.scratch.len() - self.samples.len()..]
         } else {
@@ -257,10 +242,10 @@ impl ZmqSink {
             for reader in self.readers.iter_mut().filter(|reader| reader.wants(topic_at)) {
                 is_wanted = true;
                 if !reader.out.send(&self.message, PUB_BACKLOG_BYTES) {
-                    self.counts.dropped_samples += samples;
+                    self.counters.client_dropped_samples.add(samples);
                 }
             }
-            self.counts.absent_samples += if is_wanted { 0 } else { samples };
+            self.counters.absent_samples.add(if is_wanted { 0 } else { samples });
         } else {
             self.push(samples, ctx)?;
         }
@@ -283,18 +268,13 @@ impl ZmqSink {
             self.part(|words| ctx.note(words));
             self.look(|words| ctx.note(words))?;
             if self.is_deserted() || ctx.is_stopping() && waited > STOP_WITHIN {
-                self.counts.absent_samples += samples;
+                self.counters.absent_samples.add(samples);
                 return Ok(());
             }
             let began = Instant::now();
             ctx.waiting(|| await_room(&self.readers));
             waited += began.elapsed();
         }
-    }
-
-    fn publish(&self) {
-        let Counts { gap_samples, dropped_samples, absent_samples, readers, messages } = self.counts;
-        self.counters.set_all([gap_samples, dropped_samples, absent_samples, readers, messages]);
     }
 }
 
@@ -360,25 +340,24 @@ impl Stage for ZmqSink {
             return Ok(Outcome::WantsInput);
         };
         self.take(&batch, ctx)?;
-        self.publish();
         Ok(if self.is_deserted() { Outcome::End } else { Outcome::Produced })
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         let mut outlets: Vec<_> = self.readers.iter_mut().map(|reader| &mut reader.out).collect();
         let left = ctx.waiting(|| drain(&mut outlets, || ctx.is_stopping()));
-        self.counts.dropped_samples += (left / self.zmq.raw.frame_bytes()) as u64;
-        self.publish();
+        self.counters.client_dropped_samples.add((left / self.zmq.raw.frame_bytes()) as u64);
         Ok(())
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
-const COUNTERS: &[&str] =
-    &["unmarked_gap_samples", "client_dropped_samples", "absent_samples", "readers", "messages"];
+grebe_flow::counters! {
+    struct Counted { unmarked_gap_samples, client_dropped_samples, absent_samples, gauge readers, messages }
+}
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Of a subscriber that is too slow.
 const PUB_BACKLOG_BYTES: usize = 8 << 20;

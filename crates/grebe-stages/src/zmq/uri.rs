@@ -130,9 +130,9 @@ mod tests {
             ("zmq://host:1?format=cf32&skip=4", "which are for datagrams"),
             (
                 "zmq://host:1?format=cf32&colour=red",
-                "unknown 'colour': known are type, tags, key, wait, format, ",
+                "unknown 'colour'; known: type, tags, key, wait, listen, reconnect, raw, format, ",
             ),
-            ("zmq://host:1?format=cf32&wait=x", "give 0 to 64 readers"),
+            ("zmq://host:1?format=cf32&wait=x", "give 0 to 64"),
         ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");

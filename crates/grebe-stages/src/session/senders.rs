@@ -1,83 +1,55 @@
-//! Whose stream a port takes, where anybody may send to it.
+//! Whose stream a port takes, where anybody may send to it and datagrams have no beginning.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::ownership::{Ownership, Whose};
+use super::silence::Silence;
 use crate::error::Error;
-use crate::silence::{Silence, is_recent};
 use crate::transport::SecondSender;
 
 /// Who sends to a port: the stream is the first one's, until it has been silent for half a second.
 #[derive(Debug)]
 pub(crate) struct Senders {
-    taken: Option<SocketAddr>,
-    /// Whose it was before, and when that one was heard since.
-    displaced: Option<(SocketAddr, Option<Instant>)>,
+    port: Ownership<SocketAddr>,
     has_ended: bool,
     /// Whether two addresses may be one sender's.
     is_same: fn(SocketAddr, SocketAddr) -> bool,
-    silence: Silence,
     second: SecondSender,
-    told: Option<SocketAddr>,
-    foreign_datagrams: u64,
-}
-
-/// Whose a datagram is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
-    Ours,
-    /// Of who has just become the sender, behind another.
-    Newcomer,
-    /// It is left out, and counted.
-    Foreign,
 }
 
 impl Senders {
     pub(crate) fn new(is_same: fn(SocketAddr, SocketAddr) -> bool) -> Self {
-        Self {
-            taken: None,
-            displaced: None,
-            has_ended: false,
-            is_same,
-            silence: Silence::begin(),
-            second: SecondSender::default(),
-            told: None,
-            foreign_datagrams: 0,
-        }
+        Self { port: Ownership::default(), has_ended: false, is_same, second: SecondSender::default() }
     }
 
-    /// Makes silence an error once it has lasted for so long.
-    pub(crate) fn ends_after(&mut self, timeout: Option<Duration>) {
-        self.silence.ends_after(timeout);
+    pub(crate) fn silence(&mut self) -> &mut Silence {
+        &mut self.port.silence
     }
 
     /// # Errors
     /// [`Error::Idle`]: nothing came for as long as was asked for.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.silence.check()
+        self.port.silence.check()
     }
 
     /// `datagrams` have come together.
     pub(crate) fn hear(&mut self, from: SocketAddr, datagrams: usize, now: Instant) -> Whose {
-        let is_ours = self.taken.is_some_and(|taken| (self.is_same)(taken, from));
-        let comes_back = self.has_ended && self.displaced.is_some_and(|(displaced, _)| displaced == from);
-        if !is_ours && !comes_back && !self.silence.gives_way(now) {
+        let is_ours = self.port.owner().is_some_and(|owner| (self.is_same)(owner, from));
+        let comes_back = self.has_ended && self.port.was_owner(from);
+        if !is_ours && !comes_back && !self.port.silence.gives_way(now) {
             self.count_foreign(from, datagrams, now);
             return Whose::Foreign;
         }
-        self.silence.heard(now);
-        match self.taken.replace(from) {
-            Some(before) if !is_ours => {
-                (self.displaced, self.has_ended) = (Some((before, None)), false);
-                Whose::Newcomer
-            }
-            _ => Whose::Ours,
-        }
+        self.port.silence.heard(now);
+        let whose = self.port.give(from, !is_ours);
+        self.has_ended &= whose == Whose::Ours;
+        whose
     }
 
     /// An empty datagram has come: the end of the stream, where it is its sender's.
     pub(crate) fn hear_end(&mut self, from: SocketAddr, now: Instant) {
-        if self.taken == Some(from) {
+        if self.port.is_owner(from) {
             self.has_ended = true;
         } else {
             self.count_foreign(from, 1, now);
@@ -86,25 +58,17 @@ impl Senders {
 
     /// Whether the stream is over, and nobody from whom it was taken still sends.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
-        let heard = self.displaced.and_then(|(_, heard)| heard);
-        self.has_ended && !heard.is_some_and(|heard| is_recent(heard, now))
+        self.has_ended && !self.port.is_disputed(now)
     }
 
     fn count_foreign(&mut self, from: SocketAddr, datagrams: usize, now: Instant) {
-        self.foreign_datagrams += datagrams as u64;
-        if let Some((displaced, heard)) = &mut self.displaced
-            && *displaced == from
-        {
-            *heard = Some(now);
-        }
-        if self.told != Some(from) {
+        if self.port.count_foreign(from, datagrams as u64, now) {
             self.second.note(from);
-            self.told = Some(from);
         }
     }
 
     pub(crate) fn foreign_datagrams(&self) -> u64 {
-        self.foreign_datagrams
+        self.port.foreign()
     }
 
     /// Who else sends to the port.
@@ -115,6 +79,8 @@ impl Senders {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

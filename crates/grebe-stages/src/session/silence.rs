@@ -1,4 +1,4 @@
-//! For how long nothing came, at a port that anybody may send to.
+//! For how long nothing came.
 
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,18 @@ impl Silence {
         self.heard = Some(now);
     }
 
+    /// The same now, where somebody wants to know.
+    pub(crate) fn hear(&mut self) {
+        if self.ends_after.is_some() {
+            self.heard = Some(Instant::now());
+        }
+    }
+
+    /// When something came last, or the wait began.
+    pub(crate) fn since(&self) -> Instant {
+        self.heard.unwrap_or(self.began)
+    }
+
     /// Whether the stream may be another sender's: the first has been silent for half a second, or never came.
     pub(crate) fn gives_way(&self, now: Instant) -> bool {
         !self.heard.is_some_and(|heard| is_recent(heard, now))
@@ -35,9 +47,7 @@ impl Silence {
     /// [`Error::Idle`]: nothing came for as long as was asked for. A sender that never came is silent too.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.ends_after {
-            Some(timeout) if self.heard.unwrap_or(self.began).elapsed() >= timeout => {
-                Err(Error::Idle { timeout })
-            }
+            Some(timeout) if self.since().elapsed() >= timeout => Err(Error::Idle { timeout }),
             _ => Ok(()),
         }
     }
