@@ -28,7 +28,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{Scheme, Traits};
 use crate::session::Bounded as _;
 use kind::{AudioIn, AudioOut};
@@ -50,17 +50,13 @@ impl Scheme for AudioStream {
         Traits::LIVE
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let (source, rate_hz) = options.patience(self.reconnects).open(notify, |_| capture::source(self))?;
         let source = source.bounded(&options);
         Ok(OpenSource { rate_hz: Some(rate_hz), ..OpenSource::of(source) })
     }
 
-    fn open_sink(&self, _: usize, _: &SinkOptions, _: &mut dyn FnMut(Notice)) -> Result<OpenSink, Error> {
+    fn open_sink(&self, _: &SinkOptions, _: Notify<'_>) -> Result<OpenSink, Error> {
         Ok(OpenSink::of(AudioSink::new(self.clone())?))
     }
 

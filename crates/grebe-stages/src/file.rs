@@ -1,5 +1,6 @@
 //! Recordings: how they are read, played and written. A new format is a row in [`FORMATS`] and a module beside `wav`.
 
+mod annotation_fields;
 mod bytes;
 mod csv;
 mod disk;

@@ -152,11 +152,7 @@ pub(crate) fn tuner_of(receiver: &str, site: &Site) -> Tuner {
 /// Opens a sink, with notes of the graph as [`source`] has them; who cancels the graph ends its wait for readers.
 pub(crate) fn sink<S: Scheme>(to: &S, options: SinkOptions, site: &mut Site) -> StageResult<Box<dyn Stage>> {
     let options = SinkOptions { cancel: site.cancel().clone(), ..options };
-    let datagram_bytes = match options.transport.datagram_bytes {
-        Some(bytes) => bytes,
-        None => to.datagram_bytes()?,
-    };
-    Ok(to.open_sink(datagram_bytes, &options, &mut |notice: Notice| site.note(notice.to_string()))?.stage)
+    Ok(to.open_sink(&options, &mut |notice: Notice| site.note(notice.to_string()))?.stage)
 }
 
 /// A name as a parameter of a graph file.

@@ -14,6 +14,7 @@ use crate::transport::SecondSender;
 use crate::tuner::Tuner;
 
 pub use notice::Notice;
+pub(crate) use notice::Notify;
 pub use options::{SinkOptions, SourceOptions, Transport};
 
 /// A source that was opened, and what is known of its stream before it flows.

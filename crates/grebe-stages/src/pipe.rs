@@ -12,7 +12,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::transport::standard::{stdin, stdout};
@@ -39,13 +39,13 @@ impl Scheme for PipeStream {
         Some(format!("standard {of}"))
     }
 
-    fn open_source(&self, options: SourceOptions, _: &mut dyn FnMut(Notice)) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, _: Notify<'_>) -> Result<OpenSource, Error> {
         let stdin = stdin().map_err(|source| Error::Closed { what: "standard input", source })?;
         let source = PipeSource::new(stdin).ends_with_writer(options.ends_with_writer);
         Ok(OpenSource::of(source.bounded(&options)))
     }
 
-    fn open_sink(&self, _: usize, _: &SinkOptions, _: &mut dyn FnMut(Notice)) -> Result<OpenSink, Error> {
+    fn open_sink(&self, _: &SinkOptions, _: Notify<'_>) -> Result<OpenSink, Error> {
         let stdout = stdout().map_err(|source| Error::Closed { what: "standard output", source })?;
         Ok(OpenSink::of(PipeSink::new(stdout).wire(self.wire)))
     }

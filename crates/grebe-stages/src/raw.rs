@@ -19,7 +19,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::query::Query;
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
@@ -63,11 +63,7 @@ impl Scheme for RawStream {
         }
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let source = match &self.carrier {
             Carrier::Udp(at) => {
                 let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
@@ -95,14 +91,10 @@ impl Scheme for RawStream {
         Ok(OpenSource { rate_hz: self.known_rate_hz(), ..source })
     }
 
-    fn open_sink(
-        &self,
-        datagram_bytes: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         if let Carrier::Udp(to) = &self.carrier {
             let sender = send_to(&self.uri(), to, &options.transport, notify)?;
+            let datagram_bytes = self.datagram_bytes_by(&options.transport)?;
             let given = options.transport.datagram_bytes;
             return Ok(OpenSink::of(RawUdpSink::new(sender, self.clone(), given, datagram_bytes)));
         }

@@ -13,7 +13,7 @@ use crate::file::{
     Alignment, FileSource, PlayOptions, RecordOptions, SampleFile, Schedule, SigmfSink, is_recording,
     make_ring_folder,
 };
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 use kind::{Play, Record};
@@ -44,20 +44,11 @@ impl Scheme for PathBuf {
         (end == End::Sink).then(|| format!("the file {}", self.display()))
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         open_file(SampleFile::open(self)?, &options, notify)
     }
 
-    fn open_sink(
-        &self,
-        _: usize,
-        options: &SinkOptions,
-        _: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, _: Notify<'_>) -> Result<OpenSink, Error> {
         Ok(OpenSink::of(sink(self, options)?))
     }
 

@@ -23,7 +23,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Samples, Scheme, Traits};
 use crate::session::Bounded as _;
 use grebe_frame::SampleFormat;
@@ -72,11 +72,7 @@ impl Scheme for RtlTcp {
         }
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let patience = options.patience(self.reconnects);
         let (source, tuner) =
             patience.open(notify, |_| receiver(self, options.tuner.as_ref(), &options.cancel))?;
@@ -86,12 +82,7 @@ impl Scheme for RtlTcp {
         Ok(OpenSource { rate_hz, tuner: Some(tuner), ..OpenSource::of(source) })
     }
 
-    fn open_sink(
-        &self,
-        _: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         Ok(OpenSink::of(RtlTcpServer::open(self, options.tuner.clone(), &options.cancel, notify)?))
     }
 

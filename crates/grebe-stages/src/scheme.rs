@@ -10,8 +10,8 @@ use grebe_flow::Kinds;
 use grebe_frame::SampleFormat;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
-use crate::stream::DATAGRAM_BYTES_MAX;
+use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport};
+use crate::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 
 /// The name of a stream of one scheme.
 pub(crate) trait Scheme: Sized {
@@ -35,23 +35,14 @@ pub(crate) trait Scheme: Sized {
     ///
     /// # Errors
     /// What cannot be had, or that the wait was cancelled.
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error>;
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error>;
 
-    /// Opens it as a sink, whose frames should fit into datagrams of so many bytes.
+    /// Opens it as a sink.
     ///
     /// # Errors
     /// What cannot be had, or that the wait was cancelled.
-    fn open_sink(
-        &self,
-        datagram_bytes: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
-        let _ = (datagram_bytes, options, notify);
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
+        let _ = (options, notify);
         Err(Error::Name { name: self.uri(), reason: "cannot be sent to".to_owned() })
     }
 
@@ -82,6 +73,17 @@ pub(crate) trait Scheme: Sized {
     /// Why it does not.
     fn takes(&self, _: Option<SampleFormat>, _: Option<u32>) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Bytes of the datagrams that frames to it should fit into: those that were asked for, or that suit it.
+    ///
+    /// # Errors
+    /// They are out of their range, or the host has no address.
+    fn datagram_bytes_by(&self, transport: &Transport) -> Result<usize, Error> {
+        match transport.datagram_bytes {
+            Some(bytes) => check_datagram_bytes(bytes).map(|()| bytes),
+            None => self.datagram_bytes(),
+        }
     }
 
     /// Bytes of the datagrams that suit it as a sink.

@@ -12,7 +12,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use grebe_shm::{Error as ShmError, SubscriberOptions};
@@ -49,11 +49,7 @@ impl Scheme for ShmName {
         Some(self.uri())
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let subscriber = SubscriberOptions {
             policy: self.policy.unwrap_or(options.policy),
             name: options.reader.clone(),
@@ -84,12 +80,7 @@ impl Scheme for ShmName {
         }
     }
 
-    fn open_sink(
-        &self,
-        _: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let mut sink = ShmSink::create(&self.name, self.publisher_options(options.frame_bytes_max))?;
         notify(Notice::Lending { name: self.name.clone(), footprint: sink.footprint() });
         let readers = usize::from(self.wait_consumers);

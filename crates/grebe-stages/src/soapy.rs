@@ -31,7 +31,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Samples, Scheme, Traits};
 use crate::session::Bounded as _;
 use kind::SoapyOut;
@@ -65,11 +65,7 @@ impl Scheme for Soapy {
         Samples { channels, format: self.format, rate_hz: self.rate_hz }
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let mut source = options
             .patience(self.reconnects)
             .open(notify, |_| SoapySource::open(self, options.tuner.as_ref()))?;
@@ -96,12 +92,7 @@ impl Scheme for Soapy {
         Ok(OpenSource { rate_hz, tuner, ..OpenSource::of(source) })
     }
 
-    fn open_sink(
-        &self,
-        _: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let sink = options.patience(self.reconnects).open(notify, |_| SoapySink::open(self))?;
         Ok(OpenSink::of(sink))
     }

@@ -34,7 +34,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSource, SourceOptions};
+use crate::open::{Notify, OpenSource, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 use grebe_flow::{Count, SizeBytes, Time};
@@ -63,7 +63,7 @@ impl Scheme for Synth {
     }
 
     /// Its datagram size and latency are those of the transport.
-    fn open_source(&self, options: SourceOptions, _: &mut dyn FnMut(Notice)) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, _: Notify<'_>) -> Result<OpenSource, Error> {
         let datagram_bytes = options.transport.datagram_bytes.unwrap_or(DATAGRAM_BYTES_MAX);
         check_datagram_bytes(datagram_bytes)?;
         let samples = self.length_samples().into_iter().chain(options.samples).min().map(Count);

@@ -26,7 +26,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::query::Query;
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
@@ -68,11 +68,7 @@ impl Scheme for TextStream {
         self.carrier.claim(end)
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let source = match &self.carrier {
             Carrier::Udp(at) => {
                 let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
@@ -93,12 +89,7 @@ impl Scheme for TextStream {
         Ok(OpenSource { rate_hz: self.rate_hz(), ..source })
     }
 
-    fn open_sink(
-        &self,
-        _: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let (to, again) =
             self.carrier.open(End::Sink, &options.patience(self.carrier.reconnects()), notify)?;
         Ok(OpenSink::of(TextSink::new(to, self.clone()).reconnects(again)))

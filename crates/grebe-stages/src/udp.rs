@@ -13,7 +13,7 @@ use grebe_flow::Kinds;
 
 use crate::error::Error;
 use crate::io::wire::Wire;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::transport::{listen, reachable, send_to};
@@ -58,11 +58,7 @@ impl Scheme for UdpStream {
         at.map(|at| format!("udp://{}", reachable(at)))
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let (receiver, address) = listen(&self.uri(), &self.at, &options.transport, notify)?;
         let mut source = UdpSource::new(receiver, &options.transport.socket_options(&self.at)?)
             .bounded(&options)
@@ -74,12 +70,7 @@ impl Scheme for UdpStream {
         Ok(OpenSource { address: Some(address), second_sender, ..OpenSource::of(source) })
     }
 
-    fn open_sink(
-        &self,
-        _: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let sender = send_to(&self.uri(), &self.at, &options.transport, notify)?;
         let failed = |source| Error::Udp { action: "send to", uri: self.uri(), source };
         Ok(OpenSink::of(UdpSink::new(sender).map_err(failed)?.wire(self.wire)))

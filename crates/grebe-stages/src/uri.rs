@@ -16,7 +16,6 @@ use crate::rtl_tcp::RtlTcp;
 use crate::scheme::{End, Scheme, Traits};
 use crate::shm::ShmName;
 use crate::soapy::Soapy;
-use crate::stream::check_datagram_bytes;
 use crate::synth::Synth;
 use crate::text::TextStream;
 use crate::udp::UdpStream;
@@ -182,10 +181,7 @@ impl Transport {
     /// # Errors
     /// The size that was chosen is out of its range, or the host has no address.
     pub fn datagram_bytes_to(&self, uri: &Uri) -> Result<usize, Error> {
-        match self.datagram_bytes {
-            Some(bytes) => check_datagram_bytes(bytes).map(|()| bytes),
-            None => each!(uri, it => it.datagram_bytes()),
-        }
+        each!(uri, it => it.datagram_bytes_by(self))
     }
 }
 
@@ -222,7 +218,7 @@ pub fn open_sink(
 ) -> Result<OpenSink, Error> {
     uri.check(End::Sink)?;
     let datagram_bytes = options.transport.datagram_bytes_to(uri)?;
-    let sink = each!(uri, it => it.open_sink(datagram_bytes, options, notify))?;
+    let sink = each!(uri, it => it.open_sink(options, notify))?;
     Ok(OpenSink { datagram_bytes, ..sink })
 }
 

@@ -33,7 +33,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::stream::DATAGRAM_BYTES;
@@ -72,11 +72,7 @@ impl Scheme for Vita49Stream {
         at.map(|at| format!("vrt://{}", reachable(at)))
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let (receiver, address) = listen(&self.uri(), &self.at, &options.transport, notify)?;
         let source = Vita49Source::new(receiver, self.clone());
         let second_sender = Some(source.second_sender());
@@ -85,13 +81,9 @@ impl Scheme for Vita49Stream {
         Ok(OpenSource { address: Some(address), second_sender, rate_hz, ..OpenSource::of(source) })
     }
 
-    fn open_sink(
-        &self,
-        datagram_bytes: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let sender = send_to(&self.uri(), &self.at, &options.transport, notify)?;
+        let datagram_bytes = self.datagram_bytes_by(&options.transport)?;
         let given = options.transport.datagram_bytes;
         Ok(OpenSink::of(Vita49Sink::new(sender, self.clone(), given, datagram_bytes)))
     }

@@ -26,7 +26,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::stream::DATAGRAM_BYTES;
@@ -62,7 +62,7 @@ impl Scheme for ZenohKey {
         Some(format!("zenoh://{}", self.key))
     }
 
-    fn open_source(&self, options: SourceOptions, _: &mut dyn FnMut(Notice)) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, _: Notify<'_>) -> Result<OpenSource, Error> {
         let reader = ReaderOptions {
             // A link that waits holds up whatever comes by it: only where the name says so.
             policy: Some(options.policy).filter(|policy| *policy != Policy::Block),
@@ -71,12 +71,7 @@ impl Scheme for ZenohKey {
         Ok(OpenSource::of(ZenohSource::open(self, reader)?.bounded(&options)))
     }
 
-    fn open_sink(
-        &self,
-        _: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         if self.waits {
             notify(Notice::WaitingForReaders { count: 1 });
         }
@@ -125,11 +120,7 @@ impl Scheme for NamedStream {
         Ok(DATAGRAM_BYTES)
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let subscriber = SubscriberOptions {
             policy: options.policy,
             name: options.reader,
@@ -150,12 +141,7 @@ impl Scheme for NamedStream {
         Ok(OpenSource { lent_max: source.lent_max(), ..OpenSource::of(source) })
     }
 
-    fn open_sink(
-        &self,
-        _: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let lab = Lab::shared()?;
         let sink =
             AnnouncedSink::open(&lab, &self.name, &options.producer, &options.ways, &options.transport)?;

@@ -27,7 +27,7 @@ use std::fmt;
 use grebe_flow::Kinds;
 
 use crate::error::Error;
-use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use kind::{ZmqIn, ZmqOut};
@@ -61,11 +61,7 @@ impl Scheme for Zmq {
         Err(format!("{does}: what {others} is type={is}"))
     }
 
-    fn open_source(
-        &self,
-        options: SourceOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSource, Error> {
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let socket = self.socket.unwrap_or(Socket::Sub);
         let meeting = Meeting::new(self, socket, notify)?;
         let patience = options.patience(self.end.reconnects);
@@ -78,12 +74,7 @@ impl Scheme for Zmq {
         Ok(OpenSource { rate_hz: self.raw.known_rate_hz(), ..OpenSource::of(source) })
     }
 
-    fn open_sink(
-        &self,
-        _: usize,
-        options: &SinkOptions,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<OpenSink, Error> {
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let socket = self.socket.unwrap_or(Socket::Pub);
         let sink = options
             .patience(self.end.reconnects)

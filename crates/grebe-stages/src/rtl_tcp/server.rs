@@ -9,7 +9,7 @@ use grebe_frame::{Batch, Header, SampleFormat};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
-use crate::open::Notice;
+use crate::open::Notify;
 use crate::rtl_tcp::uri::{CLIENTS_MAX, RtlTcp};
 use crate::rtl_tcp::wire::{Command, Hello};
 use crate::session::Gaps;
@@ -48,7 +48,7 @@ impl RtlTcpServer {
         rtl: &RtlTcp,
         tuner: Option<Tuner>,
         cancel: &Cancel,
-        notify: &mut dyn FnMut(Notice),
+        notify: Notify<'_>,
     ) -> Result<Self, Error> {
         let mut server = Self {
             listener: Connector::bind("rtl_tcp", rtl.at.clone(), notify)?,

@@ -9,7 +9,7 @@ use super::reconnect::Reconnect;
 use super::standard;
 use super::tcp::TcpEnd;
 use crate::error::Error;
-use crate::open::Notice;
+use crate::open::Notify;
 use crate::query::{Pairs, Query};
 use crate::scheme::{End, Traits};
 use crate::serial::{SerialEnd, SerialPort};
@@ -109,7 +109,7 @@ impl Carrier {
         &self,
         end: End,
         patience: &Patience<'_>,
-        notify: &mut dyn FnMut(Notice),
+        notify: Notify<'_>,
     ) -> Result<(ByteStream, Option<Reconnect<ByteStream>>), Error> {
         let standard = |what| move |source| Error::Closed { what, source };
         Ok(match self {

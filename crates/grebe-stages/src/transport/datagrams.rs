@@ -6,14 +6,14 @@ use grebe_datagram::{Granted, Options, Receiver, Sender};
 
 use super::host_port::HostPort;
 use crate::error::Error;
-use crate::open::{Notice, Transport};
+use crate::open::{Notice, Notify, Transport};
 
 /// Listens there; with the address that it is.
 pub(crate) fn listen<Slab: AsMut<[u8]>>(
     uri: &str,
     at: &HostPort,
     transport: &Transport,
-    notify: &mut dyn FnMut(Notice),
+    notify: Notify<'_>,
 ) -> Result<(Receiver<Slab>, SocketAddr), Error> {
     let options = transport.socket_options(at)?;
     let failed = |source| Error::Udp { action: "listen on", uri: uri.to_string(), source };
@@ -30,7 +30,7 @@ pub(crate) fn send_to(
     uri: &str,
     to: &HostPort,
     transport: &Transport,
-    notify: &mut dyn FnMut(Notice),
+    notify: Notify<'_>,
 ) -> Result<Sender, Error> {
     let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
     // A graph does not wait for a link, and does not end with it.
@@ -45,7 +45,7 @@ pub(crate) fn reachable(at: SocketAddr) -> SocketAddr {
     if at.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, at.port()).into() } else { at }
 }
 
-fn tell(granted: Granted, notify: &mut dyn FnMut(Notice)) {
+fn tell(granted: Granted, notify: Notify<'_>) {
     if granted.is_clamped() {
         notify(Notice::SmallBuffer(granted));
     }

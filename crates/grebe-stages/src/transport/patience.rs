@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use grebe_ring::Cancel;
 
-use super::reconnect::is_absent;
+use super::reconnect::{RETRY_EVERY, is_absent};
 use crate::error::Error;
-use crate::open::Notice;
+use crate::open::{Notice, Notify};
 
 /// Who waits, and for how long.
 pub(crate) struct Patience<'a> {
@@ -25,7 +25,7 @@ impl Patience<'_> {
     /// What `open` says where waiting does not help, or nobody waits any longer.
     pub(crate) fn open<T>(
         &self,
-        notify: &mut dyn FnMut(Notice),
+        notify: Notify<'_>,
         mut open: impl FnMut(&mut dyn FnMut(Notice)) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let began = Instant::now();
@@ -45,8 +45,6 @@ impl Patience<'_> {
         }
     }
 }
-
-const RETRY_EVERY: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {

@@ -174,7 +174,8 @@ impl<T> Drop for Attempt<T> {
     }
 }
 
-const RETRY_EVERY: Duration = Duration::from_millis(200);
+/// How soon what is not there is looked for again.
+pub(super) const RETRY_EVERY: Duration = Duration::from_millis(200);
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

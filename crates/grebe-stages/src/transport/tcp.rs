@@ -8,7 +8,7 @@ use grebe_ring::Cancel;
 
 use super::host_port::HostPort;
 use crate::error::Error;
-use crate::open::Notice;
+use crate::open::{Notice, Notify};
 use crate::query::{Pairs, Query};
 
 /// One end.
@@ -53,11 +53,7 @@ impl TcpEnd {
 
     /// What opens the connection; a person is told the address that is listened on, with the port that the system chose where none was
     /// named.
-    pub(crate) fn connector(
-        &self,
-        scheme: &'static str,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<Connector, Error> {
+    pub(crate) fn connector(&self, scheme: &'static str, notify: Notify<'_>) -> Result<Connector, Error> {
         let at = self.at.clone();
         let listener = self.listens.then(|| Connector::bind(scheme, at.clone(), notify)).transpose()?;
         Ok(Connector { listener, ..Connector::to(scheme, at) })
@@ -71,11 +67,7 @@ impl Connector {
     }
 
     /// A listener that does not block.
-    pub(crate) fn bind(
-        scheme: &'static str,
-        at: HostPort,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<TcpListener, Error> {
+    pub(crate) fn bind(scheme: &'static str, at: HostPort, notify: Notify<'_>) -> Result<TcpListener, Error> {
         let (address, otherwise) = at.to_listen()?;
         let connector = Self::to(scheme, at);
         let failed = |source| connector.failed("listen on", source);

@@ -9,7 +9,7 @@ use grebe_zenoh::{Found, Lab, Pattern, Using, Watch};
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
-use crate::open::{Notice, Transport};
+use crate::open::{Notice, Notify, Transport};
 use crate::scheme::Scheme as _;
 use crate::session::Bounded as _;
 use crate::shm::ShmSource;
@@ -88,11 +88,7 @@ impl NamedSource {
     ///
     /// # Errors
     /// The lab cannot be joined, nobody announces the name and nobody wants to wait, or the way that is wanted is none.
-    pub(crate) fn open(
-        from: &NamedStream,
-        reading: Reading,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<Self, Error> {
+    pub(crate) fn open(from: &NamedStream, reading: Reading, notify: Notify<'_>) -> Result<Self, Error> {
         let lab = Lab::shared()?;
         let watch = lab.watch(&Pattern::from(&from.name))?;
         let mut source = Self {

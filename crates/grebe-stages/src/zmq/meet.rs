@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
-use crate::open::Notice;
+use crate::open::Notify;
 use crate::transport::Connector;
 use crate::zmq::uri::{PEERS_MAX, Socket, Zmq};
 use crate::zmq::wire::{self, COMMAND_BYTES_MAX, Garbage, Head};
@@ -47,7 +47,7 @@ impl Meeting {
     ///
     /// # Errors
     /// It cannot be listened on.
-    pub(crate) fn new(zmq: &Zmq, socket: Socket, notify: &mut dyn FnMut(Notice)) -> Result<Arc<Self>, Error> {
+    pub(crate) fn new(zmq: &Zmq, socket: Socket, notify: Notify<'_>) -> Result<Arc<Self>, Error> {
         let connector = zmq.end.connector("zmq", notify)?;
         Ok(Arc::new(Self { connector, socket, key: zmq.key.clone() }))
     }

@@ -8,7 +8,7 @@ use grebe_frame::{Batch, Description, Frame, Header};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
-use crate::open::Notice;
+use crate::open::Notify;
 use crate::raw::interleaved;
 use crate::session::Gaps;
 use crate::stream::is_same;
@@ -66,7 +66,7 @@ impl ZmqSink {
         zmq: &Zmq,
         socket: Socket,
         cancel: &Cancel,
-        notify: &mut dyn FnMut(Notice),
+        notify: Notify<'_>,
     ) -> Result<Self, Error> {
         let meeting = Meeting::new(zmq, socket, notify)?;
         let mut first = None;
