@@ -8,7 +8,7 @@ if cargo tree --locked -p grebe -e normal --prefix none | grep -E '^(clap|ratatu
   exit 1
 fi
 rm -rf target/package
-cargo package --locked --workspace --exclude grebe-testing --exclude my-stage --no-verify --allow-dirty --quiet
+cargo package --locked --workspace --exclude grebe-testing --exclude my-stage --exclude grebe-python --no-verify --allow-dirty --quiet
 packages=$(find target/package -maxdepth 1 -name 'grebe*.crate' | wc -l)
 crates=$(grep -L '^publish = false' crates/*/Cargo.toml | wc -l)
 echo "$packages packages of $crates crates"

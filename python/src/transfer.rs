@@ -118,7 +118,7 @@ pub(crate) fn receive_files<'py>(
         let accept: Arc<Accept> = Arc::new(move |offer: &Offer| asked.ask(offer));
         accept
     });
-    let reception = Reception { directory, overwrite, accept };
+    let reception = Reception { directory, overwrite, sender_waits: accept.is_some(), accept };
     let work = {
         let cancel = cancel.clone();
         move |teller: Teller<News>| -> Result<TransferReport, Error> {

@@ -134,8 +134,8 @@ impl Watched {
         };
         on_progress(&self.now(&offer));
         let connection = self.status.progress();
-        // What was said last is to arrive; where that cannot be, the other end has gone, and has all.
-        let _ = self.status.close();
+        // The receiver's last word is to arrive; where that cannot be, the sender has gone, and has it.
+        let _ = if self.is_sender { self.status.leave() } else { self.status.close_within(SENDER_SILENCE) };
         let spared_bytes = report.bytes_copied.saturating_sub(report.data_bytes);
         Ok(TransferReport {
             offer,
@@ -167,5 +167,8 @@ impl Watched {
         }
     }
 }
+
+/// A sender that is there is heard each second. One that has left says so, and all of that may be lost.
+const SENDER_SILENCE: Duration = Duration::from_secs(5);
 
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);

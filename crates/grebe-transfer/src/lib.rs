@@ -24,7 +24,7 @@
 //! let hour = Duration::from_secs(3_600);
 //! let listener = ConnectionListener::bind("127.0.0.1:0".parse()?, Purpose::Transfer, hour)?;
 //! let word = listener.ticket.word();
-//! let reception = Reception { directory: into.path().to_path_buf(), overwrite: true, accept: None };
+//! let reception = Reception { directory: into.path().to_path_buf(), overwrite: true, accept: None, sender_waits: false };
 //! let receiving = thread::spawn(move || {
 //!     let connection = listener.accept(&ConnectionOptions::default())?;
 //!     receive(connection, &reception, &Cancel::default(), |progress| {

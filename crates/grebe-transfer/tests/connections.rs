@@ -4,7 +4,7 @@ mod detours;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use self::detours::{address_of, pass_tcp_on, pass_udp_on, pass_udp_on_where};
 use grebe_transfer::{
     Connection, ConnectionListener, ConnectionOptions, ConnectionReader, ConnectionWriter, Error, Notice,
-    Purpose, Ticket, connect,
+    Purpose, Ticket, Transport, connect,
 };
 
 fn listener() -> ConnectionListener {
@@ -213,6 +213,22 @@ fn where_no_udp_passes_tcp_does() {
 }
 
 #[test]
+fn udp_that_loses_the_first_questions_is_still_taken_before_tcp() {
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let heard = notices.clone();
+    let notify: grebe_transfer::Notify = Arc::new(move |notice: Notice| heard.lock().unwrap().push(notice));
+    let options = ConnectionOptions { notify, ..ConnectionOptions::default() };
+    let lost = Arc::new(AtomicU32::new(0));
+    // TCP is dialled after two questions, and answered at once.
+    let passes = move |is_forward: bool, _: usize| !is_forward || lost.fetch_add(1, Ordering::Relaxed) >= 4;
+    let ends = pair_by([&options; 2], |address| {
+        vec![pass_udp_on_where(address, passes.clone()), pass_tcp_on(address)]
+    });
+    exchange(ends, [100_000, 100_000]);
+    assert_eq!(*notices.lock().unwrap(), []);
+}
+
+#[test]
 fn udp_that_stops_in_the_middle_goes_on_by_tcp() {
     let is_cut = Arc::new(AtomicBool::new(false));
     let slowly = ConnectionOptions { limit_bits_per_s: Some(40e6), ..ConnectionOptions::default() };
@@ -366,6 +382,36 @@ fn who_is_cancelled_tells_the_other_end_and_what_came_is_read_first() {
     assert!(far.writer.write_all(b"?").is_err());
     assert!(matches!(near.status.close(), Err(Error::Cancelled)));
     assert!(matches!(far.status.close(), Err(Error::Ended { .. })));
+}
+
+#[test]
+fn who_has_heard_the_last_word_leaves_and_the_other_end_does_not_wait_for_it() {
+    let [mut near, mut far] = pair();
+    near.writer.write_all(b"question").unwrap();
+    near.writer.flush().unwrap();
+    let mut question = [0; 8];
+    far.reader.read_exact(&mut question).unwrap();
+    far.writer.write_all(b"all").unwrap();
+    drop(far.writer);
+    let mut word = String::new();
+    near.reader.read_to_string(&mut word).unwrap();
+    assert_eq!(word, "all");
+    near.status.leave().unwrap();
+    // Its own stream had no end.
+    let ended = far.status.close();
+    assert!(matches!(ended, Err(Error::Ended { .. })), "{ended:?}");
+}
+
+#[test]
+fn an_end_that_is_silent_is_waited_for_no_longer_than_is_said() {
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let options = ConnectionOptions { transport: Transport::Udp, ..ConnectionOptions::default() };
+    let [near, far] = pair_by([&options; 2], |address| vec![pass_udp_on(address, is_cut.clone())]);
+    is_cut.store(true, Ordering::Relaxed);
+    drop(far.writer);
+    let ended = far.status.close_within(Duration::from_millis(100));
+    assert!(matches!(ended, Err(Error::Silent { .. })), "{ended:?}");
+    drop(near);
 }
 
 #[test]

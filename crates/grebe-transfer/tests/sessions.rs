@@ -31,7 +31,7 @@ fn offering(path: &Path) -> Offering {
 }
 
 fn reception(into: &Path) -> Reception {
-    Reception { directory: into.to_path_buf(), overwrite: false, accept: None }
+    Reception { directory: into.to_path_buf(), overwrite: false, accept: None, sender_waits: false }
 }
 
 /// Which end made the ticket.

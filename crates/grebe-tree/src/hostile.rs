@@ -92,6 +92,8 @@ impl Liar {
             is_fresh: false,
             is_local: false,
             is_offer: false,
+            is_taken: false,
+            replaces: false,
         };
         writer.write(Kind::Hello, &hello.encode()).unwrap();
         Self { writer }
@@ -346,6 +348,8 @@ fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
             is_fresh: false,
             is_local: false,
             is_offer: false,
+            is_taken: false,
+            replaces: false,
         };
         writer.write(Kind::Hello, &hello.encode()).unwrap();
         fill(&mut writer);
@@ -463,6 +467,8 @@ fn a_receiver_that_looks_where_nothing_is_gets_what_there_is() {
             is_fresh: false,
             is_local: false,
             is_offer: false,
+            is_taken: false,
+            replaces: false,
         };
         writer.write(Kind::Hello, &hello.encode()).unwrap();
         writer.write(kind, &body).unwrap();
@@ -490,6 +496,8 @@ fn offering(names: &[&[u8]]) -> Liar {
         is_fresh: false,
         is_local: false,
         is_offer: true,
+        is_taken: false,
+        replaces: false,
     };
     writer.write(Kind::Hello, &hello.encode()).unwrap();
     let tops = names.iter().map(|name| Box::from(*name)).collect();
@@ -498,7 +506,8 @@ fn offering(names: &[&[u8]]) -> Liar {
 }
 
 fn take(ground: &Ground, stream: Vec<u8>) -> Result<Report> {
-    let reception = Reception { directory: ground.destination(), overwrite: true, accept: None };
+    let reception =
+        Reception { directory: ground.destination(), overwrite: true, accept: None, sender_waits: false };
     let cancel = crate::Cancel::default();
     receive_offer(Cursor::new(stream), Heard::default(), &reception, &Arc::default(), &cancel)
 }

@@ -150,29 +150,38 @@ where
     received
 }
 
-/// Says what is there. To a stranger only that it is here.
+/// Says what is there. To a stranger, where somebody is to be asked first, only that it is here.
 fn greet<W: Write>(writer: &mut FrameWriter<W>, how: &How<'_>) -> Result<bool> {
-    let (options, is_fresh, is_offer) = match how {
-        How::Offer(_) => (None, false, true),
+    let hello = Hello {
+        role: Role::Receiver,
+        options: None,
+        sources: 0,
+        is_contents: false,
+        is_fresh: false,
+        is_local: false,
+        is_offer: false,
+        is_taken: false,
+        replaces: false,
+    };
+    let hello = match how {
+        How::Offer(reception) => Hello {
+            is_offer: true,
+            is_taken: !reception.sender_waits,
+            is_fresh: !reception.sender_waits && look(&reception.directory)?.is_fresh(),
+            replaces: reception.overwrite,
+            ..hello
+        },
         How::Tree(tree, _) => {
             if let Some(options) = &tree.options {
                 Exclude::new(&options.exclude)?;
             }
-            (tree.options.clone(), look(&tree.destination)?.is_fresh() || tree.is_fresh, false)
+            let is_fresh = look(&tree.destination)?.is_fresh() || tree.is_fresh;
+            Hello { options: tree.options.clone(), is_fresh, ..hello }
         }
-    };
-    let hello = Hello {
-        role: Role::Receiver,
-        options,
-        sources: 0,
-        is_contents: false,
-        is_fresh,
-        is_local: false,
-        is_offer,
     };
     writer.write(Kind::Hello, &hello.encode())?;
     writer.flush()?;
-    Ok(is_fresh)
+    Ok(hello.is_fresh)
 }
 
 /// What was agreed on before anything comes.
@@ -217,10 +226,9 @@ fn agree<W: Write>(
                 Kind::Failed => return Err(Error::Peer { what: words(&offer.body) }),
                 _ => return Err(Error::Malformed { what: "something else than an offer" }),
             };
-            let stranger = reception.take(offered)?;
-            let is_fresh = look(&reception.directory)?.is_fresh();
-            let taken = Taken { is_fresh, replaces: stranger.overwrite };
-            writer.write(Kind::Taken, &taken.encode())?;
+            let (stranger, is_new) = reception.take(offered)?;
+            let is_fresh = is_fresh || is_new;
+            writer.write(Kind::Taken, &Taken { is_fresh }.encode())?;
             writer.flush()?;
             Ok(Greeted { sender, options: Reception::options(), is_fresh, stranger: Some(stranger) })
         }

@@ -38,7 +38,7 @@ use crate::send::comparing::{Comparing, compare_files};
 use crate::send::frames::{Frames, read_frames};
 use crate::send::reading::{Job, Source, read_jobs};
 use crate::send::sending::Sending;
-use crate::wire::{FrameWriter, Hello, Kind, Role, Taken};
+use crate::wire::{FrameWriter, Hello, Kind, Role};
 
 pub(crate) use sending::FILES_AHEAD;
 
@@ -149,7 +149,8 @@ fn greet_and_send<W: Write>(
         What::Offering(offering) => (&offering.sources, None),
     };
     check_sources(sources)?;
-    let Greeted { mut options, theirs, is_fresh, replaces } = greet(frames, writer, what, cancel)?;
+    let Greeted { mut options, greeting, told_fresh, is_fresh, replaces } =
+        greet(frames, writer, what, cancel)?;
     // Where the system copies, nobody has to wait for a part of a file.
     options.progressive &= handover.is_none();
     let exclude = Exclude::new(&options.exclude)?;
@@ -203,7 +204,7 @@ fn greet_and_send<W: Write>(
         if is_fresh {
             sending.will_be_fresh();
         }
-        sending.run(theirs, cancel)
+        sending.run(greeting, told_fresh, cancel)
     });
     // What is not kept is read again.
     let _ = index.finish();
@@ -213,8 +214,10 @@ fn greet_and_send<W: Write>(
 /// What was agreed on before anything is sent.
 struct Greeted {
     options: Options,
-    /// What the receiver said first, where that was waited for.
-    theirs: Option<Hello>,
+    /// The message in which the receiver says whether nothing is there.
+    greeting: Kind,
+    /// What it said, where that was waited for.
+    told_fresh: Option<bool>,
     /// That nothing is there was said beforehand.
     is_fresh: bool,
     /// Files that are there give way to others of their names.
@@ -235,6 +238,8 @@ fn greet<W: Write>(
         is_fresh: false,
         is_local: false,
         is_offer: false,
+        is_taken: false,
+        replaces: false,
     };
     match what {
         What::Tree(tree, handover) => {
@@ -245,14 +250,15 @@ fn greet<W: Write>(
             writer.write(Kind::Hello, &hello.encode())?;
             writer.flush()?;
             // Who has the options need not wait: names leave before the other end has said anything.
-            let (options, theirs) = match &tree.options {
+            let (options, told_fresh) = match &tree.options {
                 Some(options) => (options.clone(), None),
                 None => {
                     let theirs = frames.hello(cancel)?;
-                    (Hello::agree(None, &theirs, Role::Sender)?, Some(theirs))
+                    (Hello::agree(None, &theirs, Role::Sender)?, Some(theirs.is_fresh))
                 }
             };
-            Ok(Greeted { options, theirs, is_fresh: tree.is_fresh, replaces: true })
+            let is_fresh = tree.is_fresh;
+            Ok(Greeted { options, greeting: Kind::Hello, told_fresh, is_fresh, replaces: true })
         }
         What::Offering(offering) => {
             (hello.is_offer, hello.sources) = (true, offering.sources.len() as u64);
@@ -261,13 +267,10 @@ fn greet<W: Write>(
             writer.flush()?;
             let theirs = frames.hello(cancel)?;
             Hello::agree_on_offer(&theirs, Role::Sender)?;
-            let taken = frames.wait(cancel)?;
-            if taken.kind != Kind::Taken {
-                return Err(Error::Malformed { what: "something else than whether it takes the offer" });
-            }
-            let Taken { is_fresh, replaces } = Taken::decode(&taken.body)?;
-            let theirs = Some(Hello { is_fresh, ..theirs });
-            Ok(Greeted { options: offering.options.clone(), theirs, is_fresh: false, replaces })
+            let Hello { is_taken, is_fresh, replaces, .. } = theirs;
+            let told_fresh = (!is_taken).then(|| frames.taken(cancel)).transpose()?;
+            let options = offering.options.clone();
+            Ok(Greeted { options, greeting: Kind::Taken, told_fresh, is_fresh, replaces })
         }
     }
 }

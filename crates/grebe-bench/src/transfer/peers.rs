@@ -65,7 +65,8 @@ fn receive(directory: &Path, host: IpAddr) -> Done {
     let listener = ConnectionListener::bind(at, Purpose::Transfer, Duration::from_secs(60))?;
     say(&listener.ticket.word().as_str())?;
     let connection = listener.accept(&ConnectionOptions::default())?;
-    let reception = Reception { directory: directory.to_path_buf(), overwrite: false, accept: None };
+    let reception =
+        Reception { directory: directory.to_path_buf(), overwrite: false, accept: None, sender_waits: false };
     grebe_transfer::receive(connection, &reception, &Cancel::default(), |_| {})?;
     Ok(say(&())?)
 }

@@ -26,7 +26,8 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let side = Side { meeting: &options.meeting, there: "grebe send FILE --to", json: options.json };
     let connection = side.meet(ticket, &connects)?;
     let accept = accept(options.ask, &directory);
-    let reception = Reception { directory, overwrite: options.overwrite, accept: Some(accept) };
+    let sender_waits = options.ask == AskWhen::Always;
+    let reception = Reception { directory, overwrite: options.overwrite, accept: Some(accept), sender_waits };
     let display = RefCell::new(Display::new(options.json));
     let began = RefCell::new(None);
     let received = receive(connection, &reception, &cancel, |now| {

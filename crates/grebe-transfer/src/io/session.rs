@@ -1,5 +1,6 @@
 //! Sessions: two ends that find each other by a ticket, and carry a stream each way, over UDP or, where no UDP passes, over TCP.
 
+mod ask;
 pub(crate) mod connect;
 pub(crate) mod connection;
 mod finding;

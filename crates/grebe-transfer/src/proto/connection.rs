@@ -28,6 +28,7 @@ pub struct ConnectionEnd {
     silence_us_max: u64,
     heard_us: u64,
     broken: Option<Broken>,
+    is_leaving: bool,
 }
 
 /// Why a connection ended before both streams did.
@@ -47,7 +48,14 @@ impl ConnectionEnd {
         let silence_us_max = options.silence_us_max;
         let mut receiver = Receiver::new(window_bytes);
         receiver.heard(now_us);
-        Self { sender: Sender::new(options), receiver, silence_us_max, heard_us: now_us, broken: None }
+        Self {
+            sender: Sender::new(options),
+            receiver,
+            silence_us_max,
+            heard_us: now_us,
+            broken: None,
+            is_leaving: false,
+        }
     }
 
     /// Takes an authentic packet of the other end's stream.
@@ -112,6 +120,20 @@ impl ConnectionEnd {
         }
     }
 
+    /// Waits no longer than that for an end that is silent.
+    pub(crate) fn bound_silence(&mut self, silence_us: u64) {
+        self.silence_us_max = self.silence_us_max.min(silence_us);
+    }
+
+    /// Ends as soon as the other end's stream is whole: that end has said in its stream that it has all of this end's.
+    pub fn leave(&mut self) {
+        if !self.is_leaving && self.receiver.is_complete() {
+            self.is_leaving = true;
+            self.sender.leave(LAST_WORDS);
+            self.receiver.leave(LAST_WORDS);
+        }
+    }
+
     /// Whether the other end has all of this end's stream.
     pub fn is_delivered(&self) -> bool {
         self.sender.verdict() == Some(Verdict::Whole)
@@ -134,6 +156,7 @@ impl ConnectionEnd {
         }
         match self.broken {
             Some(Broken::ByPeer(_) | Broken::Silent) => self.sender.is_done(),
+            None if self.is_leaving => self.sender.is_done() && self.receiver.has_said_outcome(),
             // The other end hears of it: it confirms, or the end that stopped waits for a while.
             Some(Broken::Stopped) | None => self.sender.is_done() && self.receiver.is_over(now_us),
         }
@@ -168,6 +191,9 @@ impl ConnectionEnd {
         }
     }
 }
+
+/// How often an end that leaves says each of its last words. Where 40 % are lost, all of them are lost in one of 250 connections.
+const LAST_WORDS: u8 = 6;
 
 /// An end that waits for a word asks more often.
 const REPEATED_WITHIN_US: u64 = 2_000_000;

@@ -35,6 +35,8 @@ pub struct Initiator {
     state: HandshakeState,
     connection: u32,
     datagram: [u8; INIT_BYTES],
+    /// The one that brought the session.
+    reply: Option<[u8; REPLY_BYTES]>,
 }
 
 /// The side that made the ticket. Its state is bounded whatever arrives.
@@ -119,7 +121,7 @@ impl Initiator {
         let (head, rest) = datagram.split_at_mut(INIT_HEAD_BYTES);
         let mut state = builder(key, head)?.build_initiator().map_err(keys)?;
         state.write_message(&[], rest).map_err(keys)?;
-        Ok(Self { state, connection, datagram })
+        Ok(Self { state, connection, datagram, reply: None })
     }
 
     /// The first packet. Send it again, unchanged, until a reply arrives.
@@ -140,8 +142,14 @@ impl Initiator {
         let mut peer = [0; 4];
         // A message that fails leaves the state as it was.
         self.state.read_message(message, &mut peer).map_err(|_| Error::NotAuthentic)?;
+        self.reply = datagram.try_into().ok();
         let (sends, receives) = self.state.dangerously_get_raw_split();
         Session::new((u32::from_be_bytes(peer), Secret(sends)), (self.connection, Secret(receives)))
+    }
+
+    /// Whether it is the reply that brought the session, by another way: each copy of the first packet gets the same one.
+    pub(crate) fn is_reply_again(&self, datagram: &[u8]) -> bool {
+        self.reply.as_ref().is_some_and(|reply| reply == datagram)
     }
 }
 
@@ -338,6 +346,8 @@ mod tests {
             forged[at] ^= 1;
             assert!(initiator.on_reply(&forged).is_err(), "byte {at}");
         }
+        assert!(!initiator.is_reply_again(&reply));
         assert!(initiator.on_reply(&reply).is_ok(), "the true one still counts");
+        assert!(initiator.is_reply_again(&reply) && !initiator.is_reply_again(&reply[1..]));
     }
 }

@@ -61,6 +61,7 @@ pub struct Receiver {
     next_report_us: u64,
     outcomes_due: u32,
     next_outcome_us: u64,
+    is_leaving: bool,
     peak_rate: PeakRate,
 }
 
@@ -134,7 +135,8 @@ impl Receiver {
     pub fn poll_report(&mut self, now_us: u64, out: &mut [u8]) -> Option<usize> {
         if self.outcomes_due > 0 && now_us >= self.next_outcome_us {
             self.outcomes_due -= 1;
-            self.next_outcome_us = now_us + self.interval_us().max(10_000);
+            let interval_us = if self.is_leaving { 0 } else { self.interval_us().max(10_000) };
+            self.next_outcome_us = now_us + interval_us;
             return Frame::Outcome(self.verdict?).encode(out);
         }
         if self.reports_due == 0 || now_us < self.next_report_us {
@@ -194,6 +196,16 @@ impl Receiver {
             (self.outcomes_due, self.next_outcome_us) = (OUTCOMES, now_us);
             self.reports_due = 0;
         }
+    }
+
+    /// The outcome is said so often, at once, and then no more.
+    pub(crate) fn leave(&mut self, outcomes: u8) {
+        (self.outcomes_due, self.next_outcome_us, self.is_leaving) = (outcomes.into(), 0, true);
+    }
+
+    /// Whether no outcome is left to be said, for now.
+    pub(crate) fn has_said_outcome(&self) -> bool {
+        self.outcomes_due == 0
     }
 
     /// Whether the sender has confirmed that it knows the outcome.

@@ -257,6 +257,12 @@ impl Sender {
         }
     }
 
+    /// The receiver has everything, as was said elsewhere, and hears no more.
+    pub(crate) fn leave(&mut self, closes: u8) {
+        self.on_outcome(Verdict::Whole);
+        self.closes_due = closes;
+    }
+
     /// How the transfer ended, once it has.
     pub fn verdict(&self) -> Option<Verdict> {
         self.verdict

@@ -162,6 +162,8 @@ mod tests {
             is_fresh: false,
             is_local: false,
             is_offer: false,
+            is_taken: false,
+            replaces: false,
         }
     }
 

@@ -23,6 +23,9 @@ pub struct Reception {
     pub overwrite: bool,
     /// Is told what is offered, and says whether it is taken; `None`: all is.
     pub accept: Option<Arc<Accept>>,
+    /// The sender waits for `accept`, which may ask a person. Else names, and content where the directory is empty, leave with the offer, a
+    /// round trip earlier; what comes before it is taken is held in memory, as much as the stream holds.
+    pub sender_waits: bool,
 }
 
 /// The sender of a copy.
@@ -45,8 +48,8 @@ impl Reception {
         Options { recursive: true, short_hashes: true, fsync: Fsync::Batch, ..Options::default() }
     }
 
-    /// Asks for the offer, where there is room for it.
-    pub(super) fn take(&self, offered: OfferedNames) -> Result<Stranger> {
+    /// Asks for the offer, where there is room for it. Says too whether nothing of it is there, nor of an earlier session.
+    pub(super) fn take(&self, offered: OfferedNames) -> Result<(Stranger, bool)> {
         let directory = &self.directory;
         let failed = |source| Error::File { action: "open", path: directory.clone(), source };
         let open = Directory::open(directory).map_err(failed)?;
@@ -61,7 +64,7 @@ impl Reception {
         if self.accept.as_ref().is_some_and(|accept| !accept(&Offer::from(&offered))) {
             return Err(Error::Declined);
         }
-        Ok(Stranger { overwrite: self.overwrite, offered, tops })
+        Ok((Stranger { overwrite: self.overwrite, offered, tops }, is_new))
     }
 }
 

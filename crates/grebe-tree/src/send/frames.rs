@@ -15,7 +15,7 @@ use crate::name::words;
 use crate::progress::{Done, Progress};
 use crate::reading_thread::ReadingThread;
 use crate::report::LeftOutList;
-use crate::wire::{Frame, FrameReader, Hello, Kind, Note};
+use crate::wire::{Frame, FrameReader, Hello, Kind, Note, Taken};
 
 /// Frames of the receiver but its notes.
 pub(super) struct Frames {
@@ -112,8 +112,17 @@ impl Frames {
         Hello::decode(&frame.body)
     }
 
+    /// That it takes an offer: whether nothing is there.
+    pub(super) fn taken(&self, cancel: &Cancel) -> Result<bool> {
+        let frame = self.wait(cancel)?;
+        if frame.kind != Kind::Taken {
+            return Err(Error::Malformed { what: "something else than whether it takes the offer" });
+        }
+        Ok(Taken::decode(&frame.body)?.is_fresh)
+    }
+
     /// What it says next.
-    pub(super) fn wait(&self, cancel: &Cancel) -> Result<Frame> {
+    fn wait(&self, cancel: &Cancel) -> Result<Frame> {
         loop {
             match self.frames.recv_timeout(Duration::from_millis(100)) {
                 Ok(frame) => return frame,

@@ -23,7 +23,7 @@ use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
 use crate::send::ready::Ready;
 use crate::wire::{
     Answer, Answers, DataWriter, EntryId, EntryKind, Frame, FrameWriter, GROUP_BYTES, Hello, Kind, Left,
-    ListingWriter, Note, Role, SenderEnd, Summary, Want,
+    ListingWriter, Note, Role, SenderEnd, Summary, Taken, Want,
 };
 
 pub(super) struct Sending<'a, W> {
@@ -39,7 +39,8 @@ pub(super) struct Sending<'a, W> {
     left_out: &'a LeftOutList,
     /// Known when the receiver has said that it answers nothing, or that it answers.
     is_fresh: Option<bool>,
-    is_greeted: bool,
+    /// The message that says so, until it has come.
+    greeting: Option<Kind>,
     scanned: Option<bool>,
     entries: u64,
     /// Files that were listed, without an answer.
@@ -107,7 +108,7 @@ impl<'a, W: Write> Sending<'a, W> {
             progress,
             left_out,
             is_fresh: None,
-            is_greeted: false,
+            greeting: None,
             scanned: None,
             entries: 0,
             unanswered: VecDeque::new(),
@@ -130,9 +131,10 @@ impl<'a, W: Write> Sending<'a, W> {
     }
 
     /// What the receiver did.
-    pub(super) fn run(mut self, theirs: Option<Hello>, cancel: &Cancel) -> Result<Report> {
-        if let Some(theirs) = theirs {
-            self.hello(&theirs)?;
+    pub(super) fn run(mut self, greeting: Kind, told_fresh: Option<bool>, cancel: &Cancel) -> Result<Report> {
+        match told_fresh {
+            Some(is_fresh) => self.greeted(is_fresh)?,
+            None => self.greeting = Some(greeting),
         }
         loop {
             while !self.is_all_sent() {
@@ -235,10 +237,13 @@ impl<'a, W: Write> Sending<'a, W> {
 
     fn frame(&mut self, frame: &Frame) -> Result<()> {
         match frame.kind {
-            Kind::Hello if !self.is_greeted => {
+            Kind::Hello if self.greeting == Some(Kind::Hello) => {
                 let theirs = Hello::decode(&frame.body)?;
                 Hello::agree(Some(self.options), &theirs, Role::Sender)?;
-                self.hello(&theirs)
+                self.greeted(theirs.is_fresh)
+            }
+            Kind::Taken if self.greeting == Some(Kind::Taken) => {
+                self.greeted(Taken::decode(&frame.body)?.is_fresh)
             }
             Kind::Answers if self.is_fresh == Some(false) => self.answers(&frame.body),
             Kind::Signature => {
@@ -267,9 +272,9 @@ impl<'a, W: Write> Sending<'a, W> {
         }
     }
 
-    fn hello(&mut self, theirs: &Hello) -> Result<()> {
-        self.is_greeted = true;
-        let is_fresh = theirs.is_fresh && self.options.also_look_in.is_empty();
+    fn greeted(&mut self, is_fresh: bool) -> Result<()> {
+        self.greeting = None;
+        let is_fresh = is_fresh && self.options.also_look_in.is_empty();
         if self.is_fresh.replace(is_fresh) == Some(true) && !is_fresh {
             return Err(Error::Malformed {
                 what: "that something is there, where it said before that nothing was",
@@ -517,14 +522,16 @@ impl<'a, W: Write> Sending<'a, W> {
                     let frame = frame?;
                     match frame.kind {
                         // A short copy is at its end before the receiver's first message has come.
-                        Kind::Hello if !self.is_greeted => self.frame(&frame)?,
+                        Kind::Hello | Kind::Taken if self.greeting.is_some() => self.frame(&frame)?,
                         Kind::Made => {
                             self.frame(&frame)?;
                             if !self.is_all_sent() {
                                 return Ok(None);
                             }
                         }
-                        Kind::End if self.is_greeted => return Ok(Some(Summary::decode(&frame.body)?.0)),
+                        Kind::End if self.greeting.is_none() => {
+                            return Ok(Some(Summary::decode(&frame.body)?.0));
+                        }
                         _ => return Err(Error::Malformed { what: "a message behind the end" }),
                     }
                 }

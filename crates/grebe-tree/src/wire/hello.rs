@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::wire::put_varint;
 
 /// The version of the protocol. Both ends have the same.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 const MAGIC: &[u8; 10] = b"grebe tree";
 
@@ -34,6 +34,10 @@ pub(crate) struct Hello {
     pub(crate) is_local: bool,
     /// The ends know nothing of each other: an [`Offer`](super::OfferedNames) follows, and each end has options of its own.
     pub(crate) is_offer: bool,
+    /// From the receiver of an offer: the sender goes on without the word that it is taken.
+    pub(crate) is_taken: bool,
+    /// From the receiver of an offer: files that are there give way to others of their names.
+    pub(crate) replaces: bool,
 }
 
 impl Hello {
@@ -46,7 +50,9 @@ impl Hello {
                 | u8::from(self.is_contents) << 2
                 | u8::from(self.is_fresh) << 3
                 | u8::from(self.is_local) << 4
-                | u8::from(self.is_offer) << 5,
+                | u8::from(self.is_offer) << 5
+                | u8::from(self.is_taken) << 6
+                | u8::from(self.replaces) << 7,
         );
         put_varint(&mut out, self.sources);
         if let Some(options) = &self.options {
@@ -65,9 +71,6 @@ impl Hello {
             return Err(Error::Version { theirs, ours: VERSION });
         }
         let bits = reader.u8()?;
-        if bits >> 6 != 0 {
-            return Err(Error::Malformed { what: "bits of a first message that this version does not have" });
-        }
         let sources = reader.varint()?;
         let options = (bits & 2 != 0).then(|| Options::decode(&mut reader)).transpose()?;
         reader.end()?;
@@ -79,6 +82,8 @@ impl Hello {
             is_fresh: bits & 8 != 0,
             is_local: bits & 16 != 0,
             is_offer: bits & 32 != 0,
+            is_taken: bits & 64 != 0,
+            replaces: bits & 128 != 0,
         })
     }
 
@@ -130,12 +135,14 @@ mod tests {
             is_fresh: bits & 8 != 0,
             is_local: bits & 16 != 0,
             is_offer: bits & 32 != 0,
+            is_taken: bits & 64 != 0,
+            replaces: bits & 128 != 0,
         }
     }
 
     proptest! {
         #[test]
-        fn a_first_message_comes_back(bits in 0_u8..32, sources: u64) {
+        fn a_first_message_comes_back(bits: u8, sources: u64) {
             let hello = hello(bits, sources);
             prop_assert_eq!(Hello::decode(&hello.encode()).unwrap(), hello);
         }
@@ -143,7 +150,7 @@ mod tests {
         #[test]
         fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = Hello::decode(&bytes);
-            let _ = Hello::decode(&[&MAGIC[..], &[1], &bytes].concat());
+            let _ = Hello::decode(&[&MAGIC[..], &[VERSION as u8], &bytes].concat());
         }
     }
 

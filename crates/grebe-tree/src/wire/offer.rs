@@ -19,8 +19,6 @@ pub(crate) struct OfferedNames {
 pub(crate) struct Taken {
     /// Nothing is there: it answers nothing, and everything is wanted whole.
     pub(crate) is_fresh: bool,
-    /// Files that are there give way to others of their names.
-    pub(crate) replaces: bool,
 }
 
 impl OfferedNames {
@@ -50,12 +48,12 @@ impl OfferedNames {
 
 impl Taken {
     pub(crate) fn encode(self) -> Vec<u8> {
-        vec![u8::from(self.is_fresh) | u8::from(self.replaces) << 1]
+        vec![u8::from(self.is_fresh)]
     }
 
     pub(crate) fn decode(body: &[u8]) -> Result<Self> {
         match body {
-            [bits @ 0..=3] => Ok(Self { is_fresh: bits & 1 != 0, replaces: bits & 2 != 0 }),
+            [bits @ 0..=1] => Ok(Self { is_fresh: *bits == 1 }),
             _ => Err(Error::Malformed { what: "a word of taking that this version does not have" }),
         }
     }

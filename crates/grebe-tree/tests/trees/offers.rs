@@ -1,11 +1,14 @@
 //! Between ends that know nothing of each other: what is offered, taken, kept as it is, and gone on with.
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use grebe_tree::{Cancel, Error, Offer, Offering, Reception, Report, Result, receive_offer, send_offer};
+use grebe_tree::{
+    Accept, Cancel, Error, Offer, Offering, Reception, Report, Result, receive_offer, send_offer,
+};
 
 use crate::ends::{over_cut_pipes, progress};
 use crate::generate::scratch;
@@ -28,7 +31,7 @@ fn look(sources: &[PathBuf]) -> Offering {
 }
 
 fn reception(into: &Path, overwrite: bool) -> Reception {
-    Reception { directory: into.to_path_buf(), overwrite, accept: None }
+    Reception { directory: into.to_path_buf(), overwrite, accept: None, sender_waits: false }
 }
 
 fn run(offering: Offering, reception: &Reception, cut: Option<i64>) -> (Result<Report>, Result<Report>) {
@@ -136,12 +139,70 @@ fn what_was_cut_off_goes_on_where_it_was_directories_too() {
 #[test]
 fn what_is_declined_does_not_come_and_the_sender_is_told() {
     let (from, into) = (scratch(), scratch());
-    write(from.path(), &[("one", "1")]);
-    let reception = Reception { accept: Some(Arc::new(|_: &Offer| false)), ..reception(into.path(), false) };
-    let (sent, received) = run(look(&[from.path().join("one")]), &reception, None);
-    assert!(matches!(received, Err(Error::Declined)), "{received:?}");
-    assert!(matches!(&sent, Err(Error::Peer { what }) if what.contains("declined")), "{sent:?}");
-    assert_eq!(fs::read_dir(into.path()).unwrap().count(), 0);
+    write(from.path(), &[("one", &"1".repeat(6_000_000))]);
+    for sender_waits in [true, false] {
+        let accept = Some::<Arc<Accept>>(Arc::new(|_: &Offer| false));
+        let reception = Reception { accept, sender_waits, ..reception(into.path(), false) };
+        let (sent, received) = run(look(&[from.path().join("one")]), &reception, None);
+        assert!(matches!(received, Err(Error::Declined)), "{received:?}");
+        assert!(matches!(&sent, Err(Error::Peer { what }) if what.contains("declined")), "{sent:?}");
+        assert_eq!(fs::read_dir(into.path()).unwrap().count(), 0);
+    }
+}
+
+#[derive(Clone, Default)]
+struct Sent(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Sent {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sent {
+    fn count(&self, what: &[u8]) -> usize {
+        self.0.lock().unwrap().windows(what.len()).filter(|window| *window == what).count()
+    }
+}
+
+#[test]
+fn content_leaves_before_it_is_taken_where_nobody_is_asked_and_nothing_is_there() {
+    let from = scratch();
+    write(from.path(), &[("name", "content")]);
+    for (is_empty, sender_waits, names, contents) in
+        [(true, false, 2, 1), (false, false, 2, 0), (true, true, 1, 0)]
+    {
+        let into = scratch();
+        if !is_empty {
+            write(into.path(), &[("other", "0")]);
+        }
+        let reception = Reception { sender_waits, ..reception(into.path(), false) };
+        let (mut greeting, sent, cancel) = (Vec::new(), Sent::default(), Cancel::default());
+        let ended = receive_offer(io::empty(), &mut greeting, &reception, &progress(), &cancel);
+        assert!(matches!(ended, Err(Error::Closed)), "{ended:?}");
+        // The receiver says no more.
+        let (answers, _open) = io::pipe().unwrap();
+        let answers = io::Cursor::new(greeting).chain(answers);
+        let offering = look(&[from.path().join("name")]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while (sent.count(b"name"), sent.count(b"content")) != (names, contents) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                // Whatever else would leave has the time to.
+                std::thread::sleep(Duration::from_millis(200));
+                cancel.cancel();
+            });
+            let ended = send_offer(answers, sent.clone(), &offering, &progress(), &cancel);
+            assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        });
+        assert_eq!((sent.count(b"name"), sent.count(b"content")), (names, contents));
+    }
 }
 
 #[test]

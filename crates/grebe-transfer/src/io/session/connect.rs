@@ -1,28 +1,16 @@
-//! How two ends connect: one asks at all addresses of a ticket, the other answers a peer that proves the ticket's key.
+//! Tickets, the addresses in them, sockets at those, and another connection to a peer that has fallen silent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use grebe_datagram::{route_payload_bytes, set_dont_fragment, wait_readable};
-use grebe_packet::{Cancel, Key, Purpose, Ticket};
+use grebe_datagram::{route_payload_bytes, set_dont_fragment};
+use grebe_packet::{Key, Purpose, Ticket};
 use grebe_relay::Via;
 
-use super::rendezvous::Rendezvous;
 use super::tcp::{self, PacketStream, TcpDoor};
-use super::{Notice, Notify, Transport};
 use crate::error::{Error, Result};
 use crate::io::unix_s;
-use crate::proto::handshake::{Initiator, REPLY_BYTES, Session};
-
-/// A session, its peer, and the round trip to the peer if it is known.
-pub(super) struct Connected {
-    pub(super) session: Session,
-    pub(super) peer: SocketAddr,
-    pub(super) rtt: Option<Duration>,
-    /// The peer is reached by this.
-    pub(super) tcp: Option<PacketStream>,
-}
 
 /// A ticket with a new key, for a listener at `bound`; where that is any address, with those of this host.
 pub(super) fn new_ticket(purpose: Purpose, bound: SocketAddr, lifetime: Duration) -> Result<Ticket> {
@@ -180,172 +168,6 @@ pub(super) fn datagram_bytes(socket: &UdpSocket, peer: SocketAddr) -> (usize, Ve
     (route_bytes.min(DATAGRAM_BYTES), probes)
 }
 
-/// How one end asks the other.
-pub(super) struct Asking<'a> {
-    /// For how long an answer is waited for.
-    pub(super) within: Duration,
-    pub(super) transport: Transport,
-    pub(super) cancel: &'a Cancel,
-    pub(super) notify: &'a Notify,
-}
-
-/// Asks at all `addresses` of the ticket, at those that the meeting brings, and a moment later over TCP too; the first one that answers is
-/// the peer. The number of the socket that reaches it by UDP is returned too.
-pub(super) fn ask(
-    sockets: &[&UdpSocket],
-    ticket: &Ticket,
-    addresses: &[SocketAddr],
-    mut meeting: Option<&mut Rendezvous>,
-    asking: &Asking<'_>,
-) -> Result<(Connected, usize)> {
-    let mut initiator = Initiator::new(&ticket.key)?;
-    let start = Instant::now();
-    let mut is_told = false;
-    let mut questions: Vec<Question> = Vec::new();
-    let mut dialled = None;
-    let mut knocked = 0;
-    let mut streams: Vec<PacketStream> = Vec::new();
-    loop {
-        let now = Instant::now();
-        check_time(ticket, addresses, now - start, meeting.as_deref(), asking)?;
-        if let (false, Some(first), None) = (is_told, addresses.first(), &meeting)
-            && now - start > UNANSWERED
-        {
-            is_told = true;
-            (asking.notify)(Notice::NoAnswerYet { peer: *first });
-        }
-        let dials = match asking.transport {
-            Transport::Any => now - start >= UDP_ALONE,
-            Transport::Udp => false,
-            Transport::Tcp => true,
-        };
-        if dialled.is_none() && dials {
-            dialled = Some(tcp::dial(addresses, asking.within));
-        }
-        while let Some(mut stream) = dialled.as_ref().and_then(|dialled| dialled.try_recv().ok()) {
-            stream.send(initiator.datagram());
-            stream.flush();
-            streams.push(stream);
-        }
-        let asked_by_udp = if asking.transport == Transport::Tcp { &[] } else { sockets };
-        note_ways(&mut questions, now, addresses, meeting.as_deref());
-        if let (Some(meeting), Some(socket)) = (&mut meeting, sockets.first()) {
-            meeting.turn(socket);
-            while let Some(from) = meeting.next_knock() {
-                // Whoever has the ticket may show addresses of others: they are not to be asked without end.
-                if knocked < QUESTIONS_MAX {
-                    knocked += 1;
-                    let _ = socket.send_to(initiator.datagram(), from);
-                }
-            }
-        }
-        for question in questions.iter_mut().filter(|question| now >= question.next) {
-            for socket in asked_by_udp {
-                // An address that cannot be reached, or is of another family, is one that does not answer.
-                let _ = socket.send_to(initiator.datagram(), question.to);
-            }
-            question.next = now + ASK_AFTER[question.asked.min(ASK_AFTER.len() - 1)];
-            question.asked += 1;
-        }
-        let next = questions.iter().map(|question| question.next).min().unwrap_or(now + LOOK_EVERY);
-        let wait = match (sockets.len(), streams.is_empty(), &meeting) {
-            (1, true, None) => LOOK_EVERY,
-            (1, true, Some(_)) => LOOK_AT_MEETING_EVERY,
-            _ => LOOK_AT_EACH,
-        };
-        for (number, socket) in sockets.iter().enumerate() {
-            // A wait that fails is a short one.
-            let _ = wait_readable(*socket, next.saturating_duration_since(now).min(wait));
-            if let Some((session, peer)) = read_reply(socket, &mut initiator, meeting.as_deref_mut()) {
-                // After several questions it is not known which one was answered, and the second follows the first at once.
-                let asked = questions.iter().find(|question| question.to == peer && question.asked <= 2);
-                let rtt = asked.map(|question| question.since.elapsed());
-                return Ok((Connected { session, peer, rtt, tcp: None }, number));
-            }
-        }
-        let answered = streams.iter_mut().enumerate().find_map(|(number, stream)| {
-            let session = stream.receive().and_then(|reply| initiator.on_reply(reply).ok())?;
-            Some((session, stream.peer()?, number))
-        });
-        if let Some((session, peer, number)) = answered {
-            (asking.notify)(Notice::OverTcp);
-            let tcp = Some(streams.swap_remove(number));
-            let peer = meeting.as_deref().and_then(|meeting| meeting.as_sent(peer)).unwrap_or(peer);
-            let of_family =
-                |socket: &&UdpSocket| socket.local_addr().is_ok_and(|it| it.is_ipv4() == peer.is_ipv4());
-            let number = sockets.iter().position(of_family).unwrap_or(0);
-            return Ok((Connected { session, peer, rtt: None, tcp }, number));
-        }
-    }
-}
-
-/// An address that is asked at.
-struct Question {
-    to: SocketAddr,
-    since: Instant,
-    asked: usize,
-    next: Instant,
-}
-
-/// Adds the addresses that are not asked at yet.
-fn note_ways(
-    questions: &mut Vec<Question>,
-    now: Instant,
-    addresses: &[SocketAddr],
-    meeting: Option<&Rendezvous>,
-) {
-    let mut note = |to: SocketAddr| {
-        if questions.len() < QUESTIONS_MAX && !questions.iter().any(|question| question.to == to) {
-            questions.push(Question { to, since: now, asked: 0, next: now });
-        }
-    };
-    let Some(meeting) = meeting else { return addresses.iter().copied().for_each(note) };
-    addresses.iter().filter_map(|address| meeting.as_sent(*address)).for_each(&mut note);
-    meeting.ways().for_each(note);
-}
-
-fn check_time(
-    ticket: &Ticket,
-    addresses: &[SocketAddr],
-    waited: Duration,
-    meeting: Option<&Rendezvous>,
-    asking: &Asking<'_>,
-) -> Result<()> {
-    if asking.cancel.is_cancelled() {
-        return Err(Error::Cancelled);
-    }
-    if waited <= asking.within {
-        return Ok(());
-    }
-    if unix_s() >= ticket.expires_unix_s {
-        return Err(Error::Ticket { what: "its time is over" });
-    }
-    Err(match (meeting, addresses.first()) {
-        (Some(meeting), _) => meeting.failure(),
-        (None, Some(peer)) => Error::NoAnswer { peer: *peer, waited: asking.within },
-        (None, None) => Error::Ticket { what: "it has no address" },
-    })
-}
-
-/// The session of the first true reply, and its sender. What else comes may be the meeting's.
-fn read_reply(
-    socket: &UdpSocket,
-    initiator: &mut Initiator,
-    mut meeting: Option<&mut Rendezvous>,
-) -> Option<(Session, SocketAddr)> {
-    // Where the kernel joins datagrams, several arrive as one: two replies, or messages and a reply behind them.
-    let mut datagram = [0; 2_048];
-    for _ in 0..AT_ONCE_MAX {
-        let Ok((length, peer)) = socket.recv_from(&mut datagram) else { break };
-        let taken = meeting.as_deref_mut().map_or(0, |meeting| meeting.take(peer, &datagram[..length]));
-        let reply = &datagram[taken..length];
-        if let Ok(session) = initiator.on_reply(&reply[..reply.len().min(REPLY_BYTES)]) {
-            return Some((session, peer));
-        }
-    }
-    None
-}
-
 /// Another way to a peer that has fallen silent, for the end that has the ticket.
 pub(super) struct Fallback {
     addresses: Vec<SocketAddr>,
@@ -392,44 +214,8 @@ const DIAL_WITHIN: Duration = Duration::from_secs(10);
 /// Every path carries this.
 const DATAGRAM_BYTES: usize = 1_200;
 
-/// For how long only UDP is tried: an answer that comes later still comes before one over TCP, which takes two round trips.
-const UDP_ALONE: Duration = Duration::from_millis(250);
-
 /// How many ports the system is asked for until one is free for TCP too.
 const PORTS_TRIED: u32 = 16;
-
-/// After so long without any answer the user is told.
-const UNANSWERED: Duration = Duration::from_secs(2);
-
-/// When the next question follows. The first is sent twice at once, since one of the two may be lost, and half a second with it; the third
-/// leaves when TCP is dialled, so that a loss does not make TCP the faster one.
-/// Then it is two a second for a while: where 40 % are lost each way, two of three questions bring no answer.
-const ASK_AFTER: [Duration; 10] = [
-    Duration::from_millis(10),
-    Duration::from_millis(250),
-    Duration::from_millis(250),
-    Duration::from_millis(500),
-    Duration::from_millis(500),
-    Duration::from_millis(500),
-    Duration::from_millis(500),
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-];
-
-/// With several sockets each is looked at so long.
-const LOOK_AT_EACH: Duration = Duration::from_millis(1);
-
-/// How often an end that meets another one looks what is due.
-const LOOK_AT_MEETING_EVERY: Duration = Duration::from_millis(5);
-
-/// A ticket's addresses, twice the other end's, and the relay's.
-const QUESTIONS_MAX: usize = 64;
-
-/// How often an end looks whether it is to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Datagrams that are read before anything else is looked at: a flood delays nobody who ends this.
-const AT_ONCE_MAX: usize = 256;
 
 /// How often an end that waits for its peer looks who came by TCP.
 pub(super) const LOOK_AT_DOOR_EVERY: Duration = Duration::from_millis(10);
@@ -440,7 +226,6 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::proto::handshake::Responder;
 
     #[test]
     fn a_port_that_tcp_cannot_have_is_chosen_only_where_it_was_asked_for() {
@@ -476,62 +261,5 @@ mod tests {
         }
         let own = own_addresses((Ipv6Addr::UNSPECIFIED, 7).into());
         assert!(own.is_sorted_by_key(SocketAddr::is_ipv4), "{own:?}");
-    }
-
-    #[test]
-    fn both_families_are_asked_at_once_and_the_one_that_answers_is_the_peer() {
-        let Ok(listener) = UdpSocket::bind("[::1]:0") else {
-            println!("skipped: this machine has no IPv6");
-            return;
-        };
-        listener.set_nonblocking(true).unwrap();
-        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-        silent.set_nonblocking(true).unwrap();
-        let mut ticket =
-            new_ticket(Purpose::Connection, listener.local_addr().unwrap(), Duration::from_secs(60)).unwrap();
-        ticket.addresses.push(silent.local_addr().unwrap().into());
-        for is_v6_first in [true, false] {
-            if !is_v6_first {
-                ticket.addresses.reverse();
-            }
-            let addresses = addresses_of(&ticket, Via::Any).unwrap();
-            let bind = |local| {
-                let socket = UdpSocket::bind(local).unwrap();
-                socket.set_nonblocking(true).unwrap();
-                Ok(socket)
-            };
-            let sockets = bind_to_ask(&ticket, &addresses, bind).unwrap();
-            assert_eq!(sockets.len(), 2, "one for each family");
-            let (key, cancel) = (ticket.clone(), Cancel::default());
-            let (answers, stop) = (listener.try_clone().unwrap(), cancel.clone());
-            let answering = std::thread::spawn(move || {
-                let mut responder = Responder::new(key.key.clone());
-                let mut datagram = [0; 2_048];
-                while !stop.is_cancelled() {
-                    let _ = wait_readable(&answers, LOOK_AT_DOOR_EVERY);
-                    while let Ok((length, peer)) = answers.recv_from(&mut datagram) {
-                        if let Ok(reply) = responder.on_init(&datagram[..length]) {
-                            answers.send_to(&reply, peer).unwrap();
-                        }
-                    }
-                }
-            });
-            let notify: Notify = std::sync::Arc::new(|_| {});
-            let asking = Asking {
-                within: Duration::from_secs(60),
-                transport: Transport::Udp,
-                cancel: &Cancel::default(),
-                notify: &notify,
-            };
-            let sockets: Vec<&UdpSocket> = sockets.iter().collect();
-            let (connected, number) = ask(&sockets, &ticket, &addresses, None, &asking).unwrap();
-            assert_eq!(connected.peer, listener.local_addr().unwrap());
-            assert!(sockets[number].local_addr().unwrap().is_ipv6());
-            cancel.cancel();
-            answering.join().unwrap();
-            let mut datagram = [0; 2_048];
-            assert!(silent.recv(&mut datagram).is_ok(), "the other family was asked, too");
-            while silent.recv(&mut datagram).is_ok() {}
-        }
     }
 }

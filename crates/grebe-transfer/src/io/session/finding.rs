@@ -6,7 +6,8 @@ use grebe_packet::Ticket;
 use grebe_relay::{Side, Via};
 
 use super::Transport;
-use super::connect::{self, Asking, Connected};
+use super::ask::{Asking, Connected, ask};
+use super::connect;
 use super::rendezvous::Rendezvous;
 use crate::error::Result;
 
@@ -40,7 +41,7 @@ pub(super) fn find<D>(
         _ => None,
     };
     let own: Vec<&UdpSocket> = sockets.iter().map(|(_, socket)| socket).collect();
-    let asked = connect::ask(&own, ticket, &addresses, meeting.as_mut(), asking);
+    let asked = ask(&own, ticket, &addresses, meeting.as_mut(), asking);
     let (connected, number) = Rendezvous::leave_on_failure(&mut meeting, own[0], asked)?;
     let (datagrams, socket) = sockets.swap_remove(number);
     Ok(Found { connected, datagrams, socket, addresses, meeting })

@@ -189,8 +189,14 @@ fn what_the_disk_refuses_gets_no_name_and_ends_the_copy() {
 #[test]
 fn a_name_that_somebody_takes_before_the_flush_stays_theirs() {
     for fsync in [Fsync::Never, Fsync::Batch, Fsync::File] {
-        let reception = Reception { directory: std::env::temp_dir(), overwrite: false, accept: None };
-        let ground = Ground::with(fsync, Some(reception.take(OfferedNames::default()).unwrap()));
+        let reception = Reception {
+            directory: std::env::temp_dir(),
+            overwrite: false,
+            accept: None,
+            sender_waits: false,
+        };
+        let (stranger, _) = reception.take(OfferedNames::default()).unwrap();
+        let ground = Ground::with(fsync, Some(stranger));
         fs::write(ground.path("a"), "precious").unwrap();
         ground.during(|| {
             ground.take(ground.write("a"));

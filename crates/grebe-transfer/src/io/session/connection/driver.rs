@@ -160,6 +160,10 @@ impl Driver {
         if state.is_finished {
             core.sender.finish();
         }
+        core.bound_silence(state.silence_us_max);
+        if state.is_leaving {
+            core.leave();
+        }
         state.is_delivered = core.is_delivered();
         let confirmed = if state.is_delivered { u64::MAX } else { core.sender.confirmed.prefix_end() };
         state.confirmed_bytes = confirmed.min(sent.end());

@@ -125,6 +125,10 @@ pub(super) struct State {
     pub(super) is_ended: bool,
     /// The other end has everything.
     pub(super) is_delivered: bool,
+    /// The other end has said that it has everything.
+    pub(super) is_leaving: bool,
+    /// Another end that is silent for so long has left.
+    pub(super) silence_us_max: u64,
     /// The connection's thread has ended.
     is_over: bool,
     pub(super) failure: Option<Failure>,
@@ -310,7 +314,29 @@ impl ConnectionStatus {
     /// # Errors
     /// Why the connection broke before that.
     pub fn close(&self) -> Result<()> {
+        self.end(|_| {})
+    }
+
+    /// As [`close`](Self::close), for an end whose last word is written: another end that is silent for `silence` has left.
+    ///
+    /// # Errors
+    /// Why the connection broke before that.
+    pub fn close_within(&self, silence: Duration) -> Result<()> {
+        self.end(|state| state.silence_us_max = silence.as_micros() as u64)
+    }
+
+    /// As [`close`](Self::close), a round trip earlier: the other end has written that it has all, and nothing behind that. It is told that
+    /// this end is gone, and waits for no more.
+    ///
+    /// # Errors
+    /// Why the connection broke before that.
+    pub fn leave(&self) -> Result<()> {
+        self.end(|state| state.is_leaving = true)
+    }
+
+    fn end(&self, how: impl FnOnce(&mut State)) -> Result<()> {
         let mut state = self.shared.lock();
+        how(&mut state);
         state.stop_reading();
         self.shared.tell(state);
         state = self.shared.lock();
@@ -338,6 +364,8 @@ impl Shared {
             is_unread: false,
             is_ended: false,
             is_delivered: false,
+            is_leaving: false,
+            silence_us_max: u64::MAX,
             is_over: false,
             failure: None,
             progress: ConnectionProgress {

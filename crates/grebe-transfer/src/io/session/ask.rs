@@ -1,0 +1,334 @@
+//! Asks a peer at all addresses of its ticket, over UDP and a moment later over TCP, until one answers.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use grebe_datagram::wait_readable;
+use grebe_packet::{Cancel, Ticket};
+
+use super::rendezvous::Rendezvous;
+use super::tcp::{self, PacketStream};
+use super::{Notice, Notify, Transport};
+use crate::error::{Error, Result};
+use crate::io::unix_s;
+use crate::proto::handshake::{Initiator, REPLY_BYTES, Session};
+
+/// A session, its peer, and the round trip to the peer if it is known.
+pub(super) struct Connected {
+    pub(super) session: Session,
+    pub(super) peer: SocketAddr,
+    pub(super) rtt: Option<Duration>,
+    /// The peer is reached by this.
+    pub(super) tcp: Option<PacketStream>,
+}
+
+/// How one end asks the other.
+pub(super) struct Asking<'a> {
+    /// For how long an answer is waited for.
+    pub(super) within: Duration,
+    pub(super) transport: Transport,
+    pub(super) cancel: &'a Cancel,
+    pub(super) notify: &'a Notify,
+}
+
+/// Asks at all `addresses` of the ticket, at those that the meeting brings, and a moment later over TCP too; the first one that answers is
+/// the peer. The number of the socket that reaches it by UDP is returned too.
+pub(super) fn ask(
+    sockets: &[&UdpSocket],
+    ticket: &Ticket,
+    addresses: &[SocketAddr],
+    mut meeting: Option<&mut Rendezvous>,
+    asking: &Asking<'_>,
+) -> Result<(Connected, usize)> {
+    let mut initiator = Initiator::new(&ticket.key)?;
+    let start = Instant::now();
+    let mut is_told = false;
+    let mut questions: Vec<Question> = Vec::new();
+    let mut dialled = None;
+    let mut knocked = 0;
+    let mut streams: Vec<PacketStream> = Vec::new();
+    let mut by_tcp: Option<AnsweredByTcp> = None;
+    let asked_by_udp = if asking.transport == Transport::Tcp { &[] } else { sockets };
+    loop {
+        let now = Instant::now();
+        let waited = if by_tcp.is_some() { Duration::ZERO } else { now - start };
+        check_time(ticket, addresses, waited, meeting.as_deref(), asking)?;
+        if let (false, Some(first), None) = (is_told, addresses.first(), &meeting)
+            && waited > UNANSWERED
+        {
+            is_told = true;
+            (asking.notify)(Notice::NoAnswerYet { peer: *first });
+        }
+        let dials = match asking.transport {
+            Transport::Any => now - start >= UDP_ALONE,
+            Transport::Udp => false,
+            Transport::Tcp => true,
+        };
+        if dialled.is_none() && dials {
+            dialled = Some(tcp::dial(addresses, asking.within));
+        }
+        while let Some(mut stream) = dialled.as_ref().and_then(|dialled| dialled.try_recv().ok()) {
+            stream.send(initiator.datagram());
+            stream.flush();
+            streams.push(stream);
+        }
+        note_ways(&mut questions, now, addresses, meeting.as_deref());
+        if let (Some(meeting), Some(socket)) = (&mut meeting, sockets.first()) {
+            meeting.turn(socket);
+            while let Some(from) = meeting.next_knock() {
+                // Whoever has the ticket may show addresses of others: they are not to be asked without end.
+                if knocked < QUESTIONS_MAX {
+                    knocked += 1;
+                    let _ = socket.send_to(initiator.datagram(), from);
+                }
+            }
+        }
+        if let Some(answered) = by_tcp.take_if(|answered| now >= answered.next) {
+            if answered.left == 0 || asked_by_udp.is_empty() {
+                return Ok(go_by_tcp(answered, streams, sockets, meeting.as_deref(), asking));
+            }
+            questions.iter_mut().for_each(|question| question.next = now);
+            by_tcp =
+                Some(AnsweredByTcp { left: answered.left - 1, next: now + ASK_BESIDE_TCP_EVERY, ..answered });
+        }
+        for question in questions.iter_mut().filter(|question| now >= question.next) {
+            for socket in asked_by_udp {
+                // An address that cannot be reached, or is of another family, is one that does not answer.
+                let _ = socket.send_to(initiator.datagram(), question.to);
+            }
+            question.next = now + ASK_AFTER[question.asked.min(ASK_AFTER.len() - 1)];
+            question.asked += 1;
+        }
+        let next = questions.iter().map(|question| question.next).min().unwrap_or(now + LOOK_EVERY);
+        let wait = match (sockets.len(), streams.is_empty(), &meeting) {
+            (1, true, None) => LOOK_EVERY,
+            (1, true, Some(_)) => LOOK_AT_MEETING_EVERY,
+            _ => LOOK_AT_EACH,
+        };
+        for (number, socket) in sockets.iter().enumerate() {
+            // A wait that fails is a short one.
+            let _ = wait_readable(*socket, next.saturating_duration_since(now).min(wait));
+            let reply = read_reply(socket, meeting.as_deref_mut(), |reply| match &by_tcp {
+                None => initiator.on_reply(reply).ok().map(Some),
+                Some(_) => initiator.is_reply_again(reply).then_some(None),
+            });
+            let Some((session, peer)) = reply else { continue };
+            if let Some(session) = session.or_else(|| by_tcp.take().map(|answered| answered.session)) {
+                // After several questions it is not known which one was answered, and the second follows the first at once.
+                let asked = questions.iter().find(|question| question.to == peer && question.asked <= 2);
+                let rtt = asked.map(|question| question.since.elapsed());
+                return Ok((Connected { session, peer, rtt, tcp: None }, number));
+            }
+        }
+        if by_tcp.is_none() {
+            by_tcp = streams.iter_mut().enumerate().find_map(|(stream, answered)| {
+                let session = answered.receive().and_then(|reply| initiator.on_reply(reply).ok())?;
+                let peer = answered.peer()?;
+                Some(AnsweredByTcp { session, peer, stream, left: ASKED_BESIDE_TCP, next: now })
+            });
+        }
+    }
+}
+
+/// An answer that came over TCP. UDP may still pass, where it loses much: it is asked for a moment longer, since TCP would crawl there.
+struct AnsweredByTcp {
+    session: Session,
+    peer: SocketAddr,
+    /// The number of the one that answered.
+    stream: usize,
+    /// How often UDP is still asked, and when next.
+    left: u32,
+    next: Instant,
+}
+
+/// Goes by the connection that has answered.
+fn go_by_tcp(
+    answered: AnsweredByTcp,
+    mut streams: Vec<PacketStream>,
+    sockets: &[&UdpSocket],
+    meeting: Option<&Rendezvous>,
+    asking: &Asking<'_>,
+) -> (Connected, usize) {
+    (asking.notify)(Notice::OverTcp);
+    let AnsweredByTcp { session, peer, stream, .. } = answered;
+    let tcp = Some(streams.swap_remove(stream));
+    let peer = meeting.and_then(|meeting| meeting.as_sent(peer)).unwrap_or(peer);
+    let of_family = |socket: &&UdpSocket| socket.local_addr().is_ok_and(|it| it.is_ipv4() == peer.is_ipv4());
+    let number = sockets.iter().position(of_family).unwrap_or(0);
+    (Connected { session, peer, rtt: None, tcp }, number)
+}
+
+/// An address that is asked at.
+struct Question {
+    to: SocketAddr,
+    since: Instant,
+    asked: usize,
+    next: Instant,
+}
+
+/// Adds the addresses that are not asked at yet.
+fn note_ways(
+    questions: &mut Vec<Question>,
+    now: Instant,
+    addresses: &[SocketAddr],
+    meeting: Option<&Rendezvous>,
+) {
+    let mut note = |to: SocketAddr| {
+        if questions.len() < QUESTIONS_MAX && !questions.iter().any(|question| question.to == to) {
+            questions.push(Question { to, since: now, asked: 0, next: now });
+        }
+    };
+    let Some(meeting) = meeting else { return addresses.iter().copied().for_each(note) };
+    addresses.iter().filter_map(|address| meeting.as_sent(*address)).for_each(&mut note);
+    meeting.ways().for_each(note);
+}
+
+fn check_time(
+    ticket: &Ticket,
+    addresses: &[SocketAddr],
+    waited: Duration,
+    meeting: Option<&Rendezvous>,
+    asking: &Asking<'_>,
+) -> Result<()> {
+    if asking.cancel.is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    if waited <= asking.within {
+        return Ok(());
+    }
+    if unix_s() >= ticket.expires_unix_s {
+        return Err(Error::Ticket { what: "its time is over" });
+    }
+    Err(match (meeting, addresses.first()) {
+        (Some(meeting), _) => meeting.failure(),
+        (None, Some(peer)) => Error::NoAnswer { peer: *peer, waited: asking.within },
+        (None, None) => Error::Ticket { what: "it has no address" },
+    })
+}
+
+/// What `is_reply` makes of the first reply, and its sender. What else comes may be the meeting's.
+fn read_reply<T>(
+    socket: &UdpSocket,
+    mut meeting: Option<&mut Rendezvous>,
+    mut is_reply: impl FnMut(&[u8]) -> Option<T>,
+) -> Option<(T, SocketAddr)> {
+    // Where the kernel joins datagrams, several arrive as one: two replies, or messages and a reply behind them.
+    let mut datagram = [0; 2_048];
+    for _ in 0..AT_ONCE_MAX {
+        let Ok((length, peer)) = socket.recv_from(&mut datagram) else { break };
+        let taken = meeting.as_deref_mut().map_or(0, |meeting| meeting.take(peer, &datagram[..length]));
+        let reply = &datagram[taken..length];
+        if let Some(found) = is_reply(&reply[..reply.len().min(REPLY_BYTES)]) {
+            return Some((found, peer));
+        }
+    }
+    None
+}
+
+/// For how long only UDP is tried: an answer that comes later still comes before one over TCP, which takes two round trips.
+const UDP_ALONE: Duration = Duration::from_millis(250);
+
+/// How often UDP is still asked after TCP has answered, and how long each answer is waited for. Where 40 % are lost each way, one of thirty
+/// sessions is answered by TCP first, and none of 700 by TCP alone.
+const ASKED_BESIDE_TCP: u32 = 7;
+const ASK_BESIDE_TCP_EVERY: Duration = Duration::from_millis(100);
+
+/// After so long without any answer the user is told.
+const UNANSWERED: Duration = Duration::from_secs(2);
+
+/// When the next question follows. The first is sent twice at once, since one of the two may be lost, and half a second with it; the third
+/// leaves when TCP is dialled, so that a loss does not make TCP the faster one.
+/// Then it is two a second for a while: where 40 % are lost each way, two of three questions bring no answer.
+const ASK_AFTER: [Duration; 10] = [
+    Duration::from_millis(10),
+    Duration::from_millis(250),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_millis(500),
+    Duration::from_millis(500),
+    Duration::from_millis(500),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
+
+/// With several sockets each is looked at so long.
+const LOOK_AT_EACH: Duration = Duration::from_millis(1);
+
+/// How often an end that meets another one looks what is due.
+const LOOK_AT_MEETING_EVERY: Duration = Duration::from_millis(5);
+
+/// A ticket's addresses, twice the other end's, and the relay's.
+const QUESTIONS_MAX: usize = 64;
+
+/// How often an end looks whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Datagrams that are read before anything else is looked at: a flood delays nobody who ends this.
+const AT_ONCE_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use grebe_packet::Purpose;
+    use grebe_relay::Via;
+
+    use super::super::connect::{LOOK_AT_DOOR_EVERY, addresses_of, bind_to_ask, new_ticket};
+    use super::*;
+    use crate::proto::handshake::Responder;
+
+    #[test]
+    fn both_families_are_asked_at_once_and_the_one_that_answers_is_the_peer() {
+        let Ok(listener) = UdpSocket::bind("[::1]:0") else {
+            println!("skipped: this machine has no IPv6");
+            return;
+        };
+        listener.set_nonblocking(true).unwrap();
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        silent.set_nonblocking(true).unwrap();
+        let mut ticket =
+            new_ticket(Purpose::Connection, listener.local_addr().unwrap(), Duration::from_secs(60)).unwrap();
+        ticket.addresses.push(silent.local_addr().unwrap().into());
+        for is_v6_first in [true, false] {
+            if !is_v6_first {
+                ticket.addresses.reverse();
+            }
+            let addresses = addresses_of(&ticket, Via::Any).unwrap();
+            let bind = |local| {
+                let socket = UdpSocket::bind(local).unwrap();
+                socket.set_nonblocking(true).unwrap();
+                Ok(socket)
+            };
+            let sockets = bind_to_ask(&ticket, &addresses, bind).unwrap();
+            assert_eq!(sockets.len(), 2, "one for each family");
+            let (key, cancel) = (ticket.clone(), Cancel::default());
+            let (answers, stop) = (listener.try_clone().unwrap(), cancel.clone());
+            let answering = std::thread::spawn(move || {
+                let mut responder = Responder::new(key.key.clone());
+                let mut datagram = [0; 2_048];
+                while !stop.is_cancelled() {
+                    let _ = wait_readable(&answers, LOOK_AT_DOOR_EVERY);
+                    while let Ok((length, peer)) = answers.recv_from(&mut datagram) {
+                        if let Ok(reply) = responder.on_init(&datagram[..length]) {
+                            answers.send_to(&reply, peer).unwrap();
+                        }
+                    }
+                }
+            });
+            let notify: Notify = std::sync::Arc::new(|_| {});
+            let asking = Asking {
+                within: Duration::from_secs(60),
+                transport: Transport::Udp,
+                cancel: &Cancel::default(),
+                notify: &notify,
+            };
+            let sockets: Vec<&UdpSocket> = sockets.iter().collect();
+            let (connected, number) = ask(&sockets, &ticket, &addresses, None, &asking).unwrap();
+            assert_eq!(connected.peer, listener.local_addr().unwrap());
+            assert!(sockets[number].local_addr().unwrap().is_ipv6());
+            cancel.cancel();
+            answering.join().unwrap();
+            let mut datagram = [0; 2_048];
+            assert!(silent.recv(&mut datagram).is_ok(), "the other family was asked, too");
+            while silent.recv(&mut datagram).is_ok() {}
+        }
+    }
+}
