@@ -21,12 +21,12 @@ pub(crate) use wire::{Command, Hello};
 use std::fmt;
 
 use grebe_flow::Kinds;
+use grebe_frame::SampleFormat;
 
 use crate::error::Error;
 use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Samples, Scheme, Traits};
 use crate::session::Bounded as _;
-use grebe_frame::SampleFormat;
 use kind::RtlTcpOut;
 use receiver::receiver;
 use server::RtlTcpServer;

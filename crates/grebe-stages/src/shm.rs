@@ -8,17 +8,17 @@ mod uri;
 pub use {sink::ShmSink, source::ShmSource, uri::ShmName};
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use grebe_flow::Kinds;
+use grebe_shm::{Error as ShmError, SubscriberOptions};
 
 use crate::error::Error;
 use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
-use grebe_shm::{Error as ShmError, SubscriberOptions};
 use kind::{ShmIn, ShmOut};
-use std::net::SocketAddr;
-use std::time::Duration;
 
 impl Scheme for ShmName {
     const WRITTEN: &'static str = "shm://NAME";

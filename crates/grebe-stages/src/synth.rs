@@ -32,12 +32,12 @@ pub use {
 use std::fmt;
 
 use grebe_flow::Kinds;
+use grebe_flow::{Count, SizeBytes, Time};
 
 use crate::error::Error;
 use crate::open::{Notify, OpenSource, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
-use grebe_flow::{Count, SizeBytes, Time};
 
 impl Scheme for Synth {
     const WRITTEN: &'static str = "synth:";

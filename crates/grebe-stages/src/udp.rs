@@ -8,8 +8,10 @@ mod uri;
 pub use {sink::UdpSink, source::UdpSource, uri::UdpStream};
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use grebe_flow::Kinds;
+use grebe_frame::SampleFormat;
 
 use crate::error::Error;
 use crate::io::wire::Wire;
@@ -17,9 +19,7 @@ use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::transport::{listen, reachable, send_to};
-use grebe_frame::SampleFormat;
 use kind::{UdpIn, UdpOut};
-use std::net::SocketAddr;
 
 impl Scheme for UdpStream {
     const WRITTEN: &'static str = "udp://HOST:PORT";

@@ -29,6 +29,7 @@ pub use uri::Vita49Stream;
 pub(crate) use intake::fuzz;
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use grebe_flow::Kinds;
 
@@ -41,7 +42,6 @@ use crate::transport::{listen, reachable, send_to};
 use kind::{Vita49In, Vita49Out};
 use sink::Vita49Sink;
 use source::Vita49Source;
-use std::net::SocketAddr;
 
 impl Scheme for Vita49Stream {
     const WRITTEN: &'static str = "vrt://HOST:PORT";

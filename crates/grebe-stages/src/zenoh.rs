@@ -24,6 +24,8 @@ pub use uri::{NamedStream, Way, ZenohKey};
 use std::fmt;
 
 use grebe_flow::Kinds;
+use grebe_shm::{Policy, SubscriberOptions};
+use grebe_zenoh::Lab;
 
 use crate::error::Error;
 use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
@@ -31,8 +33,6 @@ use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::stream::DATAGRAM_BYTES;
 use announced::AnnouncedSink;
-use grebe_shm::{Policy, SubscriberOptions};
-use grebe_zenoh::Lab;
 use kind::{NamedIn, NamedOut, ZenohIn, ZenohOut};
 use named::{NamedSource, Reading};
 use sink::ZenohSink;
