@@ -35,7 +35,7 @@ fn simulated_links_have_goals_phases_and_tcp_beside_them() {
         assert_eq!((row["over"].as_str(), row["runs"].as_u64()), (Some("simulator"), Some(2)));
         assert!(number(row, "/seconds/median") > number(row, "/wire_s") * 0.9);
         assert!(number(row, "/wire_bytes_ratio/low") > 1.0);
-        assert_eq!(row["phases"].as_array().unwrap().len(), 5);
+        assert_eq!(row["phases"].as_array().unwrap().len(), 8);
         let beside: Vec<_> =
             row["baselines"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
         assert_eq!(beside, ["TCP CUBIC", "TCP BBR"]);

@@ -1,5 +1,8 @@
 //! Peers that lie. Each test speaks for one end, byte by byte, and looks at what the other one did.
 
+mod offers;
+mod receivers;
+
 use std::fs;
 use std::io::{self, Cursor, Write};
 use std::path::Path;
@@ -11,12 +14,11 @@ use proptest::prelude::*;
 use crate::delta::{ChunkSizes, Run};
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::receive::{ReceiveTree, Reception, receive, receive_offer};
+use crate::receive::{ReceiveTree, receive};
 use crate::report::Report;
-use crate::send::{SendTree, send};
 use crate::wire::{
     Answer, AnswerWriter, DataWriter, Entry, EntryKind, FrameWriter, Hello, Kind, Left, ListingWriter, Look,
-    Made, MadeWord, OfferedNames, Role, SenderEnd, Shift, Summary, Want,
+    Made, MadeWord, Role, SenderEnd, Shift, Summary, Want,
 };
 
 /// Where both streams go that a lying peer is asked to read.
@@ -334,61 +336,6 @@ fn what_was_not_asked_for_is_not_taken() {
     assert_eq!(fs::read(ground.destination().join("same")).unwrap(), b"old");
 }
 
-#[test]
-fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
-    let from = tempfile::tempdir().unwrap();
-    fs::write(from.path().join("named"), vec![1; 3_000_000]).unwrap();
-    let say = |fill: &dyn Fn(&mut FrameWriter<Vec<u8>>)| {
-        let mut writer = FrameWriter::new(Vec::new());
-        let hello = Hello {
-            role: Role::Receiver,
-            options: None,
-            sources: 0,
-            is_contents: false,
-            is_fresh: false,
-            is_local: false,
-            is_offer: false,
-            is_taken: false,
-            replaces: false,
-        };
-        writer.write(Kind::Hello, &hello.encode()).unwrap();
-        fill(&mut writer);
-        writer.into_stream()
-    };
-    let answer = |writer: &mut FrameWriter<Vec<u8>>, answers: &[Answer]| {
-        let mut body = AnswerWriter::default();
-        answers.iter().for_each(|answer| body.add(*answer));
-        writer.write(Kind::Answers, &body.take()).unwrap();
-    };
-    let lies: Vec<(&str, Vec<u8>)> = vec![
-        ("nothing", say(&|_| ())),
-        ("an answer too many", say(&|writer| answer(writer, &[Answer::Whole, Answer::Whole]))),
-        ("beyond the end", say(&|writer| answer(writer, &[Answer::From(3_000_001)]))),
-        ("an early end", say(&|writer| writer.write(Kind::End, &Summary::default().encode()).unwrap())),
-        ("a listing", say(&|writer| writer.write(Kind::Listing, &[0, 0]).unwrap())),
-        ("a second hello", say(&|writer| writer.write(Kind::Hello, &[]).unwrap())),
-        ("stretches of a file that was not compared", {
-            let made = Made { id: 0, word: MadeWord::Without(vec![0..1, 5..u64::MAX]) };
-            say(&|writer| writer.write(Kind::Made, &made.encode()).unwrap())
-        }),
-        ("two receivers' words", b"\x01\x03abc".to_vec()),
-        ("that it looks, where nobody can", say(&|writer| writer.write(Kind::Want, &[0, 0]).unwrap())),
-    ];
-    for (lie, stream) in lies {
-        let tree = SendTree {
-            sources: vec![from.path().join("named")],
-            options: Some(Options::default()),
-            is_fresh: false,
-        };
-        // Also where it said beforehand that nothing is there.
-        for tree in [tree.clone(), SendTree { is_fresh: true, ..tree }] {
-            let (heard, stream) = (Heard::default(), Cursor::new(stream.clone()));
-            let sent = send(stream, heard, &tree, &Arc::default(), &crate::Cancel::default());
-            assert!(matches!(sent, Err(Error::Malformed { .. } | Error::Closed)), "{lie}: {sent:?}");
-        }
-    }
-}
-
 /// A sender of blocks that lies about one thing; what was good before stays.
 #[test]
 fn blocks_that_cannot_be_end_the_copy_and_nothing_gets_its_name() {
@@ -442,123 +389,6 @@ fn blocks_that_cannot_be_end_the_copy_and_nothing_gets_its_name() {
     assert_eq!(report.files_copied, 1);
     let content = fs::read(ground.destination().join("x")).unwrap();
     assert!(content.len() == 300_000 && content[0] == 1 && content[299_999] == 2);
-}
-
-#[test]
-fn a_receiver_that_looks_where_nothing_is_gets_what_there_is() {
-    let from = tempfile::tempdir().unwrap();
-    fs::write(from.path().join("x.sigmf-data"), vec![1; 3_000_000]).unwrap();
-    let left = |bits: &[u8]| Left { id: 0, bits: bits.to_vec() }.encode();
-    let want = |id, stretches: &[std::ops::Range<u64>]| Want { id, stretches: stretches.to_vec() }.encode();
-    for (what, kind, body, is_refused) in [
-        ("another file", Kind::Want, want(7, std::slice::from_ref(&(0..10))), false),
-        ("beyond the end", Kind::Want, want(0, &[2_999_999..1 << 50, 1 << 60..1 << 61, 5..5]), false),
-        ("too many bits", Kind::Left, left(&[0xff; 100]), false),
-        ("all of it, and more", Kind::Left, left(&[0xff, 0xff]), false),
-        ("half a message", Kind::Want, vec![0, 1, 5], true),
-        ("bits without an end", Kind::Left, vec![0, 100, 1], true),
-    ] {
-        let mut writer = FrameWriter::new(Vec::new());
-        let hello = Hello {
-            role: Role::Receiver,
-            options: None,
-            sources: 0,
-            is_contents: false,
-            is_fresh: false,
-            is_local: false,
-            is_offer: false,
-            is_taken: false,
-            replaces: false,
-        };
-        writer.write(Kind::Hello, &hello.encode()).unwrap();
-        writer.write(kind, &body).unwrap();
-        let options = Options { progressive: true, ..Options::default() };
-        let tree = SendTree {
-            sources: vec![from.path().join("x.sigmf-data")],
-            options: Some(options),
-            is_fresh: false,
-        };
-        let stream = Cursor::new(writer.into_stream());
-        let sent = send(stream, Heard::default(), &tree, &Arc::default(), &crate::Cancel::default());
-        let is_told = matches!(sent, Err(Error::Malformed { .. }));
-        assert!(sent.is_err() && is_told == is_refused, "{what}: {sent:?}");
-    }
-}
-
-/// Says what a sender with an offer of two files and 10 bytes says.
-fn offering(names: &[&[u8]]) -> Liar {
-    let mut writer = FrameWriter::new(Vec::new());
-    let hello = Hello {
-        role: Role::Sender,
-        options: None,
-        sources: 2,
-        is_contents: false,
-        is_fresh: false,
-        is_local: false,
-        is_offer: true,
-        is_taken: false,
-        replaces: false,
-    };
-    writer.write(Kind::Hello, &hello.encode()).unwrap();
-    let tops = names.iter().map(|name| Box::from(*name)).collect();
-    writer.write(Kind::Offer, &OfferedNames { tops, files: 2, bytes: 10 }.encode()).unwrap();
-    Liar { writer }
-}
-
-fn take(ground: &Ground, stream: Vec<u8>) -> Result<Report> {
-    let reception =
-        Reception { directory: ground.destination(), overwrite: true, accept: None, sender_waits: false };
-    let cancel = crate::Cancel::default();
-    receive_offer(Cursor::new(stream), Heard::default(), &reception, &Arc::default(), &cancel)
-}
-
-#[test]
-fn a_sender_is_held_to_what_it_has_offered() {
-    let content = |data: &mut DataWriter| data.whole(0, b"12345", 0);
-    let names: &[&[u8]] = &[b"a", b"b", b".grebe-x", b"../up", b"l", b"h"];
-    for (what, stream) in [
-        ("another name", offering(names).list(0, 0, &[file(b"c", 5)]).data(content).end()),
-        ("our own", offering(names).list(0, 0, &[file(b".grebe-x", 5)]).data(content).end()),
-        ("a name above", offering(names).list(0, 0, &[file(b"../up", 5)]).data(content).end()),
-        ("a link", offering(names).list(0, 0, &[symlink(b"l", Path::new("/etc/passwd"))]).end()),
-        (
-            "a further name",
-            offering(names).list(0, 0, &[file(b"c", 5), entry(b"h", EntryKind::HardLink { to: 0 })]).end(),
-        ),
-    ] {
-        let ground = Ground::new();
-        let report = take(&ground, stream).unwrap();
-        assert!(report.left_out_count >= 1, "{what}: {report:?}");
-        assert_eq!(report.paths, Vec::<std::path::PathBuf>::new(), "{what}");
-        ground.assert_untouched();
-        assert_eq!(fs::read_dir(ground.destination()).unwrap().count(), 1, "{what}");
-    }
-    let many = [file(b"a", 5), file(b"b", 5), file(b"a", 0)];
-    for (what, stream) in [
-        ("more bytes", offering(names).list(0, 0, &[file(b"a", 11)]).end()),
-        ("more files", offering(names).list(0, 0, &many).end()),
-        ("contents", offering(names).list(0, 0, &[entry(b"", EntryKind::Itself)]).end()),
-    ] {
-        let ground = Ground::new();
-        let received = take(&ground, stream);
-        assert!(matches!(received, Err(Error::Malformed { .. })), "{what}: {received:?}");
-        ground.assert_untouched();
-    }
-    let piece = |data: &mut DataWriter| data.piece(0, 4, b"12");
-    let longer = |data: &mut DataWriter| {
-        data.piece(0, 0, b"12345");
-        data.end(0, 1 << 40, 0);
-    };
-    for (what, stream) in [
-        ("a longer file", offering(names).list(0, 0, &[file(b"a", 3)]).data(content).end()),
-        ("a piece behind its end", offering(names).list(0, 0, &[file(b"a", 5)]).data(piece).end()),
-        ("a later end", offering(names).list(0, 0, &[file(b"a", 5)]).data(longer).end()),
-    ] {
-        let ground = Ground::new();
-        let report = take(&ground, stream).unwrap();
-        assert!(report.left_out[0].why.contains("more comes of it"), "{what}: {report:?}");
-        assert!(!ground.destination().join("a").exists(), "{what}");
-    }
 }
 
 proptest! {

@@ -13,8 +13,10 @@ mod comparing;
 mod content;
 mod deleting;
 mod destination;
+mod dispatch;
 mod finishing;
 mod flushing;
+mod frames;
 mod journal;
 mod laying;
 mod linking;
@@ -37,7 +39,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use crossbeam_channel::{bounded, unbounded};
 use grebe_packet::Cancel;
 
 use crate::error::{Error, Result};
@@ -45,23 +47,20 @@ use crate::exclude::Exclude;
 use crate::local::Handover;
 use crate::name::words;
 use crate::options::Options;
-use crate::progress::{Progress, add};
-use crate::reading_thread::ReadingThread;
+use crate::progress::Progress;
 use crate::receive::choosing::{Choosing, Chosen};
-use crate::receive::comparing::chunk_sizes;
 use crate::receive::destination::{Found, look};
+use crate::receive::dispatch::Dispatch;
 use crate::receive::finishing::finish;
-use crate::receive::parts::{Piece, ToParts, is_large, write_parts};
-use crate::receive::rates::{Measured, Window};
-use crate::receive::shared::{Pending, Receiving};
-use crate::receive::signing::{Again, ToSign, sign_files, tell_again};
-use crate::receive::small::{Batch, Content, write_small_files};
+use crate::receive::frames::{Frames, write_messages};
+use crate::receive::parts::write_parts;
+use crate::receive::rates::Measured;
+use crate::receive::shared::Receiving;
+use crate::receive::signing::{sign_files, tell_again};
+use crate::receive::small::write_small_files;
 use crate::receive::stranger::Stranger;
 use crate::report::{Report, Waits};
-use crate::wire::{
-    DataFrame, EntryId, Frame, FrameReader, FrameWriter, Hello, Kind, Look, Note, OfferedNames, RecordKind,
-    Refine, Role, SenderEnd, Shift, Summary, Taken,
-};
+use crate::wire::{FrameWriter, Hello, Kind, OfferedNames, Role, SenderEnd, Summary, Taken};
 
 pub use crate::receive::stranger::Reception;
 
@@ -366,256 +365,6 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
     };
     Ok((report, end.waits))
 }
-
-/// Hands what comes to the threads that deal with it.
-struct Dispatch<'a> {
-    receiving: &'a Receiving,
-    listings: Sender<Vec<u8>>,
-    small: Sender<Batch>,
-    pieces: Sender<ToParts>,
-    to_sign: Sender<ToSign>,
-    again: Sender<Again>,
-    /// Files that come in pieces, of which some came.
-    large: HashSet<EntryId>,
-}
-
-impl Dispatch<'_> {
-    fn run(mut self, frames: &mut Frames) -> Result<()> {
-        let receiving = self.receiving;
-        loop {
-            let frame = match frames.next(&receiving.cancel, || receiving.is_stopped()) {
-                Ok(frame) => frame,
-                // Somebody else has said why.
-                Err(Error::Cancelled) => return Ok(()),
-                Err(error) => return Err(error),
-            };
-            receiving.progress.stream_bytes.store(frames.read_bytes, Ordering::Relaxed);
-            match frame.kind {
-                Kind::Listing => {
-                    receiving.listing_came();
-                    // It is gone only where something failed.
-                    let _ = self.listings.send(frame.body);
-                }
-                Kind::Data => self.data(DataFrame::open(frame.body)?)?,
-                Kind::Refine => {
-                    let _ = self.again.send(Again::Refine(Refine::decode(&frame.body)?));
-                }
-                Kind::Look => {
-                    let _ = self.again.send(Again::Look(Look::decode(&frame.body)?));
-                }
-                Kind::Shift => {
-                    let Shift { id, bytes } = Shift::decode(&frame.body)?;
-                    receiving.along.shift(id, bytes);
-                }
-                Kind::LeftOut => {
-                    let note = Note::decode(&frame.body)?;
-                    receiving.is_lacking.store(true, Ordering::Release);
-                    receiving.left_out.add(&receiving.progress, note.name, note.words);
-                }
-                Kind::End => {
-                    frames.sender_end = Some(SenderEnd::decode(&frame.body)?);
-                    // Its sender did not wait for the word that all could be made, and says this once more.
-                    if self.awaits_more() {
-                        frames.go_on();
-                        continue;
-                    }
-                    receiving.progress.is_scanned.store(true, Ordering::Release);
-                    return Ok(());
-                }
-                Kind::Failed => return Err(Error::Peer { what: words(&frame.body) }),
-                _ => return Err(Error::Malformed { what: "a message at a time at which none such is sent" }),
-            }
-        }
-    }
-
-    fn data(&mut self, frame: DataFrame) -> Result<()> {
-        let body = Arc::new(frame.body);
-        let mut files = Vec::new();
-        for record in frame.records {
-            let id = record.id;
-            if let RecordKind::Early { offset, content } = record.kind {
-                let (done, shown) = (&self.receiving.done, &self.receiving.progress);
-                for counter in [&done.data_bytes, &shown.data_bytes, &shown.bytes_done] {
-                    add(counter, content.len() as u64);
-                }
-                if !self.receiving.along.early(id, &body, content.clone(), offset) {
-                    self.piece(id, None, &body, RecordKind::Early { offset, content });
-                }
-                continue;
-            }
-            if let RecordKind::Piece { content, .. } | RecordKind::Whole { content, .. } = &record.kind {
-                add(&self.receiving.done.data_bytes, content.len() as u64);
-                add(&self.receiving.progress.data_bytes, content.len() as u64);
-                if matches!(record.kind, RecordKind::Piece { .. }) {
-                    add(&self.receiving.progress.bytes_done, content.len() as u64);
-                }
-            }
-            if self.large.contains(&id) {
-                if matches!(record.kind, RecordKind::End { .. } | RecordKind::Failed { .. }) {
-                    self.large.remove(&id);
-                }
-                self.piece(id, None, &body, record.kind);
-                continue;
-            }
-            // What is not taken goes on to come, and is dropped.
-            let Some(file) = self.receiving.take(id)? else { continue };
-            let content = match record.kind {
-                RecordKind::Whole { content, later_ns } => {
-                    self.receiving.bases.done(id);
-                    Content::Bytes { range: content, later_ns }
-                }
-                RecordKind::Same => Content::Same,
-                RecordKind::Local if !is_large(&file) => Content::Local,
-                RecordKind::Differs => {
-                    self.differs(file)?;
-                    continue;
-                }
-                kind => {
-                    let is_end = matches!(
-                        kind,
-                        RecordKind::End { .. } | RecordKind::Failed { .. } | RecordKind::Local
-                    );
-                    if !is_end {
-                        self.large.insert(id);
-                    }
-                    self.piece(id, Some(file), &body, kind);
-                    continue;
-                }
-            };
-            files.push((file, content));
-        }
-        if !files.is_empty() {
-            let _ = self.small.send(Batch { body, files });
-        }
-        Ok(())
-    }
-
-    /// The sender's file is not what it was told the hash of: what of it is there it is told next.
-    fn differs(&self, mut file: Pending) -> Result<()> {
-        if !std::mem::take(&mut file.is_hashed) {
-            return Err(Error::Malformed { what: "that a file is not what nobody has told" });
-        }
-        if self.receiving.options.dry_run {
-            self.receiving.copied(&file, file.bytes);
-            return Ok(());
-        }
-        file.adopted = None;
-        let sizes = chunk_sizes(self.receiving, file.bytes, file.bytes);
-        let Pending { id, place, bytes, mode, .. } = file;
-        let to_sign = ToSign { id, place, name: file.name.clone(), elsewhere: None, bytes, mode, sizes };
-        self.receiving.bases.will_be_told(id);
-        self.receiving.expect(file)?;
-        let _ = self.to_sign.send(to_sign);
-        Ok(())
-    }
-
-    fn piece(&self, id: EntryId, begins: Option<Pending>, body: &Arc<Vec<u8>>, record: RecordKind) {
-        let _ = self.pieces.send(ToParts::Piece(Piece { id, begins, body: body.clone(), record }));
-    }
-
-    /// Whether something of what has come so far is to come again. Where the thread that knows is gone, somebody else says why.
-    fn awaits_more(&self) -> bool {
-        let (say, said) = bounded(1);
-        let _ = self.pieces.send(ToParts::Settle(say));
-        loop {
-            match said.recv_timeout(Duration::from_millis(100)) {
-                Ok(awaits) => return awaits,
-                // Who failed meanwhile answers nobody.
-                Err(RecvTimeoutError::Timeout) if !self.receiving.is_stopped() => {}
-                Err(_) => return false,
-            }
-        }
-    }
-}
-
-/// What the sender says, taken from the stream by a thread of its own.
-struct Frames {
-    frames: Receiver<Result<Option<(Frame, u64)>>>,
-    read_bytes: u64,
-    waited: Duration,
-    sender_end: Option<SenderEnd>,
-    /// Whether the stream is read behind an end.
-    resume: Sender<()>,
-    /// Behind the frames, so that it is dropped after them.
-    _thread: ReadingThread,
-}
-
-impl Frames {
-    fn read<R: Read + Send + 'static>(reader: R, measured: Arc<Measured>) -> Self {
-        let (out, frames) = bounded(FRAMES_MAX);
-        let (resume, resumed) = bounded(1);
-        let thread = ReadingThread::spawn(move || {
-            let mut reader = FrameReader::new(reader);
-            let mut window = Window::at(Instant::now());
-            loop {
-                let frame = reader.next();
-                if let Ok(Some((_, bytes))) = &frame {
-                    measured.came(&mut window, *bytes, Instant::now());
-                }
-                let is_last = !matches!(&frame, Ok(Some(_)));
-                let is_end = matches!(&frame, Ok(Some((frame, _))) if frame.kind == Kind::End);
-                if out.send(frame).is_err() || is_last || is_end && resumed.recv().is_err() {
-                    return;
-                }
-            }
-        });
-        Self { frames, read_bytes: 0, waited: Duration::ZERO, sender_end: None, resume, _thread: thread }
-    }
-
-    /// An end was not the last message.
-    fn go_on(&self) {
-        let _ = self.resume.send(());
-    }
-
-    fn next(&mut self, cancel: &Cancel, is_stopped: impl Fn() -> bool) -> Result<Frame> {
-        let began = Instant::now();
-        let frame = loop {
-            if cancel.is_cancelled() || is_stopped() {
-                return Err(Error::Cancelled);
-            }
-            match self.frames.recv_timeout(Duration::from_millis(100)) {
-                Ok(frame) => break frame?,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),
-            }
-        };
-        self.waited += began.elapsed();
-        let (frame, bytes) = frame.ok_or(Error::Closed)?;
-        self.read_bytes += bytes;
-        Ok(frame)
-    }
-}
-
-/// Writes what the other threads say.
-fn write_messages<W: Write>(
-    writer: &mut FrameWriter<W>,
-    said: &Receiver<Option<(Kind, Vec<u8>)>>,
-) -> Result<()> {
-    let written = loop {
-        let message = match said.try_recv() {
-            Ok(message) => message,
-            Err(_) => {
-                if let Err(error) = writer.flush() {
-                    break Err(error);
-                }
-                said.recv().unwrap_or(None)
-            }
-        };
-        // Behind this one nothing is said.
-        let Some((kind, body)) = message else { return writer.flush() };
-        if let Err(error) = writer.write(kind, &body) {
-            break Err(error);
-        }
-    };
-    if written.is_err() {
-        // Why it is gone it may still say on the other stream; until then nobody who says something waits.
-        while let Ok(Some(_)) = said.recv() {}
-    }
-    written
-}
-
-/// Frames of 256 KiB that were read and not looked at.
-const FRAMES_MAX: usize = 8;
 
 /// Messages of names that were not looked at.
 const LISTINGS_MAX: usize = 64;

@@ -16,8 +16,7 @@ use std::ops::Range;
 
 pub(crate) use imp::{
     Directory, FLUSHES_AT_ONCE, attributes, can_hold, clear, clone_content, copy_range, flush, is_root,
-    metadata, next_data, read_at, set_attributes, set_both_times, set_mode, set_modified, set_owner, user,
-    write_all_at,
+    metadata, read_at, set_attributes, set_both_times, set_mode, set_modified, set_owner, user, write_all_at,
 };
 
 use crate::wire::Owner;
@@ -49,6 +48,19 @@ pub(crate) enum Kind {
     Symlink,
     /// A device, a socket, a named pipe.
     Special,
+}
+
+/// The next bytes of a file before `end` that are no hole.
+pub(crate) fn next_stretch(
+    open: &File,
+    at: u64,
+    end: u64,
+    metadata: &Metadata,
+) -> io::Result<Option<Range<u64>>> {
+    if !metadata.is_sparse {
+        return Ok((at < end).then_some(at..end));
+    }
+    imp::next_data(open, at, end)
 }
 
 impl Metadata {

@@ -1,6 +1,6 @@
 //! What transfers over a link measured, and as a row.
 
-use grebe_transfer::PhaseCost;
+use grebe_transfer::{Phase, PhaseCost};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -33,15 +33,14 @@ pub(super) struct PhaseRow {
 
 impl PhaseRow {
     /// One per phase, in the order of [`Phase`](grebe_transfer::Phase).
-    pub(super) fn of(costs: &[PhaseCost; 5]) -> Vec<PhaseRow> {
-        let names = ["train", "ramp", "cruise", "up", "down"];
+    pub(super) fn of(costs: &[PhaseCost; Phase::COUNT]) -> Vec<PhaseRow> {
         let row = |(phase, cost): (&str, &PhaseCost)| PhaseRow {
             phase: phase.to_owned(),
             entries: cost.entries,
             round_trips: cost.rounds,
             seconds: cost.time_us as f64 / 1e6,
         };
-        names.into_iter().zip(costs).map(row).collect()
+        Phase::NAMES.into_iter().zip(costs).map(row).collect()
     }
 
     fn words(&self) -> String {

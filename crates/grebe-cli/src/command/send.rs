@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_scope::Engineering;
-use grebe_transfer::{ConnectionOptions, Limit, Offering, TransferProgress, TransferReport, send};
+use grebe_transfer::{ConnectionOptions, Limit, Offering, Phase, TransferProgress, TransferReport, send};
 use serde_json::json;
 
 use crate::cli::Send;
@@ -114,8 +114,7 @@ fn tell(report: &TransferReport, handshake: Duration, way: &transfer::Way, json:
 }
 
 fn phases(report: &TransferReport) -> serde_json::Value {
-    let names = ["train", "ramp", "cruise", "up", "down"];
-    let costs = names.iter().zip(&report.connection.phases);
+    let costs = Phase::NAMES.iter().zip(&report.connection.phases);
     costs
         .map(|(name, cost)| {
             let cost = json!({ "entries": cost.entries, "round_trips": cost.rounds, "us": cost.time_us });

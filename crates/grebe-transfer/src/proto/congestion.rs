@@ -3,18 +3,8 @@
 //! The [`Controller`] keeps a model of the path, which reports of the receiver feed, and is in one of five states. Each state
 //! answers the same questions: at what pace to send, how much may be in flight, and which state follows a report.
 //!
-//! ```text
-//!                    first train                 queue, loss, or no growth
-//!      FirstTrain ----------------> Ramp ----------------------------------> RateProbing
-//!                                     ^                                       |       |  ^
-//!                                     +----- the path became much faster -----+       |  | the queue is gone
-//!                                                                                     v  |
-//!                                                  a queue stands that is not ours  CompetingWindow
-//!                                 losses answer to the rate, and no queue stands     LossWindow
-//! ```
-//!
-//! Loss slows nothing down unless it rises with the rate. docs/transfer-protocol.md, "Congestion control", is the specification;
-//! [`constants`] has every number with its unit and its source.
+//! Loss slows nothing down unless it rises with the rate. docs/transfer-protocol.md, "Congestion control", is the specification, with
+//! a drawing of all states. [`constants`] has every number with its unit and its source.
 
 mod competing_window;
 mod constants;
@@ -24,13 +14,12 @@ mod loss;
 mod loss_window;
 mod path_model;
 mod phase;
-mod polite_window;
 mod ramp;
 mod rate_probing;
 mod rate_response;
 
 use self::competing_window::CompetingWindow;
-use self::constants::{PACE_BYTES_PER_S_MIN, PACKETS_PER_RTT_MIN, REPORT_DELAY_US_MAX, SHORT_PACKET_BYTES};
+use self::constants::*;
 pub(crate) use self::constants::{RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
 use self::loss_window::LossWindow;
 pub(crate) use self::path_model::AckSample;
@@ -49,8 +38,6 @@ pub(crate) struct Controller {
     path: PathModel,
     state: State,
     phases: PhaseLog,
-    /// The last flow that competed was misjudged by its losses: the next one must show itself by a dip.
-    needs_dip: bool,
 }
 
 #[derive(Debug)]
@@ -71,7 +58,6 @@ impl Controller {
             path: PathModel::new(mode, rtt_us),
             state: State::FirstTrain,
             phases: PhaseLog::new(),
-            needs_dip: false,
         }
     }
 
@@ -82,7 +68,7 @@ impl Controller {
 
     pub(crate) fn on_report(&mut self, sample: &AckSample) {
         let Self { path, state, .. } = self;
-        path.on_report(sample, |path| state.rate_span_us(path));
+        path.on_report(sample);
         let round = sample.round_ended.then(|| path.end_round(sample.now_us, state.is_window()));
         if round.is_some() {
             self.phases.end_round();
@@ -92,7 +78,9 @@ impl Controller {
             self.follow(next, sample.now_us);
         }
         if let (State::FirstTrain, Some(heard)) = (&self.state, sample.train) {
-            self.path.capacity.on_first_train(heard.train);
+            if let Some(rate) = heard.rate() {
+                self.path.capacity.on_rate(rate);
+            }
             self.path.expect_jitter(u64::from(heard.train.jitter_us));
             self.state = State::Ramp(Ramp::after_first_train(sample.now_us, heard.train));
         }
@@ -106,8 +94,7 @@ impl Controller {
     pub(crate) fn pace(&self) -> Option<f64> {
         let Some(pace) = self.state.pace(&self.path) else { return self.limit_bytes_per_s };
         let rtt_us = (self.path.rtt.min_us() + REPORT_DELAY_US_MAX) as f64;
-        let floor = PACKETS_PER_RTT_MIN * SHORT_PACKET_BYTES * 1e6 / rtt_us;
-        let pace = pace.max(floor).max(PACE_BYTES_PER_S_MIN);
+        let pace = pace.max(WINDOW_SEGMENTS_MIN * SEGMENT_BYTES * 1e6 / rtt_us);
         Some(self.limit_bytes_per_s.map_or(pace, |limit| pace.min(limit)))
     }
 
@@ -139,7 +126,8 @@ impl Controller {
             State::FirstTrain => Phase::Train,
             State::Ramp(_) => Phase::Ramp,
             State::RateProbing(probing) => probing.phase(),
-            State::CompetingWindow(_) | State::LossWindow(_) => Phase::Cruise,
+            State::CompetingWindow(window) => window.phase(),
+            State::LossWindow(_) => Phase::LossWindow,
         }
     }
 
@@ -153,7 +141,7 @@ impl Controller {
     }
 
     /// Costs by [`Phase`], in its order, with the time of the present phase until `now_us`.
-    pub(crate) fn costs(&self, now_us: u64) -> [PhaseCost; 5] {
+    pub(crate) fn costs(&self, now_us: u64) -> [PhaseCost; Phase::COUNT] {
         self.phases.until(now_us)
     }
 
@@ -199,17 +187,12 @@ impl Controller {
     fn follow(&mut self, next: NextState, now_us: u64) {
         // Flows that begin together draw other numbers, and so does each new state.
         let seed = self.seed.wrapping_add(now_us);
-        if let State::CompetingWindow(window) = &self.state {
-            self.needs_dip = window.classifier.needs_dip;
-        }
         self.state = match next {
             NextState::RampFrom(rate) => State::Ramp(Ramp::from_rate(now_us, rate)),
             NextState::Cruise => State::RateProbing(RateProbing::cruise(now_us, seed)),
             NextState::Drain => State::RateProbing(RateProbing::drain(now_us, seed)),
             NextState::ProbeUp => State::RateProbing(RateProbing::probe_up(now_us, seed, &self.path)),
-            NextState::CompetingWindow => {
-                State::CompetingWindow(CompetingWindow::begin(now_us, &self.path, self.needs_dip))
-            }
+            NextState::CompetingWindow => State::CompetingWindow(CompetingWindow::begin(now_us, &self.path)),
             NextState::LossWindow { is_overrun } => {
                 State::LossWindow(LossWindow::begin(now_us, &mut self.path, is_overrun))
             }
@@ -229,8 +212,8 @@ impl State {
             Self::FirstTrain => None,
             Self::Ramp(ramp) => Some(ramp.pace()),
             Self::RateProbing(probing) => Some(probing.pace(path)),
-            Self::CompetingWindow(window) => Some(window.pace(path)),
-            Self::LossWindow(window) => Some(window.pace(path)),
+            Self::CompetingWindow(window) => Some(path.window_pace(window.window_bytes())),
+            Self::LossWindow(window) => Some(path.window_pace(window.window_bytes())),
         }
     }
 
@@ -239,8 +222,8 @@ impl State {
             Self::FirstTrain => u64::MAX,
             Self::Ramp(ramp) => ramp.cap_bytes(path),
             Self::RateProbing(probing) => probing.cap_bytes(path),
-            Self::CompetingWindow(window) => window.cap_bytes(),
-            Self::LossWindow(window) => window.cap_bytes(),
+            Self::CompetingWindow(window) => path.window_cap_bytes(window.window_bytes()),
+            Self::LossWindow(window) => window.cap_bytes(path),
         }
     }
 
@@ -264,16 +247,6 @@ impl State {
         match self {
             Self::FirstTrain | Self::Ramp(_) | Self::CompetingWindow(_) | Self::LossWindow(_) => 1.0,
             Self::RateProbing(probing) => probing.gain(path),
-        }
-    }
-
-    /// Over how long a delivery rate is measured.
-    fn rate_span_us(&self, path: &PathModel) -> u64 {
-        match self {
-            Self::Ramp(_) => Ramp::rate_span_us(path),
-            Self::FirstTrain | Self::RateProbing(_) | Self::CompetingWindow(_) | Self::LossWindow(_) => {
-                RateProbing::rate_span_us(path)
-            }
         }
     }
 }

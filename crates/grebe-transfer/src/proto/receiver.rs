@@ -8,8 +8,8 @@ use self::reading::PeakRate;
 use crate::proto::ranges::RangeSet;
 use crate::proto::train::{FIRST_PACKETS, TrainDispersion};
 use crate::proto::wire::{
-    Feedback, Frame, INITIAL_WINDOW_BYTES, ReceivedPackets, RunBytes, STREAM_BYTES_MAX, Stamp, UDP_IP_BYTES,
-    Verdict, WINDOW_BYTES_MAX, decode_rtt,
+    Feedback, Frame, INITIAL_WINDOW_BYTES, REPORT_INTERVAL_US_MAX, ReceivedPackets, RunBytes,
+    STREAM_BYTES_MAX, Stamp, UDP_IP_BYTES, Verdict, WINDOW_BYTES_MAX, decode_rtt, report_interval_us,
 };
 
 /// What a packet means to the caller.
@@ -285,7 +285,8 @@ impl Receiver {
             && self.train.packets() < FIRST_PACKETS
         {
             // The first packets arrive together: their report waits until no more arrive.
-            self.next_report_us = (now_us + TRAIN_QUIET_US).min(first_us + REPORT_US_MAX).max(now_us);
+            self.next_report_us =
+                (now_us + TRAIN_QUIET_US).min(first_us + REPORT_INTERVAL_US_MAX).max(now_us);
         }
         if self.gaps_new >= GAPS_PER_REPORT {
             self.next_report_us = now_us;
@@ -315,7 +316,7 @@ impl Receiver {
     }
 
     fn interval_us(&self) -> u64 {
-        self.rtt_us.map_or(REPORT_US_MAX, |rtt_us| (rtt_us / 8).clamp(REPORT_US_MIN, REPORT_US_MAX))
+        self.rtt_us.map_or(REPORT_INTERVAL_US_MAX, report_interval_us)
     }
 }
 
@@ -329,8 +330,6 @@ const REPEATS: usize = 4;
 const INTERVALS: usize = 12;
 const DEEP_PACKETS: u64 = 4_096;
 
-const REPORT_US_MAX: u64 = 25_000;
-const REPORT_US_MIN: u64 = 1_000;
 const TRAIN_QUIET_US: u64 = 5_000;
 
 /// Holes between the bytes that arrived: each takes 16 bytes of memory.

@@ -11,6 +11,14 @@ pub(crate) struct TrainHeard {
     pub(crate) sent_bytes: u64,
 }
 
+impl TrainHeard {
+    /// The rate that the path spread it to, in bytes per second; `None`: jitter hides it.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let Train { span_us, bytes, jitter_us, .. } = self.train;
+        (span_us > jitter_us).then(|| f64::from(bytes) * 1e6 / f64::from(span_us))
+    }
+}
+
 /// Packets of the first train, with which a transfer begins.
 pub(crate) const FIRST_PACKETS: u64 = 32;
 

@@ -41,3 +41,11 @@ pub(crate) const STREAM_BYTES_MAX: u64 = (1 << 48) - 1;
 
 /// For how long a peer that was there may be silent.
 pub(crate) const SILENCE_US_MAX: u64 = 60_000_000;
+
+/// The receiver reports eight times per round trip, and at least this often.
+pub(crate) const REPORT_INTERVAL_US_MAX: u64 = 25_000;
+
+/// How often the receiver reports on a path with this round trip.
+pub(crate) fn report_interval_us(rtt_us: u64) -> u64 {
+    (rtt_us / 8).clamp(1_000, REPORT_INTERVAL_US_MAX)
+}

@@ -3,34 +3,30 @@
 //! Directories and links are made at once. For each file it answers whether it is wanted, and how.
 
 mod directories;
+mod files;
 mod symlinks;
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 
-use crate::blocks::{Blocks, comes_in_blocks};
 use crate::directories::Place;
 use crate::error::{Error, Result};
 use crate::name::{self, printable};
-use crate::progress::add;
 use crate::receive::adopting::Elsewhere;
-use crate::receive::comparing::{chunk_sizes, hash, left_part, may_be_same_time, mend};
+use crate::receive::choosing::files::ListedFile;
 use crate::receive::deleting::Deletions;
 use crate::receive::linking::Links;
 use crate::receive::one_name::{Met, are_one};
 use crate::receive::shared::{Pending, Receiving};
 use crate::receive::signing::ToSign;
 use crate::receive::small::Batch;
-use crate::receive::stranger::{EXISTS, ListedSoFar, Stranger};
+use crate::receive::stranger::{ListedSoFar, Stranger};
 use crate::system::{self, Directory, Kind, Metadata, reason};
-use crate::wire::{
-    self, Answer, AnswerWriter, Entry, EntryId, EntryKind, Left, Listing, Owner, TOP, bytes_of_attributes,
-};
+use crate::wire::{self, Answer, AnswerWriter, Entry, EntryId, EntryKind, Listing, Owner, TOP};
 
 /// What choosing leaves to be done at the end.
 pub(super) struct Chosen {
@@ -294,163 +290,6 @@ impl<'a> Choosing<'a> {
         self.attributes_of_directory(at.place, at.directory.as_ref(), &entry.attributes);
     }
 
-    fn file(
-        &mut self,
-        at: &At,
-        name: Box<[u8]>,
-        entry: Entry,
-        there: Option<Metadata>,
-        listed: ListedFile,
-    ) -> Result<()> {
-        let receiving = self.receiving;
-        let ListedFile { id, bytes, touched, is_linked } = listed;
-        add(&receiving.progress.files_found, 1);
-        add(&receiving.progress.bytes_found, bytes);
-        if !self.make_room(at, &name, there, false) {
-            return self.refuse(at, &name, &entry.kind);
-        }
-        if there.is_some_and(|there| !receiving.replaces() && !may_be_same(&there, bytes)) {
-            receiving.leave_out(receiving.directories.path_of(at.place, &name), EXISTS.to_owned());
-            return self.refuse(at, &name, &entry.kind);
-        }
-        let there = there.filter(|there| there.kind == Kind::File);
-        let path = || receiving.directories.path_of(at.place, &name);
-        let attributes = if receiving.options.attributes { entry.attributes } else { Vec::new() };
-        let attributes = receiving.hold(attributes, path);
-        let mut file = Pending {
-            id,
-            place: at.place,
-            name,
-            bytes,
-            modified_ns: entry.modified_ns,
-            mode: entry.mode,
-            owner: entry.owner.filter(|_| receiving.keeps_owners),
-            attributes,
-            touched,
-            is_linked,
-            replaces: there.map(|there| there.mode),
-            left_bytes: 0,
-            left_blocks: None,
-            adopted: None,
-            is_hashed: false,
-        };
-        let is_same_size = there.is_some_and(|there| there.bytes == bytes);
-        let is_dry_run = receiving.options.dry_run;
-        let is_same_time = there.is_some_and(|there| {
-            there.modified_ns == entry.modified_ns
-                || is_dry_run && may_be_same_time(there.modified_ns, entry.modified_ns)
-        });
-        let (is_same_time, keeps_times) = match there {
-            // A dry run makes no file, and does not know.
-            Some(there) if is_same_size && bytes > 0 && !is_same_time && !is_dry_run => {
-                let volume = receiving.volumes.of(receiving, there.device, at.place);
-                (volume.is_same_time(there.modified_ns, entry.modified_ns), volume.keeps_times())
-            }
-            _ => (is_same_time, true),
-        };
-        if let Some(there) = there
-            && is_same_size
-            && (is_same_time && !receiving.options.checksum || bytes == 0)
-        {
-            mend(receiving, at.directory.as_ref(), &file, &there);
-            receiving.flushing.was_there(receiving, at.place, &file.name);
-            receiving.same(&file);
-            if bytes > 0 {
-                self.answer(Answer::Have);
-            }
-            return Ok(());
-        }
-        if bytes == 0 {
-            if receiving.options.dry_run {
-                receiving.copied(&file, 0);
-                return Ok(());
-            }
-            self.empty_attribute_bytes += bytes_of_attributes(&file.attributes);
-            self.empty.push(file);
-            if self.empty.len() >= EMPTY_FILES || self.empty_attribute_bytes > EMPTY_ATTRIBUTE_BYTES {
-                self.make_empty();
-            }
-            return Ok(());
-        }
-        let by_content = receiving.options.checksum || !keeps_times || !receiving.replaces();
-        let (answer, basis) = self.wanted(at, &mut file, there, by_content);
-        let to_sign = match answer {
-            Answer::Changed(sizes) => Some(ToSign {
-                id,
-                place: file.place,
-                name: file.name.clone(),
-                elsewhere: basis,
-                bytes,
-                mode: file.mode,
-                sizes: Some(sizes),
-            }),
-            _ => None,
-        };
-        file.is_hashed = matches!(answer, Answer::Unless(_));
-        if receiving.options.dry_run && !file.is_hashed {
-            receiving.copied(&file, bytes);
-        } else {
-            receiving.expect(file)?;
-        }
-        if to_sign.is_some() {
-            receiving.bases.will_be_told(id);
-        }
-        self.answer(answer);
-        if let Some(to_sign) = to_sign {
-            // The sender is to know what a signature is of.
-            self.send_answers();
-            let _ = self.to_sign.send(to_sign);
-        }
-        Ok(())
-    }
-
-    /// How a file is wanted; with [`Answer::Changed`] what it is compared with, where that has another name.
-    fn wanted(
-        &mut self,
-        at: &At,
-        file: &mut Pending,
-        there: Option<Metadata>,
-        by_content: bool,
-    ) -> (Answer, Option<PathBuf>) {
-        let receiving = self.receiving;
-        if receiving.is_fresh {
-            return (Answer::Whole, None);
-        }
-        if by_content
-            && there.is_some_and(|there| there.bytes == file.bytes)
-            && let Some(directory) = &at.directory
-        {
-            let hash = hash(receiving, directory, file);
-            return (hash.map_or(Answer::Whole, Answer::Unless), None);
-        }
-        if let Some(left) = left_part(receiving, at.directory.as_ref(), file) {
-            if receiving.options.progressive && comes_in_blocks(&file.name, file.bytes) {
-                let map = left.into_blocks(Blocks::of(file.bytes));
-                let said = Left { id: file.id, bits: map.bits().to_vec() };
-                receiving.say(wire::Kind::Left, said.encode());
-                file.left_blocks = Some(Arc::new(map));
-                return (Answer::Whole, None);
-            }
-            // Blocks behind the first that is missing come again.
-            file.left_bytes = left.prefix();
-            if file.left_bytes > 0 {
-                return (Answer::From(file.left_bytes), None);
-            }
-        }
-        if let Some((hash, adopted)) = self.elsewhere.adopt(receiving, file) {
-            file.adopted = Some(adopted);
-            return (Answer::Unless(hash), None);
-        }
-        let (basis, there_bytes) = match there {
-            Some(there) => (None, Some(there.bytes)),
-            None => self.elsewhere.similar(file).unzip(),
-        };
-        match there_bytes.and_then(|there_bytes| chunk_sizes(receiving, there_bytes, file.bytes)) {
-            Some(sizes) => (Answer::Changed(sizes), basis),
-            None => (Answer::Whole, None),
-        }
-    }
-
     /// Whether something may get the name: a directory gives way to nothing else, nothing else to a directory, and a device, a socket or a
     /// named pipe to nothing at all, unless that is wished.
     fn make_room(&self, at: &At, name: &[u8], there: Option<Metadata>, for_directory: bool) -> bool {
@@ -535,25 +374,12 @@ impl<'a> Choosing<'a> {
     }
 }
 
-/// What only files have.
-struct ListedFile {
-    id: EntryId,
-    bytes: u64,
-    touched: u64,
-    is_linked: bool,
-}
-
 /// The directory that is being listed.
 struct At {
     place: Place,
     state: State,
     /// None where there is nothing to look at.
     directory: Option<Arc<Directory>>,
-}
-
-/// Whether a file of so many bytes may be what is there.
-fn may_be_same(there: &Metadata, bytes: u64) -> bool {
-    there.kind == Kind::File && there.bytes == bytes
 }
 
 fn finally(entry: &Entry, keeps_owners: bool) -> Finally {

@@ -9,7 +9,7 @@ use crate::progress::add;
 use crate::receive::shared::{Pending, Receiving};
 use crate::receive::volumes::Of;
 use crate::system::{
-    self, Kind, Metadata, clone_content, copy_range, is_full, next_data, read_at, reason, write_all_at,
+    self, Kind, Metadata, clone_content, copy_range, is_full, next_stretch, read_at, reason, write_all_at,
 };
 use crate::wire::GROUP_BYTES;
 
@@ -85,13 +85,7 @@ fn copy_once(
         }
     }
     let mut at = start;
-    loop {
-        let stretch = if metadata.is_sparse {
-            next_data(from, at, metadata.bytes)?
-        } else {
-            (at < metadata.bytes).then_some(at..metadata.bytes)
-        };
-        let Some(stretch) = stretch else { break };
+    while let Some(stretch) = next_stretch(from, at, metadata.bytes, metadata)? {
         at = stretch.start;
         while at < stretch.end {
             if receiving.is_stopped() {

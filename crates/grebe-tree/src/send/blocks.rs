@@ -20,8 +20,8 @@ use crate::blocks::{BlockMap, Blocks, Halving, ends, is_summary};
 use crate::directories::Directories;
 use crate::options::Options;
 use crate::progress::Current;
-use crate::send::reading::{Ended, Outcome, Read, Wanted, next_stretch, regular};
-use crate::system::{self, Metadata, read_at, reason};
+use crate::send::reading::{Ended, Outcome, Read, Wanted, regular};
+use crate::system::{self, Metadata, next_stretch, read_at, reason};
 use crate::wire::{DataWriter, EntryId, GROUP_BYTES, Want};
 
 /// The thread, as the one that sends sees it.

@@ -13,7 +13,7 @@ use crate::local::Handover;
 use crate::options::Options;
 use crate::progress::Current;
 use crate::send::comparing::Plan;
-use crate::system::{self, Kind, Metadata, next_data, read_at, reason};
+use crate::system::{self, Kind, Metadata, next_stretch, read_at, reason};
 use crate::wire::{DataWriter, EntryId, GROUP_BYTES, ShortHash, short};
 
 /// A file that was listed.
@@ -489,17 +489,4 @@ impl Reading<'_> {
 pub(super) fn regular(open: &File) -> io::Result<Metadata> {
     let metadata = system::metadata(open)?;
     if metadata.kind == Kind::File { Ok(metadata) } else { Err(io::Error::other("it is no file any more")) }
-}
-
-/// The next bytes of a file before `end` that are no hole.
-pub(super) fn next_stretch(
-    open: &File,
-    at: u64,
-    end: u64,
-    metadata: &Metadata,
-) -> io::Result<Option<Range<u64>>> {
-    if !metadata.is_sparse {
-        return Ok((at < end).then_some(at..end));
-    }
-    next_data(open, at, end)
 }

@@ -1,15 +1,14 @@
 //! The thread that writes to the stream: names as they are found, content as the receiver wants it.
 
+mod answers;
+
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never, select};
+use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use grebe_packet::Cancel;
 
-use crate::blocks::{BlockMap, Blocks, comes_in_blocks};
-use crate::delta::EarlyBytes;
 use crate::directories::Directories;
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -17,13 +16,12 @@ use crate::progress::{Done, Progress, add};
 use crate::report::{LeftOutList, Report, Waits};
 use crate::scan::{Found, Names, Scanned};
 use crate::send::blocks::BlockFiles;
-use crate::send::comparing::{Came, Comparing, Next};
+use crate::send::comparing::{Came, Comparing};
 use crate::send::frames::Frames;
 use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
 use crate::send::ready::Ready;
 use crate::wire::{
-    Answer, Answers, DataWriter, EntryId, EntryKind, Frame, FrameWriter, GROUP_BYTES, Hello, Kind, Left,
-    ListingWriter, Note, Role, SenderEnd, Summary, Taken, Want,
+    EntryId, EntryKind, Frame, FrameWriter, GROUP_BYTES, Kind, Left, ListingWriter, Note, SenderEnd,
 };
 
 pub(super) struct Sending<'a, W> {
@@ -235,118 +233,6 @@ impl<'a, W: Write> Sending<'a, W> {
         }
     }
 
-    fn frame(&mut self, frame: &Frame) -> Result<()> {
-        match frame.kind {
-            Kind::Hello if self.greeting == Some(Kind::Hello) => {
-                let theirs = Hello::decode(&frame.body)?;
-                Hello::agree(Some(self.options), &theirs, Role::Sender)?;
-                self.greeted(theirs.is_fresh)
-            }
-            Kind::Taken if self.greeting == Some(Kind::Taken) => {
-                self.greeted(Taken::decode(&frame.body)?.is_fresh)
-            }
-            Kind::Answers if self.is_fresh == Some(false) => self.answers(&frame.body),
-            Kind::Signature => {
-                let next = self.comparing.signature(&frame.body)?;
-                self.compared(next)
-            }
-            Kind::Made => {
-                if let Some((file, how)) = self.comparing.made(&frame.body)? {
-                    self.want(file, how);
-                }
-                Ok(())
-            }
-            Kind::Left if self.options.progressive => {
-                let left = Left::decode(&frame.body)?;
-                if self.left.len() >= LEFT_MAX {
-                    return Err(Error::Malformed { what: "more parts than it answers for" });
-                }
-                self.left.insert(left.id, left);
-                Ok(())
-            }
-            Kind::Want if self.options.progressive => {
-                self.blocks.want(Want::decode(&frame.body)?);
-                Ok(())
-            }
-            _ => Err(Error::Malformed { what: "a message at a time at which none such is sent" }),
-        }
-    }
-
-    fn greeted(&mut self, is_fresh: bool) -> Result<()> {
-        self.greeting = None;
-        let is_fresh = is_fresh && self.options.also_look_in.is_empty();
-        if self.is_fresh.replace(is_fresh) == Some(true) && !is_fresh {
-            return Err(Error::Malformed {
-                what: "that something is there, where it said before that nothing was",
-            });
-        }
-        if is_fresh {
-            let unanswered = std::mem::take(&mut self.unanswered);
-            unanswered.into_iter().for_each(|file| self.want_whole(file));
-        }
-        Ok(())
-    }
-
-    fn answers(&mut self, body: &[u8]) -> Result<()> {
-        let mut answers = Answers::new(body);
-        while let Some((answer, count)) = answers.next()? {
-            if count > self.unanswered.len() as u64 {
-                return Err(Error::Malformed { what: "answers for files that were not listed" });
-            }
-            for _ in 0..count {
-                let Some(file) = self.unanswered.pop_front() else { break };
-                match answer {
-                    Answer::Whole => self.want_whole(file),
-                    Answer::From(offset) if offset <= file.bytes => self.want(file, How::From(offset)),
-                    Answer::From(_) => {
-                        return Err(Error::Malformed { what: "a part that is longer than the file" });
-                    }
-                    Answer::Unless(hash) => self.want(file, How::Unless(hash)),
-                    Answer::Changed(_) if self.options.dry_run => self.want(file, How::Whole),
-                    Answer::Changed(sizes) => self.comparing.begin(file, sizes),
-                    Answer::Have => self.ended(&Ended { file, outcome: Outcome::Same }),
-                    // The receiver says why.
-                    Answer::Refused => self.forget_attributes(&file),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn compared(&mut self, next: Option<Next>) -> Result<()> {
-        match next {
-            Some(Next::Send(file, how)) => self.want(file, how),
-            Some(Next::Say(kind, body)) => self.write(kind, &body)?,
-            Some(Next::Early(id, EarlyBytes { from, content })) => {
-                let mut writer = DataWriter::new(content.len());
-                writer.early(id, from, &content);
-                self.write(Kind::Data, &writer.finish())?;
-                add(&self.progress.data_bytes, content.len() as u64);
-                self.comparing.unsent.fetch_sub(content.len(), Ordering::Relaxed);
-            }
-            None => {}
-        }
-        Ok(())
-    }
-
-    fn want(&mut self, file: Wanted, how: How) {
-        if self.options.dry_run && !matches!(how, How::Unless(_)) {
-            return self.ended(&Ended { file, outcome: Outcome::Sent });
-        }
-        self.ready.push(file, how, self.directories);
-    }
-
-    /// All of a file is wanted, but for the blocks that were said to be there.
-    fn want_whole(&mut self, file: Wanted) {
-        let left = self.left.remove(&file.id);
-        if !self.sends_blocks || !comes_in_blocks(&file.name, file.bytes) {
-            return self.want(file, How::Whole);
-        }
-        let blocks = Blocks::of(file.bytes);
-        let left = left.and_then(|left| BlockMap::from_bits(blocks, &left.bits));
-        self.blocks.send(file, left.unwrap_or_else(|| BlockMap::none(blocks)));
-    }
-
     /// Hands files to the threads that read. Full jobs as long as there is work, smaller ones rather than that nobody has any.
     fn start_jobs(&mut self) {
         while !self.ready.is_empty() && self.running.len() < JOBS {
@@ -511,35 +397,6 @@ impl<'a, W: Write> Sending<'a, W> {
         self.stream += waiting.elapsed();
         add(&self.progress.stream_bytes, body.len() as u64);
         written
-    }
-
-    /// Waits until the receiver has done everything; `None`: something is to be sent again first.
-    fn receivers_end(&mut self, cancel: &Cancel) -> Result<Option<Report>> {
-        let frames = self.frames.frames.clone();
-        loop {
-            match frames.recv_timeout(Duration::from_millis(100)) {
-                Ok(frame) => {
-                    let frame = frame?;
-                    match frame.kind {
-                        // A short copy is at its end before the receiver's first message has come.
-                        Kind::Hello | Kind::Taken if self.greeting.is_some() => self.frame(&frame)?,
-                        Kind::Made => {
-                            self.frame(&frame)?;
-                            if !self.is_all_sent() {
-                                return Ok(None);
-                            }
-                        }
-                        Kind::End if self.greeting.is_none() => {
-                            return Ok(Some(Summary::decode(&frame.body)?.0));
-                        }
-                        _ => return Err(Error::Malformed { what: "a message behind the end" }),
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),
-                Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => return Err(Error::Cancelled),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
     }
 }
 

@@ -9,6 +9,8 @@ pub(super) struct CubicShape {
     pub(super) beta: f64,
     /// Segments per cubed second.
     pub(super) c: f64,
+    /// Whether it grows at least as Reno does.
+    pub(super) is_reno_friendly: bool,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,7 @@ impl CubicWindow {
 
     /// Sections 4.2 (window increase function) and 4.3 (Reno-friendly region).
     pub(super) fn on_ack(&mut self, now_us: u64, rtt_us: u64, acked: f64) {
-        let CubicShape { beta, c } = self.shape;
+        let CubicShape { beta, c, is_reno_friendly } = self.shape;
         if self.epoch_us.is_none() {
             self.max = self.max.max(self.segments);
             (self.reno, self.at_epoch) = (self.segments, self.segments);
@@ -55,6 +57,7 @@ impl CubicWindow {
         let t_s = (now_us - epoch_us + rtt_us) as f64 / 1e6;
         let cubic = self.max + c * (t_s - k_s).powi(3);
         self.reno += acked * 3.0 * (1.0 - beta) / (1.0 + beta) / self.segments;
-        self.segments += acked * ((cubic.max(self.reno) - self.segments) / self.segments).max(0.0);
+        let target = if is_reno_friendly { cubic.max(self.reno) } else { cubic };
+        self.segments += acked * ((target - self.segments) / self.segments).max(0.0);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::constants::*;
+use crate::proto::wire::report_interval_us;
 
 /// Round-trip time: its minimum, mean and variation.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub(super) struct RttEstimator {
 
 impl RttEstimator {
     pub(super) fn new(handshake_us: Option<u64>) -> Self {
-        let mut min = RecentMin::new(MIN_RTT_WINDOW_US);
+        let mut min = RecentMin::new(PATH_WINDOW_US);
         if let Some(rtt_us) = handshake_us {
             min.add(0, rtt_us);
         }
@@ -48,7 +49,7 @@ impl RttEstimator {
 
     /// How often the receiver reports.
     pub(super) fn report_interval_us(&self) -> u64 {
-        self.min_us().div_ceil(REPORTS_PER_RTT).min(REPORT_INTERVAL_US_MAX)
+        report_interval_us(self.min_us())
     }
 
     /// How long to wait for a report before a packet is sent to ask for one. RFC 9002, section 6.2.1.
@@ -56,7 +57,7 @@ impl RttEstimator {
         if self.smoothed_us == 0.0 {
             return 10 * INITIAL_RTT_US;
         }
-        let wait_us = self.smoothed_us + (4.0 * self.variation_us).max(PROBE_TIMEOUT_GRANULARITY_US);
+        let wait_us = self.smoothed_us + (4.0 * self.variation_us).max(HOST_DELAY_US as f64);
         wait_us as u64 + REPORT_DELAY_US_MAX
     }
 }
@@ -79,10 +80,10 @@ impl QueueDelay {
     pub(super) fn new() -> Self {
         Self {
             origin: None,
-            base: RecentMin::new(BASE_DELAY_WINDOW_US),
+            base: RecentMin::new(PATH_WINDOW_US),
             now_us: 0,
             least: None,
-            longest_us: RecentMin::new(LONGEST_QUEUE_WINDOW_US),
+            longest_us: RecentMin::new(PATH_WINDOW_US),
         }
     }
 
@@ -107,7 +108,9 @@ impl QueueDelay {
     pub(super) fn on_round(&mut self, now_us: u64, mean_us: u64, queue_us_max: u64) -> bool {
         self.longest_us.add(now_us, -(mean_us as i64));
         let longest_us = self.longest_us.least().unwrap_or(0).unsigned_abs();
-        mean_us > (longest_us / 3).clamp(QUIET_QUEUE_US_MIN, queue_us_max.max(QUIET_QUEUE_US_MIN))
+        mean_us
+            > (longest_us / LONGEST_QUEUE_SHARE)
+                .clamp(EMPTY_QUEUE_US_MIN, queue_us_max.max(EMPTY_QUEUE_US_MIN))
     }
 }
 

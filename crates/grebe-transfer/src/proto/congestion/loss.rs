@@ -39,15 +39,15 @@ pub(super) enum LossVerdict {
 impl LossModel {
     pub(super) fn on_round(&mut self, round: &RoundLosses) -> LossVerdict {
         let packets = (round.acked + round.lost) as f64;
-        if packets < LOSS_PACKETS_MIN {
+        if packets < 1.0 {
             return LossVerdict::Usual;
         }
         let loss = round.lost as f64 / packets;
         if !round.has_competitors {
             self.learn(loss, packets, round);
         }
-        let noise = (PACKETS_PER_LOSS_EVENT * loss.max(LOSS_NOISE_FLOOR) / packets).sqrt();
-        if loss > self.base + round.excess_max + 2.0 * noise {
+        let noise = (PACKETS_PER_LOSS_EVENT * loss.max(1.0 / packets) / packets).sqrt();
+        if loss > self.base + round.excess_max + DEVIATIONS * noise {
             LossVerdict::Excessive
         } else if round.had_queue && loss > self.base + QUEUED_LOSS_EXCESS_MAX + noise {
             LossVerdict::Queued
@@ -59,19 +59,19 @@ impl LossModel {
     /// How many of so many packets may be lost in one round by the path alone.
     pub(super) fn usual(&self, packets: u64) -> f64 {
         let expected = self.base * packets as f64;
-        expected + 2.0 * (PACKETS_PER_LOSS_EVENT * expected).sqrt()
+        expected + DEVIATIONS * (PACKETS_PER_LOSS_EVENT * expected).sqrt()
     }
 
     /// Whether a lower rate has shown that the path alone may lose so many of so many packets in one round.
     pub(super) fn explains(&self, lost: u64, packets: u64) -> bool {
-        let is_known = self.slow.is_some_and(|(_, packets)| packets >= EARLY_BASE_LOSS_PACKETS);
+        let is_known = self.slow.is_some_and(|(_, packets)| packets >= BASE_LOSS_PACKETS_MIN);
         is_known && lost as f64 <= self.usual(packets)
     }
 
     /// Whether no path alone loses this share of so many packets, as far as is known.
     pub(super) fn is_beyond_the_paths(&self, loss: f64, packets: f64) -> bool {
-        let noise = (PACKETS_PER_LOSS_EVENT * self.base.max(LOSS_NOISE_FLOOR) / packets).sqrt();
-        loss > UNTESTED_BASE_LOSS_MAX.max(self.base + OVERRUN_DEVIATIONS * noise)
+        let noise = (PACKETS_PER_LOSS_EVENT * self.base.max(1.0 / packets) / packets).sqrt();
+        loss > UNTESTED_BASE_LOSS_MAX.max(self.base + DEVIATIONS * noise)
     }
 
     /// Takes what was lost below the path's rate: however much that is, the path loses it.
@@ -83,7 +83,7 @@ impl LossModel {
     }
 
     fn learn(&mut self, loss: f64, packets: f64, round: &RoundLosses) {
-        let base = self.base + (loss - self.base) * packets / (packets + EARLY_BASE_LOSS_PACKETS);
+        let base = self.base + (loss - self.base) * packets / (packets + BASE_LOSS_PACKETS);
         if !round.had_queue && round.is_slow {
             self.learn_slow(loss, packets);
         } else if loss < self.base {

@@ -7,12 +7,11 @@ use super::constants::*;
 use super::cubic::{CubicShape, CubicWindow};
 use super::path_model::{AckSample, Mode, PathModel};
 use super::phase::NextState;
-use super::polite_window::PoliteWindow;
 use super::rate_response::PaceClass;
 
 #[derive(Debug)]
 pub(super) struct LossWindow {
-    window: Window,
+    window: CubicWindow,
     recovery: Option<Recovery>,
     beginning: Beginning,
     /// The rate is much lower than where this began.
@@ -38,13 +37,6 @@ struct Overrun {
     lost: u64,
 }
 
-/// How it backs off and grows.
-#[derive(Debug)]
-enum Window {
-    Fair(CubicWindow),
-    Background(PoliteWindow),
-}
-
 /// The flow backed off: for a round trip and a half it is only seen how much was lost.
 #[derive(Debug, Clone, Copy)]
 struct Recovery {
@@ -59,7 +51,6 @@ struct Recovery {
 /// The path where this began.
 #[derive(Debug, Clone, Copy)]
 struct Beginning {
-    at_us: u64,
     in_flight_bytes: u64,
     segments: f64,
     bandwidth: f64,
@@ -71,22 +62,13 @@ impl LossWindow {
     /// `is_overrun`: more was lost than any path loses by itself, so that nothing is known of smaller losses.
     pub(super) fn begin(now_us: u64, path: &mut PathModel, is_overrun: bool) -> Self {
         let bandwidth = if is_overrun { path.passing_rate() } else { path.bandwidth() };
-        let segments = bandwidth * Self::loop_us(path) as f64 / 1e6 / SEGMENT_BYTES;
+        let segments = bandwidth * path.queued_loop_us() as f64 / 1e6 / SEGMENT_BYTES;
         let events = (!is_overrun).then(|| path.response.faster_events());
         path.response.forget();
         let mut begun = Self {
-            window: match path.mode {
-                Mode::Background => Window::Background(PoliteWindow::new(segments)),
-                Mode::Fair | Mode::Greedy => Window::Fair(CubicWindow::new(segments, FAIR_SHAPE)),
-            },
+            window: CubicWindow::new(segments, shape(path.mode)),
             recovery: None,
-            beginning: Beginning {
-                at_us: now_us,
-                in_flight_bytes: path.in_flight_bytes,
-                segments,
-                bandwidth,
-                events,
-            },
+            beginning: Beginning { in_flight_bytes: path.in_flight_bytes, segments, bandwidth, events },
             is_low: false,
             overrun: is_overrun.then(Overrun::default),
             is_passing: true,
@@ -94,25 +76,20 @@ impl LossWindow {
             round_packets: 0,
             round_lost: 0,
         };
-        begun.window.on_loss(now_us);
+        begun.window.on_loss();
         begun.recover(now_us, path, true);
         begun
     }
 
-    /// Spreads the window over a round trip, in bytes per second.
-    pub(super) fn pace(&self, path: &PathModel) -> f64 {
-        WINDOW_PACE_GAIN * self.window_bytes() * 1e6 / Self::loop_us(path) as f64
-    }
-
-    pub(super) fn cap_bytes(&self) -> u64 {
+    pub(super) fn cap_bytes(&self, path: &PathModel) -> u64 {
         // Most of what is under way after an overrun is lost, and only what is sent after it tells so.
         let lost_bytes = if self.overrun.is_some() { self.beginning.in_flight_bytes } else { 0 };
-        self.window_bytes() as u64 + WINDOW_CAP_SLACK_BYTES + lost_bytes
+        path.window_cap_bytes(self.window_bytes()) + lost_bytes
     }
 
     /// How fast a packet leaves, relative to where packets were lost last.
     pub(super) fn pace_class(&self) -> PaceClass {
-        let is_below = self.window.segments() < LOSS_WINDOW_BELOW_SHARE * self.window.max();
+        let is_below = self.window.segments < (1.0 + LOSS_WINDOW_BETA) / 2.0 * self.window.max;
         if is_below { PaceClass::Below } else { PaceClass::At }
     }
 
@@ -134,10 +111,10 @@ impl LossWindow {
                 path.delivery.restore(self.beginning.bandwidth);
                 return Some(NextState::Cruise);
             }
-            self.window.on_loss(sample.now_us);
+            self.window.on_loss();
             self.recover(sample.now_us, path, false);
         } else if sample.in_flight_bytes as f64 > self.window_bytes() / 2.0 {
-            self.window.on_ack(sample.now_us, Self::loop_us(path), sample.acked_packets as f64);
+            self.window.on_ack(sample.now_us, path.queued_loop_us(), sample.acked_packets as f64);
         }
         None
     }
@@ -155,7 +132,7 @@ impl LossWindow {
     }
 
     fn recover(&mut self, now_us: u64, path: &PathModel, is_judged: bool) {
-        let rtt_us = Self::loop_us(path);
+        let rtt_us = path.queued_loop_us();
         let until_us = now_us + rtt_us + rtt_us / 2;
         self.recovery = Some(Recovery { since_us: now_us, until_us, acked: 0, lost: 0, is_judged });
     }
@@ -198,7 +175,7 @@ impl LossWindow {
             if passed < 1.0 - LOSS_EXCESS_MAX {
                 // Where others begin to send, much is lost that is not this flow's excess.
                 let is_ours = self.overrun.is_some() || path.mode == Mode::Background;
-                self.window.on_excess(passed.max(if is_ours { 0.0 } else { LOSS_WINDOW_PASSED_MIN }));
+                self.window.on_excess(passed.max(if is_ours { 0.0 } else { DOWN_GAIN }));
                 // What is under way was sent before that.
                 self.recover(sample.now_us, path, true);
                 return true;
@@ -210,23 +187,22 @@ impl LossWindow {
             return true;
         }
         self.recovery = None;
-        self.watch_for_low_rate(path, sample.now_us);
+        self.watch_for_low_rate(path);
         false
     }
 
     /// Begins to count what is lost at a much lower rate than where this began.
-    fn watch_for_low_rate(&mut self, path: &mut PathModel, now_us: u64) {
+    fn watch_for_low_rate(&mut self, path: &mut PathModel) {
         let (loss, packets) = path.response.loss();
         let is_beyond = path.loss.is_beyond_the_paths(loss, packets);
         if self.is_low && is_beyond {
             path.response.forget();
         }
-        if self.is_low || self.window.segments() > LOSS_WINDOW_LOW_SHARE * self.beginning.segments {
+        if self.is_low || self.window.segments > DOWN_GAIN * self.beginning.segments {
             return;
         }
         self.is_low = true;
-        let is_soon = now_us < self.beginning.at_us + LOSS_WINDOW_SOON_RTTS * path.rtt.smoothed_us();
-        if self.beginning.events.is_none() && is_soon && !is_beyond {
+        if self.beginning.events.is_none() && !is_beyond {
             self.beginning.events = Some(path.response.all_events());
         }
         path.response.forget();
@@ -236,10 +212,10 @@ impl LossWindow {
     fn is_loss_the_paths(&self, path: &PathModel) -> bool {
         let events_min =
             self.beginning.events.map_or(f64::INFINITY, |events| LOSS_WINDOW_SAME_SHARE * events);
-        let events_known = match self.window {
-            Window::Fair(_) => LOSS_WINDOW_EVENTS_MIN,
+        let events_known = match path.mode {
             // To take others' losses for the path's would cost them the path.
-            Window::Background(_) => POLITE_EVENTS_MIN,
+            Mode::Background => LOSS_EVENTS_MIN * BACKGROUND_DIVISOR as f64,
+            Mode::Fair | Mode::Greedy => LOSS_EVENTS_MIN,
         };
         let (loss, packets) = path.response.loss();
         self.is_low
@@ -249,13 +225,8 @@ impl LossWindow {
             && path.response.all_events() > events_min
     }
 
-    /// Round trip with the queue, from sending a packet to its report.
-    fn loop_us(path: &PathModel) -> u64 {
-        path.rtt.smoothed_us() + path.rtt.report_interval_us()
-    }
-
-    fn window_bytes(&self) -> f64 {
-        self.window.segments() * SEGMENT_BYTES
+    pub(super) fn window_bytes(&self) -> f64 {
+        self.window.segments * SEGMENT_BYTES
     }
 }
 
@@ -263,55 +234,28 @@ impl Overrun {
     /// The share of packets that is lost at this rate, once enough of them are decided.
     fn measured(&self) -> Option<f64> {
         let packets = (self.acked + self.lost) as f64;
-        let is_enough = self.before.unwrap_or(UNTESTED_BASE_LOSS_MAX) * packets >= OVERRUN_EVENTS_MIN;
+        let is_enough = self.before.unwrap_or(UNTESTED_BASE_LOSS_MAX) * packets >= LOSS_EVENTS_MIN;
         is_enough.then_some(self.lost as f64 / packets)
     }
 
-    /// Whether as much is lost as at the rate before: then the path loses it.
+    /// Whether as large a share passes as at the rate before: then the path loses the rest. If less passes, something else changed.
     fn is_same(&self, loss: f64) -> bool {
-        self.before.is_some_and(|before| loss > LOSS_EXCESS_MAX && loss > LOSS_WINDOW_SAME_SHARE * before)
+        let passes = 1.0 - loss;
+        self.before.map(|loss| 1.0 - loss).is_some_and(|passed| {
+            loss > LOSS_EXCESS_MAX && BELOW_SHARE * passes < passed && BELOW_SHARE * passed < passes
+        })
     }
 }
 
-impl Window {
-    fn segments(&self) -> f64 {
-        match self {
-            Self::Fair(window) => window.segments,
-            Self::Background(window) => window.segments,
-        }
-    }
-
-    /// Where packets were lost last.
-    fn max(&self) -> f64 {
-        match self {
-            Self::Fair(window) => window.max,
-            Self::Background(window) => window.most,
-        }
-    }
-
-    fn on_loss(&mut self, now_us: u64) {
-        match self {
-            Self::Fair(window) => window.on_loss(),
-            Self::Background(window) => window.on_loss(now_us),
-        }
-    }
-
-    fn on_excess(&mut self, passed: f64) {
-        match self {
-            Self::Fair(window) => window.on_excess(passed),
-            Self::Background(window) => window.on_excess(passed),
-        }
-    }
-
-    fn on_ack(&mut self, now_us: u64, rtt_us: u64, acked: f64) {
-        match self {
-            Self::Fair(window) => window.on_ack(now_us, rtt_us, acked),
-            Self::Background(window) => window.on_ack(now_us, acked),
+/// How it backs off and grows.
+fn shape(mode: Mode) -> CubicShape {
+    match mode {
+        Mode::Background => CubicShape { beta: BACKGROUND_BETA, c: BACKGROUND_C, is_reno_friendly: false },
+        Mode::Fair | Mode::Greedy => {
+            CubicShape { beta: LOSS_WINDOW_BETA, c: LOSS_WINDOW_C, is_reno_friendly: true }
         }
     }
 }
-
-const FAIR_SHAPE: CubicShape = CubicShape { beta: LOSS_WINDOW_BETA, c: LOSS_WINDOW_C };
 
 #[cfg(test)]
 mod tests {
@@ -346,10 +290,10 @@ mod tests {
                 acked_packets: 40,
                 lost_packets: u64::from(is_lost(now_ms)),
                 by_pace,
-                in_flight_bytes: window.cap_bytes(),
+                in_flight_bytes: window.cap_bytes(path),
                 ..AckSample::default()
             };
-            path.on_report(&sample, |_| RTT_US);
+            path.on_report(&sample);
             window.on_report(path, &sample)
         })
     }
@@ -369,11 +313,11 @@ mod tests {
     fn it_backs_off_at_each_event_and_grows_to_where_it_was() {
         let mut path = path();
         let mut window = begun(&mut path);
-        let before = window.window.segments();
+        let before = window.window.segments;
         assert_eq!(run(&mut window, &mut path, 5..10_000, |now_ms| now_ms == 200), None);
-        assert!(window.window.segments() > before, "{} of {before}", window.window.segments());
+        assert!(window.window.segments > before, "{} of {before}", window.window.segments);
         assert_eq!(run(&mut window, &mut path, 10_000..10_060, |now_ms| now_ms == 10_000), None);
-        assert!(window.window.segments() < 0.95 * window.window.max());
+        assert!(window.window.segments < 0.95 * window.window.max);
     }
 
     #[test]
@@ -382,9 +326,9 @@ mod tests {
             let mut path = path();
             path.loss.learn_slow(0.02, packets);
             let mut window = begun(&mut path);
-            let before = window.window.segments();
+            let before = window.window.segments;
             run(&mut window, &mut path, 5..400, |now_ms| now_ms % 50 == 0);
-            assert_eq!(window.window.segments() > before, is_known, "{packets}");
+            assert_eq!(window.window.segments > before, is_known, "{packets}");
         }
     }
 

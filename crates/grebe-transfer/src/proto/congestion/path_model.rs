@@ -5,8 +5,7 @@ use super::constants::*;
 use super::estimators::{DeliveryRate, QueueDelay, RttEstimator};
 use super::loss::{LossModel, LossVerdict, RoundLosses};
 use super::rate_response::{PaceCounts, RateResponse};
-use crate::proto::train::TrainHeard;
-use crate::proto::wire::Train;
+use crate::proto::train::{FIRST_PACKETS, TrainHeard};
 
 /// How much of a shared path to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -129,18 +128,17 @@ impl PathModel {
         }
     }
 
-    /// Takes a report; `rate_span_us` says over how long the delivery rate is measured, from the least round trip and the jitter.
-    pub(super) fn on_report(&mut self, sample: &AckSample, rate_span_us: impl FnOnce(&Self) -> u64) {
+    pub(super) fn on_report(&mut self, sample: &AckSample) {
         if let Some(rtt_us) = sample.rtt_us {
             self.rtt.on_sample(sample.now_us, rtt_us);
         }
-        let span_us = rate_span_us(self);
+        let span_us = self.rate_span_us();
         self.now_us = sample.now_us;
         let gap_us = self.delivery.on_sample(sample.receiver_us, sample.delivered_bytes, span_us);
-        if gap_us > 2 * self.rtt.report_interval_us() + STALL_US_MIN {
+        if gap_us > 2 * self.rtt.report_interval_us() + HOST_DELAY_US {
             self.stalled_until_us = sample.now_us + self.loop_us();
         }
-        self.capacity.on_bandwidth(self.bandwidth());
+        self.capacity.on_rate(self.bandwidth());
         self.in_flight_bytes = sample.in_flight_bytes;
         if let Some(delay_us) = sample.one_way_delay_us {
             self.queue.on_sample(sample.now_us, delay_us);
@@ -162,7 +160,7 @@ impl PathModel {
         (self.was_app_limited, self.was_sparse) = (sums.app_limited, sums.is_sparse);
         (self.was_stalled, self.has_yielded) = (sums.is_stalled, false);
         let mean_us = sums.queue_us / sums.reports.max(1);
-        let had_queue = self.queue.on_round(now_us, mean_us, self.queue_ceiling_us() / 4);
+        let had_queue = self.queue.on_round(now_us, mean_us, self.queue_seen_us());
         let losses = self.loss.on_round(&RoundLosses {
             acked: sums.acked,
             lost: sums.lost.saturating_sub(sums.late),
@@ -170,7 +168,7 @@ impl PathModel {
             is_slow: self.gain_before <= DOWN_GAIN,
             has_competitors,
             excess_max: match self.mode {
-                Mode::Background => BACKGROUND_LOSS_EXCESS_MAX,
+                Mode::Background => LOSS_EXCESS_MAX / BACKGROUND_DIVISOR as f64,
                 Mode::Fair | Mode::Greedy => LOSS_EXCESS_MAX,
             },
         });
@@ -194,7 +192,7 @@ impl PathModel {
         let packets = self.sums.acked as f64 + lost;
         self.jitter_us == 0
             && self.sums.late == 0
-            && self.sums.events >= OVERRUN_EVENTS_MIN
+            && self.sums.events >= LOSS_EVENTS_MIN
             && self.loss.is_beyond_the_paths(lost / packets, packets)
     }
 
@@ -202,6 +200,11 @@ impl PathModel {
     pub(super) fn expect_jitter(&mut self, jitter_us: u64) {
         self.jitter_us = jitter_us;
         self.queue.expect_jitter(jitter_us);
+    }
+
+    /// Over how long a delivery rate is measured.
+    pub(super) fn rate_span_us(&self) -> u64 {
+        self.rtt.min_us().max(RATE_SPAN_PER_JITTER * self.jitter_us).clamp(RATE_SPAN_US_MIN, RATE_SPAN_US_MAX)
     }
 
     /// Notes the pacing gain of the round that begins.
@@ -230,7 +233,9 @@ impl PathModel {
         let rtt_us = self.rtt.min_us();
         match self.mode {
             Mode::Fair | Mode::Greedy => (rtt_us / QUEUE_CEILING_RTT_SHARE).max(QUEUE_CEILING_US_MIN),
-            Mode::Background => (rtt_us / BACKGROUND_CEILING_RTT_SHARE).max(BACKGROUND_CEILING_US_MIN),
+            Mode::Background => {
+                (rtt_us / QUEUE_CEILING_RTT_SHARE).max(QUEUE_CEILING_US_MIN) / BACKGROUND_DIVISOR
+            }
         }
     }
 
@@ -244,7 +249,7 @@ impl PathModel {
         if is_over && !self.is_stalled() {
             self.delivery.forget_greater();
         } else if is_over && !std::mem::replace(&mut self.has_yielded, true) {
-            self.delivery.yield_to(STALLED_YIELD_SHARE);
+            self.delivery.yield_to(BELOW_SHARE);
         }
         is_over
     }
@@ -261,7 +266,7 @@ impl PathModel {
 
     /// Whether losses answer to this flow's rate, although no queue tells of it.
     pub(super) fn is_loss_ours(&self, round: &Round) -> bool {
-        if 2 * self.jitter_us > self.rtt.min_us() {
+        if self.jitter_us > 0 {
             // What is lost by mistake shows too late to be told from what is lost.
             return false;
         }
@@ -280,10 +285,30 @@ impl PathModel {
         self.in_flight_bytes as f64 - self.full_rate() * path_us as f64 / 1e6
     }
 
+    /// Round trip with the queue, from sending a packet to its report.
+    pub(super) fn queued_loop_us(&self) -> u64 {
+        self.rtt.smoothed_us() + self.rtt.report_interval_us()
+    }
+
+    /// A longer queue than this is one.
+    pub(super) fn queue_seen_us(&self) -> u64 {
+        self.queue_ceiling_us() / STANDING_QUEUE_SHARE
+    }
+
+    /// Spreads a window over a round trip, in bytes per second.
+    pub(super) fn window_pace(&self, window_bytes: f64) -> f64 {
+        window_bytes * 1e6 / self.queued_loop_us() as f64
+    }
+
+    /// The cap of bytes in flight where a window rules: a few packets more than that, for bursts.
+    pub(super) fn window_cap_bytes(&self, window_bytes: f64) -> u64 {
+        (window_bytes + BURST_SEGMENTS * SEGMENT_BYTES) as u64
+    }
+
     /// The cap of bytes in flight where a rate rules.
     pub(super) fn rate_cap_bytes(&self, rate: f64) -> u64 {
         let seconds = (self.rtt.min_us() + REPORT_DELAY_US_MAX) as f64 / 1e6;
-        (CAP_GAIN * rate * seconds) as u64 + CAP_BYTES_MIN
+        (CAP_GAIN * rate * seconds) as u64 + FIRST_PACKETS * SEGMENT_BYTES as u64
     }
 }
 
@@ -299,45 +324,29 @@ impl RoundSums {
 /// The path's capacity: what it carries for all flows together. Beside others the delivery rate says less than that.
 #[derive(Debug, Default)]
 pub(super) struct Capacity {
-    /// The greatest delivery rate since the queue was last empty, in bytes per second.
-    pub(super) rate_alone: f64,
-    /// What a train's dispersion told, in bytes per second; 0: nothing.
-    rate_by_train: f64,
+    /// The greatest rate that was delivered, or that a train told, in bytes per second.
+    pub(super) rate: f64,
     /// Rounds in a row without a queue.
-    rounds_alone: u32,
-    /// [`rate`](Self::rate) is the capacity, and not only what others left of it.
-    pub(super) is_known: bool,
+    rounds_alone: usize,
 }
 
 impl Capacity {
-    pub(super) fn on_bandwidth(&mut self, bandwidth: f64) {
-        self.rate_alone = self.rate_alone.max(bandwidth);
-    }
-
-    /// The first packets leave at once: the path's capacity spreads them, whoever else sends.
-    pub(super) fn on_first_train(&mut self, train: Train) {
-        if u64::from(train.bytes) >= CAPACITY_TRAIN_BYTES_MIN && train.span_us > train.jitter_us {
-            self.on_train_rate(f64::from(train.bytes) * 1e6 / f64::from(train.span_us));
-        }
-    }
-
     /// What others sent into a train makes the capacity look less than it is, never more.
-    pub(super) fn on_train_rate(&mut self, rate: f64) {
-        (self.is_known, self.rate_by_train) = (true, self.rate_by_train.max(rate));
+    pub(super) fn on_rate(&mut self, rate: f64) {
+        self.rate = self.rate.max(rate);
     }
 
     /// Takes a round in which the queue was empty at least once, and the bandwidth then.
     pub(super) fn on_empty_round(&mut self, bandwidth: f64) {
-        self.rate_alone = bandwidth;
-        self.rounds_alone = self.rounds_alone.saturating_add(1);
-        if self.rounds_alone >= ALONE_ROUNDS {
-            (self.rate_by_train, self.is_known) = (0.0, true);
+        self.rounds_alone += 1;
+        if self.rounds_alone >= BANDWIDTH_ROUNDS {
+            self.rate = bandwidth;
         }
     }
 
-    /// In bytes per second, as far as it showed.
-    pub(super) fn rate(&self) -> f64 {
-        self.rate_alone.max(self.rate_by_train)
+    /// Takes a round in which a queue stood.
+    pub(super) fn on_full_round(&mut self) {
+        self.rounds_alone = 0;
     }
 }
 
@@ -346,18 +355,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_train_tells_the_capacity_until_the_flow_was_alone() {
+    fn a_train_tells_the_capacity_until_the_flow_was_alone() {
         let mut capacity = Capacity::default();
-        capacity.on_first_train(Train { mark: 1, span_us: 3_000, bytes: 9_000, jitter_us: 0 });
-        assert!(!capacity.is_known, "too few came");
-        capacity.on_first_train(Train { mark: 1, span_us: 3_000, bytes: 36_000, jitter_us: 0 });
-        assert!(capacity.is_known);
-        assert_eq!(capacity.rate(), 12e6);
-        for _ in 0..ALONE_ROUNDS {
+        capacity.on_rate(12e6);
+        capacity.on_rate(5e6);
+        assert_eq!(capacity.rate, 12e6, "others may have sent into the second");
+        for _ in 1..BANDWIDTH_ROUNDS {
             capacity.on_empty_round(10e6);
         }
-        assert_eq!(capacity.rate(), 10e6);
-        capacity.on_bandwidth(11e6);
-        assert_eq!(capacity.rate(), 11e6);
+        capacity.on_full_round();
+        capacity.on_empty_round(10e6);
+        assert_eq!(capacity.rate, 12e6, "a queue stood");
+        (0..BANDWIDTH_ROUNDS).for_each(|_| capacity.on_empty_round(10e6));
+        assert_eq!(capacity.rate, 10e6);
     }
 }

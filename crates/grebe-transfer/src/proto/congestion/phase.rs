@@ -27,12 +27,26 @@ pub enum Phase {
     Train,
     /// The rate grows each round trip.
     Ramp,
-    /// The rate is what the path was seen to deliver; beside flows that fill the queue, a window rules.
+    /// The rate is what the path was seen to deliver.
     Cruise,
     /// A little more, to see whether the path delivers it.
     Up,
     /// A little less, until the queue is drained.
     Down,
+    /// A window beside flows that fill the queue.
+    Compete,
+    /// Half of the path, beside flows that do not back off.
+    HalfShare,
+    /// A window where losses answer to the rate.
+    LossWindow,
+}
+
+impl Phase {
+    /// How many there are.
+    pub const COUNT: usize = Self::NAMES.len();
+    /// Their names in figures, in their order.
+    pub const NAMES: [&str; 8] =
+        ["train", "ramp", "cruise", "up", "down", "compete", "half_share", "loss_window"];
 }
 
 /// What a phase has cost so far.
@@ -51,12 +65,12 @@ pub struct PhaseCost {
 pub(super) struct PhaseLog {
     phase: Phase,
     since_us: u64,
-    costs: [PhaseCost; 5],
+    costs: [PhaseCost; Phase::COUNT],
 }
 
 impl PhaseLog {
     pub(super) fn new() -> Self {
-        let mut costs = [PhaseCost::default(); 5];
+        let mut costs = [PhaseCost::default(); Phase::COUNT];
         costs[Phase::Train as usize].entries = 1;
         Self { phase: Phase::Train, since_us: 0, costs }
     }
@@ -78,7 +92,7 @@ impl PhaseLog {
     }
 
     /// The costs, with the time of the present phase until `now_us`.
-    pub(super) fn until(&self, now_us: u64) -> [PhaseCost; 5] {
+    pub(super) fn until(&self, now_us: u64) -> [PhaseCost; Phase::COUNT] {
         let mut costs = self.costs;
         costs[self.phase as usize].time_us += now_us.saturating_sub(self.since_us);
         costs

@@ -5,7 +5,7 @@ use super::constants::*;
 use super::loss::LossVerdict;
 use super::path_model::{AckSample, Mode, PathModel, Round};
 use super::phase::NextState;
-use crate::proto::train::TrainHeard;
+use crate::proto::train::{FIRST_PACKETS, TrainHeard};
 use crate::proto::wire::Train;
 
 #[derive(Debug)]
@@ -42,9 +42,9 @@ impl Ramp {
         let span_us = u64::from(train.span_us);
         let measured = f64::from(train.bytes) * 1e6 / span_us.max(TRAIN_SPAN_US_MIN) as f64;
         if span_us >= TRAIN_SPAN_US_MIN && train.bytes > 0 {
-            Self::new(now_us, FIRST_STEP_SHARE * measured, UP_GAIN)
+            Self::new(now_us, BELOW_SHARE * measured, UP_GAIN)
         } else {
-            Self::new(now_us, UNMEASURED_RATE_SHARE * measured, UNMEASURED_GAIN)
+            Self::new(now_us, measured / TRAIN_GAIN, TRAIN_GAIN)
         }
     }
 
@@ -55,7 +55,7 @@ impl Ramp {
 
     fn new(now_us: u64, rate: f64, gain: f64) -> Self {
         Self {
-            rate: rate.max(PACE_BYTES_PER_S_MIN),
+            rate: rate.max(1.0),
             gain,
             since_us: now_us,
             is_arriving: false,
@@ -79,11 +79,6 @@ impl Ramp {
         path.rate_cap_bytes(self.rate.max(path.bandwidth()))
     }
 
-    /// Over how long a delivery rate is measured.
-    pub(super) fn rate_span_us(path: &PathModel) -> u64 {
-        (path.rtt.min_us() / 4).max(2 * path.jitter_us).clamp(RATE_SPAN_US_MIN, RAMP_RATE_SPAN_US_MAX)
-    }
-
     /// The packets of the train that is due, of so many bytes each: as many as the path brings in half of the queue's ceiling, or in
     /// as long as the jitter.
     ///
@@ -105,7 +100,7 @@ impl Ramp {
         if packets > packets_max {
             return None;
         }
-        self.takes_trains = packets >= TRAIN_PACKETS_MIN;
+        self.takes_trains = packets >= FIRST_PACKETS;
         self.train = if self.takes_trains { StepTrain::Sent } else { StepTrain::None };
         self.trains += u32::from(self.takes_trains);
         self.takes_trains.then_some(packets)
@@ -131,7 +126,7 @@ impl Ramp {
             }
             return None;
         }
-        let is_overrun = path.is_overrun() && path.queue.now_us < QUIET_QUEUE_US_MIN
+        let is_overrun = path.is_overrun() && path.queue.now_us < EMPTY_QUEUE_US_MIN
             || round.is_some_and(|round| round.is_overrun);
         if is_overrun && path.mode != Mode::Greedy {
             return Some(NextState::LossWindow { is_overrun: true });
@@ -156,7 +151,7 @@ impl Ramp {
         let sent = heard.sent_bytes as f64 * 1e6 / heard.sent_span_us.max(1) as f64;
         // By how much chance moves the line through so many arrivals.
         let error_us = f64::from(jitter_us) / (f64::from(bytes) / SEGMENT_BYTES).max(1.0).sqrt();
-        let is_vague = error_us > TRAIN_ERROR_SHARE_MAX * span_us as f64;
+        let is_vague = error_us > (1.0 - TRAIN_UNSPREAD_SHARE) * span_us as f64;
         if (measured > TRAIN_UNSPREAD_SHARE * sent || is_vague) && self.trains < TRAINS_MAX {
             // The path brings at least that; the next train tells more.
             (self.rate, self.gain) = (self.rate.max(measured), UNTRAINED_GAIN);
@@ -164,8 +159,8 @@ impl Ramp {
             return false;
         }
         let is_beyond = measured < STEP_TAKEN_SHARE * self.rate;
+        path.capacity.on_rate(measured);
         (self.rate, self.gain) = (measured, UP_GAIN);
-        path.capacity.on_train_rate(measured);
         self.begin_step(now_us, StepTrain::None);
         is_beyond
     }
@@ -178,11 +173,11 @@ impl Ramp {
             path.delivery.measure_anew();
         }
         let train_us = if self.train == StepTrain::Sent { rtt_us / 2 + 2 * REPORT_DELAY_US_MAX } else { 0 };
-        let judged_us = arrives_us + Self::rate_span_us(path) / 2 + train_us;
+        let judged_us = arrives_us + path.rate_span_us() / 2 + train_us;
         if now_us < judged_us || path.delivery.recent == 0.0 {
             return None;
         }
-        let queue_us_max = (path.queue_ceiling_us() / 2).max(RAMP_QUEUE_US_MIN);
+        let queue_us_max = (path.queue_ceiling_us() / 2).max(EMPTY_QUEUE_US_MIN);
         let queue_us = path.queue.now_us;
         if queue_us > queue_us_max {
             return Some(NextState::Drain);
@@ -249,10 +244,9 @@ mod tests {
         let packets = ramp.order_train(&path, 1_500, u64::MAX).unwrap();
         assert_eq!(packets, 93, "what 90 Mbit/s bring in 12.5 ms, half of the ceiling");
         assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), None, "one at a time");
-        assert!(!path.capacity.is_known);
         assert!(!hear(&mut ramp, &mut path, (3_000, 140_000), train(11_200, 140_000, 0)));
         assert_eq!(ramp.pace() * 8.0, 100e6);
-        assert_eq!(path.capacity.rate(), ramp.pace());
+        assert_eq!(path.capacity.rate, ramp.pace());
         assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), None, "that is the rate");
     }
 
@@ -280,7 +274,7 @@ mod tests {
                 is_sparse: true,
                 ..AckSample::default()
             };
-            path.on_report(&sample, Ramp::rate_span_us);
+            path.on_report(&sample);
             let round = sample.round_ended.then(|| path.end_round(now_us, false));
             assert!(ramp.on_report(&mut path, &sample, round.as_ref()).is_none());
         }

@@ -1,12 +1,5 @@
 //! Rate probing: the flow sends at the rate that the path was seen to deliver, asks for more now and then, and drains what that
 //! built. Loss slows nothing down unless it rises with the rate.
-//!
-//! ```text
-//!  Cruise --4 to 7 rounds--> Up --one round--> Down --drained--> Cruise
-//!    |                        ^                 |  ^
-//!    |                        +-the rate grew---+  |
-//!    +------loss beyond the path's own-------------+
-//! ```
 
 use super::constants::*;
 use super::loss::LossVerdict;
@@ -20,7 +13,8 @@ pub(super) struct RateProbing {
     since_us: u64,
     rounds: u32,
     cruise_rounds: u32,
-    up_gain: f64,
+    /// The "up" before this one brought more, too.
+    grew_before: bool,
     /// Before "up"; 0: it did not ask for more.
     bandwidth_before: f64,
     detector: Detector,
@@ -41,7 +35,7 @@ impl RateProbing {
             since_us: now_us,
             rounds: 0,
             cruise_rounds: 0,
-            up_gain: UP_GAIN,
+            grew_before: false,
             bandwidth_before: 0.0,
             detector: Detector::default(),
             random: seed | 1,
@@ -84,9 +78,9 @@ impl RateProbing {
             Step::Cruise if path.mode == Mode::Greedy => 1.0,
             Step::Cruise => {
                 let queue = path.queue.now_us as f64 / path.queue_ceiling_us() as f64;
-                1.0 - CRUISE_DRAIN_SHARE * queue.min(1.0)
+                1.0 - (1.0 - BELOW_SHARE) * queue.min(1.0)
             }
-            Step::Up => self.up_gain,
+            Step::Up => UP_GAIN,
             Step::Down => DOWN_GAIN,
         }
     }
@@ -98,11 +92,6 @@ impl RateProbing {
             Step::Up => PaceClass::Above,
             Step::Down => PaceClass::Below,
         }
-    }
-
-    /// Over how long a delivery rate is measured.
-    pub(super) fn rate_span_us(path: &PathModel) -> u64 {
-        path.rtt.min_us().max(RATE_SPAN_PER_JITTER * path.jitter_us).clamp(RATE_SPAN_US_MIN, RATE_SPAN_US_MAX)
     }
 
     pub(super) fn on_report(
@@ -132,7 +121,8 @@ impl RateProbing {
 
     fn sees_competitors(&mut self, path: &mut PathModel, round: &Round) -> bool {
         let Some(shortest_us) = round.shortest_queue_us else { return false };
-        if shortest_us > path.queue_ceiling_us() / 4 {
+        if shortest_us > path.queue_seen_us() {
+            path.capacity.on_full_round();
             return self.detector.on_round(shortest_us);
         }
         self.detector.on_empty_round();
@@ -159,19 +149,18 @@ impl RateProbing {
     fn is_drained(&self, now_us: u64, path: &PathModel) -> bool {
         let took_us = now_us.saturating_sub(self.since_us);
         took_us >= path.loop_us()
-            && (path.excess_bytes() <= 0.0 || took_us >= DOWN_RTTS_MAX * path.rtt.min_us())
+            && (path.excess_bytes() <= 0.0 || took_us >= DRAIN_ROUNDS * path.rtt.min_us())
     }
 
     fn leave_down(&mut self, now_us: u64, path: &PathModel) -> Option<NextState> {
         let grew = self.bandwidth_before > 0.0 && path.bandwidth() > UP_GREW_MIN * self.bandwidth_before;
-        if !grew || path.queue.now_us >= path.queue_ceiling_us() / 4 {
-            (self.up_gain, self.bandwidth_before) = (UP_GAIN, 0.0);
+        if !grew || path.queue.now_us >= path.queue_seen_us() {
+            (self.grew_before, self.bandwidth_before) = (false, 0.0);
             self.cruise_rounds = self.draw_rounds();
             self.enter(Step::Cruise, now_us);
             return None;
         }
-        self.up_gain = (self.up_gain + UP_GAIN_STEP).min(UP_GAIN_MAX);
-        if self.up_gain >= RAMP_AGAIN_GAIN_MIN {
+        if std::mem::replace(&mut self.grew_before, true) {
             return Some(NextState::RampFrom(path.full_rate()));
         }
         self.bandwidth_before = path.bandwidth();
@@ -188,7 +177,7 @@ impl RateProbing {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        CRUISE_ROUNDS_MIN + (self.random >> 33) as u32 % CRUISE_ROUNDS_DRAWN
+        BANDWIDTH_ROUNDS as u32 / 2 + (self.random >> 33) as u32 % (BANDWIDTH_ROUNDS as u32 / 2)
     }
 }
 
@@ -196,7 +185,7 @@ impl RateProbing {
 #[derive(Debug, Default)]
 pub(super) struct Detector {
     /// The shortest queue of each of the last rounds, oldest first.
-    shortest_us: [u64; STANDING_QUEUE_ROUNDS],
+    shortest_us: [u64; BANDWIDTH_ROUNDS],
     rounds: usize,
 }
 
@@ -204,11 +193,11 @@ impl Detector {
     /// Takes the shortest queue of a round; `true`: it has stood for so long that it is another flow's.
     pub(super) fn on_round(&mut self, shortest_us: u64) -> bool {
         self.shortest_us.rotate_left(1);
-        self.shortest_us[STANDING_QUEUE_ROUNDS - 1] = shortest_us;
+        self.shortest_us[BANDWIDTH_ROUNDS - 1] = shortest_us;
         self.rounds += 1;
-        let (early, late) = self.shortest_us.split_at(STANDING_QUEUE_ROUNDS / 2);
+        let (early, late) = self.shortest_us.split_at(BANDWIDTH_ROUNDS / 2);
         let sum = |queues_us: &[u64]| queues_us.iter().sum::<u64>() as f64;
-        self.rounds >= STANDING_QUEUE_ROUNDS && sum(late) > STANDING_QUEUE_SHARE_MIN * sum(early)
+        self.rounds >= BANDWIDTH_ROUNDS && sum(late) > DOWN_GAIN * sum(early)
     }
 
     /// The queue was empty: whatever stood was this flow's own.

@@ -71,7 +71,7 @@ impl RateResponse {
             count.lost = (count.lost + new.lost).max(0.0);
             count.events = (count.events + new.events).max(0.0);
         }
-        if self.counts.events() > RESPONSE_EVENTS_MAX {
+        if self.counts.events() > LOSS_EVENTS_MAX {
             self.halve();
         }
     }
@@ -83,7 +83,7 @@ impl RateResponse {
     /// Whether faster packets are lost so much more often than slower ones that chance does not do it. `doubts`: how often that
     /// was a mistake.
     pub(super) fn losses_rise(&self, doubts: f64) -> bool {
-        let deviations = RESPONSE_DEVIATIONS + doubts;
+        let deviations = DEVIATIONS + doubts;
         let below = self.counts.class(PaceClass::Below);
         let above = self.counts.class(PaceClass::Above);
         above.exceeds(&below, deviations) || self.faster().exceeds(&below, deviations)
@@ -102,7 +102,7 @@ impl RateResponse {
     /// been seen to be much may have been chance.
     pub(super) fn faster_events(&self) -> f64 {
         let faster = self.faster();
-        (faster.events - 2.0 * faster.events.sqrt()).max(0.0) / faster.packets.max(1.0)
+        (faster.events - DEVIATIONS * faster.events.sqrt()).max(0.0) / faster.packets.max(1.0)
     }
 
     /// Events of loss per packet of all classes.

@@ -1,6 +1,6 @@
 //! A simulated transfer: what is to be sent, both of its ends, and how it went.
 
-use crate::proto::congestion::PhaseCost;
+use crate::proto::congestion::{Phase, PhaseCost};
 use crate::proto::ranges::RangeSet;
 use crate::proto::receiver::{Arrived, Receiver};
 use crate::proto::sender::{SendCounters, Sender, SenderOptions, Transmit};
@@ -32,7 +32,7 @@ pub struct FlowReport {
     /// What the sender did.
     pub counters: SendCounters,
     /// What each phase cost.
-    pub costs: [PhaseCost; 5],
+    pub costs: [PhaseCost; Phase::COUNT],
     /// The most memory that both halves held.
     pub memory_bytes_max: usize,
     /// Payload bytes that were in place, every tenth of a second.

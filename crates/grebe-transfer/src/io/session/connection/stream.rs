@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::wake::Wake;
 use crate::error::{Error, Result};
-use crate::proto::congestion::PhaseCost;
+use crate::proto::congestion::{Phase, PhaseCost};
 use crate::proto::sender::{Limit, SendCounters};
 use crate::proto::stream_buffer::{BLOCK_BYTES, Chunk};
 use crate::proto::wire::{STREAM_BYTES_MAX, Verdict};
@@ -75,7 +75,7 @@ pub struct ConnectionProgress {
     /// What was sent so far, with repeats.
     pub counters: SendCounters,
     /// What each phase of the congestion control has cost, in the order of [`Phase`](crate::Phase).
-    pub phases: [PhaseCost; 5],
+    pub phases: [PhaseCost; Phase::COUNT],
     /// Bytes of UDP payload of the longest datagrams now.
     pub datagram_bytes: usize,
 }
@@ -381,7 +381,7 @@ impl Shared {
                 silent_us: 0,
                 is_over_tcp,
                 counters: SendCounters::default(),
-                phases: [PhaseCost::default(); 5],
+                phases: [PhaseCost::default(); Phase::COUNT],
                 datagram_bytes: 0,
             },
             has_news: false,

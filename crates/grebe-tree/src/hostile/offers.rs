@@ -1,0 +1,81 @@
+//! Senders that offer one thing, and send another.
+
+use super::*;
+use crate::receive::{Reception, receive_offer};
+use crate::wire::OfferedNames;
+
+/// Says what a sender with an offer of two files and 10 bytes says.
+fn offering(names: &[&[u8]]) -> Liar {
+    let mut writer = FrameWriter::new(Vec::new());
+    let hello = Hello {
+        role: Role::Sender,
+        options: None,
+        sources: 2,
+        is_contents: false,
+        is_fresh: false,
+        is_local: false,
+        is_offer: true,
+        is_taken: false,
+        replaces: false,
+    };
+    writer.write(Kind::Hello, &hello.encode()).unwrap();
+    let tops = names.iter().map(|name| Box::from(*name)).collect();
+    writer.write(Kind::Offer, &OfferedNames { tops, files: 2, bytes: 10 }.encode()).unwrap();
+    Liar { writer }
+}
+
+fn take(ground: &Ground, stream: Vec<u8>) -> Result<Report> {
+    let reception =
+        Reception { directory: ground.destination(), overwrite: true, accept: None, sender_waits: false };
+    let cancel = crate::Cancel::default();
+    receive_offer(Cursor::new(stream), Heard::default(), &reception, &Arc::default(), &cancel)
+}
+
+#[test]
+fn a_sender_is_held_to_what_it_has_offered() {
+    let content = |data: &mut DataWriter| data.whole(0, b"12345", 0);
+    let names: &[&[u8]] = &[b"a", b"b", b".grebe-x", b"../up", b"l", b"h"];
+    for (what, stream) in [
+        ("another name", offering(names).list(0, 0, &[file(b"c", 5)]).data(content).end()),
+        ("our own", offering(names).list(0, 0, &[file(b".grebe-x", 5)]).data(content).end()),
+        ("a name above", offering(names).list(0, 0, &[file(b"../up", 5)]).data(content).end()),
+        ("a link", offering(names).list(0, 0, &[symlink(b"l", Path::new("/etc/passwd"))]).end()),
+        (
+            "a further name",
+            offering(names).list(0, 0, &[file(b"c", 5), entry(b"h", EntryKind::HardLink { to: 0 })]).end(),
+        ),
+    ] {
+        let ground = Ground::new();
+        let report = take(&ground, stream).unwrap();
+        assert!(report.left_out_count >= 1, "{what}: {report:?}");
+        assert_eq!(report.paths, Vec::<std::path::PathBuf>::new(), "{what}");
+        ground.assert_untouched();
+        assert_eq!(fs::read_dir(ground.destination()).unwrap().count(), 1, "{what}");
+    }
+    let many = [file(b"a", 5), file(b"b", 5), file(b"a", 0)];
+    for (what, stream) in [
+        ("more bytes", offering(names).list(0, 0, &[file(b"a", 11)]).end()),
+        ("more files", offering(names).list(0, 0, &many).end()),
+        ("contents", offering(names).list(0, 0, &[entry(b"", EntryKind::Itself)]).end()),
+    ] {
+        let ground = Ground::new();
+        let received = take(&ground, stream);
+        assert!(matches!(received, Err(Error::Malformed { .. })), "{what}: {received:?}");
+        ground.assert_untouched();
+    }
+    let piece = |data: &mut DataWriter| data.piece(0, 4, b"12");
+    let longer = |data: &mut DataWriter| {
+        data.piece(0, 0, b"12345");
+        data.end(0, 1 << 40, 0);
+    };
+    for (what, stream) in [
+        ("a longer file", offering(names).list(0, 0, &[file(b"a", 3)]).data(content).end()),
+        ("a piece behind its end", offering(names).list(0, 0, &[file(b"a", 5)]).data(piece).end()),
+        ("a later end", offering(names).list(0, 0, &[file(b"a", 5)]).data(longer).end()),
+    ] {
+        let ground = Ground::new();
+        let report = take(&ground, stream).unwrap();
+        assert!(report.left_out[0].why.contains("more comes of it"), "{what}: {report:?}");
+        assert!(!ground.destination().join("a").exists(), "{what}");
+    }
+}
