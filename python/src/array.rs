@@ -122,7 +122,7 @@ pub(crate) fn from_caller<'py>(
     let numpy = py.import("numpy")?;
     let mut array = numpy.call_method1("asarray", (given,))?;
     let (wanted, mut kind) = (dtype(py, format)?, array.getattr("dtype")?);
-    if format.is_complex() && !kind.eq(wanted)? && kind.eq(dtype(py, format.component())?)? {
+    if format.is_complex() && !kind.eq(wanted)? && kind.eq(dtype(py, format.component().real())?)? {
         let shape: Vec<usize> = array.getattr("shape")?.extract()?;
         if let [rest @ .., 2] = &*shape {
             let whole = numpy.call_method1("ascontiguousarray", (&array,))?;
@@ -138,7 +138,7 @@ pub(crate) fn from_caller<'py>(
         let advice = if format.is_complex() && format != SampleFormat::Cf32 {
             format!(
                 "give {wanted}, or {} with an axis of two (I, Q) at the end",
-                dtype(py, format.component())?
+                dtype(py, format.component().real())?
             )
         } else {
             format!("array.astype(\"{wanted}\") converts")

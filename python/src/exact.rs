@@ -6,7 +6,7 @@
 
 use std::str::FromStr;
 
-use grebe_frame::{Header, SampleFormat};
+use grebe_frame::{Component, Header, SampleFormat};
 use pyo3::prelude::*;
 
 use crate::array::{Rows, empty};
@@ -193,10 +193,10 @@ impl Staged {
         for channel in 0..self.rows.channels() {
             let to = &mut self.rows.row_mut(channel)[place.clone()];
             match (gaps, format.component()) {
-                (Gaps::Nan, SampleFormat::F32) => {
+                (Gaps::Nan, Component::F32) => {
                     to.chunks_exact_mut(4).for_each(|at| at.copy_from_slice(&f32::NAN.to_le_bytes()))
                 }
-                (Gaps::Nan, SampleFormat::F64) => {
+                (Gaps::Nan, Component::F64) => {
                     to.chunks_exact_mut(8).for_each(|at| at.copy_from_slice(&f64::NAN.to_le_bytes()))
                 }
                 _ => to.fill(0),

@@ -19,7 +19,7 @@ pub(crate) fn dtype(py: Python<'_>, format: SampleFormat) -> PyResult<&Bound<'_,
             let made = match format {
                 SampleFormat::Cf32 => dtype.call1(("<c8",)),
                 format if format.is_complex() => {
-                    let part = code(format.component());
+                    let part = code(format.component().real());
                     dtype.call1((PyList::new(py, [("re", part), ("im", part)])?,))
                 }
                 format => dtype.call1((code(format),)),

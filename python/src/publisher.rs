@@ -111,7 +111,7 @@ impl Publisher {
         let sample_bytes = channels * format.bytes();
         let frame_bytes = |samples: usize| samples.saturating_mul(sample_bytes).saturating_add(HEADER_BYTES);
         let cancel = Cancel::default();
-        let is_shm = matches!(parsed, Uri::Shm(_));
+        let is_shm = parsed.traits().is_lent;
         let options = SinkOptions {
             lends_pool: true,
             frame_bytes_max: block.map(frame_bytes),

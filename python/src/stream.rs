@@ -384,10 +384,8 @@ fn policy_of(named: Option<&str>, uri: &Uri) -> PyResult<Policy> {
     }
     match (named, uri) {
         (Some(named), _) => named.parse().map_err(|error| Kind::Usage.error(format!("policy: {error}"))),
-        (None, Uri::File(_) | Uri::Pipe(_)) => Ok(Policy::Block),
-        (None, Uri::Raw(raw)) if raw.is_byte_stream() => Ok(Policy::Block),
-        (None, Uri::Text(text)) if text.is_byte_stream() => Ok(Policy::Block),
-        (None, _) => Ok(Policy::DropOldest),
+        (None, _) if uri.traits().is_live => Ok(Policy::DropOldest),
+        (None, _) => Ok(Policy::Block),
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Parser as _;
-use grebe_stages::{Error, GeneratorCommand, SynthRemote, Uri, WaveName, Wire};
+use grebe_stages::{Error, GeneratorCommand, SynthRemote, Uri, WaveName};
 use grebe_view::{GeneratorRemote, GeneratorWish};
 
 use crate::cli::{self, Cli};
@@ -37,14 +37,10 @@ impl Recipe {
         if !matches!(name.as_str(), "sg" | "play") {
             let mut command = Command::new(&name);
             command.args(&words[1..]);
-            return Ok(Self {
-                command,
-                uri: uri.cloned().unwrap_or(Uri::Pipe(Wire::Every)),
-                is_remote: false,
-            });
+            return Ok(Self { command, uri: uri.cloned().unwrap_or(Uri::pipe()), is_remote: false });
         }
         if !words.iter().any(|word| word == "--to" || word.starts_with("--to=")) {
-            words.extend(["--to".into(), uri.unwrap_or(&Uri::Pipe(Wire::Every)).to_string()]);
+            words.extend(["--to".into(), uri.unwrap_or(&Uri::pipe()).to_string()]);
         }
         let read = Cli::try_parse_from(std::iter::once("grebe".to_owned()).chain(words.iter().cloned()));
         let read = read.map_err(|error| {
@@ -57,7 +53,7 @@ impl Recipe {
         let (to, is_remote) = match read.command {
             Some(cli::Command::Sg(sg)) => (sg.to.clone().unwrap_or_default(), sg.as_play().is_none()),
             Some(cli::Command::Play(play)) => (play.to.first().cloned().unwrap_or_default(), false),
-            _ => (Uri::Pipe(Wire::Every), false),
+            _ => (Uri::pipe(), false),
         };
         let mut command = this_command()?;
         command.args(&words).arg(if is_remote { "--remote" } else { "--tethered" });
@@ -101,7 +97,7 @@ impl Generator {
     /// Starts what a person wants.
     pub(crate) fn start(recipe: Recipe) -> Result<(Self, Option<ChildStdout>)> {
         let Recipe { mut command, uri, is_remote } = recipe;
-        let is_pipe = matches!(uri, Uri::Pipe(_));
+        let is_pipe = uri.traits().is_pipe;
         command.stdout(if is_pipe { Stdio::piped() } else { Stdio::null() });
         let mut generator = Self::spawn(&mut command)?;
         generator.is_remote = is_remote;

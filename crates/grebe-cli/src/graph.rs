@@ -253,7 +253,7 @@ pub(crate) fn check_standard_output<'a>(
     to: impl IntoIterator<Item = &'a Uri>,
     has_report: bool,
 ) -> Result<()> {
-    match to.into_iter().any(Uri::is_pipe) && has_report {
+    match to.into_iter().any(|uri| uri.traits().is_pipe) && has_report {
         true => Err(Usage("--to pipe: and --json would both write to standard output".into()).into()),
         false => Ok(()),
     }

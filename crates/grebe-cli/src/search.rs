@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use anyhow::Result;
-use grebe_frame::{ChannelDescription, Description, SampleFormat};
+use grebe_frame::{ChannelDescription, Component, Description, SampleFormat};
 use grebe_scope::{
     Condition, Passage, Polarity, Slope, Trigger, Value, instantaneous_frequency, magnitude, magnitude_db,
     phase,
@@ -502,10 +502,10 @@ impl Lasting {
 /// The amplitude that a sine of full scale has.
 fn full_scale(format: SampleFormat) -> f64 {
     match format.component() {
-        SampleFormat::I16 => 32_768.0,
-        SampleFormat::I32 => 2_147_483_648.0,
-        component if component.is_float() => 1.0,
-        _ => 128.0,
+        Component::I8 | Component::U8 => 128.0,
+        Component::I16 => 32_768.0,
+        Component::I32 => 2_147_483_648.0,
+        Component::F32 | Component::F64 => 1.0,
     }
 }
 

@@ -44,7 +44,7 @@ fn wrong_usage_is_two() {
     refused(
         &["view", "synth:?colour=red", "--png", "a.png"],
         2,
-        &["unknown 'colour'", "known are wave, channels"],
+        &["unknown 'colour'", "known: wave, channels"],
     );
     refused(
         &["record", "synth:sine?frequency=fast", "a"],

@@ -58,6 +58,12 @@ impl Counters {
         add(&self.values[position], value);
     }
 
+    /// The counter at this position, to be written by the stage's thread alone.
+    #[doc(hidden)]
+    pub fn counter(&self, position: usize) -> Counter {
+        Counter { values: self.values.clone(), position }
+    }
+
     /// The counter of this name, if there is one.
     pub fn get(&self, name: &str) -> Option<u64> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
@@ -67,6 +73,80 @@ impl Counters {
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.names.iter().zip(self.values.iter()).map(|(name, value)| (*name, value.load(Ordering::Relaxed)))
     }
+}
+
+/// One of a stage's [`Counters`], by its name: a field of what [`counters!`](crate::counters) makes.
+#[derive(Debug, Clone)]
+pub struct Counter {
+    values: Arc<[AtomicU64]>,
+    position: usize,
+}
+
+impl Counter {
+    /// Adds to it.
+    pub fn add(&self, value: u64) {
+        add(&self.values[self.position], value);
+    }
+
+    /// Sets it.
+    pub fn set(&self, value: u64) {
+        self.values[self.position].store(value, Ordering::Relaxed);
+    }
+
+    /// What it counts to.
+    pub fn get(&self) -> u64 {
+        self.values[self.position].load(Ordering::Relaxed)
+    }
+}
+
+/// What a stage counts: a struct with a [`Counter`] for each name, all zero by default, and the [`Counters`] that others read. `gauge` stands
+/// before one that may go down.
+///
+/// ```
+/// grebe_flow::counters! {
+///     /// What a server counts.
+///     struct Counted { gauge clients, refused_clients }
+/// }
+///
+/// let counted = Counted::default();
+/// counted.clients.set(2);
+/// counted.refused_clients.add(1);
+/// assert_eq!(counted.all().iter().collect::<Vec<_>>(), [("clients", 2), ("refused_clients", 1)]);
+/// ```
+#[macro_export]
+macro_rules! counters {
+    ($(#[$about:meta])* $vis:vis struct $counted:ident { $($names:tt)* }) => {
+        $crate::counters!(@split ($(#[$about])* $vis $counted) [] [] $($names)*);
+    };
+    (@split $head:tt [$($name:ident)*] [$($gauge:ident)*] gauge $next:ident $(, $($rest:tt)*)?) => {
+        $crate::counters!(@split $head [$($name)* $next] [$($gauge)* $next] $($($rest)*)?);
+    };
+    (@split $head:tt [$($name:ident)*] [$($gauge:ident)*] $next:ident $(, $($rest:tt)*)?) => {
+        $crate::counters!(@split $head [$($name)* $next] [$($gauge)*] $($($rest)*)?);
+    };
+    (@split ($(#[$about:meta])* $vis:vis $counted:ident) [$($name:ident)*] [$($gauge:ident)*]) => {
+        $(#[$about])*
+        #[derive(Debug, Clone)]
+        $vis struct $counted {
+            all: $crate::Counters,
+            $($vis $name: $crate::Counter,)*
+        }
+
+        impl $counted {
+            /// All of them, for those who read.
+            $vis fn all(&self) -> $crate::Counters {
+                self.all.clone()
+            }
+        }
+
+        impl ::std::default::Default for $counted {
+            fn default() -> Self {
+                let all = $crate::Counters::new(&[$(stringify!($name)),*]).with_gauges(&[$(stringify!($gauge)),*]);
+                let mut positions = 0..;
+                Self { $($name: all.counter(positions.next().unwrap_or_default()),)* all }
+            }
+        }
+    };
 }
 
 /// On cache lines of its own: every stage writes one of these for each batch.

@@ -141,8 +141,13 @@ fn position(text: &str, at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// The name that was meant, perhaps: ` - did you mean 'gain'?`.
-pub(crate) fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The known name that was meant, perhaps: the nearest by edits, if it is near.
+///
+/// ```
+/// assert_eq!(grebe_flow::nearest("chanels", ["rate", "channels"].into_iter()), Some("channels"));
+/// assert_eq!(grebe_flow::nearest("colour", ["rate", "channels"].into_iter()), None);
+/// ```
+pub fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::damerau_levenshtein(written, name), name))
         .filter(|&(distance, name)| distance <= (name.len().max(written.len()) / 3).max(1))

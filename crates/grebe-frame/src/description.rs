@@ -25,7 +25,7 @@ pub use annotation::StreamAnnotation;
 pub use axis::{AxisTime, MeasuredClock};
 pub use datetime::utc_time;
 
-use crate::format::SampleFormat;
+use crate::format::{Component, SampleFormat};
 use crate::header::{CRC, HEADER_BYTES, Header, KIND_DESCRIPTION, MAGIC, Refusal};
 use crate::header::{check_crc, u32_at, u64_at};
 
@@ -335,7 +335,7 @@ impl Description {
     pub fn full_scale(&self, format: SampleFormat) -> Option<f64> {
         let bits = i32::try_from(self.rest.get(Self::BITS)?.as_u64()?).ok()?;
         let component = format.component();
-        let is_signed = !component.is_float() && component != SampleFormat::U8;
+        let is_signed = !component.is_float() && component != Component::U8;
         let is_fewer = (1..8 * component.bytes() as i32).contains(&bits);
         (is_signed && is_fewer).then(|| 2f64.powi(bits - 1))
     }

@@ -37,6 +37,58 @@ pub enum SampleFormat {
     Cf32 = 9,
 }
 
+/// A number that a sample is made of: a type of its own, so that code that takes numbers apart takes all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Component {
+    /// An 8-bit integer.
+    I8,
+    /// An unsigned 8-bit integer.
+    U8,
+    /// A 16-bit integer.
+    I16,
+    /// A 32-bit integer.
+    I32,
+    /// A 32-bit floating-point number.
+    F32,
+    /// A 64-bit floating-point number.
+    F64,
+}
+
+impl Component {
+    /// The format whose samples are such numbers.
+    #[inline]
+    pub const fn real(self) -> SampleFormat {
+        match self {
+            Component::I8 => SampleFormat::I8,
+            Component::U8 => SampleFormat::U8,
+            Component::I16 => SampleFormat::I16,
+            Component::I32 => SampleFormat::I32,
+            Component::F32 => SampleFormat::F32,
+            Component::F64 => SampleFormat::F64,
+        }
+    }
+
+    /// Bytes of one.
+    #[inline]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Component::I8 | Component::U8 => 1,
+            Component::I16 => 2,
+            Component::I32 | Component::F32 => 4,
+            Component::F64 => 8,
+        }
+    }
+
+    /// Whether it has no limits to saturate at.
+    #[inline]
+    pub const fn is_float(self) -> bool {
+        match self {
+            Component::I8 | Component::U8 | Component::I16 | Component::I32 => false,
+            Component::F32 | Component::F64 => true,
+        }
+    }
+}
+
 /// A type that samples of one [`SampleFormat`] are read and written as. The ten of them are all there are.
 ///
 /// ```
@@ -79,12 +131,7 @@ impl SampleFormat {
     /// Bytes of one sample, with both components of a complex one.
     #[inline]
     pub const fn bytes(self) -> usize {
-        match self {
-            SampleFormat::I8 | SampleFormat::U8 => 1,
-            SampleFormat::I16 | SampleFormat::Ci8 | SampleFormat::Cu8 => 2,
-            SampleFormat::I32 | SampleFormat::F32 | SampleFormat::Ci16 => 4,
-            SampleFormat::F64 | SampleFormat::Cf32 => 8,
-        }
+        self.component().bytes() * self.components()
     }
 
     /// Whether a sample has two components, I and Q.
@@ -93,15 +140,16 @@ impl SampleFormat {
         matches!(self, SampleFormat::Ci8 | SampleFormat::Cu8 | SampleFormat::Ci16 | SampleFormat::Cf32)
     }
 
-    /// The format of one component; of a real format, itself.
+    /// What its samples are made of: themselves, or I and Q.
     #[inline]
-    pub const fn component(self) -> SampleFormat {
+    pub const fn component(self) -> Component {
         match self {
-            SampleFormat::Ci8 => SampleFormat::I8,
-            SampleFormat::Cu8 => SampleFormat::U8,
-            SampleFormat::Ci16 => SampleFormat::I16,
-            SampleFormat::Cf32 => SampleFormat::F32,
-            real => real,
+            SampleFormat::I8 | SampleFormat::Ci8 => Component::I8,
+            SampleFormat::U8 | SampleFormat::Cu8 => Component::U8,
+            SampleFormat::I16 | SampleFormat::Ci16 => Component::I16,
+            SampleFormat::I32 => Component::I32,
+            SampleFormat::F32 | SampleFormat::Cf32 => Component::F32,
+            SampleFormat::F64 => Component::F64,
         }
     }
 
@@ -114,7 +162,7 @@ impl SampleFormat {
     /// Whether its components are floating-point numbers, which have no limits to saturate at.
     #[inline]
     pub const fn is_float(self) -> bool {
-        matches!(self, SampleFormat::F32 | SampleFormat::F64 | SampleFormat::Cf32)
+        self.component().is_float()
     }
 
     /// The name that commands, graph files and file names use.
@@ -204,8 +252,9 @@ mod tests {
             assert_eq!(format.name().parse(), Ok(format));
             assert_eq!(serde_json::to_value(format).unwrap(), format.name());
             assert_eq!(format.bytes(), format.component().bytes() * format.components());
-            assert!(!format.component().is_complex());
-            assert_eq!(format.is_float(), format.component().is_float());
+            assert_eq!(format.component().real().component(), format.component());
+            assert_eq!(format.is_complex(), format.component().real() != format);
+            assert_eq!(format.is_float(), format.name().contains('f'));
             let bits: usize = format.name().trim_start_matches(['c', 'i', 'u', 'f']).parse().unwrap();
             assert_eq!(format.component().bytes() * 8, bits, "{format}");
             assert_eq!(format.name().starts_with('c'), format.is_complex());

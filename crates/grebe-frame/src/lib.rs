@@ -64,7 +64,7 @@ pub use description::{
     AxisTime, ChannelDescription, ClockReading, Description, DescriptionReader, MeasuredClock,
     StreamAnnotation, TooLong, utc_time,
 };
-pub use format::{Sample, SampleFormat, UnknownFormat};
+pub use format::{Component, Sample, SampleFormat, UnknownFormat};
 pub use frame::{ChannelError, Frame};
 pub use header::{HEADER_BYTES, Header, MAGIC, MAX_CHANNELS, Refusal, Refusals};
 pub use pool::{BatchImport, BatchPool};

@@ -16,10 +16,51 @@ mod alsa;
 #[path = "audio/absent.rs"]
 mod alsa;
 mod capture;
-mod name;
+mod kind;
 mod sink;
+mod uri;
 
 pub use alsa::{sound_devices, sound_library};
-pub(crate) use capture::source;
-pub use name::AudioStream;
-pub(crate) use sink::AudioSink;
+pub use uri::AudioStream;
+
+use std::fmt;
+
+use grebe_flow::Kinds;
+
+use crate::error::Error;
+use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::scheme::{Scheme, Traits};
+use crate::session::Bounded as _;
+use kind::{AudioIn, AudioOut};
+use sink::AudioSink;
+
+impl Scheme for AudioStream {
+    const WRITTEN: &'static str = "audio:";
+    const OTHERWISE: &'static str = "is no sound device: write audio:, or audio:hw:1,0";
+
+    fn parse(name: &str) -> Option<Result<Self, String>> {
+        name.strip_prefix("audio:").map(Self::parse)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "audio:{}{}", self.device(), self.pairs())
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::LIVE
+    }
+
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
+        let (source, rate_hz) = options.patience(self.reconnects).open(notify, |_| capture::source(self))?;
+        let source = source.bounded(&options);
+        Ok(OpenSource { rate_hz: Some(rate_hz), ..OpenSource::of(source) })
+    }
+
+    fn open_sink(&self, _: &SinkOptions, _: Notify<'_>) -> Result<OpenSink, Error> {
+        Ok(OpenSink::of(AudioSink::new(self.clone())?))
+    }
+
+    fn kinds(kinds: &mut Kinds) {
+        kinds.add::<AudioIn>().add::<AudioOut>();
+    }
+}

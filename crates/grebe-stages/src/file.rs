@@ -1,5 +1,6 @@
 //! Recordings: how they are read, played and written. A new format is a row in [`FORMATS`] and a module beside `wav`.
 
+mod annotation_fields;
 mod bytes;
 mod csv;
 mod disk;
@@ -15,6 +16,7 @@ mod raw;
 mod read_ahead;
 mod record;
 mod ring;
+mod rotate;
 mod said;
 mod sample_file;
 mod save_as;
@@ -37,8 +39,9 @@ pub use {
     disk::{DiskMeasure, DiskReport, WriteWay, measure_disk},
     folder::newest_recording,
     output::write_whole,
-    record::{LeftOut, Rotate},
+    record::LeftOut,
     ring::{RingLabel, RingLength, RingPlan, RingSaved, RingStretch, ring_parts, save_ring},
+    rotate::Rotate,
     sample_file::{Alignment, Annotation, Block, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},
     sigmf::{

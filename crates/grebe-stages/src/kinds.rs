@@ -1,40 +1,12 @@
 //! The kinds of stages that a graph file can name.
 
-mod audio;
-mod frames;
-mod radio;
-mod raw;
-mod recording;
-mod soapy;
-mod text;
-mod vita49;
-mod zenoh;
-mod zmq;
+use grebe_flow::Kinds;
 
-use std::time::Duration;
-
-use grebe_flow::{Count, Fault, Kinds, Site, SizeBytes, Stage, StageResult, Time};
-
-use crate::error::Error;
-use crate::open::{SinkOptions, SourceOptions, open_sink, open_source};
 use crate::process::{
     Convert, Decimate, DecimateFiltered, FillGaps, Fir, Gain, Magnitude, Merge, Mix, Null, RateMeter, Select,
     Tee, Throttle,
 };
-use crate::stream::DATAGRAM_BYTES;
-use crate::synth::Synth;
-use crate::tuner::{Tuner, Tuning};
-use crate::uri::Uri;
-use audio::{AudioIn, AudioOut};
-use frames::{PipeIn, PipeOut, ShmIn, ShmOut, UdpIn, UdpOut};
-use radio::{RtlTcpIn, RtlTcpOut};
-use raw::{RawIn, RawOut};
-use recording::{Play, Record};
-use soapy::{SoapyIn, SoapyOut};
-use text::{TextIn, TextOut};
-use vita49::{Vita49In, Vita49Out};
-use zenoh::{NamedIn, NamedOut, ZenohIn, ZenohOut};
-use zmq::{ZmqIn, ZmqOut};
+use crate::uri::add_kinds;
 
 /// All built-in kinds.
 ///
@@ -44,78 +16,11 @@ use zmq::{ZmqIn, ZmqOut};
 /// ```
 pub fn kinds() -> Kinds {
     let mut kinds = Kinds::new();
-    kinds.add::<Synth>().add::<Play>().add::<UdpIn>().add::<PipeIn>().add::<RawIn>();
-    kinds.add::<Vita49In>().add::<Vita49Out>().add::<ShmIn>();
-    kinds.add::<Record>().add::<UdpOut>().add::<PipeOut>().add::<RawOut>().add::<ShmOut>().add::<Null>();
-    kinds.add::<TextIn>().add::<TextOut>().add::<AudioIn>().add::<AudioOut>();
-    kinds.add::<RtlTcpIn>().add::<RtlTcpOut>().add::<ZmqIn>().add::<ZmqOut>();
-    kinds.add::<SoapyIn>().add::<SoapyOut>();
-    kinds.add::<NamedIn>().add::<NamedOut>().add::<ZenohIn>().add::<ZenohOut>();
-    kinds.add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
+    add_kinds(&mut kinds);
+    kinds.add::<Null>().add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
     kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();
     kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
     kinds
-}
-
-/// Opens a source; what its opener is told becomes notes of the graph.
-fn source(uri: &Uri, options: SourceOptions, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-    let source = open_source(uri, options, &mut |notice| site.note(notice.to_string()))?;
-    if let Some(address) = source.address {
-        site.note(format!("listening on {address}"));
-    }
-    Ok(source.stage)
-}
-
-/// What all sources can be told: when they end, and who ends their wait.
-fn source_options(samples: Option<Count>, idle_timeout: Option<Time>, site: &Site) -> SourceOptions {
-    SourceOptions {
-        samples: samples.map(|samples| samples.0),
-        idle_timeout: idle_timeout.map(|timeout| timeout.0),
-        cancel: site.cancel().clone(),
-        ..SourceOptions::default()
-    }
-}
-
-/// The same of a receiver, which other stages of the graph may tune.
-fn receiver_options(samples: Option<Count>, idle_timeout: Option<Time>, site: &Site) -> SourceOptions {
-    let tuner = tuner_of(site.id(), site);
-    SourceOptions { tuner: Some(tuner), ..source_options(samples, idle_timeout, site) }
-}
-
-/// What tunes the receiver of this name; what it is tuned to, it says itself once it is open.
-fn tuner_of(receiver: &str, site: &Site) -> Tuner {
-    site.shared(receiver, || Tuner::new(Tuning { frequency_hz: 0.0, rate_hz: 0.0, gain_db: None }))
-}
-
-/// Opens a sink, with notes of the graph as [`source`] has them; who cancels the graph ends its wait for readers.
-fn sink(uri: &Uri, options: SinkOptions, site: &mut Site) -> StageResult<Box<dyn Stage>> {
-    let options = SinkOptions { cancel: site.cancel().clone(), ..options };
-    Ok(open_sink(uri, &options, &mut |notice| site.note(notice.to_string()))?.stage)
-}
-
-/// What a stage that reads (`input`) or writes (`output`) bytes has for itself.
-fn claim(uri: &str, end: &str) -> Option<String> {
-    match uri.parse().ok()? {
-        Uri::Raw(raw) => raw.carrier.claim(end),
-        Uri::Text(text) => text.carrier.claim(end),
-        _ => None,
-    }
-}
-
-fn wrong(uri: &str, reason: &str) -> Error {
-    Error::Name { name: uri.to_owned(), reason: reason.to_owned() }
-}
-
-fn check_uri<T>(uri: Result<T, Error>) -> Result<(), Fault> {
-    uri.map(drop).map_err(|error| Fault::new("uri", error.to_string()))
-}
-
-fn datagram_size() -> SizeBytes {
-    SizeBytes(DATAGRAM_BYTES)
-}
-
-fn latency() -> Time {
-    Time(Duration::from_micros(500))
 }
 
 #[cfg(test)]
@@ -213,13 +118,13 @@ mod tests {
             ("kind = \"synth\"\nparams = { datagram_size = 10 }", "80"),
             ("kind = \"play\"\nparams = { file = \"x.wav\", speed = 0 }", "above 0"),
             ("kind = \"play\"\nparams = { file = \"x.wav\", speed = 2, free_run = true }", "not both"),
-            ("kind = \"udp_in\"\nparams = { uri = \"http://x:1\" }", "names no stream"),
+            ("kind = \"udp_in\"\nparams = { uri = \"http://x:1\" }", "is no UDP address"),
             ("kind = \"udp_in\"\nparams = { uri = \"pipe:\" }", "udp://"),
             ("kind = \"udp_in\"\nparams = { uri = \"udp://:5000\", burst = 129 }", "1 to 128"),
             ("kind = \"raw_in\"\nparams = { uri = \"tcp://x:1\" }", "add format="),
-            ("kind = \"raw_out\"\nparams = { uri = \"udp://x:1\" }", "add ?format="),
+            ("kind = \"raw_out\"\nparams = { uri = \"udp://x:1\" }", "add format="),
             ("kind = \"rtl_tcp_in\"\nparams = { uri = \"tcp://x:1?format=cu8\" }", "rtl_tcp://HOST:PORT"),
-            ("kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1?wait=x\" }", "0 to 64 clients"),
+            ("kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1?wait=x\" }", "give 0 to 64"),
             ("kind = \"soapy_in\"\nparams = { uri = \"soapy:?gain=loud\" }", "give dB"),
             ("kind = \"soapy_out\"\nparams = { uri = \"udp://:1\" }", "soapy:driver=rtlsdr"),
             ("kind = \"vita49_in\"\nparams = { uri = \"udp://:1\" }", "vrt://HOST:PORT"),

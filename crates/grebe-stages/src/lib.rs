@@ -47,23 +47,31 @@ mod error;
 mod file;
 mod format;
 mod io;
+mod kind;
 mod kinds;
 pub mod link;
 mod numbers;
 mod open;
 mod per_channel;
+mod pipe;
 pub mod process;
+mod query;
 mod raw;
+mod recording;
 mod rtl_tcp;
+mod scheme;
 mod serial;
-mod silence;
+mod session;
+mod shm;
 #[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
 mod simd;
 mod soapy;
 mod stream;
 pub mod synth;
 mod text;
+mod transport;
 mod tuner;
+mod udp;
 mod uri;
 mod vita49;
 mod zenoh;
@@ -81,22 +89,25 @@ pub use {
     },
     format::{Format, FrequencyHz},
     grebe_ring::Cancel,
-    io::{PipeSink, PipeSource, SecondSender, ShmSink, ShmSource, UdpSink, UdpSource},
+    io::wire::Wire,
     kinds::kinds,
-    open::{
-        Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport, open_file, open_in_step,
-        open_sink, open_source,
-    },
+    open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport},
     per_channel::PerChannel,
+    pipe::{PipeSink, PipeSource, PipeStream},
     raw::RawStream,
+    recording::{open_file, open_in_step},
     rtl_tcp::RtlTcp,
+    scheme::Traits,
     serial::{Device, serial_ports},
+    shm::{ShmName, ShmSink, ShmSource},
     soapy::{Soapy, SoapyDevice, SoapyLibrary, soapy_devices, soapy_library},
     stream::block_length,
     synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},
     text::TextStream,
+    transport::{HostPort, SecondSender},
     tuner::{Tuner, Tuning},
-    uri::{HostPort, ShmName, Uri, Wire},
+    udp::{UdpSink, UdpSource, UdpStream},
+    uri::{Uri, open_sink, open_source},
     vita49::Vita49Stream,
     zenoh::{NamedStream, Way, ZenohKey},
     zmq::Zmq,

@@ -43,28 +43,27 @@ pub(crate) trait Work: Copy + PartialEq + 'static {
 macro_rules! with_component {
     ($format:expr, $C:ident => $body:expr) => {
         match $format.component() {
-            grebe_frame::SampleFormat::I8 => {
+            grebe_frame::Component::I8 => {
                 type $C = i8;
                 $body
             }
-            grebe_frame::SampleFormat::U8 => {
+            grebe_frame::Component::U8 => {
                 type $C = u8;
                 $body
             }
-            grebe_frame::SampleFormat::I32 => {
+            grebe_frame::Component::I32 => {
                 type $C = i32;
                 $body
             }
-            grebe_frame::SampleFormat::F32 => {
+            grebe_frame::Component::F32 => {
                 type $C = f32;
                 $body
             }
-            grebe_frame::SampleFormat::F64 => {
+            grebe_frame::Component::F64 => {
                 type $C = f64;
                 $body
             }
-            // A component is none of the complex ones.
-            _ => {
+            grebe_frame::Component::I16 => {
                 type $C = i16;
                 $body
             }

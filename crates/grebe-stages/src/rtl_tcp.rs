@@ -7,15 +7,89 @@
 //!    | <---- command, value ---------------- |    5 bytes, whenever the client likes
 //! ```
 
-mod name;
+mod kind;
 mod receiver;
 mod server;
+mod uri;
 mod wire;
 
-pub use name::RtlTcp;
-pub(crate) use receiver::receiver;
-pub(crate) use server::RtlTcpServer;
+pub(crate) use kind::RtlTcpIn;
+pub use uri::RtlTcp;
+#[cfg(any(fuzzing, test))]
 pub(crate) use wire::{Command, Hello};
+
+use std::fmt;
+
+use grebe_flow::Kinds;
+use grebe_frame::SampleFormat;
+
+use crate::error::Error;
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::scheme::{End, Samples, Scheme, Traits};
+use crate::session::Bounded as _;
+use kind::RtlTcpOut;
+use receiver::receiver;
+use server::RtlTcpServer;
+
+impl Scheme for RtlTcp {
+    const WRITTEN: &'static str = "rtl_tcp://HOST:PORT";
+    const OTHERWISE: &'static str = "is no rtl_tcp: write rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M";
+
+    fn parse(name: &str) -> Option<Result<Self, String>> {
+        name.strip_prefix("rtl_tcp://").map(Self::parse)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rtl_tcp://{}{}", self.at, self.pairs())
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::LIVE
+    }
+
+    fn check(&self, end: End) -> Result<(), String> {
+        match end {
+            End::Source if self.listens => {
+                Err("has listen, which makes it a server, and a server is where a stream goes to".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn claim(&self, end: End) -> Option<String> {
+        (end == End::Sink).then(|| format!("the address {}", self.uri()))
+    }
+
+    fn samples(&self) -> Samples {
+        let rate_hz = Some(self.tuning.rate_hz);
+        Samples { channels: Some(1), format: Some(SampleFormat::Cu8), rate_hz }
+    }
+
+    fn takes(&self, format: Option<SampleFormat>, _: Option<u32>) -> Result<(), String> {
+        match format {
+            None | Some(SampleFormat::Cu8) => Ok(()),
+            Some(format) => Err(format!("rtl_tcp carries cu8, and {format} comes in: put convert before it")),
+        }
+    }
+
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
+        let patience = options.patience(self.reconnects);
+        let (source, tuner) =
+            patience.open(notify, |_| receiver(self, options.tuner.as_ref(), &options.cancel))?;
+        notify(Notice::UnseenLoss("rtl_tcp has no numbers: what its server drops"));
+        let source = source.bounded(&options);
+        let rate_hz = Some(self.tuning.rate_hz);
+        Ok(OpenSource { rate_hz, tuner: Some(tuner), ..OpenSource::of(source) })
+    }
+
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
+        Ok(OpenSink::of(RtlTcpServer::open(self, options.tuner.clone(), &options.cancel, notify)?))
+    }
+
+    fn kinds(kinds: &mut Kinds) {
+        kinds.add::<RtlTcpIn>().add::<RtlTcpOut>();
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,10 @@
 //! What sources share: how many samples make a frame, when a sample is due, and where a stream is cut.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Outputs, monotonic_ns};
-use grebe_frame::{Batch, BatchMut, BatchPool, Frame, HEADER_BYTES, Header, PushError, SampleFormat};
+use grebe_flow::{Context, monotonic_ns};
+use grebe_frame::{BatchPool, Description, HEADER_BYTES, SampleFormat};
 
 use crate::error::Error;
 
@@ -62,69 +63,12 @@ const DATAGRAM_BYTES_MIN: usize = 80;
 const BLOCK_S_MAX: f64 = 0.010;
 const ALIGN: usize = 32;
 
-/// Lets a number of samples per channel pass, and no more.
-#[derive(Debug, Default)]
-pub(crate) struct Limit {
-    /// `None`: all of them.
-    left: Option<u64>,
-}
-
-impl Limit {
-    pub(crate) fn new(samples: Option<u64>) -> Self {
-        Self { left: samples }
+/// Whether nothing else is said of a stream than before.
+pub(crate) fn is_same(before: Option<&Arc<Description>>, now: Option<&Arc<Description>>) -> bool {
+    match (before, now) {
+        (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+        (before, now) => before.is_none() && now.is_none(),
     }
-
-    /// Samples per channel that may still pass; `None`: all.
-    pub(crate) fn left(&self) -> Option<u64> {
-        self.left
-    }
-
-    /// Whether no more will pass.
-    pub(crate) fn is_reached(&self) -> bool {
-        self.left == Some(0)
-    }
-
-    /// Hands on what may pass of a batch.
-    pub(crate) fn send(&mut self, batch: Batch, output: &mut Outputs, ctx: &Context) {
-        let Some(left) = &mut self.left else { return output.send(batch, ctx) };
-        let samples = batch.samples();
-        if samples <= *left {
-            *left -= samples;
-            return output.send(batch, ctx);
-        }
-        // Only the last batch of a stream is cut, into memory of its own.
-        if *left > 0
-            && let Some(cut) = cut(&batch, *left)
-        {
-            output.send(cut, ctx);
-        }
-        *left = 0;
-    }
-}
-
-/// The first samples of a batch.
-fn cut(batch: &Batch, samples: u64) -> Option<Batch> {
-    let bytes = batch.frames().map(|frame| frame.header().frame_bytes().next_multiple_of(64)).sum();
-    let mut own = BatchPool::new(1, bytes).acquire()?;
-    own.describe(batch.description());
-    let mut left = samples;
-    for frame in batch.frames() {
-        let length = left.min(u64::from(frame.header().block_length_samples));
-        if length == 0 {
-            break;
-        }
-        push_start(&mut own, &frame, length as usize).ok()?;
-        left -= length;
-    }
-    Some(own.freeze())
-}
-
-fn push_start(own: &mut BatchMut, frame: &Frame<'_>, length: usize) -> Result<(), PushError> {
-    let header = Header { block_length_samples: length as u32, ..frame.header() };
-    own.push_bytes(&header, |channel, out| {
-        // The same header but for its length: it has these channels, and they are as long at least.
-        out.copy_from_slice(&frame.channel_bytes(channel).unwrap_or_default()[..out.len()]);
-    })
 }
 
 /// A moment by both clocks: the one that waits, and the one of stamps.
@@ -212,7 +156,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{batches_of, frames_of};
 
     #[test]
     fn the_limits_are_those_that_the_message_names() {
@@ -230,24 +173,6 @@ mod tests {
             prop_assert!(block == 1 || HEADER_BYTES + block * channels * format.bytes() <= bytes);
             let aligned = if format.bytes() == 1 { 64 } else { 32 };
             prop_assert!(block <= aligned || block.is_multiple_of(aligned));
-        }
-    }
-
-    #[test]
-    fn a_batch_is_cut_at_the_sample() {
-        for channels in [1, 5, 8] {
-            let batch = batches_of(channels, &[(0, 64), (64, 33), (97, 40)], 3).remove(0);
-            let whole = frames_of(std::slice::from_ref(&batch));
-            for samples in [1, 64, 65, 97, 136] {
-                let part = frames_of(&[cut(&batch, samples).unwrap()]);
-                let of = |frames: &[(Header, Vec<Vec<i16>>)], channel: usize| -> Vec<i16> {
-                    frames.iter().flat_map(|(_, samples)| samples[channel].clone()).collect()
-                };
-                for channel in 0..channels as usize {
-                    assert_eq!(of(&part, channel), of(&whole, channel)[..samples as usize]);
-                }
-                assert!(part.iter().zip(&whole).all(|((cut, _), (was, _))| cut.sequence == was.sequence));
-            }
         }
     }
 

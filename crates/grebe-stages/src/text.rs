@@ -9,16 +9,93 @@ mod columns;
 mod datagrams;
 mod fields;
 mod heading;
-mod name;
+mod kind;
 mod pace;
 mod rows;
 mod sink;
 mod source;
+mod uri;
 
-pub(crate) use datagrams::Datagrams;
-pub use name::TextStream;
-pub(crate) use sink::TextSink;
-pub(crate) use source::TextSource;
+pub use uri::TextStream;
 
 #[cfg(fuzzing)]
 pub(crate) use source::fuzz;
+
+use std::fmt;
+
+use grebe_flow::Kinds;
+
+use crate::error::Error;
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::query::Query;
+use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
+use crate::transport::{ByteStream, Carrier, is_text, listen};
+use datagrams::Datagrams;
+use kind::{TextIn, TextOut};
+use sink::TextSink;
+use source::TextSource;
+
+impl Scheme for TextStream {
+    const WRITTEN: &'static str = "serial:PORT";
+    const OTHERWISE: &'static str =
+        "is no stream of lines: write serial:PORT, or ?format=text, as in pipe:?format=text";
+
+    fn parse(name: &str) -> Option<Result<Self, String>> {
+        let (name, query) = name.split_once('?').unwrap_or((name, ""));
+        let carrier = Carrier::parse(name).filter(|_| is_text(name, query))?;
+        Some(carrier.and_then(|carrier| Self::of_query(carrier, Query::new(query)?)))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.carrier, self.pairs())
+    }
+
+    fn traits(&self) -> Traits {
+        self.carrier.traits()
+    }
+
+    fn check(&self, end: End) -> Result<(), String> {
+        match (&self.carrier, end) {
+            (Carrier::Udp(_), End::Sink) => {
+                Err("has lines of numbers, which go out through pipe:, tcp:// and serial:".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn claim(&self, end: End) -> Option<String> {
+        self.carrier.claim(end)
+    }
+
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
+        let source = match &self.carrier {
+            Carrier::Udp(at) => {
+                let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
+                notify(Notice::UnseenLoss("lines have no numbers: what is lost on the way"));
+                let datagrams = Datagrams::new(receiver);
+                let drops = datagrams.kernel_drops();
+                let source = TextSource::new(datagrams, |_| Ok(true), self.clone()).kernel_drops(drops);
+                let source = source.bounded(&options);
+                OpenSource { address: Some(address), ..OpenSource::of(source) }
+            }
+            carrier => {
+                let patience = options.patience(carrier.reconnects());
+                let (stream, again) = carrier.open(End::Source, &patience, notify)?;
+                let source = TextSource::new(stream, ByteStream::readable, self.clone()).reconnects(again);
+                OpenSource::of(source.bounded(&options))
+            }
+        };
+        Ok(OpenSource { rate_hz: self.rate_hz(), ..source })
+    }
+
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
+        let (to, again) =
+            self.carrier.open(End::Sink, &options.patience(self.carrier.reconnects()), notify)?;
+        Ok(OpenSink::of(TextSink::new(to, self.clone()).reconnects(again)))
+    }
+
+    fn kinds(kinds: &mut Kinds) {
+        kinds.add::<TextIn>().add::<TextOut>();
+    }
+}

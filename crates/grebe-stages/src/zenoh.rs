@@ -11,18 +11,145 @@
 
 mod announced;
 mod asking;
-mod name;
+mod kind;
 mod named;
 mod on_request;
 mod sink;
 mod source;
+mod uri;
 mod ways;
 
-pub use name::{NamedStream, Way, ZenohKey};
-pub(crate) use {
-    announced::AnnouncedSink,
-    named::{NamedSource, Reading},
-    sink::ZenohSink,
-    source::{ReaderOptions, ZenohSource},
-    ways::way_to_read,
-};
+pub use uri::{NamedStream, Way, ZenohKey};
+
+use std::fmt;
+
+use grebe_flow::Kinds;
+use grebe_shm::{Policy, SubscriberOptions};
+use grebe_zenoh::Lab;
+
+use crate::error::Error;
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
+use crate::stream::DATAGRAM_BYTES;
+use announced::AnnouncedSink;
+use kind::{NamedIn, NamedOut, ZenohIn, ZenohOut};
+use named::{NamedSource, Reading};
+use sink::ZenohSink;
+use source::{ReaderOptions, ZenohSource};
+
+impl Scheme for ZenohKey {
+    const WRITTEN: &'static str = "zenoh://KEY";
+    const OTHERWISE: &'static str = "is no key of Zenoh's: write zenoh://WORD/WORD";
+
+    fn parse(name: &str) -> Option<Result<Self, String>> {
+        name.strip_prefix("zenoh://").map(Self::parse)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zenoh://{}{}", self.key, self.pairs())
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { is_local: false, ..Traits::LIVE }
+    }
+
+    fn claim(&self, end: End) -> Option<String> {
+        (end == End::Sink).then(|| format!("the key {}", self.key))
+    }
+
+    fn way_to_read(&self) -> Option<String> {
+        Some(format!("zenoh://{}", self.key))
+    }
+
+    fn open_source(&self, options: SourceOptions, _: Notify<'_>) -> Result<OpenSource, Error> {
+        let reader = ReaderOptions {
+            // A link that waits holds up whatever comes by it: only where the name says so.
+            policy: Some(options.policy).filter(|policy| *policy != Policy::Block),
+            listens_on: options.listens_on,
+        };
+        Ok(OpenSource::of(ZenohSource::open(self, reader)?.bounded(&options)))
+    }
+
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
+        if self.waits {
+            notify(Notice::WaitingForReaders { count: 1 });
+        }
+        Ok(OpenSink::of(ZenohSink::open(self, &options.cancel)?))
+    }
+
+    fn kinds(kinds: &mut Kinds) {
+        kinds.add::<ZenohIn>().add::<ZenohOut>();
+    }
+}
+
+impl Scheme for NamedStream {
+    const WRITTEN: &'static str = "a name such as lab/mast3/adc";
+    const OTHERWISE: &'static str =
+        "is no name of a stream: write words with slashes between, such as lab/mast3/adc";
+
+    fn parse(name: &str) -> Option<Result<Self, String>> {
+        Self::parse(name)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name)?;
+        self.way.map_or(Ok(()), |way| write!(f, "?way={}", way.name()))
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { is_local: false, ..Traits::LIVE }
+    }
+
+    fn check(&self, end: End) -> Result<(), String> {
+        match self.way {
+            Some(way) if end == End::Sink => Err(format!(
+                "says way={}, which is for who reads: say where else it goes by --to",
+                way.name()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn claim(&self, end: End) -> Option<String> {
+        (end == End::Sink).then(|| format!("the name {}", self.name))
+    }
+
+    /// Who asks for it by UDP is on another host; over Zenoh many frames go in a message.
+    fn datagram_bytes(&self) -> Result<usize, Error> {
+        Ok(DATAGRAM_BYTES)
+    }
+
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
+        let subscriber = SubscriberOptions {
+            policy: options.policy,
+            name: options.reader,
+            // All that its share of the memory holds, however much that is.
+            queue_batches: 1 << 16,
+            ..SubscriberOptions::default()
+        };
+        let reading = Reading {
+            transport: options.transport,
+            subscriber,
+            samples: options.samples,
+            listens_on: options.listens_on,
+            idle_timeout: options.idle_timeout,
+            waits: options.waits,
+            cancel: options.cancel,
+        };
+        let source = NamedSource::open(self, reading, notify)?;
+        Ok(OpenSource { lent_max: source.lent_max(), ..OpenSource::of(source) })
+    }
+
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
+        let lab = Lab::shared()?;
+        let sink =
+            AnnouncedSink::open(&lab, &self.name, &options.producer, &options.ways, &options.transport)?;
+        notify(Notice::Announced { name: self.name.to_string(), reach: lab.reach().to_owned() });
+        Ok(OpenSink::of(sink))
+    }
+
+    fn kinds(kinds: &mut Kinds) {
+        kinds.add::<NamedIn>().add::<NamedOut>();
+    }
+}

@@ -67,7 +67,7 @@ fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
         );
         return Err(Usage(what).into());
     }
-    let name = |uri: &Uri| if matches!(uri, Uri::Pipe(_)) { "pipe:".to_owned() } else { uri.to_string() };
+    let name = |uri: &Uri| if uri.traits().is_pipe { "pipe:".to_owned() } else { uri.to_string() };
     if let Some(number) =
         (1..ways).find(|&number| to[..number].iter().any(|it| name(it) == name(&to[number])))
     {

@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     let sink = open_sink(&Uri::File(file.clone()), &to, &mut tell)?;
     let announcer = options.name.as_ref().map(|name| {
         // Whoever runs here reads the memory that is recorded.
-        let ways = Some(uri).filter(|uri| matches!(uri, Uri::Shm(_))).and_then(Uri::way_to_read);
+        let ways = Some(uri).filter(|uri| uri.traits().is_lent).and_then(Uri::way_to_read);
         let to = SinkOptions {
             producer: "record".to_owned(),
             ways: ways.into_iter().collect(),

@@ -134,7 +134,7 @@ fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
     let source = open_source(uri, from, &mut tell)?;
     let scope = Scope::with_history(source.stage, queue_for(uri), options.history / options.uris.len());
     let show = Show {
-        is_same_boot: !matches!(uri, Uri::Udp(..) | Uri::Vita49(_) | Uri::Soapy(_)),
+        is_same_boot: uri.traits().is_local,
         file_samples: source.samples,
         finder: Some(Held::of(uri, &scope.link, show.keeper.as_ref()).finder()),
         failure: scope.failure,

@@ -236,9 +236,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     let asked = show_of(uris, place, options, whole_s)?;
     let show = Show {
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
-        // A radio's clock may be set to UTC.
-        is_same_boot: options.spawn.is_some()
-            || !matches!(uri, Uri::Udp(..) | Uri::Vita49(_) | Uri::Soapy(_) | Uri::Zenoh(_) | Uri::Named(_)),
+        is_same_boot: options.spawn.is_some() || uri.traits().is_local,
         file_samples: source.samples,
         failure: scope.failure,
         second_sender: source.second_sender,
@@ -430,14 +428,7 @@ pub(super) fn opener() -> Arc<Opener> {
 
 /// How to send something to where a scope waits.
 pub(super) fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
-    let to = match (uri, address) {
-        (Uri::Udp(..), Some(at)) if at.ip().is_unspecified() => format!("udp://127.0.0.1:{}", at.port()),
-        (Uri::Udp(..), Some(at)) => format!("udp://{at}"),
-        (Uri::Vita49(_), Some(at)) if at.ip().is_unspecified() => format!("vrt://127.0.0.1:{}", at.port()),
-        (Uri::Vita49(_), Some(at)) => format!("vrt://{at}"),
-        (Uri::Shm(_), _) => uri.to_string(),
-        _ => return None,
-    };
+    let to = uri.way_to_send(address)?;
     let elsewhere = match address {
         Some(at) if at.ip().is_unspecified() => ", and from another machine with this one's name",
         _ => "",
@@ -457,7 +448,7 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         cancel: interrupt::cancel(),
         ..SourceOptions::default()
     };
-    if let Uri::Udp(..) = uri {
+    if uri.traits().is_datagram {
         let source = open_source(uri, from, &mut tell)?;
         // Nothing it sends is lost: the port is bound.
         spawn.start()?;
@@ -527,7 +518,7 @@ pub(super) fn queue_for(uri: &Uri) -> fn(usize) -> QueueOptions {
         // A live stream is never held up by its scope; a file can wait, and should be seen whole.
         Uri::File(_) => QueueOptions::block,
         // What waits is memory of the stream's, which bounds it (`?memory`). At 1 GS/s it is 130 ms: late by more, the scope leaves out.
-        Uri::Shm(_) => |batches| QueueOptions::drop_oldest(4 * batches),
+        _ if uri.traits().is_lent => |batches| QueueOptions::drop_oldest(4 * batches),
         _ => QueueOptions::drop_oldest,
     }
 }

@@ -40,7 +40,7 @@ impl Keeper {
     /// Of the ring in a folder that is named, or of the one that a recorder on this machine keeps of a stream, once somebody asks. `None` of
     /// a stream that nobody else can read. Of what came last it keeps so much, or 20 s.
     pub(crate) fn of_stream(stream: &Uri, folder: Option<&Path>, last: Option<Duration>) -> Option<Self> {
-        let is_shared = !matches!(stream, Uri::File(_) | Uri::Synth(_) | Uri::Pipe(_));
+        let is_shared = stream.traits().is_shared;
         let found = || Ring::Of { stream: stream.to_string(), here: "here" };
         let ring = folder.map(|folder| Ring::In(folder.to_owned())).or_else(|| is_shared.then(found))?;
         Some(Self { ring, last: last.unwrap_or(LAST), saves: Arc::default() })

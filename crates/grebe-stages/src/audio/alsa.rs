@@ -363,7 +363,7 @@ fn advice(error: &io::Error) -> &'static str {
 
 /// `snd_pcm_format_t` of the samples of one of the device's channels.
 fn format_number(encoding: Encoding) -> c_int {
-    use grebe_frame::SampleFormat::{F32, F64, I8, I16, I32, U8};
+    use grebe_frame::Component::{F32, F64, I8, I16, I32, U8};
     if encoding == Encoding::I24 {
         return S24_3LE;
     }
@@ -374,8 +374,6 @@ fn format_number(encoding: Encoding) -> c_int {
         I32 => 10,
         F32 => 14,
         F64 => 16,
-        // A component is none of the complex ones.
-        _ => 2,
     }
 }
 

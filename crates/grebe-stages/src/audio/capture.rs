@@ -11,7 +11,9 @@ use crate::audio::AudioStream;
 use crate::audio::alsa::{Direction, Settings, SoundDevice};
 use crate::error::Error;
 use crate::file::Encoding;
-use crate::raw::{Again, RawSource, RawStream, Retune, Retuned};
+use crate::raw::{RawSource, RawStream, Retune, Retuned};
+use crate::scheme::Scheme as _;
+use crate::transport::Reconnect;
 
 /// Listens to a device. What was missed because nobody read in time becomes a gap, as long as it was by this machine's clock.
 ///
@@ -37,7 +39,7 @@ pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevi
     };
     let again = audio.reconnects.then(|| {
         let audio = audio.clone();
-        Again::new(audio.to_string(), move |_: &Cancel| {
+        Reconnect::new(audio.uri(), move |_: &Cancel| {
             let device = SoundDevice::open(&audio, Direction::Capture, settings)?;
             Ok(Capture::new(device, settings))
         })
@@ -45,7 +47,7 @@ pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevi
     let source = RawSource::new(Capture::new(device, settings), Capture::wait, raw)
         .described(Arc::new(description))
         .retune(Box::new(Missed { rate_hz: f64::from(rate_hz) }))
-        .again(again);
+        .reconnects(again);
     Ok((source, f64::from(rate_hz)))
 }
 
@@ -188,6 +190,7 @@ mod tests {
     use grebe_flow::{Stage as _, StageBench};
 
     use super::*;
+    use crate::session::Bounded as _;
 
     /// A device that counts up, and says at these reads that it had to wait for too long.
     struct Device {
@@ -281,9 +284,9 @@ mod tests {
     fn a_device_that_is_plugged_in_again_goes_on_behind_a_gap() {
         let device = |next| Device { next, reads: 0, overruns: vec![], length: 2 };
         let raw = RawStream::plain(SampleFormat::I16, 1e3);
-        let again = Again::new("audio:", move |_: &Cancel| Ok(Capture::new(device(500), settings())));
+        let again = Reconnect::new("audio:", move |_: &Cancel| Ok(Capture::new(device(500), settings())));
         let source = RawSource::new(Capture::new(device(0), settings()), Capture::wait, raw)
-            .again(Some(again))
+            .reconnects(Some(again))
             .samples(Some(400));
         let counters = source.counters().unwrap();
         let made = StageBench::new(source).unwrap().end().unwrap();

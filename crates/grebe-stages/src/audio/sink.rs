@@ -10,10 +10,13 @@ use grebe_ring::Cancel;
 use crate::audio::AudioStream;
 use crate::audio::alsa::{Direction, Settings, SoundDevice};
 use crate::audio::capture::{is_overrun, is_unplugged, unplugged};
-use crate::audio::name::whole_rate;
+use crate::audio::uri::whole_rate;
 use crate::error::Error;
 use crate::file::Encoding;
-use crate::raw::{Again, RawStream, interleaved};
+use crate::raw::{RawStream, interleaved};
+use crate::scheme::Scheme as _;
+use crate::session::Gaps;
+use crate::transport::Reconnect;
 
 /// Plays a stream on a device, as fast as that takes it. What is missing in the stream is left out, and counted; so is what the
 /// device had nothing to play for.
@@ -22,10 +25,10 @@ pub(crate) struct AudioSink {
     /// `None` before the first frame, and while it is unplugged.
     device: Option<SoundDevice>,
     stream: Option<(Settings, RawStream)>,
-    again: Option<Again<SoundDevice>>,
+    again: Option<Reconnect<SoundDevice>>,
     bytes: Vec<u8>,
-    next_index: Option<u64>,
-    counters: Counters,
+    gaps: Gaps,
+    counters: Counted,
 }
 
 impl AudioSink {
@@ -41,8 +44,8 @@ impl AudioSink {
             stream: None,
             again: None,
             bytes: Vec::new(),
-            next_index: None,
-            counters: Counters::new(COUNTERS),
+            gaps: Gaps::default(),
+            counters: Counted::default(),
         })
     }
 
@@ -54,8 +57,8 @@ impl AudioSink {
             what: format!(
                 "the stream has {} S/s, which is no rate of a sound device: say one, as in {}{}rate=48k",
                 header.sample_rate_hz,
-                self.audio,
-                if self.audio.to_string().contains('?') { '&' } else { '?' }
+                self.audio.uri(),
+                if self.audio.uri().contains('?') { '&' } else { '?' }
             ),
         };
         let rate_hz = self.audio.rate_hz.or_else(|| whole_rate(header.sample_rate_hz)).ok_or_else(no_rate)?;
@@ -74,7 +77,7 @@ impl AudioSink {
             self.device = Some(SoundDevice::open(&self.audio, Direction::Playback, settings)?);
             self.again = self.audio.reconnects.then(|| {
                 let audio = self.audio.clone();
-                Again::new(audio.to_string(), move |_: &Cancel| {
+                Reconnect::new(audio.uri(), move |_: &Cancel| {
                     SoundDevice::open(&audio, Direction::Playback, settings)
                 })
             });
@@ -84,7 +87,7 @@ impl AudioSink {
             && let Some(again) = &mut self.again
         {
             self.device = again.poll(Duration::ZERO, |words| ctx.note(words))?;
-            self.counters.add(RECONNECTS, u64::from(self.device.is_some()));
+            self.counters.reconnects.add(u64::from(self.device.is_some()));
         }
         Ok(())
     }
@@ -112,7 +115,7 @@ impl Output for SoundDevice {
 fn write<D: Output>(
     device: &mut D,
     mut bytes: &[u8],
-    counters: &Counters,
+    counters: &Counted,
     wait: impl Fn(&mut D) -> bool,
 ) -> io::Result<()> {
     while !bytes.is_empty() {
@@ -124,7 +127,7 @@ fn write<D: Output>(
                 }
             }
             Err(error) if is_overrun(&error) => {
-                counters.add(UNDERRUNS, 1);
+                counters.underruns.add(1);
                 device.recover(&error)?;
             }
             Err(error) if is_unplugged(&error) => return Err(unplugged()),
@@ -144,13 +147,12 @@ impl Stage for AudioSink {
                 continue;
             }
             self.prepare(&header, ctx)?;
-            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
-            self.counters.add(GAP_SAMPLES, gap);
-            self.next_index = Some(header.next_sample_index());
+            let gap = self.gaps.before(&header);
+            self.counters.unmarked_gap_samples.add(gap);
             let Some((_, raw)) = &self.stream else { continue };
             let bytes = interleaved(raw, &frame, &mut self.bytes)?;
             let Some(device) = &mut self.device else {
-                self.counters.add(ABSENT_SAMPLES, samples);
+                self.counters.absent_samples.add(samples);
                 continue;
             };
             let wait = |device: &mut SoundDevice| {
@@ -163,7 +165,7 @@ impl Stage for AudioSink {
                     Some(again) if error.kind() == io::ErrorKind::NotConnected => {
                         again.lost(None, |words| ctx.note(words));
                         self.device = None;
-                        self.counters.add(ABSENT_SAMPLES, samples);
+                        self.counters.absent_samples.add(samples);
                     }
                     _ => return Err(error.into()),
                 },
@@ -180,7 +182,7 @@ impl Stage for AudioSink {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -190,11 +192,9 @@ impl std::fmt::Debug for AudioSink {
     }
 }
 
-const COUNTERS: &[&str] = &["underruns", "unmarked_gap_samples", "absent_samples", "reconnects"];
-const UNDERRUNS: usize = 0;
-const GAP_SAMPLES: usize = 1;
-const ABSENT_SAMPLES: usize = 2;
-const RECONNECTS: usize = 3;
+grebe_flow::counters! {
+    struct Counted { underruns, unmarked_gap_samples, absent_samples, reconnects }
+}
 
 #[cfg(test)]
 mod tests {
@@ -233,22 +233,22 @@ mod tests {
 
     #[test]
     fn an_underrun_is_counted_and_plays_on_with_the_next_sample() {
-        let counters = Counters::new(COUNTERS);
+        let counters = Counted::default();
         let mut device = Device { fails: vec![(2, UNDERRUN), (3, UNDERRUN), (5, FULL)], ..Device::default() };
         let bytes: Vec<u8> = (0..20).collect();
         write(&mut device, &bytes, &counters, |_| true).unwrap();
         assert_eq!((device.played, device.recovered), (bytes, 2));
-        assert_eq!(counters.get("underruns"), Some(2));
+        assert_eq!(counters.underruns.get(), 2);
     }
 
     #[test]
     fn one_that_is_unplugged_says_so_and_one_that_is_full_is_left_when_the_graph_stops() {
-        let counters = Counters::new(COUNTERS);
+        let counters = Counted::default();
         let mut gone = Device { fails: vec![(2, UNPLUGGED)], ..Device::default() };
         let error = write(&mut gone, &[0; 9], &counters, |_| true).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotConnected);
         let mut full = Device { fails: vec![(2, FULL)], ..Device::default() };
         write(&mut full, &[0; 9], &counters, |_| false).unwrap();
-        assert_eq!((full.played.len(), counters.get("underruns")), (3, Some(0)));
+        assert_eq!((full.played.len(), counters.underruns.get()), (3, 0));
     }
 }

@@ -17,8 +17,10 @@
 //! multiple is carried to the front of the next one; at the end, and where samples come so slowly that they must not wait for
 //! a full block, it is written with zeros behind it, which the next write replaces.
 
+mod backend;
 mod engine;
 mod file;
+mod mailbox;
 mod measure;
 mod sums;
 mod sys;
@@ -30,36 +32,23 @@ mod uring;
 
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use grebe_ring::{ChunkMut, Lease, Pool, Signal};
+use grebe_ring::{ChunkMut, Pool, Signal};
 
+pub use self::backend::WriteWay;
 use self::engine::Engine;
 pub(super) use self::file::DiskFile;
+use self::file::Piece;
+use self::mailbox::{Mailbox, Message, Progress};
 pub use self::measure::{DiskMeasure, measure_disk};
 pub(super) use self::sums::{SUMMED_BYTES, Summed};
-use self::sys::Bell;
 pub(super) use self::tap::{Lag, Tap, Tapped};
-
-/// How files are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WriteWay {
-    /// The first of the others that works where the file lies.
-    #[default]
-    Best,
-    /// Linux: `io_uring` with `O_DIRECT`.
-    IoUring,
-    /// Threads with `O_DIRECT` (Linux).
-    Threads,
-    /// Threads that write into the page cache: any system, any file.
-    PageCache,
-}
 
 /// What this user may still write to the file system of a folder, in bytes; `None` where the system does not tell.
 pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
@@ -122,16 +111,6 @@ impl DiskReport {
     }
 }
 
-/// The same, while it changes: written by the engine, and `waited_us` by the one who appends.
-#[derive(Debug, Default)]
-struct Progress {
-    longest_stall_us: AtomicU64,
-    waited_us: AtomicU64,
-    fill_bytes: AtomicU64,
-    fill_bytes_max: AtomicU64,
-    unsummed_bytes: AtomicU64,
-}
-
 /// The end of a file, as the one who appends to it has it.
 #[derive(Debug)]
 pub(super) struct Appender {
@@ -146,37 +125,6 @@ pub(super) struct Appender {
     is_moving: bool,
     /// Who else looks at the blocks.
     tap: Option<Tap>,
-}
-
-/// A stretch of a file, on its way to the disk.
-#[derive(Debug)]
-struct Piece {
-    file: Arc<DiskFile>,
-    lease: Lease<()>,
-    /// What of the block is written, and from where on it is new.
-    range: Range<usize>,
-    new: Range<usize>,
-    /// Where byte 0 of the block stands in the file.
-    offset: u64,
-}
-
-#[derive(Debug)]
-enum Message {
-    Write(Piece),
-    /// A thread has written a piece, or a part of it.
-    Written {
-        slot: usize,
-        result: io::Result<usize>,
-    },
-    End,
-}
-
-/// Where the engine is told what to do.
-#[derive(Debug, Clone)]
-struct Mailbox {
-    messages: Sender<Message>,
-    /// Where it sleeps in the kernel.
-    bell: Option<Arc<Bell>>,
 }
 
 impl Disk {
@@ -280,16 +228,6 @@ impl Drop for Disk {
         if let Some(thread) = self.thread.take() {
             // A panic of the engine has been printed; what it wrote is counted.
             let _ = thread.join();
-        }
-    }
-}
-
-impl Mailbox {
-    fn send(&self, message: Message) {
-        // The engine ends only after `End`.
-        let _ = self.messages.send(message);
-        if let Some(bell) = &self.bell {
-            bell.ring();
         }
     }
 }
@@ -435,7 +373,7 @@ impl Appender {
 
 /// As large as a disk wants them, and small enough that the buffer has some for each file and for what is on its way.
 fn block_bytes(buffer_bytes: usize, files: usize) -> usize {
-    let share = buffer_bytes / (2 * files + engine::DEPTH);
+    let share = buffer_bytes / (2 * files + backend::DEPTH);
     share.checked_ilog2().map_or(0, |bits| 1 << bits).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX)
 }
 

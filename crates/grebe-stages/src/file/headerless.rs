@@ -4,13 +4,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grebe_flow::RateHz;
-use grebe_frame::{Description, MAX_CHANNELS, SampleFormat};
+use grebe_frame::{Component, Description, SampleFormat};
 
 use crate::error::Error;
 use crate::file::encoding::Encoding;
 use crate::file::raw::RawFile;
 use crate::file::sample_file::{SampleFile, Segment};
+use crate::query::Query;
 
 /// What the name of a raw file says.
 #[derive(Debug, PartialEq)]
@@ -43,15 +43,13 @@ pub(super) fn is_raw(path: &Path) -> bool {
 /// A file's path and the rate that its name says behind a '?'; 0: none. It says nothing else.
 pub(super) fn path_and_rate(written: &Path) -> Result<(PathBuf, f64), Error> {
     let (path, query) = split(written);
-    let refused = |what: String| Err(Error::Field { path: written.into(), what });
-    match query.map(|query| query.split_once('=').unwrap_or((query, ""))) {
-        None => Ok((path, 0.0)),
-        Some(("rate", value)) => match value.parse::<RateHz>() {
-            Ok(RateHz(rate_hz)) if rate_hz > 0.0 && rate_hz.is_finite() => Ok((path, rate_hz)),
-            _ => refused(format!("rate is {value}: give samples per second, as in 2.4M")),
-        },
-        Some((key, _)) => refused(format!("has an unknown '{key}': known is rate, the file says the rest")),
-    }
+    let read = || {
+        let mut query = Query::new(query.unwrap_or_default())?;
+        let rate_hz = query.rate_hz()?.unwrap_or(0.0);
+        query.end().map(|()| rate_hz).map_err(|reason| format!("{reason}; the file says the rest"))
+    };
+    let rate_hz = read().map_err(|reason| Error::Name { name: written.display().to_string(), reason })?;
+    Ok((path, rate_hz))
 }
 
 /// How samples are written to a raw file of this name.
@@ -118,39 +116,18 @@ pub(super) fn open(path: &Path) -> Result<SampleFile, Error> {
 impl Name {
     fn parse(written: &Path) -> Result<Self, Error> {
         let (path, query) = split(written);
-        let refused = |what: String| Err(Error::Field { path: written.into(), what });
-        let mut format = extension(&path);
-        let (mut channels, mut rate_hz, mut frequency_hz) = (1, 0.0, None);
-        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match key {
-                "format" => match named(value) {
-                    Some(given) => format = Some(given),
-                    None => {
-                        let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
-                        return refused(format!("format is {value}: it must be one of {all}"));
-                    }
-                },
-                "channels" => match value.parse::<usize>() {
-                    Ok(given) if (1..=MAX_CHANNELS as usize).contains(&given) => channels = given,
-                    _ => return refused(format!("channels is {value}: give 1 to {MAX_CHANNELS}")),
-                },
-                "rate" => match value.parse::<RateHz>() {
-                    Ok(RateHz(given)) if given > 0.0 && given.is_finite() => rate_hz = given,
-                    _ => return refused(format!("rate is {value}: give samples per second, as in 2.4M")),
-                },
-                "frequency" => match value.parse::<RateHz>() {
-                    Ok(RateHz(given)) => frequency_hz = Some(given),
-                    Err(_) => return refused(format!("frequency is {value}: give hertz, as in 100M")),
-                },
-                _ => {
-                    let known = "known are rate, channels, format and frequency";
-                    return refused(format!("has an unknown '{key}': {known}"));
-                }
-            }
-        }
-        let Some(format) = format else { return refused("its name does not say a format".to_owned()) };
-        Ok(Self { path, format, channels, rate_hz, frequency_hz })
+        let read = || {
+            let mut query = Query::new(query.unwrap_or_default())?;
+            let rate_hz = query.rate_hz()?.unwrap_or(0.0);
+            let channels = query.channels()?.unwrap_or(1);
+            let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
+            let format = query.value("format", format_args!("one of {all}"), named)?;
+            let frequency_hz = query.hertz("frequency")?;
+            query.end()?;
+            let format = format.or_else(|| extension(&path)).ok_or("says no format: add ?format=")?;
+            Ok(Self { path: path.clone(), format, channels, rate_hz, frequency_hz })
+        };
+        read().map_err(|reason: String| Error::Name { name: written.display().to_string(), reason })
     }
 }
 
@@ -159,9 +136,9 @@ impl Foreign {
     pub(super) fn conversion(&self, from: &str, order: char, name: &str, to: &str) -> String {
         let numpy = self.numpy;
         let component = match self.to.component() {
-            SampleFormat::I32 => "i4",
-            SampleFormat::F64 => "f8",
-            _ => "f4",
+            Component::I32 => "i4",
+            Component::F64 => "f8",
+            Component::I8 | Component::U8 | Component::I16 | Component::F32 => "f4",
         };
         format!(
             "no stream has such samples; convert the data to {name}, with NumPy for example: \
@@ -317,11 +294,11 @@ mod tests {
     #[test]
     fn what_a_name_cannot_say_is_refused() {
         for (query, says) in [
-            ("?rate=fast", "rate is fast: give samples per second, as in 2.4M"),
-            ("?rate=0", "rate is 0"),
-            ("?channels=256", "channels is 256: give 1 to 255"),
-            ("?format=i24", "format is i24: it must be one of i16, i8"),
-            ("?colour=red", "has an unknown 'colour': known are rate, channels, format and frequency"),
+            ("?rate=fast", "has rate=fast: give samples per second, as in 2.4M"),
+            ("?rate=0", "has rate=0"),
+            ("?channels=256", "has channels=256: give 1 to 255"),
+            ("?format=i24", "has format=i24: give one of i16, i8"),
+            ("?colour=red", "has an unknown 'colour'; known: rate, channels, format, frequency"),
             (
                 "?format=cf64",
                 "its samples are cf64: no stream has such samples; convert the data to cf32, with NumPy for example: fromfile(",

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use grebe_frame::{Description, StreamAnnotation};
-use serde_json::{Map, Value};
 
+use crate::file::annotation_fields::annotation_fields;
 use crate::file::record::Stripes;
 
 /// What a stream says of itself again and again, until it is written.
@@ -71,19 +71,11 @@ impl HeardLabels {
         if is_before {
             return;
         }
-        match writer.annotate_with(begin, end.saturating_sub(begin), fields(&annotation)) {
+        match writer.annotate_with(begin, end.saturating_sub(begin), annotation_fields(&annotation)) {
             Ok(()) => self.entered += 1,
             Err(_) => self.left_out += 1,
         }
     }
-}
-
-/// What it says beside where it stands.
-pub(super) fn fields(annotation: &StreamAnnotation) -> Map<String, Value> {
-    // Numbers and strings with names: none of it can fail.
-    let Ok(Value::Object(mut fields)) = serde_json::to_value(annotation) else { return Map::new() };
-    fields.retain(|name, _| name != "core:sample_start" && name != "core:sample_count");
-    fields
 }
 
 /// More than one description and the next have.

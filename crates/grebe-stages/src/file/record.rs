@@ -14,6 +14,7 @@ use crate::file::disk::WriteWay;
 use crate::file::heard_labels::HeardLabels;
 use crate::file::output::NameLock;
 use crate::file::ring::{RingLength, RingPlan};
+use crate::file::rotate::Rotate;
 use crate::file::sigmf::{Base, SigmfSettings};
 
 mod counters;
@@ -21,8 +22,7 @@ mod series;
 mod stripes;
 
 use self::counters::{ANNOTATIONS, DISKS_MAX, FRAMES, GAP, LEFT_OUT, PARTS, RECORDED};
-pub use self::series::Rotate;
-use self::series::{Keep, Series};
+use self::series::{Keep, Series, frame_bytes, samples_of};
 pub use self::stripes::LeftOut;
 pub(in crate::file) use self::stripes::Stripes;
 
@@ -372,16 +372,6 @@ fn bases(path: &Path, options: &RecordOptions) -> Result<Vec<Base>, Error> {
         bases.push(base);
     }
     Ok(bases)
-}
-
-/// Where the rate is unknown, a duration is no number of samples, and does not end the recording.
-fn samples_of(duration: Duration, rate_hz: f64) -> u64 {
-    if rate_hz > 0.0 { (duration.as_secs_f64() * rate_hz).round() as u64 } else { u64::MAX }
-}
-
-/// Of one sample of each channel.
-fn frame_bytes(header: &Header) -> u64 {
-    header.format.bytes() as u64 * u64::from(header.channel_count)
 }
 
 fn describe(header: &Header) -> String {

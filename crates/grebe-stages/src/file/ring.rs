@@ -24,11 +24,6 @@ use parts::Parts;
 pub use plan::{RingLength, RingPlan};
 pub use save::{RingLabel, RingSaved, RingStretch, save_ring};
 
-/// The recording that the parts of a ring in this folder belong to.
-fn recording_in(folder: &Path) -> PathBuf {
-    folder.join(NAME).with_extension("sigmf-meta")
-}
-
 /// Makes the folder of a ring, where it is not there; the recording that its parts belong to.
 pub(crate) fn make_folder(folder: &Path) -> Result<PathBuf, Error> {
     if folder.extension().is_some_and(|extension| extension.to_string_lossy().starts_with("sigmf")) {
@@ -36,7 +31,7 @@ pub(crate) fn make_folder(folder: &Path) -> Result<PathBuf, Error> {
         return Err(Error::Field { path: folder.into(), what });
     }
     fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
-    Ok(recording_in(folder))
+    Ok(parts::recording_in(folder))
 }
 
 /// The parts of a ring as they are now, the oldest first, each a recording up to where its recorder has said that it is good. Who holds
@@ -47,5 +42,3 @@ pub(crate) fn make_folder(folder: &Path) -> Result<PathBuf, Error> {
 pub fn ring_parts(folder: &Path) -> Result<Vec<SampleFile>, Error> {
     Ok(Parts::open(folder, Duration::ZERO, &Cancel::default())?.into_files())
 }
-
-const NAME: &str = "ring";

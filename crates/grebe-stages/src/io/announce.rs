@@ -7,7 +7,7 @@ use grebe_frame::{Batch, Description, Header};
 
 use crate::error::Error;
 use crate::io::clock_port::ClockPort;
-use crate::uri::Wire;
+use crate::io::wire::Wire;
 
 /// When a description is due: with the first batch that has it, and again where receivers may join late or miss it.
 #[derive(Debug)]

@@ -7,6 +7,8 @@ use grebe_clock::{HostClock, Responder};
 use grebe_flow::{clock_id, monotonic_ns};
 use grebe_frame::Description;
 
+use crate::stream::is_same;
+
 /// The clock that the streams of this host are stamped with.
 pub(super) fn host_clock() -> HostClock {
     HostClock { id: clock_id(), now_ns: monotonic_ns }
@@ -32,7 +34,7 @@ impl ClockPort {
     /// What receivers are told that the stream is.
     pub(super) fn described(&mut self, description: &Arc<Description>) -> Arc<Description> {
         if let Some([known, told]) = &self.said
-            && Arc::ptr_eq(known, description)
+            && is_same(Some(known), Some(description))
         {
             return told.clone();
         }

@@ -8,6 +8,7 @@ use grebe_flow::{UtcClock, clock_id, monotonic_ns};
 use grebe_frame::{AxisTime, ClockReading, Description, MeasuredClock};
 
 use super::clock_port::host_clock;
+use crate::stream::is_same;
 
 /// Of one stream. Costs two comparisons a batch where nothing is new.
 #[derive(Debug, Default)]
@@ -27,11 +28,7 @@ impl FarClock {
         said: Option<&Arc<Description>>,
         sender: Option<SocketAddr>,
     ) -> Option<&Arc<Description>> {
-        let is_known = match (&self.descriptions, said) {
-            (Some([known, _]), Some(said)) => Arc::ptr_eq(known, said),
-            (None, None) => true,
-            _ => false,
-        };
+        let is_known = is_same(self.descriptions.as_ref().map(|[known, _]| known), said);
         if !is_known || self.asker.as_ref().is_some_and(|asker| asker.version() != self.version) {
             self.look(said, sender);
         }

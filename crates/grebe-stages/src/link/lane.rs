@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-use grebe_flow::Counters;
 use grebe_frame::Batch;
 
 use super::message::{Begin, Count, FRAMES_BYTES_MAX, Head, Kind, Taken};
@@ -37,7 +36,7 @@ pub(super) struct Producer {
     is_closed: bool,
     end: Option<End>,
     /// Of the stage, once there is one.
-    counters: Option<Counters>,
+    counters: Option<Unconfirmed>,
 }
 
 /// That the stream has ended, and where.
@@ -109,7 +108,7 @@ impl Lane {
     }
 
     /// The stage that fills it is there. One that takes the place of another begins when it is told to.
-    pub(super) fn open(&mut self, is_again: bool, counters: Counters) {
+    pub(super) fn open(&mut self, is_again: bool, counters: Unconfirmed) {
         self.producer.counters = Some(counters);
         self.producer.is_fresh = is_again;
         self.producer.is_away |= is_again;
@@ -243,8 +242,8 @@ impl Producer {
 
     fn count(&self, frames: u64, samples: u64) {
         if let Some(counters) = &self.counters {
-            counters.add(UNCONFIRMED_FRAMES, frames);
-            counters.add(UNCONFIRMED_SAMPLES, samples);
+            counters.unconfirmed_frames.add(frames);
+            counters.unconfirmed_samples.add(samples);
         }
     }
 }
@@ -287,7 +286,7 @@ pub(super) fn write(to: &mut impl Write, kind: Kind, link: u16, bytes: &[u8]) ->
     to.write_all(bytes)
 }
 
-/// What a producer counts, beside what every stage does.
-pub(super) const COUNTERS: &[&str] = &["unconfirmed_frames", "unconfirmed_samples"];
-const UNCONFIRMED_FRAMES: usize = 0;
-const UNCONFIRMED_SAMPLES: usize = 1;
+grebe_flow::counters! {
+    /// What a producer counts, beside what every stage does.
+    pub(super) struct Unconfirmed { unconfirmed_frames, unconfirmed_samples }
+}

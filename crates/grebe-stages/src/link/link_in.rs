@@ -35,7 +35,7 @@ pub struct LinkIn {
     end: Option<Header>,
     /// The graph ended before the stream did: it may have failed, and be started again.
     is_cut_short: bool,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// What was taken since one of the two processes was another one.
@@ -71,7 +71,7 @@ impl LinkIn {
             seam: Seam::default(),
             end: None,
             is_cut_short: false,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
     }
 
@@ -91,8 +91,8 @@ impl LinkIn {
     /// The first frame of a producer that was started again goes on with the stream.
     fn join(&mut self, header: &Header, batch: &mut BatchMut, ctx: &Context) {
         if let Some(gap) = self.seam.close(header, self.said.as_ref(), Instant::now()) {
-            self.counters.add(RESTARTS, 1);
-            self.counters.add(AWAY_SAMPLES, gap.of_source());
+            self.counters.producer_restarts.add(1);
+            self.counters.away_samples.add(gap.of_source());
             ctx.note(gap.to_string());
         }
         self.describe(batch);
@@ -216,7 +216,7 @@ impl Stage for LinkIn {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -247,10 +247,10 @@ impl Kind for LinkInKind {
     }
 }
 
-/// How often its producer was started again, and what is missing of the stream for that.
-const COUNTERS: &[&str] = &["producer_restarts", "away_samples"];
-const RESTARTS: usize = 0;
-const AWAY_SAMPLES: usize = 1;
+grebe_flow::counters! {
+    /// How often its producer was started again, and what is missing of the stream for that.
+    struct Counted { producer_restarts, away_samples }
+}
 /// As a receive slab has.
 const CHUNK_BYTES: usize = 64 << 10;
 const POOL_BYTES_MAX: usize = 128 << 20;

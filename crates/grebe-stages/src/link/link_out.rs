@@ -10,7 +10,7 @@ use grebe_frame::{Batch, HEADER_BYTES};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::lane::{COUNTERS, Room};
+use super::lane::{Room, Unconfirmed};
 use super::lead::Lead;
 use super::message::FRAMES_BYTES_MAX;
 use crate::io::announce::Announcer;
@@ -25,7 +25,7 @@ pub struct LinkOut {
     window_batches: u64,
     announcer: Announcer,
     era: u32,
-    counters: Counters,
+    counters: Unconfirmed,
 }
 
 /// Leads to a stage on another host.
@@ -42,7 +42,7 @@ impl LinkOut {
     /// Over a connection, with so many batches under way at most. Where `is_again`, the stage takes the place of one that is gone, and begins
     /// when the process that runs the graph says so ([`Outbox::tell_join`](super::Outbox::tell_join)).
     pub fn new(to: Arc<Lead>, window_batches: u64, is_again: bool) -> Self {
-        let counters = Counters::new(COUNTERS);
+        let counters = Unconfirmed::default();
         to.say(|to, link| to.open(link, is_again, counters.clone()));
         let window_batches = window_batches.max(1);
         Self { to, window_batches, announcer: Announcer::once(), era: 0, counters }
@@ -97,7 +97,7 @@ impl Stage for LinkOut {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 

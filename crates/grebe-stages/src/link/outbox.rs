@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use grebe_flow::Counters;
 use grebe_frame::Batch;
 
-use super::lane::{Item, Lane, Producer, Room, write};
+use super::lane::{Item, Lane, Producer, Room, Unconfirmed, write};
 use super::message::{BadLink, CONTROL_BYTES_MAX, Kind, Taken};
 use super::{Buffer, locked};
 
@@ -197,7 +196,7 @@ impl Outbox {
     }
 
     /// The stage that fills a link is there, and counts what may have been lost on the way.
-    pub(super) fn open(&self, link: u16, is_again: bool, counters: Counters) {
+    pub(super) fn open(&self, link: u16, is_again: bool, counters: Unconfirmed) {
         self.at(link, |lane| lane.open(is_again, counters));
     }
 

@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use grebe_datagram::Granted;
 use grebe_shm::Footprint;
 
+/// Who is told what a person may want to know.
+pub(crate) type Notify<'a> = &'a mut dyn FnMut(Notice);
+
 /// What a person may want to know while a stream is opened; its text is a line for them.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

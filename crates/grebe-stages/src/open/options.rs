@@ -8,13 +8,10 @@ use grebe_frame::BatchPool;
 use grebe_ring::Cancel;
 use grebe_shm::Policy;
 
-use super::there::Patience;
 use crate::error::Error;
 use crate::file::{LeftOut, RingLength, RingPlan, Rotate, WriteWay};
-use crate::raw::Carrier;
-use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX, check_datagram_bytes};
+use crate::transport::{HostPort, Patience};
 use crate::tuner::Tuner;
-use crate::uri::{HostPort, Uri};
 
 /// How frames travel. Both ends have these options.
 #[derive(Debug, Clone)]
@@ -117,36 +114,6 @@ impl Default for Transport {
 }
 
 impl Transport {
-    /// Bytes of the datagrams that suit a sink.
-    ///
-    /// # Errors
-    /// The size that was chosen is out of its range, or the host has no address.
-    pub fn datagram_bytes_to(&self, uri: &Uri) -> Result<usize, Error> {
-        if let Some(bytes) = self.datagram_bytes {
-            check_datagram_bytes(bytes)?;
-            return Ok(bytes);
-        }
-        let to = match uri {
-            // What reads them on this machine is another program, which may not expect longer ones.
-            Uri::Vita49(_) => return Ok(DATAGRAM_BYTES),
-            // Who asks for it by UDP is on another host; over Zenoh many frames go in a message.
-            Uri::Named(_) => return Ok(DATAGRAM_BYTES),
-            Uri::Udp(host_port, _) => Some(host_port),
-            Uri::Raw(raw) => match &raw.carrier {
-                Carrier::Udp(host_port) => Some(host_port),
-                _ => None,
-            },
-            _ => None,
-        };
-        match to {
-            Some(host_port) => {
-                let is_local = host_port.to_send()?.ip().is_loopback() && !grebe_datagram::is_wsl2();
-                Ok(if is_local { DATAGRAM_BYTES_MAX } else { DATAGRAM_BYTES })
-            }
-            None => Ok(DATAGRAM_BYTES_MAX),
-        }
-    }
-
     pub(crate) fn socket_options(&self, at: &HostPort) -> Result<grebe_datagram::Options, Error> {
         let mut options = grebe_datagram::Options {
             burst: self.burst,
@@ -158,21 +125,21 @@ impl Transport {
     }
 
     /// How long a block may wait for others to travel with.
-    pub(super) fn flush_every(&self) -> Duration {
+    pub(crate) fn flush_every(&self) -> Duration {
         self.latency / 4
     }
 }
 
 impl SourceOptions {
     /// For what is not there when it is opened.
-    pub(super) fn patience(&self, waits: bool) -> Patience<'_> {
+    pub(crate) fn patience(&self, waits: bool) -> Patience<'_> {
         Patience { waits, within: self.idle_timeout, cancel: &self.cancel }
     }
 }
 
 impl SinkOptions {
     /// For what is not there when it is opened.
-    pub(super) fn patience(&self, waits: bool) -> Patience<'_> {
+    pub(crate) fn patience(&self, waits: bool) -> Patience<'_> {
         Patience { waits, within: None, cancel: &self.cancel }
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct ConvertStage {
     convert: Convert,
     reformatter: Reformatter,
     saturated_samples: u64,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// How numbers of a format become those of another: `number * factor + summand`, of the numbers as they stand in memory.
@@ -78,7 +78,7 @@ impl ConvertStage {
             convert: convert.clone(),
             reformatter: Reformatter::default(),
             saturated_samples: 0,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
     }
 }
@@ -159,7 +159,7 @@ impl Stage for ConvertStage {
             output,
             ctx,
         );
-        self.counters.set(SATURATED, self.saturated_samples);
+        self.counters.saturated_samples.set(self.saturated_samples);
         outcome
     }
 
@@ -169,7 +169,7 @@ impl Stage for ConvertStage {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 
     fn ports(&self) -> Ports {
@@ -208,8 +208,9 @@ fn middle(format: SampleFormat, scaling: Scaling) -> f64 {
     }
 }
 
-const COUNTERS: &[&str] = &["saturated_samples"];
-const SATURATED: usize = 0;
+grebe_flow::counters! {
+    struct Counted { saturated_samples }
+}
 
 #[cfg(test)]
 mod tests {

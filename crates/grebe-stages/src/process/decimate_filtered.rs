@@ -62,7 +62,7 @@ pub(crate) struct DecimateFilteredStage {
     /// A batch, how many of its frames are done, and how many samples of the next.
     pending: Option<(Batch, usize, usize)>,
     saturated_samples: u64,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// Samples without a gap.
@@ -94,7 +94,7 @@ impl DecimateFilteredStage {
             frames: Frames::default(),
             pending: None,
             saturated_samples: 0,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
     }
 
@@ -258,7 +258,7 @@ impl Stage for DecimateFilteredStage {
         }
         self.frames.check()?;
         self.frames.rewriter.flush(output, ctx);
-        self.counters.set(SATURATED, self.saturated_samples);
+        self.counters.saturated_samples.set(self.saturated_samples);
         Ok(Outcome::Produced)
     }
 
@@ -266,7 +266,7 @@ impl Stage for DecimateFilteredStage {
         finish(|| self.end(output, ctx))?;
         self.frames.check()?;
         self.frames.rewriter.flush(output, ctx);
-        self.counters.set(SATURATED, self.saturated_samples);
+        self.counters.saturated_samples.set(self.saturated_samples);
         if let Some(end) = ctx.end_of_stream(None) {
             let scaled = scaled(&end, end.first_sample_index.div_ceil(self.factor), self.factor);
             ctx.set_end_of_stream(Header { sequence: self.frames.sequence, ..scaled });
@@ -275,7 +275,7 @@ impl Stage for DecimateFilteredStage {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 
     fn ports(&self) -> Ports {
@@ -320,8 +320,9 @@ fn bessel_i0(x: f64) -> f64 {
     sum
 }
 
-const COUNTERS: &[&str] = &["saturated_samples"];
-const SATURATED: usize = 0;
+grebe_flow::counters! {
+    struct Counted { saturated_samples }
+}
 const FACTOR_MAX: u64 = 1_000;
 /// Samples behind the stage that the filter reaches to either side.
 const HALF_SPAN: u64 = 13;

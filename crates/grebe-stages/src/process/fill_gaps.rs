@@ -67,7 +67,7 @@ pub(crate) struct FillGapsStage {
     filled_samples: u64,
     filled_gaps: u64,
     left_samples: u64,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// Behind the last frame: what comes next if nothing is missing.
@@ -95,7 +95,7 @@ impl FillGapsStage {
             filled_samples: 0,
             filled_gaps: 0,
             left_samples: 0,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
     }
 
@@ -247,7 +247,10 @@ impl FillGapsStage {
 
     fn publish(&mut self) {
         let copied = self.rewriter.workspace().copied_frames();
-        self.counters.set_all([self.filled_samples, self.filled_gaps, self.left_samples, copied]);
+        self.counters.filled_samples.set(self.filled_samples);
+        self.counters.filled_gaps.set(self.filled_gaps);
+        self.counters.unfilled_samples.set(self.left_samples);
+        self.counters.copied_frames.set(copied);
     }
 }
 
@@ -314,7 +317,7 @@ impl Stage for FillGapsStage {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 
     fn ports(&self) -> Ports {
@@ -327,7 +330,9 @@ fn mark(format: SampleFormat, out: &mut [u8]) {
     with_component!(format, C => out.chunks_exact_mut(size_of::<C>()).for_each(|out| C::MARK.write(out)));
 }
 
-const COUNTERS: &[&str] = &["filled_samples", "filled_gaps", "unfilled_samples", "copied_frames"];
+grebe_flow::counters! {
+    struct Counted { filled_samples, filled_gaps, unfilled_samples, copied_frames }
+}
 
 #[cfg(test)]
 mod tests {
@@ -351,7 +356,8 @@ mod tests {
         made.extend(bench.end().unwrap());
         let snapshot = bench.snapshot();
         let stage = snapshot.stage("stage").unwrap();
-        let counts = std::array::from_fn(|at| stage.own(COUNTERS[at]).unwrap());
+        let counts = ["filled_samples", "filled_gaps", "unfilled_samples", "copied_frames"]
+            .map(|name| stage.own(name).unwrap());
         Filled { frames: frames_of(&made), counts }
     }
 

@@ -87,7 +87,7 @@ pub(crate) struct FirStage {
     lines: Vec<Vec<f32>>,
     in_place: InPlace,
     saturated_samples: u64,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl FirStage {
@@ -98,7 +98,7 @@ impl FirStage {
             lines: Vec::new(),
             in_place: InPlace::default(),
             saturated_samples: 0,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
     }
 
@@ -175,14 +175,14 @@ impl Stage for FirStage {
         while done < batch.len() {
             done = self.filter(&mut batch, done);
         }
-        self.counters.set(COPIED, self.in_place.copied_frames());
-        self.counters.set(SATURATED, self.saturated_samples);
+        self.counters.copied_frames.set(self.in_place.copied_frames());
+        self.counters.saturated_samples.set(self.saturated_samples);
         output.send(batch.freeze(), ctx);
         Ok(Outcome::Produced)
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 
     fn ports(&self) -> Ports {
@@ -190,9 +190,9 @@ impl Stage for FirStage {
     }
 }
 
-const COUNTERS: &[&str] = &["copied_frames", "saturated_samples"];
-const COPIED: usize = 0;
-const SATURATED: usize = 1;
+grebe_flow::counters! {
+    struct Counted { copied_frames, saturated_samples }
+}
 const TAPS_MAX: usize = 16_384;
 
 #[cfg(test)]

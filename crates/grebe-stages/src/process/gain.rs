@@ -67,7 +67,7 @@ pub(crate) struct GainStage {
     is_identity: bool,
     in_place: InPlace,
     clipped_samples: u64,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl GainStage {
@@ -81,7 +81,7 @@ impl GainStage {
             scale,
             in_place: InPlace::default(),
             clipped_samples: 0,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
     }
 }
@@ -113,14 +113,14 @@ impl Stage for GainStage {
             let (gain, offset) = scale[channel % scale.len()];
             self.clipped_samples += apply(header.format, gain, offset, bytes);
         });
-        self.counters.set(COPIED, self.in_place.copied_frames());
-        self.counters.set(CLIPPED, self.clipped_samples);
+        self.counters.copied_frames.set(self.in_place.copied_frames());
+        self.counters.clipped_samples.set(self.clipped_samples);
         output.send(batch.freeze(), ctx);
         Ok(Outcome::Produced)
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 
     fn ports(&self) -> Ports {
@@ -147,9 +147,9 @@ pub(super) fn rescaled(channel: &ChannelDescription, factor: f64, summand: f64) 
     }
 }
 
-const COUNTERS: &[&str] = &["copied_frames", "clipped_samples"];
-const COPIED: usize = 0;
-const CLIPPED: usize = 1;
+grebe_flow::counters! {
+    struct Counted { copied_frames, clipped_samples }
+}
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::stream::is_same;
 
 /// Makes one stream of two of the same rate, whose channels are those of `first`, then those of `second`; several of these
 /// stages merge more. Only samples that both have come out: a gap in one is a gap, and what the other has there is counted as
@@ -149,12 +150,8 @@ impl MergeStage {
     /// What comes out is what the streams say of their channels, one behind the other.
     fn describe(&mut self) {
         let said = |lane: &Lane| lane.batch.as_ref().and_then(Batch::description).cloned();
-        let is_same = |(lane, known): (&Lane, &Option<Arc<Description>>)| match (
-            lane.batch.as_ref().and_then(Batch::description),
-            known,
-        ) {
-            (Some(now), Some(known)) => Arc::ptr_eq(now, known),
-            (now, known) => now.is_none() && known.is_none(),
+        let is_same = |(lane, known): (&Lane, &Option<Arc<Description>>)| {
+            is_same(known.as_ref(), lane.batch.as_ref().and_then(Batch::description))
         };
         if self.described.0.len() != self.lanes.len()
             || !self.lanes.iter().zip(&self.described.0).all(is_same)

@@ -55,7 +55,7 @@ pub(crate) struct MixStage {
     oscillator: Oscillator,
     in_place: InPlace,
     saturated_samples: u64,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// A rotation of constant frequency.
@@ -81,7 +81,7 @@ impl MixStage {
             },
             in_place: InPlace::default(),
             saturated_samples: 0,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
     }
 
@@ -166,14 +166,14 @@ impl Stage for MixStage {
                 self.saturated_samples += store(header.format, numbers, bytes);
             }
         });
-        self.counters.set(COPIED, self.in_place.copied_frames());
-        self.counters.set(SATURATED, self.saturated_samples);
+        self.counters.copied_frames.set(self.in_place.copied_frames());
+        self.counters.saturated_samples.set(self.saturated_samples);
         output.send(batch.freeze(), ctx);
         Ok(Outcome::Produced)
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 
     fn ports(&self) -> Ports {
@@ -187,9 +187,9 @@ fn is_real(format: SampleFormat) -> String {
     )
 }
 
-const COUNTERS: &[&str] = &["copied_frames", "saturated_samples"];
-const COPIED: usize = 0;
-const SATURATED: usize = 1;
+grebe_flow::counters! {
+    struct Counted { copied_frames, saturated_samples }
+}
 /// Samples at once: the sine of the processor is asked once for so many.
 const PIECE: usize = 256;
 /// 2^64.

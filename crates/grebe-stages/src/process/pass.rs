@@ -55,12 +55,12 @@ impl Kind for Tee {
 pub(crate) struct TeeStage {
     workspace: Workspace,
     pending: Option<Batch>,
-    counters: Counters,
+    counters: Copied,
 }
 
 impl TeeStage {
     pub(crate) fn new() -> Self {
-        Self { workspace: Workspace::default(), pending: None, counters: Counters::new(&["copied_frames"]) }
+        Self { workspace: Workspace::default(), pending: None, counters: Copied::default() }
     }
 }
 
@@ -73,14 +73,14 @@ impl Stage for TeeStage {
             self.pending = Some(batch);
             return Ok(Outcome::Again);
         };
-        self.counters.set(0, self.workspace.copied_frames());
+        self.counters.copied_frames.set(self.workspace.copied_frames());
         output.send_to(0, batch, ctx);
         output.send_to(1, copy.freeze(), ctx);
         Ok(Outcome::Produced)
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 
     fn ports(&self) -> Ports {
@@ -197,16 +197,12 @@ impl Kind for RateMeter {
 pub(crate) struct RateMeterStage {
     meter: Meter,
     began: Instant,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl RateMeterStage {
     pub(crate) fn new(options: &RateMeter) -> Self {
-        Self {
-            meter: Meter::new(options.every.0),
-            began: Instant::now(),
-            counters: Counters::new(COUNTERS).with_gauges(COUNTERS),
-        }
+        Self { meter: Meter::new(options.every.0), began: Instant::now(), counters: Counted::default() }
     }
 }
 
@@ -214,7 +210,9 @@ impl Stage for RateMeterStage {
     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         // Also where nothing came: a stream that stands still has a rate of 0.
         if let Some(rate) = self.meter.at(self.began.elapsed()) {
-            self.counters.set_all([rate.samples_per_s, rate.frames_per_s, self.meter.samples_per_s_max]);
+            self.counters.samples_per_s.set(rate.samples_per_s);
+            self.counters.frames_per_s.set(rate.frames_per_s);
+            self.counters.samples_per_s_max.set(self.meter.samples_per_s_max);
         }
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.meter.add(batch.samples(), batch.len() as u64);
@@ -223,7 +221,7 @@ impl Stage for RateMeterStage {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 
     fn ports(&self) -> Ports {
@@ -271,7 +269,12 @@ impl Meter {
     }
 }
 
-const COUNTERS: &[&str] = &["samples_per_s", "frames_per_s", "samples_per_s_max"];
+grebe_flow::counters! {
+    struct Copied { copied_frames }
+}
+grebe_flow::counters! {
+    struct Counted { gauge samples_per_s, gauge frames_per_s, gauge samples_per_s_max }
+}
 const EVERY_MIN: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::Duration;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchPool, Description, Frame, Header};
 
 use crate::error::Error;
-use crate::raw::{Again, Heard, Link, Outgoing, RawStream, Wait, Written};
-use crate::stream::{CHUNK_BYTES, Limit, block_length};
+use crate::raw::uri::RawStream;
+use crate::session::{Bounded, Gaps, Limit, Silence};
+use crate::stream::{CHUNK_BYTES, block_length};
+use crate::transport::{Heard, Link, Outgoing, Reconnect, Wait, Written};
 
 /// Reads samples from a byte stream, which ends when its writer closes it, or goes on behind a gap once it is opened again.
 ///
@@ -27,7 +28,7 @@ pub(crate) struct RawSource<R> {
     next: Header,
     limit: Limit,
     remote: Option<Box<dyn Retune<R>>>,
-    counters: Counters,
+    counters: SourceCounted,
 }
 
 /// Tells whoever makes the samples what its user wants.
@@ -61,13 +62,13 @@ impl<R: Read + Send + 'static> RawSource<R> {
             raw,
             limit: Limit::default(),
             remote: None,
-            counters: Counters::new(SOURCE_COUNTERS).with_gauges(&["unseen_loss"]),
+            counters: SourceCounted::default(),
         }
     }
 
     /// Opens it again once it was lost, and goes on.
-    pub(crate) fn again(mut self, again: Option<Again<R>>) -> Self {
-        self.link = self.link.again(again);
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
+        self.link = self.link.reconnects(again);
         self
     }
 
@@ -85,19 +86,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
 
     /// The other end drops samples that nothing tells of.
     pub(crate) fn loses_unseen(self) -> Self {
-        self.counters.set(UNSEEN_LOSS, 1);
-        self
-    }
-
-    /// Ends the stream with an error once nothing has come for this long.
-    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.link = self.link.idle_timeout(timeout);
-        self
-    }
-
-    /// Ends the stream after this many samples per channel.
-    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
-        self.limit = Limit::new(samples);
+        self.counters.unseen_loss.set(1);
         self
     }
 
@@ -163,9 +152,19 @@ impl<R: Read + Send + 'static> RawSource<R> {
         if gap_samples > 0 {
             self.next.sequence += 1;
             self.next.first_sample_index = self.next.first_sample_index.wrapping_add(gap_samples);
-            self.counters.add(LOST_FRAMES, 1);
-            self.counters.add(LOST_SAMPLES, gap_samples);
+            self.counters.lost_frames.add(1);
+            self.counters.lost_samples.add(gap_samples);
         }
+    }
+}
+
+impl<R: Read + Send + 'static> Bounded for RawSource<R> {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        self.link.silence()
     }
 }
 
@@ -181,7 +180,7 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
             Heard::Nothing => {}
             // Half a sample is none.
             heard @ (Heard::Lost | Heard::End) => {
-                self.counters.add(ODD_BYTES, self.end as u64);
+                self.counters.odd_bytes.add(self.end as u64);
                 self.end = 0;
                 if heard == Heard::End {
                     return Ok(Outcome::End);
@@ -191,7 +190,7 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
                 // As long as nobody was there by this machine's clock, and one sample at least.
                 let gap_samples = (away.as_secs_f64() * self.next.sample_rate_hz) as u64;
                 self.leave_out(gap_samples.max(1));
-                self.counters.add(RECONNECTS, 1);
+                self.counters.reconnects.add(1);
             }
         }
         Ok(Outcome::Produced)
@@ -203,7 +202,7 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -214,20 +213,19 @@ pub(crate) struct RawSink<W> {
     to: Outgoing<W>,
     raw: RawStream,
     bytes: Vec<u8>,
-    next_index: Option<u64>,
-    gap_samples: u64,
-    counters: Counters,
+    gaps: Gaps,
+    counters: SinkCounted,
 }
 
 impl<W: Write + Send + 'static> RawSink<W> {
     pub(crate) fn new(to: W, raw: RawStream) -> Self {
-        let (to, counters) = (Outgoing::new(to), Counters::new(SINK_COUNTERS));
-        Self { to, raw, bytes: Vec::new(), next_index: None, gap_samples: 0, counters }
+        let (to, counters) = (Outgoing::new(to), SinkCounted::default());
+        Self { to, raw, bytes: Vec::new(), gaps: Gaps::default(), counters }
     }
 
     /// Opens it again once it was lost, and goes on.
-    pub(crate) fn again(mut self, again: Option<Again<W>>) -> Self {
-        self.to = self.to.again(again);
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
+        self.to = self.to.reconnects(again);
         self
     }
 }
@@ -262,20 +260,18 @@ impl<W: Write + Send + 'static> Stage for RawSink<W> {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         if self.to.comes_back(ctx)? {
-            self.counters.add(SINK_RECONNECTS, 1);
+            self.counters.reconnects.add(1);
         }
         for frame in batch.frames() {
             let header = frame.header();
-            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
-            self.gap_samples += gap;
-            self.next_index = Some(header.first_sample_index + u64::from(header.block_length_samples));
+            let gap = self.gaps.before(&header);
+            self.counters.unmarked_gap_samples.add(gap);
             match self.to.write(interleaved(&self.raw, &frame, &mut self.bytes)?, ctx)? {
                 Written::Whole => {}
-                Written::Absent => self.counters.add(ABSENT_SAMPLES, u64::from(header.block_length_samples)),
+                Written::Absent => self.counters.absent_samples.add(u64::from(header.block_length_samples)),
                 Written::Gone => return Ok(Outcome::End),
             }
         }
-        self.counters.set(GAP_SAMPLES, self.gap_samples);
         Ok(Outcome::Produced)
     }
 
@@ -284,7 +280,7 @@ impl<W: Write + Send + 'static> Stage for RawSink<W> {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -301,17 +297,13 @@ impl<W> std::fmt::Debug for RawSink<W> {
 }
 
 const BUFFER_BYTES: usize = 256 << 10;
-/// Nothing is ever lost on the way, which is to be told apart from what the queues behind drop.
-const SOURCE_COUNTERS: &[&str] = &["odd_bytes", "lost_frames", "lost_samples", "reconnects", "unseen_loss"];
-const ODD_BYTES: usize = 0;
-const LOST_FRAMES: usize = 1;
-const LOST_SAMPLES: usize = 2;
-const RECONNECTS: usize = 3;
-const UNSEEN_LOSS: usize = 4;
-const SINK_COUNTERS: &[&str] = &["unmarked_gap_samples", "absent_samples", "reconnects"];
-const GAP_SAMPLES: usize = 0;
-const ABSENT_SAMPLES: usize = 1;
-const SINK_RECONNECTS: usize = 2;
+// Nothing is ever lost on the way, which is to be told apart from what the queues behind drop.
+grebe_flow::counters! {
+    struct SourceCounted { odd_bytes, lost_frames, lost_samples, reconnects, gauge unseen_loss }
+}
+grebe_flow::counters! {
+    struct SinkCounted { unmarked_gap_samples, absent_samples, reconnects }
+}
 
 #[cfg(test)]
 mod tests {
@@ -345,7 +337,7 @@ mod tests {
             let odd = length % raw.frame_bytes();
             let pieces = Pieces::new(bytes.clone(), lengths);
             let source = RawSource::new(pieces, |_| Ok(true), raw.clone());
-            let counters = source.counters.clone();
+            let counters = source.counters.all();
             let batches = StageBench::new(source).unwrap().end().unwrap();
             prop_assert_eq!(counters.get("odd_bytes"), Some(odd as u64));
             let frames: Vec<Header> = batches.iter().flat_map(|it| it.frames().map(|it| it.header())).collect();

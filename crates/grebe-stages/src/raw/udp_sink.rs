@@ -7,6 +7,7 @@ use grebe_frame::Batch;
 use crate::io::outage::Outage;
 use crate::raw::RawStream;
 use crate::raw::byte_stream::interleaved;
+use crate::session::Gaps;
 
 /// Sends samples in datagrams of one size, but the last before a gap or the end; an empty one says that the stream is over.
 #[derive(Debug)]
@@ -24,10 +25,10 @@ pub(crate) struct RawUdpSink {
     /// What stands before the samples of each datagram, and of one frame the samples.
     heads: Vec<u8>,
     scratch: Vec<u8>,
-    next_index: Option<u64>,
+    gaps: Gaps,
     gap_samples: u64,
     outage: Outage,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl RawUdpSink {
@@ -43,10 +44,10 @@ impl RawUdpSink {
             pending: Vec::new(),
             heads: Vec::new(),
             scratch: Vec::new(),
-            next_index: None,
+            gaps: Gaps::default(),
             gap_samples: 0,
             outage: Outage::default(),
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
     }
 
@@ -56,14 +57,13 @@ impl RawUdpSink {
             if self.datagram_bytes == 0 {
                 self.datagram_bytes = self.datagram_samples(header.sample_rate_hz) * self.raw.frame_bytes();
             }
-            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
+            let gap = self.gaps.before(&header);
             if gap > 0 {
                 self.send(true)?;
                 self.gap_samples += gap;
                 // A receiver that knows the size of datagrams finds the gap by their numbers.
                 self.number += gap.div_ceil((self.datagram_bytes / self.raw.frame_bytes()) as u64);
             }
-            self.next_index = Some(header.first_sample_index + u64::from(header.block_length_samples));
             let samples = interleaved(&self.raw, &frame, &mut self.scratch)?;
             self.pending.extend_from_slice(samples);
         }
@@ -122,7 +122,11 @@ impl RawUdpSink {
 
     fn publish(&mut self, ctx: &Context) {
         let sent = self.sender.counters();
-        self.counters.set_all([sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples]);
+        self.counters.datagrams.set(sent.datagrams);
+        self.counters.system_calls.set(sent.syscalls);
+        self.counters.refused.set(sent.refused);
+        self.counters.unsent.set(sent.unsent);
+        self.counters.unmarked_gap_samples.set(self.gap_samples);
         self.outage.look(&self.sender, |words| ctx.note(words));
     }
 }
@@ -155,11 +159,13 @@ impl Stage for RawUdpSink {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
-const COUNTERS: &[&str] = &["datagrams", "system_calls", "refused", "unsent", "unmarked_gap_samples"];
+grebe_flow::counters! {
+    struct Counted { datagrams, system_calls, refused, unsent, unmarked_gap_samples }
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,16 +2,16 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use grebe_datagram::Receiver;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchMut, BatchPool, Description, Header, StreamTracker};
 
-use crate::io::SecondSender;
-use crate::io::senders::{Senders, Whose};
 use crate::raw::RawStream;
-use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
+use crate::session::{Bounded, Limit, Senders, Silence, Whose};
+use crate::stream::{CHUNK_BYTES, datagram_chunks};
+use crate::transport::SecondSender;
 
 /// Receives datagrams of samples from one sender, which is the first, until it has been silent for half a second. An empty datagram
 /// of its sender ends the stream.
@@ -25,7 +25,7 @@ pub(crate) struct RawUdpSource {
     senders: Senders,
     /// Given back by the receiver.
     intake: Intake,
-    counters: Counters,
+    counters: Counted,
 }
 
 #[derive(Debug)]
@@ -60,20 +60,8 @@ impl RawUdpSource {
             pool: None,
             senders: Senders::new(|one, other| one == other),
             intake: Intake::new(raw),
-            counters: Counters::new(COUNTERS).with_gauges(&["kernel_drops_known", "unseen_loss"]),
+            counters: Counted::default(),
         }
-    }
-
-    /// Ends the stream with an error once its sender has been silent for this long.
-    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.senders.ends_after(timeout);
-        self
-    }
-
-    /// Ends the stream after this many samples per channel.
-    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
-        self.intake.limit = Limit::new(samples);
-        self
     }
 
     /// Who else sends to the port.
@@ -83,20 +71,18 @@ impl RawUdpSource {
 
     fn publish(&self, kernel_drops: Option<u64>) {
         let (counted, counts) = (self.intake.tracker.counts(), &self.intake.counts);
-        self.counters.set_all([
-            counts.datagrams,
-            counted.lost_frames,
-            counted.lost_samples,
-            counts.late,
-            counts.short,
-            counts.odd_bytes,
-            self.senders.foreign_datagrams(),
-            counts.starved,
-            counts.restarts,
-            kernel_drops.unwrap_or(0),
-            u64::from(kernel_drops.is_some()),
-            u64::from(self.may_miss_unseen(kernel_drops.unwrap_or(0))),
-        ]);
+        self.counters.datagrams.set(counts.datagrams);
+        self.counters.lost_frames.set(counted.lost_frames);
+        self.counters.lost_samples.set(counted.lost_samples);
+        self.counters.late_datagrams.set(counts.late);
+        self.counters.short_datagrams.set(counts.short);
+        self.counters.odd_bytes.set(counts.odd_bytes);
+        self.counters.foreign_datagrams.set(self.senders.foreign_datagrams());
+        self.counters.starved_datagrams.set(counts.starved);
+        self.counters.restarts.set(counts.restarts);
+        self.counters.kernel_drops.set(kernel_drops.unwrap_or(0));
+        self.counters.kernel_drops_known.set(u64::from(kernel_drops.is_some()));
+        self.counters.unseen_loss.set(u64::from(self.may_miss_unseen(kernel_drops.unwrap_or(0))));
     }
 
     /// Whether more may be missing than the numbers tell.
@@ -204,6 +190,16 @@ impl Intake {
     }
 }
 
+impl Bounded for RawUdpSource {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.intake.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        self.senders.silence()
+    }
+}
+
 impl Stage for RawUdpSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let pool = self.pool.get_or_insert_with(|| datagram_chunks(ctx));
@@ -245,7 +241,7 @@ impl Stage for RawUdpSource {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -287,20 +283,9 @@ impl Stage for Fed {
 const LATE_MAX: u32 = 32;
 /// A number that is further ahead is of a device that counts anew, too.
 const AHEAD_MAX: u64 = 1 << 31;
-const COUNTERS: &[&str] = &[
-    "datagrams",
-    "lost_frames",
-    "lost_samples",
-    "late_datagrams",
-    "short_datagrams",
-    "odd_bytes",
-    "foreign_datagrams",
-    "starved_datagrams",
-    "restarts",
-    "kernel_drops",
-    "kernel_drops_known",
-    "unseen_loss",
-];
+grebe_flow::counters! {
+    struct Counted { datagrams, lost_frames, lost_samples, late_datagrams, short_datagrams, odd_bytes, foreign_datagrams, starved_datagrams, restarts, kernel_drops, gauge kernel_drops_known, gauge unseen_loss }
+}
 /// Of numbers of one byte.
 const SMALL_RANGE: u64 = 255;
 

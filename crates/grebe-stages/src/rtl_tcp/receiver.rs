@@ -10,9 +10,11 @@ use grebe_frame::{Description, SampleFormat};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
-use crate::io::pipe;
-use crate::raw::{Again, Connector, RawSource, RawStream, Retune, Retuned};
-use crate::rtl_tcp::{Command, Hello, RtlTcp};
+use crate::raw::{RawSource, RawStream, Retune, Retuned};
+use crate::rtl_tcp::uri::RtlTcp;
+use crate::rtl_tcp::wire::{Command, Hello};
+use crate::transport::standard::readable;
+use crate::transport::{Connector, Reconnect};
 use crate::tuner::{Tuner, Tuning};
 
 /// Connects to the server, tunes it, and reads its samples. `tuner` tunes it further, where one is given.
@@ -41,14 +43,14 @@ pub(crate) fn receiver(
         },
     };
     let source =
-        RawSource::new(stream, pipe::readable, raw).described(remote.description(&rtl.tuning)).loses_unseen();
+        RawSource::new(stream, readable, raw).described(remote.description(&rtl.tuning)).loses_unseen();
     let again = rtl.reconnects.then(|| {
         let (tuner, correction_ppm) = (tuner.clone(), rtl.correction_ppm);
-        Again::new(connector.uri(), move |cancel| {
+        Reconnect::new(connector.uri(), move |cancel| {
             meet(&connector, &tuner, correction_ppm, cancel).map(|(stream, _)| stream)
         })
     });
-    Ok((source.again(again).retune(Box::new(remote)), tuner))
+    Ok((source.reconnects(again).retune(Box::new(remote)), tuner))
 }
 
 /// Connects, hears who is there, and tunes it.

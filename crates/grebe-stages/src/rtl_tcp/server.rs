@@ -1,7 +1,7 @@
 //! A server that every program with an `rtl_tcp` client can use.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
@@ -9,9 +9,11 @@ use grebe_frame::{Batch, Header, SampleFormat};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
-use crate::raw::{Connector, Outlet, drain};
-use crate::rtl_tcp::name::CLIENTS_MAX;
-use crate::rtl_tcp::{Command, Hello, RtlTcp};
+use crate::open::Notify;
+use crate::rtl_tcp::uri::{CLIENTS_MAX, RtlTcp};
+use crate::rtl_tcp::wire::{Command, Hello};
+use crate::session::Gaps;
+use crate::transport::{Connector, Outlet, drain};
 use crate::tuner::Tuner;
 
 /// Sends a stream of cu8 to every client that connects. One that is too slow loses samples, which are counted, and holds up nobody.
@@ -26,18 +28,8 @@ pub(crate) struct RtlTcpServer {
     /// The samples of a batch, one behind the other.
     bytes: Vec<u8>,
     looked: Option<Instant>,
-    next_index: Option<u64>,
-    counts: Counts,
-    counters: Counters,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    gap_samples: u64,
-    clients: u64,
-    refused_clients: u64,
-    dropped_samples: u64,
-    commands: u64,
+    gaps: Gaps,
+    counters: Counted,
 }
 
 #[derive(Debug)]
@@ -48,7 +40,7 @@ struct Client {
 }
 
 impl RtlTcpServer {
-    /// Listens, and waits until as many clients are there as the name asks for; `listening` is told the address.
+    /// Listens, and waits until as many clients are there as the name asks for; a person is told the address.
     ///
     /// # Errors
     /// The address cannot be listened on; [`Error::Cancelled`].
@@ -56,17 +48,16 @@ impl RtlTcpServer {
         rtl: &RtlTcp,
         tuner: Option<Tuner>,
         cancel: &Cancel,
-        listening: impl FnOnce(SocketAddr),
+        notify: Notify<'_>,
     ) -> Result<Self, Error> {
         let mut server = Self {
-            listener: Connector::bind("rtl_tcp", rtl.at.clone(), listening)?,
+            listener: Connector::bind("rtl_tcp", rtl.at.clone(), notify)?,
             clients: Vec::new(),
             tuner,
             bytes: Vec::new(),
             looked: None,
-            next_index: None,
-            counts: Counts::default(),
-            counters: Counters::new(COUNTERS).with_gauges(&["clients"]),
+            gaps: Gaps::default(),
+            counters: Counted::default(),
         };
         loop {
             server.admit();
@@ -91,7 +82,7 @@ impl RtlTcpServer {
         for client in &mut self.clients {
             // One that sends commands without end does not hold up the stream.
             for command in (0..COMMANDS_MAX).map_while(|_| client.hear()) {
-                self.counts.commands += 1;
+                self.counters.commands.add(1);
                 if let Some(tuner) = &self.tuner {
                     let mut wanted = tuner.tuning();
                     if command.apply(&mut wanted) {
@@ -107,9 +98,9 @@ impl RtlTcpServer {
         // Whoever has gone meanwhile is no client; what the system cannot accept now it may later.
         while let Ok((stream, _)) = self.listener.accept() {
             if self.clients.len() >= CLIENTS_MAX {
-                self.counts.refused_clients += 1;
+                self.counters.refused_clients.add(1);
             } else if let Ok(client) = Client::welcome(stream) {
-                self.counts.clients += 1;
+                self.counters.clients.add(1);
                 self.clients.push(client);
             }
         }
@@ -118,25 +109,18 @@ impl RtlTcpServer {
     fn gather(&mut self, batch: &Batch) -> Result<(), Error> {
         self.bytes.clear();
         for frame in batch.frames() {
-            let Header { format, channel_count, first_sample_index, block_length_samples, .. } =
-                frame.header();
+            let header = frame.header();
+            let Header { format, channel_count, .. } = header;
             if (format, channel_count) != (SampleFormat::Cu8, 1) {
                 let what = format!(
                     "the stream is {format} in {channel_count} channels, and rtl_tcp carries cu8 in one: put convert or select before it"
                 );
                 return Err(Error::Takes { what });
             }
-            self.counts.gap_samples +=
-                self.next_index.map_or(0, |next| first_sample_index.saturating_sub(next));
-            self.next_index = Some(first_sample_index.wrapping_add(u64::from(block_length_samples)));
+            self.counters.unmarked_gap_samples.add(self.gaps.before(&header));
             self.bytes.extend_from_slice(frame.channel_bytes(0).unwrap_or_default());
         }
         Ok(())
-    }
-
-    fn publish(&self) {
-        let Counts { gap_samples, clients, refused_clients, dropped_samples, commands } = self.counts;
-        self.counters.set_all([gap_samples, clients, refused_clients, dropped_samples, commands]);
     }
 }
 
@@ -162,17 +146,15 @@ impl Stage for RtlTcpServer {
         self.look();
         let Some(batch) = input.next() else {
             self.clients.iter_mut().for_each(|client| client.out.flush());
-            self.publish();
             return Ok(Outcome::WantsInput);
         };
         self.gather(&batch)?;
         for client in &mut self.clients {
             if !client.out.send(&self.bytes, BACKLOG_BYTES) {
-                self.counts.dropped_samples += batch.samples();
+                self.counters.client_dropped_samples.add(batch.samples());
             }
         }
         self.clients.retain(|client| !client.out.is_gone());
-        self.publish();
         Ok(Outcome::Produced)
     }
 
@@ -180,18 +162,18 @@ impl Stage for RtlTcpServer {
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         let mut outlets: Vec<_> = self.clients.iter_mut().map(|client| &mut client.out).collect();
         let left = ctx.waiting(|| drain(&mut outlets, || ctx.is_stopping()));
-        self.counts.dropped_samples += (left / 2) as u64;
-        self.publish();
+        self.counters.client_dropped_samples.add((left / 2) as u64);
         Ok(())
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
-const COUNTERS: &[&str] =
-    &["unmarked_gap_samples", "clients", "refused_clients", "client_dropped_samples", "commands"];
+grebe_flow::counters! {
+    struct Counted { unmarked_gap_samples, gauge clients, refused_clients, client_dropped_samples, commands }
+}
 /// How soon a client is let in, and heard.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Of one client each time.

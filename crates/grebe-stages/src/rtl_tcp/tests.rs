@@ -166,7 +166,10 @@ fn server(clients: usize, tuner: Option<Tuner>) -> (StageBench, grebe_flow::Coun
         };
         (0..clients).map(connect).collect()
     });
-    let told = |address| sender.send(address).unwrap();
+    let told = &mut |notice| {
+        let Notice::WaitingForConnection { address, .. } = notice else { return };
+        sender.send(address).unwrap();
+    };
     let server = RtlTcpServer::open(&rtl, tuner, &Cancel::default(), told).unwrap();
     let counters = server.counters().unwrap();
     (StageBench::new(server).unwrap(), counters, connecting.join().unwrap())

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::query::{Pairs, Query, Words};
+
 /// One end of a serial line: `serial:///dev/ttyUSB0?baud=115200&mode=8N1&flow=none&hangup=no&reconnect`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SerialEnd {
@@ -58,66 +60,55 @@ impl SerialEnd {
         })
     }
 
-    /// Takes a pair of a query; `false`: it says nothing of the port.
-    pub(crate) fn take(&mut self, key: &str, value: &str) -> Result<bool, String> {
-        match key {
-            "baud" => match value.parse() {
-                Ok(baud) if baud > 0 => self.baud = baud,
-                _ => return Err(format!("has baud={value}: give bits per second, as in 115200")),
-            },
-            "mode" => {
-                let wrong =
-                    || format!("has mode={value}: give data bits, parity and stop bits, as in 8N1 or 7E2");
-                let [data, parity, stop] = value.as_bytes() else { return Err(wrong()) };
-                if !(b'5'..=b'8').contains(data) || !(b'1'..=b'2').contains(stop) {
-                    return Err(wrong());
-                }
-                (self.data_bits, self.stop_bits) = (data - b'0', stop - b'0');
-                self.parity = match parity.to_ascii_uppercase() {
-                    b'N' => Parity::None,
-                    b'E' => Parity::Even,
-                    b'O' => Parity::Odd,
-                    _ => return Err(wrong()),
-                };
-            }
-            "flow" => {
-                self.flow = match value {
-                    "none" => Flow::None,
-                    "hardware" => Flow::Hardware,
-                    "software" => Flow::Software,
-                    _ => return Err(format!("has flow={value}: give none, hardware or software")),
-                }
-            }
-            "hangup" => match value {
-                "yes" => self.hangs_up = true,
-                "no" => self.hangs_up = false,
-                _ => return Err(format!("has hangup={value}: give yes or no")),
-            },
-            _ => return Ok(false),
+    /// Takes what a query says of the port.
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub(crate) fn take(&mut self, query: &mut Query<'_>) -> Result<(), String> {
+        let baud = query.value("baud", "bits per second, as in 115200", |value| {
+            value.parse().ok().filter(|&baud| baud > 0)
+        })?;
+        self.baud = baud.unwrap_or(self.baud);
+        if let Some(mode) = query.value("mode", "data bits, parity and stop bits, as in 8N1 or 7E2", mode)? {
+            (self.data_bits, self.parity, self.stop_bits) = mode;
         }
-        Ok(true)
+        self.flow = query.choice("flow", FLOWS)?.unwrap_or(self.flow);
+        self.hangs_up = query.yes_or_no("hangup")?.unwrap_or(self.hangs_up);
+        self.reconnects = query.flag("reconnect")?;
+        Ok(())
     }
 
-    /// What differs from what is chosen by default, each with an `&` before it.
-    pub(crate) fn options(&self) -> String {
+    /// Adds what differs from what is chosen by default.
+    pub(crate) fn write(&self, pairs: Pairs) -> Pairs {
         let parity = match self.parity {
             Parity::None => 'N',
             Parity::Even => 'E',
             Parity::Odd => 'O',
         };
         let mode = format!("{}{parity}{}", self.data_bits, self.stop_bits);
-        let flow = match self.flow {
-            Flow::None => "",
-            Flow::Hardware => "&flow=hardware",
-            Flow::Software => "&flow=software",
-        };
-        let baud = if self.baud == BAUD { String::new() } else { format!("&baud={}", self.baud) };
-        let mode = if mode == "8N1" { String::new() } else { format!("&mode={mode}") };
-        let hangup = if self.hangs_up { "" } else { "&hangup=no" };
-        format!("{baud}{mode}{flow}{hangup}{}", if self.reconnects { "&reconnect" } else { "" })
+        pairs
+            .add("baud", Some(self.baud).filter(|&baud| baud != BAUD))
+            .add("mode", Some(mode).filter(|mode| mode != "8N1"))
+            .choice("flow", FLOWS, self.flow, Some(Flow::None))
+            .add("hangup", (!self.hangs_up).then_some("no"))
+            .flag("reconnect", self.reconnects)
     }
 }
 
+/// `8N1`: data bits, parity, stop bits.
+fn mode(text: &str) -> Option<(u8, Parity, u8)> {
+    let [data @ b'5'..=b'8', parity, stop @ b'1'..=b'2'] = text.as_bytes() else { return None };
+    let parity = match parity.to_ascii_uppercase() {
+        b'N' => Parity::None,
+        b'E' => Parity::Even,
+        b'O' => Parity::Odd,
+        _ => return None,
+    };
+    Some((data - b'0', parity, stop - b'0'))
+}
+
+const FLOWS: &Words<Flow> =
+    &[("none", Flow::None), ("hardware", Flow::Hardware), ("software", Flow::Software)];
 /// As most boards are set to today; one on USB takes any.
 const BAUD: u32 = 115_200;
 
@@ -157,7 +148,7 @@ mod tests {
             ("serial:ttyS0?hangup=maybe", "yes or no"),
             ("serial:ttyS0?listen", "unknown 'listen'"),
             ("serial:ttyS0?format=i16&skip=4", "which are for datagrams"),
-            ("tcp://h:1?format=text&baud=9600", "baud=, which is for serial:"),
+            ("tcp://h:1?format=text&baud=9600", "baud, which is for serial:"),
         ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use grebe_flow::{RateHz, UtcClock, monotonic_ns};
 use grebe_frame::{ChannelDescription, Description, SampleFormat};
 
-use super::name::{Gain, Soapy};
 use super::sys::{Device, Direction};
+use super::uri::{Gain, Soapy};
 use crate::error::Error;
 use crate::tuner::Tuning;
 

@@ -6,11 +6,13 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{Batch, Header, SampleFormat};
 use grebe_ring::Cancel;
 
-use super::name::Soapy;
 use super::radio::{self, Refusals};
 use super::sys::{Device, Direction, Trouble, TxStream};
+use super::uri::Soapy;
 use crate::error::Error;
-use crate::raw::Again;
+use crate::scheme::Scheme as _;
+use crate::session::Gaps;
+use crate::transport::Reconnect;
 
 /// Sends a stream by a radio, at the pace at which the radio takes it.
 ///
@@ -25,15 +27,15 @@ pub(crate) struct SoapySink {
     shape: Option<Shape>,
     /// A batch of which so many frames, and samples of the next frame, are sent.
     batch: Option<(Batch, usize, usize)>,
-    next_index: Option<u64>,
+    gaps: Gaps,
     scratch: Vec<u8>,
     began: Option<Instant>,
     sent_samples: u64,
     has_status: bool,
     stuck: Option<Instant>,
-    again: Option<Again<TxStream>>,
+    again: Option<Reconnect<TxStream>>,
     is_lost: bool,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// What a stream is, as far as a radio has to know.
@@ -54,7 +56,7 @@ impl SoapySink {
         let device = radio::open(name, Direction::Tx, &channels, &mut Refusals::End)?;
         if name.frequency_hz.is_none() && device.is_tunable(Direction::Tx, channels[0]) {
             let reason = "does not say where to send: add frequency=, as in frequency=433.92M".to_owned();
-            return Err(Error::Name { name: name.to_string(), reason });
+            return Err(Error::Name { name: name.uri(), reason });
         }
         Ok(Self {
             name: name.clone(),
@@ -62,7 +64,7 @@ impl SoapySink {
             radio: None,
             shape: None,
             batch: None,
-            next_index: None,
+            gaps: Gaps::default(),
             scratch: Vec::new(),
             began: None,
             sent_samples: 0,
@@ -70,7 +72,7 @@ impl SoapySink {
             stuck: None,
             again: None,
             is_lost: false,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         })
     }
 
@@ -89,7 +91,7 @@ impl SoapySink {
         }
         if rate_hz <= 0.0 {
             let reason = "needs rate=: the stream does not say how fast it is".to_owned();
-            return Err(Error::Name { name: self.name.to_string(), reason });
+            return Err(Error::Name { name: self.name.uri(), reason });
         }
         if !self.name.channels.is_empty() && self.name.channels.len() != channels {
             let (named, uri) = (self.name.channels.len(), self.name.short());
@@ -106,7 +108,7 @@ impl SoapySink {
         self.radio = None;
         self.radio = Some(transmit(&name, self.device.take())?);
         self.again = name.reconnects.then(|| {
-            Again::new(name.short(), move |cancel: &Cancel| {
+            Reconnect::new(name.short(), move |cancel: &Cancel| {
                 if cancel.is_cancelled() {
                     return Err(Error::Cancelled);
                 }
@@ -124,14 +126,13 @@ impl SoapySink {
             let Some(frame) = batch.frames().nth(frame_at) else { return Ok(true) };
             let header = frame.header();
             if done == 0 {
-                let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
-                self.counters.add(GAP_SAMPLES, gap);
-                self.next_index = Some(header.next_sample_index());
+                let gap = self.gaps.before(&header);
+                self.counters.unmarked_gap_samples.add(gap);
                 self.fit(&header)?;
             }
             let block = header.block_length_samples as usize;
             if !self.has_radio(ctx)? {
-                self.counters.add(ABSENT_SAMPLES, (block - done) as u64);
+                self.counters.absent_samples.add((block - done) as u64);
                 self.batch = Some((batch, frame_at + 1, 0));
                 continue;
             }
@@ -155,7 +156,7 @@ impl SoapySink {
                     None
                 }
                 Err(Trouble::Underflow) => {
-                    self.counters.add(UNDERFLOWS, 1);
+                    self.counters.underflows.add(1);
                     None
                 }
                 Err(Trouble::Timeout | Trouble::Overflow | Trouble::Damaged) => {
@@ -167,7 +168,7 @@ impl SoapySink {
                 Err(Trouble::Failed(why)) => Some(why),
             };
             if failed.is_some() {
-                self.counters.add(ABSENT_SAMPLES, (block - done) as u64);
+                self.counters.absent_samples.add((block - done) as u64);
                 next = (frame_at + 1, 0);
             }
             self.batch = Some((batch, next.0, next.1));
@@ -186,7 +187,7 @@ impl SoapySink {
             && let Some(radio) = ctx.waiting(|| again.poll(Duration::ZERO, |words| ctx.note(words)))?
         {
             (self.radio, self.is_lost, self.has_status) = (Some(radio), false, true);
-            self.counters.add(RECONNECTS, 1);
+            self.counters.reconnects.add(1);
         }
         Ok(!self.is_lost)
     }
@@ -207,7 +208,7 @@ impl SoapySink {
     fn hear_status(&mut self) {
         let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
         match radio.status() {
-            Err(Trouble::Underflow) => self.counters.add(UNDERFLOWS, 1),
+            Err(Trouble::Underflow) => self.counters.underflows.add(1),
             Err(Trouble::NotSupported | Trouble::Failed(_)) => self.has_status = false,
             Ok(()) | Err(_) => {}
         }
@@ -260,7 +261,7 @@ impl Stage for SoapySink {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -270,11 +271,9 @@ impl std::fmt::Debug for SoapySink {
     }
 }
 
-const COUNTERS: &[&str] = &["unmarked_gap_samples", "absent_samples", "reconnects", "underflows"];
-const GAP_SAMPLES: usize = 0;
-const ABSENT_SAMPLES: usize = 1;
-const RECONNECTS: usize = 2;
-const UNDERFLOWS: usize = 3;
+grebe_flow::counters! {
+    struct Counted { unmarked_gap_samples, absent_samples, reconnects, underflows }
+}
 const WRITE_WITHIN: Duration = Duration::from_millis(100);
 /// A step takes no longer by much.
 const STEP: Duration = Duration::from_millis(100);

@@ -8,12 +8,13 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{BatchMut, BatchPool, ClockReading, Description, HEADER_BYTES, Header, SampleFormat};
 
 use super::device_time::{DeviceTime, Missing};
-use super::name::{Gain, Soapy};
 use super::radio::{self, Refusals};
 use super::sys::{Direction, Read, RxStream, Trouble};
+use super::uri::{Gain, Soapy};
 use crate::error::Error;
-use crate::raw::{Again, is_absent};
-use crate::stream::{CHUNK_BYTES, Limit, block_length};
+use crate::session::{Bounded, Limit, Silence};
+use crate::stream::{CHUNK_BYTES, block_length};
+use crate::transport::{Reconnect, is_absent};
 use crate::tuner::{Tuner, Tuning};
 
 /// Reads what a radio receives.
@@ -42,11 +43,10 @@ pub(crate) struct SoapySource {
     silent: Option<Instant>,
     lost: Option<Instant>,
     why_lost: String,
-    heard: Instant,
-    idle_timeout: Option<Duration>,
-    again: Option<Again<RxStream>>,
+    silence: Silence,
+    again: Option<Reconnect<RxStream>>,
     limit: Limit,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl SoapySource {
@@ -85,29 +85,16 @@ impl SoapySource {
             silent: None,
             lost: None,
             why_lost: String::new(),
-            heard: Instant::now(),
-            idle_timeout: None,
+            silence: Silence::begin(),
             again,
             limit: Limit::default(),
-            counters: Counters::new(COUNTERS).with_gauges(&["unseen_loss"]),
+            counters: Counted::default(),
         })
-    }
-
-    /// Ends the stream with an error once nothing has come for this long.
-    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_timeout = timeout;
-        self
-    }
-
-    /// Ends the stream after this many samples per channel.
-    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
-        self.limit = Limit::new(samples);
-        self
     }
 
     /// The driver drops samples that nothing tells of.
     pub(crate) fn loses_unseen(self) -> Self {
-        self.counters.set(UNSEEN_LOSS, 1);
+        self.counters.unseen_loss.set(1);
         self
     }
 
@@ -175,7 +162,7 @@ impl SoapySource {
                     break Ok(());
                 }
                 Err(Trouble::Overflow | Trouble::Damaged) => {
-                    self.counters.add(OVERFLOWS, 1);
+                    self.counters.overflows.add(1);
                     self.time.suspect();
                     break Ok(());
                 }
@@ -235,7 +222,8 @@ impl SoapySource {
         if batch.adopt(0, &header).is_ok() {
             self.next.sequence += 1;
             self.next.first_sample_index = header.next_sample_index();
-            (self.silent, self.heard) = (None, Instant::now());
+            self.silent = None;
+            self.silence.heard(Instant::now());
         }
     }
 
@@ -272,7 +260,7 @@ impl SoapySource {
             self.lose(why, ctx);
             return;
         }
-        self.counters.add(REFUSED_CHANGES, refused.len() as u64);
+        self.counters.refused_changes.add(refused.len() as u64);
         self.tuned = told;
         self.tuner.settle(told, changes);
         let device = radio.device();
@@ -302,7 +290,7 @@ impl SoapySource {
         self.held = None;
         self.radio = None;
         // It may have been gone for a while before that was seen.
-        (self.lost, self.silent) = (Some(self.heard), None);
+        (self.lost, self.silent) = (Some(self.silence.since()), None);
         self.why_lost = why;
     }
 
@@ -311,9 +299,9 @@ impl SoapySource {
         let away = (since.elapsed().as_secs_f64() * self.next.sample_rate_hz) as u64;
         self.next.sequence += 1;
         self.next.first_sample_index += away.max(1);
-        self.counters.add(LOST_FRAMES, 1);
-        self.counters.add(LOST_SAMPLES, away.max(1));
-        self.counters.add(RECONNECTS, 1);
+        self.counters.lost_frames.add(1);
+        self.counters.lost_samples.add(away.max(1));
+        self.counters.reconnects.add(1);
         self.time.forget();
         self.has_status = true;
         self.tuned = radio::tuning(radio.device(), Direction::Rx, self.channels[0], &self.tuner.tuning());
@@ -322,7 +310,8 @@ impl SoapySource {
         let said = radio::description(radio.device(), &self.channels, &self.tuned);
         let first_sample_index = self.next.first_sample_index;
         self.description = Arc::new(Description { first_sample_index, clock, ..said });
-        (self.radio, self.lost, self.heard) = (Some(radio), None, Instant::now());
+        (self.radio, self.lost) = (Some(radio), None);
+        self.silence.heard(Instant::now());
     }
 
     /// Hears what the driver tells beside the samples.
@@ -330,7 +319,7 @@ impl SoapySource {
         let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
         match radio.status() {
             Err(Trouble::Overflow | Trouble::Damaged) if !self.time.is_suspect() => {
-                self.counters.add(OVERFLOWS, 1);
+                self.counters.overflows.add(1);
                 self.time.suspect();
             }
             Err(Trouble::NotSupported | Trouble::Failed(_)) => self.has_status = false,
@@ -340,9 +329,7 @@ impl SoapySource {
 
     /// What to make of a step in which nothing came.
     fn check_silence(&mut self, ctx: &Context) -> StageResult {
-        if let Some(timeout) = self.idle_timeout.filter(|&timeout| self.heard.elapsed() >= timeout) {
-            return Err(Error::Idle { timeout }.into());
-        }
+        self.silence.check()?;
         if self.radio.is_some() && self.silent.get_or_insert_with(Instant::now).elapsed() >= SILENT_MAX {
             self.lose(format!("it has given no sample for {} s", SILENT_MAX.as_secs()), ctx);
         }
@@ -363,11 +350,11 @@ struct Lost(String);
 
 /// Opens the device again once it was lost, set as it was. What it refuses each time, it will never take: then it goes on as it is, and
 /// a person is told.
-fn again(name: &Soapy, format: SampleFormat, channels: Vec<usize>, tuner: Tuner) -> Again<RxStream> {
+fn again(name: &Soapy, format: SampleFormat, channels: Vec<usize>, tuner: Tuner) -> Reconnect<RxStream> {
     // What comes back must be what it was.
     let name = Soapy { format: Some(format), ..name.clone() };
     let failures = AtomicU32::new(0);
-    Again::telling(name.short(), move |cancel, tell| {
+    Reconnect::telling(name.short(), move |cancel, tell| {
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
@@ -429,18 +416,28 @@ fn header_of(next: Header, samples: usize) -> Header {
 }
 
 /// Marks what the device did not hand over, before the next sample: of one that nobody knows the length of, one sample.
-fn leave_out(next: &mut Header, missing: Missing, counters: &Counters) {
+fn leave_out(next: &mut Header, missing: Missing, counters: &Counted) {
     let samples = match missing {
         Missing::Nothing => return,
         Missing::Samples(samples) => samples,
         Missing::Unknown => {
-            counters.add(UNKNOWN_GAPS, 1);
+            counters.unknown_gaps.add(1);
             1
         }
     };
     next.first_sample_index += samples;
     next.sg_drops_total += samples;
-    counters.add(DEVICE_SAMPLES, samples);
+    counters.generator_samples.add(samples);
+}
+
+impl Bounded for SoapySource {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
+    }
 }
 
 impl Stage for SoapySource {
@@ -488,7 +485,7 @@ impl Stage for SoapySource {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -501,25 +498,9 @@ impl std::fmt::Debug for SoapySource {
     }
 }
 
-const COUNTERS: &[&str] = &[
-    "overflows",
-    // Samples per channel that the device did not hand over.
-    "generator_samples",
-    "unknown_gaps",
-    "lost_frames",
-    "lost_samples",
-    "reconnects",
-    "refused_changes",
-    "unseen_loss",
-];
-const OVERFLOWS: usize = 0;
-const DEVICE_SAMPLES: usize = 1;
-const UNKNOWN_GAPS: usize = 2;
-const LOST_FRAMES: usize = 3;
-const LOST_SAMPLES: usize = 4;
-const RECONNECTS: usize = 5;
-const REFUSED_CHANGES: usize = 6;
-const UNSEEN_LOSS: usize = 7;
+grebe_flow::counters! {
+    struct Counted { overflows, generator_samples, unknown_gaps, lost_frames, lost_samples, reconnects, refused_changes, gauge unseen_loss }
+}
 const READ_WITHIN: Duration = Duration::from_millis(100);
 /// How long a step waits for a device that has gone.
 const AGAIN_WITHIN: Duration = Duration::from_millis(100);

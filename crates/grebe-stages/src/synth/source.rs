@@ -39,7 +39,7 @@ pub struct SynthOptions {
 pub struct SynthSource {
     generators: Vec<Generator>,
     options: SynthOptions,
-    counters: Counters,
+    counters: Counted,
     pool: Option<BatchPool>,
     /// The pool to write into instead, until the first step takes it.
     given: Option<BatchPool>,
@@ -123,7 +123,7 @@ impl SynthSource {
             control: SynthControl::default(),
             generators,
             options,
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
             pool: None,
             given: None,
             pacer: None,
@@ -203,7 +203,7 @@ impl SynthSource {
         if late as f64 > self.options.rate_hz * BACKLOG_S_MAX + together as f64 {
             self.next_sample += late;
             self.dropped_samples += late;
-            self.counters.set(DROPPED, self.dropped_samples);
+            self.counters.dropped_samples.set(self.dropped_samples);
         }
     }
 
@@ -281,10 +281,11 @@ impl Stage for SynthSource {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
-const COUNTERS: &[&str] = &["dropped_samples"];
-const DROPPED: usize = 0;
+grebe_flow::counters! {
+    struct Counted { dropped_samples }
+}
 const BACKLOG_S_MAX: f64 = 0.1;

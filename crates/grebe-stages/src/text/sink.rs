@@ -7,8 +7,11 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{Description, Header};
 
 use crate::file::{Block, CsvWriter};
-use crate::raw::{Again, Outgoing, Written};
-use crate::text::TextStream;
+use crate::session::Gaps;
+use crate::text::uri::TextStream;
+use crate::transport::{Outgoing, Reconnect, Written};
+
+use crate::stream::is_same;
 
 /// Writes a line per sample, behind one with the names of the channels; ends, without an error, when its reader has gone, or counts
 /// what comes until there is one again.
@@ -21,8 +24,8 @@ pub(crate) struct TextSink<W> {
     stream: Header,
     description: Option<Arc<Description>>,
     lines: Vec<u8>,
-    next_index: Option<u64>,
-    counters: Counters,
+    gaps: Gaps,
+    counters: Counted,
 }
 
 impl<W: Write + Send + 'static> TextSink<W> {
@@ -34,14 +37,14 @@ impl<W: Write + Send + 'static> TextSink<W> {
             stream: Header::default(),
             description: None,
             lines: Vec::new(),
-            next_index: None,
-            counters: Counters::new(COUNTERS),
+            gaps: Gaps::default(),
+            counters: Counted::default(),
         }
     }
 
     /// Opens it again once it was lost, and goes on.
-    pub(crate) fn again(mut self, again: Option<Again<W>>) -> Self {
-        self.to = self.to.again(again);
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
+        self.to = self.to.reconnects(again);
         self
     }
 
@@ -49,10 +52,8 @@ impl<W: Write + Send + 'static> TextSink<W> {
     fn begin(&mut self, header: &Header, description: Option<&Arc<Description>>) {
         let of = |header: &Header| (header.format, header.channel_count, header.sample_rate_hz);
         let channels = |description: Option<&Arc<Description>>| description.map(|it| it.channels.clone());
-        let is_named_alike = match (&self.description, description) {
-            (Some(before), Some(now)) if Arc::ptr_eq(before, now) => true,
-            (before, now) => channels(before.as_ref()) == channels(now),
-        };
+        let before = self.description.as_ref();
+        let is_named_alike = is_same(before, description) || channels(before) == channels(description);
         self.description = description.cloned();
         if self.writer.is_some() && is_named_alike && of(header) == of(&self.stream) {
             return;
@@ -69,17 +70,16 @@ impl<W: Write + Send + 'static> Stage for TextSink<W> {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         if self.to.comes_back(ctx)? {
-            self.counters.add(RECONNECTS, 1);
+            self.counters.reconnects.add(1);
             self.writer = None;
         }
         self.lines.clear();
         for frame in batch.frames() {
             let header = frame.header();
             self.begin(&header, batch.description());
-            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
-            self.next_index = Some(header.next_sample_index());
+            let gap = self.gaps.before(&header);
             if !self.text.writes_time {
-                self.counters.add(GAP_SAMPLES, gap);
+                self.counters.unmarked_gap_samples.add(gap);
             }
             if let Some(writer) = &mut self.writer {
                 let lines = &mut self.lines;
@@ -92,7 +92,7 @@ impl<W: Write + Send + 'static> Stage for TextSink<W> {
         }
         match self.to.write(&self.lines, ctx)? {
             Written::Whole => {}
-            Written::Absent => self.counters.add(ABSENT_SAMPLES, batch.samples()),
+            Written::Absent => self.counters.absent_samples.add(batch.samples()),
             Written::Gone => return Ok(Outcome::End),
         }
         Ok(Outcome::Produced)
@@ -103,7 +103,7 @@ impl<W: Write + Send + 'static> Stage for TextSink<W> {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -113,7 +113,6 @@ impl<W> std::fmt::Debug for TextSink<W> {
     }
 }
 
-const COUNTERS: &[&str] = &["unmarked_gap_samples", "absent_samples", "reconnects"];
-const GAP_SAMPLES: usize = 0;
-const ABSENT_SAMPLES: usize = 1;
-const RECONNECTS: usize = 2;
+grebe_flow::counters! {
+    struct Counted { unmarked_gap_samples, absent_samples, reconnects }
+}

@@ -2,18 +2,19 @@
 
 use std::io::Read;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, UtcClock, monotonic_ns};
 use grebe_frame::{BatchPool, Description, Header};
 
-use crate::raw::{Again, Carrier, Heard, Link, Wait};
-use crate::stream::{CHUNK_BYTES, Limit, block_length};
-use crate::text::TextStream;
+use crate::session::{Bounded, Limit, Silence};
+use crate::stream::{CHUNK_BYTES, block_length};
 use crate::text::columns::{Columns, Line};
 use crate::text::datagrams::KernelDrops;
 use crate::text::pace::{self, Arrivals, Rate, Step};
 use crate::text::rows::Rows;
+use crate::text::uri::TextStream;
+use crate::transport::{Carrier, Heard, Link, Reconnect, Wait};
 
 /// Reads lines of numbers: a line is a sample of each channel. Other channels than before begin with another frame; the stream goes on
 /// with the next sample, and whoever reads it takes it for another.
@@ -48,7 +49,7 @@ pub(crate) struct TextSource<R> {
     limit: Limit,
     /// Where they come in datagrams.
     kernel_drops: Option<KernelDrops>,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl<R: Read + Send + 'static> TextSource<R> {
@@ -58,8 +59,8 @@ impl<R: Read + Send + 'static> TextSource<R> {
             Rate::Given(rate_hz) => (rate_hz, None),
             Rate::Unknown | Rate::Measured => (0.0, Some(Arrivals::default())),
         };
-        let counters = Counters::new(COUNTERS).with_gauges(&["kernel_drops_known", "unseen_loss"]);
-        counters.set(UNSEEN_LOSS, u64::from(matches!(text.carrier, Carrier::Udp(_))));
+        let counters = Counted::default();
+        counters.unseen_loss.set(u64::from(matches!(text.carrier, Carrier::Udp(_))));
         Self {
             link: Link::new(from, wait),
             columns: Columns::new(text.format, text.fixed.clone(), text.time.clone()),
@@ -94,20 +95,8 @@ impl<R: Read + Send + 'static> TextSource<R> {
     }
 
     /// Opens it again once it was lost, and goes on.
-    pub(crate) fn again(mut self, again: Option<Again<R>>) -> Self {
-        self.link = self.link.again(again);
-        self
-    }
-
-    /// Ends the stream with an error once nothing has come for this long.
-    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.link = self.link.idle_timeout(timeout);
-        self
-    }
-
-    /// Ends the stream after this many samples per channel.
-    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
-        self.limit = Limit::new(samples);
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
+        self.link = self.link.reconnects(again);
         self
     }
 
@@ -120,7 +109,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             self.begin += length + 1;
             let line = &rest[..length];
             if std::mem::take(&mut self.is_half) {
-                self.counters.add(HALF_LINES, u64::from(!line.is_empty()));
+                self.counters.half_lines.add(u64::from(!line.is_empty()));
                 continue;
             }
             match self.columns.take(line) {
@@ -128,13 +117,13 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 Line::Changed => self.change(),
                 Line::Added => self.add(),
                 Line::Nothing => {}
-                Line::Words => self.counters.add(WORD_LINES, 1),
-                Line::Bad => self.counters.add(BAD_LINES, 1),
+                Line::Words => self.counters.word_lines.add(1),
+                Line::Bad => self.counters.bad_lines.add(1),
             }
         }
         let (held, unknown) = self.columns.drain_counts();
-        self.counters.add(HELD_VALUES, held);
-        self.counters.add(UNKNOWN_NAMES, unknown);
+        self.counters.held_values.add(held);
+        self.counters.unknown_names.add(unknown);
         self.begin > begun
     }
 
@@ -143,7 +132,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
     fn change(&mut self) {
         self.is_changed = true;
         if let Some(arrivals) = &mut self.arrivals {
-            self.counters.add(BAD_LINES, self.rows.rest().len() as u64);
+            self.counters.bad_lines.add(self.rows.rest().len() as u64);
             self.rows.clear();
             *arrivals = Arrivals::default();
         }
@@ -273,7 +262,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             Step::Next => return,
             Step::Gap(samples) => self.leave_out(samples),
             Step::Back => {
-                self.counters.add(TIME_RESETS, 1);
+                self.counters.time_resets.add(1);
                 self.leave_out(1);
             }
         }
@@ -297,8 +286,8 @@ impl<R: Read + Send + 'static> TextSource<R> {
         }
         self.next.sequence += 1;
         self.next.first_sample_index = self.next.first_sample_index.wrapping_add(gap_samples);
-        self.counters.add(LOST_FRAMES, 1);
-        self.counters.add(LOST_SAMPLES, gap_samples);
+        self.counters.lost_frames.add(1);
+        self.counters.lost_samples.add(gap_samples);
     }
 
     /// Takes what a read brought.
@@ -310,14 +299,14 @@ impl<R: Read + Send + 'static> TextSource<R> {
             }
             Heard::Nothing => {}
             Heard::Lost => {
-                self.counters.add(HALF_LINES, u64::from(self.end > 0));
+                self.counters.half_lines.add(u64::from(self.end > 0));
                 self.end = 0;
                 self.settle(true);
             }
             Heard::Again(away) => {
                 // As long as nobody was there by this machine's clock, and one sample at least.
                 self.leave_out(((away.as_secs_f64() * self.next.sample_rate_hz) as u64).max(1));
-                self.counters.add(RECONNECTS, 1);
+                self.counters.reconnects.add(1);
                 self.is_half = begins_within(&self.text.carrier);
                 self.last_time_s = None;
             }
@@ -330,6 +319,16 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 }
             }
         }
+    }
+}
+
+impl<R: Read + Send + 'static> Bounded for TextSource<R> {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        self.link.silence()
     }
 }
 
@@ -353,13 +352,13 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
         (self.begin, self.end) = (0, self.end - self.begin);
         if self.end == self.bytes.len() {
             // No line is that long.
-            self.counters.add(BAD_LINES, 1);
+            self.counters.bad_lines.add(1);
             (self.end, self.is_half) = (0, true);
         }
         let heard = self.link.read(&mut self.bytes[self.end..], ctx)?;
         if let Some(drops) = self.kernel_drops.as_ref().and_then(KernelDrops::total) {
-            self.counters.set(KERNEL_DROPS, drops);
-            self.counters.set(KERNEL_DROPS_KNOWN, 1);
+            self.counters.kernel_drops.set(drops);
+            self.counters.kernel_drops_known.set(1);
         }
         self.take(heard);
         Ok(Outcome::Produced)
@@ -373,7 +372,7 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -416,32 +415,9 @@ impl<R> std::fmt::Debug for TextSource<R> {
 }
 
 const BUFFER_BYTES: usize = 256 << 10;
-const COUNTERS: &[&str] = &[
-    "bad_lines",
-    "half_lines",
-    "word_lines",
-    "held_values",
-    "unknown_names",
-    "time_resets",
-    "lost_frames",
-    "lost_samples",
-    "reconnects",
-    "kernel_drops",
-    "kernel_drops_known",
-    "unseen_loss",
-];
-const BAD_LINES: usize = 0;
-const HALF_LINES: usize = 1;
-const WORD_LINES: usize = 2;
-const HELD_VALUES: usize = 3;
-const UNKNOWN_NAMES: usize = 4;
-const TIME_RESETS: usize = 5;
-const LOST_FRAMES: usize = 6;
-const LOST_SAMPLES: usize = 7;
-const RECONNECTS: usize = 8;
-const KERNEL_DROPS: usize = 9;
-const KERNEL_DROPS_KNOWN: usize = 10;
-const UNSEEN_LOSS: usize = 11;
+grebe_flow::counters! {
+    struct Counted { bad_lines, half_lines, word_lines, held_values, unknown_names, time_resets, lost_frames, lost_samples, reconnects, kernel_drops, gauge kernel_drops_known, gauge unseen_loss }
+}
 
 #[cfg(test)]
 mod tests;

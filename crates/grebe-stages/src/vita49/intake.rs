@@ -10,14 +10,15 @@ use super::class::Class;
 use super::context::SignalContext;
 use super::continuity::{Continuity, Missing, Step};
 use super::heard::Heard;
-use super::name::Vita49Stream;
 use super::payload_format::Shape;
 use super::prologue::{Kind, Prologue};
 use super::stamp::Stamp;
 use super::template::{Packet, Template};
+use super::uri::Vita49Stream;
 use crate::error::Error;
+use crate::scheme::Scheme as _;
+use crate::session::Limit;
 use crate::simd;
-use crate::stream::Limit;
 
 /// What turns packets into frames.
 #[derive(Debug)]
@@ -211,8 +212,8 @@ impl Intake {
 
     fn failed(&self, what: &str) -> Error {
         let stream = match self.stream {
-            Some(Some(id)) => format!("stream 0x{id:08x} of {}", self.name),
-            _ => format!("the stream of {}", self.name),
+            Some(Some(id)) => format!("stream 0x{id:08x} of {}", self.name.uri()),
+            _ => format!("the stream of {}", self.name.uri()),
         };
         Error::Vita49 { stream, what: what.to_owned() }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use grebe_frame::{MAX_CHANNELS, SampleFormat};
+use grebe_frame::{Component, MAX_CHANNELS, SampleFormat};
 
 use crate::file::{Encoding, Order};
 
@@ -38,10 +38,10 @@ impl PayloadFormat {
         let format = shape.format();
         let bits = 8 * format.component().bytes() as u32;
         let item = match format.component() {
-            SampleFormat::U8 => UNSIGNED,
-            SampleFormat::F32 => SINGLE,
-            SampleFormat::F64 => DOUBLE,
-            _ => SIGNED,
+            Component::U8 => UNSIGNED,
+            Component::F32 => SINGLE,
+            Component::F64 => DOUBLE,
+            Component::I8 | Component::I16 | Component::I32 => SIGNED,
         };
         let kind = if format.is_complex() { CARTESIAN } else { REAL };
         Self([kind << 29 | item << 24 | (bits - 1) << 6 | (bits - 1), shape.channels as u32 - 1])
@@ -56,16 +56,16 @@ impl PayloadFormat {
             return None;
         }
         let component = match (self.item(), bits) {
-            (SIGNED, 8) => SampleFormat::I8,
-            (SIGNED, 16) => SampleFormat::I16,
-            (SIGNED, 32) => SampleFormat::I32,
-            (UNSIGNED, 8) => SampleFormat::U8,
-            (SINGLE, 32) => SampleFormat::F32,
-            (DOUBLE, 64) => SampleFormat::F64,
+            (SIGNED, 8) => Component::I8,
+            (SIGNED, 16) => Component::I16,
+            (SIGNED, 32) => Component::I32,
+            (UNSIGNED, 8) => Component::U8,
+            (SINGLE, 32) => Component::F32,
+            (DOUBLE, 64) => Component::F64,
             _ => return None,
         };
         let format = match self.kind() {
-            REAL => component,
+            REAL => component.real(),
             CARTESIAN => {
                 SampleFormat::ALL.into_iter().find(|it| it.is_complex() && it.component() == component)?
             }

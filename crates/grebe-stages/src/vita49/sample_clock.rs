@@ -4,8 +4,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::name::Time;
 use super::stamp::{Fraction, PS_PER_S, Seconds, Stamp};
+use super::uri::Time;
 
 /// The clock of one stream.
 #[derive(Debug, Clone)]

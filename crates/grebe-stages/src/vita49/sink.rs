@@ -10,13 +10,14 @@ use grebe_frame::{Batch, Description, Header, SampleFormat};
 use super::class::Class;
 use super::context::{Fields, SignalContext};
 use super::heard::REFERENCE_LEVEL;
-use super::name::{Profile, Time, Vita49Stream};
 use super::packets::Packets;
 use super::payload_format::{PayloadFormat, Shape};
 use super::prologue::{Kind, Prologue};
 use super::sample_clock::SampleClock;
+use super::uri::{Profile, Time, Vita49Stream};
 use crate::error::Error;
 use crate::io::outage::Outage;
+use crate::stream::is_same;
 
 /// Sends a stream as VITA-49 packets of one size, but the last before a gap or the end, with a context packet before the first, where
 /// something changes, and ten times a second. An empty datagram says that the stream is over.
@@ -34,7 +35,7 @@ pub(crate) struct Vita49Sink {
     rate_hz: f64,
     gap_samples: u64,
     outage: Outage,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// What receivers were told.
@@ -65,7 +66,7 @@ impl Vita49Sink {
             rate_hz: 0.0,
             gap_samples: 0,
             outage: Outage::default(),
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
     }
 
@@ -159,10 +160,7 @@ impl Vita49Sink {
 
     /// Says what the stream is, where that changed or was not said for a while.
     fn announce(&mut self, batch: &Batch, index: u64) -> StageResult<()> {
-        let is_new = match (batch.description(), &self.announced.description) {
-            (Some(now), Some(said)) => !Arc::ptr_eq(now, said),
-            (now, said) => now.is_some() != said.is_some(),
-        };
+        let is_new = !is_same(self.announced.description.as_ref(), batch.description());
         if is_new || self.announced.at.elapsed() >= CONTEXT_EVERY {
             self.send_whole()?;
             self.send_context(batch.description(), index, is_new)?;
@@ -246,7 +244,11 @@ impl Vita49Sink {
 
     fn publish(&mut self, ctx: &Context) {
         let sent = self.sender.counters();
-        self.counters.set_all([sent.datagrams, sent.syscalls, sent.refused, sent.unsent, self.gap_samples]);
+        self.counters.datagrams.set(sent.datagrams);
+        self.counters.system_calls.set(sent.syscalls);
+        self.counters.refused.set(sent.refused);
+        self.counters.unsent.set(sent.unsent);
+        self.counters.gap_samples.set(self.gap_samples);
         self.outage.look(&self.sender, |words| ctx.note(words));
     }
 }
@@ -266,11 +268,13 @@ impl Stage for Vita49Sink {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
 /// A context packet that got lost is made up for soon.
 const CONTEXT_EVERY: Duration = Duration::from_millis(100);
 const PACKET_S_MAX: f64 = 0.010;
-const COUNTERS: &[&str] = &["datagrams", "system_calls", "refused", "unsent", "gap_samples"];
+grebe_flow::counters! {
+    struct Counted { datagrams, system_calls, refused, unsent, gap_samples }
+}

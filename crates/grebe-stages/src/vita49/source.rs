@@ -1,17 +1,17 @@
 //! `vrt://` as a source.
 
 use std::cell::RefCell;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use grebe_datagram::Receiver;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchPool, Header, Refusal};
 
 use super::intake::{Intake, Onward};
-use super::name::Vita49Stream;
-use crate::io::SecondSender;
-use crate::io::senders::{Senders, Whose};
-use crate::stream::{CHUNK_BYTES, Limit, datagram_chunks};
+use super::uri::Vita49Stream;
+use crate::session::{Bounded, Limit, Senders, Silence, Whose};
+use crate::stream::{CHUNK_BYTES, datagram_chunks};
+use crate::transport::SecondSender;
 
 /// Receives VITA-49 packets from one sender, which is the first, until it has been silent for half a second. An empty datagram of its
 /// sender ends the stream: grebe sends one.
@@ -21,7 +21,7 @@ pub(crate) struct Vita49Source {
     pool: Option<BatchPool>,
     senders: Senders,
     intake: Intake,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl Vita49Source {
@@ -32,20 +32,8 @@ impl Vita49Source {
             // Some devices send context packets from a port of their own.
             senders: Senders::new(|one, other| one.ip() == other.ip()),
             intake: Intake::new(name),
-            counters: Counters::new(COUNTERS),
+            counters: Counted::default(),
         }
-    }
-
-    /// Ends the stream with an error once its sender has been silent for this long.
-    pub(crate) fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.senders.ends_after(timeout);
-        self
-    }
-
-    /// Ends the stream after this many samples per channel.
-    pub(crate) fn samples(mut self, samples: Option<u64>) -> Self {
-        self.intake.limit = Limit::new(samples);
-        self
     }
 
     /// Who else sends to the port.
@@ -56,33 +44,43 @@ impl Vita49Source {
     fn publish(&self, kernel_drops: Option<u64>) {
         let (counted, counts) = (self.intake.tracker.counts(), &self.intake.counts);
         let refused = |reason| self.intake.refusals.count(reason);
-        self.counters.set_all([
-            counts.packets,
-            counts.context_packets,
+        self.counters.packets.set(counts.packets);
+        self.counters.context_packets.set(counts.context_packets);
+        self.counters.lost_frames.set(
             // What came late was counted as lost until then.
             counted.lost_frames.saturating_sub(counts.late),
-            counted.lost_samples.saturating_sub(counts.late_samples),
-            counted.generator_samples,
-            counts.late,
-            counts.late_samples,
-            counts.duplicates,
-            counts.restarts,
-            counts.other_streams,
-            self.intake.other_streams() as u64,
-            counts.unknown,
-            counts.sample_loss,
-            counts.over_range,
-            counts.starved,
-            self.senders.foreign_datagrams(),
-            kernel_drops.unwrap_or(0),
-            u64::from(kernel_drops.is_some()),
-            refused(Refusal::Short),
-            refused(Refusal::Truncated),
-            refused(Refusal::HeaderBytes),
-            refused(Refusal::Kind),
-            refused(Refusal::PayloadBytes),
-            refused(Refusal::Description),
-        ]);
+        );
+        self.counters.lost_samples.set(counted.lost_samples.saturating_sub(counts.late_samples));
+        self.counters.generator_samples.set(counted.generator_samples);
+        self.counters.late_frames.set(counts.late);
+        self.counters.late_samples.set(counts.late_samples);
+        self.counters.duplicate_frames.set(counts.duplicates);
+        self.counters.restarts.set(counts.restarts);
+        self.counters.other_stream_packets.set(counts.other_streams);
+        self.counters.other_streams.set(self.intake.other_streams() as u64);
+        self.counters.unknown_format_packets.set(counts.unknown);
+        self.counters.device_loss_packets.set(counts.sample_loss);
+        self.counters.over_range_packets.set(counts.over_range);
+        self.counters.starved_packets.set(counts.starved);
+        self.counters.foreign_datagrams.set(self.senders.foreign_datagrams());
+        self.counters.kernel_drops.set(kernel_drops.unwrap_or(0));
+        self.counters.kernel_drops_known.set(u64::from(kernel_drops.is_some()));
+        self.counters.refused_short.set(refused(Refusal::Short));
+        self.counters.refused_truncated.set(refused(Refusal::Truncated));
+        self.counters.refused_header_bytes.set(refused(Refusal::HeaderBytes));
+        self.counters.refused_kind.set(refused(Refusal::Kind));
+        self.counters.refused_payload_bytes.set(refused(Refusal::PayloadBytes));
+        self.counters.refused_description.set(refused(Refusal::Description));
+    }
+}
+
+impl Bounded for Vita49Source {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.intake.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        self.senders.silence()
     }
 }
 
@@ -133,34 +131,10 @@ impl Stage for Vita49Source {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
-const COUNTERS: &[&str] = &[
-    "packets",
-    "context_packets",
-    "lost_frames",
-    "lost_samples",
-    "generator_samples",
-    "late_frames",
-    "late_samples",
-    "duplicate_frames",
-    "restarts",
-    "other_stream_packets",
-    "other_streams",
-    "unknown_format_packets",
-    "device_loss_packets",
-    "over_range_packets",
-    "starved_packets",
-    "foreign_datagrams",
-    "kernel_drops",
-    // 1 where the system can tell.
-    "kernel_drops_known",
-    "refused_short",
-    "refused_truncated",
-    "refused_header_bytes",
-    "refused_kind",
-    "refused_payload_bytes",
-    "refused_description",
-];
+grebe_flow::counters! {
+    struct Counted { packets, context_packets, lost_frames, lost_samples, generator_samples, late_frames, late_samples, duplicate_frames, restarts, other_stream_packets, other_streams, unknown_format_packets, device_loss_packets, over_range_packets, starved_packets, foreign_datagrams, kernel_drops, kernel_drops_known, refused_short, refused_truncated, refused_header_bytes, refused_kind, refused_payload_bytes, refused_description }
+}

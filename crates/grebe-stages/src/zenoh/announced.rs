@@ -8,6 +8,7 @@ use grebe_zenoh::{Announcement, Lab, StreamName, What};
 
 use crate::error::Error;
 use crate::open::Transport;
+use crate::stream::is_same;
 use crate::zenoh::on_request::OnRequest;
 use crate::zenoh::sink::Sending;
 use crate::zenoh::ways::own_way;
@@ -22,7 +23,7 @@ pub(crate) struct AnnouncedSink {
     announcement: Announcement,
     /// What is said of the stream.
     said: Option<(Header, Option<Arc<Description>>)>,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl AnnouncedSink {
@@ -44,14 +45,14 @@ impl AnnouncedSink {
         let on_request = udp_on_request.then(|| OnRequest::open(lab, name, transport)).transpose()?;
         let what = What { ways, udp_on_request, ..What::of_this_process(command) };
         let announcement = lab.announce(name, what)?;
-        let counters = Counters::new(COUNTERS).with_gauges(&["udp_readers"]);
-        Ok(Self { to, on_request, announcement, said: None, counters })
+        Ok(Self { to, on_request, announcement, said: None, counters: Counted::default() })
     }
 
     fn publish(&self) {
-        self.to.publish(&self.counters);
+        self.counters.messages.set(self.to.messages());
+        self.counters.has_reader.set(u64::from(self.to.has_reader()));
         let readers = self.on_request.as_ref().map_or(0, OnRequest::readers);
-        self.counters.set(Sending::COUNTERS.len(), readers as u64);
+        self.counters.udp_readers.set(readers as u64);
     }
 
     /// Says what the stream is, where that is news.
@@ -60,11 +61,7 @@ impl AnnouncedSink {
         let description = batch.description();
         let is_said = self.said.as_ref().is_some_and(|(said, described)| {
             let of = |it: &Header| (it.format, it.channel_count, it.sample_rate_hz);
-            of(said) == of(&header)
-                && match (described, description) {
-                    (Some(described), Some(description)) => Arc::ptr_eq(described, description),
-                    (described, description) => described.is_none() && description.is_none(),
-                }
+            of(said) == of(&header) && is_same(described.as_ref(), description)
         });
         if is_said {
             return;
@@ -109,8 +106,10 @@ impl Stage for AnnouncedSink {
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
-const COUNTERS: &[&str] = &["messages", "has_reader", "udp_readers"];
+grebe_flow::counters! {
+    struct Counted { messages, has_reader, gauge udp_readers }
+}

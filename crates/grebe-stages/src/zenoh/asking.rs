@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use grebe_zenoh::{Answer, Found, Lab, Nonce, Request, StreamName};
 
 use crate::error::Error;
-use crate::io::UdpSource;
 use crate::open::Transport;
-use crate::uri::HostPort;
+use crate::transport::HostPort;
+use crate::udp::UdpSource;
 use crate::zenoh::ways::WITHIN;
 
 /// Datagrams of a stream, for which its producer is asked until this is dropped.

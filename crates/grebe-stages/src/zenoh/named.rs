@@ -9,12 +9,16 @@ use grebe_zenoh::{Found, Lab, Pattern, Using, Watch};
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
-use crate::io::{ShmSource, UdpSource};
-use crate::open::{Notice, Transport};
+use crate::open::{Notice, Notify, Transport};
+use crate::scheme::Scheme as _;
+use crate::session::Bounded as _;
+use crate::shm::ShmSource;
+use crate::udp::UdpSource;
 use crate::zenoh::asking::{Asking, Fate};
 use crate::zenoh::source::ReaderOptions;
+use crate::zenoh::source::ZenohSource;
+use crate::zenoh::uri::NamedStream;
 use crate::zenoh::ways::{Candidate, Onward, listen};
-use crate::zenoh::{NamedStream, ZenohSource};
 
 /// Reads the stream of a name by the best way there is. A producer that is gone without an end of stream is waited for; when it returns,
 /// also on another host or by another way, its stream goes on behind the gap.
@@ -84,11 +88,7 @@ impl NamedSource {
     ///
     /// # Errors
     /// The lab cannot be joined, nobody announces the name and nobody wants to wait, or the way that is wanted is none.
-    pub(crate) fn open(
-        from: &NamedStream,
-        reading: Reading,
-        notify: &mut dyn FnMut(Notice),
-    ) -> Result<Self, Error> {
+    pub(crate) fn open(from: &NamedStream, reading: Reading, notify: Notify<'_>) -> Result<Self, Error> {
         let lab = Lab::shared()?;
         let watch = lab.watch(&Pattern::from(&from.name))?;
         let mut source = Self {
@@ -167,7 +167,7 @@ impl NamedSource {
             newest.what.told_ways().join(", ")
         );
         self.onward = onward.map(|onward| (newest.session, onward));
-        Err(Error::Name { name: self.from.to_string(), reason })
+        Err(Error::Name { name: self.from.uri(), reason })
     }
 
     /// `None`: nothing comes by this way.
@@ -200,13 +200,9 @@ impl NamedSource {
                 Ok(asked.map(|(source, asking)| (self.by_udp(source, onward), Some(asking))))
             }
             Candidate::Zenoh(key) => {
-                let options = ReaderOptions {
-                    policy: None,
-                    samples: self.left_samples,
-                    listens_on: *listens_on,
-                    idle_timeout: *idle_timeout,
-                };
+                let options = ReaderOptions { policy: None, listens_on: *listens_on };
                 let source = ZenohSource::of_key(&self.lab, key, options)?.after(onward.cloned());
+                let source = source.idle_timeout(*idle_timeout).samples(self.left_samples);
                 Ok(Some((By::Zenoh(Box::new(source)), None)))
             }
         }

@@ -19,9 +19,9 @@ use grebe_ring::Signal;
 use grebe_zenoh::{Answer, Lab, Nonce, Request, Requests, StreamName};
 
 use crate::error::Error;
-use crate::io::UdpSink;
 use crate::open::Transport;
-use crate::uri::HostPort;
+use crate::transport::HostPort;
+use crate::udp::UdpSink;
 
 /// Sends a stream to readers that ask for it by UDP, for as long as they go on asking.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use grebe_zenoh::{DataSender, Error as ZenohError, Lab, MESSAGE_BYTES_MAX, Prese
 
 use crate::error::Error;
 use crate::io::announce::Announcer;
-use crate::zenoh::ZenohKey;
+use crate::zenoh::uri::ZenohKey;
 
 /// Sends frames to a key, in messages of up to 65,000 bytes that lie in the batch's own memory.
 ///
@@ -18,7 +18,7 @@ use crate::zenoh::ZenohKey;
 pub(crate) struct ZenohSink {
     to: Sending,
     _presence: Presence,
-    counters: Counters,
+    counters: Counted,
 }
 
 impl ZenohSink {
@@ -35,7 +35,12 @@ impl ZenohSink {
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        Ok(Self { to: sending, _presence: presence, counters: Counters::new(Sending::COUNTERS) })
+        Ok(Self { to: sending, _presence: presence, counters: Counted::default() })
+    }
+
+    fn publish(&self) {
+        self.counters.messages.set(self.to.messages());
+        self.counters.has_reader.set(u64::from(self.to.has_reader()));
     }
 }
 
@@ -44,18 +49,18 @@ impl Stage for ZenohSink {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.to.send(&batch)?;
         self.to.take_note().into_iter().for_each(|note| ctx.note(note));
-        self.to.publish(&self.counters);
+        self.publish();
         Ok(Outcome::Produced)
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         self.to.end(ctx)?;
-        self.to.publish(&self.counters);
+        self.publish();
         Ok(())
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
@@ -69,8 +74,6 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    pub(super) const COUNTERS: &'static [&'static str] = &["messages", "has_reader"];
-
     pub(super) fn new(sender: DataSender) -> Self {
         Self { sender, announcer: Announcer::repeating(), last: None, messages: 0 }
     }
@@ -111,12 +114,15 @@ impl Sending {
         self.messages
     }
 
-    pub(super) fn publish(&self, counters: &Counters) {
-        counters.set(0, self.messages);
-        counters.set(1, u64::from(self.sender.has_reader()));
+    pub(super) fn has_reader(&self) -> bool {
+        self.sender.has_reader()
     }
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const END_REPEATS: u32 = 5;
 const END_OVER: Duration = Duration::from_millis(500);
+
+grebe_flow::counters! {
+    struct Counted { messages, has_reader }
+}

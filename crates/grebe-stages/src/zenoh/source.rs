@@ -12,8 +12,10 @@ use grebe_zenoh::{DataReceiver, Lab, Message, Overflow, SenderId, Watch, pieces}
 
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
-use crate::stream::{CHUNK_BYTES, Limit};
-use crate::zenoh::ZenohKey;
+use crate::scheme::Scheme as _;
+use crate::session::{Bounded, Limit, Ownership, Silence, Whose};
+use crate::stream::{CHUNK_BYTES, is_same};
+use crate::zenoh::uri::ZenohKey;
 use crate::zenoh::ways::Onward;
 
 /// Receives one stream of frames that is sent to a key.
@@ -37,8 +39,7 @@ pub(crate) struct ZenohSource {
     chunk_bytes: usize,
     intake: Intake,
     listens_on: bool,
-    idle_timeout: Option<Duration>,
-    heard: Instant,
+    silence: Silence,
     counters: ArrivalCounters,
 }
 
@@ -46,9 +47,7 @@ pub(crate) struct ZenohSource {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReaderOptions {
     pub(crate) policy: Option<Policy>,
-    pub(crate) samples: Option<u64>,
     pub(crate) listens_on: bool,
-    pub(crate) idle_timeout: Option<Duration>,
 }
 
 impl ZenohSource {
@@ -59,7 +58,7 @@ impl ZenohSource {
         let watch = lab.watch_key(&from.key)?;
         let options = ReaderOptions { policy: from.policy.or(options.policy), ..options };
         let mut source = Self::of_key(&lab, &from.key, options)?;
-        source.uri = from.to_string();
+        source.uri = from.uri();
         (source.watch, source.reconnects) = (Some(watch), from.reconnects);
         Ok(source)
     }
@@ -81,10 +80,9 @@ impl ZenohSource {
             kept: None,
             pool: None,
             chunk_bytes: CHUNK_BYTES,
-            intake: Intake { limit: Limit::new(options.samples), ..Intake::default() },
+            intake: Intake::default(),
             listens_on: options.listens_on,
-            idle_timeout: options.idle_timeout,
-            heard: Instant::now(),
+            silence: Silence::begin(),
             counters: ArrivalCounters::new(),
         })
     }
@@ -104,7 +102,7 @@ impl ZenohSource {
 
     /// Whether anything has come.
     pub(super) fn has_heard(&self) -> bool {
-        self.intake.sender.is_some()
+        self.intake.ownership.owner().is_some()
     }
 
     /// Whether all that came has gone on.
@@ -141,7 +139,7 @@ impl ZenohSource {
             }
             message.copy_to(&mut batch.chunk()[filled..end]);
             self.enter(batch, filled, end, message.sender);
-            self.heard = Instant::now();
+            self.silence.hear();
             filled = end.next_multiple_of(64);
             if self.intake.tracker.is_ended() && !self.listens_on {
                 break;
@@ -158,9 +156,7 @@ impl ZenohSource {
 
     /// Looks after who sends, where nothing comes.
     fn look(&mut self) -> Result<(), Error> {
-        if let Some(timeout) = self.idle_timeout.filter(|timeout| self.heard.elapsed() >= *timeout) {
-            return Err(Error::Idle { timeout });
-        }
+        self.silence.check()?;
         let Some(watch) = &self.watch else { return Ok(()) };
         if !watch.streams().is_empty() {
             self.deserted = None;
@@ -172,6 +168,16 @@ impl ZenohSource {
             }
         }
         Ok(())
+    }
+}
+
+impl Bounded for ZenohSource {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.intake.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
     }
 }
 
@@ -195,7 +201,7 @@ impl Stage for ZenohSource {
         }
         self.counters.publish(&self.intake.tracker);
         self.counters.publish_refusals(&self.intake.refusals);
-        self.counters.publish_socket(self.intake.foreign_messages, self.intake.copied_frames);
+        self.counters.publish_socket(self.intake.ownership.foreign(), self.intake.copied_frames);
         let is_over = self.intake.tracker.is_ended() && !self.listens_on;
         Ok(if is_over || self.intake.limit.is_reached() { Outcome::End } else { Outcome::Produced })
     }
@@ -221,13 +227,9 @@ struct Intake {
     description: Option<Arc<Description>>,
     is_described_anew: bool,
     refusals: Refusals,
-    /// Whose stream this is.
-    sender: Option<SenderId>,
-    displaced: Option<SenderId>,
-    heard: Option<Instant>,
+    ownership: Ownership<SenderId>,
     /// Another sender, and what it says that its stream is.
     stranger: Option<(SenderId, Arc<Description>)>,
-    foreign_messages: u64,
     copied_frames: u64,
     limit: Limit,
 }
@@ -257,11 +259,10 @@ impl Intake {
             match piece.header {
                 Some(header) => {
                     if !self.is_ours(from, &header) {
-                        self.foreign_messages += 1;
+                        self.ownership.count_foreign(from, 1, Instant::now());
                         return None;
                     }
-                    let is_described_anew =
-                        batch.description().map(Arc::as_ptr) != self.description.as_ref().map(Arc::as_ptr);
+                    let is_described_anew = !is_same(batch.description(), self.description.as_ref());
                     if is_described_anew && !batch.is_empty() {
                         return Some(frame.start);
                     }
@@ -269,7 +270,7 @@ impl Intake {
                     self.enter(batch, frame.start, &header, keeps_end);
                 }
                 // It says what this sender's next frames are.
-                None if self.sender.is_none_or(|sender| sender == from) => {
+                None if self.ownership.owner().is_none_or(|owner| owner == from) => {
                     match self.descriptions.take(&batch.chunk()[frame]) {
                         Ok(Some(description)) => {
                             self.description = Some(Arc::new(description));
@@ -310,26 +311,20 @@ impl Intake {
 
     /// As a receiver of datagrams decides it: a sender keeps its stream until it is silent, or another begins.
     fn is_ours(&mut self, from: SenderId, header: &Header) -> bool {
-        if self.sender == Some(from) {
-            self.heard = Some(Instant::now());
-            return true;
+        let now = Instant::now();
+        let whose = self.ownership.of_frame(from, header, &self.tracker, now);
+        if whose == Whose::Foreign {
+            return false;
         }
-        if let Some(sender) = self.sender {
-            let is_silent = self.heard.is_none_or(|heard| heard.elapsed() >= TAKEOVER);
-            let begins = self.tracker.begins_again(header)
-                && header.sequence < BEGINNING_FRAMES
-                && self.displaced != Some(from);
-            if !is_silent && !self.tracker.is_ended() && !begins {
-                return false;
-            }
+        if whose == Whose::Newcomer {
             self.tracker.forget();
             self.forget_description();
             let said = self.stranger.take().filter(|(stranger, _)| *stranger == from);
             self.is_described_anew = said.is_some();
             self.description = said.map(|(_, description)| description);
-            self.displaced = Some(sender);
         }
-        (self.sender, self.heard) = (Some(from), Some(Instant::now()));
+        self.ownership.give(from, whose == Whose::Newcomer);
+        self.ownership.silence.heard(now);
         true
     }
 
@@ -343,8 +338,6 @@ impl Intake {
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 /// What was on its way when the producer left still comes.
 const GRACE: Duration = Duration::from_millis(500);
-const BEGINNING_FRAMES: u64 = 1024;
-const TAKEOVER: Duration = Duration::from_millis(500);
 const POOL_BYTES_MAX: usize = 128 << 20;
 /// A message that is longer is none of ours: the longest frame that other ways take has as many.
 const MESSAGE_BYTES_TAKEN_MAX: usize = 4 << 20;

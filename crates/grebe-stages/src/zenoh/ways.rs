@@ -7,19 +7,19 @@ use grebe_frame::{Description, StreamTracker};
 use grebe_zenoh::{Found, Lab, What};
 
 use crate::error::Error;
-use crate::io::UdpSource;
 use crate::open::Transport;
-use crate::uri::{HostPort, ShmName, Uri, Wire};
-use crate::zenoh::{Way, ZenohKey};
+use crate::scheme::Scheme;
+use crate::shm::ShmName;
+use crate::transport::HostPort;
+use crate::udp::{UdpSource, UdpStream};
+use crate::zenoh::uri::{Way, ZenohKey};
 
 /// What to tell readers of a stream that goes there; `None`: nobody else can read that.
-pub(crate) fn way_to_read(sink: &Uri) -> Option<String> {
-    match sink {
-        Uri::Shm(ShmName { name, .. }) => Some(format!("shm://{name}")),
-        Uri::Udp(to, Wire::Every) => Some(format!("udp://{to}")),
-        Uri::Zenoh(ZenohKey { key, .. }) => Some(format!("zenoh://{key}")),
-        _ => None,
-    }
+pub(super) fn way_to_read(sink: &str) -> Option<String> {
+    let shm = || <ShmName as Scheme>::parse(sink)?.ok()?.way_to_read();
+    let udp = || <UdpStream as Scheme>::parse(sink)?.ok()?.way_to_read();
+    let zenoh = || <ZenohKey as Scheme>::parse(sink)?.ok()?.way_to_read();
+    shm().or_else(udp).or_else(zenoh)
 }
 
 /// A way that can be tried.
@@ -56,12 +56,10 @@ impl Candidate {
     }
 
     fn parse(way: &str) -> Option<Self> {
-        match way.parse().ok()? {
-            Uri::Shm(shm) => Some(Self::Shm(shm.name)),
-            Uri::Udp(to, _) => Some(Self::Udp(to)),
-            Uri::Zenoh(to) => Some(Self::Zenoh(to.key)),
-            _ => None,
-        }
+        let shm = || Some(Self::Shm(<ShmName as Scheme>::parse(way)?.ok()?.name));
+        let udp = || Some(Self::Udp(<UdpStream as Scheme>::parse(way)?.ok()?.at));
+        let zenoh = || Some(Self::Zenoh(<ZenohKey as Scheme>::parse(way)?.ok()?.key));
+        shm().or_else(udp).or_else(zenoh)
     }
 
     pub(super) fn way(&self) -> Way {

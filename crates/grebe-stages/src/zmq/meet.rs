@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
-use crate::raw::Connector;
-use crate::zmq::Socket;
-use crate::zmq::name::PEERS_MAX;
+use crate::open::Notify;
+use crate::transport::Connector;
+use crate::zmq::uri::{PEERS_MAX, Socket, Zmq};
 use crate::zmq::wire::{self, COMMAND_BYTES_MAX, Garbage, Head};
 
 /// Opens connections to sockets that fit ours.
@@ -43,6 +43,15 @@ enum Trouble {
 }
 
 impl Meeting {
+    /// With whom a name says; a person is told the address that is listened on.
+    ///
+    /// # Errors
+    /// It cannot be listened on.
+    pub(crate) fn new(zmq: &Zmq, socket: Socket, notify: Notify<'_>) -> Result<Arc<Self>, Error> {
+        let connector = zmq.end.connector("zmq", notify)?;
+        Ok(Arc::new(Self { connector, socket, key: zmq.key.clone() }))
+    }
+
     /// The next connection, the handshake done. Of several who connect to a listener it is the first who gets that far.
     pub(crate) fn open(self: &Arc<Self>, cancel: &Cancel) -> Result<Peer, Error> {
         if !self.connector.listens() {

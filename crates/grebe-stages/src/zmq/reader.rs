@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use grebe_frame::Description;
 
-use crate::io::pipe;
-use crate::raw::{Again, RawSource, Retune, Retuned};
-use crate::zmq::Zmq;
+use crate::raw::{RawSource, Retune, Retuned};
+use crate::transport::Reconnect;
+use crate::transport::standard::readable;
 use crate::zmq::meet::{Meeting, Peer};
 use crate::zmq::tags::{NoHeader, Says, TagHeader};
+use crate::zmq::uri::Zmq;
 use crate::zmq::wire::Head;
 
 /// Reads what a PUB or a PUSH sends. What its tags say holds from their sample on, and items that are missing between two messages
@@ -31,8 +32,8 @@ pub(crate) fn source(zmq: &Zmq, meeting: Arc<Meeting>, peer: Peer) -> RawSource<
     let again = zmq
         .end
         .reconnects
-        .then(|| Again::new(meeting.connector.uri(), move |cancel| meeting.open(cancel).map(&begin)));
-    (if loses_unseen { source.loses_unseen() } else { source }).again(again)
+        .then(|| Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel).map(&begin)));
+    (if loses_unseen { source.loses_unseen() } else { source }).reconnects(again)
 }
 
 /// A connection without what stands between the samples.
@@ -69,7 +70,7 @@ enum News {
 impl Reader {
     /// Waits until there is something to read, for 100 ms at most; whether there is.
     fn wait(&self) -> io::Result<bool> {
-        Ok(self.begin < self.end || pipe::readable(&self.stream)?)
+        Ok(self.begin < self.end || readable(&self.stream)?)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Messages of GNU Radio's items.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,11 +8,15 @@ use grebe_frame::{Batch, Description, Frame, Header};
 use grebe_ring::Cancel;
 
 use crate::error::Error;
-use crate::raw::{Again, Outlet, drain, interleaved};
-use crate::zmq::meet::{Peer, Peers};
+use crate::open::Notify;
+use crate::raw::interleaved;
+use crate::session::Gaps;
+use crate::stream::is_same;
+use crate::transport::{Outlet, Reconnect, drain};
+use crate::zmq::meet::{Meeting, Peer, Peers};
 use crate::zmq::tags::{Says, Tag, TagHeader};
+use crate::zmq::uri::{Socket, Zmq};
 use crate::zmq::wire::{self, COMMAND_BYTES_MAX, Head};
-use crate::zmq::{Socket, Zmq};
 
 /// Sends a stream in messages of up to a chunk.
 ///
@@ -33,10 +36,9 @@ pub(crate) struct ZmqSink {
     scratch: Vec<u8>,
     tags: Vec<Tag>,
     said: Option<(f64, Option<Arc<Description>>)>,
-    next_index: Option<u64>,
+    gaps: Gaps,
     looked: Option<Instant>,
-    counts: Counts,
-    counters: Counters,
+    counters: Counted,
 }
 
 /// Where readers come from.
@@ -45,16 +47,7 @@ enum Origin {
     /// They connect.
     Peers(Peers),
     /// We connect to one, and again where that is wanted.
-    Place(Option<Again<Peer>>),
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    gap_samples: u64,
-    dropped_samples: u64,
-    absent_samples: u64,
-    readers: u64,
-    messages: u64,
+    Place(Option<Reconnect<Peer>>),
 }
 
 #[derive(Debug)]
@@ -65,7 +58,7 @@ struct Reader {
 }
 
 impl ZmqSink {
-    /// Connects, or listens and waits until as many readers are there as the name asks for; `listening` is told the address.
+    /// Connects, or listens and waits until as many readers are there as the name asks for; a person is told the address.
     ///
     /// # Errors
     /// Nobody can be connected to, or another socket than ours needs; [`Error::Cancelled`].
@@ -73,9 +66,9 @@ impl ZmqSink {
         zmq: &Zmq,
         socket: Socket,
         cancel: &Cancel,
-        listening: impl FnOnce(SocketAddr),
+        notify: Notify<'_>,
     ) -> Result<Self, Error> {
-        let meeting = Arc::new(zmq.meeting(socket, listening)?);
+        let meeting = Meeting::new(zmq, socket, notify)?;
         let mut first = None;
         let origin = if zmq.end.listens {
             Origin::Peers(meeting.peers())
@@ -84,7 +77,7 @@ impl ZmqSink {
             Origin::Place(
                 zmq.end
                     .reconnects
-                    .then(|| Again::new(meeting.connector.uri(), move |cancel| meeting.open(cancel))),
+                    .then(|| Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel))),
             )
         };
         let mut sink = Self {
@@ -98,10 +91,9 @@ impl ZmqSink {
             scratch: Vec::new(),
             tags: Vec::new(),
             said: None,
-            next_index: None,
+            gaps: Gaps::default(),
             looked: None,
-            counts: Counts::default(),
-            counters: Counters::new(COUNTERS).with_gauges(&["readers"]),
+            counters: Counted::default(),
         };
         first.into_iter().for_each(|peer| sink.admit(peer));
         let wanted = if zmq.end.listens { zmq.wait_peers } else { 1 };
@@ -130,7 +122,7 @@ impl ZmqSink {
 
     fn admit(&mut self, peer: Peer) {
         if let Ok(out) = Outlet::new(peer.stream) {
-            self.counts.readers += 1;
+            self.counters.readers.add(1);
             self.said = None;
             self.readers.push(Reader { out, topics: Vec::new(), heard: Vec::new() });
         }
@@ -183,18 +175,16 @@ impl ZmqSink {
         let mut first = None;
         for frame in batch.frames() {
             let header = frame.header();
-            let gap = self.next_index.map_or(0, |next| header.first_sample_index.saturating_sub(next));
+            let gap = self.gaps.before(&header);
             let is_full = self.samples.len() >= MESSAGE_BYTES_MAX;
             if gap > 0 || is_full {
                 self.send(first.take(), ctx)?;
             }
             if !self.zmq.has_tags {
-                self.counts.gap_samples += gap;
+                self.counters.unmarked_gap_samples.add(gap);
             }
             first.get_or_insert(header.first_sample_index);
             self.tell(&header, batch);
-            self.next_index =
-                Some(header.first_sample_index.wrapping_add(u64::from(header.block_length_samples)));
             self.gather(&frame)?;
         }
         self.send(first, ctx)
@@ -210,11 +200,7 @@ impl ZmqSink {
     fn tell(&mut self, header: &Header, batch: &Batch) {
         let description = batch.description();
         let is_said = self.said.as_ref().is_some_and(|(rate_hz, said)| {
-            *rate_hz == header.sample_rate_hz
-                && match (said, description) {
-                    (Some(said), Some(now)) => Arc::ptr_eq(said, now),
-                    (said, now) => said.is_none() && now.is_none(),
-                }
+            *rate_hz == header.sample_rate_hz && is_same(said.as_ref(), description)
         });
         if is_said || !self.zmq.has_tags {
             return;
@@ -245,7 +231,7 @@ impl ZmqSink {
         self.message.extend_from_slice(&self.scratch);
         self.message.extend_from_slice(&self.samples);
         let samples = (self.samples.len() / self.zmq.raw.frame_bytes()) as u64;
-        self.counts.messages += 1;
+        self.counters.messages.add(1);
         let topic_at = if key.is_empty() {
             &self.message[self.message.len() - self.scratch.len() - self.samples.len()..]
         } else {
@@ -256,10 +242,10 @@ impl ZmqSink {
             for reader in self.readers.iter_mut().filter(|reader| reader.wants(topic_at)) {
                 is_wanted = true;
                 if !reader.out.send(&self.message, PUB_BACKLOG_BYTES) {
-                    self.counts.dropped_samples += samples;
+                    self.counters.client_dropped_samples.add(samples);
                 }
             }
-            self.counts.absent_samples += if is_wanted { 0 } else { samples };
+            self.counters.absent_samples.add(if is_wanted { 0 } else { samples });
         } else {
             self.push(samples, ctx)?;
         }
@@ -282,18 +268,13 @@ impl ZmqSink {
             self.part(|words| ctx.note(words));
             self.look(|words| ctx.note(words))?;
             if self.is_deserted() || ctx.is_stopping() && waited > STOP_WITHIN {
-                self.counts.absent_samples += samples;
+                self.counters.absent_samples.add(samples);
                 return Ok(());
             }
             let began = Instant::now();
             ctx.waiting(|| await_room(&self.readers));
             waited += began.elapsed();
         }
-    }
-
-    fn publish(&self) {
-        let Counts { gap_samples, dropped_samples, absent_samples, readers, messages } = self.counts;
-        self.counters.set_all([gap_samples, dropped_samples, absent_samples, readers, messages]);
     }
 }
 
@@ -359,25 +340,24 @@ impl Stage for ZmqSink {
             return Ok(Outcome::WantsInput);
         };
         self.take(&batch, ctx)?;
-        self.publish();
         Ok(if self.is_deserted() { Outcome::End } else { Outcome::Produced })
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         let mut outlets: Vec<_> = self.readers.iter_mut().map(|reader| &mut reader.out).collect();
         let left = ctx.waiting(|| drain(&mut outlets, || ctx.is_stopping()));
-        self.counts.dropped_samples += (left / self.zmq.raw.frame_bytes()) as u64;
-        self.publish();
+        self.counters.client_dropped_samples.add((left / self.zmq.raw.frame_bytes()) as u64);
         Ok(())
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.counters.clone())
+        Some(self.counters.all())
     }
 }
 
-const COUNTERS: &[&str] =
-    &["unmarked_gap_samples", "client_dropped_samples", "absent_samples", "readers", "messages"];
+grebe_flow::counters! {
+    struct Counted { unmarked_gap_samples, client_dropped_samples, absent_samples, gauge readers, messages }
+}
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Of a subscriber that is too slow.
 const PUB_BACKLOG_BYTES: usize = 8 << 20;

@@ -79,8 +79,7 @@ fn sending(query: &str, readers: &[&str]) -> (StageBench, Counters, Vec<JoinHand
     });
     let zmq = zmq(&format!("zmq://127.0.0.1:0?listen&wait={count}&{query}"));
     let socket = zmq.socket.unwrap_or(Socket::Pub);
-    let sink =
-        ZmqSink::open(&zmq, socket, &Cancel::default(), |address| sender.send(address).unwrap()).unwrap();
+    let sink = ZmqSink::open(&zmq, socket, &Cancel::default(), &mut told(sender)).unwrap();
     let counters = sink.counters().unwrap();
     (StageBench::new(sink).unwrap(), counters, starting.join().unwrap())
 }
@@ -201,8 +200,7 @@ fn a_subscriber_that_does_not_read_holds_up_nobody_and_what_it_loses_is_counted(
         stream.read_exact(&mut vec![0; ready[1].into()]).unwrap();
         stream
     });
-    let sink = ZmqSink::open(&zmq, Socket::Pub, &Cancel::default(), |address| sender.send(address).unwrap())
-        .unwrap();
+    let sink = ZmqSink::open(&zmq, Socket::Pub, &Cancel::default(), &mut told(sender)).unwrap();
     let counters = sink.counters().unwrap();
     let (mut sink, mut slow) = (StageBench::new(sink).unwrap(), slow.join().unwrap());
     let dropped = || counters.get("client_dropped_samples").unwrap();
@@ -301,7 +299,7 @@ fn a_sender_goes_on_with_its_reader_once_that_is_there_again() {
         // It reads on: a sender whose reader has gone would wait for it.
         io::copy(&mut stream, &mut io::sink()).unwrap();
     });
-    let sink = ZmqSink::open(&zmq(&uri), Socket::Push, &Cancel::default(), |_| ()).unwrap();
+    let sink = ZmqSink::open(&zmq(&uri), Socket::Push, &Cancel::default(), &mut |_| ()).unwrap();
     let mut sink = StageBench::new(sink).unwrap();
     let mut sent = 0;
     let heard: Vec<i16> = loop {
@@ -366,5 +364,13 @@ fn what_is_no_stream_of_ours_is_said() {
         });
         let error = reading(format!("zmq://{address}?{query}")).join().unwrap().unwrap_err();
         assert!(error.contains(why), "{error}");
+    }
+}
+
+/// Tells a test the address that a sink listens on.
+fn told(sender: Sender<SocketAddr>) -> impl FnMut(Notice) {
+    move |notice| {
+        let Notice::WaitingForConnection { address, .. } = notice else { return };
+        sender.send(address).unwrap();
     }
 }

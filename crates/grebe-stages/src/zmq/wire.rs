@@ -1,6 +1,6 @@
 //! ZMTP 3.0 (<https://rfc.zeromq.org/spec/23/>), as far as it is needed here.
 
-use crate::zmq::Socket;
+use crate::zmq::uri::Socket;
 
 /// What both ends say first.
 pub(super) const GREETING_BYTES: usize = 64;

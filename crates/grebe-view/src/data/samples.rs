@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Sub;
 
-use grebe_frame::{Complex, Frame, Sample, SampleFormat};
+use grebe_frame::{Complex, Component, Frame, Sample, SampleFormat};
 use grebe_scope::{Value, instantaneous_frequency, magnitude, magnitude_db, phase};
 
 use crate::data::lane::Part;
@@ -97,11 +97,11 @@ pub(crate) fn is_short(format: SampleFormat) -> bool {
 /// The amplitude of a tone that uses the whole range.
 pub(crate) fn full_scale(format: SampleFormat) -> f64 {
     match format.component() {
-        SampleFormat::I8 => 128.0,
-        SampleFormat::U8 => CU8_ZERO,
-        SampleFormat::I16 => 32_768.0,
-        SampleFormat::I32 => 2_147_483_648.0,
-        _ => 1.0,
+        Component::I8 => 128.0,
+        Component::U8 => CU8_ZERO,
+        Component::I16 => 32_768.0,
+        Component::I32 => 2_147_483_648.0,
+        Component::F32 | Component::F64 => 1.0,
     }
 }
 
@@ -111,11 +111,11 @@ pub(crate) fn ends(format: SampleFormat) -> Option<(f64, f64)> {
         SampleFormat::U8 => Some((0.0, 255.0)),
         SampleFormat::Cu8 => Some((-CU8_ZERO, CU8_ZERO)),
         format => match format.component() {
-            SampleFormat::I8 => Some((-128.0, 127.0)),
-            SampleFormat::I16 => Some((-32_768.0, 32_767.0)),
+            Component::I8 => Some((-128.0, 127.0)),
+            Component::I16 => Some((-32_768.0, 32_767.0)),
             // Rounded as its samples are.
-            SampleFormat::I32 => Some((-2_147_483_648.0, 2_147_483_648.0)),
-            _ => None,
+            Component::I32 => Some((-2_147_483_648.0, 2_147_483_648.0)),
+            Component::U8 | Component::F32 | Component::F64 => None,
         },
     }
 }

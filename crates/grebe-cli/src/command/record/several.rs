@@ -134,7 +134,7 @@ fn refuse(options: &Record, uris: &[Uri]) -> Result<()> {
         let what = format!("{} streams: {STREAMS_MAX} at most are recorded together", uris.len());
         return Err(Usage(what).into());
     }
-    match uris.iter().filter(|uri| matches!(uri, Uri::Pipe(_))).count() {
+    match uris.iter().filter(|uri| uri.traits().is_pipe).count() {
         0 | 1 => Ok(()),
         _ => Err(Usage("there is one standard input: name pipe: once".to_owned()).into()),
     }

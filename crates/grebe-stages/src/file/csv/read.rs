@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use csv::{ByteRecord, Reader, ReaderBuilder};
-use grebe_flow::RateHz;
-use grebe_frame::{ChannelDescription, Description, MAX_CHANNELS, SampleFormat};
+use grebe_frame::{ChannelDescription, Component, Description, MAX_CHANNELS, SampleFormat};
 use grebe_ring::Cancel;
 
 use super::{COMPLEX, TIME};
 use crate::error::Error;
 use crate::file::headerless;
 use crate::file::sigmf::{SigmfSettings, SigmfWriter};
+use crate::query::Query;
 
 /// How a text is read.
 #[derive(Debug, Clone, Default)]
@@ -136,30 +136,15 @@ struct Rows {
 impl Name {
     fn parse(written: &Path) -> Result<Self, Error> {
         let (path, query) = headerless::split(written);
-        let refused = |what: String| Err(Error::Field { path: written.into(), what });
-        let (mut format, mut rate_hz, mut frequency_hz) = (None, 0.0, None);
-        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match key {
-                "format" => match value.parse::<SampleFormat>() {
-                    Ok(given) => format = Some(given),
-                    Err(_) => {
-                        let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
-                        return refused(format!("format is {value}: it must be one of {all}"));
-                    }
-                },
-                "rate" => match value.parse::<RateHz>() {
-                    Ok(RateHz(given)) if given > 0.0 && given.is_finite() => rate_hz = given,
-                    _ => return refused(format!("rate is {value}: give samples per second, as in 48k")),
-                },
-                "frequency" => match value.parse::<RateHz>() {
-                    Ok(RateHz(given)) => frequency_hz = Some(given),
-                    Err(_) => return refused(format!("frequency is {value}: give hertz, as in 100M")),
-                },
-                _ => return refused(format!("has an unknown '{key}': known are format, rate and frequency")),
-            }
-        }
-        Ok(Self { path, format, rate_hz, frequency_hz })
+        let read = || {
+            let mut query = Query::new(query.unwrap_or_default())?;
+            let format = query.format("format")?;
+            let rate_hz = query.rate_hz()?.unwrap_or(0.0);
+            let frequency_hz = query.hertz("frequency")?;
+            query.end()?;
+            Ok(Self { path: path.clone(), format, rate_hz, frequency_hz })
+        };
+        read().map_err(|reason: String| Error::Name { name: written.display().to_string(), reason })
     }
 
     fn line(&self, line: u64, what: String) -> Error {
@@ -307,7 +292,7 @@ impl Columns {
     fn no_number(&self, at: usize, field: &[u8]) -> String {
         let shown: String = String::from_utf8_lossy(field).chars().take(SHOWN_CHARS).collect();
         let time = at == 0 && self.has_time;
-        let wanted = if time { "time in seconds" } else { self.format.component().name() };
+        let wanted = if time { "time in seconds" } else { self.format.component().real().name() };
         format!("{} is '{shown}', which is no {wanted}", self.names[at])
     }
 }
@@ -339,16 +324,16 @@ fn text(field: &[u8]) -> Option<&str> {
 fn parse(format: SampleFormat, field: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let text = text(field)?;
     match format.component() {
-        SampleFormat::I8 | SampleFormat::Ci8 => out.push(i8::try_from(integer(text)?).ok()? as u8),
-        SampleFormat::U8 | SampleFormat::Cu8 => out.push(u8::try_from(integer(text)?).ok()?),
-        SampleFormat::I16 | SampleFormat::Ci16 => {
+        Component::I8 => out.push(i8::try_from(integer(text)?).ok()? as u8),
+        Component::U8 => out.push(u8::try_from(integer(text)?).ok()?),
+        Component::I16 => {
             out.extend_from_slice(&i16::try_from(integer(text)?).ok()?.to_le_bytes());
         }
-        SampleFormat::I32 => out.extend_from_slice(&i32::try_from(integer(text)?).ok()?.to_le_bytes()),
-        SampleFormat::F32 | SampleFormat::Cf32 => {
+        Component::I32 => out.extend_from_slice(&i32::try_from(integer(text)?).ok()?.to_le_bytes()),
+        Component::F32 => {
             out.extend_from_slice(&text.parse::<f32>().ok()?.to_le_bytes());
         }
-        SampleFormat::F64 => out.extend_from_slice(&text.parse::<f64>().ok()?.to_le_bytes()),
+        Component::F64 => out.extend_from_slice(&text.parse::<f64>().ok()?.to_le_bytes()),
     }
     Some(())
 }

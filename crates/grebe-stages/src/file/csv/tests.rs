@@ -73,8 +73,8 @@ fn what_cannot_be_read_is_told_with_its_line() {
         ("time,a\n0,1\n1,2\n1,3\n", "", "line 4: time 1 is no step behind the one before it"),
         ("time,a\n0,1\nsoon,2\n", "", "line 3: column 1 (time) is 'soon', which is no time in seconds"),
         ("time\n0\n1\n", "", "it has columns of 0 channels"),
-        ("1\n", "?format=i12", "format is i12"),
-        ("1\n", "?channels=2", "has an unknown 'channels': known are format, rate and frequency"),
+        ("1\n", "?format=i12", "has format=i12: give one of"),
+        ("1\n", "?channels=2", "has an unknown 'channels'; known: format, rate, frequency"),
     ] {
         let error = read(text, query).map(drop).unwrap_err().to_string();
         assert!(error.contains(says), "{text:?}{query}: {error}");

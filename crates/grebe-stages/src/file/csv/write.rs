@@ -1,6 +1,6 @@
 //! Writing lines.
 
-use grebe_frame::{Description, SampleFormat};
+use grebe_frame::{Component, Description, SampleFormat};
 
 use super::{COMPLEX, TIME};
 use crate::error::Error;
@@ -72,9 +72,9 @@ impl CsvWriter {
     ) -> Result<(), Error> {
         let columns = self.channels * self.format.components();
         let zero: &[u8] = match self.format.component() {
-            SampleFormat::U8 | SampleFormat::Cu8 => b"128,",
-            SampleFormat::F32 | SampleFormat::F64 => b"0.0,",
-            _ => b"0,",
+            Component::U8 => b"128,",
+            Component::F32 | Component::F64 => b"0.0,",
+            Component::I8 | Component::I16 | Component::I32 => b"0,",
         };
         self.lines(samples, index, |_, text| text.extend_from_slice(&zero.repeat(columns)), write)
     }
@@ -110,14 +110,14 @@ impl CsvWriter {
 /// Writes a number as it stands in a stream.
 fn printer(format: SampleFormat) -> fn(&[u8], &mut Vec<u8>) {
     match format.component() {
-        SampleFormat::I8 | SampleFormat::Ci8 => |bytes, text| integer(bytes[0] as i8, text),
-        SampleFormat::U8 | SampleFormat::Cu8 => |bytes, text| integer(bytes[0], text),
-        SampleFormat::I16 | SampleFormat::Ci16 => |bytes, text| integer(i16::from_le_bytes(of(bytes)), text),
-        SampleFormat::I32 => |bytes, text| integer(i32::from_le_bytes(of(bytes)), text),
-        SampleFormat::F32 | SampleFormat::Cf32 => |bytes, text| {
+        Component::I8 => |bytes, text| integer(bytes[0] as i8, text),
+        Component::U8 => |bytes, text| integer(bytes[0], text),
+        Component::I16 => |bytes, text| integer(i16::from_le_bytes(of(bytes)), text),
+        Component::I32 => |bytes, text| integer(i32::from_le_bytes(of(bytes)), text),
+        Component::F32 => |bytes, text| {
             text.extend_from_slice(zmij::Buffer::new().format(f32::from_le_bytes(of(bytes))).as_bytes());
         },
-        SampleFormat::F64 => |bytes, text| {
+        Component::F64 => |bytes, text| {
             text.extend_from_slice(zmij::Buffer::new().format(f64::from_le_bytes(of(bytes))).as_bytes());
         },
     }

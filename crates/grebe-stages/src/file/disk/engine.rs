@@ -7,24 +7,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
-use super::file::Turn;
-use super::sys::Bell;
+use super::backend::{Backend, DEPTH, WriteWay};
+use super::file::{Piece, Turn};
+use super::mailbox::{Message, Progress};
 use super::threads::Threads;
-use super::{Message, Piece, Progress, WriteWay};
-
-/// What carries out writes.
-pub(super) trait Backend: Send {
-    fn way(&self) -> WriteWay;
-
-    /// What ends [`Backend::wait`], where a message alone does not.
-    fn bell(&self) -> Option<Arc<Bell>>;
-
-    /// Begins to write `piece` from byte `from` of its block on; [`Message::Written`] with this slot says what came of it.
-    fn begin(&mut self, slot: usize, piece: &Piece, from: usize) -> io::Result<()>;
-
-    /// Waits until there are messages, or writes have come back.
-    fn wait(&mut self, inbox: &Receiver<Message>, messages: &mut Vec<Message>);
-}
 
 /// The best that works of what is asked for.
 pub(super) fn backend(way: WriteWay, messages: Sender<Message>) -> Box<dyn Backend> {
@@ -200,6 +186,3 @@ impl Engine {
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
-
-/// Writes that the system has at a time.
-pub(super) const DEPTH: usize = 8;

@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use grebe_ring::Lease;
 
 use super::sums::{Summed, Sums};
-use super::{Piece, sys};
+use super::sys;
 
 /// A file that is being written from its beginning to its end.
 #[derive(Debug)]
@@ -65,6 +68,18 @@ pub(super) enum Turn {
     Wait,
     /// The file has failed.
     Drop,
+}
+
+/// A stretch of a file, on its way to the disk.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) file: Arc<DiskFile>,
+    pub(super) lease: Lease<()>,
+    /// What of the block is written, and from where on it is new.
+    pub(super) range: Range<usize>,
+    pub(super) new: Range<usize>,
+    /// Where byte 0 of the block stands in the file.
+    pub(super) offset: u64,
 }
 
 impl DiskFile {

@@ -7,10 +7,10 @@ use std::thread;
 
 use grebe_ring::Lease;
 
-use super::engine::{Backend, DEPTH};
-use super::file::DiskFile;
+use super::backend::{Backend, DEPTH, WriteWay};
+use super::file::{DiskFile, Piece};
+use super::mailbox::Message;
 use super::sys::{self, Bell};
-use super::{Message, Piece, WriteWay};
 
 pub(super) struct Threads {
     way: WriteWay,

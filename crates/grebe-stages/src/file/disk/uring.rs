@@ -12,10 +12,10 @@ use std::time::Duration;
 use grebe_ring::Lease;
 use io_uring::{IoUring, Probe, opcode, types};
 
-use super::engine::{Backend, DEPTH};
-use super::file::DiskFile;
+use super::backend::{Backend, DEPTH, WriteWay};
+use super::file::{DiskFile, Piece};
+use super::mailbox::Message;
 use super::sys::Bell;
-use super::{Message, Piece, WriteWay};
 
 pub(super) struct Uring {
     ring: IoUring,

@@ -14,16 +14,8 @@ use crate::error::Error;
 use crate::file::disk::free_bytes;
 use crate::file::output::NameLock;
 use crate::file::ring::RingPlan;
+use crate::file::rotate::Rotate;
 use crate::file::sigmf::{Base, Closing, Prepared, SigmfSettings, prepare};
-
-/// After how much a part is followed by the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rotate {
-    /// Of the signal, gaps included; a second at least.
-    After(Duration),
-    /// Bytes of samples, of all channels; a megabyte at least.
-    Bytes(u64),
-}
 
 /// Which parts stay on the disk, beside the one that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +115,8 @@ impl Series {
     /// Whether a part is full that has so many samples, which span so many of the signal.
     pub(super) fn is_full(&self, header: &Header, samples: u64, span_samples: u64) -> bool {
         match self.rotate {
-            Rotate::After(time) => span_samples >= super::samples_of(time, header.sample_rate_hz),
-            Rotate::Bytes(bytes) => samples.saturating_mul(super::frame_bytes(header)) >= bytes,
+            Rotate::After(time) => span_samples >= samples_of(time, header.sample_rate_hz),
+            Rotate::Bytes(bytes) => samples.saturating_mul(frame_bytes(header)) >= bytes,
         }
     }
 
@@ -239,6 +231,16 @@ fn bytes_of(files: &[(PathBuf, u64)]) -> u64 {
 
 const PART_BYTES_MIN: u64 = 1_000_000;
 const CLOSING_MAX: usize = 8;
+
+/// Where the rate is unknown, a duration is no number of samples, and does not end the recording.
+pub(super) fn samples_of(duration: Duration, rate_hz: f64) -> u64 {
+    if rate_hz > 0.0 { (duration.as_secs_f64() * rate_hz).round() as u64 } else { u64::MAX }
+}
+
+/// Of one sample of each channel.
+pub(super) fn frame_bytes(header: &Header) -> u64 {
+    header.format.bytes() as u64 * u64::from(header.channel_count)
+}
 
 #[cfg(test)]
 mod tests {

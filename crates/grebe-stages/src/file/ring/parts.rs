@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use grebe_ring::Cancel;
 
-use super::recording_in;
 use crate::error::Error;
 use crate::file::sample_file::{SampleFile, Segment};
 use crate::file::sigmf::Base;
+
+/// The recording that the parts of a ring in this folder belong to.
+pub(super) fn recording_in(folder: &Path) -> PathBuf {
+    folder.join(NAME).with_extension("sigmf-meta")
+}
 
 /// A part, up to where its recorder has said that it is good.
 #[derive(Debug)]
@@ -252,3 +256,5 @@ fn is_alike(one: &SampleFile, other: &SampleFile) -> bool {
 
 /// A recorder that keeps up says within a second what came. Who is older than that does not flow, or is by another clock.
 const AGE_MAX: Duration = Duration::from_secs(2);
+
+const NAME: &str = "ring";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use grebe_frame::Header;
 
 use crate::error::Error;
-use crate::file::record::Rotate;
+use crate::file::rotate::Rotate;
 
 /// How much of a stream a ring keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use grebe_frame::AxisTime;
 
-use super::timeline::streams;
 use super::{SampleFile, Segment};
 
 impl SampleFile {
@@ -91,3 +90,10 @@ pub(super) fn stream_began(file: &SampleFile, stream: &[Segment], clock: u64) ->
 }
 
 const CLOCKS_MAX: usize = 16;
+
+/// The segments of each stream in a file: where indexes step back, another begins.
+pub(super) fn streams(file: &SampleFile) -> impl Iterator<Item = &[Segment]> {
+    file.segments().chunk_by(|one, next| {
+        next.first_sample_index >= one.first_sample_index.saturating_add(one.length_samples)
+    })
+}

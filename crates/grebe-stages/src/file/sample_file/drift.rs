@@ -2,8 +2,8 @@
 
 use grebe_frame::AxisTime;
 
-use super::side_by_side::Piece;
-use super::timeline::streams;
+use super::axis::streams;
+use super::piece::Piece;
 use super::{SampleFile, Segment};
 
 /// What of a file is read, so that it fits the first one.

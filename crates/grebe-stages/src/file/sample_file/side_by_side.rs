@@ -8,19 +8,10 @@ use grebe_frame::{Description, MAX_CHANNELS};
 use serde_json::Value;
 
 use super::drift::Fitted;
+use super::piece::Piece;
 use super::timeline::same_rate;
 use super::{Alignment, Annotation, RawFile, SampleFile, Segment, Timeline, axis, drift};
 use crate::error::Error;
-
-/// Samples of a file that follow each other there and where they are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece {
-    /// The first one, for who reads.
-    pub(crate) at: u64,
-    /// The first one in the file.
-    pub(crate) from: u64,
-    pub(crate) length: u64,
-}
 
 impl SampleFile {
     /// Recordings of one rate and format as one, whose channels are those of the first, then those of the second, and so on. Which samples

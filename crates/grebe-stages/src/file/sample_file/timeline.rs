@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::axis::streams;
 use super::{SampleFile, Segment, axis};
 use crate::error::Error;
 
@@ -79,13 +80,6 @@ impl Timeline {
         let number = file.segments().partition_point(|segment| segment.position <= position).max(1) - 1;
         self.begins[number] + (position - file.segments()[number].position)
     }
-}
-
-/// The segments of each stream in a file: where indexes step back, another begins.
-pub(super) fn streams(file: &SampleFile) -> impl Iterator<Item = &[Segment]> {
-    file.segments().chunk_by(|one, next| {
-        next.first_sample_index >= one.first_sample_index.saturating_add(one.length_samples)
-    })
 }
 
 /// When the first sample of a file was made, as [`stream_began`] says.

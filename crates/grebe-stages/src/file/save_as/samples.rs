@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use grebe_frame::SampleFormat;
 use grebe_ring::Cancel;
 
+use super::options::{GapPolicy, SaveOptions};
 use super::part::Part;
-use super::{GapPolicy, SaveOptions};
 use crate::error::Error;
 use crate::file::csv::CsvWriter;
 use crate::file::encoding::Encoding;
-use crate::file::headerless;
 use crate::file::sample_file::{Block, SampleFile, file_identity};
+use crate::file::{headerless, is_wav};
 
 /// How samples stand in the file.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl SampleFile {
             }
         }
         if let Coding::Binary(encoding) = coding
-            && super::is_wav(to)
+            && is_wav(to)
             && written * (self.channels() * encoding.sample_bytes()) as u64 % 2 == 1
         {
             part.write(&[0])?;

@@ -264,8 +264,8 @@ fn is_same(one: &[u8], other: &[u8], format: grebe_frame::SampleFormat) -> bool 
             && pairs.into_iter().all(|(one, other)| one == other || is_nan(one) && is_nan(other))
     };
     match format.component() {
-        grebe_frame::SampleFormat::F32 => same(4, &|it| f32::from_le_bytes(it.try_into().unwrap()).is_nan()),
-        grebe_frame::SampleFormat::F64 => same(8, &|it| f64::from_le_bytes(it.try_into().unwrap()).is_nan()),
+        grebe_frame::Component::F32 => same(4, &|it| f32::from_le_bytes(it.try_into().unwrap()).is_nan()),
+        grebe_frame::Component::F64 => same(8, &|it| f64::from_le_bytes(it.try_into().unwrap()).is_nan()),
         _ => one == other,
     }
 }

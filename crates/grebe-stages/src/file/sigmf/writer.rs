@@ -17,8 +17,8 @@ use super::metadata_writer::{Closed, Event, MetadataWriter};
 use super::stated_axis::StatedAxis;
 use super::stripes::StripeSet;
 use crate::error::Error;
+use crate::file::annotation_fields::annotation_fields;
 use crate::file::disk::{Disk, DiskFile, DiskReport};
-use crate::file::heard_labels::fields;
 use crate::file::output::NameLock;
 use crate::file::sample_file::{Block, RecordedAt};
 use crate::file::summary::RecordingSummary;
@@ -399,7 +399,7 @@ impl SigmfWriter {
     /// As for [`annotate`](Self::annotate).
     pub fn annotate_as(&mut self, annotation: &StreamAnnotation) -> Result<(), Error> {
         let StreamAnnotation { first_sample_index, length_samples, .. } = *annotation;
-        self.annotate_with(first_sample_index, length_samples, fields(annotation))
+        self.annotate_with(first_sample_index, length_samples, annotation_fields(annotation))
     }
 
     /// As [`annotate`](Self::annotate), with whatever an annotation says.

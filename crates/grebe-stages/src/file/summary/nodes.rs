@@ -1,6 +1,6 @@
 //! What a node says of its samples, and how it is computed of the bytes of a channel.
 
-use grebe_frame::SampleFormat;
+use grebe_frame::{Component, SampleFormat};
 use grebe_scope::Value;
 
 /// Smallest and largest of some samples, as a scope draws them: integers are exact, longer ones and `f64` rounded to `f32`, those of
@@ -67,36 +67,36 @@ impl Lanes {
 
     /// Bytes of one value of a node in the file.
     pub(super) fn value_bytes(self) -> usize {
-        match self.format {
-            SampleFormat::I8 | SampleFormat::U8 | SampleFormat::Ci8 | SampleFormat::Cu8 => 1,
-            SampleFormat::I16 | SampleFormat::Ci16 => 2,
-            _ => 4,
+        match self.format.component() {
+            Component::I8 | Component::U8 => 1,
+            Component::I16 => 2,
+            Component::I32 | Component::F32 | Component::F64 => 4,
         }
     }
 
     /// Writes nodes as they stand in the file.
     pub(super) fn encode(self, nodes: &[Extremes], out: &mut Vec<u8>) {
         let zero = self.zero();
-        match self.format {
-            SampleFormat::I8 | SampleFormat::Ci8 => {
+        match self.format.component() {
+            Component::I8 => {
                 put(nodes, out, |value| [value as i8 as u8]);
             }
-            SampleFormat::U8 | SampleFormat::Cu8 => put(nodes, out, |value| [(value + zero) as u8]),
-            SampleFormat::I16 | SampleFormat::Ci16 => put(nodes, out, |value| (value as i16).to_le_bytes()),
-            _ => put(nodes, out, f32::to_le_bytes),
+            Component::U8 => put(nodes, out, |value| [(value + zero) as u8]),
+            Component::I16 => put(nodes, out, |value| (value as i16).to_le_bytes()),
+            Component::I32 | Component::F32 | Component::F64 => put(nodes, out, f32::to_le_bytes),
         }
     }
 
     /// Reads nodes; what is no whole node at the end is left out.
     pub(super) fn decode(self, bytes: &[u8], out: &mut Vec<Extremes>) {
         let zero = self.zero();
-        match self.format {
-            SampleFormat::I8 | SampleFormat::Ci8 => take(bytes, out, |[byte]| f32::from(byte as i8)),
-            SampleFormat::U8 | SampleFormat::Cu8 => take(bytes, out, |[byte]| f32::from(byte) - zero),
-            SampleFormat::I16 | SampleFormat::Ci16 => {
+        match self.format.component() {
+            Component::I8 => take(bytes, out, |[byte]| f32::from(byte as i8)),
+            Component::U8 => take(bytes, out, |[byte]| f32::from(byte) - zero),
+            Component::I16 => {
                 take(bytes, out, |bytes| f32::from(i16::from_le_bytes(bytes)));
             }
-            _ => take(bytes, out, f32::from_le_bytes),
+            Component::I32 | Component::F32 | Component::F64 => take(bytes, out, f32::from_le_bytes),
         }
     }
 
@@ -130,7 +130,7 @@ impl Lanes {
                 measured::<8, 1, _>(bytes, at, |bytes| f64::from_le_bytes(bytes) as f32, node)
             }
             SampleFormat::Cf32 => measured::<4, 2, _>(bytes, at, f32::from_le_bytes, node),
-            _ => measured::<4, 1, _>(bytes, at, f32::from_le_bytes, node),
+            SampleFormat::F32 => measured::<4, 1, _>(bytes, at, f32::from_le_bytes, node),
         }
     }
 }

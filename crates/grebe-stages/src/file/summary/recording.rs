@@ -10,7 +10,7 @@ use grebe_frame::SampleFormat;
 
 use super::builder::SummaryWriter;
 use super::place;
-use super::summarized::{SMALL_BYTES, stamp};
+use super::summarized::{SMALL_BYTES, give_way, stamp};
 use crate::file::disk::{Lag, Tapped};
 use crate::file::sample_file::SampleFile;
 
@@ -115,17 +115,3 @@ fn summarize(
 fn left_of_first(channel: &Waiting) -> usize {
     channel.front().map_or(0, |(block, done)| block.bytes().len() - done)
 }
-
-/// Lets those threads come first that a stream or a person waits for: before this one, and those that it starts from now on.
-#[cfg(target_os = "linux")]
-pub(super) fn give_way() {
-    // Of this thread alone, as Linux has it; without, it competes like any other.
-    let _ = rustix::process::setpriority_process(None, NICE);
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn give_way() {}
-
-/// A tenth of the processor time of a thread that competes with it.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 10;

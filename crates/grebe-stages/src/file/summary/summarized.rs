@@ -13,7 +13,6 @@ use super::format::Stamp;
 use super::nodes::Lanes;
 use super::place;
 use super::reader::Summary;
-use super::recording::give_way;
 use crate::error::Error;
 use crate::file::sample_file::SampleFile;
 
@@ -398,3 +397,17 @@ const STEP_BYTES: usize = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A recording that did not change for so long is taken to be over.
 const REST: Duration = Duration::from_secs(3);
+
+/// Lets those threads come first that a stream or a person waits for: before this one, and those that it starts from now on.
+#[cfg(target_os = "linux")]
+pub(super) fn give_way() {
+    // Of this thread alone, as Linux has it; without, it competes like any other.
+    let _ = rustix::process::setpriority_process(None, NICE);
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn give_way() {}
+
+/// A tenth of the processor time of a thread that competes with it.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use grebe_frame::SampleFormat;
+use grebe_frame::{Component, SampleFormat};
 use grebe_testing::Rng;
 use proptest::prelude::*;
 
@@ -19,11 +19,11 @@ fn bytes_of(format: SampleFormat, samples: usize, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..samples * format.components() {
         match format.component() {
-            SampleFormat::F32 | SampleFormat::F64 => {
+            Component::F32 | Component::F64 => {
                 let wild = [f64::NAN, f64::INFINITY, -1e300].get(rng.usize(0..3000));
                 let value = wild.copied().unwrap_or((rng.f64() - 0.5) * 1e5);
                 match format.component() {
-                    SampleFormat::F32 => bytes.extend((value as f32).to_le_bytes()),
+                    Component::F32 => bytes.extend((value as f32).to_le_bytes()),
                     _ => bytes.extend(value.to_le_bytes()),
                 }
             }
@@ -39,11 +39,11 @@ fn values(lanes: Lanes, lane: usize, bytes: &[u8]) -> Vec<f32> {
     let size = component.bytes();
     let is_cu8 = lanes.format == SampleFormat::Cu8;
     let of = |number: &[u8]| match component {
-        SampleFormat::I8 => f32::from(number[0] as i8),
-        SampleFormat::U8 => f32::from(number[0]) - if is_cu8 { 127.5 } else { 0.0 },
-        SampleFormat::I16 => f32::from(i16::from_le_bytes(number.try_into().unwrap())),
-        SampleFormat::I32 => i32::from_le_bytes(number.try_into().unwrap()) as f32,
-        SampleFormat::F64 => f64::from_le_bytes(number.try_into().unwrap()) as f32,
+        Component::I8 => f32::from(number[0] as i8),
+        Component::U8 => f32::from(number[0]) - if is_cu8 { 127.5 } else { 0.0 },
+        Component::I16 => f32::from(i16::from_le_bytes(number.try_into().unwrap())),
+        Component::I32 => i32::from_le_bytes(number.try_into().unwrap()) as f32,
+        Component::F64 => f64::from_le_bytes(number.try_into().unwrap()) as f32,
         _ => f32::from_le_bytes(number.try_into().unwrap()),
     };
     bytes.chunks_exact(size).skip(lane % lanes.of_channel).step_by(lanes.of_channel).map(of).collect()

@@ -18,7 +18,7 @@ fn text(name: &str) -> TextStream {
 fn read_in(name: &str, lines: &str, lengths: Vec<usize>) -> (Vec<Batch>, Counters) {
     let pieces = Pieces::new(lines.as_bytes().to_vec(), lengths);
     let source = TextSource::new(pieces, |_| Ok(true), text(name));
-    let counters = source.counters.clone();
+    let counters = source.counters.all();
     (StageBench::new(source).unwrap().end().unwrap(), counters)
 }
 

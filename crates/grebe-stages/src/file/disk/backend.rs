@@ -1,0 +1,40 @@
+//! What carries out writes.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use super::file::Piece;
+use super::mailbox::Message;
+use super::sys::Bell;
+
+/// How files are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WriteWay {
+    /// The first of the others that works where the file lies.
+    #[default]
+    Best,
+    /// Linux: `io_uring` with `O_DIRECT`.
+    IoUring,
+    /// Threads with `O_DIRECT` (Linux).
+    Threads,
+    /// Threads that write into the page cache: any system, any file.
+    PageCache,
+}
+
+/// What carries out writes.
+pub(super) trait Backend: Send {
+    fn way(&self) -> WriteWay;
+
+    /// What ends [`Backend::wait`], where a message alone does not.
+    fn bell(&self) -> Option<Arc<Bell>>;
+
+    /// Begins to write `piece` from byte `from` of its block on; [`Message::Written`] with this slot says what came of it.
+    fn begin(&mut self, slot: usize, piece: &Piece, from: usize) -> io::Result<()>;
+
+    /// Waits until there are messages, or writes have come back.
+    fn wait(&mut self, inbox: &Receiver<Message>, messages: &mut Vec<Message>);
+}
+
+/// Writes that the system has at a time.
+pub(super) const DEPTH: usize = 8;

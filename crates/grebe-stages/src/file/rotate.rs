@@ -1,0 +1,12 @@
+//! After how much a recording in parts begins another.
+
+use std::time::Duration;
+
+/// After how much a part is followed by the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rotate {
+    /// Of the signal, gaps included; a second at least.
+    After(Duration),
+    /// Bytes of samples, of all channels; a megabyte at least.
+    Bytes(u64),
+}

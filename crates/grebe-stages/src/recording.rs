@@ -1,0 +1,155 @@
+//! Recordings: played, and made: `file:PATH`, `x.sigmf-meta`, `x.cu8?rate=2.4M`.
+
+mod kind;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use grebe_flow::Kinds;
+
+use crate::error::Error;
+use crate::file::{
+    Alignment, FileSource, PlayOptions, RecordOptions, SampleFile, Schedule, SigmfSink, is_recording,
+    make_ring_folder,
+};
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::scheme::{End, Scheme, Traits};
+use crate::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
+use kind::{Play, Record};
+
+impl Scheme for PathBuf {
+    const WRITTEN: &'static str = "file:PATH";
+    const OTHERWISE: &'static str = "is no recording: write NAME.sigmf-meta, or file:PATH";
+
+    fn parse(name: &str) -> Option<Result<Self, String>> {
+        if let Some(path) = name.strip_prefix("file:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return Some(if path.is_empty() { Err("names no file".to_owned()) } else { Ok(path.into()) });
+        }
+        // Of a folder, whoever opens it says what to name there.
+        let is_one = !name.is_empty() && (is_recording(Path::new(name)) || Path::new(name).is_dir());
+        is_one.then(|| Ok(name.into()))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file:{}", self.display())
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { is_live: false, is_shared: false, ..Traits::LIVE }
+    }
+
+    fn claim(&self, end: End) -> Option<String> {
+        (end == End::Sink).then(|| format!("the file {}", self.display()))
+    }
+
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
+        open_file(SampleFile::open(self)?, &options, notify)
+    }
+
+    fn open_sink(&self, options: &SinkOptions, _: Notify<'_>) -> Result<OpenSink, Error> {
+        Ok(OpenSink::of(sink(self, options)?))
+    }
+
+    fn kinds(kinds: &mut Kinds) {
+        kinds.add::<Play>().add::<Record>();
+    }
+}
+
+/// Opens a recording that was opened already as a source, as [`open_source`](crate::open_source) does with its path: one that was put together, for
+/// example.
+///
+/// ```no_run
+/// use grebe_stages::{Alignment, SampleFile, SourceOptions, open_file};
+///
+/// let receivers = ["north.sigmf-meta", "south.sigmf-meta"];
+/// let files = receivers.iter().map(|path| SampleFile::open(path.as_ref())).collect::<Result<Vec<_>, _>>()?;
+/// let both = SampleFile::side_by_side(files, Alignment::Time)?;
+/// let source = open_file(both, &SourceOptions::default(), &mut |notice| eprintln!("{notice}"))?;
+/// # Ok::<(), grebe_stages::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Setting`] for a stretch that the recording does not have, or a size of datagrams out of its range.
+pub fn open_file(
+    file: SampleFile,
+    options: &SourceOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<OpenSource, Error> {
+    file.notes().iter().for_each(|note| notify(Notice::Recording(note.clone())));
+    let file = file.stretch(options.start, options.length)?;
+    player(file, None, options, notify)
+}
+
+/// Opens recordings as sources that keep step: each sends its samples when they are due by one clock for all, at its own rate, or, where they
+/// know the clock of a host, at that at which its samples came by it. Gaps take their time, and who begins later waits; where they are repeated, all begin again once the last has ended. `options.start` and `length` are of
+/// the time of all, from the earliest sample on; without a speed there is no step to keep.
+///
+/// # Errors
+/// [`Error::Field`] where a file does not say what the alignment needs (see [`Alignment`]), says no rate, or has nothing in that stretch.
+pub fn open_in_step(
+    files: Vec<SampleFile>,
+    alignment: Alignment,
+    options: &SourceOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<Vec<OpenSource>, Error> {
+    for note in files.iter().flat_map(SampleFile::notes) {
+        notify(Notice::Recording(note.clone()));
+    }
+    let note = &mut |note| notify(Notice::Recording(note));
+    let files = Schedule::of(files, alignment, options.start, options.length, note)?;
+    files.into_iter().map(|(file, schedule)| player(file, Some(schedule), options, notify)).collect()
+}
+
+fn player(
+    file: SampleFile,
+    schedule: Option<Schedule>,
+    options: &SourceOptions,
+    notify: &mut dyn FnMut(Notice),
+) -> Result<OpenSource, Error> {
+    let datagram_bytes = options.transport.datagram_bytes.unwrap_or(DATAGRAM_BYTES_MAX);
+    check_datagram_bytes(datagram_bytes)?;
+    let rate_hz = Some(file.sample_rate_hz()).filter(|&rate_hz| rate_hz > 0.0);
+    let of_duration = |duration: Duration| (duration.as_secs_f64() * file.sample_rate_hz()) as u64;
+    let asked = options.samples.or(options.duration.map(of_duration));
+    let samples = asked.unwrap_or(u64::MAX).min(file.len_samples());
+    let play = PlayOptions {
+        speed: options.speed,
+        repeat: options.repeat,
+        samples: asked,
+        datagram_bytes,
+        flush_every: options.transport.flush_every(),
+    };
+    let missing = file.segments().windows(2).filter(|pair| pair[1].position < samples).map(|pair| {
+        let end = pair[0].first_sample_index.saturating_add(pair[0].length_samples);
+        // One that lies before it is of another stream.
+        pair[1].first_sample_index.saturating_sub(end)
+    });
+    let span_samples = Some(missing.fold(samples, u64::saturating_add));
+    let (source, note) = FileSource::new(file, play);
+    note.into_iter().for_each(|note| notify(Notice::Recording(note)));
+    let source = OpenSource::of(match schedule {
+        Some(schedule) => source.in_step(schedule),
+        None => source,
+    });
+    Ok(OpenSource { rate_hz, samples: Some(samples), span_samples, ..source })
+}
+
+fn sink(path: &Path, options: &SinkOptions) -> Result<SigmfSink, Error> {
+    let record = RecordOptions {
+        duration: options.duration,
+        overwrite: options.overwrite,
+        buffer_bytes: options.buffer_bytes,
+        way: options.way,
+        rotate: options.rotate,
+        keep_bytes: options.keep_bytes,
+        ring: options.ring,
+        ring_plan: options.ring_plan.clone(),
+        bytes_max: options.bytes_max,
+        more_disks: options.more_disks.clone(),
+        left_out: options.left_out.clone(),
+    };
+    let ring = options.ring.map(|_| make_ring_folder(path)).transpose()?;
+    SigmfSink::create(ring.as_deref().unwrap_or(path), record)
+}

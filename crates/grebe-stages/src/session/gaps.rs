@@ -1,0 +1,34 @@
+//! What is missing before a frame, for sinks that cannot say it.
+
+use grebe_frame::Header;
+
+/// Follows the sample index of a stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gaps {
+    next: Option<u64>,
+}
+
+impl Gaps {
+    /// Samples per channel that are missing before this frame; none before the first.
+    pub(crate) fn before(&mut self, header: &Header) -> u64 {
+        let next = self.next.replace(header.next_sample_index());
+        next.map_or(0, |next| header.first_sample_index.saturating_sub(next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_once_and_a_stream_that_begins_again_misses_nothing() {
+        let mut gaps = Gaps::default();
+        let mut before = |first_sample_index, block_length_samples| {
+            gaps.before(&Header { first_sample_index, block_length_samples, ..Header::default() })
+        };
+        assert_eq!(
+            [before(50, 10), before(60, 5), before(70, 1), before(0, 9), before(9, 1)],
+            [0, 0, 5, 0, 0]
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! Whose stream a port takes, where anybody may send to it and datagrams have no beginning.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::ownership::{Ownership, Whose};
+use super::silence::Silence;
+use crate::error::Error;
+use crate::transport::SecondSender;
+
+/// Who sends to a port: the stream is the first one's, until it has been silent for half a second.
+#[derive(Debug)]
+pub(crate) struct Senders {
+    port: Ownership<SocketAddr>,
+    has_ended: bool,
+    /// Whether two addresses may be one sender's.
+    is_same: fn(SocketAddr, SocketAddr) -> bool,
+    second: SecondSender,
+}
+
+impl Senders {
+    pub(crate) fn new(is_same: fn(SocketAddr, SocketAddr) -> bool) -> Self {
+        Self { port: Ownership::default(), has_ended: false, is_same, second: SecondSender::default() }
+    }
+
+    pub(crate) fn silence(&mut self) -> &mut Silence {
+        &mut self.port.silence
+    }
+
+    /// # Errors
+    /// [`Error::Idle`]: nothing came for as long as was asked for.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.port.silence.check()
+    }
+
+    /// `datagrams` have come together.
+    pub(crate) fn hear(&mut self, from: SocketAddr, datagrams: usize, now: Instant) -> Whose {
+        let is_ours = self.port.owner().is_some_and(|owner| (self.is_same)(owner, from));
+        let comes_back = self.has_ended && self.port.was_owner(from);
+        if !is_ours && !comes_back && !self.port.silence.gives_way(now) {
+            self.count_foreign(from, datagrams, now);
+            return Whose::Foreign;
+        }
+        self.port.silence.heard(now);
+        let whose = self.port.give(from, !is_ours);
+        self.has_ended &= whose == Whose::Ours;
+        whose
+    }
+
+    /// An empty datagram has come: the end of the stream, where it is its sender's.
+    pub(crate) fn hear_end(&mut self, from: SocketAddr, now: Instant) {
+        if self.port.is_owner(from) {
+            self.has_ended = true;
+        } else {
+            self.count_foreign(from, 1, now);
+        }
+    }
+
+    /// Whether the stream is over, and nobody from whom it was taken still sends.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        self.has_ended && !self.port.is_disputed(now)
+    }
+
+    fn count_foreign(&mut self, from: SocketAddr, datagrams: usize, now: Instant) {
+        if self.port.count_foreign(from, datagrams as u64, now) {
+            self.second.note(from);
+        }
+    }
+
+    pub(crate) fn foreign_datagrams(&self) -> u64 {
+        self.port.foreign()
+    }
+
+    /// Who else sends to the port.
+    pub(crate) fn second(&self) -> SecondSender {
+        self.second.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_first_keeps_its_stream_while_it_sends_and_the_other_is_counted_and_told() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let (first, other) = (address("10.0.0.1:7"), address("10.0.0.1:8"));
+        let mut senders = Senders::new(|one, other| one == other);
+        let (second, now) = (senders.second(), Instant::now());
+        let at = |ms| now + Duration::from_millis(ms);
+        assert_eq!(senders.hear(first, 1, at(0)), Whose::Ours);
+        assert_eq!((senders.hear(other, 3, at(400)), second.address()), (Whose::Foreign, Some(other)));
+        assert_eq!(senders.hear(first, 1, at(499)), Whose::Ours);
+        assert_eq!(senders.hear(other, 2, at(998)), Whose::Foreign);
+        assert_eq!((senders.hear(other, 1, at(999)), senders.foreign_datagrams()), (Whose::Newcomer, 5));
+        assert_eq!([first, other].map(|it| senders.hear(it, 1, at(1000))), [Whose::Foreign, Whose::Ours]);
+    }
+
+    #[test]
+    fn an_empty_datagram_ends_the_stream_of_who_sends_it_and_no_other() {
+        let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let (first, other) = (address(7), address(8));
+        let mut senders = Senders::new(|one, other| one == other);
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        senders.hear_end(other, at(0));
+        assert!(!senders.is_over(at(0)), "nobody sent anything");
+        senders.hear(first, 1, at(1));
+        senders.hear_end(other, at(2_000));
+        assert!(!senders.is_over(at(2_000)), "after a silence neither");
+        assert_eq!((senders.foreign_datagrams(), senders.second().address()), (2, Some(other)));
+        senders.hear_end(first, at(2_001));
+        assert!(senders.is_over(at(2_001)));
+    }
+
+    #[test]
+    fn who_took_a_port_over_ends_nothing_while_the_one_before_still_sends() {
+        let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let (first, other) = (address(7), address(8));
+        let mut senders = Senders::new(|one, other| one == other);
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        senders.hear(first, 1, at(0));
+        assert_eq!(senders.hear(other, 1, at(600)), Whose::Newcomer);
+        assert_eq!(senders.hear(first, 1, at(700)), Whose::Foreign);
+        senders.hear_end(other, at(800));
+        assert!(!senders.is_over(at(800)));
+        assert!(senders.is_over(at(1_200)), "it has fallen silent, too");
+        assert_eq!(senders.hear(first, 1, at(810)), Whose::Newcomer);
+        assert!(!senders.is_over(at(9_000)));
+        senders.hear_end(first, at(9_001));
+        assert!(senders.is_over(at(9_001)));
+    }
+
+    #[test]
+    fn where_the_host_is_the_sender_its_ports_are_one() {
+        let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let mut senders = Senders::new(|one, other| one.ip() == other.ip());
+        let now = Instant::now();
+        assert_eq!([7, 8].map(|port| senders.hear(address(port), 1, now)), [Whose::Ours; 2]);
+        assert_eq!(senders.second().address(), None);
+    }
+}

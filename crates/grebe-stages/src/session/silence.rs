@@ -1,0 +1,86 @@
+//! For how long nothing came.
+
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+/// When the sender of a stream was heard last, and what follows from its silence.
+#[derive(Debug)]
+pub(crate) struct Silence {
+    began: Instant,
+    heard: Option<Instant>,
+    ends_after: Option<Duration>,
+}
+
+impl Silence {
+    pub(crate) fn begin() -> Self {
+        Self { began: Instant::now(), heard: None, ends_after: None }
+    }
+
+    /// Makes silence an error once it has lasted for so long.
+    pub(crate) fn ends_after(&mut self, timeout: Option<Duration>) {
+        self.ends_after = timeout;
+    }
+
+    pub(crate) fn heard(&mut self, now: Instant) {
+        self.heard = Some(now);
+    }
+
+    /// The same now, where somebody wants to know.
+    pub(crate) fn hear(&mut self) {
+        if self.ends_after.is_some() {
+            self.heard = Some(Instant::now());
+        }
+    }
+
+    /// When something came last, or the wait began.
+    pub(crate) fn since(&self) -> Instant {
+        self.heard.unwrap_or(self.began)
+    }
+
+    /// Whether the stream may be another sender's: the first has been silent for half a second, or never came.
+    pub(crate) fn gives_way(&self, now: Instant) -> bool {
+        !self.heard.is_some_and(|heard| is_recent(heard, now))
+    }
+
+    /// # Errors
+    /// [`Error::Idle`]: nothing came for as long as was asked for. A sender that never came is silent too.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.ends_after {
+            Some(timeout) if self.since().elapsed() >= timeout => Err(Error::Idle { timeout }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether who was heard then is still believed to send.
+pub(crate) fn is_recent(heard: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(heard) < TAKEOVER
+}
+
+/// For how long a silent sender keeps its stream.
+const TAKEOVER: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sender_keeps_its_stream_for_half_a_second() {
+        let (mut silence, now) = (Silence::begin(), Instant::now());
+        assert!(silence.gives_way(now), "nobody has it");
+        silence.heard(now);
+        let at = |ms| silence.gives_way(now + Duration::from_millis(ms));
+        assert_eq!([0, 499, 500].map(at), [false, false, true]);
+    }
+
+    #[test]
+    fn silence_is_an_error_where_that_is_wanted_and_from_the_start() {
+        let mut silence = Silence::begin();
+        assert!(silence.check().is_ok());
+        silence.ends_after(Some(Duration::ZERO));
+        assert!(matches!(silence.check(), Err(Error::Idle { .. })));
+        silence.ends_after(Some(Duration::from_secs(3_600)));
+        assert!(silence.check().is_ok());
+    }
+}

@@ -1,0 +1,105 @@
+//! `shm://NAME`: memory shared with other processes of this machine.
+
+mod kind;
+mod sink;
+mod source;
+mod uri;
+
+pub use {sink::ShmSink, source::ShmSource, uri::ShmName};
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use grebe_flow::Kinds;
+use grebe_shm::{Error as ShmError, SubscriberOptions};
+
+use crate::error::Error;
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
+use kind::{ShmIn, ShmOut};
+
+impl Scheme for ShmName {
+    const WRITTEN: &'static str = "shm://NAME";
+    const OTHERWISE: &'static str = "is no stream in shared memory: write shm://NAME";
+
+    fn parse(name: &str) -> Option<Result<Self, String>> {
+        name.strip_prefix("shm://").map(Self::parse)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shm://{}{}", self.name, self.pairs())
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { is_lent: true, ..Traits::LIVE }
+    }
+
+    /// By what the stream is called, not by how it is made.
+    fn claim(&self, end: End) -> Option<String> {
+        (end == End::Sink).then(|| format!("the stream shm://{}", self.name))
+    }
+
+    fn way_to_read(&self) -> Option<String> {
+        Some(format!("shm://{}", self.name))
+    }
+
+    fn way_to_send(&self, _: Option<SocketAddr>) -> Option<String> {
+        Some(self.uri())
+    }
+
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
+        let subscriber = SubscriberOptions {
+            policy: self.policy.unwrap_or(options.policy),
+            name: options.reader.clone(),
+            // All that its share of the memory holds, however much that is.
+            queue_batches: 1 << 16,
+            ..SubscriberOptions::default()
+        };
+        let mut is_told = false;
+        loop {
+            match ShmSource::connect(&self.name, &subscriber) {
+                Err(ShmError::NoStream { name, .. }) if options.waits => {
+                    if options.cancel.is_cancelled() {
+                        return Err(Error::Cancelled);
+                    }
+                    if !is_told {
+                        notify(Notice::WaitingForStream { name });
+                        is_told = true;
+                    }
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                source => {
+                    let source = source?.bounded(&options);
+                    let next = options.listens_on.then(|| (self.name.clone(), subscriber.clone()));
+                    let lent_max = Some(source.lent_max());
+                    return Ok(OpenSource { lent_max, ..OpenSource::of(source.listens_on(next)) });
+                }
+            }
+        }
+    }
+
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
+        let mut sink = ShmSink::create(&self.name, self.publisher_options(options.frame_bytes_max))?;
+        notify(Notice::Lending { name: self.name.clone(), footprint: sink.footprint() });
+        let readers = usize::from(self.wait_consumers);
+        if readers > 0 {
+            notify(Notice::WaitingForReaders { count: readers });
+        }
+        while !sink.wait_for_consumers(readers, LOOK_EVERY) {
+            if options.cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+        }
+        let pool = options.lends_pool.then(|| sink.lend_pool()).flatten();
+        Ok(OpenSink { pool, ..OpenSink::of(sink) })
+    }
+
+    fn kinds(kinds: &mut Kinds) {
+        kinds.add::<ShmIn>().add::<ShmOut>();
+    }
+}
+
+/// How soon a wait sees that it was cancelled, or that there is a stream now.
+const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -1,0 +1,148 @@
+//! `shm://` as a source: frames are read in the memory of the process that makes them.
+
+use std::time::Duration;
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_frame::{BatchPool, Header, StreamTracker};
+use grebe_shm::{Error as ShmError, Subscriber, SubscriberOptions};
+
+use crate::io::arrival::ArrivalCounters;
+use crate::session::{Bounded, Limit, Silence};
+
+/// Reads the stream of this name from the process that makes it. Nothing is copied: the batches that go on lie in the producer's
+/// memory, and go back to it when the last stage has let go of them.
+#[derive(Debug)]
+pub struct ShmSource {
+    subscriber: Subscriber,
+    silence: Silence,
+    tracker: StreamTracker,
+    counters: ArrivalCounters,
+    limit: Limit,
+    /// The stream to join next where one ends.
+    next: Option<(String, SubscriberOptions)>,
+    is_between: bool,
+}
+
+impl ShmSource {
+    /// Joins the stream at its newest batch.
+    ///
+    /// # Errors
+    /// There is no such stream, its producer refuses, or this is not Linux.
+    pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, ShmError> {
+        Ok(Self {
+            subscriber: Subscriber::connect(name, options)?,
+            silence: Silence::begin(),
+            tracker: StreamTracker::new(),
+            counters: ArrivalCounters::new(),
+            limit: Limit::default(),
+            next: None,
+            is_between: false,
+        })
+    }
+
+    /// Batches that may be out to this reader, waiting and held: whoever holds as many gets nothing more.
+    pub fn lent_max(&self) -> usize {
+        self.subscriber.quota_chunks() as usize
+    }
+
+    /// Samples per channel that may still pass; `None`: all.
+    pub(crate) fn left_samples(&self) -> Option<u64> {
+        self.limit.left()
+    }
+
+    /// Waits for the next stream of this name where one ends.
+    pub(crate) fn listens_on(mut self, next: Option<(String, SubscriberOptions)>) -> Self {
+        self.next = next;
+        self
+    }
+
+    /// How the stream ended, where its producer said so.
+    fn end(&mut self) -> Option<Header> {
+        let end = self.subscriber.end_header();
+        if let Some(end) = &end {
+            // What is missing at the tail is counted from it.
+            self.tracker.arrive(end);
+        }
+        self.counters.publish(&self.tracker);
+        end
+    }
+
+    /// Looks for the next stream of this name, once its end was passed on.
+    fn follow(&mut self, output: &mut Outputs, ctx: &Context) -> Result<(), ShmError> {
+        if !self.is_between {
+            self.is_between = true;
+            let mut batch = BatchPool::new(1, 256).acquire();
+            // A frame without samples fits; a producer that was killed left none.
+            if let (Some(end), Some(batch)) = (self.end(), &mut batch) {
+                let _ = batch.push_bytes(&end, |_, _| {});
+            }
+            if let Some(batch) = batch.filter(|batch| !batch.is_empty()) {
+                self.limit.send(batch.freeze(), output, ctx);
+            }
+        }
+        let Some((name, options)) = &self.next else { return Ok(()) };
+        match Subscriber::connect(name, options) {
+            Ok(subscriber) => {
+                self.subscriber = subscriber;
+                self.tracker.forget();
+                self.is_between = false;
+                self.silence.hear();
+            }
+            Err(ShmError::NoStream { .. }) => ctx.waiting(|| std::thread::sleep(LOOK_AROUND)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+impl Bounded for ShmSource {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
+    }
+}
+
+impl Stage for ShmSource {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if let Some(batch) = self.subscriber.pop()? {
+            for frame in batch.frames() {
+                self.tracker.arrive(&frame.header());
+            }
+            self.silence.hear();
+            self.counters.publish(&self.tracker);
+            if !batch.is_empty() {
+                self.limit.send(batch, output, ctx);
+            }
+            return Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced });
+        }
+        if self.subscriber.is_ended() {
+            if self.next.is_some() {
+                self.follow(output, ctx)?;
+                return Ok(Outcome::Produced);
+            }
+            self.end();
+            return Ok(Outcome::End);
+        }
+        if !ctx.waiting(|| self.subscriber.wait(LOOK_AROUND))? {
+            self.silence.check()?;
+        }
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if let Some(end) = self.subscriber.end_header().filter(|_| self.subscriber.is_ended()) {
+            ctx.set_end_of_stream(end);
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.shared())
+    }
+}
+
+/// How long a wait lasts at most, so that a stop is noticed.
+const LOOK_AROUND: Duration = Duration::from_millis(100);

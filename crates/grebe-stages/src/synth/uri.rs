@@ -1,0 +1,165 @@
+//! A generator as a URI says it: `synth:sine,square?frequency=1k&amplitude=0.5`, in the words of `grebe sg` and of graph files.
+
+use grebe_flow::Kind as _;
+use serde_json::{Map, Value};
+
+use super::settings::Synth;
+use crate::query::{Pairs, Query};
+
+/// Reads what stands behind `synth:`.
+pub(crate) fn parse(text: &str) -> Result<Synth, String> {
+    let (waves, mut query) = Query::split(text)?;
+    let mut params = Map::from_iter([("channels".to_owned(), CHANNELS.into())]);
+    for name in PARAMS {
+        let given = match query.take(name) {
+            Some(_) if name == "wave" && !waves.is_empty() => return Err("has 'wave' twice".to_owned()),
+            None if name == "wave" => Some(waves).filter(|waves| !waves.is_empty()),
+            given => given,
+        };
+        let Some(text) = given else { continue };
+        let value = value(name, text);
+        // Alone, so that what is wrong has a name.
+        let alone = Map::from_iter([(name.to_owned(), value.clone())]);
+        serde_json::from_value::<Synth>(Value::Object(alone))
+            .map_err(|error| format!("has a wrong {name}: {error}"))?;
+        params.insert(name.to_owned(), value);
+    }
+    query.end()?;
+    let synth: Synth = serde_json::from_value(Value::Object(params)).map_err(|error| error.to_string())?;
+    synth.check().map_err(|fault| format!("has a wrong {fault}"))?;
+    Ok(synth)
+}
+
+/// As a graph file would say it.
+fn value(name: &str, text: &str) -> Value {
+    let one = |text: &str| match name {
+        "channels" | "seed" => text.parse::<u64>().map_or(text.into(), Value::from),
+        "phase" | "amplitude" | "offset" | "roll_off" | "snr" => {
+            text.parse::<f64>().map_or(text.into(), Value::from)
+        }
+        "free_run" => match text {
+            "" | "yes" => true.into(),
+            "no" => false.into(),
+            _ => text.into(),
+        },
+        _ => text.into(),
+    };
+    if text.contains(',') { text.split(',').map(one).collect() } else { one(text) }
+}
+
+/// What stands behind `synth:`: what differs from the generator that is had without a word.
+pub(crate) fn write(synth: &Synth) -> String {
+    let plain = generator();
+    let waves = match synth.wave != plain.wave {
+        true => synth.wave.values().iter().map(|wave| wave.name()).collect::<Vec<_>>().join(","),
+        false => String::new(),
+    };
+    let pairs = Pairs::default()
+        .add("channels", Some(synth.channels).filter(|&channels| channels != plain.channels))
+        .add("format", Some(synth.format).filter(|&format| format != plain.format))
+        .add("rate", Some(synth.rate).filter(|&rate| rate != plain.rate))
+        .add("frequency", synth.frequency.as_ref().map(|values| join(values.values())))
+        .add("second", synth.second.as_ref().map(|values| join(values.values())))
+        .add("symbol_rate", synth.symbol_rate)
+        .add("roll_off", Some(synth.roll_off).filter(|&roll_off| roll_off != plain.roll_off))
+        .add("snr", synth.snr)
+        .add("seed", Some(synth.seed).filter(|&seed| seed != plain.seed))
+        .add("phase", (synth.phase != plain.phase).then(|| join(synth.phase.values())))
+        .add("amplitude", (synth.amplitude != plain.amplitude).then(|| join(synth.amplitude.values())))
+        .add("offset", (synth.offset != plain.offset).then(|| join(synth.offset.values())))
+        .add("samples", synth.samples)
+        .add("duration", synth.duration)
+        .add("free_run", synth.free_run.then_some("yes"));
+    format!("{waves}{pairs}")
+}
+
+/// What `synth:` alone makes.
+fn generator() -> Synth {
+    Synth { channels: CHANNELS, ..Synth::default() }
+}
+
+fn join(values: &[impl ToString]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// All but those of the transport.
+const PARAMS: [&str; 16] = [
+    "wave",
+    "channels",
+    "format",
+    "rate",
+    "frequency",
+    "second",
+    "symbol_rate",
+    "roll_off",
+    "snr",
+    "seed",
+    "phase",
+    "amplitude",
+    "offset",
+    "samples",
+    "duration",
+    "free_run",
+];
+
+const CHANNELS: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use grebe_flow::{Count, RateHz, Time};
+
+    use super::super::WaveName;
+    use super::*;
+    use crate::format::FrequencyHz;
+
+    #[test]
+    fn a_generator_is_read_as_a_command_and_a_graph_file_have_it() {
+        let two = Synth {
+            channels: 2,
+            rate: RateHz(25e6),
+            wave: vec![WaveName::Sine, WaveName::Saw].into(),
+            frequency: Some(vec![FrequencyHz(1e3), FrequencyHz(2.5e6)].into()),
+            phase: vec![-90.0].into(),
+            amplitude: vec![0.5, 0.25].into(),
+            offset: vec![-0.125].into(),
+            samples: Some(Count(10_000_000)),
+            free_run: true,
+            ..Synth::default()
+        };
+        let text = "sine,sawtooth?channels=2&rate=25M&frequency=1k,2.5M&phase=-90&amplitude=0.5,0.25&offset=-0.125\
+                    &samples=10M&free_run";
+        let seconds = Synth { duration: Some(Time(Duration::from_millis(1500))), ..generator() };
+        for (text, synth) in
+            [("", generator()), ("?", generator()), (text, two), ("?duration=1500ms&free_run=no", seconds)]
+        {
+            assert_eq!(parse(text), Ok(synth.clone()), "{text}");
+            assert_eq!(parse(&write(&synth)), Ok(synth), "{text}");
+        }
+        assert_eq!(write(&generator()), "");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, says) in [
+            ("wobble", "has a wrong wave: unknown variant `wobble`, expected one of `sine`"),
+            ("?colour=red", "unknown 'colour'; known: wave, channels, format, rate, frequency"),
+            ("?latency=1ms", "unknown 'latency'"),
+            ("sine?wave=saw", "has 'wave' twice"),
+            ("?frequency=fast", "has a wrong frequency: 'fast': give a frequency in hertz"),
+            ("?frequency=600k", "has a wrong frequency: frequency is 600000: give 0 to half the sample rate"),
+            ("?frequency=1,2,3", "has a wrong frequency: 3 values for 4 channels"),
+            ("?amplitude=loud", "has a wrong amplitude: "),
+            ("?amplitude=2", "amplitude is 2: give 0 to 1"),
+            ("?channels=256", "256 channels: give 1 to 255"),
+            ("?channels=two", "has a wrong channels: "),
+            ("?rate=", "has a wrong rate: "),
+            ("?samples=1&duration=1s", "not both"),
+            ("?free_run=often", "has a wrong free_run: "),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

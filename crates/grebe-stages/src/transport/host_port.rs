@@ -1,0 +1,136 @@
+//! Where datagrams and connections go to, or are listened for.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+use super::multicast::Multicast;
+use crate::error::Error;
+use crate::query::{Pairs, Query};
+use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX};
+
+/// A host, by name or number, and a port; resolved when it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPort {
+    /// Empty: every address of this machine.
+    host: String,
+    port: u16,
+    multicast: Multicast,
+}
+
+impl HostPort {
+    pub(crate) fn new(host: impl Into<String>, port: u16) -> Self {
+        Self { host: host.into(), port, multicast: Multicast::default() }
+    }
+
+    /// Reads `HOST:PORT`.
+    ///
+    /// # Errors
+    /// What is malformed.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        parse(text).map_err(str::to_owned)
+    }
+
+    /// Takes what a name says of multicast.
+    ///
+    /// # Errors
+    /// It is malformed, or the host is no group.
+    pub(crate) fn take_multicast(&mut self, query: &mut Query<'_>) -> Result<(), String> {
+        self.multicast = Multicast::take(query)?;
+        let is_one = self.host.parse::<IpAddr>().is_ok_and(|address| !address.is_multicast());
+        match self.multicast != Multicast::default() && (is_one || self.host.is_empty()) {
+            true => Err(NO_GROUP.to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds what the name says of multicast.
+    pub(crate) fn write_multicast(&self, pairs: Pairs) -> Pairs {
+        self.multicast.write(pairs)
+    }
+
+    /// Bytes of the datagrams that suit the way there.
+    ///
+    /// # Errors
+    /// The host has no address.
+    pub(crate) fn datagram_bytes(&self) -> Result<usize, Error> {
+        let is_local = self.to_send()?.ip().is_loopback() && !grebe_datagram::is_wsl2();
+        Ok(if is_local { DATAGRAM_BYTES_MAX } else { DATAGRAM_BYTES })
+    }
+
+    /// What the name says of multicast, put into a socket's options.
+    pub(crate) fn set_options(&self, options: &mut grebe_datagram::Options) -> Result<(), Error> {
+        let name = || format!("udp://{self}");
+        self.multicast.set_options(options).map_err(|reason| Error::Name { name: name(), reason })
+    }
+
+    /// The address to listen on, and another for where it cannot be had: without a host an IPv6 socket hears every address, IPv4
+    /// too, and a machine without IPv6 has none.
+    pub(crate) fn to_listen(&self) -> Result<(SocketAddr, SocketAddr), Error> {
+        if self.host.is_empty() {
+            return Ok((
+                (Ipv6Addr::UNSPECIFIED, self.port).into(),
+                (Ipv4Addr::UNSPECIFIED, self.port).into(),
+            ));
+        }
+        self.resolve().map(|address| (address, address))
+    }
+
+    /// The address to send to; this machine where no host is named.
+    pub(crate) fn to_send(&self) -> Result<SocketAddr, Error> {
+        if self.port == 0 {
+            let reason =
+                "has no receiver's port: 0 is any port, and only a listener can have that".to_owned();
+            return Err(Error::Name { name: self.to_string(), reason });
+        }
+        if self.host.is_empty() { Ok((Ipv4Addr::LOCALHOST, self.port).into()) } else { self.resolve() }
+    }
+
+    fn resolve(&self) -> Result<SocketAddr, Error> {
+        if let Ok(address) = self.host.parse::<IpAddr>() {
+            return Ok((address, self.port).into());
+        }
+        let unresolved = |reason: String| Error::Unresolved { host: self.host.clone(), reason };
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        found
+            .map_err(|error| unresolved(error.to_string()))?
+            // What a name means first is IPv6 on many machines, while listeners default to IPv4.
+            .min_by_key(SocketAddr::is_ipv6)
+            .ok_or_else(|| unresolved("it has no address".to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Result<HostPort, &'static str> {
+    let text = text.strip_suffix('/').unwrap_or(text);
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, after) = rest.split_once(']').ok_or("has a '[' without a ']'")?;
+            (host, after.strip_prefix(':').ok_or(NO_PORT)?)
+        }
+        None => match text.rsplit_once(':') {
+            Some((host, _)) if host.contains(':') => {
+                return Err("needs brackets around an IPv6 address: udp://[::1]:5000");
+            }
+            Some(parts) => parts,
+            None => return Err(NO_PORT),
+        },
+    };
+    if host.contains(|c: char| c.is_whitespace() || "/?#@".contains(c)) {
+        return Err("has a host that is no name and no address");
+    }
+    let port = port.parse::<u16>().map_err(|_| "has a port that is not a number of 0..=65535")?;
+    Ok(HostPort::new(host, port))
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+const NO_GROUP: &str =
+    "is no multicast group: interface=, ttl= and loop= are for 224.0.0.0 to 239.255.255.255 and ff00::/8";
+const NO_PORT: &str = "has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000";

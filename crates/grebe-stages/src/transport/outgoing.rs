@@ -1,0 +1,85 @@
+//! A byte stream that is written, and opened again where it was lost.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use grebe_flow::Context;
+
+use super::reconnect::Reconnect;
+use crate::error::Error;
+
+/// A byte stream that is written, until its reader has gone.
+pub(crate) struct Outgoing<W> {
+    /// `None` while it is lost.
+    to: Option<W>,
+    again: Option<Reconnect<W>>,
+}
+
+/// What became of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    Whole,
+    /// Nobody is there now; it is opened again.
+    Absent,
+    /// The reader has gone, and that is the end.
+    Gone,
+}
+
+impl<W: Write + Send + 'static> Outgoing<W> {
+    pub(crate) fn new(to: W) -> Self {
+        Self { to: Some(to), again: None }
+    }
+
+    /// Opens it again once it was lost.
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
+        self.again = again;
+        self
+    }
+
+    /// Whether it was lost and is there again now; to be asked before something is written.
+    ///
+    /// # Errors
+    /// There is another at that address than there was.
+    pub(crate) fn comes_back(&mut self, ctx: &Context) -> Result<bool, Error> {
+        if self.to.is_none()
+            && let Some(again) = &mut self.again
+        {
+            self.to = again.poll(Duration::ZERO, |words| ctx.note(words))?;
+            return Ok(self.to.is_some());
+        }
+        Ok(false)
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8], ctx: &Context) -> io::Result<Written> {
+        let Some(to) = &mut self.to else { return Ok(Written::Absent) };
+        match to.write_all(bytes) {
+            Ok(()) => Ok(Written::Whole),
+            Err(error) if !is_gone(&error) && !is_unplugged(&error) => Err(error),
+            Err(error) => match &mut self.again {
+                Some(again) => {
+                    again.lost(None, |words| ctx.note(words));
+                    self.to = None;
+                    Ok(Written::Absent)
+                }
+                None if is_gone(&error) => Ok(Written::Gone),
+                None => Err(error),
+            },
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match self.to.as_mut().map_or(Ok(()), Write::flush) {
+            Err(error) if !is_gone(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | ConnectionAborted)
+}
+
+fn is_unplugged(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotConnected
+}

@@ -1,0 +1,99 @@
+//! Streams over Zenoh, and streams by their names.
+
+use grebe_flow::{Count, Fault, Kind, Ports, Site, Stage, StageResult, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::uri::{NamedStream, ZenohKey};
+use super::ways::way_to_read;
+use crate::error::Error;
+use crate::kind::{sink, source, source_options, stream_kinds};
+use crate::open::{SinkOptions, SourceOptions};
+use crate::scheme::{End, Scheme as _};
+
+stream_kinds! {
+    /// Receives a stream of frames over Zenoh.
+    source ZenohIn = "zenoh_in" of ZenohKey {
+        /// The key: zenoh://WORD/WORD; ?reconnect where a producer that is gone is waited for.
+        uri,
+        /// Ends after this many samples per channel, or with the stream.
+        samples,
+        /// Fails once nothing has come for this long.
+        idle_timeout,
+    }
+
+    /// Sends a stream of frames over Zenoh.
+    sink ZenohOut = "zenoh_out" of ZenohKey {
+        /// The key: zenoh://WORD/WORD; ?wait where the graph is to start once somebody reads it.
+        uri,
+    }
+}
+
+/// Reads a stream that some host announces, by the best way there is; it is waited for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NamedIn {
+    /// The stream: lab/mast3/adc; ?way=shm, ?way=udp or ?way=zenoh where another way than the best is wanted.
+    name: String,
+    /// Ends after this many samples per channel, or with the stream.
+    samples: Option<Count>,
+    /// Fails once nothing has come for this long.
+    idle_timeout: Option<Time>,
+}
+
+impl Kind for NamedIn {
+    const NAME: &'static str = "named_in";
+    const PORTS: Ports = Ports::SOURCE;
+
+    fn check(&self) -> Result<(), Fault> {
+        NamedStream::named(&self.name, End::Source)
+            .map(drop)
+            .map_err(|error| Fault::new("name", error.to_string()))
+    }
+
+    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
+        let options = SourceOptions { waits: true, ..source_options(self.samples, self.idle_timeout, site) };
+        source(&NamedStream::named(&self.name, End::Source)?, options, site)
+    }
+}
+
+/// Announces a stream under a name, and sends it to readers that have no other way: by UDP where they ask for that, else over Zenoh.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NamedOut {
+    /// The stream: lab/mast3/adc.
+    name: String,
+    /// Where other sinks of the graph send the same: URIs of shm_out and udp_out, which readers take where they can.
+    #[serde(default)]
+    ways: Vec<String>,
+}
+
+impl Kind for NamedOut {
+    const NAME: &'static str = "named_out";
+    const PORTS: Ports = Ports::SINK;
+
+    fn check(&self) -> Result<(), Fault> {
+        NamedStream::named(&self.name, End::Sink).map_err(|error| Fault::new("name", error.to_string()))?;
+        self.ways().map(drop).map_err(|error| Fault::new("ways", error.to_string()))
+    }
+
+    fn claims(&self) -> Option<String> {
+        Some(format!("the name {}", self.name))
+    }
+
+    fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
+        let options =
+            SinkOptions { producer: "run".to_owned(), ways: self.ways()?, ..SinkOptions::default() };
+        sink(&NamedStream::named(&self.name, End::Sink)?, options, site)
+    }
+}
+
+impl NamedOut {
+    fn ways(&self) -> Result<Vec<String>, Error> {
+        let read = |way: &String| {
+            let reason = || "is no way to read a stream: shm://NAME and udp://HOST:PORT are".to_owned();
+            way_to_read(way).ok_or_else(|| Error::Name { name: way.clone(), reason: reason() })
+        };
+        self.ways.iter().map(read).collect()
+    }
+}
