@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::error::{Kind, words};
 use crate::job::{Patience, Teller, watched};
 use crate::stream::seconds;
-use crate::transfer::no_address;
+use crate::transfer::address_of;
 
 /// Probes a path; the report as JSON. `progress` is told events as JSON.
 #[pyfunction]
@@ -68,7 +68,7 @@ pub(crate) fn probe_path(
 pub(crate) fn serve_probes(
     py: Python<'_>,
     on_ticket: &Bound<'_, PyAny>,
-    listen: &str,
+    listen: Option<&str>,
     clients: u32,
     idle_timeout: f64,
     max_rate: Option<f64>,
@@ -79,7 +79,7 @@ pub(crate) fn serve_probes(
     let cancel = Cancel::default();
     let duration_max = Some(seconds(duration)?);
     let server = Server::bind(&ServeOptions {
-        bind: listen.parse().map_err(|_| no_address(listen))?,
+        bind: listen.map(address_of).transpose()?,
         bounds: Bounds { rate_max_bps: max_rate, bytes_max: max_bytes, duration_max, ..Bounds::default() },
         clients,
         idle_max: seconds(idle_timeout)?,

@@ -247,11 +247,11 @@ fn ticket_of(word: &str) -> PyResult<Ticket> {
     Ticket::from_word(word, Purpose::Transfer).map_err(|error| Kind::Usage.error(error.to_string()))
 }
 
-fn address_of(text: &str) -> PyResult<SocketAddr> {
+pub(crate) fn address_of(text: &str) -> PyResult<SocketAddr> {
     text.parse().map_err(|_| no_address(text))
 }
 
-pub(crate) fn no_address(text: &str) -> PyErr {
+fn no_address(text: &str) -> PyErr {
     Kind::Usage
         .error(format!("listen={text:?}: give an address and a port, such as \"0.0.0.0:0\" or \"[::]:0\""))
 }

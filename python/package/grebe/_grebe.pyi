@@ -288,7 +288,7 @@ def probe_path(
 def serve_probes(
     on_ticket: Callable[[str], object],
     *,
-    listen: str,
+    listen: str | None,
     clients: int,
     idle_timeout: float,
     max_rate: float | None,

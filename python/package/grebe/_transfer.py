@@ -227,7 +227,7 @@ def probe(
 def serve_probe(
     on_ticket: Callable[[str], object],
     *,
-    listen: str = "0.0.0.0:0",
+    listen: str | None = None,
     clients: int = 1,
     idle_timeout: float = 600.0,
     max_rate: float | None = None,
@@ -236,6 +236,8 @@ def serve_probe(
     progress: Callable[[dict[str, Any]], object] | None = None,
 ) -> int:
     """Answers probes, and returns how many there were: after so many ``clients``, or so long without one.
+
+    It listens at every address unless ``listen`` names one.
 
     ``on_ticket`` is given the ticket that the other end needs. The limits are those of each probe.
     """
