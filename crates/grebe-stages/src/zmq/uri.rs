@@ -34,7 +34,7 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    const WORDS: &Words<Self> =
+    pub(super) const WORDS: &Words<Self> =
         &[("sub", Self::Sub), ("pull", Self::Pull), ("pub", Self::Pub), ("push", Self::Push)];
 
     pub(crate) fn name(self) -> &'static str {
