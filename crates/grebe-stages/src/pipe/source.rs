@@ -12,7 +12,10 @@ use grebe_frame::{
 use crate::error::Error;
 use crate::io::arrival::ArrivalCounters;
 use crate::session::{Bounded, Limit, Silence};
-use crate::transport::standard::{enlarge, readable};
+#[cfg(target_os = "linux")]
+use crate::transport::standard::enlarge;
+#[cfg(unix)]
+use crate::transport::standard::readable;
 
 /// Reads frames from a byte stream: standard input, or a child's standard output.
 ///
