@@ -225,7 +225,11 @@ fn agree<W: Write>(
                 Kind::Failed => return Err(Error::Peer { what: words(&offer.body) }),
                 _ => return Err(Error::Malformed { what: "something else than an offer" }),
             };
-            let (stranger, is_new) = reception.take(offered)?;
+            let taken = reception.take(offered);
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let (stranger, is_new) = taken?;
             let is_fresh = is_fresh || is_new;
             writer.write(Kind::Taken, &Taken { is_fresh }.encode())?;
             writer.flush()?;

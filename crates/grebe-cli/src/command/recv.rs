@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use grebe_connection::{Ticket, shown};
+use grebe_connection::{Cancel, Ticket, shown};
 use grebe_remote::{Accept, Offer, Reception, TransferProgress, TransferReport, receive};
 use grebe_scope::Engineering;
 use serde_json::json;
@@ -26,13 +28,18 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let connects = transfer::options(&options.meeting, &way, &cancel);
     let side = Side { meeting: &options.meeting, there: "grebe send FILE --to", json: options.json };
     let connection = side.meet(ticket, &connects)?;
-    let accept = accept(options.ask, &directory);
+    let question = Question { cancel: cancel.clone(), is_open: Arc::default() };
+    let is_asked = question.is_open.clone();
+    let accept = accept(options.ask, &directory, question);
     let sender_waits = options.ask == AskWhen::Always;
     let reception = Reception { directory, overwrite: options.overwrite, accept: Some(accept), sender_waits };
     let display = RefCell::new(Display::new(options.json));
     let began = RefCell::new(None);
     let received = receive(connection, &reception, &cancel, |now| {
-        show(&mut display.borrow_mut(), &mut began.borrow_mut(), now);
+        // A progress line would take the place of the question.
+        if !is_asked.load(Ordering::Relaxed) {
+            show(&mut display.borrow_mut(), &mut began.borrow_mut(), now);
+        }
     });
     display.borrow().clear();
     let report = received?;
@@ -69,7 +76,7 @@ fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
 }
 
 /// Says what is offered, and asks where the user wants to be asked, or where hidden files would come among the user's own.
-fn accept(when: AskWhen, directory: &Path) -> Arc<Accept> {
+fn accept(when: AskWhen, directory: &Path, question: Question) -> Arc<Accept> {
     let is_among_own = is_home_or_here(directory);
     Arc::new(move |offered: &Offer| {
         const NAMES_SHOWN: usize = 8;
@@ -85,9 +92,9 @@ fn accept(when: AskWhen, directory: &Path) -> Arc<Accept> {
             AskWhen::Auto if !(is_among_own && has_hidden) => true,
             AskWhen::Auto => {
                 note!("names that begin with a dot may change how your programs work");
-                is_wanted()
+                question.ask()
             }
-            AskWhen::Always => is_wanted(),
+            AskWhen::Always => question.ask(),
         }
     })
 }
@@ -100,16 +107,39 @@ fn is_home_or_here(directory: &Path) -> bool {
     std::env::current_dir().is_ok_and(same) || std::env::home_dir().is_some_and(same)
 }
 
-/// Asks at the terminal; without one the answer is no.
-fn is_wanted() -> bool {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        note!("nobody can be asked here: name another directory, or say --ask=never");
-        return false;
+/// Asks at the terminal whether the files are wanted.
+struct Question {
+    cancel: Cancel,
+    /// An answer is waited for.
+    is_open: Arc<AtomicBool>,
+}
+
+impl Question {
+    /// Without a terminal, and after Ctrl-C, the answer is no.
+    fn ask(&self) -> bool {
+        if !std::io::stdin().is_terminal() {
+            note!("nobody can be asked here: run it at a terminal, or say --ask=never");
+            return false;
+        }
+        self.is_open.store(true, Ordering::Relaxed);
+        note!("take them? [y/N]");
+        let (tell, answer) = channel();
+        // A read of the terminal cannot be interrupted: a thread of its own stays in it.
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let read = std::io::stdin().lock().read_line(&mut line);
+            let _ = tell.send(read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes"));
+        });
+        let is_wanted = loop {
+            match answer.recv_timeout(Duration::from_millis(50)) {
+                Ok(is_wanted) => break is_wanted,
+                Err(RecvTimeoutError::Timeout) if !self.cancel.is_cancelled() => {}
+                Err(_) => break false,
+            }
+        };
+        self.is_open.store(false, Ordering::Relaxed);
+        is_wanted
     }
-    note!("take them? [y/N]");
-    let mut answer = String::new();
-    stdin.lock().read_line(&mut answer).is_ok_and(|_| matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn usage() -> anyhow::Error {

@@ -63,10 +63,18 @@ impl Screen {
 
     /// Ends it by its key, which takes a few seconds at most.
     pub(crate) fn quit(&mut self) {
-        self.keys.write_all(b"q").unwrap();
+        self.end_by(b"q");
+    }
+
+    /// Ends it by these keys; its exit status.
+    pub(crate) fn end_by(&mut self, keys: &[u8]) -> Option<i32> {
+        self.keys.write_all(keys).unwrap();
         let until = Instant::now() + Duration::from_secs(20);
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < until, "q does not end it");
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < until, "{keys:?} does not end it");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
