@@ -62,7 +62,7 @@ schemes! {
     /// |---|---|---|
     /// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all; a multicast address: joins it, by `?interface=`) | sends to it (a group: as far as `?ttl=` says) |
     /// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
-    /// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, and only what receivers of the first GFH2 know: see [`Wire`] |
+    /// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, and only what receivers of the first GFH2 know: see [`Wire`](crate::Wire) |
     /// | `pipe:` | reads frames from standard input | writes them to standard output |
     /// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples and nothing else: see [`RawStream`] | writes them |
     /// | `pipe:?format=text`, also `tcp://` and `udp://` | reads lines of numbers: see [`TextStream`] | writes them, not over UDP |
