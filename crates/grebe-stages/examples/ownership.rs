@@ -7,7 +7,7 @@
 //! 2. The same batches over a memfd to a second process that reads them in place and is killed with SIGKILL.
 //!
 //! Passes with >= 3M frames/s of 1400 bytes, no allocation in steady state, <= 40 ns per frame and hop, bounded memory pinned
-//! by the stopped consumer, and right counts. ARCHITECTURE.md has what it measured.
+//! by the stopped consumer, and right counts. docs/internals/data-path.md has what it measured.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
