@@ -162,9 +162,12 @@ fn names_that_are_too_long_are_shortened_and_told_once_and_are_never_older_ones(
         &json!({"global": global, "captures": captures, "annotations": []}),
         &vec![0; CHANNELS * 2 * SAMPLES as usize],
     );
-    let mut ways: Vec<(&str, Way)> = vec![("pipe", through_a_pipe), ("udp", over_udp)];
-    #[cfg(target_os = "linux")]
-    ways.push(("shm", through_shared_memory));
+    let ways: &[(&str, Way)] = &[
+        ("pipe", through_a_pipe),
+        ("udp", over_udp),
+        #[cfg(target_os = "linux")]
+        ("shm", through_shared_memory),
+    ];
     for (way, through) in ways {
         let to = folder.path().join(way).with_extension("sigmf-meta");
         let outputs = through(&from, &to);

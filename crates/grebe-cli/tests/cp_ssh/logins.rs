@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::sshd::Sshd;
 use crate::support::trees::{file, noise};
-use crate::support::{MARK, finish, grebe, program, signal, text};
+use crate::support::{MARK, finish, grebe, program, text};
 use crate::{Ended, path};
 
 /// How a command ended that logs in to the host `odd`.
@@ -182,6 +181,10 @@ fn a_ticket_is_not_shown_where_ssh_dies_meanwhile() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_server_that_waits_for_its_source_ends_with_its_viewer() {
+    use std::time::{Duration, Instant};
+
+    use crate::support::signal;
+
     let Some(sshd) = Sshd::start() else { return };
     let pid = sshd.path("pid");
     let script = format!("echo $$ > {}; exec {} \"$@\"", pid.display(), program());

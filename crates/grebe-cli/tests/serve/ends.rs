@@ -1,10 +1,14 @@
 //! How a server ends: with the viewer that started it by `ssh`, and by Ctrl-C.
 
 use std::fs;
+#[cfg(target_os = "linux")]
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(target_os = "linux")]
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -92,6 +96,7 @@ fn ctrl_c_ends_a_server_with_a_farewell() {
 }
 
 /// Passes on what comes to a port, or keeps it for as long as it `stands`, as a link does that is down.
+#[cfg(target_os = "linux")]
 fn link_to(address: String, stands: Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let here = listener.local_addr().unwrap().to_string();

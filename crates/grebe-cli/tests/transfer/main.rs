@@ -16,7 +16,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use peers::{Waiting, file, names, path, receive, send, sent, wait_for_note};
-use support::screen::Screen;
 use support::{grebe, signal, text};
 
 #[test]
@@ -278,12 +277,13 @@ fn hidden_names_come_among_the_users_own_only_where_somebody_says_so() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn ctrl_c_ends_the_question_whether_files_are_wanted() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (one, _) = file(from.path(), "one", 100);
     let sender = Waiting::start(&["send", path(&one)]);
     let arguments = ["recv", &sender.ticket, path(into.path()), "--ask=always"];
-    let Some(mut screen) = Screen::start(&arguments) else { return };
+    let Some(mut screen) = support::screen::Screen::start(&arguments) else { return };
     screen.sees("take them?");
     assert_eq!(screen.end_by(b"\x03"), Some(130));
     assert_ne!(sender.finish().status, Some(0));

@@ -78,7 +78,7 @@ pub(crate) fn tree(root: &Path, rng: &mut Rng, names: usize) {
         let above = directories[rng.usize(..directories.len())].clone();
         let path = above.join(name(rng, at));
         match rng.u32(..20) {
-            0..3 => {
+            0..=2 => {
                 fs::create_dir(root.join(&path)).unwrap();
                 directories.push(path);
             }

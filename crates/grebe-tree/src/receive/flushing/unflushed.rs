@@ -119,6 +119,7 @@ impl System {
 mod tests {
     use super::*;
 
+    #[cfg(target_os = "linux")]
     fn add(unflushed: &Unflushed, directory: &Arc<Directory>, name: &str) {
         let made = directory.create_file(name.as_bytes(), 0o600).unwrap();
         unflushed.of_system(directory, |system| system.add_content(made)).unwrap();
