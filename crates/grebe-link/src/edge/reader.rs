@@ -109,10 +109,10 @@ fn next_head(from: &mut impl Read) -> Result<Option<Head>, BadLink> {
 
 /// Any bytes come over a connection with a link of each kind; what comes for this process is looked at by its stage.
 #[cfg(fuzzing)]
-pub(crate) fn fuzz(bytes: &[u8]) {
+pub fn fuzz(bytes: &[u8]) {
     use grebe_flow::StageBench;
 
-    use super::super::{Lead, LinkIn};
+    use super::{Lead, LinkIn};
 
     let (inbox, answers, other) = (Arc::new(Inbox::default()), Arc::new(Outbox::default()), Arc::default());
     let routes =
