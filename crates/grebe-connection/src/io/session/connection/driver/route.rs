@@ -142,6 +142,25 @@ impl Driver {
         }
     }
 
+    /// Tells once that the other end is silent, and once that it is heard again.
+    pub(super) fn tell_silence(&mut self, now_us: u64, options: &ConnectionOptions) {
+        let silent_us = self.packets.core.silent_us(now_us);
+        let peer = grebe_relay::canonical(self.route.peer);
+        self.told_silent_us = match self.told_silent_us {
+            Some(told_us) if silent_us < told_us => {
+                (options.notify)(Notice::HeardAgain { peer, silent: Duration::from_micros(told_us) });
+                None
+            }
+            None if silent_us <= connect::SILENT_US || self.packets.core.is_settled() => None,
+            None => {
+                let dials = self.route.fallback.can_dial();
+                (options.notify)(Notice::Silent { peer, dials, ends_after: self.keep_trying });
+                Some(silent_us)
+            }
+            Some(_) => Some(silent_us),
+        };
+    }
+
     /// Whether the route in use has not worked for long.
     fn is_lost(&self, now_us: u64) -> bool {
         self.stuck_us(now_us) > connect::SILENT_US
