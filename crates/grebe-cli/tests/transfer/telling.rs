@@ -19,7 +19,7 @@ fn a_silent_peer_is_told_of_once_and_so_is_its_return() {
     let silent = next();
     assert!(silent.starts_with("nothing heard from 127.0.0.1:"), "{silent}");
     assert!(
-        silent.ends_with(" for 5 s: this side tries UDP and TCP, and gives up after 90 s of silence"),
+        silent.ends_with(" for 6 s: this side tries UDP and TCP, and gives up after 90 s of silence"),
         "{silent}"
     );
     signal("-CONT", receiver.id());

@@ -41,10 +41,12 @@ pub enum Notice {
     },
     /// All goes over TCP from now on.
     OverTcp,
-    /// Nothing has come from the peer for five seconds; it is told once until the peer is heard.
+    /// Nothing has come from the peer for six seconds; it is told once until the peer is heard.
     Silent {
         /// Where the peer was last.
         peer: SocketAddr,
+        /// For how long nothing came.
+        silent: Duration,
         /// This end dials the peer over TCP; otherwise it waits for the peer to dial.
         dials: bool,
         /// Silence after which this end gives up.
@@ -108,12 +110,12 @@ impl fmt::Display for Notice {
                 write!(f, "no answer from {peer} for 2 s, over UDP or TCP: trying on")
             }
             Self::OverTcp => f.write_str("UDP does not pass: over TCP, as fast as that goes"),
-            Self::Silent { peer, dials, ends_after } => {
+            Self::Silent { peer, silent, dials, ends_after } => {
                 let tries = if *dials { "tries UDP and TCP" } else { "takes UDP and TCP" };
                 write!(
                     f,
                     "nothing heard from {peer} for {} s: this side {tries}, and gives up after {} s of silence",
-                    connect::SILENT_US / 1_000_000,
+                    silent.as_secs(),
                     ends_after.as_secs()
                 )
             }

@@ -151,10 +151,11 @@ impl Driver {
                 (options.notify)(Notice::HeardAgain { peer, silent: Duration::from_micros(told_us) });
                 None
             }
-            None if silent_us <= connect::SILENT_US || self.packets.core.is_settled() => None,
+            None if silent_us <= SILENCE_TOLD_US || self.packets.core.is_settled() => None,
             None => {
                 let dials = self.route.fallback.can_dial();
-                (options.notify)(Notice::Silent { peer, dials, ends_after: self.keep_trying });
+                let (silent, ends_after) = (Duration::from_micros(silent_us), self.keep_trying);
+                (options.notify)(Notice::Silent { peer, silent, dials, ends_after });
                 Some(silent_us)
             }
             Some(_) => Some(silent_us),
@@ -180,6 +181,9 @@ impl Driver {
 
 /// Packets that a TCP connection brings before anything is sent.
 const PACKETS_A_TURN: usize = 64;
+
+/// Another way that is there is found before that.
+const SILENCE_TOLD_US: u64 = connect::SILENT_US + 1_000_000;
 
 /// How often this end looks who came by TCP and, while TCP is used, whether something came by UDP.
 const LOOK_EVERY_US: u64 = 100_000;
