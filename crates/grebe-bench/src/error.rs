@@ -30,6 +30,9 @@ pub enum Error {
     /// A source could not be made.
     #[error(transparent)]
     Stages(#[from] grebe_stages::Error),
+    /// A generator that cannot be made.
+    #[error(transparent)]
+    Process(#[from] grebe_process::Error),
     /// A socket failed.
     #[error(transparent)]
     Datagram(#[from] grebe_datagram::Error),

@@ -6,6 +6,8 @@ use std::io::{self, ErrorKind};
 use grebe_bench::Error as BenchError;
 use grebe_connection::Error as ConnectionError;
 use grebe_probe::Error as ProbeError;
+use grebe_process::Error as ProcessError;
+use grebe_recording::Error as RecordingError;
 use grebe_remote::Error as RemoteError;
 use grebe_shm::Error as ShmError;
 use grebe_stages::Error as StreamError;
@@ -67,8 +69,7 @@ pub(crate) fn fail_each(
 pub(crate) fn fail(error: &anyhow::Error, as_json: bool, may_overwrite: bool) -> u8 {
     let status = exit_status(error);
     let mut why = one_line(error);
-    let mut causes = error.chain();
-    if may_overwrite && causes.any(|cause| matches!(cause.downcast_ref(), Some(StreamError::Exists { .. }))) {
+    if may_overwrite && error.chain().any(is_there) {
         why.push_str("; --overwrite replaces it");
     }
     if !is_cancelled(error) {
@@ -78,6 +79,12 @@ pub(crate) fn fail(error: &anyhow::Error, as_json: bool, may_overwrite: bool) ->
         fail_in_json(&why, status);
     }
     status
+}
+
+/// Whether a recording of the same name is there.
+fn is_there(cause: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(RecordingError::Exists { .. }))
+        || matches!(cause.downcast_ref(), Some(StreamError::Recording(RecordingError::Exists { .. })))
 }
 
 /// The same of what clap refuses; names among the words may be of whoever.
@@ -125,7 +132,10 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
 /// Whether the user ended it while it waited for something.
 fn is_cancelled(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        matches!(cause.downcast_ref(), Some(StreamError::Cancelled))
+        matches!(
+            cause.downcast_ref(),
+            Some(StreamError::Cancelled | StreamError::Recording(RecordingError::Cancelled))
+        ) || matches!(cause.downcast_ref(), Some(RecordingError::Cancelled))
             || matches!(cause.downcast_ref(), Some(ProbeError::Cancelled))
             || matches!(cause.downcast_ref(), Some(BenchError::Cancelled))
     })
@@ -140,6 +150,8 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
         .chain()
         .find_map(|cause| {
             let stream = cause.downcast_ref().and_then(status_of_stream);
+            let recording = || cause.downcast_ref().and_then(status_of_recording);
+            let process = || cause.downcast_ref().and_then(status_of_process);
             let memory = || cause.downcast_ref().and_then(status_of_shared_memory);
             let connection = || cause.downcast_ref().and_then(status_of_connection);
             let probe = || cause.downcast_ref().and_then(status_of_probe);
@@ -148,6 +160,8 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
             let tree = || cause.downcast_ref().and_then(status_of_tree);
             let system = || cause.downcast_ref().and_then(status_of_system);
             let found = stream
+                .or_else(recording)
+                .or_else(process)
                 .or_else(memory)
                 .or_else(connection)
                 .or_else(probe)
@@ -166,11 +180,23 @@ fn status_of_stream(error: &StreamError) -> Option<u8> {
         | StreamError::Gone
         | StreamError::ProducerGone { .. }
         | StreamError::DeviceGone { .. } => Some(SILENT),
-        StreamError::Name { .. } | StreamError::Setting { .. } => Some(USAGE),
+        StreamError::Name { .. } => Some(USAGE),
         StreamError::Shm(error) => status_of_shared_memory(error),
-        error if error.is_full() => Some(FULL),
+        StreamError::Recording(error) => status_of_recording(error),
+        StreamError::Process(error) => status_of_process(error),
         _ => None,
     }
+}
+
+fn status_of_recording(error: &RecordingError) -> Option<u8> {
+    match error {
+        RecordingError::Process(error) => status_of_process(error),
+        error => error.is_full().then_some(FULL),
+    }
+}
+
+fn status_of_process(error: &ProcessError) -> Option<u8> {
+    matches!(error, ProcessError::Name { .. } | ProcessError::Setting { .. }).then_some(USAGE)
 }
 
 fn status_of_shared_memory(error: &ShmError) -> Option<u8> {

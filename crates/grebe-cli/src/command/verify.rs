@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use grebe_connection::shown;
+use grebe_recording::{Error, Verified, verify};
 use grebe_scope::Engineering;
-use grebe_stages::{Error, Verified, verify};
 use serde_json::{Value, json};
 
 use crate::cli::Verify;
