@@ -46,6 +46,13 @@ impl<'a> Query<'a> {
         Ok(Self { pairs, known: Vec::new() })
     }
 
+    /// Names a key that belongs to the same name without `format=`, for whoever mistypes it.
+    pub fn mention(&mut self, key: &'static str) {
+        if !self.pairs.iter().any(|(other, _)| *other == "format") {
+            self.known.push(key);
+        }
+    }
+
     /// The value of a key, as it is written.
     pub fn take(&mut self, key: &'static str) -> Option<&'a str> {
         self.known.push(key);

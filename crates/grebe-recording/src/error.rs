@@ -15,7 +15,7 @@ pub enum Error {
     #[error("cannot write {}: {source}{}{}", path.display(), what_to_do(source), what_is_good(*good_samples))]
     Write { path: PathBuf, source: io::Error, good_samples: u64 },
     /// A recording of this name is there already.
-    #[error("{} exists already: choose another name, or allow overwriting (--overwrite)", path.display())]
+    #[error("{} exists already: choose another name, or remove it", path.display())]
     Exists { path: PathBuf },
     /// Another recorder writes a recording of this name.
     #[error("{} is being recorded by another: choose another name", path.display())]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::kinds::{Kind, is_csv, kind_of};
+use crate::kinds::{Kind, is_csv, is_recording, kind_of};
 use crate::sample_file::{Annotation, SampleFile};
 use crate::{folder, headerless, npy, sigmf, wav};
 
@@ -29,11 +29,21 @@ impl SampleFile {
                 Err(Error::Content { path: path.into(), what: what.to_owned() })
             }
             None if path.is_dir() => Err(Error::Field { path: path.into(), what: folder::what_is_in(path) }),
-            None => Err(Error::Field {
-                path: path.into(),
-                what: format!("unknown kind of file; known are {KNOWN}"),
-            }),
+            None => match Self::named(path) {
+                Some(named) => sigmf::open(&named),
+                None => Err(Error::Field {
+                    path: path.into(),
+                    what: format!("unknown kind of file; known are {KNOWN}"),
+                }),
+            },
         }
+    }
+
+    /// The file that opens a SigMF recording of this name, which may be without an extension, as a recorder takes it: the collection, where
+    /// there is one, else the metadata. `None`: there is no such recording.
+    pub fn named(path: &Path) -> Option<PathBuf> {
+        let base = sigmf::Base::of(path);
+        [base.collection(), base.meta()].into_iter().find(|file| file.is_file())
     }
 
     /// Opens a SigMF recording of which data files are still being copied: `place` knows where each of them lies until it has its name,
@@ -48,12 +58,16 @@ impl SampleFile {
         sigmf::open_arriving(path, place)
     }
 
-    /// The recordings that a path names, to be opened one by one: all those of a `.sigmf` archive of several, else the path itself.
+    /// The recordings that a path names, to be opened one by one: all those of a `.sigmf` archive of several, else that of this
+    /// [name](Self::named), else the path itself.
     ///
     /// # Errors
     /// An [`Error`] that names the archive, where it is none or cannot be read.
     pub fn recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
-        sigmf::recordings(path)
+        match Self::named(path).filter(|_| !is_recording(path)) {
+            Some(named) => Ok(vec![named]),
+            None => sigmf::recordings(path),
+        }
     }
 
     /// Adds annotations to a SigMF recording, or to each of a collection: its metadata are replaced in one step, its samples are not

@@ -23,7 +23,7 @@ use crate::transport::{listen, reachable, send_to};
 
 impl Scheme for UdpStream {
     const WRITTEN: &'static str = "udp://HOST:PORT";
-    const OTHERWISE: &'static str = "is no UDP address: write udp://HOST:PORT";
+    const OTHERWISE: &'static str = "carries no frames over UDP: write udp://HOST:PORT";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         Self::parse(name.strip_prefix("udp://")?)

@@ -51,6 +51,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         sink: ("sender", sink.stage),
         queue_batches: SEND_QUEUE_BATCHES,
         trigger: None,
+        waits_for: None,
         announcer,
         metrics: options.metrics.clone(),
         about: About::new(),

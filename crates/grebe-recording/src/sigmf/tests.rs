@@ -429,9 +429,7 @@ fn a_recording_is_overwritten_only_where_that_is_wanted_and_without_a_rest() {
     fs::write(folder.path().join("x_ch7.sigmf-data"), "another's").unwrap();
     for channels in [1, 2, 3] {
         let error = SigmfWriter::create(&path, &settings(channels)).unwrap_err().to_string();
-        assert!(error.ends_with(
-            "x.sigmf-collection exists already: choose another name, or allow overwriting (--overwrite)"
-        ));
+        assert!(error.ends_with("x.sigmf-collection exists already: choose another name, or remove it"));
     }
     fs::remove_file(folder.path().join("x_ch7.sigmf-data")).unwrap();
     assert_eq!(names(&folder), was);

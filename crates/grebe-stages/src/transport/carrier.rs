@@ -32,12 +32,17 @@ impl Carrier {
             return Some(Ok(Self::Pipe));
         }
         if let Some(at) = name.strip_prefix("tcp://") {
-            return Some(HostPort::parse(at).map(|at| Self::Tcp(TcpEnd::new(at))));
+            return Some(HostPort::parse("tcp", at).map(|at| Self::Tcp(TcpEnd::new(at))));
         }
         if let Some(at) = name.strip_prefix("udp://") {
-            return Some(HostPort::parse(at).map(Self::Udp));
+            return Some(HostPort::parse("udp", at).map(Self::Udp));
         }
         name.strip_prefix("serial:").map(|port| SerialEnd::parse(port).map(Self::Serial))
+    }
+
+    /// Whether it carries frames too, where a name says nothing of its samples.
+    pub(crate) fn has_frames(&self) -> bool {
+        matches!(self, Self::Pipe | Self::Udp(_))
     }
 
     /// Takes what a query says of the carrier.

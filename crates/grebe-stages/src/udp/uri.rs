@@ -26,7 +26,7 @@ impl UdpStream {
             |pair: &str| matches!(pair.split('=').next(), Some("" | "wire" | "interface" | "ttl" | "loop"));
         query.split('&').all(is_ours).then(|| {
             let mut query = Query::new(query)?;
-            let mut at = HostPort::parse(at)?;
+            let mut at = HostPort::parse("udp", at)?;
             let wire = query.choice("wire", Wire::WORDS)?.unwrap_or_default();
             at.take_multicast(&mut query)?;
             query.end()?;

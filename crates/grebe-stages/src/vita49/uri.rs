@@ -55,7 +55,7 @@ impl Vita49Stream {
     /// Reads what stands behind `vrt://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (at, mut query) = Query::split(text)?;
-        let mut at = HostPort::parse(at)?;
+        let mut at = HostPort::parse("vrt", at)?;
         let stream_id =
             query.value("stream", "the stream's identifier, as in 7 or 0x1f", |value| {
                 match value.strip_prefix("0x") {

@@ -71,7 +71,8 @@ fn take(json: &Path) -> Option<Value> {
     let text = std::fs::read(json).ok()?;
     // The next one writes its own.
     let _ = std::fs::remove_file(json);
-    serde_json::from_slice(&text).ok()
+    // Behind the results of one that failed stands its error.
+    serde_json::Deserializer::from_slice(&text).into_iter().next()?.ok()
 }
 
 /// Whether it ended well. Ctrl-C is handed on once: a second one would keep it from tidying up.

@@ -32,7 +32,6 @@ pub(super) fn show(
     write_json(results, &printer.rows)?;
     match ended {
         Ok(()) => Ok(Ending::Good),
-        Err(Error::Cancelled) => Ok(Ending::Interrupted),
         Err(Error::Usage(what)) => Err(Usage(what).into()),
         Err(error) => Err(error.into()),
     }
