@@ -37,6 +37,7 @@ pub enum Error {
     #[error(transparent)]
     Shm(#[from] grebe_shm::Error),
     /// Zenoh is missing, or refused something.
+    #[cfg(feature = "developer")]
     #[error(transparent)]
     Zenoh(#[from] grebe_zenoh::Error),
     /// The system refused something.
@@ -59,6 +60,7 @@ impl Error {
     }
 
     /// A bench failed to measure what it should.
+    #[cfg(feature = "developer")]
     pub(crate) fn wrong(bench: &str, what: impl std::fmt::Display) -> Error {
         Error::Failed(format!("{bench}: {what}"))
     }
