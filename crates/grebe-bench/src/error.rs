@@ -30,6 +30,10 @@ pub enum Error {
     /// A source could not be made.
     #[error(transparent)]
     Stages(#[from] grebe_stages::Error),
+    /// A generator that cannot be made.
+    #[cfg(feature = "developer")]
+    #[error(transparent)]
+    Process(#[from] grebe_process::Error),
     /// A socket failed.
     #[error(transparent)]
     Datagram(#[from] grebe_datagram::Error),

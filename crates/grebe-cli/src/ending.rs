@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 
 use grebe_connection::Error as ConnectionError;
+use grebe_process::Error as ProcessError;
+use grebe_recording::Error as RecordingError;
 use grebe_remote::Error as RemoteError;
 use grebe_shm::Error as ShmError;
 use grebe_stages::Error as StreamError;
@@ -47,7 +49,12 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
 
 /// Whether the user ended it while it waited for something.
 pub(crate) fn is_cancelled(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StreamError::Cancelled)))
+    error.chain().any(|cause| {
+        matches!(
+            cause.downcast_ref(),
+            Some(StreamError::Cancelled | StreamError::Recording(RecordingError::Cancelled))
+        ) || matches!(cause.downcast_ref(), Some(RecordingError::Cancelled))
+    })
 }
 
 /// The exit status that tells a script what went wrong.
@@ -56,6 +63,8 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
         .chain()
         .find_map(|cause| {
             let stream = cause.downcast_ref().and_then(status_of_stream);
+            let recording = || cause.downcast_ref().and_then(status_of_recording);
+            let process = || cause.downcast_ref().and_then(status_of_process);
             let memory = || cause.downcast_ref().and_then(status_of_shared_memory);
             let connection = || cause.downcast_ref().and_then(status_of_connection);
             let elsewhere = || cause.downcast_ref().map(|error: &Elsewhere| error.status);
@@ -63,6 +72,8 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
             let tree = || cause.downcast_ref().and_then(status_of_tree);
             let system = || cause.downcast_ref().and_then(status_of_system);
             let found = stream
+                .or_else(recording)
+                .or_else(process)
                 .or_else(memory)
                 .or_else(connection)
                 .or_else(elsewhere)
@@ -80,11 +91,23 @@ fn status_of_stream(error: &StreamError) -> Option<u8> {
         | StreamError::Gone
         | StreamError::ProducerGone { .. }
         | StreamError::DeviceGone { .. } => Some(SILENT),
-        StreamError::Name { .. } | StreamError::Setting { .. } => Some(USAGE),
+        StreamError::Name { .. } => Some(USAGE),
         StreamError::Shm(error) => status_of_shared_memory(error),
-        error if error.is_full() => Some(FULL),
+        StreamError::Recording(error) => status_of_recording(error),
+        StreamError::Process(error) => status_of_process(error),
         _ => None,
     }
+}
+
+fn status_of_recording(error: &RecordingError) -> Option<u8> {
+    match error {
+        RecordingError::Process(error) => status_of_process(error),
+        error => error.is_full().then_some(FULL),
+    }
+}
+
+fn status_of_process(error: &ProcessError) -> Option<u8> {
+    matches!(error, ProcessError::Name { .. } | ProcessError::Setting { .. }).then_some(USAGE)
 }
 
 fn status_of_shared_memory(error: &ShmError) -> Option<u8> {

@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Parser as _;
-use grebe_stages::{Error, GeneratorCommand, SynthRemote, Uri, WaveName};
+use grebe_process::synth::{GeneratorCommand, SynthRemote, WaveName};
+use grebe_stages::Uri;
 use grebe_view::{GeneratorRemote, GeneratorWish};
 
 use crate::cli::{self, Cli};
@@ -182,7 +183,7 @@ fn remote(obey: impl Fn(GeneratorCommand) -> Result<(), String> + Send + 'static
             GeneratorWish::Rate(rate_hz) => GeneratorCommand::Rate(rate_hz),
             GeneratorWish::TogglePause => GeneratorCommand::TogglePause,
             GeneratorWish::Wave(name) => {
-                GeneratorCommand::Wave(name.parse().map_err(|error: Error| error.to_string())?)
+                GeneratorCommand::Wave(name.parse().map_err(|error: grebe_process::Error| error.to_string())?)
             }
         })
     };

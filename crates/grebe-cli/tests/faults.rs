@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use grebe::frame::{Frame, HEADER_BYTES, Header, Refusal};
 #[cfg(unix)]
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use serde_json::Value;
 use support::{Listener, example, finish, grebe, text};
 

@@ -8,7 +8,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use serde_json::Value;
 use support::{finish, grebe, listening, run, text};
 

@@ -2,10 +2,6 @@
 
 use grebe_flow::Kinds;
 
-use crate::process::{
-    Convert, Decimate, DecimateFiltered, FillGaps, Fir, Gain, Magnitude, Merge, Mix, Null, RateMeter, Select,
-    Tee, Throttle,
-};
 use crate::uri::add_kinds;
 
 /// All built-in kinds.
@@ -17,9 +13,7 @@ use crate::uri::add_kinds;
 pub fn kinds() -> Kinds {
     let mut kinds = Kinds::new();
     add_kinds(&mut kinds);
-    kinds.add::<Null>().add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
-    kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();
-    kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
+    grebe_process::add_kinds(&mut kinds);
     kinds
 }
 

@@ -17,17 +17,17 @@ pub(crate) use uri::{encoding, encoding_names};
 use std::fmt;
 
 use grebe_flow::Kinds;
-
-use crate::error::Error;
-use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
-use crate::query::Query;
-use crate::scheme::{End, Scheme, Traits};
-use crate::session::Bounded as _;
-use crate::stream::DATAGRAM_BYTES_MAX;
-use crate::transport::{ByteStream, Carrier, is_text, listen, send_to};
+use grebe_process::query::Query;
+use grebe_process::stream::DATAGRAM_BYTES_MAX;
 use kind::{RawIn, RawOut};
 use udp_sink::RawUdpSink;
 use udp_source::RawUdpSource;
+
+use crate::error::Error;
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
+use crate::transport::{ByteStream, Carrier, is_text, listen, send_to};
 
 impl Scheme for RawStream {
     const WRITTEN: &'static str = "tcp://HOST:PORT?format=...";

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 
 use grebe_flow::Kinds;
 use grebe_frame::SampleFormat;
+use grebe_process::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 
 use crate::error::Error;
 use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport};
-use crate::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 
 /// The name of a stream of one scheme.
 pub(crate) trait Scheme: Sized {
@@ -81,7 +81,7 @@ pub(crate) trait Scheme: Sized {
     /// They are out of their range, or the host has no address.
     fn datagram_bytes_by(&self, transport: &Transport) -> Result<usize, Error> {
         match transport.datagram_bytes {
-            Some(bytes) => check_datagram_bytes(bytes).map(|()| bytes),
+            Some(bytes) => Ok(check_datagram_bytes(bytes).map(|()| bytes)?),
             None => self.datagram_bytes(),
         }
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use grebe_flow::Kinds;
+use grebe_process::synth::Synth;
 
 use crate::audio::AudioStream;
 use crate::error::Error;
@@ -16,7 +17,6 @@ use crate::rtl_tcp::RtlTcp;
 use crate::scheme::{End, Scheme, Traits};
 use crate::shm::ShmName;
 use crate::soapy::Soapy;
-use crate::synth::Synth;
 use crate::text::TextStream;
 use crate::udp::UdpStream;
 use crate::vita49::Vita49Stream;
@@ -224,10 +224,10 @@ pub fn open_sink(
 
 #[cfg(test)]
 mod tests {
+    use grebe_link::wire::Wire;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::io::wire::Wire;
     use crate::transport::HostPort;
 
     #[test]

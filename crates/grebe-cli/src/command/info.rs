@@ -7,8 +7,8 @@ use anyhow::{Error, Result, anyhow};
 use grebe_connection::{printable, shown};
 use grebe_flow::clock_id;
 use grebe_frame::AxisTime;
+use grebe_recording::{Gap, SampleFile};
 use grebe_scope::Engineering;
-use grebe_stages::{Gap, SampleFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions};
-use grebe_stages::{
-    OpenSource, SampleFile, SinkOptions, SourceOptions, Uri, open_file, open_in_step, open_sink,
-};
+use grebe_recording::SampleFile;
+use grebe_stages::{OpenSource, SinkOptions, SourceOptions, Uri, open_file, open_in_step, open_sink};
 
 use crate::cli::Play;
 use crate::ending::{Ending, Usage, one_line};

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use anyhow::{Result, anyhow};
+use grebe_recording::{LeftOut, RingPlan, Rotate};
 use grebe_scope::Engineering;
 use grebe_shm::Policy;
-use grebe_stages::{
-    LeftOut, OpenSource, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source,
-};
+use grebe_stages::{OpenSource, SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use crate::cli::Record;
 use crate::ending::{Ending, Usage};

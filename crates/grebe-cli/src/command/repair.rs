@@ -1,8 +1,8 @@
 //! `grebe repair`: closes recordings whose recorder was cut off, where they lie.
 
 use anyhow::{Error, Result, anyhow};
+use grebe_recording::{Repaired, repair};
 use grebe_scope::Engineering;
-use grebe_stages::{Repaired, repair};
 use serde_json::{Value, json};
 
 use crate::cli::Repair;

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use grebe_connection::shown;
+use grebe_recording::{Verified, verify};
 use grebe_scope::Engineering;
-use grebe_stages::{Verified, verify};
 use serde_json::{Value, json};
 
 use crate::cli::Verify;

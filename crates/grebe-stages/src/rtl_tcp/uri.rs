@@ -1,8 +1,8 @@
 //! `rtl_tcp://HOST:PORT?...`
 
 use grebe_flow::RateHz;
+use grebe_process::query::{Pairs, Query, finite};
 
-use crate::query::{Pairs, Query, finite};
 use crate::transport::HostPort;
 use crate::tuner::Tuning;
 

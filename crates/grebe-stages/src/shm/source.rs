@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{BatchPool, Header, StreamTracker};
+use grebe_link::arrival::ArrivalCounters;
 use grebe_shm::{Error as ShmError, Subscriber, SubscriberOptions};
 
-use crate::io::arrival::ArrivalCounters;
 use crate::session::{Bounded, Limit, Silence};
 
 /// Reads the stream of this name from the process that makes it. Where that is trusted ([`grebe_shm::Trust`]), nothing is copied: the
@@ -33,7 +33,7 @@ impl ShmSource {
             subscriber: Subscriber::connect(name, options)?,
             silence: Silence::begin(),
             tracker: StreamTracker::new(),
-            counters: ArrivalCounters::new(),
+            counters: ArrivalCounters::default(),
             limit: Limit::default(),
             next: None,
             is_between: false,

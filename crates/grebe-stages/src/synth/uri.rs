@@ -3,8 +3,8 @@
 use grebe_flow::Kind as _;
 use serde_json::{Map, Value};
 
-use super::settings::Synth;
-use crate::query::{Pairs, Query};
+use grebe_process::query::{Pairs, Query};
+use grebe_process::synth::Synth;
 
 /// Reads what stands behind `synth:`.
 pub(crate) fn parse(text: &str) -> Result<Synth, String> {
@@ -109,10 +109,10 @@ mod tests {
     use std::time::Duration;
 
     use grebe_flow::{Count, RateHz, Time};
+    use grebe_process::FrequencyHz;
+    use grebe_process::synth::WaveName;
 
-    use super::super::WaveName;
     use super::*;
-    use crate::format::FrequencyHz;
 
     #[test]
     fn a_generator_is_read_as_a_command_and_a_graph_file_have_it() {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use grebe_process::query::{Pairs, Query};
+
 use super::byte_stream::ByteStream;
 use super::host_port::HostPort;
 use super::patience::Patience;
@@ -10,7 +12,6 @@ use super::standard;
 use super::tcp::TcpEnd;
 use crate::error::Error;
 use crate::open::Notify;
-use crate::query::{Pairs, Query};
 use crate::scheme::{End, Traits};
 use crate::serial::{SerialEnd, SerialPort};
 

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
+use grebe_process::query::{Pairs, Query};
+use grebe_process::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX};
+
 use super::multicast::Multicast;
 use crate::error::Error;
-use crate::query::{Pairs, Query};
-use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX};
 
 /// A host, by name or number, and a port; resolved when it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]

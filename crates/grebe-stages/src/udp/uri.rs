@@ -1,7 +1,8 @@
 //! `udp://HOST:PORT?wire=gfh2`
 
-use crate::io::wire::Wire;
-use crate::query::{Pairs, Query};
+use grebe_link::wire::Wire;
+use grebe_process::query::{Pairs, Query};
+
 use crate::transport::HostPort;
 
 /// Datagrams, one frame each.

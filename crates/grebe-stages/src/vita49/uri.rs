@@ -1,9 +1,9 @@
 //! What the name of a VITA-49 stream says.
 
 use grebe_frame::SampleFormat;
+use grebe_process::query::{Pairs, Query, Words};
 
 use super::payload_format::Shape;
-use crate::query::{Pairs, Query, Words};
 use crate::transport::HostPort;
 
 /// A stream of VITA-49 packets over UDP, as [`Uri::Vita49`](crate::Uri::Vita49) names it: `vrt://HOST:PORT`.

@@ -1,6 +1,7 @@
 //! `zmq://HOST:PORT?...`
 
-use crate::query::{Pairs, Query, Words};
+use grebe_process::query::{Pairs, Query, Words};
+
 use crate::raw::RawStream;
 use crate::transport::{Carrier, HostPort, TcpEnd};
 

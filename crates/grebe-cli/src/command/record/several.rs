@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use grebe_flow::{Graph, QueueOptions};
 use grebe_frame::AxisTime;
-use grebe_stages::{BegunSet, RecordingSet, SampleFile, SinkOptions, Uri, open_sink};
+use grebe_recording::{BegunSet, RecordingSet, SampleFile};
+use grebe_stages::{SinkOptions, Uri, open_sink};
 use serde_json::json;
 
 use super::{QUEUE_BATCHES, open};

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_flow::{Cut, CutEdge, GraphFile, Running, Snapshot, monotonic_ns};
+use grebe_link::edge::{BadLink, Lead, Outbox, Route, Routes};
 use grebe_remote::Config;
 use grebe_ring::Cancel;
-use grebe_stages::link::{BadLink, Lead, Outbox, Route, Routes};
 use serde_json::{Value, json};
 
 use super::check::{self, Found};
