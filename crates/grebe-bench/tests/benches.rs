@@ -1,15 +1,27 @@
-//! `grebe bench transfer`, as a user runs it: what it prints and writes, never how fast anything was.
-
-mod support;
+//! The program, as a developer runs it: what it prints and writes, never how fast anything was.
 
 use std::fs;
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
-use support::{run, text};
+
+fn start(arguments: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_grebe-bench"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn run(arguments: &[&str]) -> Output {
+    start(arguments).wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
 
 /// Runs, and gives what was printed as JSON and said on standard error.
 fn measured(arguments: &[&str]) -> (Vec<Value>, String) {
-    let output = run(&[&["bench"], arguments, &["--json"]].concat());
+    let output = run(&[arguments, &["--json"]].concat());
     let said = text(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {said}");
     (serde_json::from_slice(&output.stdout).unwrap(), said)
@@ -105,13 +117,9 @@ fn over_an_emulator_real_processes_transfer_and_no_namespace_stays() {
     fs::set_permissions(&emulator, fs::Permissions::from_mode(0o755)).unwrap();
     let emulator = emulator.to_str().unwrap();
     let arguments = ["transfer", "--wanlink", emulator, "--only", "B", "--repeats", "2", "--json"];
-    let child = support::grebe(&[&["bench"][..], &arguments].concat())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = start(&arguments);
     let name = format!("grebe-bench-{}", child.id());
-    let output = support::finish(child);
+    let output = child.wait_with_output().unwrap();
     let said = text(&output.stderr);
     let is_left = |side: &str| std::path::Path::new("/var/run/netns").join(format!("{name}-{side}")).exists();
     assert!(!is_left("a") && !is_left("b"), "{said}");
@@ -141,13 +149,13 @@ fn over_an_emulator_real_processes_transfer_and_no_namespace_stays() {
 #[test]
 fn what_makes_no_sense_is_said() {
     let refused = |arguments: &[&str], status: i32, says: &str| {
-        let mut all = vec!["bench"];
-        all.extend(arguments);
-        let output = run(&all);
+        let output = run(arguments);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
         assert!(said.contains(says), "{arguments:?} does not say '{says}': {said}");
     };
+    refused(&["flow", "--parts", "speed"], 2, "fan_out");
+    refused(&["flow", "--json", "--table"], 2, "cannot be used with");
     let transfer = |more: &[&'static str]| [&["transfer"], more].concat();
     refused(&transfer(&["--parts", "speed"]), 2, "[possible values: links, random, shares, loopback]");
     refused(&transfer(&["--only", "Q"]), 2, "no link is called Q; there are A, B, C, D, E");
@@ -158,22 +166,41 @@ fn what_makes_no_sense_is_said() {
     refused(&transfer(&["--wanlink", "/no/such/program"]), 1, "--wanlink");
 }
 
+#[test]
+fn a_table_says_what_was_asked_and_measured() {
+    let output = run(&["flow", "--parts", "hop", "--duration", "2ms", "--repeats", "3", "--table"]);
+    let (table, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{said}");
+    assert!(table.contains("| hop | to another thread |") && table.contains("<= 40 ns per frame"), "{table}");
+    assert!(said.contains("clone and drop alone"), "{said}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
+fn streams_are_measured_beside_what_zenohs_own_programs_do() {
+    let (rows, _) = measured(&["zenoh", "--sizes", "64K", "--duration", "50ms", "--repeats", "1"]);
+    let benches: Vec<_> = rows.iter().map(|row| row["bench"].as_str().unwrap()).collect();
+    assert_eq!(benches, ["throughput", "ping"]);
+    for row in &rows {
+        for side in ["ours", "baseline"] {
+            assert!(row[side]["median"].as_f64() > Some(0.0), "{row}");
+        }
+        assert_eq!(row["lost_frames"], 0, "who blocks loses nothing: {row}");
+    }
+}
+
 /// Whoever ends a run in the middle of a transfer ends every process of it, and nothing is left.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_or_killed_run_leaves_nothing_behind() {
-    use std::process::Stdio;
+    use rustix::process::{Pid, Signal, kill_process};
     use std::time::{Duration, Instant};
 
-    for (signal, status) in [("-INT", Some(130)), ("-KILL", None)] {
+    for (signal, status) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().to_str().unwrap();
         let options = ["--file-size", "64M", "--dir", directory, "--repeats", "100"];
-        let child = support::grebe(&[&["bench", "transfer", "--parts", "loopback"][..], &options].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = start(&[&["transfer", "--parts", "loopback"][..], &options].concat());
         let rooms = || fs::read_dir(folder.path()).unwrap().map(|room| room.unwrap().path());
         let comes = || {
             rooms().any(|room| fs::read_dir(room.join("came")).is_ok_and(|mut files| files.next().is_some()))
@@ -182,14 +209,14 @@ fn an_interrupted_or_killed_run_leaves_nothing_behind() {
         while !comes() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
-        support::signal(signal, child.id());
-        let output = support::finish(child);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), status, "{}", text(&output.stderr));
         // One that was killed cannot wait for the others.
         let until = Instant::now() + Duration::from_secs(10);
         while status.is_none() && rooms().next().is_some() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert_eq!(rooms().count(), 0, "nothing is left behind after {signal}");
+        assert_eq!(rooms().count(), 0, "nothing is left behind after {signal:?}");
     }
 }
