@@ -65,6 +65,9 @@ impl LossWindow {
         let segments = bandwidth * path.queued_loop_us() as f64 / 1e6 / SEGMENT_BYTES;
         let events = (!is_overrun).then(|| path.response.faster_events());
         path.response.forget();
+        if is_overrun {
+            path.loss.forget_untested();
+        }
         let mut begun = Self {
             window: CubicWindow::new(segments, shape(path.mode)),
             recovery: None,
