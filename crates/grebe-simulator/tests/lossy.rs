@@ -216,6 +216,17 @@ fn alone_behind_a_policer_the_wire_is_used_and_little_is_wasted() {
     }
 }
 
+/// What the first train lost was taken for the path's own as long as the window ruled: 13 and 21 times the wire.
+#[test]
+fn a_policer_on_a_path_that_loses_packets_itself_is_not_crawled_through() {
+    for loss in [0.01, 0.02] {
+        let link = Alone { bucket_bytes: 100_000, ..Alone::new("both", 50.0, 40, loss) };
+        let (mean_s, sent, _) = link.run(3);
+        assert!(mean_s < 1.3 * link.wire_s(), "{loss}: {mean_s} s of {}", link.wire_s());
+        assert!(sent < 1.3, "{loss}: {sent} times the file");
+    }
+}
+
 #[test]
 fn background_mode_takes_what_nobody_else_wants() {
     let new = |name, loss| Alone { mode: Mode::Background, ..Alone::new(name, 100.0, 40, loss) };

@@ -169,6 +169,15 @@ fn background_mode_yields_where_no_queue_tells_of_others() {
     }
 }
 
+#[test]
+fn background_mode_does_not_take_cubics_losses_for_the_paths() {
+    for cubics in [1, 4] {
+        let company = Company { ours: 1, cubics, mode: Mode::Background, is_ours_first: true };
+        let (share, loss, _) = share(100.0, Bottleneck::Policer(200), company, 1);
+        assert!(share < 40.0 && loss < 0.7, "{cubics}: {share}, {loss}");
+    }
+}
+
 /// `ONLY` names cells to run by parts of their names, with `;` between them; `WHO` is one of the companies; `MODE` is ours; `SEED` begins
 /// it otherwise.
 #[test]

@@ -151,14 +151,17 @@ fn ends_that_are_stopped_now_and_then_lose_little_more_than_their_time() {
 
 #[test]
 fn a_path_that_stands_still_now_and_then_is_not_taken_for_a_slow_one() {
-    for (mbit, rtt_ms, loss, who, seconds_max) in [
-        (100.0, 100, 0.0, "path", 14.5),
-        (100.0, 250, 0.01, "path", 15.0),
-        (20.0, 60, 0.001, "path", 14.0),
-        (100.0, 250, 0.01, "all", 22.5),
+    for (mbit, rtt_ms, loss, stalls, who, seconds_max) in [
+        (100.0, 100, 0.0, (300, 1_000), "path", 14.5),
+        (100.0, 250, 0.01, (300, 1_000), "path", 15.0),
+        (20.0, 60, 0.001, (300, 1_000), "path", 14.0),
+        (100.0, 250, 0.01, (300, 1_000), "all", 22.5),
+        // The first train comes at once, when the path goes on.
+        (100.0, 250, 0.01, (20, 50), "path", 11.0),
+        (100.0, 250, 0.01, (20, 50), "all", 12.5),
     ] {
-        let took_s = seconds_with_stalls(mbit, rtt_ms, loss, (300, 1_000), who);
-        assert!(took_s < seconds_max, "{mbit} Mbit/s, {rtt_ms} ms, {who}: {took_s} s");
+        let took_s = seconds_with_stalls(mbit, rtt_ms, loss, stalls, who);
+        assert!(took_s < seconds_max, "{mbit} Mbit/s, {rtt_ms} ms, {stalls:?}, {who}: {took_s} s");
     }
 }
 

@@ -35,7 +35,9 @@ pub(crate) struct TrainDispersion {
     highest: u64,
     overtaken: u64,
     last_us: u64,
+    /// Of packets that came later than the first, and of those that came after it in the same microsecond.
     bytes: u64,
+    at_once_bytes: u64,
     number_sum: f64,
     time_sum: f64,
     number_square_sum: f64,
@@ -79,7 +81,11 @@ impl TrainDispersion {
         self.overtaken += u64::from(number < self.highest);
         self.highest = self.highest.max(number);
         self.last_us = at_us;
-        self.bytes += if at_us > 0 { wire_bytes } else { 0 };
+        if at_us > 0 {
+            self.bytes += wire_bytes;
+        } else if self.packets > 1 {
+            self.at_once_bytes += wire_bytes;
+        }
         // Negative for a packet that the first arrival of the train overtook.
         let (number, at) = (number as f64 - self.first as f64, at_us as f64);
         self.number_sum += number;
@@ -94,8 +100,10 @@ impl TrainDispersion {
     }
 
     fn train(&self) -> Train {
+        // Where all came at once, nothing tells the rate, but that there was a train.
+        let bytes = if self.last_us > 0 { self.bytes } else { self.at_once_bytes };
         let plain =
-            Train { mark: self.mark, span_us: self.last_us as u32, bytes: self.bytes as u32, jitter_us: 0 };
+            Train { mark: self.mark, span_us: self.last_us as u32, bytes: bytes as u32, jitter_us: 0 };
         if self.overtaken < OVERTAKEN_MIN || self.packets < 3 * OVERTAKEN_MIN {
             return plain;
         }
@@ -144,6 +152,12 @@ mod tests {
     fn packets_in_order_are_as_far_apart_as_they_came() {
         let train = train((0..32).map(|number| (number, number * 100)));
         assert_eq!(train, Train { mark: 1, span_us: 3_100, bytes: 31_000, jitter_us: 0 });
+    }
+
+    #[test]
+    fn packets_that_came_all_at_once_are_a_train_too() {
+        let train = train((0..32).map(|number| (number, 500)));
+        assert_eq!(train, Train { mark: 1, span_us: 0, bytes: 31_000, jitter_us: 0 });
     }
 
     #[test]

@@ -82,6 +82,13 @@ impl LossModel {
         self.slow = Some((self.base, packets_sum));
     }
 
+    /// Nothing is known where too high a rate lost packets, but for what a lower rate has shown.
+    pub(super) fn forget_untested(&mut self) {
+        if self.slow.is_none() {
+            self.base = 0.0;
+        }
+    }
+
     fn learn(&mut self, loss: f64, packets: f64, round: &RoundLosses) {
         let base = self.base + (loss - self.base) * packets / (packets + BASE_LOSS_PACKETS);
         if !round.had_queue && round.is_slow {
@@ -126,6 +133,17 @@ mod tests {
         }
         assert_eq!(losses.base, 0.0);
         assert_eq!(losses.on_round(&round(140, true)), LossVerdict::Excessive);
+    }
+
+    #[test]
+    fn what_too_high_a_rate_lost_is_forgotten_and_what_a_lower_one_lost_is_not() {
+        for (is_slow, base) in [(false, 0.0), (true, 0.1)] {
+            let mut losses = LossModel::default();
+            losses.on_round(&RoundLosses { is_slow, ..round(40, false) });
+            assert!(losses.base > 0.02);
+            losses.forget_untested();
+            assert_eq!(losses.base, base);
+        }
     }
 
     #[test]

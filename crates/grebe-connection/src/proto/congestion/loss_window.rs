@@ -65,6 +65,9 @@ impl LossWindow {
         let segments = bandwidth * path.queued_loop_us() as f64 / 1e6 / SEGMENT_BYTES;
         let events = (!is_overrun).then(|| path.response.faster_events());
         path.response.forget();
+        if is_overrun {
+            path.loss.forget_untested();
+        }
         let mut begun = Self {
             window: CubicWindow::new(segments, shape(path.mode)),
             recovery: None,
@@ -123,8 +126,10 @@ impl LossWindow {
     fn is_loss_unusual(&mut self, path: &PathModel, sample: &AckSample) -> bool {
         self.round_packets += sample.acked_packets + sample.lost_packets;
         self.round_lost += sample.lost_packets.saturating_sub(sample.late_packets);
-        let is_unusual =
-            sample.by_pace.events() > 0.0 && !path.loss.explains(self.round_lost, self.round_packets);
+        // What others lose looks like the path's own, and background mode yields to others.
+        let is_explained =
+            path.mode != Mode::Background && path.loss.explains(self.round_lost, self.round_packets);
+        let is_unusual = sample.by_pace.events() > 0.0 && !is_explained;
         if is_unusual || sample.round_ended {
             (self.round_packets, self.round_lost) = (0, 0);
         }

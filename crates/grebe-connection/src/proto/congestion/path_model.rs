@@ -259,9 +259,10 @@ impl PathModel {
         self.sums.is_stalled || self.was_stalled || self.now_us < self.stalled_until_us
     }
 
-    /// Whether an application writes only now and then: what is known of the path holds until there is more to send.
+    /// Whether an application writes only now and then: what is known of the path holds until there is more to send. A writer that waits
+    /// because the path is full wrote enough.
     pub(super) fn is_sparse(&self) -> bool {
-        self.sums.is_sparse || self.was_sparse
+        (self.sums.is_sparse || self.was_sparse) && self.excess_bytes() <= 0.0
     }
 
     /// Whether losses answer to this flow's rate, although no queue tells of it.

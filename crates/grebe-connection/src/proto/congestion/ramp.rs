@@ -282,6 +282,30 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_that_waits_for_a_full_path_is_no_pause() {
+        let (mut ramp, mut path) = start(train(3_000, 37_500, 0));
+        let next = (0..10 * RTT_US).step_by(10_000).find_map(|now_us| {
+            let sample = AckSample {
+                now_us,
+                rtt_us: Some(RTT_US),
+                one_way_delay_us: Some(if now_us == 0 { 0 } else { 60_000 }),
+                receiver_us: now_us + 1,
+                delivered_bytes: now_us,
+                in_flight_bytes: 3 * RTT_US,
+                is_sparse: true,
+                ..AckSample::default()
+            };
+            path.on_report(&sample);
+            ramp.on_report(&mut path, &sample, None)
+        });
+        assert_eq!(
+            next,
+            Some(NextState::Drain),
+            "a byte per microsecond comes, and three round trips of it are in flight"
+        );
+    }
+
+    #[test]
     fn a_train_that_came_as_it_left_is_followed_by_a_faster_one() {
         let (mut ramp, mut path) = start(train(6_000, 37_500, 0));
         assert!(ramp.order_train(&path, 1_500, u64::MAX).is_some());
