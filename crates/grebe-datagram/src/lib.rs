@@ -70,6 +70,7 @@ mod path;
 mod receive;
 mod received;
 mod send;
+mod side;
 mod socket;
 #[allow(unsafe_code, reason = "system calls and their structs, nothing else")]
 mod sys;
@@ -79,9 +80,10 @@ pub use error::{Error, Result};
 #[cfg(feature = "tokio")]
 pub use in_tokio::{AsyncReceiver, AsyncSender};
 pub use local::{bind_with_tcp, listen_anywhere, outgoing_addresses, own_addresses};
-pub use options::{Granted, Interface, Options, Side, UnknownInterface};
+pub use options::{Granted, Interface, Options, UnknownInterface};
 pub use path::{is_wsl2, route_payload_bytes};
 pub use receive::{Congestion, Receiver, RecvOutcome};
 pub use received::{Received, Segments};
 pub use send::{Gso, SendBatch, SendCounters, Sender};
+pub use side::Side;
 pub use socket::{listen_tcp, set_dont_fragment, wait_either_readable, wait_readable};

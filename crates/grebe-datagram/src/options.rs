@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::burst::MAX_BURST_DATAGRAMS;
+use crate::side::Side;
 use crate::sys;
 
 /// How a socket is set up. Every field has a default that is right for a stream of samples.
@@ -129,15 +130,6 @@ impl Default for Options {
             multicast_loopback: true,
         }
     }
-}
-
-/// Which buffer of a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// What waits to be read.
-    Receive,
-    /// What waits to leave.
-    Send,
 }
 
 /// What the kernel granted of a buffer that was asked for. Its text says how to get the rest.

@@ -13,8 +13,9 @@ pub use self::drops::Congestion;
 use self::drops::{DropCounter, Sampler};
 use self::wait::{Wait, Waiting};
 use crate::error::{Error, Result};
-use crate::options::{Granted, Options, Side};
+use crate::options::{Granted, Options};
 use crate::received::Received;
+use crate::side::Side;
 use crate::{socket, sys};
 
 /// Receives datagrams in batches, into buffers (`S`) that the caller owns.

@@ -17,8 +17,9 @@ use crate::burst::{
     Burst, Coalesce, Full, MAX_BURST_DATAGRAMS, MAX_DATAGRAM_BYTES, MAX_MESSAGES, MAX_SEGMENTS,
 };
 use crate::error::{Error, Result};
-use crate::options::{Granted, Options, Side};
+use crate::options::{Granted, Options};
 use crate::receive::Receiver;
+use crate::side::Side;
 use crate::sys;
 
 /// Sends datagrams in batches. Owns one socket and the arrays of its system calls; nothing is allocated after it is made.

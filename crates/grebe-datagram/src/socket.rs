@@ -7,7 +7,8 @@ use std::time::Duration;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket, Type};
 
 use crate::error::{Error, Result};
-use crate::options::{Granted, Interface, Options, Side};
+use crate::options::{Granted, Interface, Options};
+use crate::side::Side;
 use crate::sys;
 
 /// A datagram socket with the options that both sides share, not yet bound.

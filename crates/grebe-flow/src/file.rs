@@ -20,6 +20,7 @@ mod write;
 use std::collections::HashSet;
 use std::path::Path;
 
+use check::Checked;
 pub use checked_edge::FileEdge;
 pub use checked_host::{FileHost, Restart};
 pub use checked_stage::FileStage;
@@ -83,8 +84,8 @@ impl GraphFile {
     pub fn parse(text: &str, path: &Path, kinds: &Kinds) -> Result<Self, Mistakes> {
         let mut mistakes = Mistakes::new(&path.display().to_string(), text);
         let draft = draft::read(text, &mut mistakes);
-        let file = check::check(draft, kinds, &mut mistakes);
-        mistakes.into_result(file)
+        let Checked { stages, edges, hosts, bytes_per_s } = check::check(draft, kinds, &mut mistakes);
+        mistakes.into_result(Self { stages, edges, hosts, bytes_per_s })
     }
 
     /// The graph as a file, which reads as the same graph. Comments are not kept.

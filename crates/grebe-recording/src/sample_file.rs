@@ -1,6 +1,7 @@
 //! Reading recordings of any kind through one window of bounded size, however long they are.
 
 mod axis;
+mod convert;
 mod converted;
 mod drift;
 mod identity;
@@ -9,6 +10,7 @@ mod side_by_side;
 mod stretch;
 mod striped;
 mod timeline;
+mod window;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -24,6 +26,7 @@ pub(crate) use self::axis::common_clock;
 use grebe_process::numbers::load;
 
 use self::converted::Converted;
+use self::window::Window;
 use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
 use crate::raw::RawFile;
@@ -513,42 +516,3 @@ impl<'a> Block<'a> {
         Ok(&self.bytes[at..at + self.length * sample_bytes])
     }
 }
-
-/// A stretch of all channels in memory, channel-major.
-#[derive(Debug)]
-struct Window {
-    /// Samples as a stream has them; each channel begins at a word, so that every format is aligned.
-    words: Vec<u64>,
-    stride_bytes: usize,
-    /// Samples per channel that there is room for.
-    capacity: usize,
-    start: u64,
-    length: usize,
-}
-
-impl Window {
-    fn new(sample_bytes: usize, channels: usize, len_samples: u64) -> Self {
-        let capacity = (WINDOW_BYTES / (sample_bytes * channels)) as u64;
-        let mut window = Self { words: Vec::new(), stride_bytes: 0, capacity: 0, start: 0, length: 0 };
-        window.make_room(sample_bytes, channels, capacity.min(len_samples) as usize);
-        window
-    }
-
-    #[inline]
-    fn holds(&self, position: u64, length: usize) -> bool {
-        position >= self.start
-            && position - self.start <= self.length as u64
-            && length as u64 <= self.length as u64 - (position - self.start)
-    }
-
-    fn make_room(&mut self, sample_bytes: usize, channels: usize, length: usize) {
-        if length > self.capacity {
-            let words = (length * sample_bytes).div_ceil(size_of::<u64>());
-            (self.capacity, self.stride_bytes) = (length, words * size_of::<u64>());
-            self.words.resize(words * channels, 0);
-        }
-    }
-}
-
-/// Large enough for a disk, small enough for a second-level cache.
-const WINDOW_BYTES: usize = 1 << 20;

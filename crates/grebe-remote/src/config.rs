@@ -23,9 +23,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::error::{During, Error, Result};
-use crate::hello::{Meet, ModeName, Terms};
+use crate::hello::Meet;
 use crate::host::{self, SshHost};
-use crate::route::Via;
+use crate::route::{ModeName, Via};
 use crate::ssh::Ssh;
 
 /// All of it.

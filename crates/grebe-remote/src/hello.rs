@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Result;
-use crate::route::{Route, Via};
+use crate::route::{Route, Terms, Via};
 
 /// A command that can be started on another host.
 #[derive(Debug, Clone, Copy)]
@@ -37,18 +37,6 @@ pub struct Hello<T> {
     /// What it is to do.
     #[serde(flatten)]
     pub task: T,
-}
-
-/// How the data goes, as both ends have to know it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Terms {
-    /// The routes that are allowed.
-    pub via: Via,
-    /// The share of a path with others on it.
-    #[serde(with = "ModeName")]
-    pub mode: Mode,
-    /// The most bits per second on the wire.
-    pub limit_bits_per_s: Option<f64>,
 }
 
 /// How its peer reaches the command that was started.
@@ -170,15 +158,6 @@ pub(crate) fn read_event(line: &str) -> Option<Result<Value, Failed>> {
         Some(failed) => serde_json::from_value(failed.take()).ok().map(Err),
         None => Some(Ok(event)),
     }
-}
-
-/// [`Mode`] by the names of the command line.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Mode", rename_all = "lowercase")]
-pub(crate) enum ModeName {
-    Fair,
-    Greedy,
-    Background,
 }
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -7,13 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use grebe_connection::{
-    Cancel, Connection, ConnectionOptions, ConnectionStatus, Error, Notice, Notify, Ticket, Transport,
+    Cancel, Connection, ConnectionOptions, ConnectionStatus, Error, Mode, Notice, Notify, Ticket, Transport,
     connect,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Result};
-use crate::hello::Terms;
 
 /// The routes that data may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -46,6 +45,27 @@ pub enum Route {
     Ssh,
     /// Within this machine.
     Disk,
+}
+
+/// [`Mode`] by the names of the command line.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Mode", rename_all = "lowercase")]
+pub(crate) enum ModeName {
+    Fair,
+    Greedy,
+    Background,
+}
+
+/// How the data goes, as both ends have to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// The routes that are allowed.
+    pub via: Via,
+    /// The share of a path with others on it.
+    #[serde(with = "ModeName")]
+    pub mode: Mode,
+    /// The most bits per second on the wire.
+    pub limit_bits_per_s: Option<f64>,
 }
 
 /// A reader and a writer of bytes to the other end.

@@ -28,6 +28,7 @@ use crate::host::SshHost;
 
 pub(crate) use self::login::MARK;
 use self::login::{Login, Noise};
+pub(crate) use self::output::Began;
 use self::output::{Output, SHOWN_AFTER, Said, await_ready, listen};
 pub(crate) use self::why::{Ended, Purpose};
 
@@ -59,12 +60,6 @@ pub(crate) struct SshProcess {
     is_let_go: bool,
     /// It has ended, and all that it said has been taken in.
     is_drained: bool,
-}
-
-/// The first line of a command that has begun, and its output after that.
-pub(crate) struct Began {
-    pub(crate) line: String,
-    pub(crate) rest: BufReader<ChildStdout>,
 }
 
 /// Why a command did not become ready.

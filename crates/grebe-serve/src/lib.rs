@@ -17,6 +17,7 @@ mod http;
 mod page;
 mod pipe;
 mod server;
+mod shared;
 mod tls;
 mod viewer;
 
@@ -24,4 +25,5 @@ pub use address::FarAddress;
 pub use client::{FarViewer, connect};
 pub use error::Error;
 pub use pipe::{FarPipes, NoPipes, serve_pipe, view_pipe};
-pub use server::{ServeEvent, ServeOptions, Served, Server};
+pub use server::{ServeOptions, Served, Server};
+pub use shared::ServeEvent;

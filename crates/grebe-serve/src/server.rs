@@ -19,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::address::FarAddress;
 use crate::error::Error;
 use crate::gate::{Gate, Token};
+use crate::shared::{ServeEvent, Shared, Source};
 use crate::tls;
 use crate::viewer::connection;
 
@@ -50,46 +51,6 @@ pub struct Served {
     pub status: Box<dyn Fn() -> SourceStatus + Send>,
 }
 
-/// Something that a person beside the server may want to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServeEvent {
-    /// A viewer was let in.
-    Came {
-        /// Its address.
-        from: SocketAddr,
-        /// The source that it looks at, from 1.
-        source: usize,
-        /// How many there are now.
-        viewers: usize,
-    },
-    /// A viewer is gone.
-    Left {
-        /// Its address.
-        from: SocketAddr,
-        /// How many there are now.
-        viewers: usize,
-        /// Why it was sent away; `None`: it went.
-        why: Option<String>,
-    },
-    /// A viewer changed something at the source.
-    Changed {
-        /// Its address.
-        from: SocketAddr,
-        /// The source that it looks at, from 1.
-        source: usize,
-        /// In words.
-        what: String,
-    },
-    /// Somebody was not let in.
-    Refused {
-        /// Their address.
-        from: SocketAddr,
-        /// In words.
-        why: String,
-    },
-}
-
 /// A server that runs until it is stopped or dropped.
 pub struct Server {
     address: SocketAddr,
@@ -99,32 +60,6 @@ pub struct Server {
     /// What takes long to compute of a stream that is over holds up no connection.
     _after_end: Vec<AfterEnd>,
 }
-
-/// What all connections of a server know.
-pub(crate) struct Shared {
-    pub(crate) sources: Vec<Source>,
-    pub(crate) gate: Gate,
-    token: Token,
-    /// Lets its holder change what the source makes, too.
-    control: Option<Token>,
-    pub(crate) ends: watch::Sender<bool>,
-    viewers: Arc<AtomicUsize>,
-    viewers_max: usize,
-    tell: Box<dyn Fn(ServeEvent) + Send + Sync>,
-    /// Connections that were not let in yet, the oldest first.
-    strangers: Mutex<VecDeque<(u64, AbortHandle)>>,
-}
-
-/// A source, as all connections know it.
-pub(crate) struct Source {
-    pub(crate) link: ScopeLink,
-    pub(crate) offer: FarOffer,
-    /// Who asks is told how it is at that moment: no picture is newer.
-    status: Mutex<Look>,
-}
-
-/// A place of a viewer, given back when it is dropped.
-pub(crate) struct Seat(Arc<AtomicUsize>);
 
 impl Server {
     /// Serves these sources: viewers say which of them they want to see. Each is analysed where its samples are, so that none waits for
@@ -216,79 +151,6 @@ impl fmt::Debug for Server {
     }
 }
 
-impl Shared {
-    /// The source of that number, from 1.
-    pub(crate) fn source(&self, number: usize) -> Result<&Source, Refusal> {
-        let found = number.checked_sub(1).and_then(|place| self.sources.get(place));
-        found.ok_or_else(|| {
-            let names = (1..).zip(&self.sources).map(|(number, it)| format!("{number} {}", it.offer.name));
-            let names = names.collect::<Vec<_>>().join(", ");
-            Refusal(format!("there is no source {number} here; there are: {names}"))
-        })
-    }
-
-    /// What the holder of a word may do; `None`: not even come in.
-    pub(crate) fn right_of(&self, word: &str) -> Option<Right> {
-        // Both are compared, whatever the first says.
-        let (may_look, may_control) =
-            (self.token.is(word), self.control.as_ref().is_some_and(|it| it.is(word)));
-        match (may_look, may_control) {
-            (_, true) => Some(Right::Control),
-            (true, false) => Some(Right::Look),
-            (false, false) => None,
-        }
-    }
-
-    fn token_for(&self, right: Right) -> Option<&Token> {
-        match right {
-            Right::Look => Some(&self.token),
-            Right::Control => self.control.as_ref(),
-        }
-    }
-
-    pub(crate) fn viewers(&self) -> usize {
-        self.viewers.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn tell(&self, event: ServeEvent) {
-        (self.tell)(event);
-    }
-
-    /// A place for one more viewer.
-    pub(crate) fn seat(&self) -> Result<Seat, Refusal> {
-        // All viewers are on one thread: nobody comes between.
-        if self.viewers() >= self.viewers_max {
-            return Err(Refusal(format!(
-                "{} viewers look already, as many as this server lets in (--viewers)",
-                self.viewers_max
-            )));
-        }
-        self.viewers.fetch_add(1, Ordering::Relaxed);
-        Ok(Seat(Arc::clone(&self.viewers)))
-    }
-
-    fn strangers(&self) -> MutexGuard<'_, VecDeque<(u64, AbortHandle)>> {
-        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_no_stranger(&self, number: u64) {
-        self.strangers().retain(|(it, _)| *it != number);
-    }
-}
-
-impl Source {
-    /// What is known of it.
-    pub(crate) fn status(&self) -> SourceStatus {
-        (self.status.lock().unwrap_or_else(PoisonError::into_inner))()
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 async fn serve(shared: &Arc<Shared>, listener: std::net::TcpListener, tls: Option<TlsAcceptor>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     let mut ends = shared.ends.subscribe();
@@ -346,8 +208,6 @@ async fn stranger(
     }
     shared.is_no_stranger(number);
 }
-
-type Look = Box<dyn Fn() -> SourceStatus + Send>;
 
 impl fmt::Debug for ServeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

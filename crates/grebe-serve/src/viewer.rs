@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
 use crate::http;
-use crate::server::{ServeEvent, Shared};
+use crate::shared::{ServeEvent, Shared};
 
 /// Answers requests until one of them is a viewer's, and then is that viewer's. `is_known` is called once it was let in.
 pub(crate) async fn connection<S>(

@@ -13,6 +13,7 @@ use grebe_flow::Kinds;
 
 use crate::error::Error;
 use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::raw::RawStream;
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::transport::standard::{stdin, stdout};
@@ -24,6 +25,10 @@ impl Scheme for PipeStream {
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         Self::parse(name)
+    }
+
+    fn mistake(name: &str) -> Option<String> {
+        RawStream::parse(name)?.err()
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

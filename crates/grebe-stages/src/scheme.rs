@@ -12,7 +12,6 @@ use grebe_process::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 
 use crate::error::Error;
 use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport};
-use crate::uri;
 
 /// The name of a stream of one scheme.
 pub(crate) trait Scheme: Sized {
@@ -23,6 +22,11 @@ pub(crate) trait Scheme: Sized {
 
     /// Reads a name; `None`: it is of another scheme.
     fn parse(name: &str) -> Option<Result<Self, String>>;
+
+    /// What is wrong with a name that only its query keeps from being one of these; `None`: it is of another scheme.
+    fn mistake(_: &str) -> Option<String> {
+        None
+    }
 
     /// Writes what [`parse`](Self::parse) reads.
     ///
@@ -117,7 +121,7 @@ pub(crate) trait Scheme: Sized {
     fn named(text: &str, end: End) -> Result<Self, Error> {
         let wrong = |reason: String| Error::Name { name: text.to_owned(), reason };
         // A mistake within a name counts more than that it is of another scheme.
-        let other = || Err(uri::mistake(text).unwrap_or_else(|| Self::OTHERWISE.to_owned()));
+        let other = || Err(Self::mistake(text).unwrap_or_else(|| Self::OTHERWISE.to_owned()));
         let named = Self::parse(text).unwrap_or_else(other).map_err(wrong)?;
         named.check(end).map_err(wrong)?;
         Ok(named)

@@ -17,6 +17,7 @@ use kind::{UdpIn, UdpOut};
 
 use crate::error::Error;
 use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::raw::RawStream;
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::transport::{listen, reachable, send_to};
@@ -27,6 +28,10 @@ impl Scheme for UdpStream {
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         Self::parse(name.strip_prefix("udp://")?)
+    }
+
+    fn mistake(name: &str) -> Option<String> {
+        RawStream::parse(name)?.err()
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

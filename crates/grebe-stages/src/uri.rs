@@ -138,11 +138,6 @@ impl FromStr for Uri {
     }
 }
 
-/// Says what is wrong with a name; `None`: nothing, or it is of no scheme.
-pub(crate) fn mistake(name: &str) -> Option<String> {
-    read(name)?.err()
-}
-
 /// How a name of the nearest scheme is written.
 fn meant(text: &str) -> Option<&'static str> {
     let scheme = |name: &'static str| name.split_once(':').map(|(scheme, _)| scheme);

@@ -1,12 +1,13 @@
 //! `grebe devices`: what can be opened here and now, as URIs to paste. A file per bridge; each says why it has nothing where it has not.
 
+mod bridge;
 mod radios;
 mod serial;
 mod shared_memory;
 mod sound;
 
 use anyhow::Result;
-use serde::Serialize;
+use bridge::{Bridge, Device};
 
 use crate::cli::Devices;
 use crate::ending::Ending;
@@ -20,35 +21,6 @@ pub(crate) fn run(options: &Devices) -> Result<Ending> {
         output::text(&table(&bridges))?;
     }
     Ok(Ending::Good)
-}
-
-/// What a bridge has to offer.
-#[derive(Debug, Serialize)]
-struct Bridge {
-    /// What its devices are: `radios`.
-    bridge: &'static str,
-    devices: Vec<Device>,
-    /// Why there are none, or not all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
-}
-
-/// Something that can be opened.
-#[derive(Debug, Serialize)]
-struct Device {
-    /// What opens it.
-    uri: String,
-    /// What it is, for people.
-    about: String,
-}
-
-impl Bridge {
-    fn of(bridge: &'static str, found: Result<Vec<Device>, String>) -> Self {
-        match found {
-            Ok(devices) => Self { bridge, devices, note: None },
-            Err(note) => Self { bridge, devices: Vec::new(), note: Some(note) },
-        }
-    }
 }
 
 fn table(bridges: &[Bridge]) -> String {

@@ -4,7 +4,7 @@ use std::io;
 
 use socket2::Socket;
 
-use crate::options::Side;
+use crate::side::Side;
 
 pub(crate) fn usable_buffer_bytes(reported: usize) -> usize {
     reported

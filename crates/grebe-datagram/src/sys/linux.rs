@@ -12,8 +12,8 @@ use socket2::{SockAddr, SockAddrStorage, Socket};
 
 use super::{cmsg, is_absent, name};
 use crate::burst::Burst;
-use crate::options::Side;
 use crate::received::Received;
+use crate::side::Side;
 
 /// Aligned room for the control messages of one message: segment size, drop counter, timestamp.
 type Control = [u64; 16];

@@ -6,17 +6,25 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::GraphFile;
-use super::checked_edge::CheckedEdge;
-use super::checked_host;
-use super::checked_stage::CheckedStage;
+use super::checked_edge::{CheckedEdge, FileEdge};
+use super::checked_host::{self, FileHost};
+use super::checked_stage::{CheckedStage, FileStage};
 use super::draft::Draft;
 use crate::graph::fused;
 use crate::kind::{Fault, KindInfo, Kinds, Ready, StageName};
 use crate::mistake::Mistakes;
 
+/// What is in a graph file, checked.
+pub(super) struct Checked {
+    pub(super) stages: Vec<FileStage>,
+    pub(super) edges: Vec<FileEdge>,
+    pub(super) hosts: Vec<FileHost>,
+    /// Of each edge, as far as the file says it; empty where it was not looked at.
+    pub(super) bytes_per_s: Vec<Option<f64>>,
+}
+
 /// Checks everything that can be checked without opening anything. What it answers is good where no mistake was added.
-pub(super) fn check(draft: Draft<'_>, kinds: &Kinds, mistakes: &mut Mistakes) -> GraphFile {
+pub(super) fn check(draft: Draft<'_>, kinds: &Kinds, mistakes: &mut Mistakes) -> Checked {
     if draft.stages.is_empty() && draft.edges.is_empty() && mistakes.is_empty() {
         mistakes.add(0..0, "there is no [[stage]] in this file");
     }
@@ -46,7 +54,7 @@ pub(super) fn check(draft: Draft<'_>, kinds: &Kinds, mistakes: &mut Mistakes) ->
         bytes_per_s = edges.iter().map(|edge| of_stage(edge.from.0)).collect();
     }
     let edges = edges.iter().map(|edge| edge.to_file(&stages)).collect();
-    GraphFile { stages: stages.into_iter().map(CheckedStage::into_file).collect(), edges, hosts, bytes_per_s }
+    Checked { stages: stages.into_iter().map(CheckedStage::into_file).collect(), edges, hosts, bytes_per_s }
 }
 
 fn refuse_twins(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {

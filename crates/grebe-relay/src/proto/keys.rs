@@ -6,12 +6,9 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
-use crate::proto::message::{KNOCK_BYTES, MessageBuf, SEALED_BYTES_MAX, Side, put_signature, signed_parts};
-
-/// Names a meeting: an Ed25519 public key.
-pub(crate) type MeetingKey = [u8; 32];
-
-pub(crate) const SIGNATURE_BYTES: usize = 64;
+use crate::proto::message::{
+    KNOCK_BYTES, MeetingKey, MessageBuf, SEALED_BYTES_MAX, SIGNATURE_BYTES, Side, put_signature, signed_parts,
+};
 
 /// The keys of one meeting.
 pub(crate) struct MeetingKeys {

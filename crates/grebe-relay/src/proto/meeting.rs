@@ -21,8 +21,8 @@ use grebe_packet::{Cookie, Key};
 
 use crate::error::{Error, Result};
 use crate::proto::candidates::{Candidate, candidates, decode, encode};
-use crate::proto::keys::{MeetingKeys, SIGNATURE_BYTES};
-use crate::proto::message::{Join, MESSAGE_BYTES, Message, MessageBuf, Refusal, Side};
+use crate::proto::keys::MeetingKeys;
+use crate::proto::message::{Join, MESSAGE_BYTES, Message, MessageBuf, Refusal, SIGNATURE_BYTES, Side};
 
 /// Which ways an end takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

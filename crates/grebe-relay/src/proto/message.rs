@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use grebe_packet::{Cookie, Reader, Writer};
 
 use crate::error::{Error, Result};
-use crate::proto::keys::{MeetingKey, SIGNATURE_BYTES};
 
 /// Bytes of each message; what a message does not need is zeros.
 pub const MESSAGE_BYTES: usize = 400;
@@ -267,6 +266,11 @@ const LEAVING: u8 = 2;
 
 /// Where the signature of a JOIN stands: behind kind, version, flags, meeting, end, number and cookie.
 const SIGNATURE_AT: usize = 3 + 32 + 8 + 8 + Cookie::BYTES;
+
+/// Names a meeting: an Ed25519 public key.
+pub(crate) type MeetingKey = [u8; 32];
+
+pub(crate) const SIGNATURE_BYTES: usize = 64;
 
 /// Room for sealed candidates.
 pub(crate) const SEALED_BYTES_MAX: usize = MESSAGE_BYTES - SIGNATURE_AT - SIGNATURE_BYTES - 2;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use grebe_connection::printable;
 
 use super::login::Noise;
-use super::{Began, EVENT};
+use crate::hello::EVENT;
 
 /// What comes from the command, or from `ssh`.
 pub(super) enum Output {
@@ -19,6 +19,12 @@ pub(super) enum Output {
     Ready(Began),
     /// Too much that is no line of the command came after that.
     Flood,
+}
+
+/// The first line of a command that has begun, and its output after that.
+pub(crate) struct Began {
+    pub(crate) line: String,
+    pub(crate) rest: BufReader<ChildStdout>,
 }
 
 /// The last lines on standard error. What `ssh` says while it goes on is for the person (touch your key); what it says before it ends

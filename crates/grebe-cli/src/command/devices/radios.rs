@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use grebe_stages::soapy_devices;
 
-use super::{Bridge, Device};
+use super::bridge::{Bridge, Device};
 
 pub(super) fn list() -> Bridge {
     Bridge::of("radios (SoapySDR)", found())

@@ -1,6 +1,6 @@
 //! Streams in shared memory that processes of this user make now.
 
-use super::{Bridge, Device};
+use super::bridge::{Bridge, Device};
 
 pub(super) fn list() -> Bridge {
     let found = grebe_shm::streams(None).map_err(|error| error.to_string());

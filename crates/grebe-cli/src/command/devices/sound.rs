@@ -2,7 +2,7 @@
 
 use grebe_stages::{sound_devices, sound_library};
 
-use super::{Bridge, Device};
+use super::bridge::{Bridge, Device};
 
 pub(super) fn list() -> Bridge {
     let found = sound_library().map_err(|error| format!("ALSA's library is not there: {error}"));

@@ -2,7 +2,7 @@
 
 use grebe_stages::{SoapyLibrary, soapy_library, sound_devices, sound_library};
 
-use super::Check;
+use super::check::Check;
 
 const AREA: &str = "devices";
 

@@ -4,7 +4,7 @@ use std::env;
 use std::io::IsTerminal;
 use std::path::Path;
 
-use super::Check;
+use super::check::Check;
 
 const AREA: &str = "scope";
 

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::Check;
+use super::check::Check;
 
 const AREA: &str = "local";
 
@@ -53,7 +53,7 @@ fn pipes() -> Check {
     use rustix::pipe::{fcntl_setpipe_size, pipe};
 
     let grown = pipe().and_then(|(_reader, writer)| fcntl_setpipe_size(&writer, PIPE_BYTES));
-    let limit = super::line_of("/proc/sys/fs/pipe-max-size").unwrap_or_default();
+    let limit = super::check::line_of("/proc/sys/fs/pipe-max-size").unwrap_or_default();
     match grown {
         Ok(_) => Check::ok(AREA, "pipes", format!("{} KiB", PIPE_BYTES >> 10)),
         Err(_) => Check::limited(AREA, "pipes", format!("{limit} bytes at most"), "more wake-ups a megabyte")

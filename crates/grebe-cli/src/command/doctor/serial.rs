@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 use grebe_stages::serial_ports;
 
-use super::Check;
+use super::check::Check;
 
 #[cfg(target_os = "linux")]
 pub(super) fn checks() -> Vec<Check> {

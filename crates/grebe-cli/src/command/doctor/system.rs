@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use grebe_bench::canary::{self, MachineState};
 
-use super::{Check, line_of};
+use super::check::{Check, line_of};
 
 const AREA: &str = "machine";
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use grebe_datagram::{Granted, Gso, Options, Receiver, Sender};
 
-use super::{Check, line_of};
+use super::check::{Check, line_of};
 
 const AREA: &str = "udp";
 

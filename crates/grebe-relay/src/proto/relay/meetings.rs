@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use super::bucket::Bucket;
-use crate::proto::keys::MeetingKey;
-use crate::proto::message::{Join, SEALED_BYTES_MAX, Side};
+use crate::proto::message::{Join, MeetingKey, SEALED_BYTES_MAX, Side};
 
 /// Meetings, at most as many as there are slots.
 pub(crate) struct Meetings {

@@ -2,8 +2,8 @@ use grebe_packet::{Cookie, Key};
 use proptest::prelude::*;
 
 use super::*;
-use crate::proto::keys::{MeetingKeys, SIGNATURE_BYTES};
-use crate::proto::message::{MESSAGE_BYTES, Side};
+use crate::proto::keys::MeetingKeys;
+use crate::proto::message::{MESSAGE_BYTES, SIGNATURE_BYTES, Side};
 
 /// An end that says what it likes.
 struct End {
