@@ -65,7 +65,7 @@ impl Scheme for Zmq {
         let socket = self.socket.unwrap_or(Socket::Sub);
         let meeting = Meeting::new(self, socket, notify)?;
         let patience = options.patience(self.end.reconnects);
-        let peer = patience.open(notify, |_| meeting.open(&options.cancel))?;
+        let peer = patience.open(notify, |_| meeting.open(patience.cancel, patience.within))?;
         let source = reader::source(self, meeting, peer);
         if self.loses_unseen(socket) {
             notify(Notice::UnseenLoss("there are no tags: what a PUB drops for a slow reader"));

@@ -60,7 +60,7 @@ fn meet(
     correction_ppm: i32,
     cancel: &Cancel,
 ) -> Result<(TcpStream, Hello), Error> {
-    let mut stream = connector.open(cancel)?;
+    let mut stream = connector.open(cancel, None)?;
     let bytes = heard(&mut stream, cancel).map_err(|source| match source.kind() {
         io::ErrorKind::Interrupted => Error::Cancelled,
         _ => Error::Tcp { action: "hear an rtl_tcp server at", uri: connector.uri(), source },

@@ -44,14 +44,21 @@ impl<Id: Copy + PartialEq> Ownership<Id> {
     }
 
     /// Whose a frame is, which a sender may claim the stream by: after the end, or where it begins anew with a younger clock.
-    pub(crate) fn of_frame(&self, from: Id, header: &Header, tracker: &StreamTracker, now: Instant) -> Whose {
+    pub(crate) fn of_frame(
+        &mut self,
+        from: Id,
+        header: &Header,
+        tracker: &StreamTracker,
+        now: Instant,
+    ) -> Whose {
+        let gives_way = self.silence.gives_way(now);
         // Began again, on another port most likely. Who was displaced has not, however low its sequence still is.
         let begins =
             || tracker.begins_again(header) && header.sequence < BEGINNING_FRAMES && !self.was_owner(from);
         match self.owner {
             Some(owner) if owner == from => Whose::Ours,
             None => Whose::Ours,
-            Some(_) if self.silence.gives_way(now) || tracker.is_ended() || begins() => Whose::Newcomer,
+            Some(_) if gives_way || tracker.is_ended() || begins() => Whose::Newcomer,
             Some(_) => Whose::Foreign,
         }
     }

@@ -29,7 +29,7 @@ impl Senders {
 
     /// # Errors
     /// [`Error::Idle`]: nothing came for as long as was asked for.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
         self.port.silence.check()
     }
 
@@ -93,6 +93,7 @@ mod tests {
         assert_eq!(senders.hear(first, 1, at(0)), Whose::Ours);
         assert_eq!((senders.hear(other, 3, at(400)), second.address()), (Whose::Foreign, Some(other)));
         assert_eq!(senders.hear(first, 1, at(499)), Whose::Ours);
+        (550..998).step_by(100).for_each(|ms| senders.port.silence.listen(at(ms)));
         assert_eq!(senders.hear(other, 2, at(998)), Whose::Foreign);
         assert_eq!((senders.hear(other, 1, at(999)), senders.foreign_datagrams()), (Whose::Newcomer, 5));
         assert_eq!([first, other].map(|it| senders.hear(it, 1, at(1000))), [Whose::Foreign, Whose::Ours]);
@@ -123,6 +124,7 @@ mod tests {
         let now = Instant::now();
         let at = |ms| now + Duration::from_millis(ms);
         senders.hear(first, 1, at(0));
+        [200, 400].into_iter().for_each(|ms| senders.port.silence.listen(at(ms)));
         assert_eq!(senders.hear(other, 1, at(600)), Whose::Newcomer);
         assert_eq!(senders.hear(first, 1, at(700)), Whose::Foreign);
         senders.hear_end(other, at(800));

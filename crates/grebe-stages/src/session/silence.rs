@@ -9,12 +9,16 @@ use crate::error::Error;
 pub(crate) struct Silence {
     began: Instant,
     heard: Option<Instant>,
+    /// For how long it was listened for the sender since then: while this process stands still, nobody is silent.
+    listened: Duration,
+    looked: Instant,
     ends_after: Option<Duration>,
 }
 
 impl Silence {
     pub(crate) fn begin() -> Self {
-        Self { began: Instant::now(), heard: None, ends_after: None }
+        let now = Instant::now();
+        Self { began: now, heard: None, listened: Duration::ZERO, looked: now, ends_after: None }
     }
 
     /// Makes silence an error once it has lasted for so long.
@@ -24,6 +28,7 @@ impl Silence {
 
     pub(crate) fn heard(&mut self, now: Instant) {
         self.heard = Some(now);
+        (self.listened, self.looked) = (Duration::ZERO, now);
     }
 
     /// The same now, where somebody wants to know.
@@ -39,13 +44,21 @@ impl Silence {
     }
 
     /// Whether the stream may be another sender's: the first has been silent for half a second, or never came.
-    pub(crate) fn gives_way(&self, now: Instant) -> bool {
-        !self.heard.is_some_and(|heard| is_recent(heard, now))
+    pub(crate) fn gives_way(&mut self, now: Instant) -> bool {
+        self.listen(now);
+        self.heard.is_none() || self.listened >= TAKEOVER
+    }
+
+    /// Counts the time since the last look as listened; what is longer than a source waits, this process stood still.
+    pub(super) fn listen(&mut self, now: Instant) {
+        self.listened += now.saturating_duration_since(self.looked).min(LOOK_MAX);
+        self.looked = self.looked.max(now);
     }
 
     /// # Errors
     /// [`Error::Idle`]: nothing came for as long as was asked for. A sender that never came is silent too.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
+        self.listen(Instant::now());
         match self.ends_after {
             Some(timeout) if self.since().elapsed() >= timeout => Err(Error::Idle { timeout }),
             _ => Ok(()),
@@ -60,6 +73,8 @@ pub(crate) fn is_recent(heard: Instant, now: Instant) -> bool {
 
 /// For how long a silent sender keeps its stream.
 const TAKEOVER: Duration = Duration::from_millis(500);
+/// Twice what a source waits for at most.
+const LOOK_MAX: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
@@ -70,8 +85,17 @@ mod tests {
         let (mut silence, now) = (Silence::begin(), Instant::now());
         assert!(silence.gives_way(now), "nobody has it");
         silence.heard(now);
-        let at = |ms| silence.gives_way(now + Duration::from_millis(ms));
-        assert_eq!([0, 499, 500].map(at), [false, false, true]);
+        let mut at = |ms| silence.gives_way(now + Duration::from_millis(ms));
+        assert_eq!([0, 200, 400, 499, 500].map(&mut at), [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_process_that_stood_still_takes_nobody_for_silent() {
+        let (mut silence, now) = (Silence::begin(), Instant::now());
+        silence.heard(now);
+        let mut at = |ms| silence.gives_way(now + Duration::from_millis(ms));
+        assert_eq!([100, 5_000, 5_050, 5_150].map(&mut at), [false, false, false, false]);
+        assert_eq!([5_200, 5_300].map(&mut at), [false, true], "it is listened to again");
     }
 
     #[test]

@@ -127,9 +127,11 @@ impl Carrier {
             }
             Self::Tcp(end) => {
                 let connector = end.connector("tcp", notify)?;
-                let stream = patience.open(notify, |_| connector.open(patience.cancel))?;
+                let stream = patience.open(notify, |_| connector.open(patience.cancel, patience.within))?;
                 let again = end.reconnects.then(|| {
-                    Reconnect::new(connector.uri(), move |cancel| connector.open(cancel).map(ByteStream::Tcp))
+                    Reconnect::new(connector.uri(), move |cancel| {
+                        connector.open(cancel, None).map(ByteStream::Tcp)
+                    })
                 });
                 (ByteStream::Tcp(stream), again)
             }

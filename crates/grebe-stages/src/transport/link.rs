@@ -115,7 +115,7 @@ impl<R: Read + Send + 'static> Link<R> {
         }
     }
 
-    fn nothing(&self) -> StageResult<Heard> {
+    fn nothing(&mut self) -> StageResult<Heard> {
         self.silence.check()?;
         Ok(Heard::Nothing)
     }

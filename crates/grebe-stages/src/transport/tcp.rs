@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grebe_process::query::{Pairs, Query};
 use grebe_ring::Cancel;
@@ -79,10 +79,13 @@ impl Connector {
         Ok(listener)
     }
 
-    /// The connection.
-    pub(crate) fn open(&self, cancel: &Cancel) -> Result<TcpStream, Error> {
+    /// The connection; who listens waits for it, `within` at most.
+    ///
+    /// # Errors
+    /// Nobody is there, or [`Error::Idle`]: nobody came.
+    pub(crate) fn open(&self, cancel: &Cancel, within: Option<Duration>) -> Result<TcpStream, Error> {
         match &self.listener {
-            Some(listener) => self.accept(listener, cancel)?.ok_or(Error::Cancelled),
+            Some(listener) => self.accept(listener, cancel, within)?.ok_or(Error::Cancelled),
             None => self.connect(),
         }
     }
@@ -102,8 +105,17 @@ impl Connector {
     }
 
     /// Waits until somebody connects; `None`: it was cancelled.
-    fn accept(&self, listener: &TcpListener, cancel: &Cancel) -> Result<Option<TcpStream>, Error> {
+    fn accept(
+        &self,
+        listener: &TcpListener,
+        cancel: &Cancel,
+        within: Option<Duration>,
+    ) -> Result<Option<TcpStream>, Error> {
+        let began = Instant::now();
         while !cancel.is_cancelled() {
+            if let Some(timeout) = within.filter(|&within| began.elapsed() >= within) {
+                return Err(Error::Idle { timeout });
+            }
             match listener.accept() {
                 Ok((stream, _)) => {
                     return prepare(stream).map(Some).map_err(|source| self.failed("listen on", source));

@@ -53,15 +53,20 @@ impl Meeting {
     }
 
     /// The next connection, the handshake done. Of several who connect to a listener it is the first who gets that far.
-    pub(crate) fn open(self: &Arc<Self>, cancel: &Cancel) -> Result<Peer, Error> {
+    /// They are waited for `within` at most.
+    pub(crate) fn open(self: &Arc<Self>, cancel: &Cancel, within: Option<Duration>) -> Result<Peer, Error> {
         if !self.connector.listens() {
-            return self.shake(self.connector.open(cancel)?, cancel);
+            return self.shake(self.connector.open(cancel, within)?, cancel);
         }
-        let peers = self.peers();
+        let (peers, began) = (self.peers(), Instant::now());
         loop {
             match peers.met.recv_timeout(LOOK_EVERY) {
                 Ok(peer) => return Ok(peer),
-                Err(RecvTimeoutError::Timeout) if !cancel.is_cancelled() => {}
+                Err(RecvTimeoutError::Timeout) if !cancel.is_cancelled() => {
+                    if let Some(timeout) = within.filter(|&within| began.elapsed() >= within) {
+                        return Err(Error::Idle { timeout });
+                    }
+                }
                 Err(_) => return Err(Error::Cancelled),
             }
         }
@@ -78,7 +83,7 @@ impl Meeting {
                 let next = if Arc::strong_count(&under_way) > HANDSHAKES_MAX {
                     None
                 } else {
-                    meeting.connector.open(&until).ok()
+                    meeting.connector.open(&until, None).ok()
                 };
                 let Some(stream) = next else {
                     std::thread::sleep(LOOK_EVERY);

@@ -29,10 +29,9 @@ pub(crate) fn source(zmq: &Zmq, meeting: Arc<Meeting>, peer: Peer) -> RawSource<
         description: zmq.raw.description().map(Arc::unwrap_or_clone).unwrap_or_default(),
     };
     let source = RawSource::new(reader, Reader::wait, zmq.raw.clone()).retune(Box::new(heard));
-    let again = zmq
-        .end
-        .reconnects
-        .then(|| Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel).map(&begin)));
+    let again = zmq.end.reconnects.then(|| {
+        Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel, None).map(&begin))
+    });
     (if loses_unseen { source.loses_unseen() } else { source }).reconnects(again)
 }
 

@@ -70,16 +70,15 @@ impl ZmqSink {
     ) -> Result<Self, Error> {
         let meeting = Meeting::new(zmq, socket, notify)?;
         let mut first = None;
-        let origin = if zmq.end.listens {
-            Origin::Peers(meeting.peers())
-        } else {
-            first = Some(meeting.open(cancel)?);
-            Origin::Place(
-                zmq.end
-                    .reconnects
-                    .then(|| Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel))),
-            )
-        };
+        let origin =
+            if zmq.end.listens {
+                Origin::Peers(meeting.peers())
+            } else {
+                first = Some(meeting.open(cancel, None)?);
+                Origin::Place(zmq.end.reconnects.then(|| {
+                    Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel, None))
+                }))
+            };
         let mut sink = Self {
             zmq: zmq.clone(),
             socket,
