@@ -40,8 +40,8 @@ pub enum Error {
     /// A stream in shared memory failed.
     #[error(transparent)]
     Shm(#[from] grebe_shm::Error),
-    /// Zenoh is missing, or refused something.
-    #[cfg(feature = "developer")]
+    /// Zenoh refused something.
+    #[cfg(feature = "zenoh")]
     #[error(transparent)]
     Zenoh(#[from] grebe_zenoh::Error),
     /// The system refused something.

@@ -25,7 +25,7 @@
 //! # Ok::<(), grebe_bench::Error>(())
 //! ```
 //!
-//! `udp` and `shm` are behind `grebe bench`; the others are of the program `grebe-bench`, with the feature `developer`.
+//! `udp` and `shm` are behind `grebe bench`; the others are of the program `grebe-bench`, with the feature `developer` (and `zenoh`).
 //!
 //! Benches between processes start the program again by a [`Launcher`]; such a process calls [`peer_main`].
 
@@ -48,7 +48,7 @@ pub mod transfer;
 pub mod udp;
 #[cfg(feature = "developer")]
 pub mod view;
-#[cfg(feature = "developer")]
+#[cfg(feature = "zenoh")]
 pub mod zenoh;
 
 pub use error::{Error, Result};
@@ -72,7 +72,7 @@ pub fn peer_main(other: Option<&dyn shm::Other>) -> Result<()> {
         shm::ShmTask::BENCH => shm::peer(&peer::task(task)?, other),
         #[cfg(feature = "developer")]
         transfer::TransferTask::BENCH => return transfer::peer(peer::task(task)?),
-        #[cfg(feature = "developer")]
+        #[cfg(feature = "zenoh")]
         zenoh::ZenohTask::BENCH => zenoh::peer(peer::task(task)?),
         _ => Err(Error::peer("task", format!("this program has no bench '{bench}'"))),
     };

@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
-use grebe_bench::{Error, Launcher, Progress, Result, flow, markdown, peer_main, transfer, view, zenoh};
+#[cfg(feature = "zenoh")]
+use grebe_bench::zenoh;
+use grebe_bench::{Error, Launcher, Progress, Result, flow, markdown, peer_main, transfer, view};
 use grebe_connection::Cancel;
 
 /// Measures how grebe moves samples and files. UDP and shared memory: `grebe bench`.
@@ -39,6 +41,7 @@ enum Which {
     /// Files over long distances, beside TCP in the same run.
     Transfer(transfer::Options),
     /// Streams over Zenoh, beside what Zenoh's own programs do. Both have the same configuration: two peers, one TCP connection.
+    #[cfg(feature = "zenoh")]
     Zenoh(zenoh::Options),
     /// Another process of a bench: its task comes on standard input.
     #[command(hide = true)]
@@ -76,16 +79,13 @@ fn run(Arguments { which, table, json }: Arguments) -> Result<()> {
         Which::Transfer(options) => {
             transfer::run(&transfer::Options { launcher, cancel: cancel(), ..options }, tell)
         }
+        #[cfg(feature = "zenoh")]
         Which::Zenoh(options) => zenoh::run(&zenoh::Options { launcher, ..options }, tell),
         Which::Peer => return peer_main(None),
     };
     // What was measured before it failed or was ended is a result, too.
-    let text = match (json, table) {
-        (true, _) => serde_json::to_string_pretty(&rows).unwrap_or_default() + "\n",
-        (_, true) => markdown(&rows),
-        _ => String::new(),
-    };
-    let written = std::io::stdout().write_all(text.as_bytes());
+    let text = if json { serde_json::to_string_pretty(&rows).unwrap_or_default() } else { markdown(&rows) };
+    let written = if json || table { writeln!(std::io::stdout(), "{text}") } else { Ok(()) };
     ended.and(written.map_err(|source| Error::Io { action: "write the results", source }))
 }
 

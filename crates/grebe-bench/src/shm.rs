@@ -8,12 +8,9 @@ mod consume;
 mod goals;
 mod graphs;
 mod options;
-mod peer;
 mod produce;
 mod run;
-mod task;
 
 pub use options::{Options, Other, OtherStream, Part};
-pub(crate) use peer::peer;
 pub use run::run;
-pub(crate) use task::ShmTask;
+pub(crate) use {options::ShmTask, run::peer};

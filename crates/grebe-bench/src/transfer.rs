@@ -11,13 +11,11 @@ mod room;
 mod row;
 mod shares;
 mod simulated;
-mod task;
 
 use clap::ValueEnum as _;
 
 pub use options::{Options, Part};
-pub(crate) use peers::peer;
-pub(crate) use task::TransferTask;
+pub(crate) use {options::TransferTask, peers::peer};
 
 use crate::error::{Error, Result};
 use crate::row::Tell;

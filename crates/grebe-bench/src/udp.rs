@@ -5,13 +5,12 @@ mod options;
 mod receive;
 mod run;
 mod send;
-mod task;
 #[cfg(test)]
 mod tests;
 
 pub use calls::{ReceiveCalls, run as receive_calls};
+pub(crate) use options::UdpTask;
 pub use options::{Buffers, Options, Other, Technique};
 pub(crate) use receive::peer;
 pub(crate) use run::medians;
 pub use run::run;
-pub(crate) use task::UdpTask;

@@ -176,7 +176,7 @@ fn a_table_says_what_was_asked_and_measured() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
+#[cfg(feature = "zenoh")]
 fn streams_are_measured_beside_what_zenohs_own_programs_do() {
     let (rows, _) = measured(&["zenoh", "--sizes", "64K", "--duration", "50ms", "--repeats", "1"]);
     let benches: Vec<_> = rows.iter().map(|row| row["bench"].as_str().unwrap()).collect();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use grebe_shm::{Error as ShmError, Policy, Subscriber, SubscriberOptions};
 
-use super::task::{PATIENCE, STREAM, ShmTask};
+use super::options::{PATIENCE, STREAM, ShmTask};
 use crate::error::{Error, Result};
 use crate::stream::Checker;
 

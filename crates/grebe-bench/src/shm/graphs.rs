@@ -12,9 +12,8 @@ use grebe_shm::{Policy, PublisherOptions};
 use grebe_stages::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource};
 
 use super::consume::subscribe;
-use super::options::{Options, Technique};
+use super::options::{Options, PATIENCE, STREAM, ShmTask, Technique};
 use super::produce::fill;
-use super::task::{PATIENCE, STREAM, ShmTask};
 use crate::error::{Error, Result};
 use crate::peer::{Peer, say, stdin_unbuffered};
 use crate::stream::{Checker, Made, Maker, Seen};

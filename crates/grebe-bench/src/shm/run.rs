@@ -1,20 +1,22 @@
-//! Runs in turns: shared memory and its baselines see the same minutes of the machine.
+//! Runs in turns: shared memory and its baselines see the same minutes of the machine. Each consumer is a process of its own.
 
 use std::time::Duration;
 
 use grebe_connection::Cancel;
 use tempfile::TempDir;
 
-use super::options::{Options, Other, Part, Scenario, Technique};
+use super::consume::{connect, lent, read_all};
+use super::options::{Options, Other, Part, STREAM, Scenario, ShmTask, Technique};
 use super::produce::{Havoc, Lent, Written};
-use super::task::{STREAM, ShmTask};
 use super::{goals, graphs};
 use crate::error::{Error, Result};
 use crate::limit::{self, Handling};
-use crate::peer::Peer;
+use crate::peer::{self, Peer};
 use crate::row::{Progress, Tell};
 use crate::runs::Runs;
-use crate::stream::{FrameSender, Made, Maker, Plan, RunOf, Seen, Stream, StreamRun, Work, measured};
+use crate::stream::{
+    Checker, FrameSender, Made, Maker, Plan, RunOf, Seen, Stream, StreamRun, Work, measured,
+};
 use crate::{system, udp};
 
 /// Measures everything that the options name.
@@ -48,6 +50,41 @@ pub fn run(options: &Options, tell: Tell) -> Result<()> {
         runs.iter().for_each(|run| tell(Progress::Row(&goals::row(title, run))));
     }
     Ok(())
+}
+
+/// Runs a consumer as a process: it says when it is ready, where it has to, and after the run what it saw.
+pub(crate) fn peer(task: &ShmTask, other: Option<&dyn Other>) -> Result<()> {
+    grebe_flow::short_slices();
+    if task.core.is_some() {
+        system::stay_on(task.core);
+    }
+    if !matches!(task.technique, Technique::Pipe | Technique::PlainPipe) {
+        peer::end_with_input();
+    }
+    if task.in_graph {
+        return peer::say(&graphs::consume(task)?);
+    }
+    let mut checker = Checker::new(task.plan.format, task.plan.channels, task.plan.block, task.work)?;
+    match task.technique {
+        Technique::Shm => lent(task, &mut checker)?,
+        Technique::UnixStream => read_all(connect(task)?, task, &mut checker)?,
+        Technique::Pipe | Technique::PlainPipe => {
+            // What was to be prepared is: it takes a while, in which nothing is to be sent.
+            peer::say(&())?;
+            read_all(peer::stdin_unbuffered()?, task, &mut checker)?;
+        }
+        Technique::Other => {
+            let other = other.ok_or_else(|| Error::peer("consumer", "it knows no other program"))?;
+            other.consume(&task.for_other(), &mut |chunk| {
+                checker.frames(chunk, Checker::now_ns());
+                checker.is_ended()
+            })?;
+        }
+        Technique::Udp | Technique::Embedded => {
+            return Err(Error::peer("consumer", "this technique has no consumer of its own"));
+        }
+    }
+    peer::say(&checker.finish())
 }
 
 /// What takes turns.

@@ -5,11 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::link::Link;
-use super::options::Options;
+use super::options::{Options, TransferTask};
 use super::programs::{Kept, find};
 use super::room::Room;
 use super::row::{LinkRuns, Sent, TcpRun};
-use super::task::TransferTask;
 use crate::canary;
 use crate::error::{Error, Result};
 use crate::peer::Peer;

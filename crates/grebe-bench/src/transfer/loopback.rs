@@ -6,11 +6,10 @@ use std::time::Duration;
 use grebe_frame::SampleFormat;
 use serde_json::json;
 
-use super::options::Options;
+use super::options::{LOOPBACK, Options, TransferTask};
 use super::programs::{Scp, find, iperf};
 use super::room::{Room, size_words};
 use super::row::Sent;
-use super::task::{LOOPBACK, TransferTask};
 use crate::canary;
 use crate::error::{Error, Result};
 use crate::limit::{self, Handling};

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use grebe_connection::{Cancel, ConnectionListener, ConnectionOptions, Purpose, Ticket, connect};
 use grebe_remote::{Offering, Reception, send};
 
+use super::options::TransferTask;
 use super::programs::{guard, keep};
 use super::row::{PhaseRow, Sent};
-use super::task::TransferTask;
 use crate::error::Result;
 use crate::peer::{end_with_input, say, say_either};
 

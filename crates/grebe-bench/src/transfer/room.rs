@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use rand_mt::Mt64;
 use tempfile::TempDir;
 
-use super::options::Options;
-use super::task::TransferTask;
+use super::options::{Options, TransferTask};
 use crate::error::{Error, Result};
 use crate::peer::Peer;
 

@@ -1,4 +1,4 @@
-//! What to measure.
+//! What to measure, and one run as both sides are told it.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, choose};
 use crate::machine::Machine;
-use crate::peer::Launcher;
+use crate::peer::{Launcher, Task};
 use crate::runs::{Runs, size, time};
-use crate::stream::{Checker, FrameSender, Stream};
+use crate::stream::{Checker, FrameSender, Plan, Stream};
 
 /// What to measure; each combination of scenario, size, buffers, technique and burst is a row.
 #[derive(Debug, Clone, Parser)]
@@ -137,6 +137,73 @@ pub trait Other: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Where the socket fails.
     fn receive(&self, socket: UdpSocket, checker: &mut Checker) -> Result<()>;
+}
+
+/// One run, as both sides are told it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct UdpTask {
+    pub(super) plan: Plan,
+    pub(super) burst: usize,
+    pub(super) technique: Technique,
+    pub(super) privileged: bool,
+    pub(super) latency: Duration,
+    pub(super) recv_buffer_bytes: usize,
+    pub(super) host: IpAddr,
+}
+
+impl Task for UdpTask {
+    const BENCH: &'static str = "udp";
+}
+
+impl UdpTask {
+    pub(super) fn new(
+        options: &Options,
+        stream: Stream,
+        datagram_bytes: usize,
+        privileged: bool,
+    ) -> Result<Self> {
+        let block = stream.block_for(datagram_bytes, 1)?;
+        let mut plan = Plan {
+            format: stream.format,
+            channels: stream.channels,
+            block,
+            target_msps: stream.target_msps,
+            duration: options.runs.duration,
+            // A quarter of the latency budget, as the product's sender flushes.
+            tick: options.latency / 4,
+            late_max: Duration::from_millis(50),
+            burst_max: None,
+            frames_max: 1,
+        };
+        // Between two looks at the clock; at full speed, a latency stamp is as old as that.
+        plan.frames_max = ((2 << 20) / plan.frame_bytes()).clamp(1, 512);
+        let (latency, recv_buffer_bytes, host) = (options.latency, options.recv_buffer, options.host);
+        Ok(Self {
+            plan,
+            burst: 1,
+            technique: Technique::OneCall,
+            privileged,
+            latency,
+            recv_buffer_bytes,
+            host,
+        })
+    }
+
+    pub(super) fn socket_options(&self) -> grebe_datagram::Options {
+        let offload = matches!(self.technique, Technique::Gso | Technique::GsoRun);
+        grebe_datagram::Options {
+            recv_buffer_bytes: self.recv_buffer_bytes,
+            force_buffers: self.privileged,
+            batch: self.technique != Technique::OneCall,
+            gso: offload,
+            gro: offload,
+            burst: self.burst,
+            latency: self.latency,
+            // One datagram per slot needs more slots for the same amortisation.
+            slots: if offload { 8 } else { 64 },
+            ..grebe_datagram::Options::default()
+        }
+    }
 }
 
 const fn stream(label: &'static str, channels: u32, block: Option<u32>, target_msps: Option<f64>) -> Stream {

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use grebe_datagram::Receiver;
 
-use super::options::Technique;
-use super::task::UdpTask;
+use super::options::{Technique, UdpTask};
 use crate::error::{Error, Result};
 use crate::peer;
 use crate::stream::{Checker, Seen, Work};

@@ -5,9 +5,8 @@ use std::net::SocketAddr;
 use grebe_connection::Cancel;
 use grebe_datagram::{Receiver, SendCounters, Sender};
 
-use super::options::{Options, Other, Technique, scenarios};
+use super::options::{Options, Other, Technique, UdpTask, scenarios};
 use super::receive::Bound;
-use super::task::UdpTask;
 use super::{calls, send};
 use crate::error::{Error, Result};
 use crate::limit::{self, Handling};

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use grebe_datagram::{MAX_DATAGRAM_BYTES, SendCounters, Sender};
 
-use super::options::Technique;
-use super::task::UdpTask;
+use super::options::{Technique, UdpTask};
 use crate::error::{Error, Result};
 use crate::stream::{FrameSender, Frames};
 

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::peer::{Launcher, Task};
 use crate::runs::{Runs, size};
 
 /// What to measure.
-#[derive(Debug, Clone, Parser)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// What to measure.
     #[arg(long, value_name = "PART", value_delimiter = ',', default_value = "throughput,ping")]
@@ -24,12 +24,6 @@ pub struct Options {
     /// Starts the ends of a run.
     #[arg(skip)]
     pub launcher: Option<Launcher>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::parse_from([""])
-    }
 }
 
 /// What a run is about.
