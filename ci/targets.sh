@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # All but the window: the command without it, which has every other crate below it, and the tests of those.
-portable=(-p grebe-ring -p grebe-frame -p grebe-datagram -p grebe-shm -p grebe-flow -p grebe-stages -p grebe-scope -p grebe-relay -p grebe-zenoh -p grebe-connection -p grebe-tree -p grebe-remote -p grebe-probe -p grebe-serve
+portable=(-p grebe-ring -p grebe-frame -p grebe-datagram -p grebe-shm -p grebe-flow -p grebe-process -p grebe-link -p grebe-recording -p grebe-stages -p grebe-scope -p grebe-relay -p grebe-zenoh -p grebe-connection -p grebe-tree -p grebe-remote -p grebe-probe -p grebe-serve
   -p grebe-cli --no-default-features)
 export TARGETS="aarch64-apple-darwin x86_64-pc-windows-msvc"
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use grebe_stages::{Cancel, CsvOptions, SampleFile, import_csv};
+use grebe_recording::{CsvOptions, SampleFile, import_csv};
+use grebe_stages::Cancel;
 use libfuzzer_sys::fuzz_target;
 
 // The first byte says what the samples are said to be.

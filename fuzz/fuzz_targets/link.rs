@@ -2,4 +2,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| grebe_stages::fuzz::link(bytes));
+fuzz_target!(|bytes: &[u8]| grebe_link::edge::fuzz(bytes));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
-use grebe_stages::SampleFile;
+use grebe_recording::SampleFile;
 use libfuzzer_sys::fuzz_target;
 
 static FOLDER: LazyLock<tempfile::TempDir> =

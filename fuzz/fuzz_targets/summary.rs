@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
-use grebe_stages::Summary;
+use grebe_recording::Summary;
 use libfuzzer_sys::fuzz_target;
 
 static FOLDER: LazyLock<tempfile::TempDir> =

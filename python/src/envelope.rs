@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use grebe_frame::SampleFormat;
-use grebe_stages::{Error, Extremes, SampleFile, Summary};
+use grebe_recording::{Error, Extremes, SampleFile, Summary};
 
 /// A recording that has a summary of just its samples.
 pub(crate) struct Envelope<'a> {

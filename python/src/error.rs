@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 
 use grebe_flow::Error as GraphError;
+use grebe_process::Error as ProcessError;
+use grebe_recording::Error as RecordingError;
 use grebe_stages::Error as StreamError;
 use pyo3::prelude::*;
 
@@ -47,8 +49,9 @@ pub(crate) fn raise(name: &str, arguments: impl for<'py> IntoPyObject<'py>) -> P
 
 /// Why a stream or a recording cannot be had.
 #[cold]
-pub(crate) fn of_stream(error: &StreamError) -> PyErr {
-    kind(error).error(error.to_string())
+pub(crate) fn of_stream(error: impl Into<StreamError>) -> PyErr {
+    let error = error.into();
+    kind(&error).error(error.to_string())
 }
 
 /// How a graph ended badly; its stages have no names that the caller gave, so only what they say is told.
@@ -61,14 +64,22 @@ pub(crate) fn of_graph(error: GraphError) -> PyErr {
 }
 
 pub(crate) fn kind(error: &(dyn StdError + 'static)) -> Kind {
-    use grebe_stages::Error::{Gone, Idle, Name, Setting, Shm};
     if let Some(error) = error.downcast_ref::<grebe_shm::Error>() {
         return kind_of_shared_memory(error);
     }
     match error.downcast_ref::<StreamError>() {
-        Some(Idle { .. } | Gone) => Kind::Gone,
-        Some(Name { .. } | Setting { .. }) => Kind::Usage,
-        Some(Shm(error)) => kind_of_shared_memory(error),
+        Some(StreamError::Idle { .. } | StreamError::Gone) => return Kind::Gone,
+        Some(StreamError::Name { .. }) => return Kind::Usage,
+        Some(StreamError::Shm(error)) => return kind_of_shared_memory(error),
+        Some(StreamError::Recording(inner)) => return kind(inner),
+        Some(StreamError::Process(inner)) => return kind(inner),
+        _ => {}
+    }
+    if let Some(RecordingError::Process(inner)) = error.downcast_ref() {
+        return kind(inner);
+    }
+    match error.downcast_ref() {
+        Some(ProcessError::Name { .. } | ProcessError::Setting { .. }) => Kind::Usage,
         _ => Kind::General,
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn opened<T: Send + 'static>(
         move |teller| open(&mut |notice| teller.tell(notice)),
         hear,
     );
-    opening?.map_err(|error| of_stream(&error))
+    opening?.map_err(of_stream)
 }
 
 /// A record of the logger `grebe`.

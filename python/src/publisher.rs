@@ -97,7 +97,7 @@ impl Publisher {
         overwrite: bool,
         timeout: Option<f64>,
     ) -> PyResult<Self> {
-        let parsed: Uri = uri.parse().map_err(|error| of_stream(&error))?;
+        let parsed: Uri = uri.parse().map_err(of_stream)?;
         if block == Some(0) {
             return Err(Kind::Usage.error("block=0: give samples per channel, 1 or more"));
         }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::UNIX_EPOCH;
 
 use grebe_frame::SampleFormat;
-use grebe_stages::{Extremes, SampleFile, SummarizedFile, Summary, SummaryState};
+use grebe_recording::{Error, Extremes, SampleFile, SummarizedFile, Summary, SummaryState};
 use pyo3::prelude::*;
 
 use crate::array::{Rows, empty};
@@ -35,7 +35,7 @@ type Segment = (u64, u64, u64, Option<i64>);
 impl Recording {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let file = py.detach(|| SampleFile::open(&path)).map_err(|error| of_stream(&error))?;
+        let file = py.detach(|| SampleFile::open(&path)).map_err(of_stream)?;
         Ok(Self {
             format: file.format(),
             channels: file.channels(),
@@ -93,7 +93,7 @@ impl Recording {
         let ns = |time: std::time::SystemTime| {
             i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
         };
-        let segment = |it: &grebe_stages::Segment| {
+        let segment = |it: &grebe_recording::Segment| {
             (it.position, it.length_samples, it.first_sample_index, it.recorded_at.and_then(ns))
         };
         self.file(py, |file| file.segments().iter().map(segment).collect())
@@ -134,16 +134,16 @@ impl Recording {
                     to.copy_from_slice(block.channel_bytes(channel)?);
                 }
             }
-            Ok(())
+            Ok::<(), Error>(())
         });
-        read.map_err(|error: grebe_stages::Error| of_stream(&error))?;
+        read.map_err(of_stream)?;
         Ok(array)
     }
 
     /// Makes the summary of the recording, beside it or in the user's cache, where there is none and it is not small: pictures and
     /// envelopes of any part are there at once from then on. Takes as long as the disk takes to read the recording.
     fn summarize(&self, py: Python<'_>) -> PyResult<()> {
-        let file = py.detach(|| SummarizedFile::open(&self.path)).map_err(|error| of_stream(&error))?;
+        let file = py.detach(|| SummarizedFile::open(&self.path)).map_err(of_stream)?;
         loop {
             match file.state() {
                 SummaryState::Whole => return Ok(()),
@@ -181,9 +181,9 @@ impl Recording {
                     pair[4..].copy_from_slice(&max.to_ne_bytes());
                 }
             }
-            Ok(())
+            Ok::<(), Error>(())
         });
-        read.map_err(|error: grebe_stages::Error| of_stream(&error))?;
+        read.map_err(of_stream)?;
         Ok(Some(array))
     }
 

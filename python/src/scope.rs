@@ -102,7 +102,7 @@ impl StreamScope {
         if uri.starts_with("serve://") {
             return Self::far(py, uri, look, timeout);
         }
-        let parsed: Uri = uri.parse().map_err(|error| of_stream(&error))?;
+        let parsed: Uri = uri.parse().map_err(of_stream)?;
         let cancel = Cancel::default();
         // A recording is played at its own rate, so that it can be seen.
         let options = SourceOptions {

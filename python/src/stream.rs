@@ -76,7 +76,7 @@ impl Stream {
         repeat: bool,
         name: Option<String>,
     ) -> PyResult<Self> {
-        let parsed: Uri = uri.parse().map_err(|error| of_stream(&error))?;
+        let parsed: Uri = uri.parse().map_err(of_stream)?;
         let policy = policy_of(policy, &parsed)?;
         let timeout = timeout.map(seconds).transpose()?;
         let cancel = Cancel::default();

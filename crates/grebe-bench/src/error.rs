@@ -30,6 +30,10 @@ pub enum Error {
     /// A source could not be made.
     #[error(transparent)]
     Stages(#[from] grebe_stages::Error),
+    /// A generator that cannot be made.
+    #[cfg(feature = "developer")]
+    #[error(transparent)]
+    Process(#[from] grebe_process::Error),
     /// A socket failed.
     #[error(transparent)]
     Datagram(#[from] grebe_datagram::Error),
@@ -37,6 +41,7 @@ pub enum Error {
     #[error(transparent)]
     Shm(#[from] grebe_shm::Error),
     /// Zenoh is missing, or refused something.
+    #[cfg(feature = "developer")]
     #[error(transparent)]
     Zenoh(#[from] grebe_zenoh::Error),
     /// The system refused something.
@@ -59,6 +64,7 @@ impl Error {
     }
 
     /// A bench failed to measure what it should.
+    #[cfg(feature = "developer")]
     pub(crate) fn wrong(bench: &str, what: impl std::fmt::Display) -> Error {
         Error::Failed(format!("{bench}: {what}"))
     }

@@ -25,28 +25,40 @@
 //! # Ok::<(), grebe_bench::Error>(())
 //! ```
 //!
+//! `udp` and `shm` are behind `grebe bench`; the others are of the program `grebe-bench`, with the feature `developer`.
+//!
 //! Benches between processes start the program again by a [`Launcher`]; such a process calls [`peer_main`].
 
 pub mod canary;
 mod error;
+#[cfg(feature = "developer")]
 pub mod flow;
 mod limit;
+mod machine;
+#[cfg(feature = "developer")]
+mod pairs;
 mod peer;
 mod row;
 mod runs;
 pub mod shm;
 mod stream;
 mod system;
+#[cfg(feature = "developer")]
 pub mod transfer;
 pub mod udp;
+#[cfg(feature = "developer")]
 pub mod view;
+#[cfg(feature = "developer")]
 pub mod zenoh;
 
 pub use error::{Error, Result};
+pub use machine::Machine;
 pub use peer::Launcher;
 pub use row::{Progress, Row, markdown};
-pub use runs::{Machine, Runs};
+pub use runs::Runs;
 pub use stream::{Checker, FrameSender, Frames};
+
+use peer::Task as _;
 
 /// Runs a process of a bench: its task comes on standard input, its answers go to standard output. `other` is a program that
 /// measures its own shared memory beside ours.
@@ -54,11 +66,15 @@ pub use stream::{Checker, FrameSender, Frames};
 /// # Errors
 /// Where the task cannot be read or nobody listens. What fails in the task itself is an answer.
 pub fn peer_main(other: Option<&dyn shm::Other>) -> Result<()> {
-    let done = match peer::Task::read()? {
-        peer::Task::Udp(task) => udp::peer(task),
-        peer::Task::Shm(task) => shm::peer(&task, other),
-        peer::Task::Transfer(task) => return transfer::peer(task),
-        peer::Task::Zenoh(task) => zenoh::peer(task),
+    let (bench, task) = peer::read_task()?;
+    let done = match bench.as_str() {
+        udp::UdpTask::BENCH => udp::peer(peer::task(task)?),
+        shm::ShmTask::BENCH => shm::peer(&peer::task(task)?, other),
+        #[cfg(feature = "developer")]
+        transfer::TransferTask::BENCH => return transfer::peer(peer::task(task)?),
+        #[cfg(feature = "developer")]
+        zenoh::ZenohTask::BENCH => zenoh::peer(peer::task(task)?),
+        _ => Err(Error::peer("task", format!("this program has no bench '{bench}'"))),
     };
     done.or_else(|error| peer::say_either::<()>(&Err(error.to_string())))
 }

@@ -8,14 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use grebe_connection::Cancel;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::shm::ShmTask;
-use crate::transfer::TransferTask;
-use crate::udp::UdpTask;
-use crate::zenoh::ZenohTask;
 
 /// Starts processes that call [`peer_main`](crate::peer_main) and do nothing else.
 #[derive(Clone)]
@@ -38,27 +35,26 @@ impl std::fmt::Debug for Launcher {
     }
 }
 
-/// What a process is to do, by bench.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Task {
-    Udp(UdpTask),
-    Shm(ShmTask),
-    Transfer(TransferTask),
-    Zenoh(ZenohTask),
+/// What a process is to do.
+pub(crate) trait Task: Serialize + DeserializeOwned {
+    /// The bench that it belongs to.
+    const BENCH: &'static str;
 }
 
-impl Task {
-    /// The task of this process.
-    pub(crate) fn read() -> Result<Self> {
-        let mut from = stdin_unbuffered()?;
-        let (mut line, mut byte) = (Vec::new(), [0]);
-        // A line, and not a byte more: what follows may be samples.
-        while from.read(&mut byte).map_err(Error::io("read the task"))? == 1 && byte[0] != b'\n' {
-            line.push(byte[0]);
-        }
-        serde_json::from_slice(&line).map_err(|error| Error::peer("task", error))
+/// The bench and the task of this process.
+pub(crate) fn read_task() -> Result<(String, Value)> {
+    let mut from = stdin_unbuffered()?;
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    // A line, and not a byte more: what follows may be samples.
+    while from.read(&mut byte).map_err(Error::io("read the task"))? == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
     }
+    serde_json::from_slice(&line).map_err(|error| Error::peer("task", error))
+}
+
+/// The task as its bench knows it.
+pub(crate) fn task<T: Task>(task: Value) -> Result<T> {
+    serde_json::from_value(task).map_err(|error| Error::peer("task", error))
 }
 
 /// What a process says.
@@ -75,10 +71,10 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn start(
+    pub(crate) fn start<T: Task>(
         mut command: Command,
         side: &'static str,
-        task: Task,
+        task: &T,
         cancel: &Cancel,
     ) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -90,7 +86,7 @@ impl Peer {
             // Until it is gone, or nobody listens any more.
             lines.map_while(|line| line.ok()).try_for_each(|line| told.send(line))
         });
-        let text = serde_json::to_string(&task).map_err(|error| Error::peer(side, error))?;
+        let text = serde_json::to_string(&(T::BENCH, task)).map_err(|error| Error::peer(side, error))?;
         let is_taken = stdin.as_mut().is_some_and(|stdin| writeln!(stdin, "{text}").is_ok());
         let peer = Self { side, child, stdin, answers, cancel: cancel.clone() };
         if is_taken { Ok(peer) } else { Err(peer.failed("it takes no task")) }

@@ -6,7 +6,6 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::canary::Reading;
-use crate::runs::Spread;
 
 /// What a bench tells while it runs.
 #[derive(Debug)]
@@ -74,7 +73,7 @@ impl Row {
         self.add(column, text, Kind::Number)
     }
 
-    /// The same, where the text may be a [`range`].
+    /// The same, where the text may be a range.
     pub(crate) fn range(self, column: &'static str, text: impl ToString) -> Self {
         self.add(column, text, Kind::Range)
     }
@@ -217,12 +216,6 @@ pub(crate) fn digits(value: f64) -> String {
     }
 }
 
-/// `median (low-high)` with three digits each; the range only where there is one.
-pub(crate) fn range(of: &Spread) -> String {
-    let [low, median, high] = [of.low, of.median, of.high].map(digits);
-    if low == high { median } else { format!("{median} ({low}-{high})") }
-}
-
 /// A share from 0 to 1 as a percentage.
 pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or("-".to_owned(), |share| format!("{:.0}%", share * 100.0))
@@ -253,22 +246,6 @@ mod tests {
         assert_eq!(table.matches("| link | s | lost |\n|---|--:|--:|\n").count(), 2, "{table}");
         assert!(table.contains("Links\n\n| link") && table.contains("| scp | no sshd |"), "{table}");
         assert!(table.contains("| time | B | <= 2.5 s | 2.35 s | **not met** |"), "{table}");
-    }
-
-    #[test]
-    fn a_column_says_range_only_where_there_is_one() {
-        let row = |high| {
-            let text = range(&Spread { low: 1.0, median: 2.0, high });
-            Row::new("Rates", &json!({})).range("GB/s", text)
-        };
-        let single = Row::new("Rates", &json!({})).range("GB/s", range(&Spread::of(&[2.0])));
-        let table = markdown(std::slice::from_ref(&single));
-        assert!(table.contains("| GB/s |"), "{table}");
-        assert!(markdown(&[single.clone(), row(3.0)]).contains("| GB/s (range) |"));
-        assert_eq!(
-            (single.line().as_str(), row(3.0).line().as_str()),
-            ("2.00 GB/s", "2.00 (1.00-3.00) GB/s")
-        );
     }
 
     #[test]

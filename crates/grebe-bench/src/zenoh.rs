@@ -5,16 +5,13 @@
 
 #[cfg(feature = "zenoh")]
 mod baseline;
+mod options;
 #[cfg(feature = "zenoh")]
 mod ours;
 #[cfg(feature = "zenoh")]
 mod run;
-
-use std::path::PathBuf;
-use std::time::Duration;
-
-use clap::{Parser, ValueEnum};
-use serde::{Deserialize, Serialize};
+#[cfg(feature = "zenoh")]
+mod seen;
 
 #[cfg(not(feature = "zenoh"))]
 use self::without as imp;
@@ -23,76 +20,13 @@ use run as imp;
 
 pub(crate) use imp::peer;
 pub use imp::run;
-
-use crate::peer::Launcher;
-use crate::runs::{Runs, size};
-
-/// What to measure.
-#[derive(Debug, Clone, Parser)]
-pub struct Options {
-    /// What to measure.
-    #[arg(long, value_name = "PART", value_delimiter = ',', default_value = "throughput,ping")]
-    pub parts: Vec<Part>,
-    /// Bytes of a message: of a frame with its header.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64K,1M", value_parser = size)]
-    pub sizes: Vec<usize>,
-    /// How long and how often.
-    #[command(flatten)]
-    pub runs: Runs,
-    /// Starts the ends of a run.
-    #[arg(skip)]
-    pub launcher: Option<Launcher>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::parse_from([""])
-    }
-}
-
-/// What a run is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-pub enum Part {
-    /// One end sends as fast as the other takes it; nothing is dropped.
-    Throughput,
-    /// A message goes to the other end and comes back, one at a time.
-    Ping,
-}
-
-/// How messages travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Technique {
-    /// As frames of a stream.
-    Ours,
-    /// By Zenoh's interface alone.
-    Baseline,
-}
-
-/// Which end a process is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum End {
-    /// Sends, or begins each round trip and takes its time.
-    Near,
-    /// Receives and measures, or sends back what comes.
-    Far,
-}
-
-/// One end of one run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ZenohTask {
-    part: Part,
-    technique: Technique,
-    end: End,
-    message_bytes: usize,
-    duration: Duration,
-    /// Zenoh's configuration of this end.
-    config: PathBuf,
-}
+pub(crate) use options::ZenohTask;
+pub use options::{Options, Part};
 
 /// Where the feature `zenoh` was left out.
 #[cfg(not(feature = "zenoh"))]
 mod without {
-    use super::{Options, ZenohTask};
+    use super::options::{Options, ZenohTask};
     use crate::error::Result;
     use crate::row::Tell;
 

@@ -3,11 +3,18 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use grebe_bench::Error as BenchError;
 use grebe_connection::Error as ConnectionError;
+use grebe_probe::Error as ProbeError;
+use grebe_process::Error as ProcessError;
+use grebe_recording::Error as RecordingError;
 use grebe_remote::Error as RemoteError;
 use grebe_shm::Error as ShmError;
 use grebe_stages::Error as StreamError;
 use grebe_tree::Error as TreeError;
+use serde_json::json;
+
+use crate::output::{self, note};
 
 /// How a command ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +38,83 @@ pub(crate) struct Elsewhere {
     pub(crate) status: u8,
 }
 
+/// An error that the JSON of a command tells already.
+#[derive(Debug)]
+struct ToldInJson(anyhow::Error);
+
+/// Marks an error that the JSON of a command tells: no other line follows.
+pub(crate) fn told_in_json(error: anyhow::Error) -> anyhow::Error {
+    ToldInJson(error).into()
+}
+
+/// Fails where one of several files did; JSON tells of each beside its name.
+pub(crate) fn fail_each(
+    mut failures: Vec<anyhow::Error>,
+    as_json: bool,
+    of_several: impl FnOnce(usize) -> String,
+) -> anyhow::Result<()> {
+    let error = match failures.len() {
+        0 => return Ok(()),
+        1 => failures.remove(0),
+        count => {
+            failures.iter().for_each(|error| note!("grebe: {}", one_line(error)));
+            anyhow::Error::msg(of_several(count))
+        }
+    };
+    Err(if as_json { told_in_json(error) } else { error })
+}
+
+/// Ends a command that failed: says why, as JSON too where that was asked for, and returns the exit status. `may_overwrite`: the command has
+/// `--overwrite`.
+pub(crate) fn fail(error: &anyhow::Error, as_json: bool, may_overwrite: bool) -> u8 {
+    let status = exit_status(error);
+    let mut why = one_line(error);
+    if may_overwrite && error.chain().any(is_there) {
+        why.push_str("; --overwrite replaces it");
+    }
+    if !is_cancelled(error) {
+        note!("grebe: {why}");
+    }
+    if as_json && !error.chain().any(|cause| cause.is::<ToldInJson>()) {
+        fail_in_json(&why, status);
+    }
+    status
+}
+
+/// Whether a recording of the same name is there.
+fn is_there(cause: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(RecordingError::Exists { .. }))
+        || matches!(cause.downcast_ref(), Some(StreamError::Recording(RecordingError::Exists { .. })))
+}
+
+/// The same of what clap refuses; names among the words may be of whoever.
+pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> u8 {
+    let plain = error.render().to_string();
+    if error.use_stderr() && output::printable_lines(&plain) != plain {
+        output::say_lines(plain.trim_end());
+    } else {
+        // Where it cannot be said, nobody reads it.
+        let _ = error.print();
+    }
+    let status = error.exit_code() as u8;
+    if as_json && error.use_stderr() {
+        fail_in_json(&one_line_of_clap(error), status);
+    }
+    status
+}
+
+fn fail_in_json(error: &str, status: u8) {
+    // Where it cannot be written, the exit status says it.
+    let _ = output::json(&json!({ "error": error, "exit_status": status }));
+}
+
+/// What is wrong with the words of a command, without how to use it.
+pub(crate) fn one_line_of_clap(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
+}
+
 /// An error and its causes, without those that only repeat what stands before them.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
@@ -46,25 +130,41 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
 }
 
 /// Whether the user ended it while it waited for something.
-pub(crate) fn is_cancelled(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StreamError::Cancelled)))
+fn is_cancelled(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(
+            cause.downcast_ref(),
+            Some(StreamError::Cancelled | StreamError::Recording(RecordingError::Cancelled))
+        ) || matches!(cause.downcast_ref(), Some(RecordingError::Cancelled))
+            || matches!(cause.downcast_ref(), Some(ProbeError::Cancelled))
+            || matches!(cause.downcast_ref(), Some(BenchError::Cancelled))
+    })
 }
 
 /// The exit status that tells a script what went wrong.
 pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
+    if is_cancelled(error) {
+        return INTERRUPTED;
+    }
     error
         .chain()
         .find_map(|cause| {
             let stream = cause.downcast_ref().and_then(status_of_stream);
+            let recording = || cause.downcast_ref().and_then(status_of_recording);
+            let process = || cause.downcast_ref().and_then(status_of_process);
             let memory = || cause.downcast_ref().and_then(status_of_shared_memory);
             let connection = || cause.downcast_ref().and_then(status_of_connection);
+            let probe = || cause.downcast_ref().and_then(status_of_probe);
             let elsewhere = || cause.downcast_ref().map(|error: &Elsewhere| error.status);
             let remote = || cause.downcast_ref().and_then(status_of_remote);
             let tree = || cause.downcast_ref().and_then(status_of_tree);
             let system = || cause.downcast_ref().and_then(status_of_system);
             let found = stream
+                .or_else(recording)
+                .or_else(process)
                 .or_else(memory)
                 .or_else(connection)
+                .or_else(probe)
                 .or_else(elsewhere)
                 .or_else(remote)
                 .or_else(tree)
@@ -80,11 +180,23 @@ fn status_of_stream(error: &StreamError) -> Option<u8> {
         | StreamError::Gone
         | StreamError::ProducerGone { .. }
         | StreamError::DeviceGone { .. } => Some(SILENT),
-        StreamError::Name { .. } | StreamError::Setting { .. } => Some(USAGE),
+        StreamError::Name { .. } => Some(USAGE),
         StreamError::Shm(error) => status_of_shared_memory(error),
-        error if error.is_full() => Some(FULL),
+        StreamError::Recording(error) => status_of_recording(error),
+        StreamError::Process(error) => status_of_process(error),
         _ => None,
     }
+}
+
+fn status_of_recording(error: &RecordingError) -> Option<u8> {
+    match error {
+        RecordingError::Process(error) => status_of_process(error),
+        error => error.is_full().then_some(FULL),
+    }
+}
+
+fn status_of_process(error: &ProcessError) -> Option<u8> {
+    matches!(error, ProcessError::Name { .. } | ProcessError::Setting { .. }).then_some(USAGE)
 }
 
 fn status_of_shared_memory(error: &ShmError) -> Option<u8> {
@@ -105,6 +217,10 @@ fn status_of_connection(error: &ConnectionError) -> Option<u8> {
         ConnectionError::Cancelled => Some(INTERRUPTED),
         _ => None,
     }
+}
+
+fn status_of_probe(error: &ProbeError) -> Option<u8> {
+    matches!(error, ProbeError::Limit { .. } | ProbeError::Ticket(_)).then_some(USAGE)
 }
 
 fn status_of_remote(error: &RemoteError) -> Option<u8> {
@@ -141,6 +257,18 @@ impl fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
+
+impl fmt::Display for ToldInJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for ToldInJson {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.0.as_ref())
+    }
+}
 
 impl fmt::Display for Elsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

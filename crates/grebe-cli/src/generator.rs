@@ -7,11 +7,12 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Parser as _;
-use grebe_stages::{Error, GeneratorCommand, SynthRemote, Uri, WaveName};
+use grebe_process::synth::{GeneratorCommand, SynthRemote, WaveName};
+use grebe_stages::Uri;
 use grebe_view::{GeneratorRemote, GeneratorWish};
 
 use crate::cli::{self, Cli};
-use crate::ending::Usage;
+use crate::ending::{Usage, one_line_of_clap};
 use crate::interrupt;
 use crate::output::note;
 use crate::show::Failure;
@@ -43,13 +44,7 @@ impl Recipe {
             words.extend(["--to".into(), uri.unwrap_or(&Uri::pipe()).to_string()]);
         }
         let read = Cli::try_parse_from(std::iter::once("grebe".to_owned()).chain(words.iter().cloned()));
-        let read = read.map_err(|error| {
-            let text = error.render().to_string();
-            Usage(format!(
-                "--spawn: {}",
-                text.lines().next().unwrap_or_default().trim_start_matches("error: ")
-            ))
-        })?;
+        let read = read.map_err(|error| Usage(format!("--spawn: {}", one_line_of_clap(&error))))?;
         let (to, is_remote) = match read.command {
             Some(cli::Command::Sg(sg)) => (sg.to.clone().unwrap_or_default(), sg.as_play().is_none()),
             Some(cli::Command::Play(play)) => (play.to.first().cloned().unwrap_or_default(), false),
@@ -182,7 +177,7 @@ fn remote(obey: impl Fn(GeneratorCommand) -> Result<(), String> + Send + 'static
             GeneratorWish::Rate(rate_hz) => GeneratorCommand::Rate(rate_hz),
             GeneratorWish::TogglePause => GeneratorCommand::TogglePause,
             GeneratorWish::Wave(name) => {
-                GeneratorCommand::Wave(name.parse().map_err(|error: Error| error.to_string())?)
+                GeneratorCommand::Wave(name.parse().map_err(|error: grebe_process::Error| error.to_string())?)
             }
         })
     };

@@ -5,6 +5,8 @@ pub(crate) mod report;
 mod told;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -19,7 +21,7 @@ use self::disk_use::DiskUse;
 use self::report::Losses;
 use self::told::Told;
 use crate::cli::Metrics;
-use crate::ending::{Ending, Usage, one_line};
+use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::note;
 use crate::units::grouped;
@@ -52,6 +54,10 @@ fn drive_about(
     let served = metrics.map(|listener| listener.serve([(name.to_owned(), running.observer())]));
     let _served = served.transpose()?;
     let (observe, mut notes) = (running.observer(), running.notes());
+    let bar = progress.bar.clone();
+    let _waiting = progress.waits_for.clone().map(|waits_for| {
+        tell_wait(waits_for, running.observer(), move |words| bar.suspend(|| note!("{words}")))
+    });
     let mut tell = || notes().iter().for_each(|note| progress.say(note));
     while !running.wait_timeout(Duration::from_millis(50)) {
         tell();
@@ -115,6 +121,33 @@ pub(crate) fn listen_for_metrics(options: Metrics) -> Result<Option<MetricsListe
     Ok(listener)
 }
 
+/// What a command waits for, and how that ends: `udp://:5000`, `--idle-timeout 10s ends the wait`.
+#[derive(Clone)]
+pub(crate) struct WaitsFor {
+    pub(crate) source: String,
+    pub(crate) end: String,
+}
+
+/// Says once that nothing has come yet of what is waited for, until what this returns is dropped.
+pub(crate) fn tell_wait(
+    waits_for: WaitsFor,
+    observe: impl Fn() -> Snapshot + Send + 'static,
+    say: impl FnOnce(&str) + Send + 'static,
+) -> mpsc::Sender<()> {
+    let (end, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let is_over = ended.recv_timeout(WAIT_TOLD_AFTER) != Err(RecvTimeoutError::Timeout);
+        let stages = observe().stages;
+        let is_silent = stages.iter().all(|stage| stage.samples_in.max(stage.samples_out) == 0);
+        // Without a stage, the samples are counted elsewhere.
+        if !is_over && is_silent && !stages.is_empty() {
+            let WaitsFor { source, end } = waits_for;
+            say(&format!("nothing has come from {source} yet: waiting for the first sample; {end}"));
+        }
+    });
+    end
+}
+
 /// The graph of most commands: a source and a sink, with a queue between them that makes the source wait.
 pub(crate) struct Pair {
     pub(crate) source: (&'static str, Box<dyn Stage>),
@@ -122,6 +155,8 @@ pub(crate) struct Pair {
     pub(crate) queue_batches: usize,
     /// Who else sees the stream, called [`TRIGGER`], and by what queue: what is dropped there is no loss of the sink's.
     pub(crate) trigger: Option<(Box<dyn Stage>, QueueOptions)>,
+    /// What the source waits for, where that may be silent.
+    pub(crate) waits_for: Option<WaitsFor>,
     /// Announces the stream in the lab, and sends it over Zenoh to who has no other way.
     pub(crate) announcer: Option<Box<dyn Stage>>,
     pub(crate) metrics: Metrics,
@@ -131,19 +166,19 @@ pub(crate) struct Pair {
 impl Pair {
     /// Runs it for a command, and says what the sink has done: `sent`, `recorded`.
     pub(crate) fn run(self, command: &str, verb: &str, as_json: bool) -> Result<Ending> {
-        self.run_and_judge(command, verb, as_json, |_, ending| ending)
+        self.run_and_judge(command, verb, as_json, |_, ending| (ending, None))
     }
 
-    /// The same, where the command does not end as its graph does: `judge` knows what the sink has done.
+    /// The same, where the command does not end as its graph does: `judge` knows what the sink has done, and what it has written.
     pub(crate) fn run_and_judge(
         self,
         command: &str,
         verb: &str,
         as_json: bool,
-        judge: impl FnOnce(&StageSnapshot, Result<Ending>) -> Result<Ending>,
+        judge: impl FnOnce(&StageSnapshot, Result<Ending>) -> (Result<Ending>, Option<PathBuf>),
     ) -> Result<Ending> {
         let Pair { source: (from, source), sink: (to, sink), queue_batches, .. } = self;
-        let Pair { trigger, announcer, metrics, about, .. } = self;
+        let Pair { trigger, waits_for, announcer, metrics, about, .. } = self;
         let mut graph = Graph::new();
         let (source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
         graph.connect(source, sink, QueueOptions::block(queue_batches));
@@ -156,14 +191,13 @@ impl Pair {
             let announcer = graph.add_boxed("announcer", stage);
             graph.connect(source, announcer, QueueOptions::drop_oldest(ANNOUNCER_BATCHES));
         }
-        let (snapshot, ending) = drive_about(command, about, graph, &Progress::of(to), metrics)?;
-        let ending = match snapshot.stage(to) {
+        let progress = Progress { waits_for, ..Progress::of(to) };
+        let (snapshot, ending) = drive_about(command, about, graph, &progress, metrics)?;
+        let (ending, written) = match snapshot.stage(to) {
             Some(stage) => judge(stage, ending),
-            None => ending,
+            None => (ending, None),
         };
-        let error = ending.as_ref().err().map(one_line);
-        report::print(verb, to, &snapshot, error, as_json)?;
-        ending
+        report::print(verb, to, &snapshot, ending, written.as_deref(), as_json)
     }
 }
 
@@ -173,6 +207,8 @@ pub(crate) struct Progress {
     began: Instant,
     /// The stage whose samples are shown.
     stage: String,
+    /// What is said where no sample comes.
+    waits_for: Option<WaitsFor>,
 }
 
 impl Progress {
@@ -183,7 +219,12 @@ impl Progress {
         if let Some(style) = crate::output::bar_style("{spinner} {elapsed_precise}  {msg}") {
             bar.set_style(style);
         }
-        Self { bar, began: Instant::now(), stage: stage.into() }
+        Self { bar, began: Instant::now(), stage: stage.into(), waits_for: None }
+    }
+
+    /// Also says what is waited for, where nothing comes.
+    pub(crate) fn waiting_for(self, waits_for: WaitsFor) -> Self {
+        Self { waits_for: Some(waits_for), ..self }
     }
 
     /// Shows the counters.
@@ -325,6 +366,7 @@ const ANNOUNCER_BATCHES: usize = 32;
 /// The stage that looks for what a stretch is kept for.
 pub(crate) const TRIGGER: &str = "trigger";
 
+const WAIT_TOLD_AFTER: Duration = Duration::from_secs(2);
 const CLOSING_SHOWN_AFTER: Duration = Duration::from_millis(500);
 
 /// Of what is sent: about 100 ms at 25 MS/s, for as long as the sender's system calls may stall before the generator does.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use grebe_recording::{RingSaved, SampleFile};
 use grebe_scope::Engineering;
-use grebe_stages::{RingSaved, SampleFile};
 use serde_json::{Value, json};
 
 use crate::units::grouped;

@@ -31,7 +31,6 @@ use clap::FromArgMatches;
 
 use crate::cli::{Cli, Command};
 use crate::ending::Ending;
-use crate::output::note;
 
 /// Runs the command that the words name, the first of which is the command's own name; the exit status of the process.
 ///
@@ -40,34 +39,25 @@ use crate::output::note;
 pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsString>>) -> u8 {
     starts_by.into_iter().for_each(this_command::starts_by);
     interrupt::survive_file_limits();
-    let read = cli::command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = match read {
-        Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+    let words: Vec<OsString> = words.into_iter().collect();
+    // Also where the words make no command.
+    let as_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    let read = cli::command().try_get_matches_from(words).and_then(|matches| {
+        let command = matches.subcommand();
+        let may_overwrite = command.is_some_and(|(_, given)| given.try_contains_id("overwrite").is_ok());
+        Ok((Cli::from_arg_matches(&matches)?, may_overwrite))
+    });
+    let (cli, may_overwrite) = match read {
+        Ok(read) => read,
+        Err(error) => return ending::refuse(&error, as_json),
     };
     match dispatch(cli) {
         Ok(Ending::Good) => 0,
         Ok(Ending::Partial) => ending::PARTIAL,
         Ok(Ending::Interrupted) => ending::INTERRUPTED,
         Ok(Ending::Told(status)) => status,
-        Err(error) if ending::is_cancelled(&error) => ending::INTERRUPTED,
-        Err(error) => {
-            note!("grebe: {}", ending::one_line(&error));
-            ending::exit_status(&error)
-        }
+        Err(error) => ending::fail(&error, as_json, may_overwrite),
     }
-}
-
-/// Says what is wrong with the words, or what was asked of them; names among them may be of whoever.
-fn refuse(error: &clap::Error) -> u8 {
-    let plain = error.render().to_string();
-    if error.use_stderr() && output::printable_lines(&plain) != plain {
-        output::say_lines(plain.trim_end());
-    } else {
-        // Where it cannot be said, nobody reads it.
-        let _ = error.print();
-    }
-    error.exit_code() as u8
 }
 
 fn dispatch(cli: Cli) -> Result<Ending> {

@@ -83,7 +83,7 @@ pub(crate) fn file(path: &Path, content: &[u8]) -> io::Result<()> {
     if is_stdout(path) {
         return bytes(content).map_err(io::Error::other);
     }
-    grebe_stages::write_whole(path, content)?;
+    grebe_recording::write_whole(path, content)?;
     note!("wrote {}", path.display());
     Ok(())
 }

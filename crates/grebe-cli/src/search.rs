@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use grebe_frame::{ChannelDescription, Component, Description, SampleFormat};
+use grebe_recording::{Block, SampleFile};
 use grebe_scope::{
     Condition, Passage, Polarity, Slope, Trigger, Value, instantaneous_frequency, magnitude, magnitude_db,
     phase,
 };
-use grebe_stages::{Block, SampleFile};
 use grebe_view::{LaneId, Part};
 
 use crate::cli::{Conditions, EventKind};

@@ -26,7 +26,7 @@ use grebe_view::{
 
 use crate::command::cp::Fetch;
 use crate::ending::Ending;
-use crate::graph::{self, About, report::Losses};
+use crate::graph::{self, About, WaitsFor, report::Losses, tell_wait};
 use crate::interrupt;
 use crate::output::{self, note};
 
@@ -75,6 +75,14 @@ pub(crate) fn run(
     let mut drawn = Vec::new();
     let ended = match surface {
         Surface::Png(png) => {
+            let end = format!("the wait ends after {:?}", png.wait);
+            let live = shown.iter().filter(|shown| shown.show.file_samples.is_none());
+            let _waiting: Vec<_> = live
+                .map(|Shown { running, show, .. }| {
+                    let waits_for = WaitsFor { source: show.name.clone(), end: end.clone() };
+                    tell_wait(waits_for, running.observer(), |words| note!("{words}"))
+                })
+                .collect();
             let write = |bytes: &[u8]| output::file(&png.path, bytes);
             grebe_view::render_pngs(scopes(&shown), png, write).map(|pictures| drawn = pictures)
         }

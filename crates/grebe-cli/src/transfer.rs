@@ -10,7 +10,7 @@ use grebe_connection::{
     Address, Cancel, Connection, ConnectionListener, ConnectionOptions, Notice, Notify, Purpose, Ticket, Via,
     connect, listen_anywhere,
 };
-use grebe_remote::{LeftOut, TransferReport, relay_or_default};
+use grebe_remote::{LeftOut, TransferProgress, TransferReport, relay_or_default};
 use grebe_scope::Engineering;
 use grebe_tree::LEFT_OUT_KEPT;
 use indicatif::ProgressBar;
@@ -46,8 +46,20 @@ pub(crate) fn given_ticket(option: Option<&str>) -> Result<Option<Ticket>> {
 }
 
 /// Reads the word of a ticket for a transfer.
-pub(crate) fn ticket_of(word: &str) -> Result<Ticket, grebe_connection::Error> {
-    Ok(Ticket::from_word(word, Purpose::Transfer)?)
+pub(crate) fn ticket_of(word: &str) -> Result<Ticket> {
+    named_ticket(word, Ticket::from_word(word, Purpose::Transfer).map_err(grebe_connection::Error::from))
+}
+
+/// What was read of a word; an error names the word, where it is too short for a secret.
+pub(crate) fn named_ticket<T, E>(word: &str, read: Result<T, E>) -> Result<T>
+where
+    Result<T, E>: Context<T, E>,
+{
+    let letters = word.trim().chars().count();
+    read.with_context(|| match letters {
+        0..NAMED_LETTERS => format!("'{}'", word.trim()),
+        _ => format!("a word of {letters} letters"),
+    })
 }
 
 /// Whether a word is a ticket that was cut or mistyped, rather than the name of a directory.
@@ -109,7 +121,7 @@ impl Side<'_> {
     /// Goes to whoever made the ticket, or prints one and waits for who has it.
     pub(crate) fn meet(&self, ticket: Option<Ticket>, options: &ConnectionOptions) -> Result<Connection> {
         if let Some(ticket) = ticket {
-            return Ok(connect(&ticket, options)?);
+            return connect(&ticket, options).map_err(unmet);
         }
         let bind = |at| ConnectionListener::bind(at, Purpose::Transfer, self.meeting.expires);
         let mut listener = match self.meeting.listen {
@@ -118,7 +130,18 @@ impl Side<'_> {
         };
         advertise(&mut listener.ticket, self.meeting)?;
         announce(&listener.ticket, self.meeting, self.there, self.json)?;
-        Ok(listener.accept(options)?)
+        listener.accept(options).map_err(unmet)
+    }
+}
+
+/// Of an end that stopped before there was another.
+fn unmet(error: grebe_connection::Error) -> anyhow::Error {
+    let is_stopped = matches!(error, grebe_connection::Error::Cancelled);
+    let error = anyhow::Error::from(error);
+    if is_stopped {
+        error.context("stopped before the other side came: no file was transferred")
+    } else {
+        error
     }
 }
 
@@ -158,12 +181,15 @@ fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: bool) -> Re
 }
 
 /// Which way a transfer goes, as far as that was told.
-#[derive(Clone, Default)]
-pub(crate) struct Way(Arc<Mutex<Option<&'static str>>>);
+#[derive(Clone)]
+pub(crate) struct Way {
+    name: Arc<Mutex<Option<&'static str>>>,
+    bar: ProgressBar,
+}
 
 impl Way {
-    /// Says on standard error what a person may want to know before the end.
-    pub(crate) fn notify(&self) -> Notify {
+    /// Says above the line of a display what a person may want to know before the end.
+    fn notify(&self) -> Notify {
         let way = self.clone();
         Arc::new(move |notice: Notice| {
             let name = match notice {
@@ -173,15 +199,15 @@ impl Way {
                 _ => None,
             };
             if name.is_some() {
-                *way.0.lock().unwrap_or_else(PoisonError::into_inner) = name;
+                *way.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
             }
-            note!("{notice}");
+            way.bar.suspend(|| note!("{notice}"));
         })
     }
 
     /// For JSON: `direct` and `relayed` where both sides have met at a relay, `tcp` where no UDP passed.
     pub(crate) fn name(&self) -> Option<&'static str> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -221,25 +247,38 @@ impl Display {
         Self { bar, json, told: None }
     }
 
+    /// The way of the transfer that it shows.
+    pub(crate) fn way(&self) -> Way {
+        Way { name: Arc::default(), bar: self.bar.clone() }
+    }
+
+    /// Shows how far a transfer is; `message` says how it goes, unless the other side is silent, and `progress` is for scripts.
     pub(crate) fn show(
         &mut self,
-        bytes: u64,
-        total_bytes: u64,
+        now: &TransferProgress,
         message: impl FnOnce() -> String,
-        line: impl FnOnce() -> Value,
+        progress: impl FnOnce() -> Value,
     ) {
         if self.json {
             if self.told.is_none_or(|told| told.elapsed() >= Duration::from_secs(1)) {
                 self.told = Some(Instant::now());
                 // A transfer goes on although nobody can be told of it; what cannot be written is told at its end.
-                let _ = output::json(&line());
+                let mut progress = progress();
+                progress["bytes"] = now.bytes.into();
+                progress["total_bytes"] = now.total_bytes.into();
+                progress["silent_us"] = now.connection.silent_us.into();
+                let _ = output::json(&json!({ "progress": progress }));
             }
             return;
         }
         if !self.bar.is_hidden() {
-            self.bar.set_length(total_bytes);
-            self.bar.set_position(bytes);
-            self.bar.set_message(message());
+            self.bar.set_length(now.total_bytes);
+            self.bar.set_position(now.bytes);
+            let silent = Duration::from_micros(now.connection.silent_us);
+            self.bar.set_message(match silent < SILENT {
+                true => message(),
+                false => format!("nothing heard for {} s", silent.as_secs()),
+            });
         }
     }
 
@@ -248,6 +287,12 @@ impl Display {
         self.bar.finish_and_clear();
     }
 }
+
+/// An end that is there is heard each second.
+const SILENT: Duration = Duration::from_secs(5);
+
+/// A word as short as this holds no key.
+const NAMED_LETTERS: usize = 24;
 
 const TEMPLATE: &str = "{bar:20} {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  {msg}";
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grebe_flow::{Count, NoQuantity, RateHz, SizeBytes, Time};
-use grebe_stages::{Error, RingLength, Rotate, Uri, WriteWay};
+use grebe_recording::{RingLength, Rotate, WriteWay};
+use grebe_stages::{Error, Uri};
 use grebe_zenoh::StreamName;
 
 /// A stream. What is wrong with it is said without its name, which clap puts in front.

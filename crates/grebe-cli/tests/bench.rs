@@ -53,22 +53,12 @@ fn shared_memory_stands_beside_pipes_sockets_and_udp() {
 }
 
 #[test]
-fn a_table_says_what_was_asked_and_measured() {
-    let output = run(&["bench", "flow", "--parts", "hop", "--duration", "2ms", "--repeats", "3", "--table"]);
-    let (table, said) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}");
-    assert!(table.contains("| hop | to another thread |") && table.contains("<= 40 ns per frame"), "{table}");
-    assert!(said.contains("clone and drop alone"), "{said}");
-}
-
-#[test]
 fn names_that_are_unknown_are_answered_with_the_known_ones() {
     for (arguments, says) in [
         (&["udp", "--scenario", "9ch"][..], "no scenario is called 9ch; there are 1ch_max"),
         (&["udp", "--technique", "smoke"], "[possible values: one_call, mmsg, gso, gso_run]"),
         (&["shm", "--parts", "pipe", "--scenario", "faults"], "there are 1ch_1GSPS, free_run"),
-        (&["flow", "--parts", "speed"], "fan_out"),
-        (&["all", "--repeats", "2"], "--repeats"),
+        (&["flow"], "unrecognized subcommand"),
         (&["udp", "--json", "--table"], "cannot be used with"),
         (&["--udp"], "--udp"),
     ] {

@@ -5,8 +5,8 @@ mod support;
 use std::fs;
 use std::process::Stdio;
 
-use grebe::stages::SampleFile;
-use grebe::stages::synth::{ChannelSpec, Generator, Wave};
+use grebe::process::synth::{ChannelSpec, Generator, Wave};
+use grebe::recording::SampleFile;
 use support::{Listener, example, finish, grebe, run, text};
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use grebe::stages::{SampleFile, SigmfSettings, SigmfWriter};
+use grebe::recording::{SampleFile, SigmfSettings, SigmfWriter};
 use serde_json::Value;
 use support::{finish, grebe, run, signal, text};
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use serde_json::{Value, json};
 use support::{Listener, finish, grebe, run, text};
 

@@ -5,6 +5,9 @@ mod support;
 
 use std::fs;
 use std::net::UdpSocket;
+use std::path::Path;
+
+use serde_json::Value;
 
 use support::{example, run, text};
 
@@ -116,9 +119,91 @@ fn a_recording_is_not_overwritten_unless_asked() {
     let (file, ecg) = (file.to_str().unwrap(), example("ecg.wav"));
     let ecg = ecg.to_str().unwrap();
     assert!(run(&["record", ecg, file]).status.success());
-    refused(&["record", ecg, file], 1, &["exists already"]);
+    let there = "once.sigmf-meta exists already: choose another name, or remove it";
+    refused(&["record", ecg, file], 1, &[there, "; --overwrite replaces it"]);
+    for elsewhere in [&["sg", "--to", file][..], &["play", ecg, "--to", file]] {
+        let output = run(elsewhere);
+        let said = text(&output.stderr);
+        assert!(said.contains(there) && !said.contains("--overwrite"), "there is no such option: {said}");
+    }
     assert!(run(&["record", ecg, file, "--overwrite", "--duration", "1s"]).status.success());
     assert_eq!(fs::metadata(folder.path().join("once.sigmf-data")).unwrap().len(), 360 * 2);
+}
+
+#[test]
+fn a_recording_has_its_name_with_and_without_an_extension() {
+    let folder = tempfile::tempdir().unwrap();
+    for (stream, written) in [("synth:?channels=1", "out.sigmf-meta"), ("synth:", "many.sigmf-collection")] {
+        let written = folder.path().join(written);
+        let name = written.with_extension("");
+        let output = run(&["record", stream, name.to_str().unwrap(), "--samples", "1000"]);
+        let said = text(&output.stderr);
+        assert!(said.contains(&format!("wrote {}\n", written.display())), "{said}");
+        let about = |name: &Path| run(&["info", name.to_str().unwrap(), "--json"]);
+        assert!(about(&name).status.success(), "{}", text(&about(&name).stderr));
+        let said = |name| serde_json::from_slice::<Value>(&about(name).stdout).unwrap();
+        assert_eq!(said(&name), said(&written));
+        assert_eq!(said(&name)["samples"], 1000);
+        let again =
+            run(&["record", stream, name.to_str().unwrap(), "--samples", "10", "--overwrite", "--json"]);
+        let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+        assert_eq!(again["file"], written.to_str().unwrap());
+    }
+}
+
+#[test]
+fn every_failure_ends_with_a_line_of_json_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing.wav");
+    for (arguments, status, says) in [
+        (&["sg", "--rate", "fast"][..], 2, "invalid value 'fast' for '--rate <RATE>'"),
+        (&["sg", "--frequency", "900k", "--rate", "1M"], 2, "frequency is 900000"),
+        (&["play", missing.to_str().unwrap()], 1, "missing.wav"),
+        (&["info", missing.to_str().unwrap()], 1, "missing.wav"),
+        (&["save", "--last", "1s", missing.to_str().unwrap()], 1, "missing.wav"),
+        (&["run", "missing.toml"], 1, "missing.toml"),
+        (&["probe", "hello"], 2, "'hello': not a ticket"),
+        (&["recv", "one", "two", "three"], 2, "three"),
+        (&["cp", missing.to_str().unwrap(), "elsewhere"], 1, "missing.wav"),
+    ] {
+        let output = run(&[arguments, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
+        let said = text(&output.stdout);
+        let line: Value = serde_json::from_str(said.lines().last().unwrap_or_default()).unwrap();
+        assert!(line["error"].as_str().is_some_and(|error| error.contains(says)), "{arguments:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{arguments:?} tells it once: {said}");
+    }
+}
+
+#[test]
+fn samples_that_a_sink_refuses_are_not_called_sent() {
+    let output = run(&["sg", "--to", "pipe:?format=cf32", "--samples", "1000"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("sent 0 samples per channel in 0 frames; "), "{said}");
+    assert!(said.contains("; an error ended it: what came after is missing"), "{said}");
+    assert!(said.contains("the stream is i16 in 1 channels, and the sink was told cf32"), "{said}");
+}
+
+#[test]
+fn a_source_that_gives_nothing_is_told_of_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    let waiting = support::Listener::record(&file, &["--idle-timeout", "3s"]);
+    let (status, report, said) = waiting.finish();
+    assert_eq!(status, Some(3), "{said}");
+    let words =
+        "nothing has come from udp://127.0.0.1:0 yet: waiting for the first sample; the wait ends after 3s";
+    assert_eq!(said.matches(words).count(), 1, "{said}");
+    assert!(
+        report["error"].as_str().is_some_and(|error| error.contains("nothing arrived for 3s")),
+        "{report}"
+    );
+
+    let png = folder.path().join("x.png");
+    let output = run(&["view", "udp://127.0.0.1:0", "--png", png.to_str().unwrap()]);
+    let said = text(&output.stderr);
+    assert!(said.contains("waiting for the first sample; the wait ends after 10s"), "{said}");
 }
 
 #[test]

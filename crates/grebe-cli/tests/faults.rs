@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use grebe::frame::{Frame, HEADER_BYTES, Header, Refusal};
 #[cfg(unix)]
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use serde_json::Value;
 use support::{Listener, example, finish, grebe, text};
 
@@ -451,7 +451,7 @@ fn a_stream_without_a_sample_leaves_no_recording_and_no_good_status() {
         assert_eq!(status, Some(expected), "{said}");
         for said in [&*said, report["error"].as_str().unwrap()] {
             assert!(
-                said.contains("no sample came: ") && said.contains("x.sigmf-meta was not written"),
+                said.contains("no sample was recorded: ") && said.contains("x.sigmf-meta was not written"),
                 "{said}"
             );
         }

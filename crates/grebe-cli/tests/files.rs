@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use grebe::frame::{Complex, SampleFormat};
-use grebe::stages::{SampleFile, SigmfSettings, SigmfWriter};
+use grebe::recording::{SampleFile, SigmfSettings, SigmfWriter};
 use serde_json::Value;
 use support::{example, finish, grebe, run, text};
 

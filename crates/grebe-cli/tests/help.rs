@@ -68,10 +68,11 @@ fn in_terminal(term: &str, locale: &str, arguments: &str) -> Option<Vec<u8>> {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_that_cannot_move_its_cursor_gets_no_bar_and_no_screen() {
-    let bench = "bench transfer --parts links --repeats 1";
+    let bench = "bench shm --parts pipe --scenario 1ch_1GSPS --duration 200ms --repeats 1";
     let Some(with_bar) = in_terminal("xterm", "C.UTF-8", bench) else { return };
     assert!(with_bar.contains(&0x1b), "there is a bar where it can be");
-    for (arguments, says) in [(bench, "CUBIC"), ("view synth: --term", "TERM is dumb"), ("top", "--once")] {
+    for (arguments, says) in [(bench, "1ch_1GSPS"), ("view synth: --term", "TERM is dumb"), ("top", "--once")]
+    {
         let said = in_terminal("dumb", "C.UTF-8", arguments).unwrap();
         assert!(!said.contains(&0x1b) && text(&said).contains(says), "{arguments}: {}", text(&said));
     }
@@ -80,7 +81,7 @@ fn a_terminal_that_cannot_move_its_cursor_gets_no_bar_and_no_screen() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_without_utf_8_gets_ascii() {
-    let bench = "bench transfer --parts links --repeats 1";
+    let bench = "bench shm --parts pipe --scenario 1ch_1GSPS --duration 200ms --repeats 1";
     let Some(plain) = in_terminal("xterm", "C", bench) else { return };
     assert!(plain.is_ascii() && plain.contains(&0x1b), "{}", text(&plain));
     let today = in_terminal("xterm", "C.UTF-8", bench).unwrap();

@@ -252,24 +252,6 @@ mod with_zenoh {
 
     #[test]
     #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
-    fn streams_are_measured_beside_what_zenohs_own_programs_do() {
-        let output =
-            run(&["bench", "zenoh", "--sizes", "64K", "--duration", "50ms", "--repeats", "1", "--json"]);
-        let rows: serde_json::Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
-        let benches: Vec<_> =
-            rows.as_array().unwrap().iter().map(|row| row["bench"].as_str().unwrap()).collect();
-        assert_eq!(benches, ["throughput", "ping"]);
-        for row in rows.as_array().unwrap() {
-            for side in ["ours", "baseline"] {
-                assert!(row[side]["median"].as_f64() > Some(0.0), "{row}");
-            }
-            assert_eq!(row["lost_frames"], 0, "who blocks loses nothing: {row}");
-        }
-    }
-
-    #[test]
-    #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
     fn a_recording_comes_over_zenoh_as_it_was_sent() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("came.sigmf-meta");

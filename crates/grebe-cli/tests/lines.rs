@@ -8,7 +8,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use serde_json::Value;
 use support::{finish, grebe, listening, run, text};
 
@@ -209,5 +209,5 @@ fn what_cannot_be_is_said_with_what_to_do() {
     }
     let nothing = fed(&["record", "pipe:?format=text", "/tmp/never-made.sigmf-meta"], b"hello\nthere\n");
     assert_eq!(nothing.status.code(), Some(1));
-    assert!(text(&nothing.stderr).contains("no sample came"), "{}", text(&nothing.stderr));
+    assert!(text(&nothing.stderr).contains("no sample was recorded"), "{}", text(&nothing.stderr));
 }

@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 
 use grebe::frame::{BatchPool, Header, SampleFormat};
-use grebe::stages::{SampleFile, SigmfSettings, SigmfWriter};
+use grebe::recording::{SampleFile, SigmfSettings, SigmfWriter};
 use grebe::view::{ScopeCore, Viewport};
 use support::{example, run, text};
 

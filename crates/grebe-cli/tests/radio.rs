@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use serde_json::Value;
 use support::{data, finish, grebe, listening, run, text};
 

@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
 use std::time::Duration;
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use support::{data, finish, grebe, listening, run, text, until_listening};
 
 fn bytes(count: usize) -> Vec<u8> {

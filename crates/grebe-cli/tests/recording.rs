@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use grebe::stages::{Error, SampleFile, SigmfSettings, SigmfWriter};
+use grebe::recording::{Error, SampleFile, SigmfSettings, SigmfWriter};
 use support::recordings::{SmallDisk, check_saw, kills};
 use support::{finish, grebe, run, text};
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use rustix::ioctl::{Getter, Setter, ioctl};
 use rustix::termios::{ControlModes, LocalModes, tcgetattr};
 use serde_json::Value;

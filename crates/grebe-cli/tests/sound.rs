@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use grebe::stages::{SampleFile, sound_library};
+use grebe::recording::SampleFile;
+use grebe::stages::sound_library;
 use support::{finish, grebe, text};
 
 /// Devices that need no card: `heard` gives what stands in a file, `played` writes one, `nothing` does neither.

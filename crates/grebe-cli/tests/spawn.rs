@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
 use grebe_frame::Header;
-use grebe_stages::{GeneratorCommand, WaveName};
+use grebe_process::synth::{GeneratorCommand, WaveName};
 use support::{finish, grebe, run, text};
 
 #[test]

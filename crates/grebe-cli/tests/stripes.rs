@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime};
 
-use grebe::stages::{Error, SampleFile};
+use grebe::recording::{Error, SampleFile};
 use support::recordings::{SmallDisk, check_saw, kills};
 use support::{finish, grebe, run, text};
 

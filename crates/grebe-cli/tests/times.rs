@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use far_host::{Host, STEP_NS, STEPS, far_clock, near_clock};
 use grebe::flow::{UtcClock, clock_id, monotonic_ns};
 use grebe::frame::Header;
-use grebe::stages::{SampleFile, Segment};
+use grebe::recording::{SampleFile, Segment};
 use support::{Listener, run, text};
 
 /// Hands datagrams on to a receiver, but for the frames of these sequences.

@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use serde_json::json;
 use support::{run, text};
 

@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use support::{finish, listening, run, text};
 
 /// Takes what a sender sends, to the empty datagram that ends the stream.

@@ -23,7 +23,7 @@ pub enum Error {
     #[error("a packet that does not authenticate: another session's, or changed on its way")]
     NotAuthentic,
     /// A ticket that cannot be read.
-    #[error("not a ticket: {what}; a ticket is one word that begins with grebe, copied whole")]
+    #[error("{}", grebe_packet::Error::Ticket { what })]
     Ticket {
         /// What is wrong with it.
         what: &'static str,
@@ -57,7 +57,7 @@ pub enum Error {
         waited: Duration,
     },
     /// This side was cancelled.
-    #[error("stopped; what has come is kept, and the same files sent again go on from there")]
+    #[error("stopped")]
     Cancelled,
     /// Nobody connected before the ticket expired.
     #[error("nobody came while the ticket was good; make a new one")]

@@ -78,7 +78,7 @@ pub use file::{Cut, CutEdge, FileEdge, FileHost, FileStage, GraphFile, LINK_IN, 
 pub use graph::Graph;
 pub use grebe_ring::{Cancel, Policy};
 pub use kind::{Fault, Kind, KindInfo, KindParam, Kinds, Site, StageName};
-pub use mistake::{Mistake, Mistakes, nearest};
+pub use mistake::{Mistake, Mistakes, nearest, plain_words};
 pub use quantity::{Count, NoQuantity, RateHz, SizeBytes, Time};
 pub use queue::{Offer, QueueOptions, QueueReceiver, QueueSender, queue};
 pub use runtime::{Attached, Node, Running, Stepper, idle_disk_priority, short_slices};

@@ -155,9 +155,74 @@ pub fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Optio
         .map(|(_, name)| name)
 }
 
+/// Serde's words about a value, without Rust's names for types.
+///
+/// ```
+/// use grebe_flow::plain_words;
+///
+/// let wave = plain_words("unknown variant `sin`, expected one of `sine`, `square`");
+/// assert_eq!(wave, "unknown 'sin' - did you mean 'sine'?; known: sine, square");
+/// let channels = plain_words("invalid type: string \"two\", expected u32");
+/// assert_eq!(channels, "'two': give a whole number from 0 on");
+/// ```
+pub fn plain_words(message: &str) -> String {
+    let Some((said, expected)) = message.rsplit_once(", expected ") else { return message.replace('`', "'") };
+    let unknown = said.strip_prefix("unknown variant `").or(said.strip_prefix("unknown field `"));
+    if let Some(written) = unknown {
+        let written = written.trim_end_matches('`');
+        let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+        let meant = nearest(written, known.iter().copied());
+        let meant = meant.map_or_else(String::new, |meant| format!(" - did you mean '{meant}'?"));
+        return format!("unknown '{written}'{meant}; known: {}", known.join(", "));
+    }
+    let expected = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "text",
+        "a sequence" => "a list",
+        other => other,
+    };
+    match said.strip_prefix("invalid type: ").or(said.strip_prefix("invalid value: ")) {
+        Some(found) => format!("{}: give {expected}", written_as(found)),
+        None => format!("{said}, expected {expected}").replace('`', "'"),
+    }
+}
+
+/// A value as a person has written it: serde names its type before it.
+fn written_as(found: &str) -> String {
+    let between = |mark| found.split_once(mark)?.1.rsplit_once(mark).map(|(value, _)| value);
+    match (between('"'), between('`').or(between('\''))) {
+        (Some(text), _) => format!("'{text}'"),
+        (None, Some(value)) => value.to_owned(),
+        (None, None) => match found {
+            "sequence" => "a list".to_owned(),
+            "map" => "a table".to_owned(),
+            other => other.to_owned(),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_serde_says_of_a_value_becomes_plain() {
+        for (said, plain) in [
+            ("invalid value: integer `-1`, expected u64", "-1: give a whole number from 0 on"),
+            ("invalid type: floating point `1.5`, expected i32", "1.5: give a whole number"),
+            ("invalid type: string \"maybe\", expected a boolean", "'maybe': give true or false"),
+            ("invalid type: sequence, expected a rate above 0", "a list: give a rate above 0"),
+            ("integer '9' as i128, expected f64", "integer '9' as i128, expected a number"),
+            ("unknown variant `x`, expected `sine` or `saw`", "unknown 'x'; known: sine, saw"),
+            ("'fast': give a rate above 0", "'fast': give a rate above 0"),
+            ("duplicate field `rate`", "duplicate field 'rate'"),
+        ] {
+            assert_eq!(plain_words(said), plain);
+        }
+    }
 
     #[test]
     fn places_are_counted_in_lines_and_characters() {

@@ -146,8 +146,12 @@ fn a_failing_stage_ends_the_graph_and_is_named() {
     let bad = graph.add("recorder", bad);
     graph.connect(source, good, QueueOptions::block(4));
     graph.connect(source, bad, QueueOptions::block(4));
-    let error = graph.start().unwrap().wait().unwrap_err();
+    let running = graph.start().unwrap();
+    let observe = running.observer();
+    let error = running.wait().unwrap_err();
     assert_eq!(error.to_string(), "recorder: disk full");
+    let recorder = observe().stage("recorder").cloned().unwrap();
+    assert_eq!((recorder.frames_in, recorder.samples_in), (100, 800), "not the one that it refused");
     assert_eq!(was_finished.recv(), Ok(u64::MAX), "the other sink was finished in order");
 }
 

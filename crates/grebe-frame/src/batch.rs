@@ -149,26 +149,6 @@ impl BatchMut {
         Ok(())
     }
 
-    /// Appends a frame from memory that somebody else may be writing, of which `read` copies so many bytes from an offset on; it
-    /// is validated as it was copied. Whether there is one, and room for it.
-    pub(crate) fn push_read(&mut self, from: usize, read: impl Fn(usize, &mut [u8]) -> bool) -> bool {
-        let (bytes, table) = self.chunk.parts_mut();
-        let place = bytes.get_mut(table.end.next_multiple_of(64)..).filter(|_| table.has_room());
-        let Some((head, rest)) = place.and_then(|place| place.split_first_chunk_mut::<HEADER_BYTES>()) else {
-            return false;
-        };
-        if !read(from, head) {
-            return false;
-        }
-        let Ok(header) = Header::parse(head) else { return false };
-        let payload = rest.get_mut(..header.frame_bytes() - HEADER_BYTES);
-        let is_whole = payload.is_some_and(|payload| read(from + HEADER_BYTES, payload));
-        if is_whole {
-            table.add(table.end.next_multiple_of(64), &header);
-        }
-        is_whole
-    }
-
     /// Enters a frame that already stands in the chunk at `offset`, validated as `header` (a received datagram).
     ///
     /// # Errors

@@ -67,7 +67,7 @@ pub use description::{
 pub use format::{Component, Sample, SampleFormat, UnknownFormat};
 pub use frame::{ChannelError, Frame};
 pub use header::{HEADER_BYTES, Header, MAGIC, MAX_CHANNELS, Refusal, Refusals};
-pub use pool::{BatchImport, BatchPool};
+pub use pool::{BatchPool, TrustedBatchImport};
 pub use tracker::{Arrival, Gap, StreamTracker, TrackerCounts};
 pub use writer::FrameWriter;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grebe_ring::{Import, Memory, MemoryMut, Pool, Signal};
+use grebe_ring::{Memory, MemoryMut, Pool, Signal, TrustedImport};
 
 use crate::batch::{Batch, BatchMut};
 use crate::description::Description;
@@ -18,14 +18,13 @@ pub struct BatchPool {
     description: Option<Arc<Description>>,
 }
 
-/// Batches that another process lends to this one.
+/// Batches that another process lends to this one, read in place: for a process that is trusted.
 ///
-/// A [`Batch`] of it lies in memory that the other process could still write to: its frames were validated when they came, and
-/// every offset is checked against this process's own table, but the samples are what the other process leaves there (see
-/// [`Import`]). [`copy`](Self::copy) is for whoever does not trust it.
+/// A [`Batch`] of it lies in memory that the other process can still write to. Its frames are validated as they come, and every offset is
+/// checked against this process's own table, but headers and samples can change after that: [`TrustedImport`] says what follows.
 #[derive(Debug)]
-pub struct BatchImport {
-    import: Import<Table>,
+pub struct TrustedBatchImport {
+    import: TrustedImport<Table>,
     description: Option<Arc<Description>>,
 }
 
@@ -102,7 +101,7 @@ impl BatchPool {
     }
 }
 
-impl BatchImport {
+impl TrustedBatchImport {
     /// Reads `memory` in chunks of `chunk_bytes`; `home` is told each chunk that nobody here reads any more.
     pub fn new(
         memory: Box<dyn Memory>,
@@ -110,7 +109,7 @@ impl BatchImport {
         home: impl Fn(u32) + Send + Sync + 'static,
     ) -> Self {
         Self {
-            import: Import::new(memory, chunk_bytes, || Table::for_chunk(chunk_bytes), home),
+            import: TrustedImport::new(memory, chunk_bytes, || Table::for_chunk(chunk_bytes), home),
             description: None,
         }
     }
@@ -120,7 +119,7 @@ impl BatchImport {
         self.description = description;
     }
 
-    /// The batch in chunk `index`, its frames at `offsets` (each validated again here: the other side is not trusted).
+    /// The batch in chunk `index`, its frames at `offsets` (each validated again here).
     ///
     /// Answers `None` where there is no such chunk or it is held already. Frames that do not parse are left out, and counted
     /// in the second value.
@@ -141,13 +140,5 @@ impl BatchImport {
             }
         })?;
         Some((Batch::new(lease), refused))
-    }
-
-    /// Copies the frames of chunk `index`, each validated as it was copied, into memory of this process: what the other process
-    /// writes meanwhile or afterwards changes nothing. How many were none, or found no room.
-    pub fn copy(&mut self, index: u32, offsets: impl Iterator<Item = u32>, to: &mut BatchMut) -> usize {
-        to.describe(self.description.as_ref());
-        let read = |from: usize, bytes: &mut [u8]| self.import.copy(index, from, bytes);
-        offsets.filter(|&offset| !to.push_read(offset as usize, read)).count()
     }
 }

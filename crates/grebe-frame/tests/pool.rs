@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use grebe_frame::{BatchImport, BatchPool, Header};
+use grebe_frame::{BatchPool, Header, TrustedBatchImport};
 use grebe_ring::{Memory, Signal};
 
 const CHUNK_BYTES: usize = 256;
@@ -69,8 +69,9 @@ fn a_pool_counts_its_chunks_and_wakes_who_waits_for_one() {
 fn an_import_reads_only_frames_that_are_whole_and_says_how_many_it_refused() {
     let returned = Arc::new(AtomicU32::new(u32::MAX));
     let home = returned.clone();
-    let mut import =
-        BatchImport::new(Box::new(lent()), CHUNK_BYTES, move |index| home.store(index, Ordering::Relaxed));
+    let mut import = TrustedBatchImport::new(Box::new(lent()), CHUNK_BYTES, move |index| {
+        home.store(index, Ordering::Relaxed)
+    });
 
     let (batch, refused) = import.batch(0, [0, 128].into_iter()).unwrap();
     assert_eq!((batch.len(), refused), (2, 0));
@@ -92,7 +93,7 @@ fn an_import_reads_only_frames_that_are_whole_and_says_how_many_it_refused() {
     let mut long = lent();
     let head: &mut [u8; 64] = (&mut long.0[192..CHUNK_BYTES]).try_into().unwrap();
     header(4, 32).write(head);
-    let mut import = BatchImport::new(Box::new(long), CHUNK_BYTES, |_| ());
+    let mut import = TrustedBatchImport::new(Box::new(long), CHUNK_BYTES, |_| ());
     let (batch, refused) = import.batch(0, [192, 0].into_iter()).unwrap();
     assert_eq!((batch.len(), refused), (1, 1), "a frame that reaches beyond its chunk is refused");
 }

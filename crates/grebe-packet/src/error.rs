@@ -12,7 +12,9 @@ pub enum Error {
         what: &'static str,
     },
     /// A word that is no ticket, or not for this. Never quotes the word, which is a secret.
-    #[error("not a ticket: {what}; a ticket is one word that begins with grebe, copied whole")]
+    #[error(
+        "not a ticket: {what}; a ticket is one word of 100 letters and digits or more, which begins with grebe: copy it whole"
+    )]
     Ticket {
         /// What is wrong with it.
         what: &'static str,

@@ -18,7 +18,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use grebe_connection::{Address, Mode};
-use grebe_flow::RateHz;
+use grebe_flow::{RateHz, plain_words};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -128,7 +128,7 @@ impl Config {
             let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
             let at = line.map(|line| format!(":{line}")).unwrap_or_default();
             // The rest of what is said repeats the line itself.
-            let why = error.message().replace('\n', " ");
+            let why = plain_words(&error.message().replace('\n', " "));
             Error::Usage(format!("{}{at}: {}{WITHOUT}", path.display(), why.trim()))
         })?;
         if config.defaults.name.is_some() || config.defaults.address.is_some() {
@@ -250,10 +250,10 @@ exclude = ["/scratch"]
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, words) in [
-            ("\n[defaults]\nmodee = \"fair\"\n", "cp.toml:3: unknown field `modee`"),
+            ("\n[defaults]\nmodee = \"fair\"\n", "cp.toml:3: unknown 'modee' - did you mean 'mode'?"),
             (
                 "[hosts.lab]\nmode = \"gready\"\n",
-                "cp.toml:2: unknown variant `gready`, expected one of `fair`, `greedy`, `background`",
+                "cp.toml:2: unknown 'gready' - did you mean 'greedy'?; known: fair, greedy, background",
             ),
             ("[hosts.lab]\nbwlimit = \"fast\"\n", "cp.toml:2: "),
             ("[hosts.lab]\nrelay = \"no port:x\"\n", "cp.toml:2: "),

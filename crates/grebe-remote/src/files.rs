@@ -62,6 +62,8 @@ pub struct TransferProgress {
     pub bytes: u64,
     /// Bytes of all files; 0: not known yet.
     pub total_bytes: u64,
+    /// Bytes of files that travelled: without those that were there already.
+    pub moved_bytes: u64,
     /// How its connection goes.
     pub connection: ConnectionProgress,
 }
@@ -198,13 +200,20 @@ impl Watched {
         let (connection, tree) = (self.status.progress(), self.progress.snapshot());
         let on_its_way = connection.written_bytes.saturating_sub(connection.confirmed_bytes);
         let bytes = if self.is_sender { tree.bytes_done.saturating_sub(on_its_way) } else { tree.bytes_done };
-        TransferProgress { bytes: bytes.min(offer.bytes), total_bytes: offer.bytes, connection }
+        TransferProgress {
+            bytes: bytes.min(offer.bytes),
+            total_bytes: offer.bytes,
+            moved_bytes: tree.data_bytes,
+            connection,
+        }
     }
 
     /// A connection that broke knows more of it than who reads from it.
     fn why(&self, error: grebe_tree::Error) -> Error {
         let is_broken = matches!(error, grebe_tree::Error::Stream(_) | grebe_tree::Error::Closed);
         match self.status.close() {
+            // What has come is kept, as the tree says.
+            Err(grebe_connection::Error::Cancelled) if is_broken => Error::Tree(grebe_tree::Error::Cancelled),
             Err(broken) if is_broken => broken.into(),
             _ => Error::Tree(error),
         }

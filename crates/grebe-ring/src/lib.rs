@@ -71,7 +71,7 @@ mod sync;
 
 pub use memory::{Memory, MemoryMut};
 pub use policy::{Policy, UnknownPolicy};
-pub use pool::{ChunkMut, Import, Lease, Pool};
+pub use pool::{ChunkMut, Lease, Pool, TrustedImport};
 pub use ring::{Consumer, Producer, ring};
 pub use signal::{Cancel, Signal};
 

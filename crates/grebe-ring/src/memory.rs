@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 /// # Safety
 /// `base..base + len` stays mapped, readable and initialised until the value is dropped, and `base` is aligned to 64 bytes.
 /// Nobody writes to a chunk of it while the chunk is lent, but through the pool that lent it. Where another process writes,
-/// whoever implements this takes that process's word for it, and tells its own callers ([`Import`](crate::Import)).
+/// whoever implements this takes that process's word for it, and tells its own callers ([`TrustedImport`](crate::TrustedImport)).
 pub unsafe trait Memory: Send + Sync {
     /// The first byte.
     fn base(&self) -> NonNull<u8>;

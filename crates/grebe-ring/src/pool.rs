@@ -21,8 +21,8 @@
 //! **The end.** Leases outlive their pool. `close` adds the number of chunks that are out to a counter, each chunk that
 //! comes home afterwards takes one away, and whoever brings the counter to zero frees the memory.
 //!
-//! **Memory of another process.** A [`Pool`] can cut its chunks from any [`Memory`](crate::Memory); an [`Import`] gives out
-//! leases at the reading end of memory that another process owns. Reference counts stay private to each process, so that a
+//! **Memory of another process.** A [`Pool`] can cut its chunks from any [`Memory`](crate::Memory); a [`TrustedImport`] gives
+//! out leases at the reading end of memory that another process owns. Reference counts stay private to each process, so that a
 //! killed reader leaves nothing behind that the lender could not find in its own list.
 
 mod lease;
@@ -60,16 +60,17 @@ pub struct Pool<M> {
     shared: NonNull<Shared<M>>,
 }
 
-/// Chunks of memory that another process owns and this one may only read.
+/// Chunks of memory that another process owns and this one may only read, in place: for a process that is trusted.
 ///
 /// The counterpart of [`Pool`] at the other end of shared memory: whoever learns that chunk `i` has been lent to
-/// this process calls [`lease`](Import::lease); when the last lease is gone, `home(i)` is called, on the thread that
+/// this process calls [`lease`](TrustedImport::lease); when the last lease is gone, `home(i)` is called, on the thread that
 /// dropped it.
 ///
-/// A lease is a `&[u8]` into memory that another process could write to. That it does not while the chunk is lent is its
-/// promise, which nothing enforces: with a process that breaks it, bytes change under their reader, and what the compiler makes
-/// of that is undefined. Whoever does not trust the other process reads by [`copy`](Import::copy), which needs no such promise.
-pub struct Import<M> {
+/// A lease is a `&[u8]` into memory that the other process can write to at any time. Nothing enforces its promise not to. A process that
+/// breaks it changes bytes between two reads of them: a length after it was checked, an index after it was compared. That is a data
+/// race, so the reader's behaviour is undefined, up to reads and writes outside the chunk. Memory of a process that is not trusted has
+/// to be copied before anything looks at it.
+pub struct TrustedImport<M> {
     shared: NonNull<Shared<M>>,
 }
 
@@ -132,7 +133,7 @@ impl<M: Send + Sync> Pool<M> {
     }
 }
 
-impl<M: Send + Sync> Import<M> {
+impl<M: Send + Sync> TrustedImport<M> {
     /// Reads `memory`, cut into chunks of `chunk_bytes`; `home` is told each chunk that is no longer read.
     pub fn new(
         memory: Box<dyn Memory>,
@@ -141,13 +142,6 @@ impl<M: Send + Sync> Import<M> {
         home: impl Fn(u32) + Send + Sync + 'static,
     ) -> Self {
         Self { shared: Shared::boxed(memory, chunk_bytes, meta, Some(Box::new(home))) }
-    }
-
-    /// Copies bytes of chunk `index` from byte `from` on into memory of this process, whether the chunk is lent or not; what the
-    /// other process writes meanwhile may be mixed in, by words of 8 bytes. Answers `false` where they do not lie in the chunk.
-    pub fn copy(&self, index: u32, from: usize, to: &mut [u8]) -> bool {
-        // SAFETY: freed only after the import and every lease are gone.
-        unsafe { self.shared.as_ref() }.copy_out(index, from, to)
     }
 
     /// A lease on chunk `index`, which the other side has just lent; `describe` fills in its metadata.
@@ -168,7 +162,7 @@ impl<M> Drop for Pool<M> {
     }
 }
 
-impl<M> Drop for Import<M> {
+impl<M> Drop for TrustedImport<M> {
     fn drop(&mut self) {
         Shared::close(self.shared);
     }
@@ -180,9 +174,9 @@ unsafe impl<M: Send + Sync> Send for Pool<M> {}
 unsafe impl<M: Send + Sync> Sync for Pool<M> {}
 
 // SAFETY: as for `Pool`.
-unsafe impl<M: Send + Sync> Send for Import<M> {}
+unsafe impl<M: Send + Sync> Send for TrustedImport<M> {}
 // SAFETY: as for `Pool`.
-unsafe impl<M: Send + Sync> Sync for Import<M> {}
+unsafe impl<M: Send + Sync> Sync for TrustedImport<M> {}
 
 impl<M> fmt::Debug for Pool<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -195,9 +189,9 @@ impl<M> fmt::Debug for Pool<M> {
     }
 }
 
-impl<M> fmt::Debug for Import<M> {
+impl<M> fmt::Debug for TrustedImport<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Import").finish_non_exhaustive()
+        f.debug_struct("TrustedImport").finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use grebe_frame::{Batch, BatchMut, BatchPool, Header};
+use grebe_frame::{Batch, BatchPool, Header};
 
 use crate::error::Error;
 use crate::options::{PublisherOptions, SubscriberOptions};
@@ -54,7 +54,7 @@ impl Subscriber {
     pub fn pop(&mut self) -> Result<Option<Batch>, Error> {
         match *self {}
     }
-    pub fn pop_into(&mut self, _: &mut BatchMut) -> Result<bool, Error> {
+    pub fn is_copied(&self) -> bool {
         match *self {}
     }
     pub fn wait(&mut self, _: Duration) -> Result<bool, Error> {

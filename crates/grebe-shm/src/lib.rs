@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   producer                                                                            consumers
-//!   BatchPool over a memfd  --- payload: mapped, then sealed; everybody else can only read -->  BatchImport
+//!   BatchPool over a memfd  --- payload: mapped, then sealed; everybody else can only read -->  Subscriber
 //!   Publisher  === a lane each: descriptors there, chunks back (a sealed memfd) ==============  Subscriber
 //!              --- control socket: hands over the descriptors, wakes, and hangs up ------------
 //! ```
@@ -11,6 +11,8 @@
 //! connects is handed the memory by descriptor: there are no names in `/dev/shm`, and no file is left behind but the socket
 //! itself, which the next producer or [`streams`] removes. When a process goes, its socket hangs up; that is the only sign of
 //! life, and there is no heartbeat.
+//!
+//! A consumer reads in place what a producer of the same user lends, and copies what any other does: see [`Trust`].
 //!
 //! Each consumer has a [`Policy`] and a quota of chunks. A stopped consumer under a policy that drops costs its quota and nothing
 //! else; one that blocks needs the producer's consent, and is cut off when it takes nothing for too long. Reference counts are
@@ -82,7 +84,7 @@ pub mod fuzz;
 
 pub use error::Error;
 pub use grebe_ring::Policy;
-pub use options::{PublisherOptions, SubscriberOptions};
+pub use options::{PublisherOptions, SubscriberOptions, Trust};
 pub use status::{ConsumerStatus, Footprint, Totals};
 #[cfg(not(loom))]
 pub use system::{Publisher, Subscriber, streams};

@@ -4,7 +4,10 @@ mod acceptor;
 mod busy_poll;
 mod consumer;
 mod consumers;
+mod copies;
 mod directory;
+#[cfg(test)]
+mod hostile_producer;
 #[allow(unsafe_code, reason = "mapping memory")]
 pub(crate) mod map;
 mod packet;

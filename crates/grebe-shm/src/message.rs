@@ -7,6 +7,7 @@
 //!   producer --> Bye        why the consumer is cut off
 //! ```
 
+use grebe_frame::HEADER_BYTES;
 use grebe_ring::Policy;
 
 use crate::said::Said;
@@ -155,12 +156,16 @@ fn hello(packet: &[u8]) -> Result<Message, Malformed> {
 
 fn welcome(packet: &[u8]) -> Result<Message, Malformed> {
     let [chunk_bytes, chunks, table_words, queue_batches, quota_chunks] = fields(packet);
-    if chunk_bytes == 0 || !chunk_bytes.is_multiple_of(64) {
+    if chunk_bytes == 0 || !chunk_bytes.is_multiple_of(64) || chunk_bytes as usize > CHUNK_BYTES_MAX {
         return Err(Malformed::Field("size of a chunk"));
+    }
+    if table_words as usize > table_words_for(CHUNK_BYTES_MAX) {
+        return Err(Malformed::Field("size of a table"));
     }
     let each = u64::from(chunk_bytes) + (u64::from(table_words) + Said::words(1) as u64) * 8;
     // 2^40 bytes: more than anybody maps, and no sum of such sizes overflows.
-    if chunks == 0 || u64::from(chunks).checked_mul(each).is_none_or(|bytes| bytes > 1 << 40) {
+    let is_many = chunks as usize > CHUNKS_MAX;
+    if chunks == 0 || is_many || u64::from(chunks).checked_mul(each).is_none_or(|bytes| bytes > 1 << 40) {
         return Err(Malformed::Field("number of chunks"));
     }
     if queue_batches == 0 || queue_batches > QUEUE_MAX {
@@ -201,6 +206,13 @@ fn head(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
+/// Words of a chunk's table, of two offsets each.
+pub(crate) fn table_words_for(chunk_bytes: usize) -> usize {
+    (chunk_bytes / HEADER_BYTES + 1).div_ceil(2)
+}
+
+pub(crate) const CHUNK_BYTES_MAX: usize = 64 << 20;
+pub(crate) const CHUNKS_MAX: usize = 1 << 20;
 /// Batches that may wait at most.
 pub(crate) const QUEUE_MAX: u32 = 1 << 16;
 

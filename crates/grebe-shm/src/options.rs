@@ -62,6 +62,23 @@ impl PublisherOptions {
     }
 }
 
+/// Whose streams a subscriber reads in place, without a copy.
+///
+/// In place a batch is a `&[u8]` in memory that the producer's process can still write to. A [`Publisher`](crate::Publisher) never writes
+/// to what it has lent. A hostile process can change any byte of it at any time, between two reads of it: samples, and headers after
+/// they were checked. That is a data race, so the reader's behaviour is undefined, up to reads and writes outside the batch.
+///
+/// Frames are copied one by one before anything looks at them, and headers and lengths are checked on the copy. Each is a frame that passed
+/// its checks, and stays what it is. Its samples can be a mixture of what was written meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Trust {
+    /// Those of this user: the kernel names the user of this process for the socket's listener and for the memory's maker.
+    #[default]
+    OwnUser,
+    /// Nobody's: every batch is a copy.
+    Nobody,
+}
+
 /// How a stream is read.
 #[derive(Debug, Clone)]
 pub struct SubscriberOptions {
@@ -72,6 +89,8 @@ pub struct SubscriberOptions {
     pub queue_batches: u32,
     /// Chunks that may be out: waiting, and held by this consumer. `None`: as many as the producer grants.
     pub quota_chunks: Option<u32>,
+    /// Whose streams are read in place. All others are copied.
+    pub trust: Trust,
     /// What this consumer is called where the producer lists it.
     pub name: String,
     /// Where the control socket is, instead of the user's own directory.
@@ -79,12 +98,13 @@ pub struct SubscriberOptions {
 }
 
 impl Default for SubscriberOptions {
-    /// `drop_oldest`, a queue of 64.
+    /// `drop_oldest`, a queue of 64, this user's streams in place.
     fn default() -> Self {
         Self {
             policy: Policy::DropOldest,
             queue_batches: 64,
             quota_chunks: None,
+            trust: Trust::OwnUser,
             name: String::new(),
             directory: None,
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use grebe_frame::{Batch, BatchPool, Header};
-use grebe_shm::{Error, Policy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use grebe_shm::{Error, Policy, Publisher, PublisherOptions, Subscriber, SubscriberOptions, Trust};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendFlags,
     SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg, socket_with,
@@ -32,6 +32,14 @@ fn reader(folder: &Path, policy: Policy) -> Result<Subscriber, Error> {
     let options =
         SubscriberOptions { policy, directory: Some(folder.to_owned()), ..SubscriberOptions::default() };
     Subscriber::connect("x", &options)
+}
+
+/// One that copies.
+fn wary(folder: &Path, policy: Policy) -> Subscriber {
+    let directory = Some(folder.to_owned());
+    let options =
+        SubscriberOptions { policy, directory, trust: Trust::Nobody, ..SubscriberOptions::default() };
+    Subscriber::connect("x", &options).unwrap()
 }
 
 fn batch(pool: &mut BatchPool, sequence: u64) -> Batch {
@@ -333,26 +341,40 @@ fn what_readers_were_lent_stays_after_the_publisher_is_gone() {
 fn a_copy_is_the_readers_own_and_its_chunk_is_free_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let (mut publisher, mut pool) = stream(folder.path(), |_| ());
-    let mut wary = reader(folder.path(), Policy::Block).unwrap();
+    let mut wary = wary(folder.path(), Policy::Block);
     assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
-    let mut two = pool.acquire().unwrap();
-    for sequence in [7, 8] {
-        let header = Header { sequence, channel_count: 1, block_length_samples: 33, ..Header::default() };
-        two.push::<i16>(&header, |_, samples| samples.fill(sequence as i16)).unwrap();
-    }
-    publisher.send(&two.freeze(), || false).unwrap();
-    let mut copies = BatchPool::new(1, 65_536);
-    let mut copy = copies.acquire().unwrap();
-    assert!(wary.pop_into(&mut copy).unwrap());
+    publisher.send(&batch(&mut pool, 7), || false).unwrap();
+    let copy = wary.pop().unwrap().unwrap();
     publisher.reap();
     assert_eq!(pool.available(), pool.chunks());
     drop(write_over(&mut pool));
-    let frames: Vec<_> =
-        copy.frames().map(|frame| (frame.header().sequence, frame.channel::<i16>(0).unwrap()[32])).collect();
-    assert_eq!((frames, wary.refused_frames()), (vec![(7, 7), (8, 8)], 0));
-    assert!(!wary.pop_into(&mut BatchPool::new(1, 65_536).acquire().unwrap()).unwrap(), "no more waits");
-    let small = wary.pop_into(&mut BatchPool::new(1, 64).acquire().unwrap()).unwrap_err().to_string();
-    assert!(small.contains("room for a copy is 64"), "{small}");
+    assert_eq!((values(&[copy]), wary.refused_frames(), wary.is_copied()), (vec![7], 0, true));
+    assert!(wary.pop().unwrap().is_none(), "no more waits");
+}
+
+#[test]
+fn whoever_holds_all_copies_gets_nothing_more_until_one_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut publisher, mut pool) = stream(folder.path(), |_| ());
+    let mut wary = wary(folder.path(), Policy::DropOldest);
+    assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
+    let copies = u64::from(wary.quota_chunks());
+    assert!(copies >= 8);
+    let mut held: Vec<_> = (0..copies)
+        .map(|sequence| {
+            publisher.send(&batch(&mut pool, sequence), || false).unwrap();
+            wary.pop().unwrap().unwrap()
+        })
+        .collect();
+    publisher.send(&batch(&mut pool, copies), || false).unwrap();
+    publisher.end(None);
+    assert!(wary.pop().unwrap().is_none());
+    assert!(!wary.wait(Duration::from_millis(1)).unwrap() && !wary.is_ended());
+    drop(held.remove(0));
+    assert!(wary.wait(Duration::from_secs(30)).unwrap());
+    held.extend(wary.pop().unwrap());
+    assert_eq!(values(&held), (1..=copies as i16).collect::<Vec<_>>());
+    assert!(wary.is_ended());
 }
 
 #[test]

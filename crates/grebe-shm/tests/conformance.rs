@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use conformance::{Carrier, Receiving, Sending, conforms};
 use grebe_flow::{Offer, Policy};
 use grebe_frame::{Batch, BatchPool};
-use grebe_shm::{Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use grebe_shm::{Publisher, PublisherOptions, Subscriber, SubscriberOptions, Trust};
 use tempfile::TempDir;
 
-struct SharedMemory;
+struct SharedMemory<const IS_COPIED: bool>;
 
-impl Carrier for SharedMemory {
+impl<const IS_COPIED: bool> Carrier for SharedMemory<IS_COPIED> {
     type Sender = Tx;
     type Receiver = Rx;
 
@@ -35,6 +35,7 @@ impl Carrier for SharedMemory {
         let options = SubscriberOptions {
             policy,
             queue_batches: capacity as u32,
+            trust: if IS_COPIED { Trust::Nobody } else { Trust::OwnUser },
             directory: Some(folder.path().to_owned()),
             ..SubscriberOptions::default()
         };
@@ -121,4 +122,12 @@ impl Receiving for Rx {
     }
 }
 
-conforms!(SharedMemory);
+mod in_place {
+    use super::*;
+    conforms!(SharedMemory<false>);
+}
+
+mod copied {
+    use super::*;
+    conforms!(SharedMemory<true>);
+}

@@ -33,7 +33,7 @@ mod linux {
     use grebe_flow::{
         Context, Graph, Inputs, Offer, Outcome, Outputs, QueueOptions, Stage, StageError, queue,
     };
-    use grebe_frame::{Batch, BatchImport, BatchPool, Header, SampleFormat};
+    use grebe_frame::{Batch, BatchPool, Header, SampleFormat, TrustedBatchImport};
     use grebe_ring::{Memory, MemoryMut, Signal};
     use grebe_stages::UdpSource;
     use grebe_testing::{CountingAllocator, allocations};
@@ -310,7 +310,7 @@ mod linux {
         let board = Arc::new(Board { map: Mapping::of(&board_fd, 4096, true) });
         let home = board.clone();
         let memory = Box::new(Mapping::of(&payload, CHUNKS * CHUNK, false));
-        let mut import = BatchImport::new(memory, CHUNK, move |chunk| {
+        let mut import = TrustedBatchImport::new(memory, CHUNK, move |chunk| {
             home.returned(chunk).store(1, Ordering::Release);
         });
         let (mut position, mut expected) = (0u64, 0u64);

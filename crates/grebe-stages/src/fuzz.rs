@@ -58,8 +58,3 @@ pub fn text(choice: u8, bytes: &[u8]) {
     let names = ["", "as=i16", "channels=2", "channels=a,b&as=f32", "time=1:ms", "time=t:us&as=u8"];
     crate::text::fuzz(names[usize::from(choice) % names.len()], bytes);
 }
-
-/// What another host sends over a connection of links.
-pub fn link(bytes: &[u8]) {
-    crate::link::fuzz(bytes);
-}

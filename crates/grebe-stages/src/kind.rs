@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use grebe_flow::{Count, Fault, Site, SizeBytes, Stage, StageResult, Time};
+use grebe_process::stream::DATAGRAM_BYTES;
 
 use crate::error::Error;
 use crate::open::{Notice, SinkOptions, SourceOptions};
 use crate::scheme::Scheme;
-use crate::stream::DATAGRAM_BYTES;
 use crate::tuner::{Tuner, Tuning};
 
 /// The kind of a source that a name says all of, and one of a sink: `about`, the name of the kind, the scheme, and what is said of each

@@ -2,10 +2,6 @@
 
 use grebe_flow::Kinds;
 
-use crate::process::{
-    Convert, Decimate, DecimateFiltered, FillGaps, Fir, Gain, Magnitude, Merge, Mix, Null, RateMeter, Select,
-    Tee, Throttle,
-};
 use crate::uri::add_kinds;
 
 /// All built-in kinds.
@@ -17,9 +13,7 @@ use crate::uri::add_kinds;
 pub fn kinds() -> Kinds {
     let mut kinds = Kinds::new();
     add_kinds(&mut kinds);
-    kinds.add::<Null>().add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
-    kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();
-    kinds.add::<Merge>().add::<RateMeter>().add::<Tee>().add::<Throttle>();
+    grebe_process::add_kinds(&mut kinds);
     kinds
 }
 
@@ -118,10 +112,23 @@ mod tests {
             ("kind = \"synth\"\nparams = { datagram_size = 10 }", "80"),
             ("kind = \"play\"\nparams = { file = \"x.wav\", speed = 0 }", "above 0"),
             ("kind = \"play\"\nparams = { file = \"x.wav\", speed = 2, free_run = true }", "not both"),
-            ("kind = \"udp_in\"\nparams = { uri = \"http://x:1\" }", "is no UDP address"),
+            (
+                "kind = \"udp_in\"\nparams = { uri = \"http://x:1\" }",
+                "carries no frames over UDP: write udp://HOST:PORT",
+            ),
             ("kind = \"udp_in\"\nparams = { uri = \"pipe:\" }", "udp://"),
             ("kind = \"udp_in\"\nparams = { uri = \"udp://:5000\", burst = 129 }", "1 to 128"),
             ("kind = \"raw_in\"\nparams = { uri = \"tcp://x:1\" }", "add format="),
+            (
+                "kind = \"raw_in\"\nparams = { uri = \"upd://x:1?format=i16\" }",
+                "is no stream of plain samples",
+            ),
+            (
+                "kind = \"raw_in\"\nparams = { uri = \"zmq://x:1?format=i16\" }",
+                "is no stream of plain samples",
+            ),
+            ("kind = \"udp_in\"\nparams = { uri = \"udp://:5000?colour=red\" }", "unknown 'colour'"),
+            ("kind = \"synth\"\nparams = { wave = \"sin\" }", "unknown 'sin' - did you mean 'sine'?"),
             ("kind = \"raw_out\"\nparams = { uri = \"udp://x:1\" }", "add format="),
             ("kind = \"rtl_tcp_in\"\nparams = { uri = \"tcp://x:1?format=cu8\" }", "rtl_tcp://HOST:PORT"),
             ("kind = \"rtl_tcp_out\"\nparams = { uri = \"rtl_tcp://:1?wait=x\" }", "give 0 to 64"),

@@ -11,8 +11,9 @@
 //!
 //! ```
 //! use grebe_flow::{Graph, Kind, QueueOptions, Site};
-//! use grebe_stages::process::Gain;
-//! use grebe_stages::{SampleFile, SinkOptions, SourceOptions, open_sink, open_source};
+//! use grebe_process::Gain;
+//! use grebe_recording::SampleFile;
+//! use grebe_stages::{SinkOptions, SourceOptions, open_sink, open_source};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("tone.sigmf-meta");
@@ -44,18 +45,10 @@
 
 mod audio;
 mod error;
-mod file;
-mod format;
-mod io;
 mod kind;
 mod kinds;
-pub mod link;
-mod numbers;
 mod open;
-mod per_channel;
 mod pipe;
-pub mod process;
-mod query;
 mod raw;
 mod recording;
 mod rtl_tcp;
@@ -63,11 +56,8 @@ mod scheme;
 mod serial;
 mod session;
 mod shm;
-#[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
-mod simd;
 mod soapy;
-mod stream;
-pub mod synth;
+mod synth;
 mod text;
 mod transport;
 mod tuner;
@@ -80,19 +70,10 @@ mod zmq;
 pub use {
     audio::{AudioStream, sound_devices, sound_library},
     error::Error,
-    file::{
-        Alignment, Annotation, BegunSet, Block, CsvOptions, DiskMeasure, DiskReport, Extremes, Gap,
-        GapPolicy, LeftOut, LevelSums, RecordingSet, Repaired, RingLabel, RingLength, RingPlan, RingSaved,
-        RingStretch, Rotate, SampleFile, SaveOptions, Segment, SigmfSettings, SigmfSummary, SigmfWriter,
-        SummarizedFile, Summary, SummaryState, Verified, WriteWay, import_csv, is_csv, measure_disk,
-        newest_recording, repair, ring_parts, save_ring, verify, write_whole,
-    },
-    format::{Format, FrequencyHz},
+    grebe_link::wire::Wire,
     grebe_ring::Cancel,
-    io::wire::Wire,
     kinds::kinds,
     open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport},
-    per_channel::PerChannel,
     pipe::{PipeSink, PipeSource, PipeStream},
     raw::RawStream,
     recording::{open_file, open_in_step},
@@ -101,8 +82,6 @@ pub use {
     serial::{Device, serial_ports},
     shm::{ShmName, ShmSink, ShmSource},
     soapy::{Soapy, SoapyDevice, SoapyLibrary, soapy_devices, soapy_library},
-    stream::block_length,
-    synth::{GeneratorCommand, Synth, SynthOptions, SynthRemote, SynthSource, WaveName},
     text::TextStream,
     transport::{HostPort, SecondSender},
     tuner::{Tuner, Tuning},
@@ -116,6 +95,3 @@ pub use {
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzz;
-
-#[cfg(test)]
-mod testing;

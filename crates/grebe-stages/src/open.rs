@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 
 use grebe_flow::Stage;
 use grebe_frame::BatchPool;
+use grebe_process::stream::DATAGRAM_BYTES_MAX;
+use grebe_process::synth::SynthRemote;
 
-use crate::stream::DATAGRAM_BYTES_MAX;
-use crate::synth::SynthRemote;
 use crate::transport::SecondSender;
 use crate::tuner::Tuner;
 

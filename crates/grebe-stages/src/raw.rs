@@ -17,28 +17,30 @@ pub(crate) use uri::{encoding, encoding_names};
 use std::fmt;
 
 use grebe_flow::Kinds;
-
-use crate::error::Error;
-use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
-use crate::query::Query;
-use crate::scheme::{End, Scheme, Traits};
-use crate::session::Bounded as _;
-use crate::stream::DATAGRAM_BYTES_MAX;
-use crate::transport::{ByteStream, Carrier, is_text, listen, send_to};
+use grebe_process::query::Query;
+use grebe_process::stream::DATAGRAM_BYTES_MAX;
 use kind::{RawIn, RawOut};
 use udp_sink::RawUdpSink;
 use udp_source::RawUdpSource;
 
+use crate::error::Error;
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
+use crate::transport::{ByteStream, Carrier, is_text, listen, send_to};
+
 impl Scheme for RawStream {
     const WRITTEN: &'static str = "tcp://HOST:PORT?format=...";
-    const OTHERWISE: &'static str =
-        "does not say what its samples are: add ?format=, as in pipe:?format=cu8&rate=2.4M";
+    const OTHERWISE: &'static str = "is no stream of plain samples: write pipe:, tcp:// or udp:// with format=, as in pipe:?format=cu8&rate=2.4M";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         let (name, query) = name.split_once('?').unwrap_or((name, ""));
         let carrier = Carrier::parse(name).filter(|_| !is_text(name, query))?;
         Some(carrier.and_then(|mut carrier| {
             let mut query = Query::new(query)?;
+            if carrier.has_frames() {
+                query.mention("wire");
+            }
             carrier.take(&mut query)?;
             Self::of_query(carrier, query)
         }))

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use grebe_flow::Kinds;
-
-use crate::error::Error;
-use crate::file::{
+use grebe_process::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
+use grebe_recording::{
     Alignment, FileSource, PlayOptions, RecordOptions, SampleFile, Schedule, SigmfSink, is_recording,
     make_ring_folder,
 };
+use kind::{Play, Record};
+
+use crate::error::Error;
 use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
-use crate::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
-use kind::{Play, Record};
 
 impl Scheme for PathBuf {
     const WRITTEN: &'static str = "file:PATH";
@@ -61,7 +61,8 @@ impl Scheme for PathBuf {
 /// example.
 ///
 /// ```no_run
-/// use grebe_stages::{Alignment, SampleFile, SourceOptions, open_file};
+/// use grebe_recording::{Alignment, SampleFile};
+/// use grebe_stages::{SourceOptions, open_file};
 ///
 /// let receivers = ["north.sigmf-meta", "south.sigmf-meta"];
 /// let files = receivers.iter().map(|path| SampleFile::open(path.as_ref())).collect::<Result<Vec<_>, _>>()?;
@@ -151,5 +152,5 @@ fn sink(path: &Path, options: &SinkOptions) -> Result<SigmfSink, Error> {
         left_out: options.left_out.clone(),
     };
     let ring = options.ring.map(|_| make_ring_folder(path)).transpose()?;
-    SigmfSink::create(ring.as_deref().unwrap_or(path), record)
+    Ok(SigmfSink::create(ring.as_deref().unwrap_or(path), record)?)
 }

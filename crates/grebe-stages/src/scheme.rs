@@ -8,10 +8,11 @@ use std::net::SocketAddr;
 
 use grebe_flow::Kinds;
 use grebe_frame::SampleFormat;
+use grebe_process::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 
 use crate::error::Error;
 use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport};
-use crate::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
+use crate::uri;
 
 /// The name of a stream of one scheme.
 pub(crate) trait Scheme: Sized {
@@ -81,7 +82,7 @@ pub(crate) trait Scheme: Sized {
     /// They are out of their range, or the host has no address.
     fn datagram_bytes_by(&self, transport: &Transport) -> Result<usize, Error> {
         match transport.datagram_bytes {
-            Some(bytes) => check_datagram_bytes(bytes).map(|()| bytes),
+            Some(bytes) => Ok(check_datagram_bytes(bytes).map(|()| bytes)?),
             None => self.datagram_bytes(),
         }
     }
@@ -115,7 +116,9 @@ pub(crate) trait Scheme: Sized {
     /// It is of another scheme, or malformed.
     fn named(text: &str, end: End) -> Result<Self, Error> {
         let wrong = |reason: String| Error::Name { name: text.to_owned(), reason };
-        let named = Self::parse(text).unwrap_or_else(|| Err(Self::OTHERWISE.to_owned())).map_err(wrong)?;
+        // A mistake within a name counts more than that it is of another scheme.
+        let other = || Err(uri::mistake(text).unwrap_or_else(|| Self::OTHERWISE.to_owned()));
+        let named = Self::parse(text).unwrap_or_else(other).map_err(wrong)?;
         named.check(end).map_err(wrong)?;
         Ok(named)
     }

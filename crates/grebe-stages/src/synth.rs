@@ -1,43 +1,16 @@
-//! Synthetic waveforms, at memory speed.
-//!
-//! A sample is a pure function of what was asked for, the rate and its index, so that a stream can be cut into blocks
-//! anywhere, dropped samples leave the rest as it would have been, and a test can compute what a receiver must hold.
-//!
-//! ```
-//! use grebe_stages::synth::{ChannelSpec, Generator, Wave};
-//!
-//! let spec = ChannelSpec { wave: Wave::Square, frequency_hz: 250.0, ..ChannelSpec::default() };
-//! let mut block = [0i16; 6];
-//! Generator::new(&spec, 1_000.0)?.fill(2, &mut block);
-//! assert_eq!(block, [-16384, -16384, 16384, 16384, -16384, -16384]);
-//! # Ok::<(), grebe_stages::Error>(())
-//! ```
+//! Generators: `synth:`, `synth:sine?rate=1M`.
 
-mod computed;
-mod generator;
-mod remote;
-mod settings;
-mod source;
 mod uri;
-mod wave;
-
-pub use {
-    generator::Generator,
-    remote::{GeneratorCommand, SynthRemote},
-    settings::{Synth, WaveName},
-    source::{SynthOptions, SynthSource},
-    wave::{ChannelSpec, Wave},
-};
 
 use std::fmt;
 
-use grebe_flow::Kinds;
-use grebe_flow::{Count, SizeBytes, Time};
+use grebe_flow::{Count, Kinds, SizeBytes, Time};
+use grebe_process::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
+use grebe_process::synth::{Synth, SynthRemote};
 
 use crate::error::Error;
 use crate::open::{Notify, OpenSource, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
-use crate::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 
 impl Scheme for Synth {
     const WRITTEN: &'static str = "synth:";

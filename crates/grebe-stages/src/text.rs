@@ -23,18 +23,18 @@ pub(crate) use source::fuzz;
 
 use std::fmt;
 
-use grebe_flow::Kinds;
-
-use crate::error::Error;
-use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
-use crate::query::Query;
-use crate::scheme::{End, Scheme, Traits};
-use crate::session::Bounded as _;
-use crate::transport::{ByteStream, Carrier, is_text, listen};
 use datagrams::Datagrams;
+use grebe_flow::Kinds;
+use grebe_process::query::Query;
 use kind::{TextIn, TextOut};
 use sink::TextSink;
 use source::TextSource;
+
+use crate::error::Error;
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::scheme::{End, Scheme, Traits};
+use crate::session::Bounded as _;
+use crate::transport::{ByteStream, Carrier, is_text, listen};
 
 impl Scheme for TextStream {
     const WRITTEN: &'static str = "serial:PORT";

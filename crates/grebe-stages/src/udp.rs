@@ -12,18 +12,18 @@ use std::net::SocketAddr;
 
 use grebe_flow::Kinds;
 use grebe_frame::SampleFormat;
+use grebe_link::wire::Wire;
+use kind::{UdpIn, UdpOut};
 
 use crate::error::Error;
-use crate::io::wire::Wire;
 use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::transport::{listen, reachable, send_to};
-use kind::{UdpIn, UdpOut};
 
 impl Scheme for UdpStream {
     const WRITTEN: &'static str = "udp://HOST:PORT";
-    const OTHERWISE: &'static str = "is no UDP address: write udp://HOST:PORT";
+    const OTHERWISE: &'static str = "carries no frames over UDP: write udp://HOST:PORT";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         Self::parse(name.strip_prefix("udp://")?)

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use grebe_flow::Kinds;
+use grebe_flow::{Kinds, nearest};
+use grebe_process::synth::Synth;
 
 use crate::audio::AudioStream;
 use crate::error::Error;
@@ -16,7 +17,6 @@ use crate::rtl_tcp::RtlTcp;
 use crate::scheme::{End, Scheme, Traits};
 use crate::shm::ShmName;
 use crate::soapy::Soapy;
-use crate::synth::Synth;
 use crate::text::TextStream;
 use crate::udp::UdpStream;
 use crate::vita49::Vita49Stream;
@@ -129,10 +129,25 @@ impl FromStr for Uri {
         let wrong = |reason: String| Error::Name { name: text.to_owned(), reason };
         let read = read(text).unwrap_or_else(|| match text {
             "" => Err("is empty: name a stream, for example udp://:5000".to_owned()),
-            _ => Err(format!("names no stream: use one of {}", WRITTEN.join(", "))),
+            _ => {
+                let meant = meant(text).map_or_else(String::new, |meant| format!(" - did you mean {meant}?"));
+                Err(format!("names no stream{meant}; known: {}", WRITTEN.join(", ")))
+            }
         });
         read.map_err(wrong)
     }
+}
+
+/// Says what is wrong with a name; `None`: nothing, or it is of no scheme.
+pub(crate) fn mistake(name: &str) -> Option<String> {
+    read(name)?.err()
+}
+
+/// How a name of the nearest scheme is written.
+fn meant(text: &str) -> Option<&'static str> {
+    let scheme = |name: &'static str| name.split_once(':').map(|(scheme, _)| scheme);
+    let nearest = nearest(text.split_once(':')?.0, WRITTEN.iter().copied().filter_map(scheme))?;
+    WRITTEN.iter().copied().find(|name| scheme(name) == Some(nearest))
 }
 
 impl fmt::Display for Uri {
@@ -224,10 +239,10 @@ pub fn open_sink(
 
 #[cfg(test)]
 mod tests {
+    use grebe_link::wire::Wire;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::io::wire::Wire;
     use crate::transport::HostPort;
 
     #[test]
@@ -281,6 +296,13 @@ mod tests {
     fn what_is_malformed_is_refused_with_its_reason() {
         for (text, reason) in [
             ("", "is empty"),
+            ("upd://:5000", "names no stream - did you mean udp://HOST:PORT?; known: udp://"),
+            ("rtltcp://pi:1234", "did you mean rtl_tcp://HOST:PORT?"),
+            ("zenho://lab/adc", "did you mean zenoh://KEY?"),
+            ("http://x:1", "names no stream; known: udp://"),
+            ("zmq://host?format=cf32", "has no port: write zmq://HOST:PORT, for example zmq://127.0.0.1"),
+            ("tcp://host?format=cf32", "has no port: write tcp://HOST:PORT, for example tcp://127.0.0.1"),
+            ("udp://:5000?wyre=gfh2", "unknown 'wyre' - did you mean 'wire'?; known: wire, interface"),
             ("tcp://x:1", "does not say what its samples are"),
             ("udp://", "no port"),
             ("udp://:x", "a port that is not a number"),

@@ -32,16 +32,16 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use grebe_flow::Kinds;
+use grebe_process::stream::DATAGRAM_BYTES;
+use kind::{Vita49In, Vita49Out};
+use sink::Vita49Sink;
+use source::Vita49Source;
 
 use crate::error::Error;
 use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
-use crate::stream::DATAGRAM_BYTES;
 use crate::transport::{listen, reachable, send_to};
-use kind::{Vita49In, Vita49Out};
-use sink::Vita49Sink;
-use source::Vita49Source;
 
 impl Scheme for Vita49Stream {
     const WRITTEN: &'static str = "vrt://HOST:PORT";

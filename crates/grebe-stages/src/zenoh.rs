@@ -23,20 +23,20 @@ pub use uri::{NamedStream, Way, ZenohKey};
 
 use std::fmt;
 
+use announced::AnnouncedSink;
 use grebe_flow::Kinds;
+use grebe_process::stream::DATAGRAM_BYTES;
 use grebe_shm::{Policy, SubscriberOptions};
 use grebe_zenoh::Lab;
+use kind::{NamedIn, NamedOut, ZenohIn, ZenohOut};
+use named::{NamedSource, Reading};
+use sink::ZenohSink;
+use source::{ReaderOptions, ZenohSource};
 
 use crate::error::Error;
 use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
-use crate::stream::DATAGRAM_BYTES;
-use announced::AnnouncedSink;
-use kind::{NamedIn, NamedOut, ZenohIn, ZenohOut};
-use named::{NamedSource, Reading};
-use sink::ZenohSink;
-use source::{ReaderOptions, ZenohSource};
 
 impl Scheme for ZenohKey {
     const WRITTEN: &'static str = "zenoh://KEY";

@@ -79,8 +79,10 @@ fn steady_state_allocates_nothing() {
 #[cfg(target_os = "linux")]
 fn a_stream_in_shared_memory_allocates_nothing_at_either_end() {
     use grebe_flow::{Graph, QueueOptions};
+    use grebe_process::Null;
+    use grebe_process::synth::{ChannelSpec, SynthOptions, SynthSource};
     use grebe_shm::{PublisherOptions, SubscriberOptions};
-    use grebe_stages::{ShmSink, ShmSource, SynthOptions, SynthSource, process::Null, synth::ChannelSpec};
+    use grebe_stages::{ShmSink, ShmSource};
 
     let folder = tempfile::tempdir().unwrap();
     let directory = Some(folder.path().to_owned());

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use grebe_flow::{Graph, QueueOptions};
 use grebe_frame::Complex;
+use grebe_recording::SampleFile;
 use grebe_scope::{Averaging, Band, PowerStats, Spectrum, Window};
-use grebe_stages::{SampleFile, SinkOptions, SourceOptions, open_sink, open_source};
+use grebe_stages::{SinkOptions, SourceOptions, open_sink, open_source};
 
 const RATE_HZ: f64 = 2.4e6;
 const ROLL_OFF: f64 = 0.35;

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Running, Stage, StageError};
+use grebe_process::synth::ChannelSpec;
+use grebe_process::synth::{SynthOptions, SynthSource};
 use grebe_shm::{Policy, PublisherOptions, SubscriberOptions};
-use grebe_stages::synth::ChannelSpec;
-use grebe_stages::{ShmSink, ShmSource, SynthOptions, SynthSource, UdpSink, UdpSource};
+use grebe_stages::{ShmSink, ShmSource, UdpSink, UdpSource};
 
 /// Notes every sample of the first channel.
 #[derive(Clone, Default)]

@@ -8,12 +8,12 @@ use grebe_flow::{
     StageError, StageSnapshot,
 };
 use grebe_frame::{Arrival, Batch, BatchPool, Header, SampleFormat, StreamTracker};
-use grebe_stages::process::{Decimate, FillGaps, Filler, Null, Select};
-use grebe_stages::synth::{ChannelSpec, Generator, Wave};
-use grebe_stages::{
-    GeneratorCommand, PipeSink, SigmfSettings, SigmfWriter, SourceOptions, Synth, SynthOptions, SynthSource,
-    UdpSource, Uri, block_length, open_source,
-};
+use grebe_process::stream::block_length;
+use grebe_process::synth::{ChannelSpec, Generator, Wave};
+use grebe_process::synth::{GeneratorCommand, Synth, SynthOptions, SynthSource};
+use grebe_process::{Decimate, FillGaps, Filler, Null, Select};
+use grebe_recording::{SigmfSettings, SigmfWriter};
+use grebe_stages::{PipeSink, SourceOptions, UdpSource, Uri, open_source};
 
 fn made(source: impl Stage + 'static) -> Vec<Batch> {
     StageBench::new(source).unwrap().end().unwrap()

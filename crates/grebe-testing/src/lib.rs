@@ -1,4 +1,5 @@
-//! What the tests and benches of several crates share: an allocator that counts, and random numbers that a seed repeats.
+//! What the tests and benches of several crates share: an allocator that counts, random numbers that a seed
+//! repeats, and streams.
 //!
 //! ```
 //! use grebe_testing::{CountingAllocator, allocations_of_this_thread};
@@ -12,6 +13,8 @@
 //! ```
 
 #![deny(unsafe_code)]
+
+pub mod stream;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use grebe::flow::{Graph, QueueOptions};
 use grebe::frame::{Batch, ChannelError};
-use grebe::stages::{SinkOptions, SourceOptions, Synth, Uri, open_sink, open_source};
+use grebe::process::synth::Synth;
+use grebe::stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 use tokio::time::{MissedTickBehavior, interval};
 
 #[tokio::main(flavor = "current_thread")]
@@ -95,7 +96,7 @@ fn raise(peaks: &mut Vec<u16>, batch: &Batch) -> Result<(), ChannelError> {
 
 #[cfg(test)]
 mod tests {
-    use grebe::stages::SampleFile;
+    use grebe::recording::SampleFile;
 
     use super::*;
 

@@ -6,7 +6,8 @@
 //! ```
 //! use grebe::flow::{Graph, QueueOptions};
 //! use grebe::scope::min_max;
-//! use grebe::stages::{SampleFile, SinkOptions, SourceOptions, open_sink, open_source};
+//! use grebe::recording::SampleFile;
+//! use grebe::stages::{SinkOptions, SourceOptions, open_sink, open_source};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("tone.sigmf-meta");
@@ -36,6 +37,8 @@
 //! |---|---|
 //! | write a stage, connect stages, read a graph file | [`flow`] |
 //! | open a stream or a recording by its URI | [`stages`] |
+//! | read, write, check and repair recordings | [`recording`] |
+//! | make waveforms and process samples | [`process`] |
 //! | read and make frames, count what was lost | [`frame`] |
 //! | send and receive datagrams in batches | [`datagram`] |
 //! | share a stream between processes | [`shm`] |
@@ -50,6 +53,6 @@
 
 pub use {
     grebe_connection as connection, grebe_datagram as datagram, grebe_flow as flow, grebe_frame as frame,
-    grebe_probe as probe, grebe_remote as remote, grebe_scope as scope, grebe_shm as shm,
-    grebe_stages as stages, grebe_view as view,
+    grebe_probe as probe, grebe_process as process, grebe_recording as recording, grebe_remote as remote,
+    grebe_scope as scope, grebe_shm as shm, grebe_stages as stages, grebe_view as view,
 };

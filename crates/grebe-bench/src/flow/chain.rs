@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Graph, QueueOptions, Snapshot, telemetry};
 use grebe_frame::{BatchPool, Header};
-use grebe_stages::synth::{ChannelSpec, Generator, Wave};
+use grebe_process::synth::{ChannelSpec, Generator, Wave};
 
+use super::beside::{Beside, Compared};
 use super::stages::{CHANGES, CHUNK_BYTES, Hash, RATE_HZ, Sleeper, Transform, block_samples, synth, timed};
-use super::{Beside, Compared};
 use crate::error::{Error, Result};
 use crate::row::{Progress, Tell};
 use crate::system;

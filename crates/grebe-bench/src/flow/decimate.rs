@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageError};
 use grebe_frame::{BatchPool, Header};
-use grebe_stages::synth::{ChannelSpec, Generator, Wave};
+use grebe_process::synth::{ChannelSpec, Generator, Wave};
 
+use super::beside::{Beside, Compared};
 use super::stages::{CHUNK_BYTES, RATE_HZ, Sink, block_samples, synth, timed};
-use super::{Beside, Compared};
 use crate::error::{Error, Result};
 use crate::row::Tell;
 use crate::runs::Spread;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use grebe_flow::telemetry::Report;
 use grebe_flow::{Graph, QueueOptions, Snapshot};
 
+use super::beside::{Beside, Compared};
 use super::stages::{FRAMES, Relend, Sink, small_frames, timed};
-use super::{Beside, Compared};
 use crate::error::{Error, Result};
 use crate::row::{Progress, Tell};
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, Snapshot, Stage, StageError, telemetry};
 use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
-use grebe_stages::synth::{ChannelSpec, Wave};
-use grebe_stages::{SynthOptions, SynthSource};
+use grebe_process::synth::{ChannelSpec, Wave};
+use grebe_process::synth::{SynthOptions, SynthSource};
 use twox_hash::XxHash3_64;
 
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! What is asked of each technique, and the rows that say whether it was reached.
 
-use super::Technique;
+use super::options::Technique;
 use crate::row::Row;
 use crate::stream::{Faults, StreamRun};
 

@@ -12,8 +12,9 @@ use grebe_shm::{Policy, PublisherOptions};
 use grebe_stages::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource};
 
 use super::consume::subscribe;
+use super::options::{Options, Technique};
 use super::produce::fill;
-use super::{Options, PATIENCE, STREAM, ShmTask, Technique};
+use super::task::{PATIENCE, STREAM, ShmTask};
 use crate::error::{Error, Result};
 use crate::peer::{Peer, say, stdin_unbuffered};
 use crate::stream::{Checker, Made, Maker, Seen};

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use grebe_frame::{BatchMut, BatchPool, Header};
 use grebe_shm::{Publisher, PublisherOptions};
 
-use super::{Options, PATIENCE, STREAM, ShmTask};
+use super::options::Options;
+use super::task::{PATIENCE, STREAM, ShmTask};
 use crate::error::{Error, Result};
 use crate::peer::Peer;
 use crate::stream::{Faults, FrameSender, Frames};

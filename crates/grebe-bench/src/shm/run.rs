@@ -5,11 +5,13 @@ use std::time::Duration;
 use grebe_connection::Cancel;
 use tempfile::TempDir;
 
+use super::options::{Options, Other, Part, Scenario, Technique};
 use super::produce::{Havoc, Lent, Written};
-use super::{Options, Other, Part, Scenario, ShmTask, Technique, goals, graphs};
+use super::task::{STREAM, ShmTask};
+use super::{goals, graphs};
 use crate::error::{Error, Result};
 use crate::limit::{self, Handling};
-use crate::peer::{Peer, Task};
+use crate::peer::Peer;
 use crate::row::{Progress, Tell};
 use crate::runs::Runs;
 use crate::stream::{FrameSender, Made, Maker, Plan, RunOf, Seen, Stream, StreamRun, Work, measured};
@@ -23,6 +25,7 @@ pub fn run(options: &Options, tell: Tell) -> Result<()> {
     // As each consumer does, and each thread of a graph.
     grebe_flow::short_slices();
     for scenario in Scenario::choose(&options.parts, &options.scenario)? {
+        tell(Progress::Doing(scenario.stream.label));
         let techniques = scenario.techniques(!options.no_baseline);
         let mut kinds: Vec<Kind> = techniques.iter().map(|&technique| Kind::Ours(technique)).collect();
         if scenario.part == Part::Shm && !scenario.has_faults() {
@@ -144,7 +147,7 @@ impl OneRun<'_> {
 
     #[cfg(unix)]
     fn through_socket(self, task: &ShmTask) -> Result<StreamRun> {
-        let listener = std::os::unix::net::UnixListener::bind(task.directory.join(super::STREAM))
+        let listener = std::os::unix::net::UnixListener::bind(task.directory.join(STREAM))
             .map_err(Error::io("open a socket"))?;
         let consumers = self.start_all(task)?;
         let (to, _) = listener.accept().map_err(Error::io("hear from the consumer"))?;
@@ -226,7 +229,7 @@ impl OneRun<'_> {
     fn start(self, task: &ShmTask) -> Result<Peer> {
         let launcher = self.options.launcher.as_ref();
         let launcher = launcher.ok_or_else(|| Error::peer("consumer", "nothing is set that starts it"))?;
-        Peer::start(launcher.command(), "consumer", Task::Shm(task.clone()), &Cancel::default())
+        Peer::start(launcher.command(), "consumer", task, &Cancel::default())
     }
 
     fn start_all(self, task: &ShmTask) -> Result<Vec<Peer>> {

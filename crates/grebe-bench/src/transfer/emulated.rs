@@ -5,13 +5,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::link::Link;
+use super::options::Options;
 use super::programs::{Kept, find};
 use super::room::Room;
 use super::row::{LinkRuns, Sent, TcpRun};
-use super::{Options, TransferTask};
+use super::task::TransferTask;
 use crate::canary;
 use crate::error::{Error, Result};
-use crate::peer::{Peer, Task};
+use crate::peer::Peer;
 use crate::row::{Progress, Row, Tell};
 
 /// A row per link. The program is started anew for each run, with another seed.
@@ -30,7 +31,7 @@ fn check(program: &Path) -> std::result::Result<(), String> {
     if !cfg!(target_os = "linux") {
         Err("needs the network namespaces of Linux".to_owned())
     } else if !is_root {
-        Err(format!("needs root, for network namespaces: sudo grebe bench transfer --wanlink {named}"))
+        Err(format!("needs root, for network namespaces: sudo grebe-bench transfer --wanlink {named}"))
     } else if find("ip").is_err() {
         Err("needs the ip command: on Debian, apt-get install iproute2".to_owned())
     } else if !program.is_file() {
@@ -165,7 +166,7 @@ impl<'a> Emulator<'a> {
         let mut command = Command::new("ip");
         let namespace = &self.namespaces[side];
         command.args(["netns", "exec", namespace]).arg(ours.get_program()).args(ours.get_args());
-        Peer::start(command, called, Task::Transfer(task), &self.options.cancel)
+        Peer::start(command, called, &task, &self.options.cancel)
     }
 }
 

@@ -6,16 +6,17 @@ use std::time::Duration;
 use grebe_frame::SampleFormat;
 use serde_json::json;
 
-use super::peers::LOOPBACK;
+use super::options::Options;
 use super::programs::{Scp, find, iperf};
 use super::room::{Room, size_words};
 use super::row::Sent;
-use super::{Options, TransferTask};
+use super::task::{LOOPBACK, TransferTask};
 use crate::canary;
 use crate::error::{Error, Result};
 use crate::limit::{self, Handling};
-use crate::row::{Progress, Row, Tell, percent, range};
-use crate::runs::{Pairs, Spread};
+use crate::pairs::{Pairs, range};
+use crate::row::{Progress, Row, Tell, percent};
+use crate::runs::Spread;
 use crate::stream::{Stream, Work};
 
 /// A way to hand the file over: its name, what it does, and seconds for it.

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use grebe_connection::Cancel;
 use serde_json::Value;
 
-use super::peers::LOOPBACK;
+use super::options::Options;
 use super::room::Room;
-use super::{Options, TransferTask};
+use super::task::{LOOPBACK, TransferTask};
 use crate::error::{Error, Result};
 use crate::peer::{Answer, Peer, on_its_own, wait_for_end_of_input};
 

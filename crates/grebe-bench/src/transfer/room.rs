@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use rand_mt::Mt64;
 use tempfile::TempDir;
 
-use super::{Options, TransferTask};
+use super::options::Options;
+use super::task::TransferTask;
 use crate::error::{Error, Result};
 use crate::peer::Peer;
 

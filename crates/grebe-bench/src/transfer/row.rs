@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::link::Link;
 use crate::canary::Reading;
-use crate::row::{Row, digits, percent, range};
+use crate::pairs::range;
+use crate::row::{Row, digits, percent};
 use crate::runs::Spread;
 
 /// What one transfer of ours over a link did.

@@ -4,10 +4,11 @@ use grebe_simulator::{Congestion, Flow, Link, Path, TcpFlow, simulate_beside};
 
 use serde_json::json;
 
-use super::Options;
+use super::options::Options;
 use super::simulated::beside_each_other;
 use crate::error::Result;
-use crate::row::{Progress, Row, Tell, percent, range};
+use crate::pairs::range;
+use crate::row::{Progress, Row, Tell, percent};
 use crate::runs::Spread;
 
 /// A row per pair, each the median of the repeats, which differ in who starts when.

@@ -4,8 +4,8 @@ use std::thread;
 
 use grebe_simulator::{Congestion, Flow, Path, TcpFlow, simulate, simulate_beside};
 
-use super::Options;
 use super::link::Link;
+use super::options::Options;
 use super::row::{LinkRuns, PhaseRow, Sent, TcpRun};
 use crate::error::{Error, Result};
 use crate::row::{Progress, Tell};

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use grebe_datagram::Receiver;
 
-use super::{Technique, UdpTask};
+use super::options::Technique;
+use super::task::UdpTask;
 use crate::error::{Error, Result};
 use crate::peer;
 use crate::stream::{Checker, Seen, Work};

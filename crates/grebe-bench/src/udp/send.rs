@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use grebe_datagram::{MAX_DATAGRAM_BYTES, SendCounters, Sender};
 
-use super::{Technique, UdpTask};
+use super::options::Technique;
+use super::task::UdpTask;
 use crate::error::{Error, Result};
 use crate::stream::{FrameSender, Frames};
 

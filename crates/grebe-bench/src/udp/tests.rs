@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Buffers, Options, Technique, all, reach, scenarios};
+use super::options::scenarios;
+use super::run::{all, reach};
+use super::{Buffers, Options, Technique};
 use crate::row::{Progress, markdown};
 use crate::runs::Runs;
 use crate::stream::StreamRun;

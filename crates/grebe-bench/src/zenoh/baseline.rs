@@ -8,8 +8,8 @@ use zenoh::bytes::ZBytes;
 use zenoh::qos::CongestionControl;
 use zenoh::{Config, Session, Wait};
 
-use super::ZenohTask;
-use super::run::{RoundTrips, Seen, WARM_UP, measured};
+use super::options::ZenohTask;
+use super::seen::{RoundTrips, Seen, WARM_UP, measured};
 use crate::error::{Error, Result};
 use crate::peer::say;
 

@@ -9,8 +9,8 @@ use grebe_frame::{Batch, BatchPool, HEADER_BYTES, Header};
 use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 use grebe_zenoh::{SessionOptions, configure};
 
-use super::ZenohTask;
-use super::run::{RoundTrips, Seen, WARM_UP, measured};
+use super::options::ZenohTask;
+use super::seen::{RoundTrips, Seen, WARM_UP, measured};
 use crate::error::{Error, Result};
 use crate::peer::say;
 

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use grebe_stages::SampleFile;
-use grebe_stages::synth::{ChannelSpec, Generator, Wave};
+use grebe_process::synth::{ChannelSpec, Generator, Wave};
+use grebe_recording::SampleFile;
 use serde_json::Value;
 
 use crate::processes::{Ended, Room, Running};

@@ -1,16 +1,15 @@
 //! The options of `grebe bench`: those of the benches themselves, and what becomes of their results.
 
 use clap::{Args, Subcommand};
-use grebe_bench::{flow, shm, transfer, udp, view, zenoh};
+use grebe_bench::{shm, udp};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   grebe bench udp
   grebe bench shm --parts shm,pipe,ingress --table
-  grebe bench transfer --parts links --only A,D
-  grebe bench all --json > all.json
+  grebe bench udp --reach --json > udp.json
 
-Every result stands beside a baseline that was measured in turn with it, and every frame and file is checked. How far apart the \
+Every result stands beside a baseline that was measured in turn with it, and every frame is checked. How far apart the \
 machine's cores are (the round trip of a cache line between two of them) is read before and after each run.")]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -35,44 +34,6 @@ pub(crate) enum WhichBench {
     Shm {
         #[command(flatten)]
         options: shm::Options,
-        #[command(flatten)]
-        results: Results,
-    },
-    /// The runtime: stages, queues and telemetry, each beside the same work without them.
-    #[command(after_help = FLOW)]
-    Flow {
-        #[command(flatten)]
-        options: flow::Options,
-        #[command(flatten)]
-        results: Results,
-    },
-    /// The scope's window, fed over shared memory, a pipe or UDP.
-    #[command(after_help = VIEW)]
-    View {
-        #[command(flatten)]
-        options: view::Options,
-        #[command(flatten)]
-        results: Results,
-    },
-    /// Files over long distances, beside TCP in the same run.
-    #[command(after_help = TRANSFER)]
-    Transfer {
-        #[command(flatten)]
-        options: transfer::Options,
-        #[command(flatten)]
-        results: Results,
-    },
-    /// Streams over Zenoh, beside what Zenoh's own programs do.
-    #[command(after_help = ZENOH)]
-    Zenoh {
-        #[command(flatten)]
-        options: zenoh::Options,
-        #[command(flatten)]
-        results: Results,
-    },
-    /// Every bench after the other, each as it is without options.
-    #[command(after_help = ALL)]
-    All {
         #[command(flatten)]
         results: Results,
     },
@@ -113,29 +74,3 @@ Scenarios of each part:
 and one killed
   pipe: 1ch_1GSPS, and free_run beside a pipe of 64 KiB that is written frame by frame
   ingress: ingress_10MSPS and ingress_1GSPS, where the generator is not in the program but behind shared memory, a pipe or UDP";
-
-const FLOW: &str = "Examples:
-  grebe bench flow --repeats 9 --table
-  grebe bench flow --parts hop,chain --duration 250ms";
-
-const VIEW: &str = "Examples:
-  grebe bench view --duration 5s
-  grebe bench view --all-rates --table
-
-The window is 1280 x 720, first without traces, then with those of one and of four channels of 1 GS/s.";
-
-const TRANSFER: &str = "Examples:
-  grebe bench transfer --table
-  grebe bench transfer --parts links,random --only A,D --links 20 --seed 7
-  grebe bench transfer --parts loopback --file-size 256M --dir /tmp
-  sudo grebe bench transfer --wanlink ./wanlink --repeats 1";
-
-const ZENOH: &str = "Examples:
-  grebe bench zenoh --table
-  grebe bench zenoh --parts ping --sizes 1400,64K --duration 3s --repeats 5
-
-A message is a frame. Both sides have the same configuration of Zenoh: two peers on this machine, one connection of TCP.";
-
-const ALL: &str = "Examples:
-  grebe bench all --table
-  grebe bench all --json > all.json";

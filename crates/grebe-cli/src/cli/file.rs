@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use grebe_stages::process::Scaling;
-use grebe_stages::{Format, GapPolicy};
+use grebe_process::Format;
+use grebe_process::Scaling;
+use grebe_recording::GapPolicy;
 
 use super::event::{Conditions, EventKind, event_kind};
 use crate::units;

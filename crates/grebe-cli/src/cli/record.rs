@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use grebe_stages::{RingLength, Rotate, Uri, WriteWay};
+use grebe_recording::{RingLength, Rotate, WriteWay};
+use grebe_stages::Uri;
 use grebe_zenoh::StreamName;
 
 use super::event::{Conditions, EventKind, event_kind};

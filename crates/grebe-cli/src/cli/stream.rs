@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use grebe_stages::{Alignment, Format, FrequencyHz, Uri};
+use grebe_process::{Format, FrequencyHz};
+use grebe_recording::Alignment;
+use grebe_stages::Uri;
 use grebe_zenoh::StreamName;
 
 use super::lab::Lab;

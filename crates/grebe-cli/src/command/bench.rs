@@ -1,17 +1,15 @@
 //! `grebe bench`: what this machine can do, beside the plainest way to do it.
 
-mod all;
 mod printer;
 
 use std::process::Command;
 
 use anyhow::Result;
-use grebe_bench::{Launcher, flow, peer_main, shm, transfer, udp, view, zenoh};
+use grebe_bench::{Launcher, peer_main, shm, udp};
 
 use self::printer::show;
 use crate::cli::{Bench, WhichBench};
 use crate::ending::Ending;
-use crate::interrupt;
 use crate::this_command::this_command;
 
 pub(crate) fn run(bench: Bench) -> Result<Ending> {
@@ -24,18 +22,6 @@ pub(crate) fn run(bench: Bench) -> Result<Ending> {
             options.launcher = Some(launcher(None));
             show(&results, |tell| shm::run(&options, tell))
         }
-        WhichBench::Flow { options, results } => show(&results, |tell| flow::run(&options, tell)),
-        WhichBench::View { options, results } => show(&results, |tell| view::run(&options, grebe, tell)),
-        WhichBench::Transfer { mut options, results } => {
-            options.launcher = Some(launcher(None));
-            options.cancel = interrupt::cancel();
-            show(&results, |tell| transfer::run(&options, tell))
-        }
-        WhichBench::Zenoh { mut options, results } => {
-            options.launcher = Some(launcher(None));
-            show(&results, |tell| zenoh::run(&options, tell))
-        }
-        WhichBench::All { results } => all::run(&results),
         WhichBench::Peer => {
             peer_main(None)?;
             Ok(Ending::Good)
@@ -47,7 +33,8 @@ pub(crate) fn run(bench: Bench) -> Result<Ending> {
 fn launcher(through: Option<&str>) -> Launcher {
     let through: Vec<String> = through.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
     Launcher::new(move || {
-        let this = grebe();
+        // Where the system does not say what it runs, the one that a shell finds.
+        let this = this_command().unwrap_or_else(|_| Command::new("grebe"));
         let mut command = match &*through {
             [] => this,
             [first, rest @ ..] => {
@@ -59,9 +46,4 @@ fn launcher(through: Option<&str>) -> Launcher {
         command.args(["bench", "peer"]);
         command
     })
-}
-
-/// This command; where the system does not say what it runs, the one that a shell finds.
-fn grebe() -> Command {
-    this_command().unwrap_or_else(|_| Command::new("grebe"))
 }

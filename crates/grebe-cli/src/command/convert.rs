@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use grebe_flow::{Count, Graph, Kind, QueueOptions, Site};
-use grebe_stages::process::DecimateFiltered;
-use grebe_stages::{
-    CsvOptions, Error, SampleFile, SaveOptions, SinkOptions, SourceOptions, Uri, import_csv, is_csv,
-    open_sink, open_source,
-};
+use grebe_process::DecimateFiltered;
+use grebe_recording::{CsvOptions, Error, SampleFile, SaveOptions, import_csv, is_csv};
+use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use crate::cli::{Convert, Metrics};
 use crate::ending::{Ending, Usage};

@@ -43,7 +43,6 @@ use super::remote::{self, dialer};
 use crate::cli::{Cp, Location, SshHost};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
-use crate::output::note;
 
 pub(crate) fn run(options: &Cp) -> Result<Ending> {
     if options.serve {
@@ -52,11 +51,11 @@ pub(crate) fn run(options: &Cp) -> Result<Ending> {
     interrupt::catch();
     let config = if options.how.no_config { Config::default() } else { Config::of_user()? };
     let ended = Copy::of(options, &config)?.run(&options.places);
-    if ended.is_err() && interrupt::is_pending() {
-        note!("stopped; what has come is kept, and the same command goes on from there");
-        return Ok(Ending::Interrupted);
+    match ended {
+        // What an interruption breaks is no other error.
+        Err(_) if interrupt::is_pending() => Err(grebe_tree::Error::Cancelled.into()),
+        ended => ended,
     }
-    ended
 }
 
 /// What is to be copied, and how.

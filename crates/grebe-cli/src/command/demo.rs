@@ -6,7 +6,8 @@ use std::sync::Mutex;
 
 use anyhow::{Context as _, Result};
 use grebe_flow::QueueOptions;
-use grebe_stages::{SampleFile, SourceOptions, open_source};
+use grebe_recording::SampleFile;
+use grebe_stages::{SourceOptions, open_source};
 
 use crate::cli::Demo;
 use crate::ending::Ending;

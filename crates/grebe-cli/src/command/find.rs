@@ -3,7 +3,7 @@
 mod event;
 
 use anyhow::Result;
-use grebe_stages::{Annotation, SampleFile};
+use grebe_recording::{Annotation, SampleFile};
 use grebe_view::LaneId;
 use serde_json::{Map, Value};
 

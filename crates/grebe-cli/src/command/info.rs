@@ -3,18 +3,18 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result};
 use grebe_connection::{printable, shown};
 use grebe_flow::clock_id;
 use grebe_frame::AxisTime;
+use grebe_recording::{Gap, SampleFile};
 use grebe_scope::Engineering;
-use grebe_stages::{Gap, SampleFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::cli::Info;
-use crate::ending::{Ending, one_line};
-use crate::output::{self, note};
+use crate::ending::{Ending, fail_each, one_line};
+use crate::output;
 use crate::units::{grouped, time_words};
 
 /// `grebe info`: says it of each file, also behind one that cannot be read.
@@ -50,14 +50,8 @@ pub(crate) fn run(options: &Info) -> Result<Ending> {
             }
         }
     }
-    match failures.len() {
-        0 => Ok(ending),
-        1 => Err(failures.remove(0)),
-        count => {
-            failures.iter().for_each(|error| note!("grebe: {}", one_line(error)));
-            Err(anyhow!("{count} files cannot be read"))
-        }
-    }
+    fail_each(failures, options.json, |count| format!("{count} files cannot be read"))?;
+    Ok(ending)
 }
 
 /// What is said of a recording.

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions};
-use grebe_stages::{
-    OpenSource, SampleFile, SinkOptions, SourceOptions, Uri, open_file, open_in_step, open_sink,
-};
+use grebe_recording::SampleFile;
+use grebe_stages::{OpenSource, SinkOptions, SourceOptions, Uri, open_file, open_in_step, open_sink};
 
 use crate::cli::Play;
-use crate::ending::{Ending, Usage, one_line};
+use crate::ending::{Ending, Usage};
 use crate::graph::report::print_graph;
 use crate::graph::{
     About, Destination, Pair, Progress, SEND_QUEUE_BATCHES, check_standard_output, drive, end_with_stdin,
@@ -51,6 +50,7 @@ fn to_one(options: &Play) -> Result<Ending> {
         sink: ("sender", sink.stage),
         queue_batches: SEND_QUEUE_BATCHES,
         trigger: None,
+        waits_for: None,
         announcer,
         metrics: options.metrics.clone(),
         about: About::new(),
@@ -93,9 +93,7 @@ fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
     }
     let (snapshot, ending) =
         drive("play", graph, &Progress::of(senders[0].clone()), options.metrics.clone())?;
-    let error = ending.as_ref().err().map(one_line);
-    print_graph(senders.iter().map(String::as_str), &snapshot, error, options.json)?;
-    ending
+    print_graph(senders.iter().map(String::as_str), &snapshot, ending, options.json, |_| ())
 }
 
 fn opened(options: &Play) -> Result<Vec<SampleFile>> {

@@ -20,25 +20,21 @@ use crate::cli::{Probe, SshHost, Target};
 use crate::ending::{Ending, Usage};
 use crate::graph::end_with_stdin;
 use crate::output::{note, out};
+use crate::transfer::named_ticket;
 use crate::{interrupt, output};
 
 pub(crate) fn run(options: &Probe) -> Result<Ending> {
     let cancel = interrupt::cancel();
-    let outcome = match &options.target {
+    match &options.target {
         Some(Target::Ticket(word)) => with_ticket(options, word, cancel),
         Some(Target::Ssh(host)) => over_ssh(options, host, cancel),
         None if options.stdio => serve_remote(cancel),
         None => serve(options, cancel),
-    };
-    match outcome.as_ref().map_err(|error| error.downcast_ref::<Error>()) {
-        Err(Some(Error::Cancelled)) => Ok(Ending::Interrupted),
-        Err(Some(error @ (Error::Limit { .. } | Error::Ticket(_)))) => Err(Usage(error.to_string()).into()),
-        _ => outcome,
     }
 }
 
 fn with_ticket(options: &Probe, word: &str, cancel: Cancel) -> Result<Ending> {
-    let ticket = Ticket::from_word(word, Purpose::Probe).map_err(Error::from)?;
+    let ticket = named_ticket(word, Ticket::from_word(word, Purpose::Probe).map_err(Error::from))?;
     probe(options, &advertised(options, ticket)?, cancel)
 }
 

@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use anyhow::{Result, anyhow};
+use grebe_recording::{LeftOut, RingPlan, Rotate, SampleFile};
 use grebe_scope::Engineering;
 use grebe_shm::Policy;
-use grebe_stages::{
-    LeftOut, OpenSource, RingPlan, Rotate, SinkOptions, SourceOptions, Uri, open_sink, open_source,
-};
+use grebe_stages::{OpenSource, SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use crate::cli::Record;
 use crate::ending::{Ending, Usage};
-use crate::graph::{About, Pair, announcer, tell};
+use crate::graph::{About, Pair, WaitsFor, announcer, tell};
 use crate::interrupt;
 use crate::output::note;
 use crate::show::rings;
@@ -70,6 +69,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         queue_batches: QUEUE_BATCHES,
         announcer,
         trigger: watch.map(|watch| watch.stage(source.lent_max)),
+        waits_for: Some(waits_for(uri.to_string(), options)),
         metrics: options.metrics.clone(),
         about: about(options, uri, &file),
     };
@@ -77,22 +77,24 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         if recorder.samples_in > 0 {
             // With a disk that failed: there is a gap, as is said.
             let has_lost = recorder.own("disk_lost_samples").is_some_and(|samples| samples > 0);
-            return match ending {
+            let ending = match ending {
                 Ok(Ending::Good) if has_lost => Ok(Ending::Partial),
                 ending => ending,
             };
+            return (ending, SampleFile::named(&file));
         }
         // The files are created with the first frame. A script that reads them, or with `--overwrite` an older recording, must
         // not take this for a good end.
-        let unwritten = format!("no sample came: {} was not written", file.display());
-        match ending {
+        let unwritten = format!("no sample was recorded: {} was not written", file.display());
+        let ending = match ending {
             Ok(Ending::Good) => Err(anyhow!("{unwritten}")),
             Ok(ending) => {
                 note!("grebe: {unwritten}");
                 Ok(ending)
             }
             Err(error) => Err(error.context(unwritten)),
-        }
+        };
+        (ending, None)
     })
 }
 
@@ -113,6 +115,15 @@ fn open(uri: &Uri, options: &Record) -> Result<OpenSource> {
         note!("listening on {address}");
     }
     Ok(source)
+}
+
+/// What is said while nothing comes.
+fn waits_for(source: String, options: &Record) -> WaitsFor {
+    let end = match options.idle_timeout {
+        Some(timeout) => format!("the wait ends after {timeout:?}"),
+        None => "--idle-timeout 10s ends the wait".to_owned(),
+    };
+    WaitsFor { source, end }
 }
 
 /// Where a scope of the same stream finds its ring.

@@ -23,8 +23,9 @@ use crate::transfer::{self, Display, Side};
 
 pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let (ticket, directory) = places(options)?;
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    let (way, cancel) = (transfer::Way::default(), interrupt::cancel());
+    make(&directory)?;
+    let display = Display::new(options.json);
+    let (way, cancel) = (display.way(), interrupt::cancel());
     let connects = transfer::options(&options.meeting, &way, &cancel);
     let side = Side { meeting: &options.meeting, there: "grebe send FILE --to", json: options.json };
     let connection = side.meet(ticket, &connects)?;
@@ -33,7 +34,7 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let accept = accept(options.ask, &directory, question);
     let sender_waits = options.ask == AskWhen::Always;
     let reception = Reception { directory, overwrite: options.overwrite, accept: Some(accept), sender_waits };
-    let display = RefCell::new(Display::new(options.json));
+    let display = RefCell::new(display);
     let began = RefCell::new(None);
     let received = receive(connection, &reception, &cancel, |now| {
         // A progress line would take the place of the question.
@@ -56,15 +57,14 @@ fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
     {
         // A directory of that name would be made, and nobody would ever come.
         let word = Zeroizing::new(word.clone());
-        return Err(transfer::ticket_of(&word).err().map_or_else(usage, Into::into));
+        return Err(transfer::ticket_of(&word).err().unwrap_or_else(usage));
     }
     let directory = match (&options.places[..], first) {
         ([_, directory], Some(_)) | ([directory], None) => directory.as_str(),
         ([] | [_], _) => ".",
         ([word, _], None) => {
-            // The error says what is wrong with the ticket, and does not repeat it: it is a secret.
             let word = Zeroizing::new(word.clone());
-            return Err(transfer::ticket_of(&word).err().map_or_else(usage, Into::into));
+            return Err(transfer::ticket_of(&word).err().unwrap_or_else(usage));
         }
         _ => return Err(usage()),
     };
@@ -73,6 +73,15 @@ fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
     }
     let ticket = transfer::given_ticket(first.or(options.from.as_ref()).map(String::as_str))?;
     Ok((ticket, Path::new(directory).to_path_buf()))
+}
+
+/// Makes the directory, where it is not there.
+fn make(directory: &Path) -> Result<()> {
+    if let Some(file) = directory.ancestors().find(|place| place.is_file()) {
+        let file = shown(file);
+        return Err(Usage(format!("{file} is a file: give a directory to receive into")).into());
+    }
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))
 }
 
 /// Says what is offered, and asks where the user wants to be asked, or where hidden files would come among the user's own.
@@ -147,13 +156,11 @@ fn usage() -> anyhow::Error {
 }
 
 fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, now: &TransferProgress) {
-    // Bytes of an earlier session say nothing about the rate.
-    let (since, before) = *began.get_or_insert((Instant::now(), now.bytes));
-    let rate = (now.bytes - before) as f64 / since.elapsed().as_secs_f64().max(0.1);
+    let (since, before) = *began.get_or_insert((Instant::now(), now.moved_bytes));
+    let rate = (now.moved_bytes - before) as f64 / since.elapsed().as_secs_f64().max(0.1);
     let rtt_us = Some(now.connection.rtt_us).filter(|us| *us > 0);
     display.show(
-        now.bytes,
-        now.total_bytes,
+        now,
         || {
             format!(
                 "{}  RTT {}  {}",
@@ -162,16 +169,7 @@ fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, now: &Transfe
                 transfer::time_left(now.total_bytes - now.bytes, rate),
             )
         },
-        || {
-            json!({
-                "progress": {
-                    "bytes": now.bytes,
-                    "total_bytes": now.total_bytes,
-                    "rate_bits_per_s": rate * 8.0,
-                    "rtt_us": rtt_us,
-                }
-            })
-        },
+        || json!({ "rate_bits_per_s": rate * 8.0, "rtt_us": rtt_us }),
     );
 }
 

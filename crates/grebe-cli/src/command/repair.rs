@@ -1,13 +1,13 @@
 //! `grebe repair`: closes recordings whose recorder was cut off, where they lie.
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result};
+use grebe_recording::{Repaired, repair};
 use grebe_scope::Engineering;
-use grebe_stages::{Repaired, repair};
 use serde_json::{Value, json};
 
 use crate::cli::Repair;
-use crate::ending::{Ending, one_line};
-use crate::output::{self, note, out};
+use crate::ending::{Ending, fail_each, one_line};
+use crate::output::{self, out};
 use crate::units::grouped;
 
 /// Repairs each file, also behind one that cannot be.
@@ -27,14 +27,8 @@ pub(crate) fn run(options: &Repair) -> Result<Ending> {
     if options.json {
         output::json(&Value::from(told))?;
     }
-    match failures.len() {
-        0 => Ok(Ending::Good),
-        1 => Err(failures.remove(0)),
-        count => {
-            failures.iter().for_each(|error| note!("grebe: {}", one_line(error)));
-            Err(anyhow!("{count} recordings cannot be repaired"))
-        }
-    }
+    fail_each(failures, options.json, |count| format!("{count} recordings cannot be repaired"))?;
+    Ok(Ending::Good)
 }
 
 fn text(repaired: &Repaired) -> String {

@@ -29,8 +29,8 @@ use grebe_flow::{Error, GraphFile, KindInfo, Kinds, Ports};
 use serde_json::{Map, Value};
 
 use crate::cli::{Check, Run};
-use crate::ending::{Ending, Usage, one_line};
-use crate::graph::{Progress, drive, report};
+use crate::ending::{Ending, Usage};
+use crate::graph::{Progress, WaitsFor, drive, report};
 use crate::output::note;
 use crate::{interrupt, output};
 
@@ -69,10 +69,11 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
     // Before anything is opened, so that no interruption leaves anything behind.
     let graph = file.build(&kinds, &interrupt::cancel(), &mut |note| note!("{note}"))?;
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
-    let (snapshot, ending) = drive(&name, graph, &Progress::of(followed), options.metrics.clone())?;
-    let error = ending.as_ref().err().map(one_line);
-    report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, error, options.json)?;
-    ending
+    let end = "idle_timeout of a source ends the wait".to_owned();
+    let waits_for = WaitsFor { source: format!("the sources of {}", path.display()), end };
+    let progress = Progress::of(followed).waiting_for(waits_for);
+    let (snapshot, ending) = drive(&name, graph, &progress, options.metrics.clone())?;
+    report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, ending, options.json, |_| ())
 }
 
 /// Reads the file; what is wrong with it is shown at its place before the error that says how much it is.

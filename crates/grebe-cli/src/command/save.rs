@@ -1,7 +1,7 @@
 //! `grebe save`: a stretch of a ring, for good.
 
 use anyhow::Result;
-use grebe_stages::{RingStretch, save_ring};
+use grebe_recording::{RingStretch, save_ring};
 
 use crate::cli::Save;
 use crate::ending::Ending;

@@ -23,7 +23,8 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     let ticket = transfer::given_ticket(options.to.as_deref())?;
     let cancel = interrupt::cancel();
     let offering = Offering::look(&options.files, &options.exclude, &cancel)?;
-    let way = transfer::Way::default();
+    let display = Display::new(options.json);
+    let way = display.way();
     let connects = ConnectionOptions {
         mode: options.mode,
         limit_bits_per_s: options.bwlimit,
@@ -34,7 +35,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     let connection = side.meet(ticket, &connects)?;
     // Who waits for the other side has not met it any sooner.
     let handshake = if asks { began.elapsed() } else { Duration::ZERO };
-    let display = RefCell::new(Display::new(options.json));
+    let display = RefCell::new(display);
     let sent = send(connection, &offering, &cancel, |now| show(&mut display.borrow_mut(), now));
     display.borrow().clear();
     let report = sent?;
@@ -46,8 +47,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
 fn show(display: &mut Display, now: &TransferProgress) {
     let (rate, limit) = (now.connection.rate_bits_per_s, limit_name(now.connection.limit));
     display.show(
-        now.bytes,
-        now.total_bytes,
+        now,
         || {
             format!(
                 "{}  RTT {}  loss {:.1} %  {}  limit: {limit}",
@@ -59,15 +59,11 @@ fn show(display: &mut Display, now: &TransferProgress) {
         },
         || {
             json!({
-                "progress": {
-                    "bytes": now.bytes,
-                    "total_bytes": now.total_bytes,
-                    "rate_bits_per_s": rate,
-                    "rtt_us": now.connection.rtt_us,
-                    "queue_us": now.connection.queue_us,
-                    "loss": now.connection.loss,
-                    "limit": limit,
-                }
+                "rate_bits_per_s": rate,
+                "rtt_us": now.connection.rtt_us,
+                "queue_us": now.connection.queue_us,
+                "loss": now.connection.loss,
+                "limit": limit,
             })
         },
     );
@@ -108,7 +104,7 @@ fn tell(report: &TransferReport, handshake: Duration, way: &transfer::Way, json:
         "sent {} in {files}{} in {seconds:.1} s, {}, verified by {}",
         transfer::size(report.file_bytes),
         transfer::resumed(report),
-        Engineering::new(report.file_bytes as f64 * 8.0 / seconds, "bit/s"),
+        Engineering::new((report.file_bytes - report.resumed_bytes) as f64 * 8.0 / seconds, "bit/s"),
         report.peer,
     );
     Ok(())

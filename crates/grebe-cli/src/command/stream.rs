@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use grebe_flow::{Count, RateHz, Time};
-use grebe_stages::{
-    Error, FrequencyHz, Notice, SinkOptions, SourceOptions, Synth, Uri, WaveName, open_source,
-};
+use grebe_process::FrequencyHz;
+use grebe_process::synth::{Synth, WaveName};
+use grebe_stages::{Notice, SinkOptions, SourceOptions, Uri, open_source};
 
 use crate::cli::Sg;
 use crate::ending::{Ending, Usage};
@@ -51,6 +51,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         sink: ("sender", sink.stage),
         queue_batches: SEND_QUEUE_BATCHES,
         trigger: None,
+        waits_for: None,
         announcer,
         metrics: options.metrics.clone(),
         about: About::new(),
@@ -87,7 +88,8 @@ fn synth(options: &Sg) -> Result<Synth> {
 }
 
 fn wave(name: &str) -> Result<WaveName> {
-    name.parse().map_err(|error: Error| Usage(format!("{error}, or the path of a recording")).into())
+    name.parse()
+        .map_err(|error: grebe_process::Error| Usage(format!("{error}, or the path of a recording")).into())
 }
 
 /// Longer than a system that is busy leaves a sender waiting.

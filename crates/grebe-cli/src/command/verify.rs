@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use grebe_connection::shown;
+use grebe_recording::{Error, Verified, verify};
 use grebe_scope::Engineering;
-use grebe_stages::{Verified, verify};
 use serde_json::{Value, json};
 
 use crate::cli::Verify;
@@ -21,7 +21,7 @@ pub(crate) fn run(options: &Verify) -> Result<Ending> {
         let found = verify(path, &cancel, &mut progress);
         if cancel.is_cancelled() {
             bar.finish_and_clear();
-            return Ok(Ending::Interrupted);
+            return Err(Error::Cancelled.into());
         }
         match found {
             Ok(files) => {

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use grebe_flow::QueueOptions;
+use grebe_recording::{SampleFile, newest_recording};
 use grebe_shm::Policy;
-use grebe_stages::{
-    Notice, OpenSource, PipeSource, SampleFile, SourceOptions, Uri, newest_recording, open_source,
-};
+use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
 use grebe_view::{
     ChannelSetup, Drawn, Finder, LaneMask, Part, PngOptions, StreamInfo, TriggerMode, TriggerOptions,
 };

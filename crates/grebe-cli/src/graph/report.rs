@@ -1,12 +1,14 @@
 //! What is said when a command ends: how much passed, and what was lost where.
 
 use std::fmt;
+use std::path::Path;
 
 use anyhow::Result;
 use grebe_flow::{Snapshot, StageSnapshot};
 use grebe_frame::Refusal;
 use serde_json::{Value, json};
 
+use crate::ending::{Ending, one_line, told_in_json};
 use crate::graph::TRIGGER;
 use crate::graph::disk_use::{DiskUse, OneDisk};
 use crate::output::{self, note};
@@ -175,18 +177,27 @@ impl fmt::Display for Losses {
     }
 }
 
-/// Says what a stage has done: a line on standard error for people, or JSON on standard output for a program.
+/// Says what a stage has done: a line on standard error for people, or JSON on standard output for a program. Returns how its graph ended.
 pub(crate) fn print(
     verb: &str,
     stage: &str,
     snapshot: &Snapshot,
-    error: Option<String>,
+    ending: Result<Ending>,
+    written: Option<&Path>,
     as_json: bool,
-) -> Result<()> {
+) -> Result<Ending> {
     match snapshot.stage(stage) {
-        Some(stage) if as_json => output::json(&json(stage, snapshot, error))?,
+        Some(stage) if as_json => {
+            let mut report = json(stage, snapshot, error_of(&ending));
+            report["file"] = json!(written);
+            output::json(&report)?;
+            return ending.map_err(told_in_json);
+        }
         Some(stage) => {
-            note!("{}", summary(verb, stage, snapshot));
+            note!("{}{}", summary(verb, stage, snapshot), cut(&ending));
+            if let Some(written) = written {
+                note!("wrote {}", written.display());
+            }
             if let Some(disk) = DiskUse::of(stage) {
                 note!("{disk}");
             }
@@ -197,18 +208,24 @@ pub(crate) fn print(
         }
         None => {}
     }
-    Ok(())
+    ending
 }
 
-/// Says what a graph has done: a line for each of these stages and one for the losses, or all counters as JSON.
+/// Says what a graph has done: a line for each of these stages and one for the losses, or all counters as JSON, with `more` fields where that
+/// is asked for. Returns how it ended.
 pub(crate) fn print_graph<'a>(
     ends: impl Iterator<Item = &'a str>,
     snapshot: &Snapshot,
-    error: Option<String>,
+    ending: Result<Ending>,
     as_json: bool,
-) -> Result<()> {
+    more: impl FnOnce(&mut Value),
+) -> Result<Ending> {
     if as_json {
-        return output::json(&graph_json(snapshot, error));
+        let losses = Losses::of(snapshot).json();
+        let mut report = json!({ "graph": snapshot, "losses": losses, "error": error_of(&ending) });
+        more(&mut report);
+        output::json(&report)?;
+        return ending.map_err(told_in_json);
     }
     for stage in ends.filter_map(|name| snapshot.stage(name)) {
         note!("{}: {}", stage.name, handled(stage));
@@ -224,14 +241,16 @@ pub(crate) fn print_graph<'a>(
             note!("{}: {disk}", stage.name);
         }
     }
-    let cut = if error.is_some() { "; an error ended the graph: what came after it is missing" } else { "" };
-    note!("{}{}{cut}", Losses::of(snapshot), refused_by_reason(snapshot));
-    Ok(())
+    note!("{}{}{}", Losses::of(snapshot), refused_by_reason(snapshot), cut(&ending));
+    ending
 }
 
-/// All counters of a graph.
-pub(crate) fn graph_json(snapshot: &Snapshot, error: Option<String>) -> Value {
-    json!({ "graph": snapshot, "losses": Losses::of(snapshot).json(), "error": error })
+fn cut(ending: &Result<Ending>) -> &'static str {
+    if ending.is_err() { "; an error ended it: what came after is missing" } else { "" }
+}
+
+fn error_of(ending: &Result<Ending>) -> Option<String> {
+    ending.as_ref().err().map(one_line)
 }
 
 /// Whether the counter is one of the losses.

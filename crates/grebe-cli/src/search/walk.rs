@@ -1,7 +1,7 @@
 //! One search over whatever is held of a stream: blocks of it, by the indexes that their samples have there.
 
 use anyhow::Result;
-use grebe_stages::Block;
+use grebe_recording::Block;
 use grebe_view::{FoundEvent, LaneId};
 
 use super::{Hit, Search, Signal, Wanted};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use grebe_stages::{Error, Extremes, SampleFile, Summary};
+use grebe_recording::{Error, Extremes, SampleFile, Summary};
 use grebe_tree::Arriving;
 use grebe_view::{Recording, RecordingOutline, RecordingSums, WantedSamples};
 

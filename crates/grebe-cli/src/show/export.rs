@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grebe_frame::{Complex, Description, Header, Sample, SampleFormat, StreamAnnotation};
-use grebe_stages::{Error, SigmfSettings, SigmfWriter};
+use grebe_recording::{Error, SigmfSettings, SigmfWriter};
 use grebe_view::{Extract, ExtractRun, ExtractSamples, Part};
 
 /// The visible samples as a recording, with the triggers as labels.
@@ -151,7 +151,7 @@ const CU8_ZERO: f32 = 127.5;
 
 #[cfg(test)]
 mod tests {
-    use grebe_stages::SampleFile;
+    use grebe_recording::SampleFile;
     use grebe_view::LaneId;
 
     use super::*;

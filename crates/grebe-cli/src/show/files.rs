@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use grebe_stages::write_whole;
+use grebe_recording::write_whole;
 use grebe_view::Session;
 
 /// The file of a source: in the folder that the system has for the state of programs.

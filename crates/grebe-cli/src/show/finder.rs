@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use grebe_frame::{BatchPool, ChannelDescription, Description, Header, Sample, SampleFormat};
+use grebe_recording::{Block, SampleFile, ring_parts};
 use grebe_scope::{Engineering, Scale};
-use grebe_stages::{Block, SampleFile, Uri, ring_parts};
+use grebe_stages::Uri;
 use grebe_view::{
     Extract, ExtractRun, Finder, Finding, FindingSide, FoundEvent, HistoryReader, ScopeLink, Sought,
 };
@@ -354,7 +355,7 @@ const LOOKED_FOR_S: u64 = 5;
 
 #[cfg(test)]
 mod tests {
-    use grebe_stages::{SigmfSettings, SigmfWriter};
+    use grebe_recording::{SigmfSettings, SigmfWriter};
     use grebe_view::{FindingNews, ScopeFeed};
 
     use super::*;

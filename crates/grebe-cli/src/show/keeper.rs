@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use grebe_process::Error as ProcessError;
+use grebe_recording::{Error, RingStretch, save_ring};
 use grebe_ring::Cancel;
 use grebe_scope::Engineering;
-use grebe_stages::{Error, RingStretch, Uri, save_ring};
+use grebe_stages::Uri;
 use grebe_view::{KeptStretch, StretchKeeper};
 
 use crate::interrupt;
@@ -135,7 +137,7 @@ fn save_in(folder: &Path, stretch: &RingStretch) -> Result<String, String> {
 
 fn refused(folder: &Path, error: &Error) -> String {
     match error {
-        Error::Setting { what: "the sample to keep", .. } => {
+        Error::Process(ProcessError::Setting { what: "the sample to keep", .. }) => {
             format!("not kept: the ring in {} does not reach back to what is on the screen", folder.display())
         }
         error => format!("not kept: {error}"),
@@ -155,7 +157,7 @@ const LAST: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests {
-    use grebe_stages::{SampleFile, SigmfSettings, SigmfWriter};
+    use grebe_recording::{SampleFile, SigmfSettings, SigmfWriter};
 
     use super::*;
 

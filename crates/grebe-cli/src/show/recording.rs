@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use grebe_stages::{Error, Extremes, SampleFile, SummarizedFile, Summary, SummaryState};
+use grebe_recording::{Error, Extremes, SampleFile, SummarizedFile, Summary, SummaryState};
 use grebe_view::{Recording, RecordingOutline, RecordingSums, Stretch};
 
 /// A recording with what is known of it.
@@ -155,7 +155,7 @@ impl Recording for OnDisk {
 }
 
 pub(super) fn outline(file: &SampleFile) -> RecordingOutline {
-    let stretch = |segment: &grebe_stages::Segment| Stretch {
+    let stretch = |segment: &grebe_recording::Segment| Stretch {
         position: segment.position,
         length_samples: segment.length_samples,
         first_sample_index: segment.first_sample_index,
@@ -180,7 +180,7 @@ fn end_at(outline: &mut RecordingOutline, samples: u64) {
 
 /// Whether indices never step back.
 pub(super) fn is_one_stream(file: &SampleFile) -> bool {
-    let follows = |pair: &[grebe_stages::Segment]| {
+    let follows = |pair: &[grebe_recording::Segment]| {
         pair[0]
             .first_sample_index
             .checked_add(pair[0].length_samples)

@@ -9,9 +9,7 @@ use serde_json::Value;
 
 use crate::assert_good;
 use crate::namespaces::{Nat, Network};
-use crate::peers::wait_for_note;
-use crate::peers::{Ended, file, path, sent};
-use crate::support::text;
+use crate::peers::{Ended, ended, file, path, sent, wait_for_note};
 
 #[test]
 fn each_pair_of_nats_connects_directly_where_it_can_and_else_by_the_relay() {
@@ -143,9 +141,7 @@ impl Pair {
         let output = crate::finish(self.receiver);
         let mut stdout = String::new();
         self.stdout.read_to_string(&mut stdout).unwrap();
-        let last = stdout.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
-        let result = last.map_or(Value::Null, |line| line["result"].clone());
-        let receiver = Ended { status: output.status.code(), result, said: text(&output.stderr) };
+        let receiver = ended(&output, &stdout);
         let read = |directory: &tempfile::TempDir| fs::read(directory.path().join("large.bin")).ok();
         let right = read(&self.into).is_some_and(|came| Some(came) == read(&self.from));
         (sender, receiver, right)

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use grebe::frame::Complex;
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 use serde_json::Value;
 
 use crate::support::{finish, grebe, text};

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use grebe::frame::Complex;
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 
 use crate::radio::{calls, counted, module, record, run, start_recording, with_radio};
 use crate::support::{finish, signal, text};

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 
 use crate::radio::{counted, module, record};
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use grebe::stages::SampleFile;
+use grebe::recording::SampleFile;
 
 /// Kills of each test; more of them: `GREBE_KILLS=100 cargo test -p grebe-cli --test recording -- --nocapture`.
 pub(crate) fn kills() -> u32 {

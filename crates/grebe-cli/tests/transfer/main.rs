@@ -9,6 +9,7 @@ mod peers;
 #[path = "../support/mod.rs"]
 mod support;
 mod swaps;
+mod telling;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -167,19 +168,28 @@ fn ctrl_c_ends_both_sides_at_once() {
     assert!(receiver.said.contains("the other side ended the transfer"), "{}", receiver.said);
     assert!(!into.path().join("large.bin").exists());
 
-    let waiting = Waiting::recv(into.path());
-    signal("-INT", waiting.id());
-    assert_eq!(waiting.finish().status, Some(130), "while it waits, too");
+    for waiting in [Waiting::recv(into.path()), Waiting::start(&["send", path(&large)])] {
+        signal("-INT", waiting.id());
+        let waiting = waiting.finish();
+        assert_eq!(waiting.status, Some(130), "while it waits, too");
+        assert!(waiting.said.contains("stopped before the other side came"), "{}", waiting.said);
+        assert!(!waiting.said.contains("kept"), "nothing came: {}", waiting.said);
+    }
 }
 
 #[test]
-fn what_is_no_ticket_is_wrong_usage_and_is_not_repeated() {
+fn what_is_no_ticket_is_wrong_usage_and_is_named_where_it_is_no_secret() {
     let from = tempfile::tempdir().unwrap();
     let (one, _) = file(from.path(), "one", 10);
-    for word in ["hello", "grebe", "grebeaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"] {
+    for (word, named) in [
+        ("hello", "'hello': not a ticket: it does not begin with grebe"),
+        ("grebe", "'grebe': not a ticket"),
+        ("grebeaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "a word of 38 letters: not a ticket"),
+    ] {
         let sender = sent(send(&[&one], word, &[]));
         assert_eq!(sender.status, Some(2), "{}", sender.said);
-        assert!(sender.said.contains("not a ticket") && !sender.said.contains("hello"), "{}", sender.said);
+        assert!(sender.said.contains(named) && !sender.said.contains("eaaa"), "{}", sender.said);
+        assert!(sender.error.as_str().is_some_and(|error| error.contains(named)), "{}", sender.error);
     }
     let receiver = Waiting::recv(from.path());
     let cut = &receiver.ticket[..receiver.ticket.len() - 3];
@@ -288,6 +298,22 @@ fn ctrl_c_ends_the_question_whether_files_are_wanted() {
     assert_eq!(screen.end_by(b"\x03"), Some(130));
     assert_ne!(sender.finish().status, Some(0));
     assert!(names(into.path()).is_empty());
+}
+
+#[test]
+fn a_file_in_place_of_the_directory_is_named() {
+    let into = tempfile::tempdir().unwrap();
+    let (taken, contents) = file(into.path(), "taken", 10);
+    for place in [taken.clone(), taken.join("below")] {
+        let output = support::run(&["recv", path(&place), "--json"]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        let why = format!("{} is a file: give a directory", taken.display());
+        assert!(text(&output.stderr).contains(&why), "{}", text(&output.stderr));
+        let line: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(line["exit_status"], 2);
+        assert!(line["error"].as_str().unwrap().contains(&why), "{line}");
+    }
+    assert!(fs::read(taken).unwrap() == contents);
 }
 
 #[test]

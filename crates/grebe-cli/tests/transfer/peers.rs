@@ -17,10 +17,15 @@ pub(crate) struct Waiting {
     pub ticket: String,
 }
 
-/// How a side ended: its status, its last line of JSON, what it said.
+/// How a side ended: its status, its lines of JSON, what it said.
 pub(crate) struct Ended {
     pub status: Option<i32>,
+    /// Of the last line.
     pub result: Value,
+    /// Of the last line.
+    pub error: Value,
+    /// Of the lines before.
+    pub progress: Vec<Value>,
     pub said: String,
 }
 
@@ -94,12 +99,14 @@ pub(crate) fn sent(child: Child) -> Ended {
     ended(&output, &text(&output.stdout))
 }
 
-fn ended(output: &Output, stdout: &str) -> Ended {
-    let last = stdout.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+pub(crate) fn ended(output: &Output, stdout: &str) -> Ended {
+    let mut lines: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let said = text(&output.stderr);
     assert!(!said.contains("panicked"), "{said}");
-    let result = last.map_or(Value::Null, |line| line["result"].clone());
-    Ended { status: output.status.code(), result, said }
+    let mut last = lines.pop().unwrap_or_default();
+    let progress = lines.iter_mut().filter_map(|line| line.get_mut("progress").map(Value::take)).collect();
+    let (result, error) = (last["result"].take(), last["error"].take());
+    Ended { status: output.status.code(), result, error, progress, said }
 }
 
 /// Bytes that no pattern repeats.

@@ -41,6 +41,24 @@ pub enum Notice {
     },
     /// All goes over TCP from now on.
     OverTcp,
+    /// Nothing has come from the peer for six seconds; it is told once until the peer is heard.
+    Silent {
+        /// Where the peer was last.
+        peer: SocketAddr,
+        /// For how long nothing came.
+        silent: Duration,
+        /// This end dials the peer over TCP; otherwise it waits for the peer to dial.
+        dials: bool,
+        /// Silence after which this end gives up.
+        ends_after: Duration,
+    },
+    /// A peer that was told to be silent is heard.
+    HeardAgain {
+        /// Where the peer is now.
+        peer: SocketAddr,
+        /// For how long nothing came.
+        silent: Duration,
+    },
     /// The relay did not answer for two seconds; it is tried on.
     NoRelayYet {
         /// The ticket's.
@@ -92,6 +110,18 @@ impl fmt::Display for Notice {
                 write!(f, "no answer from {peer} for 2 s, over UDP or TCP: trying on")
             }
             Self::OverTcp => f.write_str("UDP does not pass: over TCP, as fast as that goes"),
+            Self::Silent { peer, silent, dials, ends_after } => {
+                let tries = if *dials { "tries UDP and TCP" } else { "takes UDP and TCP" };
+                write!(
+                    f,
+                    "nothing heard from {peer} for {} s: this side {tries}, and gives up after {} s of silence",
+                    silent.as_secs(),
+                    ends_after.as_secs()
+                )
+            }
+            Self::HeardAgain { peer, silent } => {
+                write!(f, "{peer} is heard again after {:.0} s", silent.as_secs_f64())
+            }
             Self::NoRelayYet { relay } => write!(f, "no answer from the relay {relay} for 2 s: trying on"),
             Self::RelayRefuses { relay, reason } => {
                 write!(f, "the relay {relay} refuses: {}; trying on", words_of_refusal(*reason))

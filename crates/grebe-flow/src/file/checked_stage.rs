@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use super::draft::{DraftStage, unknown_field};
 use crate::kind::{Fault, KindInfo, Kinds, Ready};
-use crate::mistake::{Mistakes, nearest};
+use crate::mistake::{Mistakes, nearest, plain_words};
 
 /// A `[[stage]]` of a graph file.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,7 +100,7 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
                 }
                 None => {
                     let span = error.span().unwrap_or(params.span());
-                    mistakes.add(span, format!("{what}: {}", in_plain_words(error.message())));
+                    mistakes.add(span, format!("{what}: {}", plain_words(error.message())));
                 }
             },
         }
@@ -137,19 +137,6 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
             host: self.host.map(Spanned::into_inner),
         }
     }
-}
-
-/// What the reader of the parameters said, without the names that Rust has for numbers.
-fn in_plain_words(message: &str) -> String {
-    let (said, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
-    let expected = match expected {
-        "" => return message.replace('`', "'"),
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
-        "f32" | "f64" => "a number",
-        other => other,
-    };
-    format!("{said}, expected {expected}").replace('`', "'")
 }
 
 fn check_id(id: &Spanned<String>, mistakes: &mut Mistakes) {

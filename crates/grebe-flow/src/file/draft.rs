@@ -6,7 +6,7 @@ use serde::de::{Deserialize, IntoDeserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::mistake::{Mistakes, nearest};
+use crate::mistake::{Mistakes, nearest, plain_words};
 use crate::quantity::{Count, SizeBytes};
 
 /// What stands in the file, each thing with its place. What is missing or wrong was said, and is `None`.
@@ -244,7 +244,7 @@ fn size(name: &str, value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes) -> Opt
         }
         Ok(size) => Some(Spanned::new(span, size.0)),
         Err(error) => {
-            mistakes.add(span, format!("'{name}': {}", error.message()));
+            mistakes.add(span, format!("'{name}': {}", plain_words(error.message())));
             None
         }
     }

@@ -183,7 +183,8 @@ impl StageSlot {
         let outcome = self.stage.process(&mut self.input, &mut self.output, &mut self.ctx);
         let waited_ns = self.ctx.counts.waited_ns.load(Ordering::Relaxed).wrapping_sub(waited_ns);
         add(&self.ctx.counts.busy_ns, (began.elapsed().as_nanos() as u64).saturating_sub(waited_ns));
-        match outcome? {
+        let outcome = outcome.inspect_err(|_| self.input.take_back_step())?;
+        match outcome {
             Outcome::Produced => Ok(Step::Produced),
             Outcome::End => self.finish(),
             Outcome::WantsInput if !self.is_source && self.input.is_ended() => self.finish(),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use grebe_frame::Batch;
 
@@ -19,6 +20,8 @@ pub struct Inputs {
     dry: u64,
     open: u64,
     counts: Arc<StageCounts>,
+    /// Frames and samples that were counted when the step began.
+    counted: (u64, u64),
     latency: LatencyMeter,
 }
 
@@ -32,7 +35,8 @@ pub(crate) enum InPort {
 
 impl Inputs {
     pub(crate) fn new(ports: Vec<InPort>, counts: Arc<StageCounts>) -> Self {
-        Self { ports, turn: 0, dry: 0, open: 0, latency: LatencyMeter::new(counts.clone()), counts }
+        let latency = LatencyMeter::new(counts.clone());
+        Self { ports, turn: 0, dry: 0, open: 0, counts, counted: (0, 0), latency }
     }
 
     /// The next batch of any input, in turn.
@@ -85,6 +89,14 @@ impl Inputs {
         let open = |mask, (at, port): (usize, &InPort)| mask | u64::from(!port.is_ended()) << at;
         self.open = self.ports.iter().take(64).enumerate().fold(0, open);
         self.dry = 0;
+        let StageCounts { frames_in, samples_in, .. } = &*self.counts;
+        self.counted = (frames_in.load(Ordering::Relaxed), samples_in.load(Ordering::Relaxed));
+    }
+
+    /// The step failed: the stage has refused what it took in it, and has not handled that.
+    pub(crate) fn take_back_step(&mut self) {
+        self.counts.frames_in.store(self.counted.0, Ordering::Relaxed);
+        self.counts.samples_in.store(self.counted.1, Ordering::Relaxed);
     }
 
     /// Whether an input that the stage found empty has a batch, or one has ended since the step began. A stage that lets one

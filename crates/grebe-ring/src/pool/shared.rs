@@ -2,7 +2,6 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use crate::memory::{ALIGN, Memory};
 use crate::signal::Signal;
@@ -132,26 +131,6 @@ impl<M> Shared<M> {
         slot.refs.store(1, Ordering::Relaxed);
         shared.out.fetch_add(1, Ordering::Relaxed);
         Some(Hold { shared: this, index })
-    }
-
-    /// Copies bytes of a chunk from `from` on, in memory that somebody else may be writing; whether they lie within it.
-    pub(super) fn copy_out(&self, index: u32, from: usize, to: &mut [u8]) -> bool {
-        let is_within = from.checked_add(to.len()).is_some_and(|end| end <= self.chunk_bytes);
-        if !is_within || index as usize >= self.slots.len() {
-            return false;
-        }
-        let first = index as usize * self.chunk_bytes;
-        let (mut at, end) = (from / WORD * WORD, from + to.len());
-        while at < end {
-            // SAFETY: within the memory, which is aligned to 64 bytes and `at` to a word. An atomic load races with nothing,
-            // and is a plain load of a word, which read-only memory allows too.
-            let word = unsafe { self.base.add(first + at).cast::<AtomicU64>().as_ref() };
-            let word = word.load(std::sync::atomic::Ordering::Relaxed).to_ne_bytes();
-            let (skip, last) = (from.saturating_sub(at), WORD.min(end - at));
-            to[at + skip - from..at + last - from].copy_from_slice(&word[skip..last]);
-            at += WORD;
-        }
-        true
     }
 
     /// The last hold on a chunk is gone.
@@ -315,7 +294,6 @@ unsafe impl<M: Send + Sync> Send for Hold<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send + Sync> Sync for Hold<M> {}
 
-const WORD: usize = size_of::<u64>();
 /// End of the free list.
 const NONE: u32 = u32::MAX;
 /// The free list of a pool that was dropped.

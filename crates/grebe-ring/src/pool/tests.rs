@@ -70,7 +70,7 @@ fn chunks_come_home_from_other_threads() {
 fn an_import_says_once_that_a_chunk_may_go_home_and_refuses_one_it_holds() {
     let home = Arc::new(Mutex::new(Vec::new()));
     let told = home.clone();
-    let mut import = Import::<u32>::new(
+    let mut import = TrustedImport::<u32>::new(
         Box::new(Heap::zeroed(256)),
         64,
         || 0,
@@ -133,43 +133,10 @@ fn chunks_are_told_apart_by_index_bytes_and_metadata() {
     }
 }
 
-/// Memory whose bytes count up, as another process would lend it.
-fn counting_up(len: usize) -> Box<Heap> {
-    let heap = Heap::zeroed(len);
-    // SAFETY: its own memory, to which nobody else has a reference.
-    unsafe { std::slice::from_raw_parts_mut(heap.base().as_ptr(), len) }
-        .iter_mut()
-        .enumerate()
-        .for_each(|(at, byte)| *byte = at as u8);
-    Box::new(heap)
-}
-
-#[test]
-fn what_is_copied_from_an_import_are_the_bytes_asked_for_and_nothing_beyond_its_chunk() {
-    let import = Import::new(counting_up(192), 64, || (), |_| ());
-    for index in 0..3_u32 {
-        let first = index as usize * 64;
-        let chunk: Vec<u8> = (first..first + 64).map(|at| at as u8).collect();
-        for from in 0..=64 {
-            for len in 0..=64 - from {
-                let mut to = [0xEE; 66];
-                assert!(import.copy(index, from, &mut to[1..1 + len]), "{from}, {len}");
-                assert_eq!(to[1..1 + len], chunk[from..from + len], "{from}, {len}");
-                assert_eq!((to[0], to[1 + len]), (0xEE, 0xEE), "{from}, {len}");
-            }
-        }
-    }
-    let mut to = [0xEE; 8];
-    assert!(!import.copy(0, 57, &mut to), "its end is in the next chunk");
-    assert!(!import.copy(0, 65, &mut to[..0]) && !import.copy(0, usize::MAX, &mut to));
-    assert!(!import.copy(3, 0, &mut to), "there is no such chunk");
-    assert_eq!(to, [0xEE; 8]);
-}
-
 #[test]
 fn the_memory_of_an_import_is_freed_with_its_last_lease_and_not_before() {
     let token = Arc::new(());
-    let mut import = Import::new(Box::new(Heap::zeroed(128)), 64, || token.clone(), |_| ());
+    let mut import = TrustedImport::new(Box::new(Heap::zeroed(128)), 64, || token.clone(), |_| ());
     let (first, second) = (import.lease(0, |_, _| ()).unwrap(), import.lease(1, |_, _| ()).unwrap());
     drop(first);
     drop(import);
@@ -177,7 +144,7 @@ fn the_memory_of_an_import_is_freed_with_its_last_lease_and_not_before() {
     drop(second);
     assert_eq!(Arc::strong_count(&token), 1);
 
-    let mut import = Import::new(Box::new(Heap::zeroed(128)), 64, || token.clone(), |_| ());
+    let mut import = TrustedImport::new(Box::new(Heap::zeroed(128)), 64, || token.clone(), |_| ());
     drop(import.lease(0, |_, _| ()).unwrap());
     assert_eq!(Arc::strong_count(&token), 3, "the import itself may lend again");
     drop(import);
@@ -191,6 +158,6 @@ fn what_is_shown_of_them_says_which_they_are() {
     let chunk = pool.acquire().unwrap();
     assert_eq!(format!("{chunk:?}"), "ChunkMut { index: 0, .. }");
     assert_eq!(format!("{:?}", chunk.freeze()), "Lease { index: 0, .. }");
-    let import = Import::new(Box::new(Heap::zeroed(64)), 64, || (), |_| ());
-    assert_eq!(format!("{import:?}"), "Import { .. }");
+    let import = TrustedImport::new(Box::new(Heap::zeroed(64)), 64, || (), |_| ());
+    assert_eq!(format!("{import:?}"), "TrustedImport { .. }");
 }

@@ -3,11 +3,12 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use grebe_ring::{Memory, MemoryMut};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::process::Uid;
 
 /// A memfd of this many bytes, zeroed, without a name in any file system: it is gone with its last descriptor and mapping.
 pub(crate) fn memfd(name: &str, bytes: usize) -> rustix::io::Result<OwnedFd> {
@@ -28,6 +29,11 @@ pub(crate) fn seal(fd: impl AsFd, read_only: bool) -> rustix::io::Result<()> {
 pub(crate) fn is_sealed_at(fd: impl AsFd, bytes: usize) -> rustix::io::Result<bool> {
     let seals = rustix::fs::fcntl_get_seals(&fd)?;
     Ok(seals.contains(SIZE_SEALS) && rustix::fs::fstat(fd)?.st_size == bytes as i64)
+}
+
+/// The user who made the memory.
+pub(crate) fn maker(fd: impl AsFd) -> rustix::io::Result<Uid> {
+    Ok(Uid::from_raw(rustix::fs::fstat(fd)?.st_uid))
 }
 
 /// A quarter of a second of most streams, and nothing that a small machine would miss.
@@ -73,8 +79,8 @@ impl Mapping {
         Words { mapping: self.clone(), offset, count }
     }
 
-    /// The first `len` bytes, to be read where another process lends them.
-    pub(crate) fn lent(&self, len: usize) -> Box<dyn Memory> {
+    /// The first `len` bytes, to be read where a process lends them that is trusted not to write to what it has lent.
+    pub(crate) fn trusted(&self, len: usize) -> Box<dyn Memory> {
         assert!(len <= self.0.len, "chunks within the mapping");
         Box::new(Chunks { mapping: self.clone(), len })
     }
@@ -114,7 +120,7 @@ struct Chunks {
 
 // SAFETY: page-aligned, mapped until dropped, zeroed before it is written. Of the processes that map it only the one whose pool it
 // is can write to it (the others' descriptors are sealed). A reader takes that process's word that it writes to no chunk that it
-// has lent (`Subscriber` says so): a producer of this crate keeps each lease until its reader has hung up.
+// has lent, and only where it trusts it (`Trust`): a producer of this crate keeps each lease until its reader has hung up.
 unsafe impl Memory for Chunks {
     fn base(&self) -> NonNull<u8> {
         self.mapping.0.base
@@ -159,6 +165,22 @@ impl Words {
         unsafe { self.mapping.0.base.add(self.offset).cast::<AtomicU64>().add(index).as_ref() }
     }
 
+    /// Copies bytes from byte `offset` on. Each word is loaded once: what another process writes meanwhile is there or is not.
+    ///
+    /// # Panics
+    /// Where they lie outside.
+    pub(crate) fn copy(&self, offset: usize, to: &mut [u8]) {
+        let load = |word: usize| self.at(word).load(Ordering::Relaxed).to_ne_bytes();
+        let lead = offset.wrapping_neg() % WORD;
+        let (first, rest) = to.split_at_mut(lead.min(to.len()));
+        if !first.is_empty() {
+            first.copy_from_slice(&load(offset / WORD)[offset % WORD..][..first.len()]);
+        }
+        for (word, bytes) in (offset.div_ceil(WORD)..).zip(rest.chunks_mut(WORD)) {
+            bytes.copy_from_slice(&load(word)[..bytes.len()]);
+        }
+    }
+
     #[allow(clippy::len_without_is_empty, reason = "never empty")]
     pub(crate) fn len(&self) -> usize {
         self.count
@@ -168,5 +190,29 @@ impl Words {
     #[cfg(any(test, fuzzing))]
     pub(crate) fn alone(count: usize) -> std::io::Result<Self> {
         Ok(Mapping::new(memfd("words", count * 8)?, count * 8, true)?.words(0, count))
+    }
+}
+
+const WORD: usize = size_of::<u64>();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_the_bytes_asked_for_and_no_others() {
+        let words = Words::alone(8).unwrap();
+        let all: Vec<u8> = (1..=64).collect();
+        for (word, bytes) in all.chunks(WORD).enumerate() {
+            words.at(word).store(u64::from_ne_bytes(bytes.try_into().unwrap()), Ordering::Relaxed);
+        }
+        for from in 0..=64 {
+            for len in 0..=64 - from {
+                let mut to = [0xEE; 66];
+                words.copy(from, &mut to[1..1 + len]);
+                assert_eq!(to[1..1 + len], all[from..from + len], "{from}, {len}");
+                assert_eq!((to[0], to[1 + len]), (0xEE, 0xEE), "{from}, {len}");
+            }
+        }
     }
 }

@@ -32,7 +32,7 @@ use super::map::{self, Mapping};
 use super::state::PublisherState;
 use crate::error::Error;
 use crate::lane::{Descriptor, Shape};
-use crate::message::{QUEUE_MAX, Welcome};
+use crate::message::{CHUNK_BYTES_MAX, CHUNKS_MAX, QUEUE_MAX, Welcome, table_words_for};
 use crate::options::PublisherOptions;
 use crate::said::{FRAME_BYTES_MAX, Said};
 use crate::status::{ConsumerStatus, Footprint, Totals};
@@ -47,8 +47,8 @@ use crate::sync::{Ordering, Words};
 /// it are gone), also after it was cut off and after the publisher was dropped: the pool does not hand out these chunks before.
 #[derive(Debug)]
 pub struct Publisher {
-    state: Arc<PublisherState>,
-    payload: Mapping,
+    pub(super) state: Arc<PublisherState>,
+    pub(super) payload: Mapping,
     tables: Words,
     welcome: Welcome,
     footprint: Footprint,
@@ -306,11 +306,10 @@ impl Drop for Publisher {
 /// What the stream's memory is made of, and what a consumer is granted at most.
 fn welcome(options: &PublisherOptions) -> Result<Welcome, Error> {
     let quota = quota(options)?;
-    let table_words = (options.chunk_bytes / HEADER_BYTES + 1).div_ceil(2);
     Ok(Welcome {
         chunk_bytes: options.chunk_bytes as u32,
         chunks: options.chunks as u32,
-        table_words: table_words as u32,
+        table_words: table_words_for(options.chunk_bytes) as u32,
         queue_batches: QUEUE_MAX,
         quota_chunks: quota,
     })
@@ -347,8 +346,6 @@ fn quota(options: &PublisherOptions) -> Result<u32, Error> {
     Ok(shared as u32)
 }
 
-const CHUNK_BYTES_MAX: usize = 64 << 20;
-const CHUNKS_MAX: usize = 1 << 20;
 const CONSUMERS_MAX: usize = 64;
 /// More than it takes to remove a socket.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -4,37 +4,35 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grebe_frame::{Batch, BatchImport, BatchMut, DescriptionReader, Header};
+use grebe_frame::{Batch, Description, DescriptionReader, Header, TrustedBatchImport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::connect;
+use rustix::net::{connect, sockopt};
+use rustix::process::{Uid, geteuid};
 
 use super::busy_poll::BusyPoll;
+use super::copies::Copies;
 use super::directory::{Directory, seqpacket};
 use super::map::{self, Mapping};
 use super::packet::{self, Packet};
 use crate::error::Error;
 use crate::lane::{Borrower, Descriptor, Shape, Violation};
 use crate::message::{Hello, Message, Welcome};
-use crate::options::SubscriberOptions;
+use crate::options::{SubscriberOptions, Trust};
 use crate::said::Said;
 use crate::sync::{Ordering, Words};
 
-/// The consumer's end of a stream: batches that lie in the producer's memory, to be read where they are.
+/// The consumer's end of a stream: batches that lie in the memory of a producer of this user, or copies of those of any other.
 ///
-/// A batch that is dropped goes back to the producer, from whichever thread. The producer learns that a consumer is gone when
-/// the subscriber *and* all its batches are: nothing is overwritten that is still read.
-///
-/// That holds with a producer that keeps to it, as [`Publisher`](super::Publisher) does. The memory stays writable for its
-/// process, and a hostile one could change samples while they are read: a batch of [`pop`](Self::pop) is a `&[u8]` into that
-/// memory, so what such a program makes of it is undefined. The directory is the user's own, and who makes a stream is this
-/// user's process; where even that is too much trust, [`pop_into`](Self::pop_into) copies, and reads nothing twice.
+/// In place, a batch that is dropped goes back to the producer, from whichever thread. The producer learns that a consumer is gone when
+/// the subscriber *and* all its batches are: nothing is overwritten that is still read. That holds with a producer that keeps to it, as
+/// [`Publisher`](super::Publisher) does; [`Trust`] says what another one could do, and for whom batches are copied.
 #[derive(Debug)]
 pub struct Subscriber {
     name: String,
     socket: Arc<OwnedFd>,
     borrower: Borrower,
-    import: BatchImport,
+    lent: Lent,
     tables: Words,
     said: Said,
     /// The number of what was said of the chunk that was taken last.
@@ -74,25 +72,31 @@ impl Subscriber {
                 return Err(damaged("its size is not what was said, or not sealed"));
             }
         }
+        let is_trusted =
+            options.trust == Trust::OwnUser && is_own(listener(&socket), map::maker(&payload).ok());
         let payload = Mapping::new(payload, welcome.payload_bytes(), false)
             .map_err(Error::tried("map shared memory"))?;
         let lane = Mapping::new(lane, shape.words() * 8, true).map_err(Error::tried("map shared memory"))?;
         let borrower = Borrower::new(lane.words(0, shape.words()), shape, options.policy);
         let socket = Arc::new(socket);
-        let (returns, producer) = (borrower.returns().clone(), socket.clone());
-        let chunks = payload.lent(welcome.tables_at());
-        let import = BatchImport::new(chunks, welcome.chunk_bytes as usize, move |chunk| {
-            if returns.give_back(chunk) {
-                wake(&producer);
-            }
-        });
+        let lent = if is_trusted {
+            let (returns, producer) = (borrower.returns().clone(), socket.clone());
+            let chunks = payload.trusted(welcome.tables_at());
+            Lent::InPlace(TrustedBatchImport::new(chunks, welcome.chunk_bytes as usize, move |chunk| {
+                if returns.give_back(chunk) {
+                    wake(&producer);
+                }
+            }))
+        } else {
+            Lent::Copied(Copies::new(&payload, &welcome).map_err(Error::tried("make memory for copies"))?)
+        };
         let tables =
             payload.words(welcome.tables_at(), welcome.chunks as usize * welcome.table_words as usize);
         Ok(Self {
             name: name.to_owned(),
             socket,
             borrower,
-            import,
+            lent,
             tables,
             said: Said::new(payload.words(welcome.said_at(), Said::words(welcome.chunks)), welcome.chunks),
             serial: 0,
@@ -113,35 +117,33 @@ impl Subscriber {
     /// [`Error::Damaged`]; [`Error::CutOff`], at once: what still waited is not to be had any more. How else the stream ended is
     /// told by [`wait`](Self::wait).
     pub fn pop(&mut self) -> Result<Option<Batch>, Error> {
+        if !self.lent.has_room() {
+            return Ok(None);
+        }
         let Some(what) = self.take()? else { return Ok(None) };
         let offsets = offsets(&self.tables, self.welcome.table_words, what);
+        let batch = match &mut self.lent {
+            Lent::InPlace(import) => import.batch(what.chunk, offsets),
+            Lent::Copied(copies) => {
+                let batch = copies.batch(what.chunk, offsets);
+                if self.borrower.returns().give_back(what.chunk) {
+                    wake(&self.socket);
+                }
+                batch
+            }
+        };
         let lent_twice = || Error::Damaged {
             name: self.name.clone(),
             what: format!("chunk {} was lent twice", what.chunk),
         };
-        let (batch, refused) = self.import.batch(what.chunk, offsets).ok_or_else(lent_twice)?;
+        let (batch, refused) = batch.ok_or_else(lent_twice)?;
         self.refused_frames += refused as u64;
         Ok(Some(batch))
     }
 
-    /// Copies the next batch, if one waits, into `to`, and gives its chunk back at once; whether one waited. For a producer
-    /// that is not trusted: whatever it writes meanwhile or later, the copy was validated as it is, and stays.
-    ///
-    /// # Errors
-    /// As [`pop`](Self::pop), and [`Error::Setting`] where `to` has less room than a chunk of the stream.
-    pub fn pop_into(&mut self, to: &mut BatchMut) -> Result<bool, Error> {
-        let free_bytes = to.capacity_bytes() - to.filled_bytes();
-        if free_bytes < self.welcome.chunk_bytes as usize {
-            let must = "copy into an empty batch of chunks that are as large as the stream's";
-            return Err(Error::Setting { what: "room for a copy", got: free_bytes as u64, must });
-        }
-        let Some(what) = self.take()? else { return Ok(false) };
-        let offsets = offsets(&self.tables, self.welcome.table_words, what);
-        self.refused_frames += self.import.copy(what.chunk, offsets, to) as u64;
-        if self.borrower.returns().give_back(what.chunk) {
-            wake(&self.socket);
-        }
-        Ok(true)
+    /// Whether batches are copies, because who made the stream is not trusted.
+    pub fn is_copied(&self) -> bool {
+        matches!(self.lent, Lent::Copied(_))
     }
 
     /// The next descriptor, in range.
@@ -174,10 +176,10 @@ impl Subscriber {
         self.serial = self.said.serial(chunk);
         if self.serial == 0 {
             self.descriptions.forget();
-            return self.import.describe(None);
+            return self.lent.describe(None);
         }
         match self.descriptions.take(&self.said.read(chunk)) {
-            Ok(Some(description)) => self.import.describe(Some(Arc::new(description))),
+            Ok(Some(description)) => self.lent.describe(Some(Arc::new(description))),
             // As before.
             Ok(None) => {}
             Err(_) => self.refused_frames += 1,
@@ -198,6 +200,9 @@ impl Subscriber {
     /// Once nothing waits any more: [`Error::ProducerGone`] or [`Error::CutOff`].
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
         let began = Instant::now();
+        if !self.lent.wait_for_room(timeout) {
+            return Ok(false);
+        }
         if self.busy_poll.look(|| self.borrower.has_value()) {
             return Ok(true);
         }
@@ -229,9 +234,13 @@ impl Subscriber {
         }
     }
 
-    /// Chunks that may be out to this consumer, waiting and held, as its producer granted: who holds as many gets nothing more.
+    /// Batches that may be out to this consumer: who holds as many gets nothing more. In place they share with those that wait what
+    /// the producer granted.
     pub fn quota_chunks(&self) -> u32 {
-        self.welcome.quota_chunks
+        match &self.lent {
+            Lent::InPlace(_) => self.welcome.quota_chunks,
+            Lent::Copied(copies) => copies.count() as u32,
+        }
     }
 
     /// Whether the stream has ended, and everything was taken.
@@ -285,6 +294,47 @@ impl Subscriber {
             }
         }
     }
+}
+
+/// How a consumer reads what it was lent.
+#[derive(Debug)]
+enum Lent {
+    InPlace(TrustedBatchImport),
+    Copied(Copies),
+}
+
+impl Lent {
+    fn describe(&mut self, description: Option<Arc<Description>>) {
+        match self {
+            Lent::InPlace(import) => import.describe(description),
+            Lent::Copied(copies) => copies.describe(description),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        match self {
+            Lent::InPlace(_) => true,
+            Lent::Copied(copies) => copies.has_room(),
+        }
+    }
+
+    fn wait_for_room(&self, timeout: Duration) -> bool {
+        match self {
+            Lent::InPlace(_) => true,
+            Lent::Copied(copies) => copies.wait_for_room(timeout),
+        }
+    }
+}
+
+/// The user whose process listens at the socket's other end.
+fn listener(socket: &OwnedFd) -> Option<Uid> {
+    sockopt::socket_peercred(socket).ok().map(|peer| peer.uid)
+}
+
+/// Whether this process's user both listens and made the memory. What stands for users of another namespace is nobody's.
+fn is_own(listener: Option<Uid>, maker: Option<Uid>) -> bool {
+    let own = geteuid();
+    own.as_raw() != OVERFLOW_UID && listener == Some(own) && maker == Some(own)
 }
 
 fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, Error> {
@@ -362,6 +412,8 @@ fn timespec(timeout: Duration) -> Timespec {
     Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() }
 }
 
+/// The kernel's number for every user that this process's namespace does not know (user_namespaces(7)).
+const OVERFLOW_UID: u32 = 65_534;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Some 50 us of reading, of which a yield with nobody waiting takes one.
 const YIELD_BYTES: usize = 1 << 20;

@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::io;
 
+use grebe_recording::Encoding;
+
 use crate::Device;
 use crate::audio::AudioStream;
 use crate::error::Error;
-use crate::file::Encoding;
 
 /// Which way samples go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

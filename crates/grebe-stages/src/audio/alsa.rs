@@ -5,12 +5,12 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 
+use grebe_recording::Encoding;
 use libloading::Library;
 
 use crate::Device;
 use crate::audio::AudioStream;
 use crate::error::Error;
-use crate::file::Encoding;
 
 /// What of the library is used, under its names without `snd_`.
 struct Alsa {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use grebe_flow::{UtcClock, monotonic_ns};
 use grebe_frame::{Description, SampleFormat};
+use grebe_recording::Encoding;
 use grebe_ring::Cancel;
 
 use crate::audio::AudioStream;
 use crate::audio::alsa::{Direction, Settings, SoundDevice};
 use crate::error::Error;
-use crate::file::Encoding;
 use crate::raw::{RawSource, RawStream, Retune, Retuned};
 use crate::scheme::Scheme as _;
 use crate::transport::Reconnect;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::Header;
+use grebe_recording::Encoding;
 use grebe_ring::Cancel;
 
 use crate::audio::AudioStream;
@@ -12,7 +13,6 @@ use crate::audio::alsa::{Direction, Settings, SoundDevice};
 use crate::audio::capture::{is_overrun, is_unplugged, unplugged};
 use crate::audio::uri::whole_rate;
 use crate::error::Error;
-use crate::file::Encoding;
 use crate::raw::{RawStream, interleaved};
 use crate::scheme::Scheme as _;
 use crate::session::Gaps;
@@ -53,7 +53,7 @@ impl AudioSink {
     fn settings(&self, header: &Header) -> Result<(Settings, RawStream), Error> {
         let encoding = self.audio.encoding.unwrap_or(Encoding::of(header.format));
         let channels = self.audio.channels.unwrap_or(header.channel_count as usize);
-        let no_rate = || Error::Takes {
+        let no_rate = || grebe_process::Error::Takes {
             what: format!(
                 "the stream has {} S/s, which is no rate of a sound device: say one, as in {}{}rate=48k",
                 header.sample_rate_hz,

@@ -1,9 +1,9 @@
 //! `audio:DEVICE?...`
 
 use grebe_flow::RateHz;
+use grebe_process::query::{Pairs, Query};
+use grebe_recording::Encoding;
 
-use crate::file::Encoding;
-use crate::query::{Pairs, Query};
 use crate::raw::{encoding, encoding_names};
 
 /// A sound device, as [`Uri::Audio`](crate::Uri::Audio) names it: `audio:` is the one that the system has chosen, `audio:hw:1,0` the first

@@ -5,11 +5,11 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use grebe_frame::BatchPool;
+use grebe_recording::{LeftOut, RingLength, RingPlan, Rotate, WriteWay};
 use grebe_ring::Cancel;
 use grebe_shm::Policy;
 
 use crate::error::Error;
-use crate::file::{LeftOut, RingLength, RingPlan, Rotate, WriteWay};
 use crate::transport::{HostPort, Patience};
 use crate::tuner::Tuner;
 

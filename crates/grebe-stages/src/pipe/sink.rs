@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, HEADER_BYTES, Header};
+use grebe_link::announce::Announcer;
+use grebe_link::wire::Wire;
 
-use crate::io::announce::Announcer;
-use crate::io::wire::Wire;
 use crate::pipe::source::FRAME_BYTES_MAX;
 
 /// Writes frames to a byte stream: standard output, or a child's standard input.

@@ -8,9 +8,9 @@ use grebe_frame::{
     Arrival, BatchMut, BatchPool, Description, DescriptionReader, HEADER_BYTES, Header, Refusal, Refusals,
     StreamTracker,
 };
+use grebe_link::arrival::ArrivalCounters;
 
 use crate::error::Error;
-use crate::io::arrival::ArrivalCounters;
 use crate::session::{Bounded, Limit, Silence};
 #[cfg(target_os = "linux")]
 use crate::transport::standard::enlarge;
@@ -84,7 +84,7 @@ impl<R: Read + Send> PipeSource<R> {
             refusals: Refusals::default(),
             ends_with_writer: false,
             silence: Silence::begin(),
-            counters: ArrivalCounters::new(),
+            counters: ArrivalCounters::default(),
             limit: Limit::default(),
             wait,
         }
@@ -271,10 +271,10 @@ const POOL_BYTES_MAX: usize = 128 << 20;
 #[cfg(test)]
 mod tests {
     use grebe_flow::StageBench;
+    use grebe_testing::stream::Pieces;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::Pieces;
 
     fn stream(blocks: &[u32]) -> (Vec<u8>, Vec<Vec<i16>>) {
         let (mut bytes, mut samples) = (Vec::new(), Vec::new());

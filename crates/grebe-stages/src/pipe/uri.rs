@@ -1,7 +1,8 @@
 //! `pipe:?wire=gfh2`
 
-use crate::io::wire::Wire;
-use crate::query::{Pairs, Query};
+use grebe_process::query::{Pairs, Query};
+
+use grebe_link::wire::Wire;
 
 /// Frames back to back on standard input or output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

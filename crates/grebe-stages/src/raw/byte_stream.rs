@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchPool, Description, Frame, Header};
+use grebe_process::stream::{CHUNK_BYTES, block_length};
 
 use crate::error::Error;
 use crate::raw::uri::RawStream;
 use crate::session::{Bounded, Gaps, Limit, Silence};
-use crate::stream::{CHUNK_BYTES, block_length};
 use crate::transport::{Heard, Link, Outgoing, Reconnect, Wait, Written};
 
 /// Reads samples from a byte stream, which ends when its writer closes it, or goes on behind a gap once it is opened again.
@@ -308,11 +308,11 @@ grebe_flow::counters! {
 #[cfg(test)]
 mod tests {
     use grebe_flow::StageBench;
+    use grebe_testing::stream::{Kept, Pieces};
     use proptest::prelude::*;
 
     use super::*;
     use crate::Uri;
-    use crate::testing::{Kept, Pieces};
 
     fn raw(query: &str) -> RawStream {
         match format!("pipe:?{query}").parse() {

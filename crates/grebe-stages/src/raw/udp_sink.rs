@@ -3,8 +3,8 @@
 use grebe_datagram::Sender;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::Batch;
+use grebe_link::outage::Outage;
 
-use crate::io::outage::Outage;
 use crate::raw::RawStream;
 use crate::raw::byte_stream::interleaved;
 use crate::session::Gaps;
@@ -174,10 +174,10 @@ mod tests {
 
     use grebe_datagram::Options;
     use grebe_frame::{BatchPool, Header};
+    use grebe_process::stream::CHUNK_BYTES;
 
     use super::*;
     use crate::Uri;
-    use crate::stream::CHUNK_BYTES;
 
     fn raw(text: &str) -> RawStream {
         match text.parse() {

@@ -7,10 +7,10 @@ use std::time::Instant;
 use grebe_datagram::Receiver;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchMut, BatchPool, Description, Header, StreamTracker};
+use grebe_process::stream::{CHUNK_BYTES, datagram_chunks};
 
 use crate::raw::RawStream;
 use crate::session::{Bounded, Limit, Senders, Silence, Whose};
-use crate::stream::{CHUNK_BYTES, datagram_chunks};
 use crate::transport::SecondSender;
 
 /// Receives datagrams of samples from one sender, which is the first, until it has been silent for half a second. An empty datagram
@@ -269,7 +269,7 @@ struct Fed(Intake, std::vec::IntoIter<Vec<u8>>);
 #[cfg(fuzzing)]
 impl Stage for Fed {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        let chunk = || BatchPool::new(1, crate::stream::DATAGRAM_CHUNK_BYTES).acquire();
+        let chunk = || BatchPool::new(1, grebe_process::stream::DATAGRAM_CHUNK_BYTES).acquire();
         let Some(datagram) = self.1.next() else {
             self.0.hand_on(output, ctx);
             return Ok(Outcome::End);

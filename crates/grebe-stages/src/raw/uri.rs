@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use grebe_frame::{Description, Header, SampleFormat};
+use grebe_process::query::{Pairs, Query, Words};
+use grebe_recording::{Encoding, Order, format_named};
 
-use crate::file::{Encoding, Order, format_named};
-use crate::query::{Pairs, Query, Words};
 use crate::transport::Carrier;
 
 /// A stream of samples without headers, as [`Uri::Raw`](crate::Uri::Raw) names it.

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use grebe_flow::{Count, Fault, Kind, Ports, Site, SizeBytes, Stage, StageResult, Time};
 use grebe_frame::SampleFormat;
+use grebe_process::stream::check_datagram_bytes;
+use grebe_recording::SigmfSink;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::file::SigmfSink;
 use crate::kind::{datagram_size, latency, sink, source};
 use crate::open::{SinkOptions, SourceOptions, Transport};
-use crate::stream::check_datagram_bytes;
 
 /// Plays a recording, SigMF or WAV, with the gaps that were recorded.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -115,7 +115,7 @@ impl RtlTcpServer {
                 let what = format!(
                     "the stream is {format} in {channel_count} channels, and rtl_tcp carries cu8 in one: put convert or select before it"
                 );
-                return Err(Error::Takes { what });
+                return Err(grebe_process::Error::Takes { what }.into());
             }
             self.counters.unmarked_gap_samples.add(self.gaps.before(&header));
             self.bytes.extend_from_slice(frame.channel_bytes(0).unwrap_or_default());

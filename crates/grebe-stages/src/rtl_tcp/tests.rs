@@ -242,6 +242,6 @@ fn what_clients_ask_for_reaches_the_tuner() {
 #[test]
 fn other_samples_than_its_own_are_refused() {
     let (mut server, _, _clients) = server(1, None);
-    let error = server.feed(crate::testing::stream(1, &[(0, 5)]).remove(0)).unwrap_err().to_string();
+    let error = server.feed(grebe_testing::stream::stream(1, &[(0, 5)]).remove(0)).unwrap_err().to_string();
     assert!(error.contains("rtl_tcp carries cu8 in one"), "{error}");
 }

@@ -1,8 +1,8 @@
 //! `rtl_tcp://HOST:PORT?...`
 
 use grebe_flow::RateHz;
+use grebe_process::query::{Pairs, Query, finite};
 
-use crate::query::{Pairs, Query, finite};
 use crate::transport::HostPort;
 use crate::tuner::Tuning;
 
@@ -31,7 +31,7 @@ impl RtlTcp {
     /// Reads what stands behind `rtl_tcp://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (at, mut query) = Query::split(text)?;
-        let at = HostPort::parse(at)?;
+        let at = HostPort::parse("rtl_tcp", at)?;
         let hertz = |value: &str| {
             let number = value.parse().ok().filter(|&RateHz(hz)| (1.0..=f64::from(u32::MAX)).contains(&hz));
             number.map(|RateHz(hz)| hz)

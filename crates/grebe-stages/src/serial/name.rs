@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::query::{Pairs, Query, Words};
+use grebe_process::query::{Pairs, Query, Words};
 
 /// One end of a serial line: `serial:///dev/ttyUSB0?baud=115200&mode=8N1&flow=none&hangup=no&reconnect`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -70,8 +70,9 @@ fn push_start(own: &mut BatchMut, frame: &Frame<'_>, length: usize) -> Result<()
 
 #[cfg(test)]
 mod tests {
+    use grebe_testing::stream::{batches_of, frames_of};
+
     use super::*;
-    use crate::testing::{batches_of, frames_of};
 
     #[test]
     fn a_batch_is_cut_at_the_sample() {

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, BatchMut, BatchPool, Header};
+use grebe_link::announce::shortened_note;
 use grebe_shm::{Error as ShmError, Footprint, Publisher, PublisherOptions};
 
 use crate::error::Error;
-use crate::io::announce::shortened_note;
 
 /// Lends frames to every process that reads the stream of this name.
 ///
@@ -105,7 +105,12 @@ impl ShmSink {
                 if place.is_empty() {
                     let what = "bytes of a frame in shared memory";
                     let (got, expected) = (frame.header().frame_bytes(), place.capacity_bytes());
-                    return Err(Error::Shape { what, got: got as u64, expected: expected as u64 });
+                    return Err(grebe_process::Error::Shape {
+                        what,
+                        got: got as u64,
+                        expected: expected as u64,
+                    }
+                    .into());
                 }
                 self.send(&place.freeze(), ctx)?;
             }

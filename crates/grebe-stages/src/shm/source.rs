@@ -1,16 +1,16 @@
-//! `shm://` as a source: frames are read in the memory of the process that makes them.
+//! `shm://` as a source: frames of this user are read in the memory of the process that makes them.
 
 use std::time::Duration;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{BatchPool, Header, StreamTracker};
+use grebe_link::arrival::ArrivalCounters;
 use grebe_shm::{Error as ShmError, Subscriber, SubscriberOptions};
 
-use crate::io::arrival::ArrivalCounters;
 use crate::session::{Bounded, Limit, Silence};
 
-/// Reads the stream of this name from the process that makes it. Nothing is copied: the batches that go on lie in the producer's
-/// memory, and go back to it when the last stage has let go of them.
+/// Reads the stream of this name from the process that makes it. Where that is trusted ([`grebe_shm::Trust`]), nothing is copied: the
+/// batches that go on lie in the producer's memory, and go back to it when the last stage has let go of them.
 #[derive(Debug)]
 pub struct ShmSource {
     subscriber: Subscriber,
@@ -33,7 +33,7 @@ impl ShmSource {
             subscriber: Subscriber::connect(name, options)?,
             silence: Silence::begin(),
             tracker: StreamTracker::new(),
-            counters: ArrivalCounters::new(),
+            counters: ArrivalCounters::default(),
             limit: Limit::default(),
             next: None,
             is_between: false,
@@ -113,6 +113,9 @@ impl Stage for ShmSource {
             }
             self.silence.hear();
             self.counters.publish(&self.tracker);
+            if self.subscriber.is_copied() {
+                ctx.count_copied(batch.len());
+            }
             if !batch.is_empty() {
                 self.limit.send(batch, output, ctx);
             }

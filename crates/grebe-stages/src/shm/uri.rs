@@ -2,7 +2,7 @@
 
 use grebe_flow::SizeBytes;
 
-use crate::query::{Pairs, Query};
+use grebe_process::query::{Pairs, Query};
 
 /// A stream in shared memory, and what either end may add: `shm://NAME?policy=drop_latest` for who reads it,
 /// `shm://NAME?readers=2&wait=2&block=no` for who makes it.

@@ -87,7 +87,7 @@ impl SoapySink {
         if self.shape.is_some_and(|shape| (shape.format, shape.channels) != (format, channels)) {
             let what =
                 format!("the stream became {format} in {channels} channels, and a radio sends one kind");
-            return Err(Error::Takes { what });
+            return Err(grebe_process::Error::Takes { what }.into());
         }
         if rate_hz <= 0.0 {
             let reason = "needs rate=: the stream does not say how fast it is".to_owned();
@@ -97,7 +97,7 @@ impl SoapySink {
             let (named, uri) = (self.name.channels.len(), self.name.short());
             let what =
                 format!("the stream has {channels} channels, and {uri} names {named}: put select before it");
-            return Err(Error::Takes { what });
+            return Err(grebe_process::Error::Takes { what }.into());
         }
         let mut name = self.name.clone();
         (name.rate_hz, name.format) = (Some(rate_hz), Some(format));

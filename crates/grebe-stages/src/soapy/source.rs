@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchMut, BatchPool, ClockReading, Description, HEADER_BYTES, Header, SampleFormat};
+use grebe_process::stream::{CHUNK_BYTES, block_length};
 
 use super::device_time::{DeviceTime, Missing};
 use super::radio::{self, Refusals};
@@ -13,7 +14,6 @@ use super::sys::{Direction, Read, RxStream, Trouble};
 use super::uri::{Gain, Soapy};
 use crate::error::Error;
 use crate::session::{Bounded, Limit, Silence};
-use crate::stream::{CHUNK_BYTES, block_length};
 use crate::transport::{Reconnect, is_absent};
 use crate::tuner::{Tuner, Tuning};
 

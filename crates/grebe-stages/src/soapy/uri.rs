@@ -2,8 +2,8 @@
 
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 
-use crate::file::format_named;
-use crate::query::{Pairs, Query, finite, wrong};
+use grebe_process::query::{Pairs, Query, finite, wrong};
+use grebe_recording::format_named;
 
 /// A radio behind SoapySDR, as [`Uri::Soapy`](crate::Uri::Soapy) names it: before the `?` the arguments by which SoapySDR finds it,
 /// as every program with SoapySDR takes them.

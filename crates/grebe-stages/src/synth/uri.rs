@@ -1,10 +1,10 @@
 //! A generator as a URI says it: `synth:sine,square?frequency=1k&amplitude=0.5`, in the words of `grebe sg` and of graph files.
 
-use grebe_flow::Kind as _;
+use grebe_flow::{Kind as _, plain_words};
 use serde_json::{Map, Value};
 
-use super::settings::Synth;
-use crate::query::{Pairs, Query};
+use grebe_process::query::{Pairs, Query};
+use grebe_process::synth::Synth;
 
 /// Reads what stands behind `synth:`.
 pub(crate) fn parse(text: &str) -> Result<Synth, String> {
@@ -21,7 +21,7 @@ pub(crate) fn parse(text: &str) -> Result<Synth, String> {
         // Alone, so that what is wrong has a name.
         let alone = Map::from_iter([(name.to_owned(), value.clone())]);
         serde_json::from_value::<Synth>(Value::Object(alone))
-            .map_err(|error| format!("has a wrong {name}: {error}"))?;
+            .map_err(|error| format!("has a wrong {name}: {}", plain_words(&error.to_string())))?;
         params.insert(name.to_owned(), value);
     }
     query.end()?;
@@ -38,8 +38,8 @@ fn value(name: &str, text: &str) -> Value {
             text.parse::<f64>().map_or(text.into(), Value::from)
         }
         "free_run" => match text {
-            "" | "yes" => true.into(),
-            "no" => false.into(),
+            "" | "yes" | "true" => true.into(),
+            "no" | "false" => false.into(),
             _ => text.into(),
         },
         _ => text.into(),
@@ -109,10 +109,10 @@ mod tests {
     use std::time::Duration;
 
     use grebe_flow::{Count, RateHz, Time};
+    use grebe_process::FrequencyHz;
+    use grebe_process::synth::WaveName;
 
-    use super::super::WaveName;
     use super::*;
-    use crate::format::FrequencyHz;
 
     #[test]
     fn a_generator_is_read_as_a_command_and_a_graph_file_have_it() {
@@ -143,20 +143,20 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, says) in [
-            ("wobble", "has a wrong wave: unknown variant `wobble`, expected one of `sine`"),
+            ("wobble", "has a wrong wave: unknown 'wobble'; known: sine, square, triangle"),
             ("?colour=red", "unknown 'colour'; known: wave, channels, format, rate, frequency"),
             ("?latency=1ms", "unknown 'latency'"),
             ("sine?wave=saw", "has 'wave' twice"),
             ("?frequency=fast", "has a wrong frequency: 'fast': give a frequency in hertz"),
             ("?frequency=600k", "has a wrong frequency: frequency is 600000: give 0 to half the sample rate"),
             ("?frequency=1,2,3", "has a wrong frequency: 3 values for 4 channels"),
-            ("?amplitude=loud", "has a wrong amplitude: "),
+            ("?amplitude=loud", "has a wrong amplitude: 'loud': give "),
             ("?amplitude=2", "amplitude is 2: give 0 to 1"),
             ("?channels=256", "256 channels: give 1 to 255"),
-            ("?channels=two", "has a wrong channels: "),
+            ("?channels=two", "has a wrong channels: 'two': give a whole number from 0 on"),
             ("?rate=", "has a wrong rate: "),
             ("?samples=1&duration=1s", "not both"),
-            ("?free_run=often", "has a wrong free_run: "),
+            ("?free_run=often", "has a wrong free_run: 'often': give true or false"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(says), "{text}: {error}");

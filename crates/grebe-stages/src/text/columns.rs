@@ -3,8 +3,8 @@
 use std::fmt;
 
 use grebe_frame::{ChannelDescription, MAX_CHANNELS, SampleFormat};
+use grebe_process::numbers::{Component, with_component};
 
-use crate::numbers::{Component, with_component};
 use crate::text::fields::{Fields, number};
 use crate::text::heading::Heading;
 

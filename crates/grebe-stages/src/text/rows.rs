@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use grebe_frame::SampleFormat;
 
-use crate::numbers::{Component, with_component};
+use grebe_process::numbers::{Component, with_component};
 
 /// Rows of values, one of each channel, and their times where they have some.
 #[derive(Debug, Default)]

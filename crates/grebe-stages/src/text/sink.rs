@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Description, Header};
+use grebe_process::stream::is_same;
+use grebe_recording::{Block, CsvWriter};
 
-use crate::file::{Block, CsvWriter};
 use crate::session::Gaps;
 use crate::text::uri::TextStream;
 use crate::transport::{Outgoing, Reconnect, Written};
-
-use crate::stream::is_same;
 
 /// Writes a line per sample, behind one with the names of the channels; ends, without an error, when its reader has gone, or counts
 /// what comes until there is one again.

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, UtcClock, monotonic_ns};
 use grebe_frame::{BatchPool, Description, Header};
+use grebe_process::stream::{CHUNK_BYTES, block_length};
 
 use crate::session::{Bounded, Limit, Silence};
-use crate::stream::{CHUNK_BYTES, block_length};
 use crate::text::columns::{Columns, Line};
 use crate::text::datagrams::KernelDrops;
 use crate::text::pace::{self, Arrivals, Rate, Step};

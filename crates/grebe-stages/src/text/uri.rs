@@ -1,10 +1,10 @@
 //! What the name of a stream of lines says.
 
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
+use grebe_process::query::{Pairs, Query, positive};
 
 use super::columns::{Fixed, TimeColumn, TimeUnit};
 use super::pace::Rate;
-use crate::query::{Pairs, Query, positive};
 use crate::transport::Carrier;
 
 /// A stream of lines of numbers, as [`Uri::Text`](crate::Uri::Text) names it: `pipe:?format=text`, `serial:///dev/ttyACM0`. A line

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use grebe_process::query::{Pairs, Query};
+
 use super::byte_stream::ByteStream;
 use super::host_port::HostPort;
 use super::patience::Patience;
@@ -10,7 +12,6 @@ use super::standard;
 use super::tcp::TcpEnd;
 use crate::error::Error;
 use crate::open::Notify;
-use crate::query::{Pairs, Query};
 use crate::scheme::{End, Traits};
 use crate::serial::{SerialEnd, SerialPort};
 
@@ -31,12 +32,17 @@ impl Carrier {
             return Some(Ok(Self::Pipe));
         }
         if let Some(at) = name.strip_prefix("tcp://") {
-            return Some(HostPort::parse(at).map(|at| Self::Tcp(TcpEnd::new(at))));
+            return Some(HostPort::parse("tcp", at).map(|at| Self::Tcp(TcpEnd::new(at))));
         }
         if let Some(at) = name.strip_prefix("udp://") {
-            return Some(HostPort::parse(at).map(Self::Udp));
+            return Some(HostPort::parse("udp", at).map(Self::Udp));
         }
         name.strip_prefix("serial:").map(|port| SerialEnd::parse(port).map(Self::Serial))
+    }
+
+    /// Whether it carries frames too, where a name says nothing of its samples.
+    pub(crate) fn has_frames(&self) -> bool {
+        matches!(self, Self::Pipe | Self::Udp(_))
     }
 
     /// Takes what a query says of the carrier.

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
+use grebe_process::query::{Pairs, Query};
+use grebe_process::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX};
+
 use super::multicast::Multicast;
 use crate::error::Error;
-use crate::query::{Pairs, Query};
-use crate::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX};
 
 /// A host, by name or number, and a port; resolved when it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +23,32 @@ impl HostPort {
         Self { host: host.into(), port, multicast: Multicast::default() }
     }
 
-    /// Reads `HOST:PORT`.
+    /// Reads `HOST:PORT`, which stands behind `SCHEME://`.
     ///
     /// # Errors
     /// What is malformed.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        parse(text).map_err(str::to_owned)
+    pub(crate) fn parse(scheme: &str, text: &str) -> Result<Self, String> {
+        let text = text.strip_suffix('/').unwrap_or(text);
+        let no_port =
+            || format!("has no port: write {scheme}://HOST:PORT, for example {scheme}://127.0.0.1:5000");
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, after) = rest.split_once(']').ok_or("has a '[' without a ']'")?;
+                (host, after.strip_prefix(':').ok_or_else(no_port)?)
+            }
+            None => match text.rsplit_once(':') {
+                Some((host, _)) if host.contains(':') => {
+                    return Err(format!("needs brackets around an IPv6 address: {scheme}://[::1]:5000"));
+                }
+                Some(parts) => parts,
+                None => return Err(no_port()),
+            },
+        };
+        if host.contains(|c: char| c.is_whitespace() || "/?#@".contains(c)) {
+            return Err("has a host that is no name and no address".to_owned());
+        }
+        let port = port.parse::<u16>().map_err(|_| "has a port that is not a number of 0..=65535")?;
+        Ok(HostPort::new(host, port))
     }
 
     /// Takes what a name says of multicast.
@@ -99,28 +120,6 @@ impl HostPort {
     }
 }
 
-fn parse(text: &str) -> Result<HostPort, &'static str> {
-    let text = text.strip_suffix('/').unwrap_or(text);
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, after) = rest.split_once(']').ok_or("has a '[' without a ']'")?;
-            (host, after.strip_prefix(':').ok_or(NO_PORT)?)
-        }
-        None => match text.rsplit_once(':') {
-            Some((host, _)) if host.contains(':') => {
-                return Err("needs brackets around an IPv6 address: udp://[::1]:5000");
-            }
-            Some(parts) => parts,
-            None => return Err(NO_PORT),
-        },
-    };
-    if host.contains(|c: char| c.is_whitespace() || "/?#@".contains(c)) {
-        return Err("has a host that is no name and no address");
-    }
-    let port = port.parse::<u16>().map_err(|_| "has a port that is not a number of 0..=65535")?;
-    Ok(HostPort::new(host, port))
-}
-
 impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
@@ -133,4 +132,3 @@ impl fmt::Display for HostPort {
 
 const NO_GROUP: &str =
     "is no multicast group: interface=, ttl= and loop= are for 224.0.0.0 to 239.255.255.255 and ff00::/8";
-const NO_PORT: &str = "has no port: write udp://HOST:PORT, for example udp://127.0.0.1:5000";

@@ -1,6 +1,6 @@
 //! What a name says of multicast: `udp://239.1.2.3:5000?interface=eth0&ttl=4`.
 
-use crate::query::{Pairs, Query};
+use grebe_process::query::{Pairs, Query};
 
 /// How datagrams reach a group, or are heard of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -4,12 +4,12 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use grebe_process::query::{Pairs, Query};
 use grebe_ring::Cancel;
 
 use super::host_port::HostPort;
 use crate::error::Error;
 use crate::open::{Notice, Notify};
-use crate::query::{Pairs, Query};
 
 /// One end.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use grebe_datagram::{Options, SendCounters, Sender};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, HEADER_BYTES, Header};
 
-use crate::io::announce::Announcer;
-use crate::io::clock_port::ClockPort;
-use crate::io::outage::Outage;
-use crate::io::wire::Wire;
+use grebe_link::announce::Announcer;
+use grebe_link::clock_port::ClockPort;
+use grebe_link::outage::Outage;
+use grebe_link::wire::Wire;
 
 /// Sends frames, each as one datagram, in as few system calls as there are batches waiting.
 ///

@@ -10,13 +10,13 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{
     Arrival, BatchMut, BatchPool, Description, Frame, Header, Refusal, Refusals, StreamTracker,
 };
+use grebe_link::arrival::ArrivalCounters;
+use grebe_link::described::Described;
+use grebe_link::far_clock::FarClock;
+use grebe_link::reorder::{AHEAD_MAX, Reorder};
+use grebe_process::stream::CHUNK_BYTES;
 
-use crate::io::arrival::ArrivalCounters;
-use crate::io::described::Described;
-use crate::io::far_clock::FarClock;
-use crate::io::reorder::{AHEAD_MAX, Reorder};
 use crate::session::{Bounded, Limit, Ownership, Silence, Whose};
-use crate::stream::CHUNK_BYTES;
 use crate::transport::SecondSender;
 
 /// Receives one stream of frames, one datagram each.
@@ -54,7 +54,7 @@ impl UdpSource {
             pool: None,
             given: None,
             intake: Intake::new(options.latency),
-            counters: ArrivalCounters::new(),
+            counters: ArrivalCounters::default(),
         }
     }
 

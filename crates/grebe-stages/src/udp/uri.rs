@@ -1,7 +1,8 @@
 //! `udp://HOST:PORT?wire=gfh2`
 
-use crate::io::wire::Wire;
-use crate::query::{Pairs, Query};
+use grebe_link::wire::Wire;
+use grebe_process::query::{Pairs, Query};
+
 use crate::transport::HostPort;
 
 /// Datagrams, one frame each.
@@ -25,7 +26,7 @@ impl UdpStream {
             |pair: &str| matches!(pair.split('=').next(), Some("" | "wire" | "interface" | "ttl" | "loop"));
         query.split('&').all(is_ours).then(|| {
             let mut query = Query::new(query)?;
-            let mut at = HostPort::parse(at)?;
+            let mut at = HostPort::parse("udp", at)?;
             let wire = query.choice("wire", Wire::WORDS)?.unwrap_or_default();
             at.take_multicast(&mut query)?;
             query.end()?;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Outputs};
 use grebe_frame::{BatchMut, Description, Header, Refusal, Refusals, StreamTracker};
+use grebe_process::simd;
 
 use super::class::Class;
 use super::context::SignalContext;
@@ -18,7 +19,6 @@ use super::uri::Vita49Stream;
 use crate::error::Error;
 use crate::scheme::Scheme as _;
 use crate::session::Limit;
-use crate::simd;
 
 /// What turns packets into frames.
 #[derive(Debug)]
@@ -354,7 +354,7 @@ impl grebe_flow::Stage for Datagrams {
         ctx: &mut Context,
     ) -> grebe_flow::StageResult {
         let Some(intake) = &mut self.intake else { return Ok(grebe_flow::Outcome::End) };
-        let chunk = || grebe_frame::BatchPool::new(1, 2 * crate::stream::CHUNK_BYTES).acquire();
+        let chunk = || grebe_frame::BatchPool::new(1, 2 * grebe_process::stream::CHUNK_BYTES).acquire();
         let mut onward = Onward { chunk: &chunk, output, ctx, now: Instant::now(), now_ns: 1 };
         if let Some(datagram) = self.datagrams.next() {
             intake.take(&datagram, &mut onward)?;

@@ -1,6 +1,7 @@
 //! VITA-49 packets.
 
 use grebe_flow::{Fault, Kind, Ports, Site, SizeBytes, Stage, StageResult};
+use grebe_process::stream::check_datagram_bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -8,7 +9,6 @@ use super::uri::Vita49Stream;
 use crate::kind::{check, sink, stream_kinds};
 use crate::open::{SinkOptions, Transport};
 use crate::scheme::{End, Scheme as _};
-use crate::stream::check_datagram_bytes;
 
 stream_kinds! {
     /// Receives VITA-49 packets over UDP, DIFI among them.

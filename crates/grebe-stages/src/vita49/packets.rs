@@ -6,12 +6,12 @@
 //! ```
 
 use grebe_frame::Frame;
+use grebe_process::simd;
 
 use super::class::Class;
 use super::payload_format::Shape;
 use super::prologue::{Prologue, WORD};
 use super::stamp::Stamp;
-use crate::simd;
 
 /// Packets of one stream that are being filled.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use grebe_frame::{Component, MAX_CHANNELS, SampleFormat};
 
-use crate::file::{Encoding, Order};
+use grebe_recording::{Encoding, Order};
 
 /// The two words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

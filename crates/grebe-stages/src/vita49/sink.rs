@@ -6,6 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 use grebe_datagram::Sender;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, Description, Header, SampleFormat};
+use grebe_link::outage::Outage;
+use grebe_process::stream::is_same;
 
 use super::class::Class;
 use super::context::{Fields, SignalContext};
@@ -15,9 +17,6 @@ use super::payload_format::{PayloadFormat, Shape};
 use super::prologue::{Kind, Prologue};
 use super::sample_clock::SampleClock;
 use super::uri::{Profile, Time, Vita49Stream};
-use crate::error::Error;
-use crate::io::outage::Outage;
-use crate::stream::is_same;
 
 /// Sends a stream as VITA-49 packets of one size, but the last before a gap or the end, with a context packet before the first, where
 /// something changes, and ten times a second. An empty datagram says that the stream is over.
@@ -125,7 +124,7 @@ impl Vita49Sink {
                 "the stream is {} in {} channels, and DIFI carries ci8 and ci16 in one: put convert or select before it, or leave profile=difi out",
                 header.format, header.channel_count
             );
-            return Err(Error::Takes { what }.into());
+            return Err(grebe_process::Error::Takes { what }.into());
         }
         let time = batch.description().and_then(|it| it.time_of(header, header.first_sample_index));
         // Without a rate no time is known but that of the first sample.

@@ -6,11 +6,11 @@ use std::time::Instant;
 use grebe_datagram::Receiver;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
 use grebe_frame::{BatchPool, Header, Refusal};
+use grebe_process::stream::{CHUNK_BYTES, datagram_chunks};
 
 use super::intake::{Intake, Onward};
 use super::uri::Vita49Stream;
 use crate::session::{Bounded, Limit, Senders, Silence, Whose};
-use crate::stream::{CHUNK_BYTES, datagram_chunks};
 use crate::transport::SecondSender;
 
 /// Receives VITA-49 packets from one sender, which is the first, until it has been silent for half a second. An empty datagram of its

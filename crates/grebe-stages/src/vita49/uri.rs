@@ -1,9 +1,9 @@
 //! What the name of a VITA-49 stream says.
 
 use grebe_frame::SampleFormat;
+use grebe_process::query::{Pairs, Query, Words};
 
 use super::payload_format::Shape;
-use crate::query::{Pairs, Query, Words};
 use crate::transport::HostPort;
 
 /// A stream of VITA-49 packets over UDP, as [`Uri::Vita49`](crate::Uri::Vita49) names it: `vrt://HOST:PORT`.
@@ -55,7 +55,7 @@ impl Vita49Stream {
     /// Reads what stands behind `vrt://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (at, mut query) = Query::split(text)?;
-        let mut at = HostPort::parse(at)?;
+        let mut at = HostPort::parse("vrt", at)?;
         let stream_id =
             query.value("stream", "the stream's identifier, as in 7 or 0x1f", |value| {
                 match value.strip_prefix("0x") {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, Description, Header};
+use grebe_process::stream::is_same;
 use grebe_zenoh::{Announcement, Lab, StreamName, What};
 
 use crate::error::Error;
 use crate::open::Transport;
-use crate::stream::is_same;
 use crate::zenoh::on_request::OnRequest;
 use crate::zenoh::sink::Sending;
 use crate::zenoh::ways::own_way;

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_link::arrival::ArrivalCounters;
 use grebe_ring::Cancel;
 use grebe_shm::{Error as ShmError, SubscriberOptions};
 use grebe_zenoh::{Found, Lab, Pattern, Using, Watch};
 
 use crate::error::Error;
-use crate::io::arrival::ArrivalCounters;
 use crate::open::{Notice, Notify, Transport};
 use crate::scheme::Scheme as _;
 use crate::session::Bounded as _;
@@ -407,7 +407,7 @@ struct Mirror {
 
 impl Mirror {
     fn new() -> Self {
-        let shown = ArrivalCounters::new();
+        let shown = ArrivalCounters::default();
         let zeros = vec![0; shown.shared().iter().count()];
         Self { shown, kept: zeros.clone(), now: zeros, at: None, last: None }
     }
@@ -468,7 +468,7 @@ mod tests {
     fn counts_go_on_from_way_to_way_and_states_are_those_of_the_way_that_is_taken() {
         let mut mirror = Mirror::new();
         let mut take = |drops: Option<u64>, foreign: u64, error_ns: Option<u64>| {
-            let way = ArrivalCounters::new();
+            let way = ArrivalCounters::default();
             way.publish_kernel_drops(drops);
             way.publish_socket(foreign, 0);
             way.publish_clock(error_ns);

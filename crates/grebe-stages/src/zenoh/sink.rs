@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, Header};
+use grebe_link::announce::Announcer;
 use grebe_ring::Cancel;
 use grebe_zenoh::{DataSender, Error as ZenohError, Lab, MESSAGE_BYTES_MAX, Presence};
 
 use crate::error::Error;
-use crate::io::announce::Announcer;
 use crate::zenoh::uri::ZenohKey;
 
 /// Sends frames to a key, in messages of up to 65,000 bytes that lie in the batch's own memory.

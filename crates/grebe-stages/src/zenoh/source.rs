@@ -7,14 +7,14 @@ use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult
 use grebe_frame::{
     Arrival, BatchMut, BatchPool, Description, DescriptionReader, Header, Refusals, StreamTracker,
 };
+use grebe_link::arrival::ArrivalCounters;
+use grebe_process::stream::{CHUNK_BYTES, is_same};
 use grebe_shm::Policy;
 use grebe_zenoh::{DataReceiver, Lab, Message, Overflow, SenderId, Watch, pieces};
 
 use crate::error::Error;
-use crate::io::arrival::ArrivalCounters;
 use crate::scheme::Scheme as _;
 use crate::session::{Bounded, Limit, Ownership, Silence, Whose};
-use crate::stream::{CHUNK_BYTES, is_same};
 use crate::zenoh::uri::ZenohKey;
 use crate::zenoh::ways::Onward;
 
@@ -83,7 +83,7 @@ impl ZenohSource {
             intake: Intake::default(),
             listens_on: options.listens_on,
             silence: Silence::begin(),
-            counters: ArrivalCounters::new(),
+            counters: ArrivalCounters::default(),
         })
     }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use grebe_shm::Policy;
 use grebe_zenoh::{StreamName, check_key};
 
-use crate::file::is_recording;
-use crate::query::{Pairs, Query, Words};
+use grebe_process::query::{Pairs, Query, Words};
+use grebe_recording::is_recording;
 
 /// Frames under a key of Zenoh's, as [`Uri::Zenoh`](crate::Uri::Zenoh) names them.
 ///

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, Description, Frame, Header};
+use grebe_process::stream::is_same;
 use grebe_ring::Cancel;
 
 use crate::error::Error;
 use crate::open::Notify;
 use crate::raw::interleaved;
 use crate::session::Gaps;
-use crate::stream::is_same;
 use crate::transport::{Outlet, Reconnect, drain};
 use crate::zmq::meet::{Meeting, Peer, Peers};
 use crate::zmq::tags::{Says, Tag, TagHeader};

@@ -1,6 +1,7 @@
 //! `zmq://HOST:PORT?...`
 
-use crate::query::{Pairs, Query, Words};
+use grebe_process::query::{Pairs, Query, Words};
+
 use crate::raw::RawStream;
 use crate::transport::{Carrier, HostPort, TcpEnd};
 
@@ -75,7 +76,7 @@ impl Zmq {
     /// Reads what stands behind `zmq://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (at, mut query) = Query::split(text)?;
-        let mut end = TcpEnd::new(HostPort::parse(at)?);
+        let mut end = TcpEnd::new(HostPort::parse("zmq", at)?);
         let socket = query.choice("type", Socket::WORDS)?;
         let has_tags = query.flag("tags")?;
         let must = format!("a word of up to {KEY_BYTES_MAX} bytes");

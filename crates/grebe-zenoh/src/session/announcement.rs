@@ -8,7 +8,10 @@ use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::query::Queryable;
 
-use super::{Lab, SETTLE, Using, failed, seen};
+use super::failure::failed;
+use super::lab::{Lab, Using};
+use super::seen;
+use super::watch::SETTLE;
 use crate::error::Error;
 use crate::name::{Pattern, StreamName};
 use crate::what::{Found, HERE, WHAT, What};

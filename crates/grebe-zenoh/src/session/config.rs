@@ -2,6 +2,7 @@
 
 use zenoh::Config;
 
+use super::failure::{failed, why};
 use crate::error::Error;
 use crate::options::SessionOptions;
 
@@ -10,7 +11,7 @@ use crate::options::SessionOptions;
 pub(super) fn of(options: &SessionOptions) -> Result<Config, Error> {
     if let Some(path) = &options.config {
         let config = Config::from_file(path);
-        return config.map_err(|error| Error::Config { path: path.clone(), why: super::why(error) });
+        return config.map_err(|error| Error::Config { path: path.clone(), why: why(error) });
     }
     let endpoints = options.routers.iter().map(|router| SessionOptions::endpoint(router));
     let endpoints = endpoints.collect::<Result<Vec<String>, Error>>()?;
@@ -39,7 +40,7 @@ pub(super) fn of(options: &SessionOptions) -> Result<Config, Error> {
         ("transport/link/tx/queue/size/data", WAITING_BATCHES.to_string()),
     ];
     for (key, value) in settings.into_iter().chain(links) {
-        config.insert_json5(key, &value).map_err(super::failed(&format!("set {key} of Zenoh to {value}")))?;
+        config.insert_json5(key, &value).map_err(failed(&format!("set {key} of Zenoh to {value}")))?;
     }
     Ok(config)
 }

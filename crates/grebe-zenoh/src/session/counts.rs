@@ -8,7 +8,8 @@ use zenoh::Wait;
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::sample::{Sample, SampleKind};
 
-use super::{Lab, failed};
+use super::failure::failed;
+use super::lab::Lab;
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::what::{COUNTS, token};

@@ -14,7 +14,8 @@ use zenoh::bytes::ZBytes;
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::CongestionControl;
 
-use super::{Lab, failed};
+use super::failure::failed;
+use super::lab::Lab;
 use crate::error::Error;
 use crate::message::{MESSAGE_BYTES_MAX, SenderId, pieces};
 use crate::options::Overflow;

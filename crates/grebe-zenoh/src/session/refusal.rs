@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
+use super::failure::without_places;
+
 /// Does something, and answers what of it Zenoh warns of on this thread.
 pub(super) fn warnings_of<T>(action: impl FnOnce() -> T) -> (T, Vec<String>) {
     let heard = Heard::default();
@@ -17,7 +19,7 @@ pub(super) fn warnings_of<T>(action: impl FnOnce() -> T) -> (T, Vec<String>) {
 pub(super) fn reason(warnings: &[String]) -> Option<Reason> {
     let mut reasons = warnings.iter().rev().filter_map(|warning| {
         let (_, refused) = warning.strip_prefix("Unable to connect to ")?.split_once("! ")?;
-        let refused = super::without_places(refused);
+        let refused = without_places(refused);
         (!refused.is_empty()).then_some(refused)
     });
     let refused = reasons.next()?;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use zenoh::Wait;
 use zenoh::query::{ConsolidationMode, QueryTarget, Queryable};
 
-use super::{Lab, failed};
+use super::failure::failed;
+use super::lab::Lab;
 use crate::error::Error;
 use crate::name::StreamName;
 use crate::request::{Answer, Request};

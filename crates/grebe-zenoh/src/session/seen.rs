@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use zenoh::Wait;
 
-use super::{Lab, failed};
+use super::failure::failed;
+use super::lab::Lab;
+use super::watch::Watch;
 use crate::error::Error;
 use crate::name::StreamName;
 use crate::options::Overflow;
@@ -21,7 +23,7 @@ pub(super) fn check(lab: &Lab, prefix: &'static str, stream: &str, data_key: &st
     let other = Lab::open(&lab.0.options)?;
     let unseen = |may| Error::Unseen { what: stream.to_owned(), reach: lab.reach().to_owned(), may };
     let until = Instant::now() + WITHIN;
-    let watch = super::Watch::begin(&other, prefix, stream)?;
+    let watch = Watch::begin(&other, prefix, stream)?;
     while !watch.streams().iter().any(|(session, _)| *session == lab.id()) {
         let left = until.saturating_duration_since(Instant::now());
         if !watch.wait(watch.changes(), left.min(LOOK_EVERY)) && left.is_zero() {

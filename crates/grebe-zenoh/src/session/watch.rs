@@ -8,7 +8,8 @@ use zenoh::Wait;
 use zenoh::pubsub::Subscriber;
 use zenoh::sample::{Sample, SampleKind};
 
-use super::{Lab, failed};
+use super::failure::failed;
+use super::lab::Lab;
 use crate::error::Error;
 use crate::what::token;
 
@@ -95,3 +96,6 @@ impl Seen {
 
 /// So many are followed; more are left out.
 const STREAMS_MAX: usize = 65_536;
+
+/// How long the next of those that are found takes to come.
+pub(super) const SETTLE: Duration = Duration::from_millis(300);

@@ -3,7 +3,6 @@
 use anyhow::Result;
 use grebe_bench::{Error, Progress, Row, markdown};
 use indicatif::ProgressBar;
-use serde::Serialize;
 
 use crate::cli::Results;
 use crate::ending::{Ending, Usage};
@@ -29,10 +28,11 @@ pub(super) fn show(
     if results.table && !printer.rows.is_empty() {
         output::text(&(markdown(&printer.rows) + "\n"))?;
     }
-    write_json(results, &printer.rows)?;
+    if results.json {
+        output::json(&serde_json::to_string_pretty(&printer.rows)?)?;
+    }
     match ended {
         Ok(()) => Ok(Ending::Good),
-        Err(Error::Cancelled) => Ok(Ending::Interrupted),
         Err(Error::Usage(what)) => Err(Usage(what).into()),
         Err(error) => Err(error.into()),
     }
@@ -65,8 +65,4 @@ impl Printer {
         }
         self.rows.push(row.clone());
     }
-}
-
-pub(super) fn write_json(results: &Results, rows: &impl Serialize) -> Result<()> {
-    if results.json { output::json(&serde_json::to_string_pretty(rows)?) } else { Ok(()) }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use grebe_connection::Cancel;
-use grebe_stages::{SampleFile, SummarizedFile, Summary, SummaryState};
+use grebe_recording::{SampleFile, SummarizedFile, Summary, SummaryState};
 use tempfile::TempDir;
 
 use crate::output::note;

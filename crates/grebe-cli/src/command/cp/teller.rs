@@ -130,6 +130,7 @@ impl Teller {
             let is_news = match notice {
                 Notice::Direct { .. } => lines.is_listing,
                 Notice::NoRelayYet { .. } | Notice::RelayRefuses { .. } | Notice::Relayed { .. } => true,
+                Notice::Silent { .. } | Notice::HeardAgain { .. } => true,
                 _ => false,
             };
             if is_told && is_news {

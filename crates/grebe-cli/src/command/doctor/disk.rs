@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use grebe_recording::{DiskMeasure, WriteWay, measure_disk};
 use grebe_scope::Engineering;
-use grebe_stages::{DiskMeasure, WriteWay, measure_disk};
 use serde_json::json;
 
 use crate::ending::Ending;
@@ -97,7 +97,7 @@ const CACHE_BYTES: u64 = 64_000_000_000;
 
 #[cfg(test)]
 mod tests {
-    use grebe_stages::DiskReport;
+    use grebe_recording::DiskReport;
 
     use super::*;
 

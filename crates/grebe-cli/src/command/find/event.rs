@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use grebe_recording::SampleFile;
 use grebe_scope::Engineering;
-use grebe_stages::SampleFile;
 use grebe_view::LaneId;
 use serde_json::{Value, json};
 

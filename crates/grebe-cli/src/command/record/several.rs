@@ -8,16 +8,17 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use grebe_flow::{Graph, QueueOptions};
 use grebe_frame::AxisTime;
-use grebe_stages::{BegunSet, RecordingSet, SampleFile, SinkOptions, Uri, open_sink};
+use grebe_recording::{BegunSet, RecordingSet, SampleFile};
+use grebe_stages::{SinkOptions, Uri, open_sink};
 use serde_json::json;
 
-use super::{QUEUE_BATCHES, open};
+use super::{QUEUE_BATCHES, open, waits_for};
 use crate::cli::Record;
 use crate::command::info::axis_words;
-use crate::ending::{Ending, Usage, one_line};
-use crate::graph::report::{graph_json, print_graph};
+use crate::ending::{Ending, Usage};
+use crate::graph::report::print_graph;
 use crate::graph::{Progress, drive, tell};
-use crate::output::{self, note};
+use crate::output::note;
 
 pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending> {
     refuse(options, uris)?;
@@ -49,7 +50,9 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
     let driven = thread::scope(|scope| {
         let (over, is_over) = channel();
         scope.spawn(move || tie_as_they_begin(tied, &is_over));
-        let driven = drive("record", graph, &Progress::of(recorders[0].clone()), options.metrics.clone());
+        let sources = uris.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        let progress = Progress::of(recorders[0].clone()).waiting_for(waits_for(sources, options));
+        let driven = drive("record", graph, &progress, options.metrics.clone());
         drop(over);
         driven
     });
@@ -75,21 +78,20 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
         (Ok(_), Some(error)) => Err(error.into()),
         (Ok(Ending::Good), None) if !unwritten.is_empty() => {
             let names: Vec<String> = unwritten.iter().map(|(path, _)| path.display().to_string()).collect();
-            Err(anyhow!("no sample came: {} was not written", names.join(", ")))
+            Err(anyhow!("no sample was recorded: {} was not written", names.join(", ")))
         }
         (ending, _) => ending,
     };
-    let error = ending.as_ref().err().map(one_line);
     let stated: Vec<(PathBuf, Vec<AxisTime>)> = made.into_iter().map(axes).collect();
-    if options.json {
+    let recorders = recorders.iter().map(String::as_str);
+    let ending = print_graph(recorders, &snapshot, ending, options.json, |report| {
         let recordings = stated.iter().map(|(path, axes)| json!({ "file": path, "axes": axes }));
-        let mut said = graph_json(&snapshot, error);
-        said["collection"] = json!(collection);
-        said["recordings"] = recordings.collect();
-        output::json(&said)?;
+        report["collection"] = json!(collection);
+        report["recordings"] = recordings.collect();
+    });
+    if options.json {
         return ending;
     }
-    print_graph(recorders.iter().map(String::as_str), &snapshot, error, false)?;
     for (path, axes) in &stated {
         let words: Vec<String> = axes.iter().map(axis_words).collect();
         let words = if words.is_empty() { "not known".to_owned() } else { words.join("; ") };

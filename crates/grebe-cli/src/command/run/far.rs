@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use grebe_connection::{Cancel, ConnectionStatus, Notify};
 use grebe_flow::{GraphFile, Part, Restart};
+use grebe_link::edge::{BadLink, Outbox, Routes, read_messages};
 use grebe_remote::{Channel, Config, Hello, Remote, Route, Settings};
-use grebe_stages::link::{BadLink, Outbox, Routes, read_messages};
 
 use super::comeback::{Comeback, again};
 use super::counted::Counted;

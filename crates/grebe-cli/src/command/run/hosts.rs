@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_flow::{Cut, CutEdge, GraphFile, Running, Snapshot, monotonic_ns};
+use grebe_link::edge::{BadLink, Lead, Outbox, Route, Routes};
 use grebe_remote::Config;
 use grebe_ring::Cancel;
-use grebe_stages::link::{BadLink, Lead, Outbox, Route, Routes};
 use serde_json::{Value, json};
 
 use super::check::{self, Found};
@@ -30,10 +30,10 @@ use super::far::{Far, Heard, News, State};
 use super::lines::{HERE_EVERY, ToHere, ToThere};
 use super::links::Ends;
 use crate::cli::{Run, printable};
-use crate::ending::{Elsewhere, Ending, one_line};
+use crate::ending::{Elsewhere, Ending};
 use crate::graph::{About, Progress, listen_for_metrics, publish_observed, report};
 use crate::interrupt;
-use crate::output::{self, note};
+use crate::output::note;
 
 /// Runs a graph that was cut.
 pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Result<Ending> {
@@ -63,15 +63,8 @@ pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Resu
     whole.drive(&progress, &observe);
     progress.clear();
     let (snapshot, ways, ending) = (observe(), whole.ways(), whole.end());
-    let error = ending.as_ref().err().map(one_line);
-    if options.json {
-        let mut report = report::graph_json(&snapshot, error);
-        report["ways"] = ways;
-        output::json(&report)?;
-    } else {
-        report::print_graph(shown.iter().map(String::as_str), &snapshot, error, false)?;
-    }
-    ending
+    let shown = shown.iter().map(String::as_str);
+    report::print_graph(shown, &snapshot, ending, options.json, |report| report["ways"] = ways)
 }
 
 /// All parts of a graph.

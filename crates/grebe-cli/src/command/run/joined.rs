@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_connection::{ConnectionOptions, ConnectionStatus};
+use grebe_link::edge::{Outbox, read_messages};
 use grebe_remote::{Channel, Dialer, Route, Terms};
 use grebe_ring::Cancel;
-use grebe_stages::link::{Outbox, read_messages};
 
 use super::ear::Ear;
 use super::lines::{ALIVE_EVERY, FillMeter, SILENT_FOR, ToHere, ToThere, words};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use grebe_flow::{FileStage, Graph, GraphFile, Kinds, LINK_IN, LINK_OUT, Stage};
+use grebe_link::edge::{Inbox, Lead, LinkIn, LinkInKind, LinkOut, LinkOutKind, Route, Routes, add_kinds};
 use grebe_ring::Cancel;
-use grebe_stages::link::{Inbox, Lead, LinkIn, LinkInKind, LinkOut, LinkOutKind, Route, Routes, add_kinds};
 use serde::de::Deserialize;
 
 /// All kinds that a part of a graph may have.

@@ -20,8 +20,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use grebe_connection::{ConnectionListener, Purpose, Ticket, connect, listen_anywhere};
+use grebe_link::edge::{Lead, Outbox};
 use grebe_remote::{Channel, Route, Terms};
-use grebe_stages::link::{Lead, Outbox};
 
 use super::joined::{Attempt, Joined, Meant};
 use super::lines::{FILL_BYTES_MAX, ToHere, ToThere, filler, words};
@@ -261,7 +261,7 @@ mod tests {
 
     use grebe_connection::Mode;
     use grebe_flow::GraphFile;
-    use grebe_stages::link::{Routes, read_messages};
+    use grebe_link::edge::{Routes, read_messages};
 
     use super::*;
     use grebe_remote::Via;

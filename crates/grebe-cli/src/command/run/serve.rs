@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use grebe_flow::{GraphFile, Running, Snapshot};
+use grebe_link::edge::{Outbox, read_messages};
 use grebe_remote::{Dialer, Hello, Ready, check_self, serve};
 use grebe_ring::Cancel;
-use grebe_stages::link::{Outbox, read_messages};
 
 use super::check::clock_reading;
 use super::lines::{

@@ -121,6 +121,11 @@ impl Fallback {
         Self { addresses, dialled: None, next_us: 0 }
     }
 
+    /// Whether there is an address to dial.
+    pub(super) fn can_dial(&self) -> bool {
+        !self.addresses.is_empty()
+    }
+
     /// A new connection to the peer, where the route in use has not worked for so long and TCP passes.
     pub(super) fn poll(&mut self, now_us: u64, stuck_us: u64) -> Option<PacketStream> {
         let is_silent = stuck_us > SILENT_US;

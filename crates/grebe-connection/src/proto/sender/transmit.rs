@@ -79,8 +79,8 @@ impl Sender {
         if let Some(chosen) = chosen {
             self.last_limit = match self.controller.phase() {
                 _ if self.is_stream && self.options.limit_bits_per_s.is_none() => Limit::Path,
-                Phase::Train | Phase::Ramp if !self.is_stream => Limit::Start,
                 _ if self.controller.is_limited() => Limit::Bandwidth,
+                Phase::Train | Phase::Ramp if !self.is_stream => Limit::Start,
                 _ if self.controller.is_over_ceiling() => Limit::Queue,
                 _ => Limit::Path,
             };

@@ -1,10 +1,10 @@
 use grebe_flow::StageBench;
 use grebe_frame::Batch;
+use grebe_testing::stream::{Kept, Pieces};
 use proptest::prelude::*;
 
 use super::*;
 use crate::Uri;
-use crate::testing::{Kept, Pieces};
 use crate::text::TextSink;
 
 fn text(name: &str) -> TextStream {

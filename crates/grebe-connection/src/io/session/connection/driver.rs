@@ -61,6 +61,8 @@ pub(super) struct Driver {
     is_busy: bool,
     failure: Option<Failure>,
     keep_trying: Duration,
+    /// For how long the other end has been silent, once that was told.
+    told_silent_us: Option<u64>,
 }
 
 impl Driver {
@@ -104,6 +106,7 @@ impl Driver {
             is_busy: false,
             failure: None,
             keep_trying: options.keep_trying,
+            told_silent_us: None,
         };
         if tcp.is_some() {
             driver.go_by(now_us, tcp);
@@ -132,6 +135,8 @@ impl Driver {
                 self.fail(&error);
                 break;
             }
+            // Behind what came: an end that did not run for a while has not heard silence.
+            self.tell_silence(self.now_us(), options);
             if self.packets.core.is_over(self.now_us()) {
                 break;
             }

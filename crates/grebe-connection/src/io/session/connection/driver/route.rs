@@ -142,6 +142,26 @@ impl Driver {
         }
     }
 
+    /// Tells once that the other end is silent, and once that it is heard again.
+    pub(super) fn tell_silence(&mut self, now_us: u64, options: &ConnectionOptions) {
+        let silent_us = self.packets.core.silent_us(now_us);
+        let peer = grebe_relay::canonical(self.route.peer);
+        self.told_silent_us = match self.told_silent_us {
+            Some(told_us) if silent_us < told_us => {
+                (options.notify)(Notice::HeardAgain { peer, silent: Duration::from_micros(told_us) });
+                None
+            }
+            None if silent_us <= SILENCE_TOLD_US || self.packets.core.is_settled() => None,
+            None => {
+                let dials = self.route.fallback.can_dial();
+                let (silent, ends_after) = (Duration::from_micros(silent_us), self.keep_trying);
+                (options.notify)(Notice::Silent { peer, silent, dials, ends_after });
+                Some(silent_us)
+            }
+            Some(_) => Some(silent_us),
+        };
+    }
+
     /// Whether the route in use has not worked for long.
     fn is_lost(&self, now_us: u64) -> bool {
         self.stuck_us(now_us) > connect::SILENT_US
@@ -161,6 +181,9 @@ impl Driver {
 
 /// Packets that a TCP connection brings before anything is sent.
 const PACKETS_A_TURN: usize = 64;
+
+/// Another way that is there is found before that.
+const SILENCE_TOLD_US: u64 = connect::SILENT_US + 1_000_000;
 
 /// How often this end looks who came by TCP and, while TCP is used, whether something came by UDP.
 const LOOK_EVERY_US: u64 = 100_000;

@@ -1,0 +1,238 @@
+//! What to measure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use grebe_frame::SampleFormat;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, choose};
+use crate::machine::Machine;
+use crate::peer::Launcher;
+use crate::runs::{Runs, size, time};
+use crate::stream::{FrameSender, Stream, Work};
+
+/// What to measure.
+#[derive(Debug, Clone, Parser)]
+pub struct Options {
+    /// What to measure.
+    #[arg(long, value_name = "PART", value_delimiter = ',', default_value = "shm")]
+    pub parts: Vec<Part>,
+    /// Only the scenarios with these labels.
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    pub scenario: Vec<String>,
+    /// Bytes of a frame, at most.
+    #[arg(long, value_name = "BYTES", default_value = "65000", value_parser = size)]
+    pub frame_size: usize,
+    /// Bytes of a chunk of the stream's memory.
+    #[arg(long, value_name = "BYTES", default_value = "256K", value_parser = size)]
+    pub chunk_size: usize,
+    /// Chunks of the stream's memory.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub chunks: usize,
+    /// Chunks that rest after they were sent [default: by the size of a core's own cache].
+    #[arg(long, value_name = "N")]
+    pub rest: Option<usize>,
+    /// Batches that may wait for a consumer, at a given rate.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub queue: u32,
+    /// Batches that may wait for a consumer, where the stream runs freely: it is always as full as it can be.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub free_queue: u32,
+    /// How often a producer with a rate makes what is due.
+    #[arg(long, value_name = "TIME", default_value = "125us", value_parser = time)]
+    pub tick: Duration,
+    /// Leave the processes on the cores that the system chooses.
+    #[arg(long)]
+    pub no_pin: bool,
+    /// Leave the baselines of free_run out.
+    #[arg(long)]
+    pub no_baseline: bool,
+    /// How long and how often.
+    #[command(flatten)]
+    pub runs: Runs,
+    /// In which state of the machine.
+    #[command(flatten)]
+    pub machine: Machine,
+    /// Starts consumers; needed for all but a producer that is a stage of the same program.
+    #[arg(skip)]
+    pub launcher: Option<Launcher>,
+    /// Other programs' shared memory to measure in turn with ours.
+    #[arg(skip)]
+    pub others: Vec<Arc<dyn Other>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::parse_from([""])
+    }
+}
+
+/// What a scenario is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Shared memory, where it runs freely beside the other techniques.
+    Shm,
+    /// A pipe by itself, where it runs freely beside a plain one.
+    Pipe,
+    /// The ways into a program, in front of the same stages: how much later each frame comes.
+    Ingress,
+}
+
+/// Another program's shared memory, measured in turn with ours: the same frames, chunks, checks and queue lengths.
+pub trait Other: std::fmt::Debug + Send + Sync {
+    /// What it is called in results.
+    fn name(&self) -> &'static str;
+
+    /// Offers the stream, in the producer's process and before a consumer starts.
+    ///
+    /// # Errors
+    /// What the program says.
+    fn producer(&self, stream: &OtherStream) -> Result<Box<dyn FrameSender>>;
+
+    /// Reads the stream, in a consumer's process: hands each chunk to `take`, which says whether the stream has ended.
+    ///
+    /// # Errors
+    /// What the program says.
+    fn consume(&self, stream: &OtherStream, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<()>;
+}
+
+/// A stream as another program is told it.
+#[derive(Debug, Clone)]
+pub struct OtherStream {
+    /// A name that no other stream has.
+    pub name: String,
+    /// Bytes of a chunk, at most.
+    pub chunk_bytes: usize,
+    /// Chunks that may wait for a consumer.
+    pub queue_chunks: usize,
+    /// Whether the stream has a rate: then the oldest chunk makes room, else the producer waits.
+    pub has_rate: bool,
+}
+
+/// What is carried, at which rate, to whom.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scenario {
+    pub(super) part: Part,
+    pub(super) stream: Stream,
+    /// What each consumer does, one process each.
+    pub(super) consumers: &'static [Work],
+}
+
+const fn scenario(
+    part: Part,
+    label: &'static str,
+    channels: u32,
+    target_msps: Option<f64>,
+    consumers: &'static [Work],
+) -> Scenario {
+    Scenario {
+        part,
+        stream: Stream { label, format: SampleFormat::I16, channels, block: None, target_msps },
+        consumers,
+    }
+}
+
+const SCENARIOS: [Scenario; 10] = [
+    scenario(Part::Shm, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
+    scenario(Part::Shm, "4ch_1GSPS_fanout2", 4, Some(1_000.0), &[Work::MinMax, Work::CopyOut]),
+    scenario(Part::Shm, "free_run", 1, None, &[Work::MinMax]),
+    // These two are for each other: the same work on the same bytes.
+    scenario(Part::Shm, "free_run_compare", 1, None, &[Work::Compare]),
+    scenario(Part::Shm, "free_run_cf32", 1, None, &[Work::Compare]).of(SampleFormat::Cf32),
+    // Beside these two, one is stopped and one is killed: five processes, so that what waits has to cover their turns.
+    scenario(Part::Shm, FAULTS, 1, Some(250.0), &[Work::MinMax, Work::CopyOut]),
+    scenario(Part::Pipe, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
+    scenario(Part::Pipe, "free_run", 1, None, &[Work::MinMax]),
+    scenario(Part::Ingress, "ingress_10MSPS", 1, Some(10.0), &[Work::MinMax]),
+    scenario(Part::Ingress, "ingress_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
+];
+
+/// The label of the scenario in which consumers are stopped and killed.
+pub(super) const FAULTS: &str = "faults";
+
+impl Scenario {
+    const fn of(mut self, format: SampleFormat) -> Self {
+        self.stream.format = format;
+        self
+    }
+
+    /// The scenarios of these parts; those with these labels, where there are any.
+    pub(super) fn choose(parts: &[Part], labels: &[String]) -> Result<Vec<Scenario>> {
+        let of_parts: Vec<_> =
+            SCENARIOS.into_iter().filter(|scenario| parts.contains(&scenario.part)).collect();
+        choose(&of_parts, |scenario| scenario.stream.label, "scenario", labels)
+    }
+
+    /// The techniques that take turns; the first is compared with the others.
+    pub(super) fn techniques(&self, has_baselines: bool) -> &'static [Technique] {
+        use Technique::{Embedded, Pipe, PlainPipe, Shm, Udp, UnixStream};
+        match (self.part, self.stream.target_msps) {
+            (Part::Shm, None) if has_baselines && self.stream.label == "free_run" => {
+                &[Shm, UnixStream, Pipe, Udp]
+            }
+            (Part::Shm, _) => &[Shm],
+            (Part::Pipe, None) => &[Pipe, PlainPipe],
+            (Part::Pipe, Some(_)) => &[Pipe],
+            (Part::Ingress, _) => &[Embedded, Shm, Pipe, Udp],
+        }
+    }
+
+    pub(super) fn has_faults(&self) -> bool {
+        self.stream.label == FAULTS
+    }
+}
+
+/// How frames travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Technique {
+    /// Lent in shared memory.
+    Shm,
+    /// Written to a Unix stream socket, several frames per call.
+    UnixStream,
+    /// Written to a pipe of 1 MiB, several frames per call.
+    Pipe,
+    /// Written to a pipe of 64 KiB, one frame per call.
+    PlainPipe,
+    /// UDP over loopback, as `bench udp` measures it.
+    Udp,
+    /// Not at all: the producer is a stage of the same program.
+    Embedded,
+    /// By another program.
+    Other,
+}
+
+impl Technique {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Technique::Shm => "shm",
+            Technique::UnixStream => "unix_stream",
+            Technique::Pipe => "pipe",
+            Technique::PlainPipe => "plain_pipe",
+            Technique::Udp => "udp",
+            Technique::Embedded => "embedded",
+            Technique::Other => "other",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(parts: &[Part], labels: &[&str]) -> Result<Vec<(Part, &'static str)>> {
+        let labels: Vec<_> = labels.iter().map(|&name| name.to_owned()).collect();
+        let chosen = Scenario::choose(parts, &labels)?;
+        Ok(chosen.iter().map(|scenario| (scenario.part, scenario.stream.label)).collect())
+    }
+
+    #[test]
+    fn scenarios_are_chosen_by_part_and_label() {
+        assert_eq!(labels(&[Part::Pipe], &["free_run"]).unwrap(), [(Part::Pipe, "free_run")]);
+        assert_eq!(labels(Part::value_variants(), &[]).unwrap().len(), SCENARIOS.len());
+        let error = labels(&[Part::Pipe], &["faults"]).unwrap_err().to_string();
+        assert!(error.contains("faults") && error.contains("1ch_1GSPS, free_run"), "{error}");
+        assert!(Options::try_parse_from(["", "--parts", "smoke"]).is_err());
+    }
+}

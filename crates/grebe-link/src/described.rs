@@ -1,0 +1,186 @@
+//! What senders say that their streams are, as a socket hears it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use grebe_frame::{Description, DescriptionReader, Header, Refusal, StreamTracker};
+
+/// The description of the stream that is received, and of those that may take its place: a sender says what its stream is before
+/// the first frame of it.
+#[derive(Debug, Default)]
+pub struct Described {
+    now: Said,
+    /// By the last senders that said something; the newest last.
+    next: Vec<Said>,
+}
+
+/// By one sender.
+#[derive(Debug, Default)]
+struct Said {
+    from: Option<SocketAddr>,
+    reader: DescriptionReader,
+    description: Option<Arc<Description>>,
+    /// Said, but of samples that did not come yet.
+    upcoming: VecDeque<Arc<Description>>,
+    /// Of the frame of samples that follows what was said last.
+    sequence: u64,
+}
+
+impl Described {
+    /// What the stream is at the frame that was reached last, as far as its sender has said.
+    #[inline]
+    pub fn now(&self) -> Option<&Arc<Description>> {
+        self.now.description.as_ref()
+    }
+
+    /// Takes a frame of a description. `stream` is the tracker of the stream that is being received, where it is this sender's and
+    /// goes on: then it is that stream's, unless its clock says that it announces another.
+    ///
+    /// # Errors
+    /// Why it is no such frame.
+    pub fn take(
+        &mut self,
+        from: SocketAddr,
+        frame: &[u8],
+        stream: Option<&StreamTracker>,
+    ) -> Result<(), Refusal> {
+        let stamp = DescriptionReader::stamp(frame)?;
+        let is_of_now = stream.is_some_and(|tracker| !tracker.begins_again(&stamp));
+        let said = if is_of_now { &mut self.now } else { self.next_of(from) };
+        let Some(description) = said.reader.take(frame)? else { return Ok(()) };
+        // One that was overtaken on the way holds no more.
+        if stamp.sequence >= said.sequence || !is_of_now {
+            if said.upcoming.len() == UPCOMING_MAX {
+                said.description = said.upcoming.pop_front();
+            }
+            said.upcoming.push_back(Arc::new(description));
+            said.sequence = stamp.sequence;
+        }
+        Ok(())
+    }
+
+    /// Whether the stream is described anew from this frame on.
+    #[inline]
+    pub fn is_due(&self, header: &Header) -> bool {
+        self.now.upcoming.iter().any(|next| next.first_sample_index < header.next_sample_index().max(1))
+    }
+
+    /// Moves on to what the stream is at this frame.
+    pub fn reach(&mut self, header: &Header) {
+        let is_reached =
+            |next: &Arc<Description>| next.first_sample_index < header.next_sample_index().max(1);
+        if let Some(newest) = self.now.upcoming.iter().rposition(is_reached) {
+            self.now.description = self.now.upcoming.drain(..=newest).next_back();
+        }
+    }
+
+    /// A stream begins, of this sender: what it said before holds, and what was said of the stream before does not.
+    pub fn begin(&mut self, from: Option<SocketAddr>) {
+        let found = self.next.iter().position(|said| said.from == from);
+        self.now = found.map(|at| self.next.remove(at)).unwrap_or_default();
+    }
+
+    /// What this sender says of a stream that it has not begun.
+    fn next_of(&mut self, from: SocketAddr) -> &mut Said {
+        let found = self.next.iter().position(|said| said.from == Some(from));
+        let at = found.unwrap_or_else(|| {
+            if self.next.len() == SENDERS_MAX {
+                self.next.remove(0);
+            }
+            self.next.push(Said { from: Some(from), ..Said::default() });
+            self.next.len() - 1
+        });
+        &mut self.next[at]
+    }
+}
+
+/// Senders whose streams may be about to begin.
+const SENDERS_MAX: usize = 8;
+/// As many as a stream says ahead of its samples, and more.
+const UPCOMING_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use grebe_frame::Header;
+
+    use super::*;
+
+    const ONE: &str = "127.0.0.1:1";
+    const TWO: &str = "127.0.0.1:2";
+
+    fn frame(sequence: u64, producer_ts_ns: u64, name: &str) -> Vec<u8> {
+        let next = Header { sequence, producer_ts_ns, channel_count: 1, ..Header::default() };
+        let description = Description { name: Some(name.to_owned()), ..Description::default() };
+        description.frames(&next, 1400).unwrap().remove(0)
+    }
+
+    /// The first frame of samples of a stream comes.
+    fn begin(described: &mut Described, from: &str) {
+        described.begin(Some(from.parse().unwrap()));
+        described.reach(&Header { block_length_samples: 1, ..Header::default() });
+    }
+
+    fn name(described: &Described) -> Option<&str> {
+        described.now()?.name.as_deref()
+    }
+
+    fn tracker(sequence: u64, producer_ts_ns: u64) -> StreamTracker {
+        let mut tracker = StreamTracker::new();
+        tracker.arrive(&Header {
+            sequence,
+            producer_ts_ns,
+            channel_count: 1,
+            block_length_samples: 1,
+            ..Header::default()
+        });
+        tracker
+    }
+
+    #[test]
+    fn a_stream_is_what_its_sender_said_before_and_while_it_went_on() {
+        let (one, two) = (ONE.parse().unwrap(), TWO.parse().unwrap());
+        let mut described = Described::default();
+        described.take(one, &frame(0, 5, "first"), None).unwrap();
+        assert_eq!(name(&described), None, "no frame of it came");
+        begin(&mut described, ONE);
+        assert_eq!(name(&described), Some("first"));
+        let stream = tracker(100, 1_000);
+        described.take(one, &frame(101, 1_010, "changed"), Some(&stream)).unwrap();
+        described.reach(&Header { block_length_samples: 1, ..Header::default() });
+        assert_eq!(name(&described), Some("changed"));
+        described.take(two, &frame(0, 2_000, "another"), None).unwrap();
+        assert_eq!(name(&described), Some("changed"), "another sender does not say what this stream is");
+        begin(&mut described, TWO);
+        assert_eq!(name(&described), Some("another"));
+    }
+
+    #[test]
+    fn a_sender_that_begins_again_is_no_longer_what_it_was() {
+        let one = ONE.parse().unwrap();
+        let mut described = Described::default();
+        described.take(one, &frame(0, 5, "first"), None).unwrap();
+        begin(&mut described, ONE);
+        let stream = tracker(100, 1_000);
+        // Again at a low sequence, and younger: the next stream announces itself.
+        described.take(one, &frame(0, 2_000, "second"), Some(&stream)).unwrap();
+        assert_eq!(name(&described), Some("first"), "until it begins");
+        begin(&mut described, ONE);
+        assert_eq!(name(&described), Some("second"));
+        begin(&mut described, ONE);
+        assert_eq!(name(&described), None, "the third says nothing");
+    }
+
+    #[test]
+    fn what_is_no_description_changes_nothing() {
+        let one = ONE.parse().unwrap();
+        let mut described = Described::default();
+        described.take(one, &frame(0, 5, "first"), None).unwrap();
+        begin(&mut described, ONE);
+        let mut torn = frame(2, 10, "torn");
+        torn[70] ^= 1;
+        assert_eq!(described.take(one, &torn, Some(&tracker(1, 6))), Err(Refusal::Description));
+        assert_eq!(described.take(one, &torn[..63], None), Err(Refusal::Short));
+        assert_eq!(name(&described), Some("first"));
+    }
+}

@@ -1,0 +1,256 @@
+//! Where an edge comes in from another host.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grebe_flow::{
+    Context, Counters, Inputs, Kind, LINK_IN, Outcome, Outputs, Ports, Site, Stage, StageError, StageResult,
+};
+use grebe_frame::{BatchMut, BatchPool, Description, DescriptionReader, Header, Refusal};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::buffer::Buffer;
+use super::inbox::{Inbox, Next};
+use super::lead::Lead;
+use super::message::{Begin, Count, Taken};
+use super::seam::Seam;
+
+/// Receives a stream from a stage on another host.
+///
+/// It is no source of its own: a graph that is stopped goes on until the stream has ended.
+pub struct LinkIn {
+    from: Arc<Inbox>,
+    /// Tells the producer what was taken.
+    tells: Arc<Lead>,
+    era: Era,
+    /// What came, and for which there was no memory yet.
+    pending: Option<Buffer>,
+    pool: Option<BatchPool>,
+    descriptions: DescriptionReader,
+    /// As it was said, until it is told to the stages behind.
+    said: Option<Description>,
+    description: Option<Arc<Description>>,
+    seam: Seam,
+    end: Option<Header>,
+    /// The graph ended before the stream did: it may have failed, and be started again.
+    is_cut_short: bool,
+    counters: Counted,
+}
+
+/// What was taken since one of the two processes was another one.
+#[derive(Debug)]
+struct Era {
+    number: u32,
+    /// Whether what comes is of it: before, it was sent to the process that was here before.
+    has_begun: bool,
+    taken: Count,
+}
+
+/// Comes from a stage on another host.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkInKind {
+    /// The number of the edge.
+    pub link: u16,
+}
+
+impl LinkIn {
+    /// What comes into an inbox; `tells` leads to the producer. Where the stage takes the place of one that is gone, `behind` is the last era
+    /// that its producer was told to begin before: only what comes of a later one is meant for it.
+    pub fn new(from: Arc<Inbox>, tells: Arc<Lead>, behind: Option<u32>) -> Self {
+        Self {
+            from,
+            tells,
+            era: Era { number: behind.unwrap_or(0), has_begun: behind.is_none(), taken: Count::default() },
+            pending: None,
+            pool: None,
+            descriptions: DescriptionReader::default(),
+            said: None,
+            description: None,
+            seam: Seam::default(),
+            end: None,
+            is_cut_short: false,
+            counters: Counted::default(),
+        }
+    }
+
+    /// What comes from here on is of this era.
+    fn begin(&mut self, begin: Begin) {
+        if begin.era <= self.era.number {
+            return;
+        }
+        self.era = Era { number: begin.era, has_begun: true, taken: Count::default() };
+        self.descriptions = DescriptionReader::default();
+        if begin.is_fresh {
+            (self.said, self.description) = (None, None);
+            self.seam.open();
+        }
+    }
+
+    /// The first frame of a producer that was started again goes on with the stream.
+    fn join(&mut self, header: &Header, batch: &mut BatchMut, ctx: &Context) {
+        if let Some(gap) = self.seam.close(header, self.said.as_ref(), Instant::now()) {
+            self.counters.producer_restarts.add(1);
+            self.counters.away_samples.add(gap.of_source());
+            ctx.note(gap.to_string());
+        }
+        self.describe(batch);
+    }
+
+    fn describe(&mut self, batch: &mut BatchMut) {
+        if let Some(said) = self.said.take() {
+            self.description = Some(Arc::new(self.seam.described(said)));
+        }
+        batch.describe(self.description.as_ref());
+    }
+
+    /// A chunk that such a message fits into.
+    fn acquire(&mut self, bytes: usize, ctx: &Context) -> Option<BatchMut> {
+        let pool = match &mut self.pool {
+            Some(pool) if pool.chunk_bytes() >= bytes => pool,
+            pool => {
+                let chunk_bytes = bytes.next_power_of_two().max(CHUNK_BYTES);
+                let chunks = ctx.batches_in_flight().min(POOL_BYTES_MAX / chunk_bytes).max(4);
+                pool.insert(ctx.pool(chunks, chunk_bytes))
+            }
+        };
+        let batch = ctx.acquire(pool);
+        if batch.is_none() && ctx.is_stopping() {
+            // Nobody waits for memory in a graph that is stopped; what is under way still wants some.
+            ctx.waiting(|| std::thread::sleep(Duration::from_millis(1)));
+        }
+        batch
+    }
+
+    /// Enters the frames of a message, which stand in the chunk.
+    fn enter(&mut self, batch: &mut BatchMut, bytes: usize, ctx: &Context) -> Result<(), StageError> {
+        let mut at = 0;
+        batch.describe(self.description.as_ref());
+        while at < bytes {
+            let rest = &batch.chunk()[at..bytes];
+            let refused = |why: Refusal| format!("what came over the link is no frame: {why}");
+            match Header::parse(rest) {
+                Ok(mut header) if header.frame_bytes() <= rest.len() => {
+                    if self.seam.is_open() {
+                        self.join(&header, batch, ctx);
+                    }
+                    if self.seam.shift(&mut header)
+                        && let Some(bytes) = batch.chunk()[at..].first_chunk_mut()
+                    {
+                        header.write(bytes);
+                    }
+                    if !header.is_end_of_stream() {
+                        // Never full: the table has room for as many frames as the chunk has headers' worth of bytes.
+                        let _ = batch.adopt(at, &header);
+                        self.seam.follow(&header);
+                    }
+                    at += header.frame_bytes();
+                }
+                Ok(_) => return Err(refused(Refusal::Truncated).into()),
+                Err(Refusal::Description) => {
+                    let frame_bytes = DescriptionReader::frame_bytes(rest).map_err(refused)?;
+                    let frame = rest.get(..frame_bytes).ok_or_else(|| refused(Refusal::Truncated))?;
+                    if let Some(description) = self.descriptions.take(frame).map_err(refused)? {
+                        self.said = Some(description);
+                        // Behind a seam its indices are not known before the first frame.
+                        if !self.seam.is_open() {
+                            self.describe(batch);
+                        }
+                    }
+                    at += frame_bytes;
+                }
+                Err(why) => return Err(refused(why).into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stage for LinkIn {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let next = self.pending.take().map_or_else(|| self.from.pop(|| ctx.waker()), Next::Frames);
+        let message = match next {
+            Next::Frames(message) if self.era.has_begun => message,
+            Next::Frames(_) => return Ok(Outcome::Produced),
+            Next::Begin(begin) => {
+                self.begin(begin);
+                return Ok(Outcome::Produced);
+            }
+            Next::Nothing => return Ok(Outcome::WantsInput),
+            Next::Ended(end) => {
+                self.end = end;
+                if let Some(end) = &mut self.end {
+                    self.seam.shift(end);
+                }
+                return Ok(Outcome::End);
+            }
+        };
+        let bytes = message.bytes.len();
+        let Some(mut batch) = self.acquire(bytes, ctx) else {
+            self.pending = Some(message);
+            return Ok(Outcome::Produced);
+        };
+        batch.chunk()[..bytes].copy_from_slice(&message.bytes);
+        self.enter(&mut batch, bytes, ctx)?;
+        if !batch.is_empty() {
+            output.send(batch.freeze(), ctx);
+        }
+        self.seam.came(Instant::now());
+        self.era.taken.add(bytes);
+        let taken = Taken { era: self.era.number, count: self.era.taken };
+        self.tells.say(|to, link| to.tell_taken(link, taken));
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        self.is_cut_short = ctx.is_stopping();
+        if let Some(end) = self.end {
+            ctx.set_end_of_stream(end);
+        }
+        Ok(())
+    }
+
+    fn is_fed(&self) -> bool {
+        true
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.all())
+    }
+}
+
+impl Drop for LinkIn {
+    /// However it ended, its producer learns of it.
+    fn drop(&mut self) {
+        if self.from.leave() {
+            self.tells.say(|to, link| to.leave_link(link, self.is_cut_short));
+        }
+    }
+}
+
+impl std::fmt::Debug for LinkIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LinkIn")
+            .field("link", &self.tells.link())
+            .field("era", &self.era)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Kind for LinkInKind {
+    const NAME: &'static str = LINK_IN;
+    const PORTS: Ports = Ports::SOURCE;
+
+    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        Err("only a graph that was cut has such a stage".into())
+    }
+}
+
+grebe_flow::counters! {
+    /// How often its producer was started again, and what is missing of the stream for that.
+    struct Counted { producer_restarts, away_samples }
+}
+/// As a receive slab has.
+const CHUNK_BYTES: usize = 64 << 10;
+const POOL_BYTES_MAX: usize = 128 << 20;

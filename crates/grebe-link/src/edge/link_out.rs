@@ -1,0 +1,116 @@
+//! Where an edge leaves for another host.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use grebe_flow::{
+    Context, Counters, Inputs, Kind, LINK_OUT, Outcome, Outputs, Ports, Site, Stage, StageError, StageResult,
+};
+use grebe_frame::{Batch, HEADER_BYTES};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::lane::{Room, Unconfirmed};
+use super::lead::Lead;
+use super::message::FRAMES_BYTES_MAX;
+use crate::announce::Announcer;
+
+/// Sends a stream to a stage on another host.
+///
+/// It takes a batch only when there is room for it at the other end, so that what waits, waits in the queue before it, under the policy
+/// of the edge. Ends without an error when the consumer has gone.
+#[derive(Debug)]
+pub struct LinkOut {
+    to: Arc<Lead>,
+    window_batches: u64,
+    announcer: Announcer,
+    era: u32,
+    counters: Unconfirmed,
+}
+
+/// Leads to a stage on another host.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkOutKind {
+    /// The number of the edge.
+    pub link: u16,
+    /// Batches that may be under way.
+    pub window: u64,
+}
+
+impl LinkOut {
+    /// Over a connection, with so many batches under way at most. Where `is_again`, the stage takes the place of one that is gone, and begins
+    /// when the process that runs the graph says so ([`Outbox::tell_join`](super::Outbox::tell_join)).
+    pub fn new(to: Arc<Lead>, window_batches: u64, is_again: bool) -> Self {
+        let counters = Unconfirmed::default();
+        to.say(|to, link| to.open(link, is_again, counters.clone()));
+        let window_batches = window_batches.max(1);
+        Self { to, window_batches, announcer: Announcer::once(), era: 0, counters }
+    }
+
+    fn send(&mut self, batch: Batch, era: u32) -> Result<(), StageError> {
+        if std::mem::replace(&mut self.era, era) != era {
+            // Another consumer, which was told nothing yet.
+            self.announcer = Announcer::once();
+        }
+        let before = self.announcer.before(&batch, DESCRIPTION_BYTES)?.concat();
+        let frames_bytes = match batch.contiguous() {
+            Some((bytes, _)) => bytes.len(),
+            None => batch.frames().map(|frame| HEADER_BYTES + frame.payload().len()).sum(),
+        };
+        if before.len() + frames_bytes > FRAMES_BYTES_MAX as usize {
+            let most = FRAMES_BYTES_MAX >> 20;
+            return Err(
+                format!("a batch of {frames_bytes} bytes: a link between hosts takes {most} MiB").into()
+            );
+        }
+        self.to.say(|to, link| to.send(link, era, before, batch, frames_bytes));
+        Ok(())
+    }
+}
+
+impl Stage for LinkOut {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
+        let (to, link, window) = (self.to.now(), self.to.link(), self.window_batches);
+        let era = match ctx.waiting(|| to.wait_for_room(link, window, STEP)) {
+            Room::Closed if self.to.is(&to) => return Ok(Outcome::End),
+            Room::Closed | Room::NotYet => return Ok(Outcome::Produced),
+            Room::Yes(era) => era,
+        };
+        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
+        if !batch.is_empty() {
+            self.send(batch, era)?;
+            self.announcer.take_note().into_iter().for_each(|note| ctx.note(note));
+        }
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        // What the source said of its end, and nothing of our own: the stages behind know their last frame themselves.
+        let told = ctx.end_of_stream(None).map(|header| {
+            let mut bytes = [0; HEADER_BYTES];
+            header.write(&mut bytes);
+            bytes.to_vec()
+        });
+        self.to.say(|to, link| to.end(link, told.unwrap_or_default(), ctx.is_stopping()));
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.all())
+    }
+}
+
+impl Kind for LinkOutKind {
+    const NAME: &'static str = LINK_OUT;
+    const PORTS: Ports = Ports::SINK;
+
+    fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
+        Err("only a graph that was cut has such a stage".into())
+    }
+}
+
+/// As long as a step may take.
+const STEP: Duration = Duration::from_millis(100);
+/// No description needs two frames then.
+const DESCRIPTION_BYTES: usize = 128 << 10;

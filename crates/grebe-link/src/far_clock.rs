@@ -1,0 +1,140 @@
+//! Measures the clock of the host that a stream comes from, and puts what is known of it into the stream's description.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use grebe_clock::{Asker, Relation};
+use grebe_flow::{UtcClock, clock_id, monotonic_ns};
+use grebe_frame::{AxisTime, ClockReading, Description, MeasuredClock};
+use grebe_process::stream::is_same;
+
+use crate::clock_port::host_clock;
+
+/// Of one stream. Costs two comparisons a batch where nothing is new.
+#[derive(Debug, Default)]
+pub struct FarClock {
+    /// What the sender says, and what is said here.
+    descriptions: Option<[Arc<Description>; 2]>,
+    asker: Option<Asker>,
+    /// The version of what the asker knows that is in the description.
+    version: u64,
+}
+
+impl FarClock {
+    /// What the stream is, of which its sender at that address says this: with how its clock relates to this host's, once that is known.
+    #[inline]
+    pub fn described(
+        &mut self,
+        said: Option<&Arc<Description>>,
+        sender: Option<SocketAddr>,
+    ) -> Option<&Arc<Description>> {
+        let is_known = is_same(self.descriptions.as_ref().map(|[known, _]| known), said);
+        if !is_known || self.asker.as_ref().is_some_and(|asker| asker.version() != self.version) {
+            self.look(said, sender);
+        }
+        self.descriptions.as_ref().map(|[_, told]| told)
+    }
+
+    /// How far the times of the stream may be off by this host's clock, in nanoseconds; `None` where that is not measured.
+    pub fn error_ns(&self) -> Option<u64> {
+        let [_, told] = self.descriptions.as_ref()?;
+        Some(told.measured.filter(|measured| measured.axis.clock == clock_id())?.axis.error_ns)
+    }
+
+    #[cold]
+    fn look(&mut self, said: Option<&Arc<Description>>, sender: Option<SocketAddr>) {
+        let peer = said.zip(sender).and_then(|(said, sender)| peer(said, sender));
+        if self.asker.as_ref().map(Asker::peer) != peer {
+            // Without a socket or a thread for it, nothing is measured, and all else goes on.
+            self.asker = peer.and_then(|peer| Asker::start(peer, host_clock()).ok());
+        }
+        self.version = self.asker.as_ref().map_or(0, Asker::version);
+        self.descriptions = said.map(|said| [said.clone(), self.told(said)]);
+    }
+
+    fn told(&self, said: &Arc<Description>) -> Arc<Description> {
+        let Some(clock) = said.axis_clock().filter(|clock| *clock != clock_id()) else {
+            return match said.clock_port {
+                // It is of no use to anybody behind here.
+                Some(_) => Arc::new(Description { clock_port: None, ..(**said).clone() }),
+                None => said.clone(),
+            };
+        };
+        let asked = self.asker.as_ref().and_then(|asker| asker.relation_to(clock));
+        let ours = UtcClock::default().renewed(monotonic_ns());
+        let by_utc = said.clock.filter(|_| said.measured.is_none()).zip(ours).and_then(by_utc);
+        let surest = [asked, by_utc].into_iter().flatten().min_by_key(|relation| relation.error_ns);
+        let measured = surest.map(|relation| measured(said, clock, &relation, ours));
+        match (measured, said.clock_port) {
+            (None, None) => said.clone(),
+            (measured, _) => Arc::new(Description {
+                clock_port: None,
+                measured: measured.or(said.measured),
+                ..(**said).clone()
+            }),
+        }
+    }
+}
+
+/// Where the sender's clock is asked, if it is another than ours.
+fn peer(said: &Description, sender: SocketAddr) -> Option<SocketAddr> {
+    let clock_port = said.clock_port.filter(|port| *port > 0)?;
+    let is_other = said.axis_clock().is_some_and(|clock| clock != clock_id());
+    is_other.then(|| {
+        let mut peer = sender;
+        peer.set_port(clock_port);
+        peer
+    })
+}
+
+/// How two clocks relate of which the kernels of both hosts know how far they are off UTC.
+fn by_utc((theirs, ours): (ClockReading, ClockReading)) -> Option<Relation> {
+    let error_ns = theirs.error_ns?.saturating_add(ours.error_ns?);
+    let ahead_of_utc =
+        |reading: ClockReading| i128::from(reading.producer_ts_ns) - i128::from(reading.unix_time_ns);
+    let offset_ns = i64::try_from(ahead_of_utc(theirs) - ahead_of_utc(ours)).ok()?;
+    Some(Relation { at_ns: ours.producer_ts_ns, offset_ns, error_ns, drift_ppb: 0, drift_error_ppb: 0 })
+}
+
+/// How the stamps of the stream relate to our clock, where those of `clock`, by which its times are, relate like this. `ours` says what
+/// UTC is here: it counts unless the sender knows better.
+fn measured(
+    said: &Description,
+    clock: u64,
+    relation: &Relation,
+    ours: Option<ClockReading>,
+) -> MeasuredClock {
+    // Stamps are of that clock itself where no host between has measured another one by it.
+    let own = MeasuredClock {
+        producer_ts_ns: 0,
+        axis: AxisTime { clock, ns: 0, error_ns: 0, drift_ppb: 0, drift_error_ppb: 0 },
+        unix_time_ns: None,
+        unix_error_ns: None,
+    };
+    let between = said.measured.unwrap_or(own);
+    let theirs_ns = i128::from(relation.at_ns) + i128::from(relation.offset_ns);
+    let producer_ts_ns = between.producer_ts_at(theirs_ns as i64);
+    let then = between.axis_time(producer_ts_ns);
+    let axis = AxisTime {
+        clock: clock_id(),
+        ns: relation.at_ns as i64,
+        error_ns: then.error_ns.saturating_add(relation.error_ns),
+        drift_ppb: then.drift_ppb.saturating_add(relation.drift_ppb),
+        drift_error_ppb: then.drift_error_ppb.saturating_add(relation.drift_error_ppb),
+    };
+    let ours_error_ns =
+        ours.and_then(|ours| ours.error_ns).map(|error_ns| error_ns.saturating_add(axis.error_ns));
+    let is_theirs_better =
+        said.time_error_ns().is_some_and(|theirs| ours_error_ns.is_none_or(|ours| theirs <= ours));
+    let (unix_time_ns, unix_error_ns) = match ours {
+        Some(ours) if !is_theirs_better => {
+            let since_ns = i128::from(relation.at_ns) - i128::from(ours.producer_ts_ns);
+            (i64::try_from(i128::from(ours.unix_time_ns) + since_ns).ok(), ours_error_ns)
+        }
+        _ => (between.unix_at(producer_ts_ns), between.unix_error_ns),
+    };
+    MeasuredClock { producer_ts_ns, axis, unix_time_ns, unix_error_ns }
+}
+
+#[cfg(test)]
+mod tests;

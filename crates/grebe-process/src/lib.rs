@@ -1,0 +1,34 @@
+//! Samples as numbers, the generators that make them, and the stages that process them.
+//!
+//! Each type of a stage holds its parameters, and is its [`Kind`](grebe_flow::Kind) in a graph file. A stage changes samples in
+//! place where nobody else holds the batch, and otherwise in a copy, which its counter `copied_frames` counts. Gaps stay gaps: a
+//! frame keeps its place in the stream.
+//!
+//! ```
+//! use grebe_flow::{Kind, Site};
+//! use grebe_process::Gain;
+//!
+//! let louder = Gain { gain: vec![2.0].into(), offset: vec![0.0].into() };
+//! let stage = louder.build(&mut Site::new("louder"))?; // for Graph::add_boxed
+//! # Ok::<(), grebe_flow::StageError>(())
+//! ```
+//!
+//! Below them lie [`numbers`], which reads and writes samples of any format, [`stream`], which cuts and paces streams, and
+//! [`query`], which reads settings in names.
+#![deny(unsafe_code)]
+
+mod error;
+mod format;
+pub mod numbers;
+mod per_channel;
+pub mod query;
+#[allow(unsafe_code, reason = "vector instructions behind run-time detection, nothing else")]
+pub mod simd;
+mod stages;
+pub mod stream;
+pub mod synth;
+
+pub use error::Error;
+pub use format::{Format, FrequencyHz};
+pub use per_channel::PerChannel;
+pub use stages::*;

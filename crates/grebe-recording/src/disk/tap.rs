@@ -1,0 +1,100 @@
+//! Blocks on their way to the disk, lent to somebody else as well: who looks at samples while they are in the cache.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use grebe_ring::Lease;
+
+/// Where a file's blocks are handed to, besides the disk. Where too many wait there, no more come, unless the disk may wait for them.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    file: usize,
+    blocks: Sender<Tapped>,
+    lag: Arc<Lag>,
+}
+
+/// What was appended to a file.
+#[derive(Debug)]
+pub(crate) struct Tapped {
+    /// Which of the files.
+    pub(crate) file: usize,
+    lease: Lease<()>,
+    new: Range<usize>,
+    lag: Arc<Lag>,
+}
+
+/// How far the one who takes blocks is behind.
+#[derive(Debug)]
+pub(crate) struct Lag {
+    blocks: AtomicUsize,
+    blocks_max: usize,
+    may_wait: bool,
+    is_lost: AtomicBool,
+}
+
+/// A tap for each of so many files, and where all their blocks come; at most `blocks_max` wait there. `may_wait`: whether files wait rather
+/// than that one is left out.
+pub(super) fn taps(
+    files: usize,
+    blocks_max: usize,
+    may_wait: bool,
+) -> (Vec<Tap>, Receiver<Tapped>, Arc<Lag>) {
+    let (blocks, is_lost) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let lag = Arc::new(Lag { blocks, blocks_max, may_wait, is_lost });
+    let (blocks, inbox) = channel();
+    let tap = |file| Tap { file, blocks: blocks.clone(), lag: lag.clone() };
+    ((0..files).map(tap).collect(), inbox, lag)
+}
+
+impl Tap {
+    pub(super) fn take(&self, lease: &Lease<()>, new: Range<usize>) {
+        // The blocks of all files come in turn, so that what waits can always be taken.
+        while self.lag.may_wait && self.lag.is_full() && !self.lag.is_lost() {
+            thread::sleep(LOOK_EVERY);
+        }
+        if self.lag.is_lost() {
+            return;
+        }
+        if self.lag.blocks.fetch_add(1, Ordering::Relaxed) >= self.lag.blocks_max {
+            self.lag.lose();
+        }
+        // Who is gone takes nothing.
+        let tapped = Tapped { file: self.file, lease: lease.clone(), new, lag: self.lag.clone() };
+        let _ = self.blocks.send(tapped);
+    }
+}
+
+impl Tapped {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.lease.bytes()[self.new.clone()]
+    }
+}
+
+impl Drop for Tapped {
+    fn drop(&mut self) {
+        self.lag.blocks.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Lag {
+    fn is_full(&self) -> bool {
+        self.blocks.load(Ordering::Relaxed) >= self.blocks_max
+    }
+
+    /// Whether something is missing in what comes.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Relaxed)
+    }
+
+    /// Nothing more is wanted.
+    pub(crate) fn lose(&self) {
+        self.is_lost.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A block takes longer than that.
+const LOOK_EVERY: Duration = Duration::from_micros(500);

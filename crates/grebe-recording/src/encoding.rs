@@ -1,0 +1,184 @@
+//! How samples stand in a file or a byte stream: side by side, one of each channel, where streams have one channel behind the other.
+
+use std::fmt;
+
+use grebe_frame::SampleFormat;
+
+/// How a sample stands in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoding {
+    /// What it is in a stream.
+    pub format: SampleFormat,
+    order: Order,
+    /// Of an `i32`, only the lower three bytes.
+    is_24_bit: bool,
+}
+
+/// Which byte of a number comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The lowest.
+    Little,
+    /// The highest.
+    Big,
+}
+
+impl Encoding {
+    /// Integers of 24 bits, little-endian; in a stream `i32` with the same values.
+    pub const I24: Self = Self { format: SampleFormat::I32, order: Order::Little, is_24_bit: true };
+
+    /// Samples of a stream's format with their bytes in this order.
+    pub fn new(format: SampleFormat, order: Order) -> Self {
+        // Of one byte there is only one order.
+        let order = if format.component().bytes() == 1 { Order::Little } else { order };
+        Self { format, order, is_24_bit: false }
+    }
+
+    /// As a stream has it.
+    pub fn of(format: SampleFormat) -> Self {
+        Self::new(format, Order::Little)
+    }
+
+    /// Of one sample in the file.
+    pub fn sample_bytes(self) -> usize {
+        if self.is_24_bit { 3 } else { self.format.bytes() }
+    }
+
+    /// Whether a sample is in the file what it is in a stream.
+    pub fn is_as_streamed(self) -> bool {
+        self.order == Order::Little && !self.is_24_bit
+    }
+
+    /// Takes one of `channels` interleaved channels out of a file's bytes.
+    pub fn take(self, file: &[u8], channel: usize, channels: usize, out: &mut [u8]) {
+        match self.sample_bytes() {
+            1 => from_file::<1, 1>(file, channel, channels, out, |sample| sample),
+            2 => from_file::<2, 2>(file, channel, channels, out, |sample| sample),
+            3 => from_file::<3, 4>(file, channel, channels, out, |[low, middle, high]| {
+                [low, middle, high, ((high as i8) >> 7) as u8]
+            }),
+            4 => from_file::<4, 4>(file, channel, channels, out, |sample| sample),
+            _ => from_file::<8, 8>(file, channel, channels, out, |sample| sample),
+        }
+        self.swap(out);
+    }
+
+    /// Puts the samples of one of `channels` channels into their places among the others, little-endian: [`swap`](Self::swap) comes
+    /// when all are there.
+    pub fn put(self, samples: &[u8], channel: usize, channels: usize, file: &mut [u8]) {
+        match self.sample_bytes() {
+            1 => into_file::<1, 1>(samples, channel, channels, file, |sample| sample),
+            2 => into_file::<2, 2>(samples, channel, channels, file, |sample| sample),
+            3 => into_file::<4, 3>(samples, channel, channels, file, |[low, middle, high, _]| {
+                [low, middle, high]
+            }),
+            4 => into_file::<4, 4>(samples, channel, channels, file, |sample| sample),
+            _ => into_file::<8, 8>(samples, channel, channels, file, |sample| sample),
+        }
+    }
+
+    /// Turns the bytes of each number round, where the file is big-endian.
+    pub fn swap(self, samples: &mut [u8]) {
+        if self.order == Order::Little {
+            return;
+        }
+        match self.format.component().bytes() {
+            2 => samples.as_chunks_mut::<2>().0.iter_mut().for_each(|number| number.reverse()),
+            4 => samples.as_chunks_mut::<4>().0.iter_mut().for_each(|number| number.reverse()),
+            _ => samples.as_chunks_mut::<8>().0.iter_mut().for_each(|number| number.reverse()),
+        }
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.is_24_bit { "i24" } else { self.format.name() };
+        write!(f, "{name}{}", if self.order == Order::Big { "be" } else { "" })
+    }
+}
+
+#[inline]
+fn from_file<const FILE: usize, const STREAM: usize>(
+    file: &[u8],
+    channel: usize,
+    channels: usize,
+    out: &mut [u8],
+    convert: impl Fn([u8; FILE]) -> [u8; STREAM],
+) {
+    let samples = file.as_chunks::<FILE>().0.iter().skip(channel).step_by(channels);
+    for (out, sample) in out.as_chunks_mut::<STREAM>().0.iter_mut().zip(samples) {
+        *out = convert(*sample);
+    }
+}
+
+#[inline]
+fn into_file<const STREAM: usize, const FILE: usize>(
+    samples: &[u8],
+    channel: usize,
+    channels: usize,
+    file: &mut [u8],
+    convert: impl Fn([u8; STREAM]) -> [u8; FILE],
+) {
+    let places = file.as_chunks_mut::<FILE>().0.iter_mut().skip(channel).step_by(channels);
+    for (place, sample) in places.zip(samples.as_chunks::<STREAM>().0) {
+        *place = convert(*sample);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn taken(encoding: Encoding, file: &[u8], channels: usize) -> Vec<Vec<u8>> {
+        let length = file.len() / encoding.sample_bytes() / channels;
+        let take = |channel| {
+            let mut out = vec![0; length * encoding.format.bytes()];
+            encoding.take(file, channel, channels, &mut out);
+            out
+        };
+        (0..channels).map(take).collect()
+    }
+
+    #[test]
+    fn numbers_keep_their_values_in_both_orders() {
+        let big = |format| Encoding::new(format, Order::Big);
+        let one = |encoding, file: &[u8]| taken(encoding, file, 1).remove(0);
+        assert_eq!(one(big(SampleFormat::I16), &[0x12, 0x34]), 0x1234i16.to_le_bytes());
+        assert_eq!(one(big(SampleFormat::I32), &(-70_000i32).to_be_bytes()), (-70_000i32).to_le_bytes());
+        assert_eq!(one(big(SampleFormat::F64), &0.1f64.to_be_bytes()), 0.1f64.to_le_bytes());
+        assert_eq!(one(big(SampleFormat::Ci16), &[1, 2, 3, 4]), [2, 1, 4, 3], "I stays before Q");
+        let complex = [1.5f32.to_be_bytes(), (-2.0f32).to_be_bytes()].concat();
+        let expected = [1.5f32.to_le_bytes(), (-2.0f32).to_le_bytes()].concat();
+        assert_eq!(one(big(SampleFormat::Cf32), &complex), expected);
+        assert_eq!(one(big(SampleFormat::Ci8), &[1, 2]), [1, 2]);
+        for (value, bytes) in
+            [(-1i32, [0xff; 3]), (-8_388_608, [0, 0, 0x80]), (8_388_607, [0xff, 0xff, 0x7f])]
+        {
+            assert_eq!(one(Encoding::I24, &bytes), value.to_le_bytes());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn channels_are_taken_apart_and_put_together(
+            number in 0usize..11,
+            channels in 1usize..=255,
+            length in 0usize..40,
+        ) {
+            let encoding = SampleFormat::ALL.get(number).map_or(Encoding::I24, |&format| Encoding::of(format));
+            let bytes = encoding.sample_bytes();
+            let file: Vec<u8> = (0..length * channels * bytes).map(|at| (at * 31 + at / 256) as u8).collect();
+            let mut again = vec![0; file.len()];
+            for (channel, samples) in taken(encoding, &file, channels).iter().enumerate() {
+                for at in 0..length {
+                    let (there, here) = ((at * channels + channel) * bytes, at * encoding.format.bytes());
+                    prop_assert_eq!(&samples[here..here + bytes], &file[there..there + bytes]);
+                }
+                encoding.put(samples, channel, channels, &mut again);
+            }
+            prop_assert_eq!(again, file);
+        }
+    }
+}

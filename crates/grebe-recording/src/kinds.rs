@@ -1,0 +1,54 @@
+//! What the name of a file says of its format.
+
+use std::path::Path;
+
+use crate::headerless;
+
+/// A format that has a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    SigMf,
+    Wav,
+    NumPy,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::SigMf, Self::Wav, Self::NumPy];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::SigMf => "SigMF",
+            Self::Wav => "WAV",
+            Self::NumPy => "NumPy",
+        }
+    }
+
+    /// How its files end, in lower case.
+    fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::SigMf => &["sigmf-meta", "sigmf-data", "sigmf-collection", "sigmf"],
+            Self::Wav => &["wav", "wave"],
+            Self::NumPy => &["npy"],
+        }
+    }
+}
+
+/// The format with a header that a name says.
+pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
+    let (path, query) = headerless::split(path);
+    let extension = path.extension()?.to_string_lossy().to_ascii_lowercase();
+    // Of these, only an array's name says what the file does not.
+    let may_ask = |kind: &Kind| query.is_none() || *kind == Kind::NumPy;
+    Kind::ALL.into_iter().filter(may_ask).find(|kind| kind.extensions().contains(&extension.as_str()))
+}
+
+/// Whether the name is that of a recording.
+pub fn is_recording(path: &Path) -> bool {
+    kind_of(path).is_some() || headerless::is_raw(path)
+}
+
+/// Whether the name is that of comma-separated values, which [`import_csv`](crate::import_csv) reads.
+pub fn is_csv(path: &Path) -> bool {
+    let (path, _) = headerless::split(path);
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
+}

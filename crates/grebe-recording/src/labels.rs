@@ -1,0 +1,176 @@
+//! The annotations of a recording, as its stream says them: a few at a time, those that come next and those that began last.
+
+use std::ops::Range;
+
+use grebe_frame::{Description, StreamAnnotation};
+use serde_json::Value;
+
+use crate::sample_file::{Annotation, SampleFile};
+
+/// What a description of the stream has of the annotations, from place to place.
+///
+/// Each annotation is said before its first sample is sent, and mostly in several descriptions, so that one that is lost does no
+/// harm. Those that began are said while few of them last as long. Of a file with several streams, it is those of the one that is sent.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    /// By their start.
+    all: Vec<Label>,
+    /// For each segment of the file, the last one of its stream: where indexes step back, another begins.
+    ends: Vec<usize>,
+    /// Those that begin behind the place.
+    next: usize,
+    /// Behind the last that was said.
+    said: usize,
+    /// Of those that began, which are said.
+    kept: Vec<usize>,
+    /// From where on others are to be said.
+    due: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Label {
+    /// In the file.
+    samples: Range<u64>,
+    /// In the stream, when the file is played for the first time.
+    annotation: StreamAnnotation,
+    /// The last segment of its stream.
+    stream: usize,
+}
+
+impl Labels {
+    /// Those of a file, and what a person should know of those that its stream will not say.
+    pub(super) fn of(file: &SampleFile) -> (Self, Option<String>) {
+        let base_bytes =
+            |number| file.description_of(number).map_or(0, |description| description.text_bytes());
+        let longest = (0..file.description_count()).map(base_bytes).max().unwrap_or(0);
+        let ends = stream_ends(file);
+        let (mut all, mut together, mut position) = (Vec::new(), (0, 0), None);
+        for annotation in file.annotations() {
+            let label = Label::of(annotation, file, &ends);
+            let bytes = label.annotation.text_bytes() + 1;
+            if position.replace(annotation.position) != Some(annotation.position) {
+                together = (0, 0);
+            }
+            let has_room = together.0 < TOGETHER_MAX && together.1 + bytes <= TOGETHER_BYTES_MAX;
+            if longest <= BASE_BYTES_MAX && bytes <= LABEL_BYTES_MAX && has_room {
+                together = (together.0 + 1, together.1 + bytes);
+                all.push(label);
+            }
+        }
+        let left_out = file.annotations().len() - all.len();
+        let note = format!(
+            "{left_out} annotations are too long or too many at one place to be sent with the stream"
+        );
+        (Self { all, ends, due: Some(0), ..Self::default() }, (left_out > 0).then_some(note))
+    }
+
+    /// All that can be sent.
+    pub(super) fn all(self) -> Vec<StreamAnnotation> {
+        self.all.into_iter().map(|label| label.annotation).collect()
+    }
+
+    /// From where in the file on others are to be said than were last.
+    pub(super) fn due(&self) -> Option<u64> {
+        self.due
+    }
+
+    /// The file is played from its beginning again.
+    pub(super) fn rewind(&mut self) {
+        (self.next, self.said, self.due) = (0, 0, Some(0));
+        self.kept.clear();
+    }
+
+    /// What to say at a place of the file, in one of its segments, where indexes of the stream are `index_offset` above what they were
+    /// at first. Also to be asked where another stream begins.
+    pub(super) fn around(
+        &mut self,
+        position: u64,
+        segment: usize,
+        index_offset: u64,
+    ) -> Vec<StreamAnnotation> {
+        let stream = self.ends[segment];
+        let began = self.all[self.next..].partition_point(|label| label.samples.start <= position);
+        self.kept.extend(self.next..self.next + began);
+        self.next += began;
+        self.kept.retain(|&number| self.all[number].stream == stream);
+        // Those that were never said, as they begin here all at once, are kept whatever their number.
+        let said_max = KEPT + self.next.saturating_sub(self.said);
+        while self.kept.len() > said_max {
+            let ends_first = self.kept.iter().enumerate().filter(|&(_, &number)| number < self.said);
+            let ends_first = ends_first.min_by_key(|&(_, &number)| self.all[number].samples.end);
+            let Some((place, _)) = ends_first else { break };
+            self.kept.remove(place);
+        }
+        let of_stream = self.all[self.next..].iter().take(UPCOMING + 1);
+        let left = of_stream.take_while(|label| label.stream == stream).count();
+        let upcoming = self.next..self.next + left.min(UPCOMING);
+        self.said = self.said.max(upcoming.end);
+        self.due = (left > UPCOMING).then(|| self.all[self.next + UPCOMING / 2].samples.start);
+        let numbers = self.kept.iter().copied().chain(upcoming);
+        let of = |number: usize| {
+            let annotation = &self.all[number].annotation;
+            let first_sample_index = annotation.first_sample_index.saturating_add(index_offset);
+            StreamAnnotation { first_sample_index, ..annotation.clone() }
+        };
+        numbers.map(of).collect()
+    }
+}
+
+impl Label {
+    fn of(annotation: &Annotation, file: &SampleFile, ends: &[usize]) -> Self {
+        let Annotation { position, length_samples, fields } = annotation;
+        let samples = *position..position + length_samples;
+        let segments = file.segments();
+        let holding = |position| segments.partition_point(|segment| segment.position <= position).max(1) - 1;
+        let begin = holding(samples.start);
+        // One that reaches into another stream ends with its own.
+        let end = holding(samples.end.saturating_sub(1).max(samples.start)).min(ends[begin]);
+        let segment_end = segments[end].position + segments[end].length_samples;
+        let index = |segment: usize, position: u64| {
+            segments[segment].first_sample_index + position.saturating_sub(segments[segment].position)
+        };
+        let first_sample_index = index(begin, samples.start);
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+        let number = |name: &str| fields.get(name).and_then(Value::as_f64);
+        let annotation = StreamAnnotation {
+            first_sample_index,
+            length_samples: index(end, samples.end.min(segment_end)).saturating_sub(first_sample_index),
+            lower_edge_hz: number("core:freq_lower_edge"),
+            upper_edge_hz: number("core:freq_upper_edge"),
+            label: text("core:label"),
+            comment: text("core:comment"),
+            generator: text("core:generator"),
+            uuid: text("core:uuid"),
+        };
+        Self { samples, annotation, stream: ends[begin] }
+    }
+}
+
+/// For each segment, the last one of its stream: where indexes step back, another begins.
+fn stream_ends(file: &SampleFile) -> Vec<usize> {
+    let segments = file.segments();
+    let mut ends = vec![segments.len().saturating_sub(1); segments.len()];
+    for number in (0..segments.len().saturating_sub(1)).rev() {
+        let end_index = segments[number].first_sample_index.saturating_add(segments[number].length_samples);
+        let goes_on = segments[number + 1].first_sample_index >= end_index;
+        ends[number] = if goes_on { ends[number + 1] } else { number };
+    }
+    ends
+}
+
+/// How many are said before they begin; they are said again, with others, when half of them have begun.
+const UPCOMING: usize = 24;
+/// How many of those that began are said on: the ones that last longest.
+const KEPT: usize = 16;
+/// Together with the following, and with what is said besides, the longest text of a description.
+const LABEL_BYTES_MAX: usize = 1 << 10;
+const TOGETHER_BYTES_MAX: usize = 8 << 10;
+const TOGETHER_MAX: usize = 128;
+const BASE_BYTES_MAX: usize = 15 << 10;
+const _: () = assert!(
+    (UPCOMING + KEPT) * LABEL_BYTES_MAX + TOGETHER_BYTES_MAX + BASE_BYTES_MAX < 65_536
+        && UPCOMING + KEPT + TOGETHER_MAX <= Description::ANNOTATIONS_MAX
+);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! NumPy's `.npy`: one array behind a header that is a Python dictionary.
+//!
+//! Samples are the first axis, channels the second; of complex integers, which NumPy has none of, I and Q are the last. The header is
+//! as `numpy.lib.format` documents it, versions 1 to 3. It says no rate: the name may, as that of a raw file does.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use grebe_frame::{MAX_CHANNELS, SampleFormat};
+
+use crate::encoding::{Encoding, Order};
+use crate::error::Error;
+use crate::headerless;
+use crate::raw::RawFile;
+use crate::sample_file::{SampleFile, Segment};
+
+/// What the header says.
+#[derive(Debug, PartialEq)]
+struct Array {
+    encoding: Encoding,
+    channels: usize,
+    len_samples: u64,
+    /// Whether each channel stands on its own, one behind the other.
+    is_channel_major: bool,
+}
+
+/// Opens an array: `x.npy`, or `x.npy?rate=48k`.
+pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
+    let (path, rate_hz) = headerless::path_and_rate(written)?;
+    let failed = Error::file("open", &path);
+    let mut file = File::open(&path).map_err(&failed)?;
+    let file_bytes = file.metadata().map_err(&failed)?.len();
+    let mut begin = Vec::new();
+    let read = Read::by_ref(&mut file).take(HEADER_BYTES_MAX).read_to_end(&mut begin);
+    read.map_err(Error::file("read", &path))?;
+    let malformed =
+        |why: String| Error::Content { path: path.clone(), what: format!("is no .npy file: {why}") };
+    let (array, offset_bytes) = Array::parse(&begin).map_err(malformed)?;
+    let Array { encoding, channels, len_samples: announced, is_channel_major } = array;
+    let frame_bytes = (encoding.sample_bytes() * channels) as u64;
+    let there = file_bytes.saturating_sub(offset_bytes) / frame_bytes;
+    let is_whole = there >= announced;
+    let behind_bytes = file_bytes.saturating_sub(offset_bytes).saturating_sub(announced * frame_bytes);
+    let len_samples = announced.min(there);
+    if len_samples == 0 {
+        return Err(Error::Empty { path });
+    }
+    let mut notes = Vec::new();
+    if !is_whole {
+        if is_channel_major && channels > 1 {
+            return Err(Error::truncated(
+                &path,
+                "its channels stand one behind the other, and the last is not all there",
+            ));
+        }
+        let missing = announced - len_samples;
+        notes.push(format!(
+            "the file is truncated: {len_samples} of {announced} samples per channel are there and are read, {missing} are missing"
+        ));
+    }
+    if behind_bytes > 0 {
+        notes.push(format!(
+            "{behind_bytes} bytes follow the array, another one perhaps: they are not read; save each array in a file of its own"
+        ));
+    }
+    if rate_hz == 0.0 {
+        notes.push(format!("nothing says the sample rate: name it, as in '{}?rate=48k'", path.display()));
+    }
+    let source = |channels: usize, offset_bytes: u64| -> Result<RawFile, Error> {
+        let file = file.try_clone().map_err(Error::file("open", &path))?;
+        Ok(RawFile::new(&path, file, encoding, channels, offset_bytes))
+    };
+    let sources = if is_channel_major {
+        let channel_bytes = announced * encoding.sample_bytes() as u64;
+        let of = |channel: u64| source(1, offset_bytes + channel * channel_bytes);
+        (0..channels as u64).map(of).collect::<Result<_, _>>()?
+    } else {
+        vec![source(channels, offset_bytes)?]
+    };
+    let whole = Segment {
+        position: 0,
+        length_samples: len_samples,
+        first_sample_index: 0,
+        recorded_at: None,
+        recorded_error_ns: None,
+        recorded_axis: None,
+    };
+    Ok(SampleFile::new(sources, rate_hz, len_samples, vec![whole], notes)
+        .whole(is_whole && behind_bytes == 0))
+}
+
+/// What stands before so many samples of this format.
+pub(super) fn header(format: SampleFormat, channels: usize, len_samples: u64) -> Vec<u8> {
+    let kind = match format {
+        SampleFormat::I8 | SampleFormat::Ci8 => "|i1",
+        SampleFormat::U8 | SampleFormat::Cu8 => "|u1",
+        SampleFormat::I16 | SampleFormat::Ci16 => "<i2",
+        SampleFormat::I32 => "<i4",
+        SampleFormat::F32 => "<f4",
+        SampleFormat::F64 => "<f8",
+        SampleFormat::Cf32 => "<c8",
+    };
+    let shape = match (channels, format.is_complex() && format != SampleFormat::Cf32) {
+        (1, false) => format!("({len_samples},)"),
+        (_, false) => format!("({len_samples}, {channels})"),
+        (_, true) => format!("({len_samples}, {channels}, 2)"),
+    };
+    let mut words = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
+    // The samples begin at a multiple of 64, behind a line's end.
+    let length = (PREFIX_BYTES + words.len() + 1).next_multiple_of(64) - PREFIX_BYTES;
+    words.extend(std::iter::repeat_n(' ', length - 1 - words.len()));
+    words.push('\n');
+    [MAGIC, &[1, 0], &(length as u16).to_le_bytes(), words.as_bytes()].concat()
+}
+
+impl Array {
+    /// The header, and where the samples begin.
+    fn parse(bytes: &[u8]) -> Result<(Self, u64), String> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin with \\x93NUMPY")?;
+        let (version, rest) = rest.split_at_checked(2).ok_or("it ends within its header")?;
+        let length_bytes = match version[0] {
+            1 => 2,
+            2 | 3 => 4,
+            other => return Err(format!("version {other} of the format is not known")),
+        };
+        let (length, rest) = rest.split_at_checked(length_bytes).ok_or("it ends within its header")?;
+        let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
+        let words = rest.get(..length).ok_or("it ends within its header, or that is longer than 64 KiB")?;
+        let words = std::str::from_utf8(words).map_err(|_| "its header is no text")?;
+        let offset = MAGIC.len() + 2 + length_bytes + length;
+        Ok((Self::of(words)?, offset as u64))
+    }
+
+    /// What the dictionary says.
+    fn of(words: &str) -> Result<Self, String> {
+        let kind = value(words, "descr")?;
+        let kind = kind
+            .strip_prefix('\'')
+            .and_then(|kind| kind.split_once('\''))
+            .map(|(kind, _)| kind)
+            .ok_or("its samples are records of several fields: save one of them")?;
+        let is_channel_major = value(words, "fortran_order")?.starts_with("True");
+        let shape = value(words, "shape")?;
+        let shape =
+            shape.strip_prefix('(').and_then(|shape| shape.split_once(')')).ok_or("its shape is no tuple")?;
+        let axes = shape.0.split(',').map(str::trim).filter(|axis| !axis.is_empty());
+        let axes: Vec<u64> = axes
+            .map(|axis| axis.parse().map_err(|_| format!("its shape has '{axis}'")))
+            .collect::<Result<_, _>>()?;
+        let (order, name) = match kind.split_at_checked(1) {
+            Some((">", name)) => (Order::Big, name),
+            Some(("<" | "|" | "=", name)) => (Order::Little, name),
+            _ => (Order::Little, kind),
+        };
+        let (format, pair) = match name {
+            "i1" => (SampleFormat::I8, Some(SampleFormat::Ci8)),
+            "u1" => (SampleFormat::U8, Some(SampleFormat::Cu8)),
+            "i2" => (SampleFormat::I16, Some(SampleFormat::Ci16)),
+            "i4" => (SampleFormat::I32, None),
+            "f4" => (SampleFormat::F32, Some(SampleFormat::Cf32)),
+            "f8" => (SampleFormat::F64, None),
+            "c8" => (SampleFormat::Cf32, None),
+            _ => {
+                return Err(format!(
+                    "its samples are '{kind}', which no stream has: convert them, as in a.astype('<f4'); i1 u1 i2 i4 f4 f8 c8 can be read"
+                ));
+            }
+        };
+        let (len_samples, channels, format) = match (axes.as_slice(), pair) {
+            (&[len_samples], _) => (len_samples, 1, format),
+            (&[len_samples, channels], _) => (len_samples, channels, format),
+            (&[len_samples, channels, 2], Some(pair)) if !is_channel_major => (len_samples, channels, pair),
+            _ => {
+                return Err(format!(
+                    "its shape is ({}): samples, or samples and channels, are read",
+                    shape.0
+                ));
+            }
+        };
+        if !(1..=u64::from(MAX_CHANNELS)).contains(&channels) {
+            return Err(format!(
+                "its second axis, of {channels}, is channels, of which there can be 1 to {MAX_CHANNELS}: transpose it"
+            ));
+        }
+        let channels = channels as usize;
+        let frame_bytes = (format.bytes() * channels) as u64;
+        if len_samples.checked_mul(frame_bytes).is_none_or(|bytes| bytes > i64::MAX as u64) {
+            return Err(format!("its shape is ({}), which no file can hold", shape.0));
+        }
+        let is_channel_major = is_channel_major && channels > 1;
+        Ok(Self { encoding: Encoding::new(format, order), channels, len_samples, is_channel_major })
+    }
+}
+
+/// What stands behind a name of the dictionary.
+fn value<'a>(words: &'a str, name: &str) -> Result<&'a str, String> {
+    let behind = words.split_once(&format!("'{name}':")).map(|(_, behind)| behind.trim_start());
+    behind.ok_or_else(|| format!("its header does not say '{name}'"))
+}
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+/// With the version and the length of what follows.
+const PREFIX_BYTES: usize = 10;
+/// What NumPy itself reads of a file that it does not trust is less.
+const HEADER_BYTES_MAX: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_as_numpy_writes_it() {
+        // numpy.save of a 2.3, of (5,), and of (3, 2).
+        let one = header(SampleFormat::I16, 1, 5);
+        assert_eq!(&one[..10], b"\x93NUMPY\x01\0v\0");
+        assert!(one[10..].starts_with(b"{'descr': '<i2', 'fortran_order': False, 'shape': (5,), }   "));
+        assert!(one.len() == 128 && one.ends_with(b" \n"));
+        for (format, channels) in SampleFormat::ALL.into_iter().flat_map(|format| [(format, 1), (format, 7)])
+        {
+            let (array, offset) = Array::parse(&header(format, channels, 1 << 40)).unwrap();
+            let encoding = Encoding::of(format);
+            let is_channel_major = false;
+            assert_eq!(array, Array { encoding, channels, len_samples: 1 << 40, is_channel_major });
+            assert_eq!(offset % 64, 0);
+        }
+    }
+
+    #[test]
+    fn what_numpy_writes_is_read_and_the_rest_is_refused_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        let save = |words: &str, samples: &[u8]| {
+            let bytes =
+                [MAGIC, &[2, 0], &(words.len() as u32).to_le_bytes(), words.as_bytes(), samples].concat();
+            std::fs::write(&path, bytes).unwrap();
+            SampleFile::open(format!("{}?rate=8k", path.display()).as_ref())
+        };
+        let mut major =
+            save("{'descr': '>i2', 'fortran_order': True, 'shape': (2, 2), }", &[0, 1, 0, 2, 0, 3, 0, 4])
+                .unwrap();
+        let block = major.block(0, 2).unwrap();
+        assert_eq!(block.channel::<i16>(0).unwrap().as_ref(), [1, 2]);
+        assert_eq!(block.channel::<i16>(1).unwrap().as_ref(), [3, 4]);
+        assert_eq!(major.sample_rate_hz(), 8e3);
+        let cut = save("{'shape': (9,), 'fortran_order': False, 'descr': '|u1'}", &[1, 2]).unwrap();
+        assert!(!cut.is_whole() && cut.notes()[0].contains("2 of 9 samples"), "{:?}", cut.notes());
+        for (words, says) in [
+            ("{'descr': '<c16', 'fortran_order': False, 'shape': (2,), }", "'<c16', which no stream has"),
+            (
+                "{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (2,), }",
+                "records of several fields",
+            ),
+            ("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 300), }", "of 300, is channels"),
+            ("{'descr': '<i2', 'fortran_order': False, 'shape': (), }", "its shape is ()"),
+            ("{'descr': '<i2', 'shape': (2,), }", "does not say 'fortran_order'"),
+            (
+                "{'descr': '<i2', 'fortran_order': False, 'shape': (18446744073709551615,), }",
+                "no file can hold",
+            ),
+        ] {
+            let error = save(words, &[0; 8]).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        std::fs::write(&path, b"\x93NUMPY\x01").unwrap();
+        assert!(SampleFile::open(&path).unwrap_err().to_string().contains("it ends within its header"));
+    }
+}

@@ -1,0 +1,156 @@
+//! Where output files go: what is replaced, what is written into, and who holds the name of a recording.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// Writes a file whole or not at all: beside it first, then in its place. Only a regular file is replaced; a device, a FIFO or
+/// another special file is written into. Symbolic links are followed.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("picture.png");
+/// grebe_recording::write_whole(&path, b"...")?;
+/// assert_eq!(std::fs::read(&path)?, b"...");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// What the system says; a regular file that was there is as it was then.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let there = fs::metadata(path).ok();
+    if there.as_ref().is_some_and(|there| !there.is_file()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
+    let place = followed(path)?;
+    let name = place.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
+    let beside = place.with_file_name(format!(".{name}.{}", std::process::id()));
+    let write = || {
+        fs::write(&beside, bytes)?;
+        if let Some(there) = &there {
+            fs::set_permissions(&beside, there.permissions())?;
+        }
+        fs::rename(&beside, &place)
+    };
+    write().inspect_err(|_| {
+        // The error is known already; what is left of the attempt is removed where that is possible.
+        let _ = fs::remove_file(&beside);
+    })
+}
+
+/// Where a path leads, by symbolic links that may lead to nothing.
+pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut place = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(to) = fs::read_link(&place) else { return Ok(place) };
+        place = place.parent().unwrap_or(Path::new("")).join(to);
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// The name of a recording, for one recorder at a time. A lock file holds it, which a recorder that is killed leaves behind
+/// unlocked; so the name is taken by what it is, however it was written.
+#[derive(Debug)]
+pub(crate) struct NameLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl NameLock {
+    /// Takes the name of a recording whose metadata are `meta`; `path` is its lock file.
+    pub(crate) fn take(path: PathBuf, meta: &Path) -> Result<Self, Error> {
+        loop {
+            let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+            let file = file.map_err(Error::file("create", meta))?;
+            // A file system that has no locks holds nobody up.
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                return Err(Error::Busy { path: meta.to_owned() });
+            }
+            // Who held it before may have removed it meanwhile.
+            if is_there(&file, &path) {
+                return Ok(Self { path, _file: file });
+            }
+        }
+    }
+
+    /// Whether somebody has the name whose lock file this is. A file system that has no locks does not tell.
+    pub(crate) fn is_taken(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+}
+
+impl Drop for NameLock {
+    fn drop(&mut self) {
+        // While it is locked: another recorder sees that it is gone, and makes one of its own.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(unix)]
+fn is_there(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |meta: io::Result<fs::Metadata>| meta.ok().map(|meta| (meta.dev(), meta.ino()));
+    identity(file.metadata()).is_some_and(|own| identity(fs::metadata(path)) == Some(own))
+}
+
+#[cfg(not(unix))]
+fn is_there(_: &File, _: &Path) -> bool {
+    // An open file cannot be removed.
+    true
+}
+
+/// As many as Linux follows.
+const LINKS_MAX: usize = 40;
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_regular_file_is_replaced_and_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_special_is_written_into() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let fifo = fifo.clone();
+            move || fs::read(fifo).unwrap()
+        });
+        write_whole(&fifo, b"through").unwrap();
+        assert_eq!(reader.join().unwrap(), b"through");
+        assert!(fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo());
+        write_whole(Path::new("/dev/null"), b"nowhere").unwrap();
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    }
+
+    #[test]
+    fn links_are_followed_also_to_where_nothing_is() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("far")).unwrap();
+        let (link, place) = (folder.path().join("link"), folder.path().join("far/place"));
+        symlink("far/place", &link).unwrap();
+        for text in ["first", "second"] {
+            write_whole(&link, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&place).unwrap(), text);
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        }
+        symlink("loop", folder.path().join("loop")).unwrap();
+        assert!(write_whole(&folder.path().join("loop"), b"").is_err());
+    }
+}

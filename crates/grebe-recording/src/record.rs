@@ -1,0 +1,424 @@
+//! A SigMF recording as a sink: on one disk, or on several.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_frame::{Arrival, Description, Frame, Header, StreamTracker};
+
+use crate::disk::WriteWay;
+use crate::error::{Error, ProcessError};
+use crate::heard_labels::HeardLabels;
+use crate::output::NameLock;
+use crate::ring::{RingLength, RingPlan};
+use crate::rotate::Rotate;
+use crate::sigmf::{Base, SigmfSettings};
+
+mod counters;
+mod series;
+mod stripes;
+
+use self::counters::{ANNOTATIONS, DISKS_MAX, FRAMES, GAP, LEFT_OUT, PARTS, RECORDED};
+use self::series::{Keep, Series, frame_bytes, samples_of};
+pub use self::stripes::LeftOut;
+pub(crate) use self::stripes::Stripes;
+
+/// How a stream is recorded.
+#[derive(Debug, Clone, Default)]
+pub struct RecordOptions {
+    /// Ends after this much of the signal, gaps included, to the sample.
+    pub duration: Option<Duration>,
+    /// Replaces a recording of the same name.
+    pub overwrite: bool,
+    /// Memory for what waits for the disk; as the writer has it where it is not given.
+    pub buffer_bytes: Option<usize>,
+    /// How the data are written.
+    pub way: WriteWay,
+    /// In parts of this length, instead of one.
+    pub rotate: Option<Rotate>,
+    /// The most that the parts may have; the oldest are removed.
+    pub keep_bytes: Option<u64>,
+    /// As a ring of this length: in parts, of which the oldest are removed.
+    pub ring: Option<RingLength>,
+    /// Is told what the ring is made of, before anything is written.
+    pub ring_plan: Option<Sender<RingPlan>>,
+    /// Ends before there are more bytes of samples than that, of all channels and parts.
+    pub bytes_max: Option<u64>,
+    /// Other disks to take turns with: folders, or recordings there.
+    pub more_disks: Vec<PathBuf>,
+    /// Is told which of the disks are left out while others go on, and why.
+    pub left_out: Option<Sender<LeftOut>>,
+}
+
+/// Records what arrives, bit for bit, with a segment at each gap.
+///
+/// The files are created when the first frame says how many channels there are. A sender that begins again is recorded as
+/// another segment; one that changes its format, its channels or its rate ends the recording with an error, and what was recorded is good.
+#[derive(Debug)]
+pub struct SigmfSink {
+    base: Base,
+    /// Its name on each disk, until the writer has it.
+    names: Vec<(Base, NameLock)>,
+    options: RecordOptions,
+    writer: Option<Stripes>,
+    series: Option<Series>,
+    parts: u64,
+    /// Samples per channel in the parts before, and of the signal when this one began.
+    before_samples: u64,
+    begin_samples: u64,
+    stream: Option<Header>,
+    tracker: StreamTracker,
+    /// What the stream said last.
+    described: Option<Arc<Description>>,
+    /// What it said, until the sample comes from which on it holds: a description, or that nothing is said any more.
+    upcoming: VecDeque<Option<Arc<Description>>>,
+    labels: HeardLabels,
+    /// Samples per channel of the signal so far, gaps included: what a duration is of.
+    signal_samples: u64,
+    gap_samples: u64,
+    frames: u64,
+    counters: Counters,
+}
+
+impl SigmfSink {
+    /// A recording at `path` (`NAME.sigmf-meta`), to be created when the first frame arrives.
+    ///
+    /// # Errors
+    /// Its folder cannot be written to, a recording of that name is there already, or another recorder has the name.
+    pub fn create(path: &Path, options: RecordOptions) -> Result<Self, Error> {
+        let bases = bases(path, &options)?;
+        // Finds at once what would otherwise be found when the first frame arrives, minutes later.
+        let lock = |base: Base| Ok((base.lock()?, base));
+        let names = bases.into_iter().map(lock).collect::<Result<Vec<_>, Error>>()?;
+        let names: Vec<(Base, NameLock)> = names.into_iter().map(|(name, base)| (base, name)).collect();
+        let files = names.iter().flat_map(|(base, _)| [base.meta(), base.data(), base.collection()]);
+        if let Some(path) = files.into_iter().find(|path| !options.overwrite && path.exists()) {
+            return Err(Error::Exists { path });
+        }
+        options.ring.map_or(Ok(()), RingLength::check)?;
+        let keep = options.keep_bytes.map_or(Keep::All, Keep::Bytes);
+        let base = names[0].0.clone();
+        let series = options.rotate.map(|rotate| Series::new(base.clone(), rotate, keep));
+        let counters = Counters::new(counters::names(names.len())).with_gauges(counters::GAUGES);
+        Ok(Self {
+            base,
+            names,
+            series: series.transpose()?,
+            options,
+            writer: None,
+            parts: 0,
+            before_samples: 0,
+            begin_samples: 0,
+            stream: None,
+            tracker: StreamTracker::new(),
+            described: None,
+            upcoming: VecDeque::new(),
+            labels: HeardLabels::default(),
+            signal_samples: 0,
+            gap_samples: 0,
+            frames: 0,
+            counters,
+        })
+    }
+
+    /// The recording to make where one of this name stays as it is: NAME, else NAME_2, NAME_3, ...
+    ///
+    /// # Errors
+    /// No recording can have such a name.
+    pub fn first_free(path: &Path) -> Result<PathBuf, Error> {
+        Ok(Base::to_record(path)?.first_free().meta())
+    }
+
+    /// Whether a recording can have this name; nothing is looked up.
+    pub fn check_name(path: &Path) -> Result<(), Error> {
+        Base::check_to_record(path)
+    }
+
+    /// Takes what the stream says of itself: it holds instead of what was said of the same samples before.
+    fn hear(&mut self, description: Option<Arc<Description>>) {
+        let from = from_index(&description);
+        while self.upcoming.len() == UPCOMING_MAX
+            || self.upcoming.back().is_some_and(|before| from_index(before) >= from)
+        {
+            self.upcoming.pop_back();
+        }
+        self.labels.hear(description.as_deref());
+        self.upcoming.push_back(description.clone());
+        self.described = description;
+    }
+
+    /// Writes a frame; whether the recording is now as long as it should be.
+    fn write(&mut self, frame: &Frame<'_>) -> Result<bool, Error> {
+        let header = frame.header();
+        let arrival = self.tracker.arrive(&header);
+        if !arrival.is_new() || header.is_end_of_stream() {
+            return Ok(false);
+        }
+        let stream = *self.stream.get_or_insert(header);
+        let of = |header: &Header| (header.format, header.channel_count, header.sample_rate_hz);
+        if of(&header) != of(&stream) {
+            return Err(Error::Changed { was: describe(&stream), is: describe(&header) });
+        }
+        self.make_writer(&header)?;
+        let recorded_samples = self.len_samples();
+        let Some(writer) = self.writer.as_mut() else { return Ok(false) };
+        let rate_hz = header.sample_rate_hz;
+        let length = self.options.duration.map_or(u64::MAX, |duration| samples_of(duration, rate_hz));
+        if let Arrival::After(gap) = arrival {
+            self.signal_samples = self.signal_samples.saturating_add(gap.samples);
+            self.gap_samples = self.gap_samples.saturating_add(gap.samples);
+        }
+        let block = u64::from(header.block_length_samples);
+        let room = self.options.bytes_max.map_or(u64::MAX, |bytes| bytes / frame_bytes(&header));
+        let room = room.saturating_sub(recorded_samples);
+        let left = length.saturating_sub(self.signal_samples).min(room).min(block);
+        self.signal_samples = self.signal_samples.saturating_add(block);
+        let left = left as usize;
+        let mut written = 0;
+        while let Some(description) = self.upcoming.front() {
+            let before = from_index(description).saturating_sub(header.first_sample_index);
+            let described_from = left.min(before.try_into().unwrap_or(usize::MAX)).max(written);
+            if described_from == left {
+                break;
+            }
+            writer.write_part(frame, written..described_from)?;
+            writer.describe(description.as_ref());
+            written = described_from;
+            self.upcoming.pop_front();
+        }
+        writer.write_part(frame, written..left)?;
+        self.frames += u64::from(left > 0);
+        if arrival == Arrival::Restart && left > 0 {
+            // After the write: a label belongs to the stream that was written last.
+            writer.annotate(header.first_sample_index, left as u64, "the sender began again")?;
+        }
+        if arrival == Arrival::Restart {
+            self.labels.begin(self.described.as_deref());
+        }
+        self.labels.enter(header.first_sample_index, left as u64, writer);
+        Ok(self.signal_samples >= length || room <= block)
+    }
+
+    /// Begins the recording, or its next part where one is full: between two frames, so that each is in one part.
+    fn make_writer(&mut self, header: &Header) -> Result<(), Error> {
+        let samples = self.writer.as_ref().map(Stripes::len_samples);
+        let span_samples = self.signal_samples - self.begin_samples;
+        let is_full =
+            |samples| self.series.as_ref().is_some_and(|it| it.is_full(header, samples, span_samples));
+        if samples.is_some_and(|samples| !is_full(samples)) {
+            return Ok(());
+        }
+        if let Some(length) = self.options.ring.filter(|_| self.series.is_none()) {
+            let plan = RingPlan::of(length, header)?;
+            self.series = Some(Series::ring(self.base.clone(), &plan)?);
+            // Whoever asked may not listen any more.
+            let _ = self.options.ring_plan.take().map(|told| told.send(plan));
+        }
+        let default = SigmfSettings::default();
+        let settings = SigmfSettings {
+            format: header.format,
+            channels: header.channel_count as usize,
+            sample_rate_hz: header.sample_rate_hz,
+            overwrite: self.options.overwrite,
+            buffer_bytes: self.options.buffer_bytes.unwrap_or(default.buffer_bytes),
+            way: self.options.way,
+            // What is kept of a ring is put together anew.
+            checksum: self.options.ring.is_none(),
+            summary: self.options.ring.is_none(),
+            ..default
+        };
+        let closing = match (&mut self.writer, &mut self.series) {
+            (Some(writer), Some(series)) => {
+                let (next, name) = series.next(&settings, writer.is_past_cache())?;
+                Some(writer.only().rotate(next, name)?)
+            }
+            (writer, Some(series)) => {
+                let base = series.begin();
+                *writer = Some(Stripes::one(&base, &settings, base.lock()?)?);
+                None
+            }
+            (writer, None) => {
+                let names = std::mem::take(&mut self.names);
+                *writer = Some(Stripes::create(names, &settings, self.options.left_out.take())?);
+                None
+            }
+        };
+        self.parts += 1;
+        self.before_samples += samples.unwrap_or(0);
+        self.begin_samples = self.signal_samples;
+        let (Some(writer), Some(series)) = (&self.writer, &mut self.series) else { return Ok(()) };
+        series.prepare(&settings, writer.is_past_cache());
+        closing.map_or(Ok(()), |closing| series.close(closing))
+    }
+
+    /// Samples per channel in all parts.
+    fn len_samples(&self) -> u64 {
+        self.before_samples + self.writer.as_ref().map_or(0, Stripes::len_samples)
+    }
+
+    fn publish(&self) {
+        self.counters.set(RECORDED, self.len_samples());
+        self.counters.set(PARTS, if self.series.is_some() { self.parts } else { 0 });
+        self.counters.set(GAP, self.gap_samples);
+        self.counters.set(FRAMES, self.frames);
+        self.counters.set(ANNOTATIONS, self.labels.entered);
+        self.counters.set(LEFT_OUT, self.labels.left_out);
+        if let Some(writer) = &self.writer {
+            counters::set_disks(&self.counters, writer);
+        }
+    }
+}
+
+impl Stage for SigmfSink {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+        let Some(batch) = input.next() else {
+            if let Some(writer) = &mut self.writer {
+                writer.pause()?;
+            }
+            return Ok(Outcome::WantsInput);
+        };
+        if self.described.as_ref().map(Arc::as_ptr) != batch.description().map(Arc::as_ptr) {
+            self.hear(batch.description().cloned());
+        }
+        if let Some(series) = &mut self.series {
+            series.check()?;
+        }
+        let mut outcome = Ok(Outcome::Produced);
+        for frame in batch.frames() {
+            match self.write(&frame) {
+                Ok(false) => continue,
+                Ok(true) => outcome = Ok(Outcome::End),
+                Err(error) => outcome = Err(error.into()),
+            }
+            break;
+        }
+        if let Some(writer) = &mut self.writer {
+            writer.pause_others()?;
+        }
+        self.publish();
+        outcome
+    }
+
+    fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
+        self.publish();
+        if let Some(mut writer) = self.writer.take() {
+            let finished = writer.finish();
+            self.counters.set(RECORDED, self.before_samples + writer.len_samples());
+            counters::set_disks(&self.counters, &writer);
+            finished?;
+        }
+        if let Some(series) = &mut self.series {
+            series.settle()?;
+        }
+        // Whoever waits for more of it sees that nothing comes.
+        self.names.clear();
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+}
+
+impl Drop for SigmfSink {
+    /// After an error in `process` the runtime calls no `finish`: what was recorded is closed all the same.
+    fn drop(&mut self) {
+        if let Some(mut writer) = self.writer.take() {
+            let _ = writer.finish();
+        }
+        if let Some(series) = &mut self.series {
+            let _ = series.settle();
+        }
+    }
+}
+
+/// The first sample of which it is said; of nothing that is said, the next one.
+fn from_index(description: &Option<Arc<Description>>) -> u64 {
+    description.as_ref().map_or(0, |description| description.first_sample_index)
+}
+
+/// Said ahead of their samples: no honest stream says more.
+const UPCOMING_MAX: usize = 64;
+
+/// The recordings to make: one of them is named, the others may be folders, where it is called the same.
+fn bases(path: &Path, options: &RecordOptions) -> Result<Vec<Base>, Error> {
+    let setting = |what, got: String, must| Err(ProcessError::Setting { what, got, must }.into());
+    let count = 1 + options.more_disks.len();
+    if count > DISKS_MAX {
+        return setting("the number of disks", count.to_string(), "eight can take turns");
+    }
+    if count > 1 && (options.ring.is_some() || options.rotate.is_some()) {
+        let must = "a ring, or a recording in parts, is on one disk";
+        return setting("the number of disks", count.to_string(), must);
+    }
+    let disks = || std::iter::once(path).chain(options.more_disks.iter().map(PathBuf::as_path));
+    let named = disks().find(|disk| !disk.is_dir()).unwrap_or(path);
+    let name = Base::to_record(named)?.meta().file_name().map(PathBuf::from).unwrap_or_default();
+    let mut bases = Vec::with_capacity(count);
+    for disk in disks() {
+        let base = Base::to_record(&if disk.is_dir() { disk.join(&name) } else { disk.to_owned() })?;
+        let place = |base: &Base| std::fs::canonicalize(base.meta().parent().unwrap_or(Path::new("."))).ok();
+        let is_same = |other: &Base| {
+            (place(other), other.meta().file_name().map(ToOwned::to_owned))
+                == (place(&base), base.meta().file_name().map(ToOwned::to_owned))
+        };
+        if bases.iter().any(is_same) {
+            let must = "it is named twice: each disk that takes turns has a folder of its own";
+            return setting("a disk", disk.display().to_string(), must);
+        }
+        bases.push(base);
+    }
+    Ok(bases)
+}
+
+fn describe(header: &Header) -> String {
+    let plural = if header.channel_count == 1 { "" } else { "s" };
+    let Header { channel_count, format, sample_rate_hz, .. } = header;
+    format!("{channel_count} channel{plural} of {format} at {sample_rate_hz} S/s")
+}
+
+#[cfg(test)]
+mod tests {
+    use grebe_flow::StageBench;
+    use grebe_testing::stream::batches_of;
+
+    use super::*;
+    use crate::SampleFile;
+
+    #[test]
+    fn a_duration_is_of_the_signal_and_the_counts_are_of_the_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sigmf-meta");
+        // At 1 MS/s: 64 samples, a gap of 64, and 22 of the next block.
+        let options =
+            RecordOptions { duration: Some(Duration::from_micros(150)), ..RecordOptions::default() };
+        let mut bench = StageBench::new(SigmfSink::create(&path, options).unwrap()).unwrap();
+        for batch in batches_of(1, &[(0, 64), (128, 64), (192, 64)], 1) {
+            bench.feed(batch).unwrap();
+        }
+        bench.end().unwrap();
+        let snapshot = bench.snapshot();
+        let own = |name: &str| snapshot.stage("stage").unwrap().own(name);
+        assert_eq!((own("recorded_samples"), own("recorded_frames")), (Some(86), Some(2)));
+        let file = SampleFile::open(&path).unwrap();
+        let lengths: Vec<u64> = file.segments().iter().map(|segment| segment.length_samples).collect();
+        assert_eq!(lengths, [64, 22]);
+    }
+
+    #[test]
+    fn a_gap_beyond_the_duration_ends_the_recording_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sigmf-meta");
+        let options =
+            RecordOptions { duration: Some(Duration::from_micros(100)), ..RecordOptions::default() };
+        let mut bench = StageBench::new(SigmfSink::create(&path, options).unwrap()).unwrap();
+        for batch in batches_of(1, &[(0, 64), (500, 64)], 1) {
+            bench.feed(batch).unwrap();
+        }
+        bench.end().unwrap();
+        assert_eq!(SampleFile::open(&path).unwrap().len_samples(), 64);
+    }
+}

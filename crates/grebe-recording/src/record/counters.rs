@@ -1,0 +1,125 @@
+//! What a recorder counts, of itself and of its disks.
+
+use std::time::Duration;
+
+use grebe_flow::Counters;
+
+use super::Stripes;
+use crate::disk::{DiskReport, WriteWay};
+
+/// The counters of a recorder on so many disks.
+pub(super) fn names(disks: usize) -> &'static [&'static str] {
+    if disks > 1 { SEVERAL_DISKS } else { ONE_DISK }
+}
+
+/// Enters how the disks keep up: all of them together, and where there are several, each.
+pub(super) fn set_disks(counters: &Counters, writer: &Stripes) {
+    let set = |first: usize, values: &[u64]| {
+        (first..).zip(values).for_each(|(counter, &value)| counters.set(counter, value));
+    };
+    let mut all: Option<DiskReport> = None;
+    for (number, state, samples, report) in writer.disks() {
+        all = Some(all.map_or(report, |all| all.beside(&report)));
+        if writer.is_striped() {
+            let first = LOST + 1 + number * (DISK_VALUES + 2);
+            set(first, &values(&report));
+            set(first + DISK_VALUES, &[samples, state as u64]);
+        }
+    }
+    set(DISK, &values(&all.unwrap_or_default()));
+    set(LOST, &[writer.lost_samples()]);
+}
+
+fn values(disk: &DiskReport) -> [u64; DISK_VALUES] {
+    let us = |time: Duration| time.as_micros() as u64;
+    [
+        u64::from(disk.way == WriteWay::IoUring),
+        u64::from(disk.is_direct),
+        us(disk.longest_stall),
+        us(disk.waited),
+        disk.fill_bytes,
+        disk.fill_bytes_max,
+        disk.buffer_bytes,
+        disk.unsummed_bytes,
+        disk.lost_summaries,
+    ]
+}
+
+/// Those of a recorder and all its disks, then those of each of these.
+macro_rules! counters {
+    ($($disk:literal)*) => {
+        &[
+            "recorded_samples",
+            "gap_samples",
+            "recorded_frames",
+            "annotations",
+            "left_out_annotations",
+            "parts",
+            "disk_io_uring",
+            "disk_past_cache",
+            "disk_stall_us_max",
+            "disk_waited_us",
+            "disk_buffer_fill_bytes",
+            "disk_buffer_fill_bytes_max",
+            "disk_buffer_bytes",
+            "disk_unsummed_bytes",
+            "disk_lost_summaries",
+            "disk_lost_samples",
+            $(
+                concat!("disk", $disk, "_io_uring"),
+                concat!("disk", $disk, "_past_cache"),
+                concat!("disk", $disk, "_stall_us_max"),
+                concat!("disk", $disk, "_waited_us"),
+                concat!("disk", $disk, "_buffer_fill_bytes"),
+                concat!("disk", $disk, "_buffer_fill_bytes_max"),
+                concat!("disk", $disk, "_buffer_bytes"),
+                concat!("disk", $disk, "_unsummed_bytes"),
+                concat!("disk", $disk, "_lost_summaries"),
+                concat!("disk", $disk, "_samples"),
+                concat!("disk", $disk, "_state"),
+            )*
+        ]
+    };
+}
+
+const ONE_DISK: &[&str] = counters!();
+const SEVERAL_DISKS: &[&str] = counters!(1 2 3 4 5 6 7 8);
+pub(super) const DISKS_MAX: usize = 8;
+
+/// Of each of several disks they are called after its number.
+pub(super) const GAUGES: &[&str] = &[
+    "disk_io_uring",
+    "disk_past_cache",
+    "disk_stall_us_max",
+    "disk_buffer_fill_bytes",
+    "disk_buffer_fill_bytes_max",
+    "disk_buffer_bytes",
+    "disk_unsummed_bytes",
+    "disk_state",
+];
+
+pub(super) const RECORDED: usize = 0;
+pub(super) const GAP: usize = 1;
+pub(super) const FRAMES: usize = 2;
+pub(super) const ANNOTATIONS: usize = 3;
+pub(super) const LEFT_OUT: usize = 4;
+pub(super) const PARTS: usize = 5;
+/// The first of those of all disks, and how many they are.
+const DISK: usize = 6;
+const DISK_VALUES: usize = 9;
+/// Samples that were lost with a disk.
+const LOST: usize = DISK + DISK_VALUES;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_disk_has_its_counters_where_they_are_set() {
+        assert_eq!(names(1).len(), LOST + 1);
+        assert_eq!(names(2).len(), LOST + 1 + DISKS_MAX * (DISK_VALUES + 2));
+        assert_eq!(names(1)[LOST], "disk_lost_samples");
+        assert_eq!(names(2)[LOST + 1 + 2 * (DISK_VALUES + 2)], "disk3_io_uring");
+        assert_eq!(names(2).last(), Some(&"disk8_state"));
+    }
+}

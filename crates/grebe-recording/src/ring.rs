@@ -1,0 +1,44 @@
+//! The black box: a recording on a disk that forgets its oldest samples, and of which stretches are kept for good.
+//!
+//! ```text
+//!   DIR/ring_000041.sigmf-meta  .sigmf-data     the parts of the ring, each a recording; the oldest is removed
+//!   DIR/ring_000042. ...
+//!
+//!   record ---- parts, closed and removed ----> DIR <---- Parts, held open ---- save ----> Assembler: a recording of its own
+//! ```
+
+mod parts;
+mod plan;
+mod save;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use grebe_ring::Cancel;
+
+use crate::error::Error;
+use crate::sample_file::SampleFile;
+
+use parts::Parts;
+pub use plan::{RingLength, RingPlan};
+pub use save::{RingLabel, RingSaved, RingStretch, save_ring};
+
+/// Makes the folder of a ring, where it is not there; the recording that its parts belong to.
+pub fn make_folder(folder: &Path) -> Result<PathBuf, Error> {
+    if folder.extension().is_some_and(|extension| extension.to_string_lossy().starts_with("sigmf")) {
+        let what = "a ring is a folder of recordings: name it without .sigmf-meta".to_owned();
+        return Err(Error::Field { path: folder.into(), what });
+    }
+    fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+    Ok(parts::recording_in(folder))
+}
+
+/// The parts of a ring as they are now, the oldest first, each a recording up to where its recorder has said that it is good. Who holds
+/// one keeps its samples, also when the recorder has removed it.
+///
+/// # Errors
+/// [`Error::Content`] where there are none.
+pub fn ring_parts(folder: &Path) -> Result<Vec<SampleFile>, Error> {
+    Ok(Parts::open(folder, Duration::ZERO, &Cancel::default())?.into_files())
+}

@@ -1,0 +1,353 @@
+//! Keeping a stretch of a ring for good, while it is being recorded or after its recorder was killed.
+//!
+//! The ring's files are all that is needed: who has them open keeps their samples, whatever the recorder removes, and nobody asks
+//! or stops the recorder. Bytes are copied by the system; a file system that can, shares them.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use grebe_ring::Cancel;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::parts::{Part, Parts};
+use crate::disk::free_bytes;
+use crate::error::{Error, ProcessError};
+use crate::sample_file::{Annotation, SampleFile};
+use crate::sigmf::{Assembler, Base};
+
+/// Which stretch of a ring is kept.
+#[derive(Debug, Clone, Default)]
+pub struct RingStretch {
+    /// So much of the signal before the moment.
+    pub before: Duration,
+    /// And so much from it on.
+    pub after: Duration,
+    /// The moment: the sample of this index in the stream; `None`: now.
+    pub at: Option<u64>,
+    /// What the recording says of the moment.
+    pub label: Option<RingLabel>,
+    /// Replaces a recording of the same name.
+    pub overwrite: bool,
+}
+
+/// An annotation at the moment for which a stretch is kept.
+#[derive(Debug, Clone, Default)]
+pub struct RingLabel {
+    /// How long it lasts; 0: a point.
+    pub length_samples: u64,
+    /// In SigMF's words: `core:label` and others.
+    pub fields: Map<String, Value>,
+}
+
+/// What was kept of a ring.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RingSaved {
+    /// All files, the one to open first.
+    pub files: Vec<PathBuf>,
+    /// Samples per channel.
+    pub len_samples: u64,
+    /// Their rate, in Hz.
+    pub sample_rate_hz: f64,
+    /// Of the stretch that was asked for, what lies before the oldest sample of the ring.
+    pub missing_before: Duration,
+    /// And what did not come: the recorder has ended, its stream stands still, or the wait was cancelled.
+    pub missing_after: Duration,
+}
+
+/// Keeps a stretch of the ring in a folder as a SigMF recording of its own: `to`, or a name with the time in the same folder. Returns when the
+/// stretch is complete. Any number of processes may do so at a time, also when the ring's recorder is gone.
+///
+/// What came until the call is in it, although the disk gets it some tenths of a second later. Where the stream says no time, or another
+/// than this machine's clock, it is up to a second longer for that. `cancel` ends the wait for what is to come.
+///
+/// ```
+/// use grebe_recording::{Cancel, RingStretch, save_ring};
+///
+/// let folder = tempfile::tempdir()?;
+/// let error = save_ring(folder.path(), None, &RingStretch::default(), &Cancel::default()).unwrap_err();
+/// assert!(error.to_string().contains("holds no sample of a ring"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Content`] where there is no ring; [`Error::Empty`] where no sample of the stretch is in it; [`Error::Process`] where nothing says the rate;
+/// [`Error::Room`] where the disk has no room for it beside the ring; [`Error::Exists`], [`Error::Busy`], [`Error::File`] as of any recording.
+pub fn save_ring(
+    folder: &Path,
+    to: Option<&Path>,
+    stretch: &RingStretch,
+    cancel: &Cancel,
+) -> Result<RingSaved, Error> {
+    let began = Instant::now();
+    // First of all: from here on nothing of it is lost.
+    let mut parts = Parts::open(folder, PATIENCE, cancel)?;
+    remove_abandoned(folder);
+    let default;
+    let to = match to {
+        Some(to) => to,
+        None => {
+            default = named_by_time(folder);
+            &default
+        }
+    };
+    let Some(rate_hz) = parts.first().map(|part| part.file.sample_rate_hz()).filter(|&rate_hz| rate_hz > 0.0)
+    else {
+        let got = format!("{:?}", stretch.before + stretch.after);
+        let must = "nothing says the sample rate of the ring: convert its parts instead";
+        return Err(ProcessError::Setting { what: "the length of the stretch", got, must }.into());
+    };
+    let samples = |time: Duration| (time.as_secs_f64() * rate_hz).round() as u64;
+    let (moment, slack) = find_moment(&mut parts, stretch.at, samples(SLACK), cancel)?;
+    let begin = moment.saturating_sub(samples(stretch.before));
+    let end = moment.saturating_add(samples(stretch.after));
+    // Also where it is not known how much came until the call.
+    let wanted = begin..end.saturating_add(slack);
+    let label = stretch.label.clone().map(|label| (moment, label));
+    let mut save = Save::begin(parts, to, wanted, label, stretch.overwrite)?;
+    let mut patience = Patience::new(&save.parts);
+    loop {
+        save.copy_on()?;
+        if save.has_all() || cancel.is_cancelled() {
+            break;
+        }
+        let has_enough = save.reached() >= end && began.elapsed() > SLACK;
+        if has_enough || save.is_over() || patience.is_out(&save.parts) {
+            break;
+        }
+        std::thread::sleep(LOOK_EVERY);
+        save.parts.refresh();
+    }
+    let missing = |samples: u64| Duration::from_secs_f64(samples as f64 / rate_hz);
+    let missing_before = missing(samples(stretch.before).saturating_sub(moment));
+    let missing_after = missing(end.saturating_sub(save.reached()));
+    let len_samples = save.assembler.len_samples();
+    let files = save.finish()?;
+    Ok(RingSaved { files, len_samples, sample_rate_hz: rate_hz, missing_before, missing_after })
+}
+
+/// Where the moment is in the signal, and how much may have come until it that nobody can tell.
+fn find_moment(parts: &mut Parts, at: Option<u64>, slack: u64, cancel: &Cancel) -> Result<(u64, u64), Error> {
+    let Some(index) = at else {
+        if !parts.is_recorded() {
+            return Ok((parts.end(), 0));
+        }
+        return Ok(parts.now().map_or((parts.end(), slack), |now| (now, 0)));
+    };
+    let mut patience = Patience::new(parts);
+    loop {
+        if let Some(moment) = parts.signal_of(index) {
+            return Ok((moment, 0));
+        }
+        if cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let is_over = patience.is_out(parts) || !parts.is_recorded();
+        std::thread::sleep(LOOK_EVERY);
+        parts.refresh();
+        if is_over && parts.signal_of(index).is_none() {
+            let (what, got) = ("the sample to keep", index.to_string());
+            return Err(ProcessError::Setting { what, got, must: "the ring does not have it" }.into());
+        }
+    }
+}
+
+/// How long nothing has come.
+struct Patience {
+    activity: (u64, u64, Option<SystemTime>),
+    since: Instant,
+}
+
+impl Patience {
+    fn new(parts: &Parts) -> Self {
+        Self { activity: parts.activity(), since: Instant::now() }
+    }
+
+    /// Whether nothing came for so long that nothing will.
+    fn is_out(&mut self, parts: &Parts) -> bool {
+        if parts.activity() != self.activity {
+            *self = Self::new(parts);
+        }
+        self.since.elapsed() > PATIENCE
+    }
+}
+
+/// A stretch that is being copied.
+struct Save {
+    parts: Parts,
+    assembler: Assembler,
+    /// The stretch, in the signal.
+    wanted: Range<u64>,
+    /// Behind what is copied, in the file of the oldest part.
+    position: u64,
+    /// Where that part begins: in its own file, and in the recording.
+    placed: (u64, u64),
+    /// What is to be said, and of which place in the signal.
+    label: Option<(u64, RingLabel)>,
+    refreshed: Instant,
+}
+
+impl Save {
+    fn begin(
+        mut parts: Parts,
+        to: &Path,
+        wanted: Range<u64>,
+        label: Option<(u64, RingLabel)>,
+        overwrite: bool,
+    ) -> Result<Self, Error> {
+        while parts.first().is_some_and(|first| first.position_at(wanted.start) == first.file.len_samples())
+            && parts.pass_first().is_some()
+        {}
+        let Some(first) = parts.first() else { return Err(Error::Empty { path: to.into() }) };
+        check_room(&parts, &first.file, to, wanted.end.min(parts.end()).saturating_sub(wanted.start))?;
+        let assembler = Assembler::create(to, &first.file, overwrite)?;
+        let refreshed = Instant::now();
+        Ok(Self { parts, assembler, wanted, position: 0, placed: (0, 0), label, refreshed })
+    }
+
+    /// Copies what there is, part after part.
+    fn copy_on(&mut self) -> Result<(), Error> {
+        while let Some(first) = self.parts.first() {
+            if self.assembler.len_samples() == 0 {
+                self.position = first.position_at(self.wanted.start);
+                self.placed = (self.position, 0);
+            }
+            let end = first.position_at(self.wanted.end);
+            if self.position < end {
+                let now = end.min(self.position + piece_samples(&first.file));
+                self.assembler.append(&first.file, self.position..now)?;
+                self.position = now;
+            } else if end < first.file.len_samples() || !self.go_on() {
+                break;
+            }
+            // What comes while a long stretch is copied must be opened before it is removed.
+            if self.refreshed.elapsed() > LOOK_EVERY {
+                self.parts.refresh();
+                self.refreshed = Instant::now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with the next part, where nothing more comes of the oldest.
+    fn go_on(&mut self) -> bool {
+        if self.parts.len() < 2 || self.parts.first_is_written() {
+            return false;
+        }
+        // It may have been closed since it was opened last.
+        let len_samples = |parts: &Parts| parts.first().map(|part| part.file.len_samples());
+        let before = len_samples(&self.parts);
+        self.parts.refresh();
+        if len_samples(&self.parts) == before
+            && let Some(part) = self.parts.pass_first()
+        {
+            self.say(&part);
+            (self.position, self.placed) = (0, (0, self.assembler.len_samples()));
+        }
+        true
+    }
+
+    /// Enters what is said of that of a part which was copied.
+    fn say(&mut self, part: &Part) {
+        let (begin, at) = self.placed;
+        let copied = begin..self.position;
+        let mut enter = |position: u64, length_samples: u64, fields: Map<String, Value>| {
+            let from = position.max(copied.start);
+            let until = (position.saturating_add(length_samples)).min(copied.end);
+            let is_point = length_samples == 0 && copied.contains(&position);
+            if from < until || is_point {
+                self.assembler.annotate(at + (from - begin), until.saturating_sub(from), fields);
+            }
+        };
+        for Annotation { position, length_samples, fields } in part.file.annotations() {
+            enter(*position, *length_samples, fields.clone());
+        }
+        let is_here = |moment: u64| copied.contains(&part.position_at(moment));
+        if let Some((moment, label)) = self.label.take_if(|(moment, _)| is_here(*moment)) {
+            enter(part.position_at(moment), label.length_samples, label.fields);
+        }
+    }
+
+    /// Up to where the signal is copied, as far as it came.
+    fn reached(&self) -> u64 {
+        match self.parts.first() {
+            Some(first) if self.parts.len() > 1 => first.signal_behind(self.position),
+            _ => self.parts.end(),
+        }
+    }
+
+    /// Whether all of the stretch is copied.
+    fn has_all(&self) -> bool {
+        self.parts.end() >= self.wanted.end
+            && self.parts.first().is_none_or(|part| {
+                let end = part.position_at(self.wanted.end);
+                self.position >= end && (self.parts.len() == 1 || end < part.file.len_samples())
+            })
+    }
+
+    /// Whether nothing more can come.
+    fn is_over(&mut self) -> bool {
+        if self.parts.len() > 1 || self.parts.is_recorded() {
+            return false;
+        }
+        // What its recorder wrote last.
+        let before = self.parts.end();
+        self.parts.refresh();
+        self.parts.len() == 1 && self.parts.end() == before
+    }
+
+    fn finish(mut self) -> Result<Vec<PathBuf>, Error> {
+        if let Some(last) = self.parts.take_first() {
+            self.say(&last);
+        }
+        self.assembler.finish()
+    }
+}
+
+/// A disk that a kept stretch fills ends the recording of the ring: then it is not kept.
+fn check_room(parts: &Parts, like: &SampleFile, to: &Path, samples: u64) -> Result<(), Error> {
+    let frame_bytes = (like.format().bytes() * like.channels()) as u64;
+    let needs_bytes = samples.saturating_mul(frame_bytes).saturating_add(2 * parts.largest_bytes());
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match free_bytes(folder) {
+        Some(free_bytes) if free_bytes < needs_bytes => {
+            let what = "the stretch, with what the ring may need meanwhile,";
+            Err(Error::Room { path: folder.into(), what, needs_bytes, free_bytes })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What earlier saves left that were killed.
+fn remove_abandoned(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(name) = name.strip_prefix('.').and_then(|name| name.strip_suffix(".partial")) else {
+            continue;
+        };
+        let base = Base::of(&folder.join(format!("{name}.sigmf-meta")));
+        if let Ok(_name) = base.lock() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// `save_20261123T021314_123`, in UTC.
+fn named_by_time(folder: &Path) -> PathBuf {
+    let now = Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+    folder.join(format!("save_{}.sigmf-meta", now.strftime("%Y%m%dT%H%M%S_%3f")))
+}
+
+/// As much as is copied in some tens of milliseconds.
+fn piece_samples(file: &SampleFile) -> u64 {
+    (PIECE_BYTES / (file.format().bytes() * file.channels()) as u64).max(1)
+}
+
+const PIECE_BYTES: u64 = 16 << 20;
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How late a recorder that keeps up says what came.
+const SLACK: Duration = Duration::from_secs(1);
+/// After which a stream stands still, or its disk.
+const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,0 +1,554 @@
+//! Reading recordings of any kind through one window of bounded size, however long they are.
+
+mod axis;
+mod converted;
+mod drift;
+mod identity;
+mod piece;
+mod side_by_side;
+mod stretch;
+mod striped;
+mod timeline;
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use grebe_frame::{AxisTime, ChannelError, Description, Frame, Sample, SampleFormat};
+use serde_json::{Map, Value};
+
+pub(crate) use self::axis::common_clock;
+use grebe_process::numbers::load;
+
+use self::converted::Converted;
+use crate::encoding::Encoding;
+use crate::error::{Error, ProcessError};
+use crate::raw::RawFile;
+
+pub(crate) use self::drift::{Run, runs_by};
+pub(crate) use self::identity::file_identity;
+pub(crate) use self::piece::Piece;
+pub(crate) use self::side_by_side::{pieces_by_time, stepped_back};
+pub(crate) use self::striped::{STREAM_SAMPLES, StripeMember};
+pub use self::timeline::Alignment;
+pub(crate) use self::timeline::{Timeline, samples_in};
+
+/// A recording to read from: SigMF (one recording, or a collection of one per channel) or WAV.
+///
+/// ```no_run
+/// use grebe_recording::SampleFile;
+///
+/// let mut file = SampleFile::open("examples/data/ecg.sigmf-meta".as_ref())?;
+/// for segment in 0..file.segments().len() {
+///     let segment = file.segments()[segment];
+///     let length = segment.length_samples.min(1_000) as usize;
+///     let block = file.block(segment.position, length)?;
+///     println!("{} samples from stream index {}", block.channel::<i16>(0)?.len(), segment.first_sample_index);
+/// }
+/// # Ok::<(), grebe_recording::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SampleFile {
+    sources: Vec<RawFile>,
+    format: SampleFormat,
+    sample_rate_hz: f64,
+    channels: usize,
+    len_samples: u64,
+    segments: Vec<Segment>,
+    /// Where in the file something else holds, and what.
+    descriptions: Vec<(u64, Arc<Description>)>,
+    annotations: Vec<Annotation>,
+    notes: Vec<String>,
+    is_whole: bool,
+    /// Samples of the file before the first.
+    skipped_samples: u64,
+    /// How samples are read that are of another format in the file.
+    converted: Option<Converted>,
+    /// Behind what will be read in order.
+    expected_end: u64,
+    window: Window,
+}
+
+/// A label of a stretch of a recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Annotation {
+    /// Where it begins in the file, in samples per channel.
+    pub position: u64,
+    /// How long it is; 0: a point.
+    pub length_samples: u64,
+    /// What the file says of it, in SigMF's words: `core:label`, `core:comment`, `core:freq_lower_edge` and others.
+    pub fields: Map<String, Value>,
+}
+
+/// Samples that follow each other without a gap in the stream that was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it begins in the file, in samples per channel.
+    pub position: u64,
+    /// How long it is, in samples per channel; never 0.
+    pub length_samples: u64,
+    /// The index of its first sample in the stream that was recorded. A jump is a gap, a step back another stream.
+    pub first_sample_index: u64,
+    /// When its first sample was made or received, where the file says so.
+    pub recorded_at: Option<SystemTime>,
+    /// How far that may be off, where the file says so.
+    pub recorded_error_ns: Option<u64>,
+    /// The same by the monotonic clock of a host, where the file says so.
+    pub recorded_axis: Option<AxisTime>,
+}
+
+/// Samples of a stream that are missing in its recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// Where in the file they are missing: before this sample per channel.
+    pub position: u64,
+    /// The index of the first of them in the stream.
+    pub first_sample_index: u64,
+    /// How many, per channel.
+    pub length_samples: u64,
+}
+
+/// When a sample was made or received, and how far that may be off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordedAt {
+    pub(crate) time: SystemTime,
+    pub(crate) error_ns: Option<u64>,
+    pub(crate) axis: Option<AxisTime>,
+}
+
+/// Samples of all channels, lent until the next block is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Block<'a> {
+    bytes: &'a [u8],
+    format: SampleFormat,
+    channels: usize,
+    stride_bytes: usize,
+    first: usize,
+    length: usize,
+}
+
+impl SampleFile {
+    /// A file whose parts were checked: there is a source, every one is of the same format and has `len_samples`, and the segments
+    /// cover them all.
+    pub(crate) fn new(
+        sources: Vec<RawFile>,
+        sample_rate_hz: f64,
+        len_samples: u64,
+        segments: Vec<Segment>,
+        notes: Vec<String>,
+    ) -> Self {
+        let channels = sources.iter().map(RawFile::channels).sum();
+        let format = sources.first().map_or(SampleFormat::I16, |source| source.encoding().format);
+        Self {
+            sources,
+            format,
+            sample_rate_hz,
+            channels,
+            len_samples,
+            segments,
+            descriptions: Vec::new(),
+            annotations: Vec::new(),
+            notes,
+            is_whole: true,
+            skipped_samples: 0,
+            converted: None,
+            expected_end: u64::MAX,
+            window: Window::new(format.bytes(), channels, len_samples),
+        }
+    }
+
+    pub(crate) fn described(self, descriptions: Vec<(u64, Arc<Description>)>) -> Self {
+        Self { descriptions, ..self }
+    }
+
+    pub(crate) fn annotated(self, annotations: Vec<Annotation>) -> Self {
+        Self { annotations, ..self }
+    }
+
+    /// Says whether all is there that its writer meant to be.
+    pub(crate) fn whole(self, is_whole: bool) -> Self {
+        Self { is_whole, ..self }
+    }
+
+    /// As [`whole`](Self::whole), where something else may be missing as well.
+    pub(crate) fn all_there(self, all_there: bool) -> Self {
+        Self { is_whole: self.is_whole && all_there, ..self }
+    }
+
+    /// How many files its channels stand in, or how many times several that take turns.
+    pub(crate) fn source_count(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// What the file says of its samples from `position` on: names, units, scale, frequency. Another description may hold further
+    /// behind.
+    pub fn description(&self, position: u64) -> Option<&Arc<Description>> {
+        let number = self.description_number(position)?;
+        Some(&self.descriptions[number].1)
+    }
+
+    /// Which of its descriptions that is.
+    pub(crate) fn description_number(&self, position: u64) -> Option<usize> {
+        self.descriptions.partition_point(|&(from, _)| from <= position).checked_sub(1)
+    }
+
+    /// How many there are.
+    pub(crate) fn description_count(&self) -> usize {
+        self.descriptions.len()
+    }
+
+    /// The one of this number.
+    pub(crate) fn description_of(&self, number: usize) -> Option<&Arc<Description>> {
+        Some(&self.descriptions.get(number)?.1)
+    }
+
+    /// From where on one of them holds.
+    pub(crate) fn description_begin(&self, number: usize) -> Option<u64> {
+        Some(self.descriptions.get(number)?.0)
+    }
+
+    /// What the file labels, in its order.
+    pub fn annotations(&self) -> &[Annotation] {
+        &self.annotations
+    }
+
+    /// What its samples are; the same for all channels.
+    pub fn format(&self) -> SampleFormat {
+        self.format
+    }
+
+    /// Samples per second and channel; 0 = the file does not say.
+    pub fn sample_rate_hz(&self) -> f64 {
+        self.sample_rate_hz
+    }
+
+    /// Channels, 1 to 255.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Samples per channel.
+    pub fn len_samples(&self) -> u64 {
+        self.len_samples
+    }
+
+    /// The stretches without a gap, in the order of the file, which they cover. There is at least one.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Where samples of the stream are missing, in the order of the file.
+    pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
+        self.segments.windows(2).filter_map(|pair| {
+            let end = pair[0].first_sample_index + pair[0].length_samples;
+            let missing = pair[1].first_sample_index.checked_sub(end).filter(|&missing| missing > 0);
+            missing.map(|length_samples| Gap {
+                position: pair[1].position,
+                first_sample_index: end,
+                length_samples,
+            })
+        })
+    }
+
+    /// How many streams were recorded one behind the other: where an index steps back, another begins.
+    pub fn stream_count(&self) -> usize {
+        let steps_back = |pair: &&[Segment]| {
+            pair[1].first_sample_index < pair[0].first_sample_index + pair[0].length_samples
+        };
+        1 + self.segments.windows(2).filter(steps_back).count()
+    }
+
+    /// The segment that holds a sample of the file; the last one behind its end.
+    pub fn segment_at(&self, position: u64) -> &Segment {
+        let behind = self.segments.partition_point(|segment| segment.position <= position);
+        &self.segments[behind.saturating_sub(1)]
+    }
+
+    /// When a sample of the file was made or received, where the file says so of its segment.
+    pub fn time_at(&self, position: u64) -> Option<SystemTime> {
+        let segment = self.segment_at(position);
+        let recorded_at = segment.recorded_at?;
+        let samples = position.saturating_sub(segment.position);
+        if samples == 0 {
+            return Some(recorded_at);
+        }
+        let seconds = samples as f64 / self.sample_rate_hz;
+        recorded_at.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
+    }
+
+    /// How many samples of the file lie before its first one, where it is a stretch of it.
+    pub fn skipped_samples(&self) -> u64 {
+        self.skipped_samples
+    }
+
+    /// What it is called where only it is meant: its first file.
+    pub(crate) fn name(&self) -> &Path {
+        self.sources.first().map_or(Path::new(""), RawFile::path)
+    }
+
+    /// The files that its samples stand in.
+    pub fn data_files(&self) -> impl Iterator<Item = &Path> + '_ {
+        self.sources.iter().flat_map(RawFile::paths)
+    }
+
+    /// Where samples of all channels stand: files, and bytes in each. Of a recording that takes turns on several disks, or of a part of
+    /// one, none.
+    pub fn bytes_of(&self, samples: Range<u64>) -> impl Iterator<Item = (&Path, Range<u64>)> + '_ {
+        self.sources.iter().filter_map(move |source| Some((source.path(), source.bytes_of(&samples)?)))
+    }
+
+    /// Whether all is there that its writer meant to be: not, where a file is truncated, ends within a sample, or its recorder was cut
+    /// off or is still at it. A note says which.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// What a person should know of how the file was read: a recorder that was cut off. One line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Says which samples will be read in order, and whether again and again: so that what is read ahead is what is wanted.
+    pub(crate) fn expect(&mut self, samples: Range<u64>, repeats: bool) {
+        let beside = self.sources.len() - 1;
+        self.expected_end = samples.end;
+        self.sources.iter_mut().for_each(|source| source.expect(samples.clone(), repeats, beside));
+    }
+
+    /// The samples at `position .. position + length` of all channels.
+    ///
+    /// Cheap where the samples are in the window (1 MiB over all channels), which moves forward as needed; a longer
+    /// block makes the window grow to hold it.
+    ///
+    /// # Errors
+    /// [`Error::Process`] beyond the file's end, [`Error::File`] where the file cannot be read (any more).
+    #[inline]
+    pub fn block(&mut self, position: u64, length: usize) -> Result<Block<'_>, Error> {
+        if !self.window.holds(position, length) {
+            self.move_window(position, length)?;
+        }
+        let window = &self.window;
+        let first = (position - window.start) as usize;
+        Ok(Block {
+            bytes: bytemuck::cast_slice(&window.words),
+            format: self.format,
+            channels: self.channels,
+            stride_bytes: window.stride_bytes,
+            first,
+            length,
+        })
+    }
+
+    /// Reads the samples at `position .. position + length` of all channels past the window, for who reads here and there: the bytes
+    /// of each channel as a frame has them, one channel behind the other.
+    ///
+    /// # Errors
+    /// As [`block`](Self::block).
+    pub fn read(&mut self, position: u64, length: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        let left = self.len_samples.saturating_sub(position);
+        if length as u64 > left {
+            let what = "samples asked for behind the end of the file";
+            return Err(ProcessError::Shape { what, got: length as u64, expected: left }.into());
+        }
+        let stride_bytes = length * self.format.bytes();
+        out.resize(stride_bytes * self.channels, 0);
+        if self.converted.is_some() {
+            let block = self.block(position, length)?;
+            for (channel, out) in out.chunks_exact_mut(stride_bytes.max(1)).enumerate() {
+                out.copy_from_slice(block.channel_bytes(channel)?);
+            }
+            return Ok(());
+        }
+        let mut rest = &mut out[..];
+        for source in &mut self.sources {
+            let (own, others) = rest.split_at_mut(source.channels() * stride_bytes);
+            source.read(position, length, stride_bytes, own)?;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Appends the bytes of these samples, as they stand in its files, to others: one for each of its own.
+    ///
+    /// # Errors
+    /// [`Error::Content`] where they are not as a recorder writes them; [`Error::File`].
+    pub(crate) fn copy_to(&self, samples: Range<u64>, outs: &[File], to: &Path) -> Result<(), Error> {
+        for (source, out) in self.sources.iter().zip(outs) {
+            if source.encoding() != Encoding::of(self.format) {
+                let what = "was not written by a recorder of this program".to_owned();
+                return Err(Error::Content { path: source.path().into(), what });
+            }
+            source.copy_to(samples.clone(), out).map_err(Error::file("write", to))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of all files that it reads from, and when the youngest of them was changed.
+    pub(crate) fn data_size(&self) -> (u64, Option<SystemTime>) {
+        let sizes = self.sources.iter().map(RawFile::size);
+        sizes.fold((0, None), |(bytes, modified), size| (bytes + size.0, modified.max(size.1)))
+    }
+
+    #[cold]
+    fn move_window(&mut self, position: u64, length: usize) -> Result<(), Error> {
+        let left = self.len_samples.saturating_sub(position);
+        if length as u64 > left {
+            let what = "samples asked for behind the end of the file";
+            return Err(ProcessError::Shape { what, got: length as u64, expected: left }.into());
+        }
+        let window = &mut self.window;
+        window.make_room(self.format.bytes(), self.channels, length);
+        let wanted = self.expected_end.saturating_sub(position).max(length as u64);
+        let length = (window.capacity as u64).min(left).min(wanted) as usize;
+        // Nothing is held until all of it is read.
+        window.length = 0;
+        let sources = &mut self.sources;
+        let read = |mut rest: &mut [u8], stride_bytes: usize| {
+            for source in sources {
+                let (own, others) = rest.split_at_mut(source.channels() * stride_bytes);
+                source.read(position, length, stride_bytes, own)?;
+                rest = others;
+            }
+            Ok(())
+        };
+        match &mut self.converted {
+            None => read(bytemuck::cast_slice_mut(&mut window.words), window.stride_bytes)?,
+            Some(converted) => converted.fill(window, self.format, self.channels, length, read)?,
+        }
+        (window.start, window.length) = (position, length);
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// Where in the file it ends.
+    pub(crate) fn end(&self) -> u64 {
+        self.position + self.length_samples
+    }
+
+    /// When its first sample was made, where the file says so.
+    pub(crate) fn recorded(&self) -> Option<RecordedAt> {
+        let (error_ns, axis) = (self.recorded_error_ns, self.recorded_axis);
+        Some(RecordedAt { time: self.recorded_at?, error_ns, axis })
+    }
+}
+
+impl<'a> Block<'a> {
+    /// The samples of a frame, for who looks at those of recordings and of streams.
+    pub fn of_frame(frame: &Frame<'a>) -> Self {
+        let header = frame.header();
+        let length = header.block_length_samples as usize;
+        Self {
+            bytes: frame.payload(),
+            format: header.format,
+            channels: header.channel_count as usize,
+            stride_bytes: length * header.format.bytes(),
+            first: 0,
+            length,
+        }
+    }
+
+    /// What its samples are.
+    pub fn format(&self) -> SampleFormat {
+        self.format
+    }
+
+    /// How many channels it has.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Samples per channel.
+    pub fn len_samples(&self) -> usize {
+        self.length
+    }
+
+    /// The components of one channel, from 0, as numbers around zero, whatever their format: of complex samples I and Q in turn.
+    ///
+    /// # Errors
+    /// There is no such channel.
+    pub fn numbers(&self, channel: usize, numbers: &mut Vec<f32>) -> Result<(), ChannelError> {
+        let bytes = self.channel_bytes(channel)?;
+        numbers.resize(self.length * self.format.components(), 0.0);
+        load(self.format, bytes, numbers);
+        Ok(())
+    }
+
+    /// The samples of one channel, from 0. On a big-endian host they are a copy.
+    ///
+    /// # Errors
+    /// They are of another format than `T`'s, or there is no such channel.
+    #[inline]
+    pub fn channel<T: Sample>(&self, channel: usize) -> Result<Cow<'a, [T]>, ChannelError> {
+        if T::FORMAT != self.format {
+            return Err(ChannelError::Format { asked: T::FORMAT, is: self.format });
+        }
+        let bytes = self.channel_bytes(channel)?;
+        if cfg!(target_endian = "little")
+            && let Ok(samples) = bytemuck::try_cast_slice(bytes)
+        {
+            return Ok(Cow::Borrowed(samples));
+        }
+        let mut samples = vec![T::default(); self.length];
+        let copy = bytemuck::cast_slice_mut(&mut samples);
+        copy.copy_from_slice(bytes);
+        T::FORMAT.swap_to_host(copy);
+        Ok(Cow::Owned(samples))
+    }
+
+    /// The bytes of one channel, from 0, as a frame has them, whatever their format.
+    ///
+    /// # Errors
+    /// There is no such channel.
+    #[inline]
+    pub fn channel_bytes(&self, channel: usize) -> Result<&'a [u8], ChannelError> {
+        if channel >= self.channels {
+            return Err(ChannelError::Channel { asked: channel, channels: self.channels });
+        }
+        let sample_bytes = self.format.bytes();
+        let at = channel * self.stride_bytes + self.first * sample_bytes;
+        Ok(&self.bytes[at..at + self.length * sample_bytes])
+    }
+}
+
+/// A stretch of all channels in memory, channel-major.
+#[derive(Debug)]
+struct Window {
+    /// Samples as a stream has them; each channel begins at a word, so that every format is aligned.
+    words: Vec<u64>,
+    stride_bytes: usize,
+    /// Samples per channel that there is room for.
+    capacity: usize,
+    start: u64,
+    length: usize,
+}
+
+impl Window {
+    fn new(sample_bytes: usize, channels: usize, len_samples: u64) -> Self {
+        let capacity = (WINDOW_BYTES / (sample_bytes * channels)) as u64;
+        let mut window = Self { words: Vec::new(), stride_bytes: 0, capacity: 0, start: 0, length: 0 };
+        window.make_room(sample_bytes, channels, capacity.min(len_samples) as usize);
+        window
+    }
+
+    #[inline]
+    fn holds(&self, position: u64, length: usize) -> bool {
+        position >= self.start
+            && position - self.start <= self.length as u64
+            && length as u64 <= self.length as u64 - (position - self.start)
+    }
+
+    fn make_room(&mut self, sample_bytes: usize, channels: usize, length: usize) {
+        if length > self.capacity {
+            let words = (length * sample_bytes).div_ceil(size_of::<u64>());
+            (self.capacity, self.stride_bytes) = (length, words * size_of::<u64>());
+            self.words.resize(words * channels, 0);
+        }
+    }
+}
+
+/// Large enough for a disk, small enough for a second-level cache.
+const WINDOW_BYTES: usize = 1 << 20;

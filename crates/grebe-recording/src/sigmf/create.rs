@@ -1,0 +1,299 @@
+//! How to record, and creating a recording's files: all of them, or none.
+
+use std::collections::HashSet;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use grebe_frame::{MAX_CHANNELS, SampleFormat};
+
+use super::annotations::Annotations;
+use super::archive::Files;
+use super::collection::members;
+use super::layout::{Base, is_data};
+use super::metadata::{Metadata, State};
+use super::metadata_writer::MetadataWriter;
+use super::staged::Staged;
+use super::stripes::StripeSet;
+use crate::disk::{Appender, DiskFile, WriteWay};
+use crate::encoding::Encoding;
+use crate::error::{Error, ProcessError};
+
+/// How to record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SigmfSettings {
+    /// What the samples are.
+    pub format: SampleFormat,
+    /// 1 to 255. Up to 8 have a recording each, tied together by a collection; more are interleaved in one.
+    pub channels: usize,
+    /// Samples per second and channel, up to 10^12; 0 = unknown.
+    pub sample_rate_hz: f64,
+    /// Whether a recording of the same name is replaced.
+    pub overwrite: bool,
+    /// Whether checksums of the data are entered: XXH3 of each 256 MiB, and up to 100 MB/s, or 64 MiB in all, SHA-512 as SigMF has it. They
+    /// are computed from memory while the data are written, and left out where the writing leaves no time for it.
+    pub checksum: bool,
+    /// Memory for what waits for the disk: as long as that lasts, the disk may stall. Touched as it is needed.
+    pub buffer_bytes: usize,
+    /// Whether a summary is made meanwhile, beside the recording, so that a scope shows all of it at once: of 32 MiB and more, in up
+    /// to 8 channels, where there is processor time left.
+    pub summary: bool,
+    /// How the data are written.
+    pub way: WriteWay,
+    /// What a person should know of the recording.
+    pub description: Option<String>,
+}
+
+impl SigmfSettings {
+    pub(super) fn data_files(&self) -> usize {
+        if self.channels <= CHANNELS_APART_MAX { self.channels } else { 1 }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let setting = |what, got: String, must| Err(ProcessError::Setting { what, got, must }.into());
+        if self.channels == 0 || self.channels > MAX_CHANNELS as usize {
+            return setting("number of channels", self.channels.to_string(), "give 1 to 255");
+        }
+        if !(0.0..=RATE_HZ_MAX).contains(&self.sample_rate_hz) {
+            return setting("sample rate", self.sample_rate_hz.to_string(), "give 0 (unknown) to 10^12 Hz");
+        }
+        Ok(())
+    }
+}
+
+impl Default for SigmfSettings {
+    /// One channel of 16-bit integers of unknown rate, with a checksum; nothing is overwritten.
+    fn default() -> Self {
+        Self {
+            format: SampleFormat::I16,
+            channels: 1,
+            sample_rate_hz: 0.0,
+            overwrite: false,
+            checksum: true,
+            buffer_bytes: BUFFER_BYTES,
+            summary: true,
+            way: WriteWay::Best,
+            description: None,
+        }
+    }
+}
+
+/// A data file: of one channel, or of all of them.
+#[derive(Debug)]
+pub(super) struct DataFile {
+    pub(super) end: Appender,
+    format: SampleFormat,
+    pub(super) channels: Range<usize>,
+}
+
+/// The files of a recording that has not begun.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    parts: Vec<DataFile>,
+    metadata: Metadata,
+    unnamed: Unnamed,
+    checksum: bool,
+    /// All paths, the one to open first.
+    files: Vec<PathBuf>,
+}
+
+/// The files of a recording that begins.
+pub(super) struct Begun {
+    pub(super) parts: Vec<DataFile>,
+    pub(super) metadata: MetadataWriter,
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// Data files under temporary names: they have their own with the first metadata, once there are samples. So a recorder that is killed before
+/// leaves no recording, and none without samples.
+#[derive(Debug)]
+pub(super) struct Unnamed {
+    data: Staged,
+    /// What they must not replace.
+    in_the_way: Vec<PathBuf>,
+    /// What they replace under other names.
+    stale: Vec<PathBuf>,
+}
+
+/// Creates the files of a recording whose name is taken. `past_cache`: where the system lets writes bypass the page cache, they do.
+pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -> Result<Prepared, Error> {
+    settings.check()?;
+    let existing = existing(base, settings.data_files());
+    if !settings.overwrite
+        && let Some(path) = existing.first()
+    {
+        return Err(Error::Exists { path: path.clone() });
+    }
+    if let Some(path) = existing.iter().find(|path| fs::metadata(path).is_ok_and(|there| !there.is_file())) {
+        let what = "is no regular file, and is not replaced: choose another name".to_owned();
+        return Err(Error::Content { path: path.clone(), what });
+    }
+    let metadata = metadata(settings, base);
+    let mut data = Staged::default();
+    let mut parts = Vec::new();
+    for (number, recording) in metadata.recordings.iter().enumerate() {
+        let first = number * metadata.channels;
+        let channels = first..first + metadata.channels;
+        parts.push(DataFile::create(recording.data(), settings, channels, past_cache, &mut data)?);
+    }
+    // What is in the way of the metadata is found now, and not behind the first samples.
+    drop(metadata.stage(&State { is_closed: false, is_durable: false, sums: &[] })?);
+    let mut files = Vec::new();
+    files.extend(metadata.collection.as_ref().map(Base::collection));
+    files.extend(metadata.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
+    // What is killed while the data take their places leaves no metadata that say something else of them.
+    let (replaced, stale): (Vec<_>, Vec<_>) = existing.into_iter().partition(|path| files.contains(path));
+    for path in replaced.iter().rev().filter(|path| !is_data(path)) {
+        data.remove_first(path)?;
+    }
+    let in_the_way = if settings.overwrite { Vec::new() } else { files.clone() };
+    let unnamed = Unnamed { data, in_the_way, stale };
+    Ok(Prepared { parts, metadata, unnamed, checksum: settings.checksum, files })
+}
+
+impl Prepared {
+    /// Says which others take turns with it.
+    pub(super) fn striped(mut self, stripes: Option<StripeSet>) -> Self {
+        self.metadata.stripes = stripes;
+        self
+    }
+
+    /// What a process leaves that is killed behind so many of the steps by which the data get their names; whether that was before the last.
+    #[cfg(test)]
+    pub(super) fn kill_behind(self, steps: usize) -> bool {
+        self.unnamed.data.kill_behind(steps)
+    }
+
+    /// Begins the recording: nothing is asked of the disk.
+    pub(super) fn begin(self) -> Result<Begun, Error> {
+        let Self { parts, metadata, unnamed, checksum, files } = self;
+        let data = parts.iter().map(|part| part.end.file().clone()).collect();
+        let metadata = MetadataWriter::start(metadata, unnamed, data, checksum)
+            .map_err(Error::file("create", &files[0]))?;
+        Ok(Begun { parts, metadata, files })
+    }
+}
+
+impl Unnamed {
+    /// Gives the data their names. Where that fails, they stay as they are, and it may be tried again.
+    pub(super) fn name(&mut self) -> Result<(), Error> {
+        if let Some(path) = self.in_the_way.iter().find(|path| path.symlink_metadata().is_ok()) {
+            // Somebody else's, who came meanwhile.
+            return Err(Error::Exists { path: path.clone() });
+        }
+        self.in_the_way.clear();
+        self.data.give_names()?;
+        for stale in self.stale.drain(..) {
+            let _ = fs::remove_file(stale);
+        }
+        Ok(())
+    }
+
+    /// Leaves the data under their temporary names.
+    pub(super) fn leave(self) {
+        self.data.leave();
+    }
+
+    /// Where a data file is that will have this path.
+    pub(super) fn place_of(&self, path: &Path) -> PathBuf {
+        self.data.place_of(path)
+    }
+}
+
+pub(super) fn metadata(settings: &SigmfSettings, base: &Base) -> Metadata {
+    let recordings: Vec<Base> = match settings.data_files() {
+        1 => vec![base.clone()],
+        files => (0..files).map(|channel| base.channel(channel)).collect(),
+    };
+    Metadata {
+        format: settings.format,
+        channels: settings.channels / recordings.len(),
+        collection: (recordings.len() > 1).then(|| base.clone()),
+        recordings,
+        sample_rate_hz: settings.sample_rate_hz,
+        notes: settings.description.clone(),
+        description: None,
+        has_details: false,
+        has_errors: false,
+        segments: Vec::new(),
+        annotations: Annotations::default(),
+        known_samples: 0,
+        stripes: None,
+    }
+}
+
+fn is_fast(settings: &SigmfSettings) -> bool {
+    settings.sample_rate_hz * (settings.channels * settings.format.bytes()) as f64
+        > SUM_WHILE_RECORDING_BYTES_PER_SECOND
+}
+
+impl DataFile {
+    fn create(
+        path: PathBuf,
+        settings: &SigmfSettings,
+        channels: Range<usize>,
+        past_cache: bool,
+        staged: &mut Staged,
+    ) -> Result<Self, Error> {
+        let file = staged.create(&path)?.0;
+        let sha512 = settings.checksum && !is_fast(settings);
+        let file = DiskFile::new(path, file, past_cache, settings.checksum, sha512);
+        Ok(Self { end: Appender::new(file), format: settings.format, channels })
+    }
+
+    /// Of one sample of each channel.
+    pub(super) fn frame_bytes(&self) -> usize {
+        self.format.bytes() * self.channels.len()
+    }
+
+    /// Samples per channel that there is room for.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        self.end.room() / self.frame_bytes()
+    }
+
+    /// Appends `count` samples of each channel, for which there is room; `samples` has those of one as a stream has them. The one copy on
+    /// their way.
+    #[inline]
+    pub(super) fn push<'a>(&mut self, count: usize, samples: impl Fn(usize) -> &'a [u8]) {
+        let place = self.end.extend(count * self.format.bytes() * self.channels.len());
+        if self.channels.len() == 1 {
+            return place.copy_from_slice(samples(self.channels.start));
+        }
+        let encoding = Encoding::of(self.format);
+        for (number, channel) in self.channels.clone().enumerate() {
+            encoding.put(samples(channel), number, self.channels.len(), place);
+        }
+    }
+}
+
+/// The files that a recording of this name replaces.
+pub(super) fn existing_files(base: &Base, settings: &SigmfSettings) -> Vec<PathBuf> {
+    existing(base, settings.data_files())
+}
+
+/// Files in the way of a recording: its own, and those of the recording or collection that has its name.
+fn existing(base: &Base, data_files: usize) -> Vec<PathBuf> {
+    let mut paths = vec![base.collection(), base.meta(), base.data()];
+    let own = (0..data_files).filter(|_| data_files > 1).map(|channel| base.channel(channel));
+    paths.extend(own.flat_map(|recording| [recording.meta(), recording.data()]));
+    // Of an old collection, only the recordings that it names: NAME_ch7 may belong to somebody else.
+    let old = members(&Files::Folder, &base.collection()).ok().flatten();
+    let old = old.map_or(Vec::new(), |old| old.bases);
+    for recording in (0..MAX_CHANNELS as usize).map(|channel| base.channel(channel)) {
+        if old.contains(&recording) {
+            paths.extend([recording.meta(), recording.data()]);
+        }
+    }
+    let mut seen = HashSet::new();
+    paths.retain(|path| path.symlink_metadata().is_ok() && seen.insert(path.clone()));
+    paths
+}
+
+/// A seventh of a second at 1.8 GB/s, and seconds at the rates of most.
+const BUFFER_BYTES: usize = 256 << 20;
+/// Of more channels, a file for each is more than a person can handle.
+pub(super) const CHANNELS_APART_MAX: usize = 8;
+const SUM_WHILE_RECORDING_BYTES_PER_SECOND: f64 = 100e6;
+/// What SigMF allows.
+const RATE_HZ_MAX: f64 = 1e12;

@@ -1,0 +1,241 @@
+//! What the metadata of a recording say.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use grebe_frame::{ChannelDescription, Description, SampleFormat};
+use serde_json::{Map, Value};
+
+use super::annotations::Annotations;
+use super::described::{self, Tuning};
+use super::layout::{
+    Annotation, Base, Capture, Checksums, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream,
+    VERSION, datatype, datetime,
+};
+use super::staged::{Staged, sync_folder};
+use super::stated_axis::restate;
+use super::stripes::StripeSet;
+use crate::disk::Summed;
+use crate::error::Error;
+use crate::sample_file::RecordedAt;
+
+/// Where samples go on after a gap, or another description holds.
+#[derive(Debug, Clone)]
+pub(super) struct Captured {
+    pub(super) position: u64,
+    pub(super) first_sample_index: u64,
+    pub(super) recorded_at: Option<RecordedAt>,
+    pub(super) description: Option<Arc<Description>>,
+    /// Where several recordings take turns: how many samples of the whole come before it.
+    pub(super) stripe_start: Option<u64>,
+}
+
+/// How the metadata are written.
+pub(super) struct State<'a> {
+    /// Or samples are still to come.
+    pub(super) is_closed: bool,
+    /// So that they survive a loss of power from here on.
+    pub(super) is_durable: bool,
+    /// Of each data file, where there are any.
+    pub(super) sums: &'a [Summed],
+}
+
+/// The metadata of all files of a recording.
+#[derive(Debug)]
+pub(super) struct Metadata {
+    pub(super) format: SampleFormat,
+    /// Of each recording.
+    pub(super) channels: usize,
+    /// One per channel, or one of all of them.
+    pub(super) recordings: Vec<Base>,
+    /// What ties more than one together.
+    pub(super) collection: Option<Base>,
+    pub(super) sample_rate_hz: f64,
+    /// What the recorder says where the stream has no notes.
+    pub(super) notes: Option<String>,
+    /// What the stream said first.
+    pub(super) description: Option<Arc<Description>>,
+    /// Whether a capture has words of that extension.
+    pub(super) has_details: bool,
+    /// Whether a capture says how far its time may be off.
+    pub(super) has_errors: bool,
+    pub(super) segments: Vec<Captured>,
+    pub(super) annotations: Annotations,
+    /// Samples per channel up to which all segments are entered.
+    pub(super) known_samples: u64,
+    /// Which others take turns with it.
+    pub(super) stripes: Option<StripeSet>,
+}
+
+impl Metadata {
+    /// Writes the metadata in place of what is there.
+    pub(super) fn write(&self, state: &State<'_>) -> Result<(), Error> {
+        self.commit(self.stage(state)?, state)
+    }
+
+    /// Gives what was written beside it its place.
+    pub(super) fn commit(&self, staged: Staged, state: &State<'_>) -> Result<(), Error> {
+        staged.commit()?;
+        // Until then, the name that survives a loss of power is that of older metadata, which the next ones find.
+        if state.is_closed {
+            sync_folder(self.recordings[0].path());
+        }
+        Ok(())
+    }
+
+    /// Of one sample of each channel of a recording.
+    pub(super) fn frame_bytes(&self) -> u64 {
+        (self.format.bytes() * self.channels) as u64
+    }
+
+    /// Writes the metadata beside what is there.
+    pub(super) fn stage(&self, state: &State<'_>) -> Result<Staged, Error> {
+        let mut staged = Staged::default();
+        let mut streams = Vec::new();
+        let durable = state.is_durable;
+        let annotations = self.annotations.in_order();
+        // Who finds the first channel finds all of them.
+        for (number, base) in self.recordings.iter().enumerate().rev() {
+            let channels = number * self.channels..(number + 1) * self.channels;
+            let global = self.global(state.is_closed, state.sums.get(number), channels.clone());
+            let described = self.described_channels(channels.clone());
+            let meta = MetaOut {
+                global: &global,
+                captures: self
+                    .segments
+                    .iter()
+                    .map(|segment| segment.capture(channels.clone(), described, self.sample_rate_hz)),
+                annotations: annotations.iter().copied(),
+            };
+            let hash = staged.json(base.meta(), &meta, durable)?;
+            streams.push(Stream::Object { name: base.name(), hash: Some(hash), axis: None });
+        }
+        if let Some(base) = &self.collection {
+            streams.reverse();
+            let (version, description) = (VERSION.into(), self.notes.clone());
+            let collection = Collection { version, description, streams, ..Collection::default() };
+            let file = CollectionFile { collection };
+            staged.json(base.collection(), &file, durable)?;
+            staged.remove_first(&base.collection())?;
+        }
+        Ok(staged)
+    }
+
+    /// What `global` says of the channels of a recording.
+    fn described_channels(&self, channels: Range<usize>) -> Option<&[ChannelDescription]> {
+        self.description.as_ref().map(|description| described::part(&description.channels, channels))
+    }
+
+    fn global(&self, is_closed: bool, sums: Option<&Summed>, channels: Range<usize>) -> Global {
+        let sha512 = sums.filter(|_| is_closed).and_then(|sums| sums.sha512.clone());
+        let checksums = sums.filter(|sums| sha512.is_none() && !sums.xxh3.is_empty()).map(Checksums::of);
+        let is_ours = !is_closed || self.has_errors || checksums.is_some() || self.stripes.is_some();
+        let own = [(is_ours, "grebe"), (self.has_details, "capture_details")];
+        let own = own.into_iter().filter_map(|(is_used, name)| is_used.then_some(name));
+        let uses: Vec<&str> = own.chain(self.annotations.extensions()).collect();
+        let description = self.description.as_deref();
+        let state = if is_closed { "" } else { NOT_CLOSED };
+        Global {
+            datatype: datatype(self.format),
+            sample_rate: Some(self.sample_rate_hz).filter(|&rate_hz| rate_hz > 0.0),
+            version: VERSION.into(),
+            num_channels: Some(self.channels as u64),
+            recorder: Some(format!("grebe {}{state}", env!("CARGO_PKG_VERSION"))),
+            collection: self.collection.as_ref().map(Base::name),
+            dataset: None,
+            metadata_only: None,
+            offset: None,
+            trailing_bytes: None,
+            known_samples: (!is_closed).then_some(self.known_samples),
+            sha512,
+            checksums,
+            stripes: self.stripes.clone(),
+            rest: described::global(description, self.notes.as_ref(), channels, &uses),
+        }
+    }
+
+    /// Enters where samples go on.
+    pub(super) fn enter(&mut self, segment: Captured) {
+        self.describe(segment.description.as_ref());
+        self.has_errors |= segment.recorded_at.is_some_and(|at| at.error_ns.is_some());
+        let end_index = self.segments.last().map_or(0, |before| {
+            before.first_sample_index.saturating_add(segment.position.saturating_sub(before.position))
+        });
+        let goes_on = segment.first_sample_index >= end_index;
+        if goes_on {
+            restate(&mut self.segments, &segment, self.sample_rate_hz);
+        }
+        self.annotations.interrupt(segment.position, goes_on.then_some(segment.first_sample_index));
+        self.segments.push(segment);
+    }
+
+    /// Notes what the stream is: what was said first holds for all of it.
+    pub(super) fn describe(&mut self, description: Option<&Arc<Description>>) {
+        let channels = 0..self.channels * self.recordings.len();
+        self.has_details |= Tuning::of(description.map(Arc::as_ref), channels).has_details();
+        self.description = self.description.take().or_else(|| description.cloned());
+    }
+
+    /// Enters a stretch of the stream where it stands in the file; what lies in a gap is left out of it.
+    pub(super) fn annotate(
+        &mut self,
+        first_sample_index: u64,
+        length_samples: u64,
+        rest: Map<String, Value>,
+    ) {
+        let sample_start = self.position(first_sample_index);
+        let end_index = first_sample_index.saturating_add(length_samples);
+        let sample_count = Some(self.position(end_index).saturating_sub(sample_start));
+        self.annotations.open(Annotation { sample_start, sample_count, rest }, end_index);
+    }
+
+    /// Where a sample of the stream stands in the file, or what follows it there. The newest segments come first: those of
+    /// a stream that began again hide older ones, and most notes are on what just happened.
+    fn position(&self, index: u64) -> u64 {
+        let mut end = u64::MAX;
+        for segment in self.segments.iter().rev() {
+            if segment.first_sample_index <= index {
+                return segment.position.saturating_add(index - segment.first_sample_index).min(end);
+            }
+            end = segment.position;
+        }
+        0
+    }
+
+    /// Says which others took turns with it; `None`: it is the whole.
+    pub(super) fn set_stripes(&mut self, stripes: Option<StripeSet>) {
+        if stripes.is_none() {
+            self.segments.iter_mut().for_each(|segment| segment.stripe_start = None);
+        }
+        self.stripes = stripes;
+    }
+
+    /// Leaves out what lies behind the end.
+    pub(super) fn cut(&mut self, len_samples: u64) {
+        self.segments.retain(|segment| segment.position < len_samples);
+        self.annotations.cut(len_samples);
+    }
+}
+
+impl Captured {
+    /// `described` is what `global` says of these channels.
+    fn capture(
+        &self,
+        channels: Range<usize>,
+        described: Option<&[ChannelDescription]>,
+        sample_rate_hz: f64,
+    ) -> Capture {
+        let mut capture = Capture {
+            sample_start: self.position,
+            // SigMF's largest index.
+            global_index: Some(self.first_sample_index.min(i64::MAX as u64)),
+            stripe_start: self.stripe_start,
+            datetime: self.recorded_at.and_then(|at| datetime(at.time, sample_rate_hz)),
+            datetime_error_ns: self.recorded_at.and_then(|at| at.error_ns),
+            axis: self.recorded_at.and_then(|at| at.axis),
+            ..Capture::default()
+        };
+        Tuning::of(self.description.as_deref(), channels).write(described, &mut capture);
+        capture
+    }
+}

@@ -1,0 +1,717 @@
+//! Writing: one file per channel, or one of many channels, in large pieces, with metadata that are good at any moment.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use grebe_frame::{ChannelError, Description, Frame, Header, Sample, SampleFormat, StreamAnnotation};
+use serde_json::{Map, Value};
+
+use super::create::{Begun, DataFile, Prepared, SigmfSettings, prepare};
+use super::described::Tuning;
+use super::layout::{Annotation, Base};
+use super::metadata::Captured;
+use super::metadata_writer::{Closed, Event, MetadataWriter};
+use super::stated_axis::StatedAxis;
+use super::stripes::StripeSet;
+use crate::annotation_fields::annotation_fields;
+use crate::disk::{Disk, DiskFile, DiskReport};
+use crate::error::{Error, ProcessError};
+use crate::output::NameLock;
+use crate::sample_file::{Block, RecordedAt};
+use crate::summary::RecordingSummary;
+
+/// Records a stream as SigMF: one recording, or one per channel and a collection.
+///
+/// ```
+/// use grebe_recording::{SampleFile, SigmfSettings, SigmfWriter};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("two.sigmf-meta");
+/// let settings = SigmfSettings { channels: 2, sample_rate_hz: 48_000.0, ..SigmfSettings::default() };
+/// let mut writer = SigmfWriter::create(&path, &settings)?;
+/// writer.write(0, &[&[1i16, 2, 3], &[-1, -2, -3]])?;
+/// writer.write(10, &[&[4i16], &[-4]])?; // 7 samples are missing
+/// assert_eq!(writer.finish()?.segments, 2);
+///
+/// let file = SampleFile::open(&path)?;
+/// assert_eq!((file.channels(), file.len_samples()), (2, 4));
+/// assert_eq!(file.segments()[1].first_sample_index, 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Samples are copied once, into memory of which another thread writes blocks of up to 4 MiB; where they come slowly, what there is after
+/// a quarter of a second at the next [`write`](Self::write). That waits only while all of that memory waits for the disk. A
+/// recorder that is killed leaves a recording without the last of them, marked "not closed", which
+/// [`SampleFile`](crate::SampleFile) reads; so does a writer that is dropped without [`finish`](Self::finish).
+#[derive(Debug)]
+pub struct SigmfWriter {
+    format: SampleFormat,
+    channels: usize,
+    disk: Disk,
+    parts: Vec<DataFile>,
+    /// Behind the newest sample, in the stream.
+    next_sample_index: Option<u64>,
+    /// What the stream is from there on.
+    description: Option<Arc<Description>>,
+    axis: StatedAxis,
+    /// Samples per channel that were handed over, written or not.
+    taken_samples: u64,
+    segments: u64,
+    annotations: u64,
+    files: Vec<PathBuf>,
+    /// None once its end was waited for.
+    metadata: Option<MetadataWriter>,
+    makes_summary: bool,
+    /// None where there is none, and once its end was waited for.
+    summary: Option<RecordingSummary>,
+    /// In the parts before.
+    lost_summaries: u64,
+    /// Before its time, by a write that failed.
+    has_ended: bool,
+    /// Where others take turns with it: samples of the whole that stand in those, up to this stripe.
+    elsewhere_samples: Option<u64>,
+    name: NameLock,
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigmfSummary {
+    /// Samples per channel.
+    pub len_samples: u64,
+    /// Stretches without a gap, of which the stream says the same throughout.
+    pub segments: u64,
+    /// All files, the one to open first.
+    pub files: Vec<PathBuf>,
+    /// How the disk kept up.
+    pub disk: DiskReport,
+}
+
+/// A recording that got its last sample, and is being closed.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    metadata: Option<MetadataWriter>,
+    summary: Option<RecordingSummary>,
+    /// What it is opened by.
+    path: PathBuf,
+    data: Vec<Arc<DiskFile>>,
+    /// Until then nobody else records under this name.
+    _name: NameLock,
+}
+
+impl Closing {
+    /// Waits until it is closed.
+    ///
+    /// # Errors
+    /// As for [`SigmfWriter::finish`].
+    pub(crate) fn join(mut self) -> Result<(), Error> {
+        let Some(metadata) = self.metadata.take() else { return Ok(()) };
+        let closed = metadata.join();
+        let len_samples = closed.as_ref().ok().map(|closed| closed.len_samples);
+        if let Some(summary) = self.summary.take() {
+            summary.finish(&self.path, len_samples);
+        }
+        let good_samples = closed?.len_samples;
+        match self.data.iter().find_map(|file| Some((file.path().to_owned(), file.failure()?))) {
+            Some((path, source)) => Err(Error::Write { path, source, good_samples }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl SigmfWriter {
+    /// Creates the files. `path` is the recording's name with or without `.sigmf-meta`, `.sigmf-data`,
+    /// `.sigmf-collection`.
+    ///
+    /// # Errors
+    /// [`Error::Process`] for a setting out of range, [`Error::Busy`] while another recorder has the name, [`Error::Exists`] where a recording of that name is
+    /// there and must not be overwritten, [`Error::File`] where a file cannot be created. Nothing is left behind, and
+    /// what was there is as it was.
+    pub fn create(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
+        let base = Base::to_record(path)?;
+        let name = base.lock()?;
+        Self::create_locked(&base, settings, name)
+    }
+
+    /// The same for what is no stream, and can wait until its summary is made.
+    pub(super) fn create_waiting(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
+        let base = Base::to_record(path)?;
+        let name = base.lock()?;
+        Self::begin(&base, settings, name, false, None)
+    }
+
+    /// Creates the files of a recording whose name is taken already.
+    pub(crate) fn create_locked(
+        base: &Base,
+        settings: &SigmfSettings,
+        name: NameLock,
+    ) -> Result<Self, Error> {
+        Self::begin(base, settings, name, true, None)
+    }
+
+    /// The same of one of several that take turns.
+    pub(crate) fn create_striped(
+        base: &Base,
+        settings: &SigmfSettings,
+        name: NameLock,
+        stripes: StripeSet,
+    ) -> Result<Self, Error> {
+        Self::begin(base, settings, name, true, Some(stripes))
+    }
+
+    fn begin(
+        base: &Base,
+        settings: &SigmfSettings,
+        name: NameLock,
+        is_live: bool,
+        stripes: Option<StripeSet>,
+    ) -> Result<Self, Error> {
+        settings.check()?;
+        let disk = Disk::start(settings.buffer_bytes, settings.data_files(), settings.way)
+            .map_err(Error::file("create", &base.meta()))?;
+        let prepared = prepare(base, settings, disk.is_direct())?.striped(stripes);
+        let Begun { mut parts, metadata, files } = prepared.begin()?;
+        let makes_summary = settings.summary && settings.data_files() == settings.channels;
+        let summarize = || summary(&mut parts, settings.format, &disk, &files[0], is_live);
+        let summary = makes_summary.then(summarize).flatten();
+        Ok(Self {
+            disk,
+            name,
+            format: settings.format,
+            channels: settings.channels,
+            parts,
+            next_sample_index: None,
+            description: None,
+            axis: StatedAxis::default(),
+            taken_samples: 0,
+            segments: 0,
+            annotations: 0,
+            files,
+            metadata: Some(metadata),
+            makes_summary,
+            summary,
+            lost_summaries: 0,
+            has_ended: false,
+            elsewhere_samples: None,
+        })
+    }
+
+    /// Goes on in another recording, of the same settings, with the next sample; the files before are closed by whoever joins what this returns.
+    /// Nothing is asked of the disk. Where the system gives no thread, all is as it was.
+    pub(crate) fn rotate(&mut self, next: Prepared, name: NameLock) -> Result<Closing, Error> {
+        let Begun { mut parts, metadata, files } = next.begin()?;
+        let summarize = || summary(&mut parts, self.format, &self.disk, &files[0], true);
+        let summary = self.makes_summary.then(summarize).flatten();
+        let mut before = std::mem::replace(&mut self.parts, parts);
+        before.iter_mut().for_each(|part| part.end.finish(&self.disk));
+        self.tell(Event::Finish);
+        let metadata = self.metadata.replace(metadata);
+        let data = before.iter().map(|part| part.end.file().clone()).collect();
+        self.lost_summaries += u64::from(self.summary.as_ref().is_some_and(RecordingSummary::is_lost));
+        // Its last block has come.
+        drop(before);
+        let summary = std::mem::replace(&mut self.summary, summary);
+        let name = std::mem::replace(&mut self.name, name);
+        let path = std::mem::replace(&mut self.files, files).swap_remove(0);
+        self.next_sample_index = None;
+        (self.taken_samples, self.segments, self.annotations) = (0, 0, 0);
+        Ok(Closing { metadata, summary, path, data, _name: name })
+    }
+
+    /// Appends samples of all channels. Where `first_sample_index` is not the index behind the samples before, a segment
+    /// begins: a gap, or another stream where it is lower.
+    ///
+    /// # Errors
+    /// [`Error::Process`] where they are of another format than the recording; [`Error::Process`] where the number of channels is
+    /// another or they differ in length; [`Error::Write`]
+    /// where the disk is full or fails: the recording ends before this call then, and [`finish`](Self::finish) closes it.
+    pub fn write<T: Sample>(&mut self, first_sample_index: u64, channels: &[&[T]]) -> Result<(), Error> {
+        self.write_samples(first_sample_index, channels, now)
+    }
+
+    /// As [`write`](Self::write), of samples that were made when [what the stream is](Self::describe) and the header of their frame say;
+    /// where these do not say, neither does the recording. Of the header, the first sample's index, the stamp and the rate count.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn write_made<T: Sample>(&mut self, header: &Header, channels: &[&[T]]) -> Result<(), Error> {
+        let recorded_at = self.moment(header, header.first_sample_index);
+        self.write_samples(header.first_sample_index, channels, || recorded_at)
+    }
+
+    fn write_samples<T: Sample>(
+        &mut self,
+        first_sample_index: u64,
+        channels: &[&[T]],
+        recorded_at: impl FnOnce() -> Option<RecordedAt>,
+    ) -> Result<(), Error> {
+        self.check(T::FORMAT, channels.len())?;
+        let length = channels[0].len();
+        for channel in channels {
+            shape("samples of a channel", channel.len(), length)?;
+        }
+        if cfg!(target_endian = "big") {
+            let swapped = |samples: &&[T]| {
+                let mut bytes = bytemuck::cast_slice::<T, u8>(samples).to_vec();
+                T::FORMAT.swap_to_host(&mut bytes);
+                bytes
+            };
+            let channels: Vec<Vec<u8>> = channels.iter().map(swapped).collect();
+            return self.append(first_sample_index, length, |channel| &channels[channel], recorded_at);
+        }
+        let samples = |channel: usize| bytemuck::cast_slice(channels[channel]);
+        self.append(first_sample_index, length, samples, recorded_at)
+    }
+
+    /// Appends a frame, as [`write`](Self::write) does, without a detour by samples.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    #[inline]
+    pub fn write_frame(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
+        self.write_part(frame, 0..frame.header().block_length_samples as usize)
+    }
+
+    /// Appends these samples of a frame, which has them.
+    #[inline]
+    pub(crate) fn write_part(&mut self, frame: &Frame<'_>, part: Range<usize>) -> Result<(), Error> {
+        let header = frame.header();
+        self.check(header.format, header.channel_count as usize)?;
+        let channel_bytes = header.block_length_samples as usize * header.format.bytes();
+        let payload = frame.payload();
+        let begin_bytes = part.start * header.format.bytes();
+        let samples = |channel: usize| &payload[channel * channel_bytes + begin_bytes..];
+        let first_sample_index = header.first_sample_index.wrapping_add(part.start as u64);
+        let recorded_at = self.moment(&header, first_sample_index);
+        self.append(first_sample_index, part.len(), samples, || recorded_at)
+    }
+
+    /// When a segment's first sample was made, where one has to begin with this sample.
+    #[inline]
+    fn moment(&mut self, header: &Header, first_sample_index: u64) -> Option<RecordedAt> {
+        let mut begins = self.next_sample_index != Some(first_sample_index);
+        let is_axis_due = self.axis.is_due();
+        let recorded_at = if begins || is_axis_due { self.made_at(header, first_sample_index) } else { None };
+        if is_axis_due {
+            let axis = recorded_at.and_then(|at| at.axis);
+            begins |= self.axis.is_outdated(first_sample_index, axis, header.sample_rate_hz);
+        }
+        if begins {
+            self.next_sample_index = None;
+        }
+        recorded_at
+    }
+
+    /// Appends a block of a recording that is read, and when it was recorded where that is known.
+    pub(crate) fn write_block(
+        &mut self,
+        first_sample_index: u64,
+        block: &Block<'_>,
+        recorded_at: Option<RecordedAt>,
+    ) -> Result<(), Error> {
+        self.check(block.format(), block.channels())?;
+        // The block has the channels that were checked.
+        let samples = |channel: usize| block.channel_bytes(channel).unwrap_or_default();
+        self.append(first_sample_index, block.len_samples(), samples, || recorded_at)
+    }
+
+    /// Appends a part of samples that stand apart by channel, as a stream has them.
+    pub(crate) fn write_bytes(
+        &mut self,
+        first_sample_index: u64,
+        part: Range<usize>,
+        channels: &[Vec<u8>],
+    ) -> Result<(), Error> {
+        let begin_bytes = part.start * self.format.bytes();
+        let samples = |channel: usize| &channels[channel][begin_bytes..];
+        self.append(first_sample_index, part.len(), samples, || None)
+    }
+
+    /// A stripe begins with the next sample, which is this one of the whole: others have those before.
+    pub(crate) fn begin_stripe(&mut self, start: u64) {
+        self.elsewhere_samples = Some(start - self.taken_samples);
+        self.next_sample_index = None;
+    }
+
+    /// Says which others took turns with it in the end; `None`: nobody else did.
+    pub(crate) fn set_stripes(&self, stripes: Option<StripeSet>) {
+        self.tell(Event::Stripes(stripes));
+    }
+
+    /// Whether to write so many samples has to wait for the disk.
+    #[inline]
+    pub(crate) fn would_wait(&self, samples: usize) -> bool {
+        let has_room = self.parts.iter().all(|part| part.room() >= samples);
+        !has_room && self.disk.free_blocks() < self.parts.len()
+    }
+
+    /// Bytes that it holds, or that are on the way to the disk.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.disk.lent_bytes()
+    }
+
+    /// Bytes on the disk that its files have taken, and no sample stands in yet.
+    pub(crate) fn spare_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.end.file().spare_bytes()).sum()
+    }
+
+    /// Of one sample of each channel.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.format.bytes() * self.channels
+    }
+
+    /// Says what the stream is from the next sample on. Another centre frequency, bandwidth, gain or meaning of a channel begins a
+    /// segment there; names and notes are those that were said first.
+    pub fn describe(&mut self, description: Option<Arc<Description>>) {
+        let channels = 0..self.channels;
+        let before = Tuning::of(self.description.as_deref(), channels.clone());
+        if Tuning::of(description.as_deref(), channels).differs(&before) {
+            self.next_sample_index = None;
+        } else if let Some(description) = &description
+            && self.next_sample_index.is_some()
+        {
+            self.tell(Event::Description(description.clone()));
+        }
+        self.description = description;
+        self.axis.hear();
+    }
+
+    /// Labels a stretch of the stream whose first sample was written before, by the indexes that [`write`](Self::write) was given.
+    /// What of it lies in a gap is left out.
+    ///
+    /// # Errors
+    /// [`Error::Process`] beyond a million labels.
+    pub fn annotate(
+        &mut self,
+        first_sample_index: u64,
+        length_samples: u64,
+        label: &str,
+    ) -> Result<(), Error> {
+        let rest = Map::from_iter([("core:label".to_owned(), Value::from(label))]);
+        self.annotate_with(first_sample_index, length_samples, rest)
+    }
+
+    /// As [`annotate`](Self::annotate), with all that an annotation of a stream says.
+    ///
+    /// # Errors
+    /// As for [`annotate`](Self::annotate).
+    pub fn annotate_as(&mut self, annotation: &StreamAnnotation) -> Result<(), Error> {
+        let StreamAnnotation { first_sample_index, length_samples, .. } = *annotation;
+        self.annotate_with(first_sample_index, length_samples, annotation_fields(annotation))
+    }
+
+    /// As [`annotate`](Self::annotate), with whatever an annotation says.
+    pub(crate) fn annotate_with(
+        &mut self,
+        first_sample_index: u64,
+        length_samples: u64,
+        rest: Map<String, Value>,
+    ) -> Result<(), Error> {
+        self.count_annotation()?;
+        self.tell(Event::Annotation { first_sample_index, length_samples, rest });
+        Ok(())
+    }
+
+    /// Labels a stretch of the file.
+    pub(crate) fn annotate_file(
+        &mut self,
+        position: u64,
+        length_samples: u64,
+        rest: Map<String, Value>,
+    ) -> Result<(), Error> {
+        self.count_annotation()?;
+        let annotation = Annotation { sample_start: position, sample_count: Some(length_samples), rest };
+        self.tell(Event::Placed(annotation));
+        Ok(())
+    }
+
+    fn count_annotation(&mut self) -> Result<(), Error> {
+        if self.annotations == ANNOTATIONS_MAX {
+            return Err(too_many("number of annotations", self.annotations));
+        }
+        self.annotations += 1;
+        Ok(())
+    }
+
+    /// Samples per channel so far.
+    pub fn len_samples(&self) -> u64 {
+        self.taken_samples
+    }
+
+    /// Whether its files are to bypass the page cache.
+    pub(crate) fn is_past_cache(&self) -> bool {
+        self.disk.is_direct()
+    }
+
+    /// How the disk keeps up.
+    pub fn disk_report(&self) -> DiskReport {
+        let lost =
+            self.lost_summaries + u64::from(self.summary.as_ref().is_some_and(RecordingSummary::is_lost));
+        DiskReport { lost_summaries: lost, ..self.disk.report(self.parts[0].end.file()) }
+    }
+
+    /// Hands what was buffered to the system, and waits until it has written that.
+    ///
+    /// # Errors
+    /// [`Error::Write`], as for [`write`](Self::write).
+    pub fn flush(&mut self) -> Result<(), Error> {
+        for part in 0..self.parts.len() {
+            let cut = self.parts[part].end.cut(&mut self.disk);
+            cut.map_err(|source| self.fall_back(part, source))?;
+        }
+        self.parts.iter().for_each(|part| part.end.file().settle());
+        match self.failed() {
+            Some((part, source)) => Err(self.fall_back(part, source)),
+            None => Ok(()),
+        }
+    }
+
+    /// For a stream that pauses: what has waited for long enough goes to the disk.
+    ///
+    /// # Errors
+    /// [`Error::Write`], as for [`write`](Self::write).
+    pub(crate) fn pause(&mut self) -> Result<(), Error> {
+        if self.has_ended { Ok(()) } else { self.cut_if_due() }
+    }
+
+    /// Some times a second: what has waited for long enough goes to the disk, and a file that cannot be written any further is noticed,
+    /// though its next block is far from full.
+    #[inline]
+    fn cut_if_due(&mut self) -> Result<(), Error> {
+        if !self.metadata.as_ref().is_some_and(MetadataWriter::is_cut_due) {
+            return Ok(());
+        }
+        self.parts.iter_mut().for_each(|part| part.end.cut_if_idle(&mut self.disk));
+        match self.failed() {
+            Some((part, source)) => Err(self.fall_back(part, source)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what is left, waits until it is on the disk, and closes the recording: its metadata are complete from here on.
+    ///
+    /// # Errors
+    /// [`Error::Write`] where the rest cannot be written (what was written before is closed all the same), or
+    /// [`Error::File`] where the metadata cannot be: the recording can be read, and counts as not closed.
+    pub fn finish(mut self) -> Result<SigmfSummary, Error> {
+        self.parts.iter_mut().for_each(|part| part.end.finish(&self.disk));
+        self.tell(Event::Finish);
+        let Some(metadata) = self.metadata.take() else { return Err(self.ended()) };
+        let closed = metadata.join();
+        let disk = self.disk_report();
+        self.end_summary(closed.as_ref().ok().map(|closed| closed.len_samples));
+        let Closed { len_samples, segments } = closed?;
+        if !self.has_ended
+            && let Some((part, source)) = self.failed()
+        {
+            let path = self.parts[part].end.file().path().to_owned();
+            return Err(Error::Write { path, source, good_samples: len_samples });
+        }
+        let files = std::mem::take(&mut self.files);
+        Ok(SigmfSummary { len_samples, segments, files, disk })
+    }
+
+    #[inline]
+    fn check(&self, format: SampleFormat, channels: usize) -> Result<(), Error> {
+        if format != self.format {
+            return Err(ChannelError::Format { asked: self.format, is: format }.into());
+        }
+        shape("channels of the block", channels, self.channels)
+    }
+
+    /// `samples(channel)` has the channel's samples of the block as a stream has them, and maybe more behind them.
+    #[inline]
+    fn append<'a>(
+        &mut self,
+        first_sample_index: u64,
+        length: usize,
+        samples: impl Fn(usize) -> &'a [u8],
+        recorded_at: impl FnOnce() -> Option<RecordedAt>,
+    ) -> Result<(), Error> {
+        if self.has_ended {
+            return Err(self.ended());
+        }
+        if length == 0 {
+            return Ok(());
+        }
+        if self.next_sample_index != Some(first_sample_index) {
+            self.begin_segment(first_sample_index, recorded_at())?;
+        }
+        self.next_sample_index = Some(first_sample_index.wrapping_add(length as u64));
+        let sample_bytes = self.format.bytes();
+        let mut done = 0;
+        while done < length {
+            // One file may have been cut earlier than another, for which there was no memory just then.
+            let room = self.parts.iter().map(DataFile::room).min().unwrap_or(0);
+            if room == 0 {
+                self.make_room()?;
+                continue;
+            }
+            let count = room.min(length - done);
+            let range = done * sample_bytes..(done + count) * sample_bytes;
+            for part in &mut self.parts {
+                part.push(count, |channel| &samples(channel)[range.clone()]);
+            }
+            self.taken_samples += count as u64;
+            done += count;
+        }
+        self.cut_if_due()
+    }
+
+    /// Full blocks go to the disk; all files have as much room as the first then.
+    #[cold]
+    fn make_room(&mut self) -> Result<(), Error> {
+        for part in 0..self.parts.len() {
+            let made = self.parts[part].end.make_room(&mut self.disk);
+            made.map_err(|source| self.fall_back(part, source))?;
+        }
+        Ok(())
+    }
+
+    /// When a sample of a frame was made, by the producer's clock, or arrived.
+    #[cold]
+    fn made_at(&self, header: &Header, sample_index: u64) -> Option<RecordedAt> {
+        let Some(description) = &self.description else { return now() };
+        match description.time_of(header, sample_index) {
+            Some(time) => Some(RecordedAt {
+                time,
+                error_ns: description.time_error_ns(),
+                axis: description.axis_time_of(header, sample_index),
+            }),
+            // What is played from a recording was not made now, whatever is known of its time.
+            None if description.recorded_at.is_some() || description.is_undated => None,
+            None => now(),
+        }
+    }
+
+    #[cold]
+    fn begin_segment(
+        &mut self,
+        first_sample_index: u64,
+        recorded_at: Option<RecordedAt>,
+    ) -> Result<(), Error> {
+        if self.segments == SEGMENTS_MAX {
+            return Err(too_many("number of segments", self.segments));
+        }
+        self.segments += 1;
+        self.axis.begin(first_sample_index, recorded_at.and_then(|at| at.axis));
+        let (position, description) = (self.taken_samples, self.description.clone());
+        let stripe_start = self.elsewhere_samples.map(|elsewhere| elsewhere + position);
+        self.tell(Event::Segment(Captured {
+            position,
+            first_sample_index,
+            recorded_at,
+            description,
+            stripe_start,
+        }));
+        Ok(())
+    }
+
+    /// The first file that cannot be written any further, and why.
+    fn failed(&self) -> Option<(usize, io::Error)> {
+        self.parts.iter().enumerate().find_map(|(part, data)| Some((part, data.end.file().failure()?)))
+    }
+
+    /// A write failed: all channels end where the last one succeeded for all.
+    #[cold]
+    fn fall_back(&mut self, part: usize, source: io::Error) -> Error {
+        self.has_ended = true;
+        for part in &mut self.parts {
+            part.end.discard();
+            part.end.file().settle();
+        }
+        let good = self.parts.iter().map(|part| part.end.file().good_bytes() / part.frame_bytes() as u64);
+        self.taken_samples = good.min().unwrap_or(0);
+        let path = self.parts[part].end.file().path().to_owned();
+        Error::Write { path, source, good_samples: self.taken_samples }
+    }
+
+    #[cold]
+    fn ended(&self) -> Error {
+        let source = io::Error::other("an earlier write failed");
+        let path = self.parts[0].end.file().path().to_owned();
+        Error::Write { path, source, good_samples: self.taken_samples }
+    }
+
+    /// Gives the summary its name where it is of the recording, which is closed and has so many samples per channel.
+    fn end_summary(&mut self, len_samples: Option<u64>) {
+        self.parts.iter_mut().for_each(|part| part.end.untap());
+        if let Some(summary) = self.summary.take() {
+            summary.finish(&self.files[0], len_samples);
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        if let Some(metadata) = &self.metadata {
+            metadata.tell(event);
+        }
+    }
+}
+
+impl Drop for SigmfWriter {
+    fn drop(&mut self) {
+        if let Some(metadata) = self.metadata.take() {
+            self.parts.iter_mut().for_each(|part| part.end.finish(&self.disk));
+            let _ = metadata.join();
+            self.end_summary(None);
+        }
+    }
+}
+
+/// Begins a summary of what these files will hold, a channel each; a stream that `is_live` does not wait for it.
+fn summary(
+    parts: &mut [DataFile],
+    format: SampleFormat,
+    disk: &Disk,
+    path: &Path,
+    is_live: bool,
+) -> Option<RecordingSummary> {
+    let channels = parts.len();
+    let (blocks, lag) = disk.tap(parts.iter_mut().map(|part| &mut part.end), !is_live);
+    RecordingSummary::start(path, format, channels, blocks, lag, is_live)
+}
+
+fn now() -> Option<RecordedAt> {
+    Some(RecordedAt { time: SystemTime::now(), error_ns: None, axis: None })
+}
+
+#[inline]
+fn shape(what: &'static str, got: usize, expected: usize) -> Result<(), Error> {
+    if got == expected {
+        return Ok(());
+    }
+    Err(ProcessError::Shape { what, got: got as u64, expected: expected as u64 }.into())
+}
+
+fn too_many(what: &'static str, got: u64) -> Error {
+    ProcessError::Setting {
+        what,
+        got: got.to_string(),
+        must: "no more can be entered; begin another recording",
+    }
+    .into()
+}
+
+/// 160 MB of memory, and a GB of metadata.
+const SEGMENTS_MAX: u64 = 4 << 20;
+const ANNOTATIONS_MAX: u64 = 1 << 20;
+
+#[cfg(test)]
+impl SigmfWriter {
+    /// Hands over what one file has, as where there is memory for no other.
+    pub(super) fn cut(&mut self, part: usize) {
+        self.parts[part].end.cut(&mut self.disk).unwrap();
+    }
+
+    /// The disk is full behind so many bytes of a data file.
+    pub(crate) fn limit(&self, part: usize, bytes: u64) {
+        self.parts[part].end.file().limit(bytes);
+    }
+
+    /// The summary is behind.
+    pub(crate) fn lose_summary(&self) {
+        self.summary.as_ref().unwrap().lose();
+    }
+}

@@ -1,0 +1,62 @@
+//! Where the summary of a recording lies: beside it, or among the files that the user's programs may lose.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// Beside the recording: `x.grebe-summary` for `x.sigmf-meta` and what belongs to it, `x.wav.grebe-summary` for `x.wav`.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let path = data_path(path);
+    let is_sigmf =
+        path.extension().is_some_and(|extension| extension.to_string_lossy().starts_with("sigmf-"));
+    let name = if is_sigmf { path.file_stem() } else { path.file_name() };
+    let mut name: OsString = name.unwrap_or_default().to_owned();
+    name.push(EXTENSION);
+    path.with_file_name(name)
+}
+
+/// In the user's cache, under a name that no other recording has; `None` where the system names no such folder.
+pub(super) fn in_cache(path: &Path) -> Option<PathBuf> {
+    let home = |variable: &str| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache = home("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+    let cache = cache.or_else(|| home("LOCALAPPDATA")).or_else(|| Some(home("HOME")?.join(".cache")))?;
+    let place = std::path::absolute(path).ok()?;
+    let digest = Sha256::digest(place.as_os_str().as_encoded_bytes());
+    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let name = place.file_name()?.to_string_lossy().into_owned();
+    let name: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect();
+    Some(cache.join("grebe").join("summaries").join(format!("{name}-{digest}{EXTENSION}")))
+}
+
+/// Without what the name of a raw file says of its samples.
+fn data_path(path: &Path) -> PathBuf {
+    let text = path.to_string_lossy();
+    match text.rsplit_once('?') {
+        Some((plain, _)) if !path.exists() => PathBuf::from(plain),
+        _ => path.to_owned(),
+    }
+}
+
+const EXTENSION: &str = ".grebe-summary";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_lies_beside_its_recording() {
+        for (path, expected) in [
+            ("a/x.sigmf-meta", "a/x.grebe-summary"),
+            ("a/x.y.sigmf-data", "a/x.y.grebe-summary"),
+            ("x.sigmf-collection", "x.grebe-summary"),
+            ("a/x.wav", "a/x.wav.grebe-summary"),
+            ("a/x.cu8?rate=2.4M", "a/x.cu8.grebe-summary"),
+        ] {
+            assert_eq!(beside(Path::new(path)), Path::new(expected));
+        }
+        let [one, other] = ["a/x.wav", "b/x.wav"].map(|path| in_cache(Path::new(path)));
+        assert_ne!(one.expect("a test has a home"), other.expect("a test has a home"));
+    }
+}

@@ -1,0 +1,163 @@
+//! The session that this process has of a lab.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use zenoh::{Session, Wait};
+
+use super::failure::why;
+use super::{config, refusal};
+use crate::error::Error;
+use crate::name::StreamName;
+use crate::options::SessionOptions;
+
+/// What this process has of a lab. Clones share the session, as does whatever comes of one; it is closed with the last of them.
+#[derive(Debug, Clone)]
+pub struct Lab(pub(super) Arc<Joined>);
+
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) session: Session,
+    pub(super) reach: String,
+    pub(super) options: SessionOptions,
+    /// All that is said goes through a router, which may drop some of it.
+    pub(super) has_router: bool,
+    /// The streams that this process sends or reads by name, and how often.
+    uses: Mutex<BTreeMap<StreamName, usize>>,
+}
+
+/// Says that this process sends or reads a stream, until it is dropped.
+#[derive(Debug)]
+pub struct Using {
+    name: StreamName,
+    lab: Lab,
+}
+
+impl Lab {
+    /// Joins. Where there is a router to reach, that takes as long as it takes to reach it; else half a second to find others.
+    ///
+    /// # Errors
+    /// A configuration that makes no sense, or a router that does not answer or lets nobody in.
+    pub fn open(options: &SessionOptions) -> Result<Self, Error> {
+        let reach = options.reach();
+        let config = config::of(options)?;
+        let has_router = config.get_json("mode").is_ok_and(|mode| mode == "\"client\"");
+        // A file says itself for how long Zenoh tries.
+        let tries_on = !options.routers.is_empty() && options.config.is_none();
+        let until = Instant::now() + if tries_on { ROUTER_WITHIN } else { Duration::ZERO };
+        loop {
+            let (session, warnings) = refusal::warnings_of(|| zenoh::open(config.clone()).wait());
+            let error = match session {
+                Ok(session) => {
+                    return Ok(Self(Arc::new(Joined {
+                        session,
+                        reach,
+                        options: options.clone(),
+                        has_router,
+                        uses: Mutex::default(),
+                    })));
+                }
+                Err(error) => error,
+            };
+            let reason = refusal::reason(&warnings);
+            if Instant::now() >= until || reason.as_ref().is_some_and(|reason| reason.is_final) {
+                let why = reason.map_or_else(|| why(error), |reason| reason.why);
+                return Err(Error::Join { reach, why });
+            }
+            std::thread::sleep(RETRY_EVERY);
+        }
+    }
+
+    /// The session that all of this process share, opened as [`configure`](crate::configure) says where nobody has it open.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn shared() -> Result<Self, Error> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(joined) = shared.upgrade() {
+            return Ok(Self(joined));
+        }
+        let lab = Self::open(&SessionOptions::of_this_process())?;
+        *shared = Arc::downgrade(&lab.0);
+        Ok(lab)
+    }
+
+    /// The [shared](Self::shared) session, where something of this process has it open.
+    pub fn joined() -> Option<Self> {
+        SHARED.lock().unwrap_or_else(PoisonError::into_inner).upgrade().map(Self)
+    }
+
+    /// How far this process looks, for people.
+    pub fn reach(&self) -> &str {
+        &self.0.reach
+    }
+
+    /// Where somebody looked who found nothing, for people.
+    pub fn looked_by(&self) -> String {
+        let doubt =
+            if self.0.has_router { ", whose access control may hide streams from this user" } else { "" };
+        format!("{}{doubt}", self.0.reach)
+    }
+
+    /// This process's id in the lab: it is a part of the keys of what it announces.
+    pub fn id(&self) -> String {
+        self.0.session.zid().to_string()
+    }
+
+    /// The key of the frames of a stream that this process announces.
+    pub fn data_key(&self, name: &StreamName) -> String {
+        data_key(&self.id(), name)
+    }
+
+    /// Whether this process takes part in datagrams on request
+    /// ([`SessionOptions::no_udp_on_request`](crate::SessionOptions::no_udp_on_request)).
+    pub fn has_udp_on_request(&self) -> bool {
+        !self.0.options.no_udp_on_request
+    }
+
+    /// Notes that this process sends or reads a stream: whoever watches its counts finds it by that name.
+    pub fn using(&self, name: &StreamName) -> Using {
+        *self.0.uses().entry(name.clone()).or_default() += 1;
+        Using { name: name.clone(), lab: self.clone() }
+    }
+
+    /// The streams that this process sends or reads by name.
+    pub fn uses(&self) -> Vec<StreamName> {
+        self.0.uses().keys().cloned().collect()
+    }
+}
+
+impl Joined {
+    fn uses(&self) -> MutexGuard<'_, BTreeMap<StreamName, usize>> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        let mut uses = self.lab.0.uses();
+        if let Some(count) = uses.get_mut(&self.name) {
+            *count -= 1;
+        }
+        uses.retain(|_, count| *count > 0);
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        // It is gone in any case.
+        let _ = self.session.close().wait();
+    }
+}
+
+static SHARED: Mutex<Weak<Joined>> = Mutex::new(Weak::new());
+
+/// For how long a router is waited for that nobody reaches.
+const ROUTER_WITHIN: Duration = Duration::from_secs(5);
+const RETRY_EVERY: Duration = Duration::from_millis(250);
+
+/// The key of the frames of a stream that somebody announces.
+pub(crate) fn data_key(session: &str, name: &StreamName) -> String {
+    format!("grebe/data/{session}/{name}")
+}
