@@ -76,9 +76,6 @@ pub(super) const TRAIN_GAIN: f64 = 4.0;
 /// Four to the tenth: from a megabit per second to a terabit.
 pub(super) const TRAINS_MAX: u32 = 10;
 pub(super) const TRAIN_BYTES_MAX: u64 = 2 << 20;
-/// A train that came at this share of the rate it left at was not spread by the path. Nor does one tell the rate whose length jitter
-/// leaves unsure by the rest.
-pub(super) const TRAIN_UNSPREAD_SHARE: f64 = 0.8;
 /// Growth per step of a path that is too slow, or whose round trip is too short, for trains. BBR's startup doubles too
 /// (section 5.3.1).
 pub(super) const UNTRAINED_GAIN: f64 = 2.0;
@@ -92,10 +89,9 @@ pub(super) const STEP_TAKEN_SHARE: f64 = (1.0 + 1.0 / (BELOW_SHARE * UP_GAIN)) /
 pub(super) const UP_GAIN: f64 = 1.25;
 /// A rate or window of this share is a lower one, too: what is lost there is not lost by sending too much.
 pub(super) const DOWN_GAIN: f64 = 0.75;
-/// A little below a known rate, so that a queue drains: the first step, cruise at the ceiling, a stall, a presence test.
+/// A little below a known rate, so that a queue drains: the first step, cruise at the ceiling, a stall, a presence test. What "up" has to
+/// bring for the path to be a faster one is as much above it.
 pub(super) const BELOW_SHARE: f64 = 0.9;
-/// "Up" that brought a tenth more shows a path that became faster.
-pub(super) const UP_GREW_MIN: f64 = 1.1;
 /// A queue is drained within so many round trips, or it is not this flow's. BBR's ProbeBW_DOWN has a maximum too (appendix A.9).
 /// Without it, greedy mode beside BBR falls from 66 to 8 %.
 pub(super) const DRAIN_ROUNDS: u64 = 4;

@@ -151,8 +151,9 @@ impl Ramp {
         let sent = heard.sent_bytes as f64 * 1e6 / heard.sent_span_us.max(1) as f64;
         // By how much chance moves the line through so many arrivals.
         let error_us = f64::from(jitter_us) / (f64::from(bytes) / SEGMENT_BYTES).max(1.0).sqrt();
-        let is_vague = error_us > (1.0 - TRAIN_UNSPREAD_SHARE) * span_us as f64;
-        if (measured > TRAIN_UNSPREAD_SHARE * sent || is_vague) && self.trains < TRAINS_MAX {
+        // Within a step of the rate it left at, a train was not spread, and one that is as unsure tells no rate.
+        let is_vague = error_us > (1.0 - 1.0 / UP_GAIN) * span_us as f64;
+        if (UP_GAIN * measured > sent || is_vague) && self.trains < TRAINS_MAX {
             // The path brings at least that; the next train tells more.
             (self.rate, self.gain) = (self.rate.max(measured), UNTRAINED_GAIN);
             self.begin_step(now_us, StepTrain::Due);

@@ -153,7 +153,7 @@ impl RateProbing {
     }
 
     fn leave_down(&mut self, now_us: u64, path: &PathModel) -> Option<NextState> {
-        let grew = self.bandwidth_before > 0.0 && path.bandwidth() > UP_GREW_MIN * self.bandwidth_before;
+        let grew = self.bandwidth_before > 0.0 && BELOW_SHARE * path.bandwidth() > self.bandwidth_before;
         if !grew || path.queue.now_us >= path.queue_seen_us() {
             (self.grew_before, self.bandwidth_before) = (false, 0.0);
             self.cruise_rounds = self.draw_rounds();
