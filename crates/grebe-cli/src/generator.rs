@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Parser as _;
@@ -140,6 +141,15 @@ impl Generator {
         }))
     }
 
+    /// As [`check`](Self::check) of one whose stream has ended: closing its pipe and ending are not one moment.
+    pub(crate) fn check_at_end(&mut self) -> Result<()> {
+        let until = Instant::now() + ENDS_WITHIN;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.check()
+    }
+
     /// The reason, where it has ended with a failure.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.child.try_wait() {
@@ -201,6 +211,9 @@ pub(crate) fn obey_stdin(mut remote: SynthRemote) {
         interrupt::raise();
     });
 }
+
+/// How long a command takes to end that has closed its pipe.
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

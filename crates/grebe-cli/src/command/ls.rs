@@ -9,7 +9,7 @@ use grebe_zenoh::{Found, Lab};
 use serde_json::{Value, json};
 
 use crate::cli::Ls;
-use crate::ending::Ending;
+use crate::ending::{Ending, told_in_json};
 use crate::interrupt;
 use crate::output::{self, note};
 
@@ -28,7 +28,8 @@ pub(crate) fn run(options: &Ls) -> Result<Ending> {
     if found.is_empty() {
         let pattern = options.pattern.to_string();
         let what = if pattern == "**" { "a stream" } else { &pattern };
-        return Err(anyhow!("nobody announces {what}; asked: {}", lab.looked_by()));
+        // The empty list says so in JSON.
+        return Err(told_in_json(anyhow!("nobody announces {what}; asked: {}", lab.looked_by())));
     }
     Ok(Ending::Good)
 }

@@ -72,7 +72,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     let ended = show::run(&surface(options, is_read), shown, metrics);
     // What the generator says explains a stream that failed, or never came.
     if let Spawn::Running(generator) = &mut spawn {
-        generator.check()?;
+        if ended.is_err() { generator.check_at_end() } else { generator.check() }?;
     }
     let ended = ended?;
     if let Some(words) = progress.filter(|_| is_incoming && !ended.1.is_empty()).and_then(|it| it.get()) {
