@@ -34,7 +34,7 @@ const TAKEN_AT_ONCE: usize = 66;
 ///
 /// ```
 /// use grebe_frame::SampleFormat::{Cf32, I16, U8};
-/// use grebe_process::block_length;
+/// use grebe_process::stream::block_length;
 ///
 /// assert_eq!(block_length(1400, 1, I16, 100e6), 640);
 /// assert_eq!(block_length(1400, 4, I16, 25e6), 160);

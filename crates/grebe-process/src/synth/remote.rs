@@ -17,7 +17,7 @@ use crate::error::Error;
 /// 1 to 3 are as other generators of these frames have them.
 ///
 /// ```
-/// use grebe_process::GeneratorCommand;
+/// use grebe_process::synth::GeneratorCommand;
 ///
 /// let bytes = GeneratorCommand::Rate(25e6).to_bytes();
 /// assert_eq!(&bytes[..4], b"GIC2");
@@ -83,13 +83,13 @@ impl GeneratorCommand {
 /// Carries out the commands to a running generator.
 ///
 /// ```
-/// use grebe_process::{GeneratorCommand, SourceOptions, open_source};
+/// use grebe_process::synth::{GeneratorCommand, Synth, SynthRemote};
 ///
-/// let source = open_source(&"synth:".parse()?, SourceOptions::default(), &mut |_| ())?;
-/// let mut remote = source.remote.unwrap();
+/// let (stage, mut remote) = SynthRemote::new(Synth::default())?;
 /// // The stage goes into a graph; meanwhile:
 /// remote.obey(GeneratorCommand::Rate(48e3))?;
 /// assert!(remote.obey(GeneratorCommand::Rate(0.0)).is_err());
+/// # drop(stage);
 /// # Ok::<(), grebe_process::Error>(())
 /// ```
 #[derive(Debug)]
