@@ -25,7 +25,7 @@ use serde::{Deserialize, Deserializer};
 use crate::error::{During, Error, Result};
 use crate::hello::Meet;
 use crate::host::{self, SshHost};
-use crate::route::{ModeName, Via};
+use crate::route::{ModeName, Terms, Via};
 use crate::ssh::Ssh;
 
 /// All of it.

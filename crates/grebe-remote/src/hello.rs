@@ -1,11 +1,11 @@
 //! The handshake through `ssh`: one line of JSON each way, and a third where the data follows.
 
-use grebe_connection::{Mode, Ticket};
+use grebe_connection::Ticket;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Result;
-use crate::route::{Route, Terms, Via};
+use crate::route::{Route, Terms};
 
 /// A command that can be started on another host.
 #[derive(Debug, Clone, Copy)]
@@ -169,7 +169,10 @@ const READY: &str = "grebe-cp";
 
 #[cfg(test)]
 mod tests {
+    use grebe_connection::Mode;
+
     use super::*;
+    use crate::route::Via;
 
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     struct Task {

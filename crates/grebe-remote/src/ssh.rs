@@ -13,9 +13,9 @@ mod login;
 mod output;
 mod why;
 
-use std::io::{self, BufReader, ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, ToSocketAddrs};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};

@@ -1,18 +1,15 @@
 //! A server: one thread that accepts connections and carries all of them.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use grebe_view::{AfterEnd, FarOffer, Refusal, Right, ScopeLink, SourceStatus};
+use grebe_view::{AfterEnd, FarOffer, Right, ScopeLink, SourceStatus};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 

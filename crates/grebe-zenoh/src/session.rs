@@ -28,7 +28,6 @@ use crate::what::{Found, HERE, LIVE, WHAT, What};
 pub use announcement::{Announcement, Presence};
 pub use counts::{CountsSender, CountsWatch};
 pub use data::{DataReceiver, DataSender, Message};
-pub(crate) use lab::data_key;
 pub use lab::{Lab, Using};
 pub use requests::Requests;
 pub use watch::Watch;
