@@ -16,7 +16,6 @@ from pathlib import Path
 LEFT = {
     "grebe-cli": 22,
     "grebe-connection": 10,
-    "grebe-recording": 12,
     "grebe-scope": 18,
     "grebe-tree": 28,
     "grebe-view": 52,

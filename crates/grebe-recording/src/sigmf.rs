@@ -22,6 +22,7 @@ mod annotations;
 mod apart;
 mod archive;
 mod assembler;
+mod captured;
 mod checksum;
 mod collection;
 mod create;
@@ -29,12 +30,15 @@ mod described;
 mod layout;
 mod metadata;
 mod metadata_writer;
+mod open;
 mod reader;
 mod repair;
 mod staged;
 mod stated_axis;
+mod stripe_set;
 mod stripes;
 mod together;
+mod unnamed;
 mod verify;
 mod writer;
 
@@ -44,9 +48,9 @@ pub(super) use assembler::Assembler;
 pub(crate) use collection::missing_collection_of;
 pub(crate) use create::{Prepared, prepare};
 pub(crate) use layout::Base;
-pub(crate) use reader::{open, open_arriving, recordings};
+pub(crate) use open::{open, open_arriving, recordings};
 pub(super) use stated_axis::is_misread;
-pub(crate) use stripes::StripeSet;
+pub(crate) use stripe_set::StripeSet;
 pub(crate) use writer::Closing;
 pub use {
     create::SigmfSettings,

@@ -9,10 +9,11 @@ use grebe_frame::Description;
 use serde_json::{Map, Value};
 
 use super::apart::Apart;
+use super::captured::Captured;
 use super::create::{SigmfSettings, metadata};
 use super::described::Tuning;
 use super::layout::{Annotation, Base};
-use super::metadata::{Captured, Metadata, State};
+use super::metadata::{Metadata, State};
 use crate::error::Error;
 use crate::sample_file::{RecordedAt, SampleFile, Segment};
 

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::archive::Files;
+use super::archive::{Files, read_json};
 use super::checksum::Sum;
-use super::create::CHANNELS_APART_MAX;
-use super::layout::{BY_TIME, Base, CollectionFile, Meta, Stream, VERSION};
-use super::reader::{is_plain_name, read_json};
+use super::layout::{
+    BY_TIME, Base, CHANNELS_APART_MAX, CollectionFile, Meta, Stream, VERSION, is_plain_name,
+};
 use super::staged::Staged;
 use crate::error::Error;
 

@@ -3,18 +3,19 @@
 use std::collections::HashSet;
 use std::fs;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 
 use super::annotations::Annotations;
 use super::archive::Files;
 use super::collection::members;
-use super::layout::{Base, is_data};
+use super::layout::{Base, CHANNELS_APART_MAX, is_data};
 use super::metadata::{Metadata, State};
 use super::metadata_writer::MetadataWriter;
 use super::staged::Staged;
-use super::stripes::StripeSet;
+use super::stripe_set::StripeSet;
+use super::unnamed::Unnamed;
 use crate::disk::{Appender, DiskFile, WriteWay};
 use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
@@ -104,17 +105,6 @@ pub(super) struct Begun {
     pub(super) files: Vec<PathBuf>,
 }
 
-/// Data files under temporary names: they have their own with the first metadata, once there are samples. So a recorder that is killed before
-/// leaves no recording, and none without samples.
-#[derive(Debug)]
-pub(super) struct Unnamed {
-    data: Staged,
-    /// What they must not replace.
-    in_the_way: Vec<PathBuf>,
-    /// What they replace under other names.
-    stale: Vec<PathBuf>,
-}
-
 /// Creates the files of a recording whose name is taken. `past_cache`: where the system lets writes bypass the page cache, they do.
 pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -> Result<Prepared, Error> {
     settings.check()?;
@@ -171,32 +161,6 @@ impl Prepared {
         let metadata = MetadataWriter::start(metadata, unnamed, data, checksum)
             .map_err(Error::file("create", &files[0]))?;
         Ok(Begun { parts, metadata, files })
-    }
-}
-
-impl Unnamed {
-    /// Gives the data their names. Where that fails, they stay as they are, and it may be tried again.
-    pub(super) fn name(&mut self) -> Result<(), Error> {
-        if let Some(path) = self.in_the_way.iter().find(|path| path.symlink_metadata().is_ok()) {
-            // Somebody else's, who came meanwhile.
-            return Err(Error::Exists { path: path.clone() });
-        }
-        self.in_the_way.clear();
-        self.data.give_names()?;
-        for stale in self.stale.drain(..) {
-            let _ = fs::remove_file(stale);
-        }
-        Ok(())
-    }
-
-    /// Leaves the data under their temporary names.
-    pub(super) fn leave(self) {
-        self.data.leave();
-    }
-
-    /// Where a data file is that will have this path.
-    pub(super) fn place_of(&self, path: &Path) -> PathBuf {
-        self.data.place_of(path)
     }
 }
 
@@ -292,8 +256,6 @@ fn existing(base: &Base, data_files: usize) -> Vec<PathBuf> {
 
 /// A seventh of a second at 1.8 GB/s, and seconds at the rates of most.
 const BUFFER_BYTES: usize = 256 << 20;
-/// Of more channels, a file for each is more than a person can handle.
-pub(super) const CHANNELS_APART_MAX: usize = 8;
 const SUM_WHILE_RECORDING_BYTES_PER_SECOND: f64 = 100e6;
 /// What SigMF allows.
 const RATE_HZ_MAX: f64 = 1e12;

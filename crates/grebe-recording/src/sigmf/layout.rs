@@ -10,7 +10,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::stripes::StripeSet;
+use super::stripe_set::StripeSet;
 use crate::disk::{SUMMED_BYTES, Summed};
 use crate::error::Error;
 use crate::headerless::is_raw;
@@ -420,3 +420,12 @@ fn number<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S:
         other => other.serialize(serializer),
     }
 }
+
+/// A recording names its files; it must not reach out of its folder.
+pub(super) fn is_plain_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
+}
+
+/// Of more channels, a file for each is more than a person can handle.
+pub(super) const CHANNELS_APART_MAX: usize = 8;

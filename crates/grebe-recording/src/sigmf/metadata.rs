@@ -7,28 +7,17 @@ use grebe_frame::{ChannelDescription, Description, SampleFormat};
 use serde_json::{Map, Value};
 
 use super::annotations::Annotations;
+use super::captured::Captured;
 use super::described::{self, Tuning};
 use super::layout::{
-    Annotation, Base, Capture, Checksums, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream,
-    VERSION, datatype, datetime,
+    Annotation, Base, Checksums, Collection, CollectionFile, Global, MetaOut, NOT_CLOSED, Stream, VERSION,
+    datatype,
 };
 use super::staged::{Staged, sync_folder};
 use super::stated_axis::restate;
-use super::stripes::StripeSet;
+use super::stripe_set::StripeSet;
 use crate::disk::Summed;
 use crate::error::Error;
-use crate::sample_file::RecordedAt;
-
-/// Where samples go on after a gap, or another description holds.
-#[derive(Debug, Clone)]
-pub(super) struct Captured {
-    pub(super) position: u64,
-    pub(super) first_sample_index: u64,
-    pub(super) recorded_at: Option<RecordedAt>,
-    pub(super) description: Option<Arc<Description>>,
-    /// Where several recordings take turns: how many samples of the whole come before it.
-    pub(super) stripe_start: Option<u64>,
-}
 
 /// How the metadata are written.
 pub(super) struct State<'a> {
@@ -214,28 +203,5 @@ impl Metadata {
     pub(super) fn cut(&mut self, len_samples: u64) {
         self.segments.retain(|segment| segment.position < len_samples);
         self.annotations.cut(len_samples);
-    }
-}
-
-impl Captured {
-    /// `described` is what `global` says of these channels.
-    fn capture(
-        &self,
-        channels: Range<usize>,
-        described: Option<&[ChannelDescription]>,
-        sample_rate_hz: f64,
-    ) -> Capture {
-        let mut capture = Capture {
-            sample_start: self.position,
-            // SigMF's largest index.
-            global_index: Some(self.first_sample_index.min(i64::MAX as u64)),
-            stripe_start: self.stripe_start,
-            datetime: self.recorded_at.and_then(|at| datetime(at.time, sample_rate_hz)),
-            datetime_error_ns: self.recorded_at.and_then(|at| at.error_ns),
-            axis: self.recorded_at.and_then(|at| at.axis),
-            ..Capture::default()
-        };
-        Tuning::of(self.description.as_deref(), channels).write(described, &mut capture);
-        capture
     }
 }

@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 use grebe_frame::Description;
 use serde_json::{Map, Value};
 
+use super::captured::Captured;
 use super::checksum::Sum;
-use super::create::Unnamed;
 use super::layout::Annotation;
-use super::metadata::{Captured, Metadata, State};
-use super::stripes::StripeSet;
+use super::metadata::{Metadata, State};
+use super::stripe_set::StripeSet;
+use super::unnamed::Unnamed;
 use crate::disk::{DiskFile, Summed};
 use crate::error::Error;
 

@@ -5,47 +5,18 @@ use std::path::{Path, PathBuf};
 
 use grebe_frame::{MAX_CHANNELS, SampleFormat, utc_time};
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
 
-use super::archive::{Files, Part};
+use super::archive::{Files, Part, read_json};
 use super::checksum::Sum;
 use super::collection::{Members, members};
 use super::described::{self, Described};
-use super::layout::{self, Base, Capture, Global, Meta, NOT_CLOSED};
-use super::stripes::{self, StripeSet};
+use super::layout::{self, Base, Capture, Global, Meta, NOT_CLOSED, is_plain_name};
+use super::stripe_set::StripeSet;
 use crate::encoding::{Encoding, Order};
 use crate::error::Error;
 use crate::headerless::FOREIGN;
 use crate::raw::RawFile;
 use crate::sample_file::{Alignment, Annotation, SampleFile, Segment};
-
-/// Opens the recording or the collection that a file belongs to, and where it took turns with others, all of them as one.
-pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
-    let (files, path) = Files::of(path)?;
-    let opened = open_one(&files, &path)?;
-    match files {
-        Files::Folder => stripes::open_all(&path, opened),
-        // The others are on other disks.
-        Files::Archive(_) | Files::Arriving(_) => Ok(opened.file),
-    }
-}
-
-/// Opens a recording of which some data files are still being copied: `place` knows where each lies until it has its name, of its full
-/// length.
-pub(crate) fn open_arriving(
-    path: &Path,
-    place: &mut dyn FnMut(&Path) -> Option<PathBuf>,
-) -> Result<SampleFile, Error> {
-    let members = members(&Files::Arriving(Vec::new()), path)?;
-    let bases = members.map_or_else(|| vec![Base::of(path)], |members| members.bases);
-    let mut elsewhere = Vec::new();
-    for base in bases {
-        let meta: Meta = read_json(&Files::Folder, &base.meta())?;
-        let data = data_path(&base, &meta.global)?;
-        elsewhere.extend(place(&data).map(|place| (data, place)));
-    }
-    Ok(open_one(&Files::Arriving(elsewhere), path)?.file)
-}
 
 /// What was opened, and how it takes turns with others.
 pub(super) struct Opened {
@@ -71,11 +42,6 @@ fn open_single(files: &Files, base: &Base) -> Result<Opened, Error> {
     let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes).whole(closed);
     let file = file.described(recording.descriptions).annotated(recording.annotations);
     Ok(Opened { file, stripes })
-}
-
-/// The recordings that a path names: all those of an archive, else the path itself.
-pub(crate) fn recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    Files::recordings(path)
 }
 
 /// The recordings that a recording consists of: those of a collection, or itself.
@@ -322,7 +288,7 @@ impl Data {
 }
 
 /// Where the samples of a recording are.
-fn data_path(base: &Base, global: &Global) -> Result<PathBuf, Error> {
+pub(super) fn data_path(base: &Base, global: &Global) -> Result<PathBuf, Error> {
     match &global.dataset {
         None => Ok(base.data()),
         Some(name) if is_plain_name(name) => Ok(base.meta().with_file_name(name)),
@@ -454,24 +420,8 @@ fn sample_rate(path: &Path, global: &Global, notes: &mut Vec<String>) -> Result<
     }
 }
 
-pub(super) fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Result<T, Error> {
-    let bytes = files.open(path)?.read(META_BYTES_MAX).map_err(Error::file("open", path))?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        let what = format!("is not valid metadata: {error}");
-        Error::Content { path: path.into(), what }
-    })
-}
-
-/// A recording names its files; it must not reach out of its folder.
-pub(super) fn is_plain_name(name: &str) -> bool {
-    let mut parts = Path::new(name).components();
-    matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
-}
-
 const KNOWN: &str = "it must be one of ri8 ru8 ri16 ri32 rf32 rf64 ci8 cu8 ci16 cf32, and from 16 bits on end in _le or _be, as in ri16_le";
 /// A tenth of a second of summing.
 const CHECKED_BYTES_MAX: u64 = 64 << 20;
-/// Ten million captures; a longer file ends within its JSON, which is then refused.
-const META_BYTES_MAX: u64 = 2 << 30;
 /// What SigMF allows.
 const INDEX_MAX: u64 = i64::MAX as u64;

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::archive::Files;
+use super::archive::{Files, read_json};
 use super::collection::{self, Members, Summing, members};
 use super::layout::{Base, Meta, NOT_CLOSED};
-use super::reader::{open_one, read_json};
+use super::reader::open_one;
 use super::staged::{Staged, sync_folder};
-use super::stripes::{StripeSet, all_bases};
+use super::stripe_set::StripeSet;
+use super::stripes::all_bases;
 use super::together::{self, Sums};
 use crate::error::Error;
 use crate::sample_file::SampleFile;

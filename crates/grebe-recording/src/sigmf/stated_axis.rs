@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grebe_frame::AxisTime;
 
-use super::metadata::Captured;
+use super::captured::Captured;
 use crate::sample_file::RecordedAt;
 
 /// What the capture that is written says of it, and whether the stream has said something since.

@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-use super::archive::Files;
+use super::archive::{Files, read_json};
 use super::collection::sum_of;
 use super::layout::{BY_TIME, Base, Collection, CollectionFile, Stream, VERSION};
-use super::reader::{collected, read_json};
+use super::reader::collected;
 use super::staged::Staged;
 use crate::error::Error;
 use crate::output::{NameLock, write_whole};

@@ -10,11 +10,12 @@ use grebe_ring::Cancel;
 use sha2::{Digest, Sha512};
 use twox_hash::XxHash3_64;
 
-use super::archive::{Files, Part};
+use super::archive::{Files, Part, read_json};
 use super::collection::members;
 use super::layout::{Base, Meta};
-use super::reader::{open, read_json};
-use super::stripes::{StripeSet, all_bases};
+use super::open::open;
+use super::stripe_set::StripeSet;
+use super::stripes::all_bases;
 use crate::error::Error;
 
 /// What a check of a data file found.

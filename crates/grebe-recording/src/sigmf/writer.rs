@@ -9,13 +9,13 @@ use std::time::SystemTime;
 use grebe_frame::{ChannelError, Description, Frame, Header, Sample, SampleFormat, StreamAnnotation};
 use serde_json::{Map, Value};
 
+use super::captured::Captured;
 use super::create::{Begun, DataFile, Prepared, SigmfSettings, prepare};
 use super::described::Tuning;
 use super::layout::{Annotation, Base};
-use super::metadata::Captured;
 use super::metadata_writer::{Closed, Event, MetadataWriter};
 use super::stated_axis::StatedAxis;
-use super::stripes::StripeSet;
+use super::stripe_set::StripeSet;
 use crate::annotation_fields::annotation_fields;
 use crate::disk::{Disk, DiskFile, DiskReport};
 use crate::error::{Error, ProcessError};

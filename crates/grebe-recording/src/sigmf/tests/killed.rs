@@ -2,10 +2,11 @@
 
 use super::super::Apart;
 use super::super::archive::Files;
+use super::super::captured::Captured;
 use super::super::collection::members;
 use super::super::create::{metadata, prepare};
 use super::super::layout::Base;
-use super::super::metadata::{Captured, Metadata, State};
+use super::super::metadata::{Metadata, State};
 use super::*;
 use crate::{Cancel, repair, verify};
 

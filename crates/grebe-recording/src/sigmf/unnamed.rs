@@ -1,0 +1,44 @@
+//! Data files that have no name yet.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::staged::Staged;
+use crate::error::Error;
+
+/// Data files under temporary names: they have their own with the first metadata, once there are samples. So a recorder that is killed before
+/// leaves no recording, and none without samples.
+#[derive(Debug)]
+pub(super) struct Unnamed {
+    pub(super) data: Staged,
+    /// What they must not replace.
+    pub(super) in_the_way: Vec<PathBuf>,
+    /// What they replace under other names.
+    pub(super) stale: Vec<PathBuf>,
+}
+
+impl Unnamed {
+    /// Gives the data their names. Where that fails, they stay as they are, and it may be tried again.
+    pub(super) fn name(&mut self) -> Result<(), Error> {
+        if let Some(path) = self.in_the_way.iter().find(|path| path.symlink_metadata().is_ok()) {
+            // Somebody else's, who came meanwhile.
+            return Err(Error::Exists { path: path.clone() });
+        }
+        self.in_the_way.clear();
+        self.data.give_names()?;
+        for stale in self.stale.drain(..) {
+            let _ = fs::remove_file(stale);
+        }
+        Ok(())
+    }
+
+    /// Leaves the data under their temporary names.
+    pub(super) fn leave(self) {
+        self.data.leave();
+    }
+
+    /// Where a data file is that will have this path.
+    pub(super) fn place_of(&self, path: &Path) -> PathBuf {
+        self.data.place_of(path)
+    }
+}
