@@ -9,7 +9,7 @@ pub use {sink::ShmSink, source::ShmSource, uri::ShmName};
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grebe_flow::Kinds;
 use grebe_shm::{Error as ShmError, SubscriberOptions};
@@ -57,12 +57,16 @@ impl Scheme for ShmName {
             queue_batches: 1 << 16,
             ..SubscriberOptions::default()
         };
-        let mut is_told = false;
+        let (began, mut is_told) = (Instant::now(), false);
         loop {
             match ShmSource::connect(&self.name, &subscriber) {
                 Err(ShmError::NoStream { name, .. }) if options.waits => {
                     if options.cancel.is_cancelled() {
                         return Err(Error::Cancelled);
+                    }
+                    if let Some(timeout) = options.idle_timeout.filter(|&timeout| began.elapsed() >= timeout)
+                    {
+                        return Err(Error::Idle { timeout });
                     }
                     if !is_told {
                         notify(Notice::WaitingForStream { name });

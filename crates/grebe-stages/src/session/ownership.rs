@@ -63,6 +63,11 @@ impl<Id: Copy + PartialEq> Ownership<Id> {
         }
     }
 
+    /// The sender goes on under another name.
+    pub(crate) fn move_to(&mut self, to: Id) {
+        self.owner = Some(to);
+    }
+
     /// Gives it to this one; whether it is another than before.
     pub(crate) fn give(&mut self, to: Id, is_other: bool) -> Whose {
         match self.owner.replace(to) {

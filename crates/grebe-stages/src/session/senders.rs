@@ -42,9 +42,18 @@ impl Senders {
             return Whose::Foreign;
         }
         self.port.silence.heard(now);
-        let whose = self.port.give(from, !is_ours);
+        // Another port of the same sender becomes the stream's once something of it came from there.
+        if is_ours {
+            return Whose::Ours;
+        }
+        let whose = self.port.give(from, true);
         self.has_ended &= whose == Whose::Ours;
         whose
+    }
+
+    /// Something of the stream came from this port of its sender: so may its end.
+    pub(crate) fn took(&mut self, from: SocketAddr) {
+        self.port.move_to(from);
     }
 
     /// An empty datagram has come: the end of the stream, where it is its sender's.
@@ -143,5 +152,10 @@ mod tests {
         let now = Instant::now();
         assert_eq!([7, 8].map(|port| senders.hear(address(port), 1, now)), [Whose::Ours; 2]);
         assert_eq!(senders.second().address(), None);
+        senders.hear_end(address(8), now);
+        assert!(!senders.is_over(now), "nothing of the stream came from that port");
+        senders.took(address(8));
+        senders.hear_end(address(8), now);
+        assert!(senders.is_over(now));
     }
 }

@@ -104,10 +104,14 @@ impl Stage for Vita49Source {
                     Whose::Ours => {}
                 }
                 let mut onward = Onward { chunk: &chunk, output, ctx, now, now_ns };
+                let packets = intake.counts.packets;
                 for range in received.segments() {
                     if let Err(error) = intake.take(&slab[range], &mut onward) {
                         failed = Some(error);
                     }
+                }
+                if intake.counts.packets > packets {
+                    senders.took(received.from);
                 }
                 Some(slab)
             },
