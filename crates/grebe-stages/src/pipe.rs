@@ -28,6 +28,7 @@ impl Scheme for PipeStream {
     }
 
     fn mistake(name: &str) -> Option<String> {
+        name.strip_prefix("pipe:")?;
         RawStream::parse(name)?.err()
     }
 

@@ -32,7 +32,6 @@ use source::TextSource;
 
 use crate::error::Error;
 use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
-use crate::raw::RawStream;
 use crate::scheme::{End, Scheme, Traits};
 use crate::session::Bounded as _;
 use crate::transport::{ByteStream, Carrier, is_text, listen};
@@ -46,10 +45,6 @@ impl Scheme for TextStream {
         let (name, query) = name.split_once('?').unwrap_or((name, ""));
         let carrier = Carrier::parse(name).filter(|_| is_text(name, query))?;
         Some(carrier.and_then(|carrier| Self::of_query(carrier, Query::new(query)?)))
-    }
-
-    fn mistake(name: &str) -> Option<String> {
-        RawStream::parse(name)?.err()
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -31,6 +31,7 @@ impl Scheme for UdpStream {
     }
 
     fn mistake(name: &str) -> Option<String> {
+        name.strip_prefix("udp://")?;
         RawStream::parse(name)?.err()
     }
 
