@@ -36,6 +36,7 @@ enum Listens {
     /// The sink, for connections.
     Sink,
     /// Neither: they meet by a name.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "shared memory is there on Linux only"))]
     Name,
 }
 

@@ -40,7 +40,7 @@
 //!
 //! Where a graph comes from a file, [`kinds`] says which stages that file can name. What a stage needs beyond a URI (memory
 //! of its own, a directory of its own) is chosen on its type: [`UdpSource`], [`UdpSink`], [`ShmSource`], [`ShmSink`],
-//! [`PipeSource`], [`PipeSink`], [`SynthSource`].
+//! [`PipeSource`], [`PipeSink`], [`SynthSource`](grebe_process::synth::SynthSource).
 #![deny(unsafe_code)]
 
 mod audio;

@@ -72,7 +72,7 @@ impl Scheme for PathBuf {
 /// ```
 ///
 /// # Errors
-/// [`Error::Setting`] for a stretch that the recording does not have, or a size of datagrams out of its range.
+/// [`Error::Recording`] for a stretch that the recording does not have, or a size of datagrams out of its range.
 pub fn open_file(
     file: SampleFile,
     options: &SourceOptions,
@@ -88,7 +88,7 @@ pub fn open_file(
 /// the time of all, from the earliest sample on; without a speed there is no step to keep.
 ///
 /// # Errors
-/// [`Error::Field`] where a file does not say what the alignment needs (see [`Alignment`]), says no rate, or has nothing in that stretch.
+/// [`Error::Recording`] where a file does not say what the alignment needs (see [`Alignment`]), says no rate, or has nothing in that stretch.
 pub fn open_in_step(
     files: Vec<SampleFile>,
     alignment: Alignment,

@@ -6,7 +6,9 @@ use grebe_connection::Cancel;
 use tempfile::TempDir;
 
 use super::consume::{connect, lent, read_all};
-use super::options::{Options, Other, Part, STREAM, Scenario, ShmTask, Technique};
+#[cfg(target_os = "linux")]
+use super::options::STREAM;
+use super::options::{Options, Other, Part, Scenario, ShmTask, Technique};
 use super::produce::{Havoc, Lent, Written};
 use super::{goals, graphs};
 use crate::error::{Error, Result};

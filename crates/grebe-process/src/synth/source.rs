@@ -23,7 +23,7 @@ pub struct SynthOptions {
     pub rate_hz: f64,
     /// Whether the stream keeps to the rate; else it runs as fast as its consumers take it.
     pub paced: bool,
-    /// Samples per channel and frame ([`block_length`](crate::block_length)).
+    /// Samples per channel and frame ([`block_length`](crate::stream::block_length)).
     pub block_samples: u32,
     /// Samples per channel after which the stream ends by itself.
     pub samples: Option<u64>,

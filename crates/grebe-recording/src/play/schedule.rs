@@ -55,7 +55,7 @@ impl Schedule {
     /// goes to `note`.
     ///
     /// # Errors
-    /// Those of [`Timeline::of`]; [`Error::Field`] where a recording has nothing there, or says no rate.
+    /// [`Error::Field`] where a file does not say what the alignment needs, has nothing there, or says no rate.
     pub fn of(
         files: Vec<SampleFile>,
         alignment: Alignment,

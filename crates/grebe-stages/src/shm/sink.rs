@@ -49,7 +49,7 @@ impl ShmSink {
         })
     }
 
-    /// The stream's pool, for the one source of the graph to write into, as [`SynthSource::pool`](crate::SynthSource::pool) and
+    /// The stream's pool, for the one source of the graph to write into, as [`SynthSource::pool`](grebe_process::synth::SynthSource::pool) and
     /// [`UdpSource::pool`](crate::UdpSource::pool) do. From then on nothing else can be sent.
     pub fn lend_pool(&mut self) -> Option<BatchPool> {
         self.pool.take()
