@@ -80,7 +80,7 @@ impl Error {
     }
 }
 
-/// What an error of the system asks for, where its own words do not say.
+/// How much of a recording is good that cannot be written any further.
 fn what_is_good(samples: u64) -> String {
     if samples == 0 {
         String::new()
@@ -98,6 +98,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
+/// What an error of the system asks for, where its own words do not say.
 fn what_to_do(error: &io::Error) -> &'static str {
     #[cfg(unix)]
     if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
