@@ -6,7 +6,7 @@ use grebe_connection::Cancel;
 use tempfile::TempDir;
 
 use super::consume::{connect, lent, read_all};
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 use super::options::STREAM;
 use super::options::{Options, Other, Part, Scenario, ShmTask, Technique};
 use super::produce::{Havoc, Lent, Written};
