@@ -4,11 +4,10 @@ use std::ops::Range;
 
 use grebe_scope::{Averaging, Band, PowerStats, Spectrum, ToneQuality, Window as Weighting};
 
-use crate::data::extract::Runs;
 use crate::data::lane::{LaneId, Part};
 use crate::data::samples::Kind;
 use crate::data::spectrum::band;
-use crate::data::tracks::Tracks;
+use crate::data::tracks::{Runs, Tracks};
 use crate::data::viewport::Viewport;
 
 /// What was measured of the signal of one channel, over the visible samples. Powers are relative to those of a tone that uses

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use grebe_scope::XyDensity;
 
-use crate::data::extract::Runs;
 use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
-use crate::data::tracks::Tracks;
+use crate::data::tracks::{Runs, Tracks};
 use crate::data::viewport::Viewport;
 
 /// What is drawn over what, and how.
