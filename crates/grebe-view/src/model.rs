@@ -16,6 +16,7 @@ pub(crate) mod harmonics;
 pub(crate) mod hud;
 pub(crate) mod keep;
 pub(crate) mod keys;
+mod label_room;
 mod open_file;
 pub(crate) mod options;
 pub(crate) mod prompt;

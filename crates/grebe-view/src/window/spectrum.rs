@@ -5,7 +5,7 @@ use egui_tiles::UiResponse;
 use grebe_scope::raster::Color;
 use grebe_scope::{Engineering, Ticks};
 
-use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, label_font, level_labels, value_tag, wheel_steps};
+use super::labels::{AXIS_HEIGHT, axis_labels, label_font, level_labels, value_tag, wheel_steps};
 use super::lanes::{Lane, LanePainter, color32};
 use super::panes::ScopePanes;
 use super::quads;
@@ -22,7 +22,7 @@ impl ScopePanes {
         let words = self.model.spectrum_words();
         let (area, response) =
             self.pane_head(ui, Pane::Spectrum, &words, |panes, ui| panes.spectrum_controls(ui));
-        let plot = plot_rect(area);
+        let plot = self.plot_rect(area);
         if plot.width() < 20.0 || plot.height() < 20.0 {
             return response;
         }
@@ -190,7 +190,7 @@ impl ScopePanes {
             panes.button(ui, "\u{d7}", "close  (w)", Action::Waterfall);
             panes.button(ui, "next channel", "(n)", Action::NextChannel);
         });
-        let plot = plot_rect(area);
+        let plot = self.plot_rect(area);
         if plot.width() < 20.0 || plot.height() < 10.0 {
             return response;
         }
@@ -215,6 +215,10 @@ impl ScopePanes {
         }
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
         response
+    }
+
+    fn plot_rect(&self, area: Rect) -> Rect {
+        Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0, AXIS_HEIGHT))
     }
 
     /// Makes a texture of the cells, if they or the meaning of their colours changed.
@@ -252,10 +256,6 @@ impl ScopePanes {
             }
         }
     }
-}
-
-fn plot_rect(area: Rect) -> Rect {
-    Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max - vec2(12.0, AXIS_HEIGHT))
 }
 
 /// Colours from the floor to full scale, each step brighter (darker on light) than the one before.
