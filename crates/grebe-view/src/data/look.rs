@@ -168,7 +168,7 @@ impl<K: Kind> Look<K> {
             return Ok(None);
         };
         let span_samples = moment.span * moment.stream.rate_or_one();
-        if !self.persistence.as_ref().is_some_and(|it| it.is_for(ranges, &trigger, span_samples)) {
+        if !self.persistence.as_mut().is_some_and(|it| it.adopt(ranges, &trigger, span_samples)) {
             self.persistence = None;
             let made = Persistence::new(ranges, trigger, run, span_samples, tracks, self.room_bytes)?;
             self.persistence = Some(made);
