@@ -217,8 +217,7 @@ struct FarTone {
     snr_db: f64,
     #[serde(with = "or_word")]
     sinad_db: f64,
-    #[serde(with = "or_word")]
-    thd_db: f64,
+    thd_db: Option<f64>,
     enob: f64,
 }
 
