@@ -78,6 +78,7 @@ impl<K: Kind> Look<K> {
 
     /// Another stream of the same kind begins.
     pub(super) fn clear(&mut self) {
+        self.spectrum.forget();
         self.xy = XyPlotter::default();
         self.trigger = None;
         self.persistence = None;
@@ -240,7 +241,7 @@ impl<K: Kind> Look<K> {
         picture.overview = overview.view(tracks, viewport, moment.is_ended, moment.now_ns);
         picture.signals = signal.measure(tracks, viewport, window.clone(), moment.now_ns);
         picture.xy = xy.view(tracks, viewport, &window, moment.now_ns);
-        picture.spectrum = spectrum.view(tracks, viewport, window, moment.now_ns);
+        picture.spectrum = spectrum.view(tracks, viewport, window, (moment.is_ended, moment.now_ns));
         picture.memory_bytes = tracks.memory_bytes();
     }
 }

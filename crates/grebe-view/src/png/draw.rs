@@ -210,7 +210,7 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
     let (start, end, unit, _) = model.spectrum_axis(10);
     let mut cells = Vec::new();
     let (mut columns, mut name, mut color) = (1, String::new(), theme.text);
-    let (mut seconds, mut words) = (0.0, None);
+    let words = model.waterfall_words();
     if let Some(waterfall) = model.picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()) {
         let bright = |&db: &f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
         // Not-a-number, where samples are missing, stays dark.
@@ -218,14 +218,13 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
         columns = waterfall.width;
         name = model.channel_label(waterfall.channel);
         color = channel_color(model, waterfall.channel, &theme);
-        seconds = waterfall.span_samples / model.picture.rate_or_one();
-        words = waterfall.words();
     }
+    let times = model.waterfall_times().unwrap_or(ValueRange { bottom: 0.0, top: 0.0 });
     let header: Vec<&str> = words.as_deref().into_iter().collect();
     let lane: Lane<'_, f32> = Lane {
         color: Some(color),
         unit: model.picture.axis_unit(),
-        ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, -seconds, 0.0)
+        ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, times.bottom, times.top)
     };
     let picture = raster::Picture {
         header: &header,

@@ -182,8 +182,7 @@ impl ScopePanes {
 
     pub(super) fn waterfall(&mut self, ui: &mut egui::Ui) -> UiResponse {
         let mut words = self.model.channel_label(self.model.selected().channel);
-        let spectrum = self.model.picture.spectrum.as_ref();
-        if let Some(sampled) = spectrum.and_then(|view| view.waterfall.as_ref()?.words()) {
+        if let Some(sampled) = self.model.waterfall_words() {
             words = format!("{words}  {sampled}");
         }
         let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
@@ -207,11 +206,12 @@ impl ScopePanes {
                 let uv = Rect::from_min_max(pos2(from as f32, 0.0), pos2(to as f32, 1.0));
                 ui.painter().image(texture.id(), plot, uv, Color32::WHITE);
             }
-            let seconds = waterfall.span_samples / self.model.picture.rate_or_one();
-            let ages = ValueRange { bottom: -seconds, top: 0.0 };
+        }
+        if let Some(times) = self.model.waterfall_times() {
             let unit = self.model.picture.axis_unit();
-            let rows = Ticks::of_unit(-seconds, 0.0, (plot.height() / 24.0).clamp(3.0, 6.0) as u32, unit);
-            level_labels(ui, &theme, plot, ages, &rows, unit);
+            let most = (plot.height() / 24.0).clamp(3.0, 6.0) as u32;
+            let rows = Ticks::of_unit(times.bottom, times.top, most, unit);
+            level_labels(ui, &theme, plot, times, &rows, unit);
         }
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
         response
