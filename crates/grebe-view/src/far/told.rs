@@ -166,6 +166,8 @@ struct FarFlow {
 struct FarTriggerView {
     #[serde(flatten)]
     settings: FarTrigger,
+    #[serde(default)]
+    hysteresis_used: f64,
     found: u64,
     searched_samples: u64,
     rate: FarRate,
@@ -374,6 +376,7 @@ impl FarTriggerView {
         let intervals = &view.rate.intervals;
         FarTriggerView {
             settings: FarTrigger::new(&view.settings),
+            hysteresis_used: view.hysteresis,
             found: view.found,
             searched_samples: view.searched_samples,
             rate: FarRate {
@@ -396,6 +399,7 @@ impl FarTriggerView {
             settings: self.settings.settings(),
             level: now.level,
             upper: now.upper,
+            hysteresis: self.hysteresis_used,
             state: now.state,
             at: now.at,
             found: self.found,

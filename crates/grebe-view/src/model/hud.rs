@@ -73,6 +73,8 @@ pub(crate) struct TriggerWords {
     pub(crate) holdoff: String,
     pub(crate) state: TriggerState,
 }
+    /// Empty where it is left to the scope.
+    pub(crate) hysteresis: String,
 
 impl TriggerWords {
     pub(crate) fn state_word(&self) -> &'static str {
@@ -95,6 +97,9 @@ impl TriggerWords {
         }
         if !self.holdoff.is_empty() {
             text += &format!(" holdoff {}", self.holdoff);
+        if !self.hysteresis.is_empty() {
+            text += &format!(" hysteresis {}", self.hysteresis);
+        }
         }
         format!("{text} {word}")
     }

@@ -6,7 +6,7 @@ use grebe_frame::{ChannelDescription, Description, StreamAnnotation};
 use grebe_scope::Engineering;
 use jiff::{SignedDuration, Timestamp};
 
-use super::controls::level_count;
+use super::controls::{distance_count, level_count};
 use super::view_model::ViewModel;
 use crate::data::picture::Picture;
 use crate::data::samples;
@@ -64,9 +64,16 @@ impl ViewModel {
             let TriggerSettings { lane, coupling, .. } = model.controls.trigger.settings;
             Some(level_count(model.options.trigger.level?, &model.controls.lanes.setup(lane), coupling))
         };
-        let level_before = level(self);
+        let hysteresis = |model: &ViewModel| {
+            let setup = model.controls.lanes.setup(model.controls.trigger.settings.lane);
+            Some(distance_count(model.options.trigger.hysteresis?, &setup))
+        };
+        let (level_before, hysteresis_before) = (level(self), hysteresis(self));
         self.controls.lanes.hear(told);
-        // A level that was given in units is another count now.
+        // What was given in units is another count now.
+        if hysteresis_before.is_some() && self.controls.trigger.settings.hysteresis == hysteresis_before {
+            self.controls.trigger.settings.hysteresis = hysteresis(self);
+        }
         if level_before.is_some() && self.controls.trigger.settings.level == level_before {
             self.controls.trigger.settings.level = level(self);
         }

@@ -193,9 +193,22 @@ impl ViewModel {
             state: trigger.state,
         }
     }
+            hysteresis: match trigger.settings.hysteresis {
+                Some(_) => {
+                    let (value, unit) = self.trigger_hysteresis(trigger);
+                    Engineering::new(value, &unit).to_string()
+                }
+                None => String::new(),
+            },
 }
 
 /// Measures processor time between two looks.
+
+    /// How far the signal goes back before it triggers again, and in which unit.
+    pub(crate) fn trigger_hysteresis(&self, trigger: &TriggerView) -> (f64, String) {
+        let setup = self.setup(trigger.settings.lane);
+        (trigger.hysteresis * setup.scale.abs(), setup.unit)
+    }
 #[derive(Debug, Default)]
 pub(crate) struct CpuMeter {
     /// Ticks used, and when.
