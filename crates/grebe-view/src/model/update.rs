@@ -74,13 +74,12 @@ impl ViewModel {
     /// Renews the words a few times per second: digits that change at every frame cannot be read.
     fn refresh_hud(&mut self) -> bool {
         let now_ns = monotonic_ns();
-        let state = RunState::of(&self.picture, self.controls.time.is_held(), now_ns);
+        let status = (self.options.status)();
+        let state = RunState::of(&self.picture, &status, self.controls.time.is_held(), now_ns);
         let is_due = now_ns.saturating_sub(self.hud_made_ns) >= HUD_INTERVAL_NS;
         // Digits of a signal that stands stay as they are; what its source says does not.
-        let is_moving = || {
-            state == RunState::Live || self.hud_made_ns == 0 || (self.options.status)().notice != self.told
-        };
-        if state == self.hud.state && !(is_due && is_moving()) {
+        let is_moving = state == RunState::Live || self.hud_made_ns == 0 || status.notice != self.told;
+        if state == self.hud.state && !(is_due && is_moving) {
             return false;
         }
         self.renew_hud(now_ns);

@@ -106,7 +106,7 @@ impl<'a> ScopeScreen<'a> {
     fn head(&self, width: usize) -> [Line<'static>; 2] {
         let hud = &self.model.hud;
         let state_style = match hud.state {
-            RunState::Live => self.good(),
+            RunState::Live | RunState::Recording => self.good(),
             RunState::Paused => Style::new().fg(Color::Yellow),
             RunState::Stale => self.bad(),
             RunState::Waiting | RunState::Ended => self.dim(),

@@ -22,6 +22,8 @@ pub(crate) struct FarStatus {
     second_sender: Option<SocketAddr>,
     advice: Option<String>,
     is_recording: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_being_recorded: bool,
     notice: Option<String>,
     /// What its receiver is tuned to.
     pub(crate) tuned: Option<FarTuned>,
@@ -48,6 +50,7 @@ impl FarStatus {
             second_sender: status.second_sender,
             advice: status.advice.clone(),
             is_recording: status.is_recording,
+            is_being_recorded: status.is_being_recorded,
             notice: status.notice.clone(),
             tuned,
         }
@@ -67,6 +70,7 @@ impl FarStatus {
             second_sender: self.second_sender,
             advice: self.advice.clone(),
             is_recording: self.is_recording,
+            is_being_recorded: self.is_being_recorded,
             notice: self.notice.clone(),
         }
     }
