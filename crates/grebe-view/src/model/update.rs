@@ -114,6 +114,10 @@ impl ViewModel {
 
     /// Says once that somebody else sends to the same port: the counter goes on to say how much.
     fn look_for_second_sender(&mut self, status: &SourceStatus) {
+        if status.second_sender.is_none() {
+            // Whoever was left out has become the sender, or it is another source.
+            self.message.take_if(|(text, _)| text.ends_with(LEFT_OUT));
+        }
         let Some(from) = status.second_sender.filter(|_| status.foreign_datagrams > 0) else { return };
         if self.told_senders.contains(&from) || self.told_senders.len() >= TOLD_MAX {
             return;
@@ -121,7 +125,7 @@ impl ViewModel {
         self.told_senders.push(from);
         // An IPv4 sender has an IPv6 address at a socket that takes both.
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-        self.say(format!("{from} sends to this port too, and is left out"));
+        self.say(format!("{from}{LEFT_OUT}"));
     }
 
     fn count_measurements(&mut self) {
@@ -189,9 +193,6 @@ impl ViewModel {
             } else {
                 String::new()
             },
-            state: trigger.state,
-        }
-    }
             hysteresis: match trigger.settings.hysteresis {
                 Some(_) => {
                     let (value, unit) = self.trigger_hysteresis(trigger);
@@ -199,15 +200,18 @@ impl ViewModel {
                 }
                 None => String::new(),
             },
-}
-
-/// Measures processor time between two looks.
+            state: trigger.state,
+        }
+    }
 
     /// How far the signal goes back before it triggers again, and in which unit.
     pub(crate) fn trigger_hysteresis(&self, trigger: &TriggerView) -> (f64, String) {
         let setup = self.setup(trigger.settings.lane);
         (trigger.hysteresis * setup.scale.abs(), setup.unit)
     }
+}
+
+/// Measures processor time between two looks.
 #[derive(Debug, Default)]
 pub(crate) struct CpuMeter {
     /// Ticks used, and when.
@@ -231,6 +235,8 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
 }
 
+/// What is said of a second sender.
+const LEFT_OUT: &str = " sends to this port too, and is left out";
 /// Senders to one port that are told of.
 const TOLD_MAX: usize = 8;
 /// How often the words change at most.
@@ -266,6 +272,11 @@ mod tests {
         assert!(text.starts_with("10.0.0.7:4000 "), "{text}");
         assert_eq!(told(status(9999, "[::ffff:10.0.0.7]:4000")), None, "once");
         assert!(told(status(9999, "10.0.0.8:4000")).is_some(), "a third is another one");
+        // Its stream is shown now: nothing goes on saying that it is left out.
+        model.look_for_second_sender(&status(9999, "10.0.0.9:4000"));
+        assert!(model.message.is_some());
+        model.look_for_second_sender(&SourceStatus { foreign_datagrams: 9999, ..SourceStatus::default() });
+        assert_eq!(model.message, None);
     }
 
     #[test]
