@@ -167,6 +167,11 @@ pub(crate) fn utc_at(picture: &Picture, index: f64) -> Option<String> {
     Some(time.strftime(format).to_string())
 }
 
+/// The same to a second, as a part of a file's name.
+pub(super) fn utc_name(picture: &Picture, index: f64) -> Option<String> {
+    Some(utc_of(picture, index)?.0.strftime("%Y%m%dT%H%M%SZ").to_string())
+}
+
 /// How far times of the stream may be off by this host's clock, by which streams of several hosts stand on one axis, in words; `None`
 /// where the clock of the stream's host was not measured.
 pub(crate) fn axis_words(picture: &Picture) -> Option<String> {
