@@ -263,7 +263,7 @@ fn a_gap_of_a_recording_is_within_the_picture_and_counted() {
 }
 
 #[test]
-fn channels_that_no_stream_has_are_told_beside_the_picture() {
+fn channels_that_no_stream_has_are_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let (ecg, png) = (example("ecg.sigmf-meta"), folder.path().join("x.png"));
     let (ecg, png) = (ecg.to_str().unwrap(), png.to_str().unwrap());
@@ -275,7 +275,11 @@ fn channels_that_no_stream_has_are_told_beside_the_picture() {
         ),
     ] {
         let output = run(&[&["view", ecg, "--png", png], &option[..]].concat());
-        assert!(output.status.success() && text(&output.stderr).contains(said), "{}", text(&output.stderr));
+        assert!(
+            output.status.code() == Some(2) && text(&output.stderr).contains(said),
+            "{}",
+            text(&output.stderr)
+        );
         let two = run(&["view", ecg, "--png", png, option[0], "1"]);
         assert!(!text(&two.stderr).contains("there is"), "{}", text(&two.stderr));
     }
