@@ -449,6 +449,8 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         waits: true,
         listens_on: options.png.is_none(),
         ends_with_writer: true,
+        // A picture is made by a script, which nobody interrupts.
+        open_timeout: options.png.as_ref().map(|_| PngOptions::new("").wait),
         duration: options.after,
         cancel: interrupt::cancel(),
         ..SourceOptions::default()
