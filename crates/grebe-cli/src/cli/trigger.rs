@@ -27,7 +27,7 @@ pub(crate) struct Trigger {
     /// The level, in units of the channel (--units, --scale): 0.5, 600u [default: the middle of the signal].
     #[arg(long = "trigger-level", value_name = "VALUE", value_parser = units::number, allow_hyphen_values = true)]
     pub(crate) level: Option<f64>,
-    /// How far the signal goes back beyond the level before it triggers again: 50m, in units of the channel [default: 0.3 divisions, more where it is noisy].
+    /// Hysteresis, in units of the channel: 50m [default: 0.3 divisions, more for noise].
     #[arg(long = "trigger-hysteresis", value_name = "VALUE", value_parser = units::number)]
     pub(crate) hysteresis: Option<f64>,
     /// What of the signal the trigger sees: all, or not its slow part. The level then counts from where the signal wanders.

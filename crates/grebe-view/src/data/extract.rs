@@ -8,7 +8,7 @@ use grebe_scope::Scale;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::samples::Kind;
 use crate::data::told::Told;
-use crate::data::tracks::{Runs, Track, Tracks};
+use crate::data::tracks::{Runs, Tracks};
 
 /// Samples of all channels, as far as the history still holds each of them.
 #[derive(Debug, Clone, PartialEq, Default)]

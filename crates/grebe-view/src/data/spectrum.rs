@@ -119,7 +119,11 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         let waterfall = settings.waterfall.filter(|&channel| channel < tracks.channels());
         let span_samples = (window.end - window.start).max(size as f64 * 2.0);
         // Of what is over there is no next picture that would go on.
-        let most = if viewport.is_exact || is_ended { ROW_TRANSFORMS_ENDED_MAX } else { ROW_TRANSFORMS_MAX };
+        let most = match (viewport.is_exact, is_ended) {
+            (true, _) => u64::MAX,
+            (false, true) => ROW_TRANSFORMS_ENDED_MAX,
+            (false, false) => ROW_TRANSFORMS_MAX,
+        };
         let waterfall = waterfall.and_then(|channel| {
             let view =
                 self.waterfall.view(tracks, settings, Fall { channel, size, end, span_samples, most })?;
@@ -225,8 +229,8 @@ pub(crate) const SIZE_MIN: usize = 16;
 pub(crate) const SIZE_MAX: usize = 1 << 18;
 /// Transforms of a waterfall for each picture: some 4 ms at the largest size.
 const ROW_TRANSFORMS_MAX: u64 = 2 * ROWS as u64;
-/// Of what is over, or of a picture that is kept: all that are held, as a rule.
-const ROW_TRANSFORMS_ENDED_MAX: u64 = 1 << 16;
+/// Of what is over: a quarter of a second, and all of a recording that is read into memory.
+const ROW_TRANSFORMS_ENDED_MAX: u64 = 1 << 14;
 /// More traces in one picture tell nobody anything, and each costs a transform.
 const CHANNELS_MAX: usize = 32;
 const PEAKS: usize = 5;
