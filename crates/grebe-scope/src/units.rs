@@ -268,12 +268,12 @@ fn prefix_exponent(value: f64) -> i32 {
 }
 
 fn decimals_for(scaled: f64, digits: u32) -> u32 {
-    let before = if scaled.abs() >= 100.0 {
-        3
-    } else if scaled.abs() >= 10.0 {
-        2
-    } else {
-        1
+    let before = match scaled.abs() {
+        scaled if scaled < 10.0 => 1,
+        scaled if scaled < 100.0 => 2,
+        scaled if scaled < 1000.0 => 3,
+        // Without a prefix that would be larger.
+        _ => digits,
     };
     digits.saturating_sub(before)
 }

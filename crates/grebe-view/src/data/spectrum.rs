@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn levels_count_from_the_bits_that_samples_have() {
-        use grebe_frame::{BatchPool, Description, Header};
+        use grebe_frame::{BatchPool, Description, Header, SampleFormat};
         let mut core = ScopeCore::new(4 << 20);
         let mut told = Description::default();
         told.rest.insert(Description::BITS.to_owned(), 24.into());
