@@ -229,7 +229,7 @@ fn brighten(cells: &[f32], out: &mut [f32]) {
 struct RowScale {
     bottom: f32,
     rows_per_unit: f32,
-    last: i32,
+    last: u16,
 }
 
 impl RowScale {
@@ -247,16 +247,16 @@ impl RowScale {
                 must: "a low end below the high one",
             });
         }
-        Ok(RowScale { bottom: bottom as f32, rows_per_unit, last: height as i32 - 1 })
+        Ok(RowScale { bottom: bottom as f32, rows_per_unit, last: height as u16 - 1 })
     }
 
     /// The row of a value, that at the edge for what lies beyond; [`ABSENT`] for not-a-number.
     #[inline]
     fn row(self, value: f32) -> u16 {
-        // Saturates.
-        let up = ((value - self.bottom) * self.rows_per_unit + 0.5) as i32;
-        let place = (self.last - up.clamp(0, self.last)) as u16;
-        if value.is_nan() { ABSENT } else { place }
+        let up = ((value - self.bottom) * self.rows_per_unit).clamp(0.0, self.last.into());
+        // Where the unit is the last bit of the fraction, the lowest bits are the whole number; a cast would check its range.
+        let up = (up + UNIT_IS_LAST_BIT).to_bits() as u16;
+        if value.is_nan() { ABSENT } else { self.last - up }
     }
 
     fn rows<V: Value>(self, values: &[V], rows: &mut [u16]) {
@@ -268,6 +268,8 @@ impl RowScale {
 
 /// The row of what has none: no picture is so high.
 const ABSENT: u16 = u16::MAX;
+/// 2^23: a fraction of `f32` has so many bits.
+const UNIT_IS_LAST_BIT: f32 = 8_388_608.0;
 
 #[inline]
 fn mark(column: &mut [i32], top: u16, bottom: u16) {
