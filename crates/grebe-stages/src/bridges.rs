@@ -1,6 +1,7 @@
 //! The bridges, each in a folder of its own, and the table of their schemes: one name for either end of a stream.
 
 pub(crate) mod audio;
+pub(crate) mod mqtt;
 pub(crate) mod pipe;
 pub(crate) mod raw;
 pub(crate) mod recording;
@@ -15,6 +16,7 @@ pub(crate) mod zenoh;
 pub(crate) mod zmq;
 
 pub use audio::{AudioStream, sound_devices, sound_library};
+pub use mqtt::Mqtt;
 pub use pipe::{PipeSink, PipeSource, PipeStream};
 pub use raw::RawStream;
 pub use recording::{open_file, open_in_step};
@@ -90,6 +92,7 @@ schemes! {
     /// | `soapy:driver=rtlsdr?frequency=100M&rate=2.4M` | a radio behind SoapySDR: see [`Soapy`] | sends by it |
     /// | `vrt://HOST:PORT` | takes VITA-49 packets that come there: see [`Vita49Stream`] | sends them |
     /// | `zmq://HOST:PORT?format=cf32` | reads what a ZMQ block of GNU Radio sends: see [`Zmq`] | sends to such blocks |
+    /// | `mqtt://HOST:PORT/TOPIC?format=...` | reads what is published under a topic of an MQTT broker: see [`Mqtt`] | publishes |
     /// | `zenoh://KEY` | takes frames that are sent to that key of [Zenoh](https://zenoh.io)'s: see [`ZenohKey`] | sends them |
     /// | `lab/mast3/adc` | reads the stream that a host announces under that name, by the best way: see [`NamedStream`] | announces it |
     /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
@@ -128,6 +131,8 @@ schemes! {
         Vita49(Box<Vita49Stream>) = Vita49Stream,
         /// GNU Radio's items over ZeroMQ.
         Zmq(Box<Zmq>) = Zmq,
+        /// Samples or lines under a topic of an MQTT broker.
+        Mqtt(Box<Mqtt>) = Mqtt,
         /// Frames under a key of Zenoh's.
         Zenoh(ZenohKey) = ZenohKey,
         /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] but those of the
@@ -198,7 +203,7 @@ impl Uri {
     }
 
     fn check(&self, end: End) -> Result<(), Error> {
-        let checked = each!(self, it => it.check(end));
+        let checked = each!(self, it => it.check_end(end));
         checked.map_err(|reason| Error::Name { name: self.to_string(), reason })
     }
 }

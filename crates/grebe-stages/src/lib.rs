@@ -48,6 +48,7 @@ mod error;
 mod kind;
 mod kinds;
 mod open;
+mod payload;
 mod scheme;
 mod serial;
 mod session;
