@@ -6,9 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use grebe_flow::GraphFile;
 
-use super::far::{Connected, Login};
+use super::login::{Connected, Login};
 
 /// When a host that is away is tried next, and what came of it.
 pub(super) struct Comeback {
@@ -106,16 +105,6 @@ impl Comeback {
         self.due = Instant::now() + self.pause;
         self.pause = (2 * self.pause).min(PAUSE_MAX);
     }
-}
-
-/// A part of a graph for a process that takes the place of one that is gone: what that has recorded stays, and goes on under another name.
-pub(super) fn again(part: &GraphFile) -> GraphFile {
-    part.with_params(|kind, params| {
-        if kind == "record" {
-            params.remove("overwrite");
-            params.insert("numbered".to_owned(), true.into());
-        }
-    })
 }
 
 /// After the first attempt, which is made at once.
