@@ -113,7 +113,13 @@ fn each_description_holds_from_its_own_sample_on_where_each_frame_has_another() 
         let (mut captures, annotations) = said(&pair.file());
         match bridge.describes {
             Describes::Everything => assert_eq!((captures, annotations), said(&from), "{}", bridge.source),
-            Describes::Frequency => assert_eq!(captures, said(&from).0, "{}", bridge.source),
+            // What changes within a packet is told with the next one, and as of where it began to hold.
+            Describes::Frequency => {
+                captures.retain(|(_, frequency)| frequency.is_some());
+                let expected = said(&from).0;
+                assert!(captures.len() > CAPTURES / 4, "{}: {captures:?}", bridge.source);
+                assert!(captures.iter().all(|it| expected.contains(it)), "{}: {captures:?}", bridge.source);
+            }
             // It says nothing, and no frequency that was right once.
             Describes::Nothing => {
                 captures.dedup_by_key(|(_, frequency)| *frequency);

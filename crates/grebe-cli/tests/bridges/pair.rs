@@ -289,5 +289,9 @@ pub(crate) fn assert_adds_up(bridge: &Bridge, asked: u64, producer: &Ended, reco
         Index::OfFrames => (asked - unmade - lost, asked - lost),
         Index::ToTheEnd => (asked - lost, asked - lost),
     };
-    assert!((least..=most).contains(&heard), "{heard} of {least}..={most}: {producer:?} {recorder:?}");
+    assert!(
+        (least..=most).contains(&heard),
+        "{}: {heard} of {least}..={most}: {producer:?} {recorder:?}",
+        bridge.source
+    );
 }

@@ -6,7 +6,7 @@ use grebe::recording::SampleFile;
 
 use crate::hosts::Hosts;
 use crate::pair::{Plan, assert_adds_up, wait_for_samples};
-use crate::table::{Bridge, Listens, for_each};
+use crate::table::{Bridge, Index, Listens, for_each};
 
 fn returning(bridge: &Bridge) -> Option<Plan<'_>> {
     let can = bridge.reconnects || bridge.is_datagram();
@@ -94,7 +94,13 @@ fn a_second_peer_changes_nothing_for_the_first() {
         drop(second);
         assert_eq!(producer.status, Some(0), "{}: {producer:?}", bridge.sink);
         recorder.assert_end(bridge);
-        assert_adds_up(bridge, 150_000, &producer, &recorder);
+        // Who begins anew with frames of grebe's own is taken for the sender that came back, until it ends.
+        if bridge.is_datagram() && bridge.index == Index::ToTheEnd {
+            assert!(recorder.samples() + recorder.lost_samples() >= 150_000, "{producer:?} {recorder:?}");
+            assert!(recorder.count("foreign_datagrams") > 0, "{recorder:?}");
+        } else {
+            assert_adds_up(bridge, 150_000, &producer, &recorder);
+        }
     });
 }
 
