@@ -1,4 +1,4 @@
-//! Numbers as people write them: `25M`, `64K`, `500us`, `2s`; on a command line and in a graph file alike.
+//! Numbers with units, as in `25M`, `64K`, `500us`, `2s`, on command lines and in graph files.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,20 +9,21 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 
-/// Samples a second, or periods of a wave: above 0, in hertz.
+/// Samples or periods per second, above 0: `360`, `48k`, `25M`, `1.5G`; the unit may follow (`1 MS/s`, `440 Hz`).
 ///
 /// ```
 /// use grebe_flow::RateHz;
 ///
 /// assert_eq!("1.5G".parse(), Ok(RateHz(1.5e9)));
 /// assert_eq!("360".parse(), Ok(RateHz(360.0)));
+/// assert_eq!("2.4 MS/s".parse(), Ok(RateHz(2.4e6)));
 /// assert_eq!(RateHz(48_000.0).to_string(), "48k");
 /// assert!("fast".parse::<RateHz>().is_err());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct RateHz(pub f64);
 
-/// How many of something: `108_000`, `10k`, `1M`.
+/// Number of items: `108_000`, `10k`, `1M`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);
 
@@ -30,17 +31,17 @@ pub struct Count(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SizeBytes(pub usize);
 
-/// A length of time: `500us`, `20ms`, `2s`, `5m`, `1h`; without a unit, seconds.
+/// Duration: `500us`, `20ms`, `2s`, `5m`, `1h`; seconds without a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
-/// What is no quantity, and how one is written.
+/// Invalid quantity, with the expected syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoQuantity(&'static str);
 
 impl NoQuantity {
-    /// Of a quantity of another kind: says how one is written.
+    /// Error for a custom quantity, with its syntax.
     pub const fn new(must: &'static str) -> Self {
         Self(must)
     }
@@ -51,7 +52,8 @@ impl FromStr for RateHz {
 
     fn from_str(text: &str) -> Result<Self, NoQuantity> {
         let text = text.replace('_', "");
-        let (number, multiple) = split(&text, &[("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)]);
+        let text = RATE_UNITS.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(&text);
+        let (number, multiple) = split(text.trim(), &[("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)]);
         let hz = number.trim().parse::<f64>().map_err(|_| NoQuantity(RATE))? * multiple;
         Self::try_from(hz)
     }
@@ -63,7 +65,7 @@ impl FromStr for Count {
     fn from_str(text: &str) -> Result<Self, NoQuantity> {
         let text = text.replace('_', "");
         let (number, multiple) = split(&text, &[("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)]);
-        // Whole numbers stay whole: an f64 would lose digits beyond 2^53.
+        // Whole numbers stay integers: an f64 would lose digits beyond 2^53.
         match number.parse::<u64>() {
             Ok(number) => return number.checked_mul(multiple as u64).map(Self).ok_or(NoQuantity(COUNT)),
             Err(_) if multiple == 1.0 => return Err(NoQuantity(COUNT)),
@@ -95,7 +97,7 @@ impl FromStr for Time {
     }
 }
 
-// A bare number in a file.
+// Bare number in a file.
 
 impl TryFrom<f64> for RateHz {
     type Error = NoQuantity;
@@ -159,7 +161,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// What each of the types has in a file: a number or text, either checked alike.
+/// Serde implementation of these types: a number or text, with the same checks.
 macro_rules! in_files {
     ($quantity:ident, $must:ident, $examples:tt) => {
         impl<'de> Deserialize<'de> for $quantity {
@@ -173,7 +175,7 @@ macro_rules! in_files {
                     }
 
                     fn visit_i64<E: de::Error>(self, number: i64) -> Result<$quantity, E> {
-                        // As text, so that no digit of a large number is lost.
+                        // As text, so that large numbers keep all digits.
                         self.visit_str(&number.to_string())
                     }
 
@@ -194,7 +196,7 @@ macro_rules! in_files {
         }
 
         impl Serialize for $quantity {
-            /// As text, which stays readable.
+            /// As readable text.
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
             }
@@ -230,7 +232,7 @@ fn split<'a>(text: &'a str, units: &[(&str, f64)]) -> (&'a str, f64) {
     unit.map_or((text, 1.0), |(unit, multiple)| (&text[..text.len() - unit.len()], *multiple))
 }
 
-/// With the largest multiple that leaves a short number, and no digit lost.
+/// Uses the largest multiple that gives a short number without losing digits.
 fn with_unit(f: &mut fmt::Formatter<'_>, value: f64, multiples: &[(&str, f64)]) -> fmt::Result {
     for (unit, multiple) in multiples {
         let short = value / multiple;
@@ -253,6 +255,7 @@ const COUNT: &str = "give a number, for example 1000, 10k or 1M";
 const SIZE: &str = "give bytes, for example 1400, 64K or 4M";
 const TIME: &str = "give a time, for example 500us, 2s or 5m";
 const KIB: f64 = 1024.0;
+const RATE_UNITS: [&str; 6] = ["Hz", "S/s", "Sa/s", "Sps", "SPS", "sps"];
 const TIME_UNITS: [(&str, f64); 8] = [
     ("ns", 1e-9),
     ("us", 1e-6),
@@ -278,6 +281,8 @@ mod tests {
     fn units_are_understood() {
         let rates = all::<RateHz, 5>(["360", "48k", "25M", "1.5G", "25_000_000"]).map(|rate| rate.0);
         assert_eq!(rates, [360.0, 48e3, 25e6, 1.5e9, 25e6]);
+        let with_units = all::<RateHz, 6>(["1kHz", "1 kHz", "1k Hz", "1 kS/s", "1ksps", "1000 Hz"]);
+        assert_eq!(with_units, [RateHz(1e3); 6]);
         assert_eq!(all::<Count, 3>(["108_000", "10k", "0"]), [108_000, 10_000, 0].map(Count));
         assert_eq!(all::<SizeBytes, 3>(["1400", "64K", "4M"]), [1400, 65_536, 4 << 20].map(SizeBytes));
         let times = all::<Time, 7>(["500us", "20ms", "2s", "1.5", "5m", "1h", "3min"]);
@@ -287,7 +292,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let rates = ["", "-1", "0", "x", "1X", "inf", "NaN", "M"];
+        let rates = ["", "-1", "0", "x", "1X", "inf", "NaN", "M", "Hz", "1 mHz", "kHz", "1 s"];
         assert!(rates.iter().all(|text| text.parse::<RateHz>().is_err()));
         assert!(["", "-1", "1.5", "k", "99999999999G"].iter().all(|text| text.parse::<Count>().is_err()));
         assert!(["", "-2s", "1e400", "s"].iter().all(|text| text.parse::<Time>().is_err()));
@@ -313,7 +318,7 @@ mod tests {
             let rate = RateHz(hz);
             prop_assert_eq!(rate.to_string().parse(), Ok(rate));
             let time = Time(Duration::from_nanos(nanos)).to_string().parse::<Time>().unwrap();
-            // Read as an f64 of seconds.
+            // Compared as f64 seconds.
             prop_assert!((time.0.as_secs_f64() - nanos as f64 * 1e-9).abs() < 1e-9 * (1.0 + nanos as f64 * 1e-9));
         }
     }

@@ -26,16 +26,16 @@ pub struct FillGaps {
     pub longest: Count,
 }
 
-/// What stands where samples are missing.
+/// Filler for missing samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Filler {
-    /// Zeros; of cu8, the 128 that is nearest to its zero of 127.5.
+    /// Zeros; for cu8 the value 128, nearest to its zero of 127.5.
     #[default]
     Zero,
-    /// The last sample before the gap, of each channel.
+    /// Last sample before the gap, of each channel.
     Hold,
-    /// The lowest number there is, -32768 of i16; NaN of floating point.
+    /// Lowest number, such as -32768 of i16; NaN for floating point.
     Mark,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct FillGapsStage {
     longest: u64,
     position: Option<Position>,
     rewriter: Rewriter,
-    /// A batch, and how many of its frames are done.
+    /// Batch, and number of its finished frames.
     pending: Option<(Batch, usize)>,
     filled_samples: u64,
     filled_gaps: u64,
@@ -88,12 +88,12 @@ impl FillGapsStage {
         }
     }
 
-    /// How many samples per channel are missing before the frame, and are to be filled in.
+    /// Samples per channel that are missing before the frame and must be filled.
     fn missing_before(&mut self, header: &Header) -> u64 {
         let gap = match &self.position {
             Some(position) if position.goes_on(header) => header.first_sample_index - position.index,
             _ => {
-                // Another stream begins, with sequence numbers of its own.
+                // Another stream begins, with its own sequence numbers.
                 self.position = Some(Position::at(header));
                 0
             }
@@ -113,13 +113,13 @@ impl FillGapsStage {
         0
     }
 
-    /// Fills the gap before the frame; whether there were chunks for all of it.
+    /// Fills the gap before the frame. Returns whether there were chunks for all of it.
     fn fill(&mut self, header: &Header, output: &mut Outputs, ctx: &Context) -> StageResult<bool> {
         loop {
             let left = self.missing_before(header);
             let Some(position) = self.position.as_mut().filter(|_| left > 0) else { return Ok(true) };
             position.is_filling = true;
-            // The end of a stream has no samples, and there is a gap before it as before any other frame.
+            // The end of a stream has no samples, but may follow a gap like any frame.
             let most = match header.block_length_samples {
                 0 => block_length(
                     DATAGRAM_BYTES,
@@ -156,7 +156,7 @@ impl FillGapsStage {
         }
     }
 
-    /// Whether all frames of the batch follow each other, so that it can go on as one.
+    /// Whether the frames of the batch are contiguous, so that it can pass as a whole.
     fn is_whole(batch: &Batch) -> bool {
         let mut before: Option<Header> = None;
         batch.frames().all(|frame| {
@@ -173,7 +173,7 @@ impl FillGapsStage {
         })
     }
 
-    /// Hands on a batch without holes; the batch again where there was no chunk.
+    /// Passes a contiguous batch. Returns the batch if there was no chunk.
     fn pass_whole(
         &mut self,
         batch: Batch,
@@ -196,7 +196,7 @@ impl FillGapsStage {
             own.update_headers(|header| header.sequence = header.sequence.wrapping_add(shift));
             own.freeze()
         };
-        // What was filled in before the batch goes first.
+        // The filler before the batch leaves first.
         self.rewriter.flush(output, ctx);
         if let (Some(position), Some(last)) = (self.position.as_mut(), renumbered.frames().last()) {
             position.pass(&last, renumbered.len() as u64, shift);
@@ -205,7 +205,7 @@ impl FillGapsStage {
         Ok(None)
     }
 
-    /// Writes the frames of a batch with holes anew; where it stopped, if there was no chunk.
+    /// Rewrites the frames of a batch with gaps. Returns the position if it stopped for lack of a chunk.
     fn pass_pieces(
         &mut self,
         batch: &Batch,
@@ -259,7 +259,7 @@ impl Stage for FillGapsStage {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
-        // Numbered as the frames that went on.
+        // Numbered like the passed frames.
         if let (Some(end), Some(position)) = (ctx.end_of_stream(None), &self.position) {
             let lost = end.sequence.saturating_sub(position.sequence_in);
             ctx.set_end_of_stream(Header { sequence: position.sequence_out + lost, ..end });
@@ -276,7 +276,7 @@ impl Stage for FillGapsStage {
     }
 }
 
-/// Fills in what is found again.
+/// Writes marks, which can be found again.
 fn mark(format: SampleFormat, out: &mut [u8]) {
     with_component!(format, C => out.chunks_exact_mut(size_of::<C>()).for_each(|out| C::MARK.write(out)));
 }

@@ -1,4 +1,4 @@
-//! Puts the channels of several streams side by side.
+//! Combines the channels of several streams.
 
 mod lane;
 
@@ -29,14 +29,14 @@ pub struct Merge {
     pub align: Align,
 }
 
-/// Which samples of several streams belong together.
+/// Matching of samples between streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Align {
-    /// Those of the same sample index.
+    /// By sample index.
     #[default]
     Index,
-    /// Those of the same time, by the stamps of the first frames.
+    /// By time, from the stamps of the first frames.
     Time,
 }
 
@@ -47,7 +47,7 @@ impl Kind for Merge {
     fn all_channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault> {
         let known: Vec<u32> = incoming.iter().flatten().copied().collect();
         let (sum, unknown) = (known.iter().sum::<u32>(), incoming.len() - known.len());
-        // Of a stream that is not known, one channel at least will come.
+        // An unknown stream has at least one channel.
         if sum as usize + unknown > MAX_CHANNELS as usize {
             let counts: Vec<String> = known.iter().map(u32::to_string).collect();
             let more = if unknown > 0 { ", and of another stream" } else { "" };
@@ -78,9 +78,9 @@ pub(crate) struct MergeStage {
     lanes: Vec<Lane>,
     is_aligned: bool,
     rewriter: Rewriter,
-    /// What the streams are: as they say, and as it is handed on.
+    /// Descriptions of the inputs, and of the output.
     described: (Vec<Option<Arc<Description>>>, Option<Arc<Description>>),
-    /// Of the last frame that went out.
+    /// Last output frame.
     last: Option<Header>,
     counters: Counters,
 }
@@ -98,7 +98,7 @@ impl MergeStage {
         }
     }
 
-    /// Makes the streams' frames comparable, once the first of each is there.
+    /// Aligns the streams, once the first frame of each has arrived.
     fn begin(&mut self) -> Result<(), Error> {
         let channels: u32 = self.lanes.iter().map(|lane| lane.header.channel_count).sum();
         if channels > MAX_CHANNELS {
@@ -134,7 +134,7 @@ impl MergeStage {
         Ok(())
     }
 
-    /// What comes out is what the streams say of their channels, one behind the other.
+    /// Describes the output: the channels of all streams in order.
     fn describe(&mut self) {
         let said = |lane: &Lane| lane.batch.as_ref().and_then(Batch::description).cloned();
         let is_same = |(lane, known): (&Lane, &Option<Arc<Description>>)| {
@@ -150,7 +150,7 @@ impl MergeStage {
         self.rewriter.describe(self.described.1.as_ref(), Description::clone);
     }
 
-    /// What streams of which these are said are as one. `any` is the first of them.
+    /// Combined description of these streams. `any` is the first available one.
     fn merged(&self, any: &Description, parts: &[Option<Arc<Description>>]) -> Description {
         let lanes = || self.lanes.iter().zip(parts);
         let channels = lanes().flat_map(|(lane, part)| {
@@ -169,7 +169,7 @@ impl MergeStage {
             })
             .collect();
         annotations.sort_by_key(|annotation| annotation.first_sample_index);
-        // Stamps and indexes are those of the first stream, and so are times.
+        // Stamps, indices and times are those of the first stream.
         let first = parts.first().and_then(Option::as_deref);
         let mut merged = Description {
             first_sample_index: lanes()
@@ -189,7 +189,7 @@ impl MergeStage {
         merged
     }
 
-    /// The next frame: what all streams have at its place. Whether there was memory for it.
+    /// Sends the next frame, where all streams have samples. Returns whether there was memory.
     fn push(&mut self, begin: i64, end: i64, output: &mut Outputs, ctx: &Context) -> StageResult<bool> {
         self.describe();
         let first = self.lanes[0].header;
@@ -199,14 +199,14 @@ impl MergeStage {
             .lanes
             .iter()
             .map(|lane| lane.drops.map_or(0, |drops| lane.header.sg_drops_total.saturating_sub(drops)));
-        // A gap that all of them have is one gap.
+        // A gap common to all counts once.
         let dropped = dropped.sum::<u64>().min(if gap > 0 { gap } else { u64::MAX });
         let since_ns = match first.sample_rate_hz {
             rate_hz if rate_hz > 0.0 => (self.lanes[0].offset(begin) as f64 / rate_hz * 1e9) as u64,
             _ => 0,
         };
         let header = Header {
-            // What was lost on the way, and by no generator, was at least a frame.
+            // A loss that no generator reported was at least one frame.
             sequence: self.last.map_or(0, |last| last.sequence + 1) + u64::from(gap > dropped),
             producer_ts_ns: first.producer_ts_ns.saturating_add(since_ns),
             channel_count: self.lanes.iter().map(|lane| lane.header.channel_count).sum(),
@@ -273,7 +273,7 @@ impl Stage for MergeStage {
                 }
                 continue;
             }
-            // The others have nothing at its place.
+            // The other streams have nothing here.
             for lane in self.lanes.iter_mut().filter(|lane| lane.end <= begin) {
                 self.counters.add(1, (lane.end - lane.begin) as u64);
                 lane.begin = lane.end;
@@ -299,7 +299,7 @@ impl Stage for MergeStage {
     }
 }
 
-/// So that a step ends although all streams have more.
+/// Ends a step even if all streams have more.
 const FRAMES_PER_STEP: usize = 256;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::measured::measurements;
 use crate::cli::View;
-use crate::ending::Ending;
+use crate::ending::{Ending, Usage};
 use crate::output::{self, note};
 
 /// Says whether a picture is not what it will be, and prints what was measured of it, if that was asked for: of several
@@ -17,9 +17,7 @@ pub(super) fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Re
             "grebe: the picture is not exact: what it shows had not come; --after says how long to wait for it"
         );
     }
-    for words in absent(options, drawn.iter().filter_map(|(picture, _)| picture.stream)) {
-        note!("grebe: {words}");
-    }
+    let absent = absent(options, drawn.iter().filter_map(|(picture, _)| picture.stream));
     if options.json {
         let mut measured: Vec<Value> =
             drawn.iter().map(|(picture, setups)| measurements(picture, setups)).collect();
@@ -30,7 +28,15 @@ pub(super) fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Re
         };
         output::json(&serde_json::to_string_pretty(&measured)?)?;
     }
-    Ok(ending)
+    match absent.join("; ") {
+        words if words.is_empty() => Ok(ending),
+        // A script is to notice; whoever watched has seen what there is.
+        words if options.png.is_some() => Err(Usage(words).into()),
+        words => {
+            note!("grebe: {words}");
+            Ok(ending)
+        }
+    }
 }
 
 /// What was asked for of channels that no stream has.

@@ -2,7 +2,7 @@
 
 use grebe_frame::{Frame, Header, SampleFormat};
 
-/// Behind the last frame: what comes next if nothing is missing.
+/// Position after the last frame: the start of the next one if nothing is missing.
 #[derive(Debug)]
 pub(super) struct Position {
     pub(super) index: u64,
@@ -11,7 +11,7 @@ pub(super) struct Position {
     pub(super) format: SampleFormat,
     pub(super) channel_count: u32,
     pub(super) sample_rate_hz: f64,
-    /// The last sample of each channel, as on the wire.
+    /// Last sample of each channel, in wire format.
     pub(super) last: Vec<u8>,
     pub(super) is_filling: bool,
 }
@@ -38,7 +38,7 @@ impl Position {
             && header.sample_rate_hz == self.sample_rate_hz
     }
 
-    /// So many frames went on, of which this is the last, numbered `shift` above what came.
+    /// Notes that `frames` frames passed, the last one given, with numbers `shift` above the input.
     pub(super) fn pass(&mut self, last: &Frame<'_>, frames: u64, shift: u64) {
         let header = last.header();
         self.index = header.next_sample_index();

@@ -26,7 +26,8 @@ fn filled(with: Filler, longest: u64, batches: Vec<Batch>) -> Filled {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Wherever the holes are: afterwards there is none, each sample stands at its place, and the numbers go on by one.
+    /// Wherever the gaps are: afterwards there is none, each sample is at its place, and numbers increase
+    /// by one.
     #[test]
     fn a_stream_with_holes_becomes_one_without(
         channels in 1u32..=8, together in 1usize..7,
@@ -67,7 +68,7 @@ proptest! {
     }
 }
 
-/// What is put between a frame of these samples and one like it, in 100 channels.
+/// Filler between two frames with these samples, in 100 channels.
 fn between<T: Sample>(with: Filler, samples: [T; 2]) -> T {
     let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
     for (sequence, first_sample_index) in [(0, 0), (2, 3)] {
@@ -149,7 +150,7 @@ fn a_hole_that_is_too_long_stays_with_its_lost_frames() {
 
 #[test]
 fn what_the_generator_dropped_is_filled_too_and_the_rest_renumbered() {
-    // The same numbers of frames, although samples are missing.
+    // Consecutive frame numbers, although samples are missing.
     let mut batches = batches_of(1, &[(0, 10)], 1);
     for (sequence, index) in [(1, 50), (2, 60)] {
         let mut batch = BatchPool::new(1, 4096).acquire().unwrap();

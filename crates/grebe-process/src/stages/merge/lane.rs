@@ -5,24 +5,24 @@ use grebe_frame::{Batch, Header};
 
 use crate::error::Error;
 
-/// One of the streams, and how far it has gone out. Places are sample indexes of the first stream.
+/// Input stream, with its progress. Positions are sample indices of the first stream.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     pub(super) batch: Option<Batch>,
-    /// The frame that is next, of the batch.
+    /// Next frame of the batch.
     frame: usize,
     pub(super) header: Header,
-    /// Where the next sample of that frame belongs, and where the frame ends.
+    /// Position of the next sample of that frame, and of the frame's end.
     pub(super) begin: i64,
     pub(super) end: i64,
-    /// What makes a sample index of this stream one of the first.
+    /// Offset from this stream's sample index to the first stream's.
     pub(super) shift: i64,
-    /// What its generator had dropped by the last frame that went out.
+    /// Drops reported by its generator up to the last output frame.
     pub(super) drops: Option<u64>,
 }
 
 impl Lane {
-    /// Goes on to the next frame with samples, of the same batch or of the next; whether there is one.
+    /// Advances to the next frame with samples, in this batch or the next. Returns whether there is one.
     pub(super) fn advance(&mut self, port: usize, input: &mut Inputs) -> Result<bool, Error> {
         while self.begin >= self.end {
             let end = self.end;
@@ -60,12 +60,12 @@ impl Lane {
         Ok(())
     }
 
-    /// Samples of the frame before this place.
+    /// Number of samples in the frame before this position.
     pub(super) fn offset(&self, place: i64) -> usize {
         (place - (self.end - i64::from(self.header.block_length_samples))) as usize
     }
 
-    /// Copies samples of a channel, from a place on.
+    /// Copies samples of a channel from a position on.
     pub(super) fn copy(&self, channel: usize, begin: i64, out: &mut [u8]) {
         let frame = self.batch.as_ref().and_then(|batch| batch.frames().nth(self.frame));
         if let Some(bytes) = frame.and_then(|frame| frame.channel_bytes(channel).ok()) {

@@ -26,7 +26,7 @@ impl Stage for Tray {
     }
 }
 
-/// What comes out of it, as samples by channel of each index, the frames' headers, and what was counted.
+/// Result: samples by channel for each index, headers, and counters.
 type Merged = (Vec<(u64, Vec<i16>)>, Vec<Header>, Snapshot);
 
 fn merged(align: Align, first: Vec<Batch>, second: Vec<Batch>) -> Result<Merged, GraphError> {
@@ -49,7 +49,7 @@ fn merged(align: Align, first: Vec<Batch>, second: Vec<Batch>) -> Result<Merged,
     Ok((samples.collect(), frames.iter().map(|(header, _)| *header).collect(), stepper.snapshot()))
 }
 
-/// Both streams' channels at these indexes, the second one's from another index.
+/// Channels of both streams at these indices, the second one's from another index.
 fn expected(
     channels: (usize, usize),
     indexes: impl Iterator<Item = u64>,
@@ -79,7 +79,7 @@ fn frames_of_any_lengths_come_out_side_by_side() {
         merged(Align::Index, batches_of(3, &first, 7), batches_of(2, &second, 4)).unwrap();
     assert_eq!(samples, expected((3, 2), 0..21_000, 0));
     assert!(headers.windows(2).all(|pair| pair[0].sequence + 1 == pair[1].sequence));
-    // A microsecond a sample, as the frames that came were stamped.
+    // A microsecond per sample, like the stamps of the input.
     assert!(
         headers.iter().all(|it| it.producer_ts_ns.abs_diff(1_000_000 + it.first_sample_index * 1_000) <= 1)
     );
@@ -94,7 +94,7 @@ fn a_gap_in_one_is_a_gap_and_what_the_other_has_there_is_counted() {
     assert_eq!(samples, expected((1, 1), (120..150).chain(180..200).chain(300..380), 0));
     assert_eq!(counted(&snapshot, "gap_samples"), 30 + 100);
     assert_eq!(counted(&snapshot, "left_out_samples"), 20 + 30 + 100);
-    // Whoever comes behind sees that frames are missing.
+    // Later stages notice the missing frames.
     let mut tracker = grebe_frame::StreamTracker::new();
     for header in &headers {
         tracker.arrive(header);
@@ -129,7 +129,8 @@ fn what_both_generators_dropped_stays_theirs() {
 
 #[test]
 fn streams_that_began_apart_are_aligned_by_their_stamps() {
-    // Stamped a microsecond a sample: the second one's index 0 is the first one's index 40, 40 us later.
+    // Stamped at a microsecond per sample: the second stream's index 0 is the first one's index 40, 40 us
+    // later.
     let (first, second) = (stream(1, &[(0, 64), (64, 64)]), stream(2, &[(0, 100)]));
     let mut later = Vec::new();
     for batch in second {
@@ -208,7 +209,7 @@ fn labels_of_both_are_kept_and_times_are_those_of_the_first() {
         let made = stage.described.1.unwrap();
         let labels: Vec<_> =
             made.annotations.iter().map(|it| (it.first_sample_index, it.label.clone().unwrap())).collect();
-        // Index 10 of the second one is index 20 of the first.
+        // Index 10 of the second stream is index 20 of the first.
         let mut expected = vec![(20, "two".to_owned()), (30, "one".to_owned())];
         if !is_first_described {
             expected.pop();
