@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use grebe_datagram::{Options, Sender};
 use grebe_flow::{Graph, QueueOptions, StageSnapshot};
-use grebe_frame::{Arrival, Batch, Header, StreamTracker};
+use grebe_frame::{Batch, Header};
 use grebe_process::Null;
 use grebe_stages::{SourceOptions, UdpSource, open_source};
 use support::{END, Headers, Tray, channel, headers};
