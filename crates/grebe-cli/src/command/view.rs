@@ -10,7 +10,7 @@ use grebe_flow::QueueOptions;
 use grebe_recording::{SampleFile, newest_recording};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
-use grebe_view::{Finder, TriggerMode, TriggerOptions};
+use grebe_view::{Finder, PngOptions, TriggerMode, TriggerOptions};
 
 use crate::cli::{self, Location, SshHost, View, location};
 use crate::command::cp::Fetch;

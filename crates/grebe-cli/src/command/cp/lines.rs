@@ -178,16 +178,4 @@ mod tests {
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(serde_json::from_str::<Hello<CopyTask>>(&line).unwrap(), hello);
     }
-
-    #[test]
-    fn a_tilde_is_the_home() {
-        let home = std::env::home_dir().unwrap();
-        assert_eq!(PathText::of(b"~").path().unwrap(), home);
-        let below = PathText::of(b"~/x/").path().unwrap();
-        assert!(
-            below == home.join("x") && below.to_string_lossy().ends_with('/'),
-            "what is in it: {below:?}"
-        );
-        assert_eq!(PathText::of(b"x/~").path().unwrap(), PathBuf::from("x/~"));
-    }
 }

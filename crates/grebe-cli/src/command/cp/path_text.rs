@@ -64,3 +64,20 @@ fn of_bytes(bytes: &[u8]) -> Result<PathBuf> {
         text.map_err(|_| Usage("a path that is no Unicode text names nothing on this system".to_owned()))?;
     Ok(PathBuf::from(text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tilde_is_the_home() {
+        let home = std::env::home_dir().unwrap();
+        assert_eq!(PathText::of(b"~").path().unwrap(), home);
+        let below = PathText::of(b"~/x/").path().unwrap();
+        assert!(
+            below == home.join("x") && below.to_string_lossy().ends_with('/'),
+            "what is in it: {below:?}"
+        );
+        assert_eq!(PathText::of(b"x/~").path().unwrap(), PathBuf::from("x/~"));
+    }
+}

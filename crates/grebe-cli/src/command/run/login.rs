@@ -101,3 +101,28 @@ pub(super) fn why_lost(name: &str, connected: Option<Connected>) -> anyhow::Erro
         None => error,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn recorders_go_on_under_another_name() {
+        let text = r#"
+            stage = [
+                { id = "a", kind = "synth", params = { rate = "1k" } },
+                { id = "b", kind = "record", params = { file = "b.sigmf-meta", overwrite = true } },
+            ]
+            edge = [{ from = "a", to = "b" }]
+        "#;
+        let kinds = grebe_stages::kinds();
+        let read = |text: &str| GraphFile::parse(text, Path::new("part"), &kinds).unwrap();
+        let part = again(&read(text));
+        assert_eq!(read(&part.to_toml()), part, "it is a graph where it runs");
+        let params = &part.stages()[1].params;
+        assert_eq!((params["numbered"].as_bool(), params.get("overwrite")), (Some(true), None));
+        assert_eq!(part.stages()[0].params["rate"].as_str(), Some("1k"));
+    }
+}
