@@ -19,6 +19,7 @@ packages=(
   openssh-client openssh-server                                   # grebe cp between machines
   ntfs-3g exfat-fuse exfatprogs                                   # and to volumes without owners and case
   iproute2 nftables                                               # links that go down, firewalls that refuse
+  mosquitto                                                       # a broker for mqtt://
   valgrind                                                        # Python's arrays of memory that nobody has
 )
 missing=()

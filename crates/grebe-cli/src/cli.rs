@@ -7,10 +7,12 @@ mod file;
 mod lab;
 mod location;
 mod metrics;
+mod numbers;
 mod probe;
 mod record;
 mod relay;
 mod serve;
+mod shown;
 mod stream;
 mod transfer;
 mod trigger;
@@ -20,6 +22,7 @@ use std::path::PathBuf;
 
 use crate::units;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use grebe_stages::Uri;
 
 pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use cp::{Cp, How, Tell, What};
@@ -33,7 +36,8 @@ pub(crate) use metrics::Metrics;
 pub(crate) use probe::{Probe, Target};
 pub(crate) use record::{Record, Save, Trigger};
 pub(crate) use relay::Relay;
-pub(crate) use serve::{Serve, Shown};
+pub(crate) use serve::Serve;
+pub(crate) use shown::Shown;
 pub(crate) use stream::{Play, Sg, Verify};
 pub(crate) use transfer::{AskWhen, Meeting, Recv, Send};
 pub(crate) use view::{Channels, Demo, Meanings, View};
@@ -42,7 +46,7 @@ pub(crate) use view::{Channels, Demo, Meanings, View};
 ///
 /// Without a command: a demonstration. A generator process sends four channels of 25 MS/s over UDP to a scope.
 #[derive(Debug, Parser)]
-#[command(name = "grebe", version, after_help = EXAMPLES)]
+#[command(name = "grebe", version, after_help = after_help())]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -110,22 +114,10 @@ pub(crate) enum Command {
     },
 }
 
-/// The command line. What takes a number takes a negative one as its value, and says itself what is wrong with it.
+/// The command line.
 pub(crate) fn command() -> clap::Command {
-    with_numbers(Cli::command())
+    numbers::with_numbers(Cli::command())
 }
-
-fn with_numbers(command: clap::Command) -> clap::Command {
-    let is_number = |arg: &clap::Arg| {
-        arg.get_value_names().is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&name.as_str())))
-    };
-    let command = command.mut_args(|arg| if is_number(&arg) { arg.allow_hyphen_values(true) } else { arg });
-    command.mut_subcommands(with_numbers)
-}
-
-/// What the values of options are called that are numbers.
-const NUMBERS: [&str; 11] =
-    ["RATE", "HZ", "DEG", "NUMBER", "VALUE", "TIME", "BYTES", "N", "FACTOR", "0..1", "SEED"];
 
 const COMPLETIONS: &str = "Examples:
   grebe completions bash > ~/.local/share/bash-completion/completions/grebe
@@ -213,7 +205,7 @@ pub(crate) struct Top {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Drivers look for their radios, which may take some seconds; nothing is opened.\n\
-    Addresses are not listed: udp://, tcp://, rtl_tcp://, vrt://, zmq://.\n\n\
+    Addresses of other hosts are not listed.\n\n\
     Examples:\n  \
     grebe devices\n  \
     grebe devices --json | jq -r '.[].devices[].uri'")]
@@ -246,6 +238,14 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
+fn after_help() -> String {
+    format!(
+        "{EXAMPLES}\n\nStreams are named by URIs: {}; and serve://HOST:PORT (to look at). The path of a recording needs no file:. \
+         synth:WAVES?NAME=VALUE&... takes the parameters of grebe sg. grebe devices lists what is here.\n{STATUS}",
+        Uri::WRITTEN.join(", ")
+    )
+}
+
 const EXAMPLES: &str = "Examples:
   grebe                                                  the demonstration
   grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
@@ -258,7 +258,6 @@ const EXAMPLES: &str = "Examples:
   grebe top                                              what they all do, and which stage is the slowest
   grebe cp -r runs me@lab:/data/                         a tree to another machine by your own ssh: only what changed
   grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
-  grebe relay                                            a meeting point for both where neither can be reached
+  grebe relay                                            a meeting point for both where neither can be reached";
 
-Streams are named by URIs: udp://HOST:PORT, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, file:PATH (or just the path of a recording), synth: (a generator; synth:WAVES?NAME=VALUE&... takes the parameters of grebe sg), serve://HOST:PORT (to look at), and of other programs and devices tcp:, rtl_tcp:, soapy:, vrt:, zmq:, serial:, audio: (grebe devices lists what is here).
-Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 4 not all of it (a recording that is not whole or was changed, files left out), 5 the disk is full or a file as large as it may be, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";
+const STATUS: &str = "Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 4 not all of it (a recording that is not whole or was changed, files left out), 5 the disk is full or a file as large as it may be, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";

@@ -18,7 +18,7 @@ use grebe_zenoh::StreamName;
 use indicatif::ProgressBar;
 
 use self::disk_use::DiskUse;
-use self::report::Losses;
+use self::report::{Losses, TRIGGER};
 use self::told::Told;
 use crate::cli::Metrics;
 use crate::ending::{Ending, Usage};
@@ -362,9 +362,6 @@ pub(crate) fn end_with_stdin() {
 
 /// Of a stream on its way to Zenoh, which may be slower than the other way that it takes.
 const ANNOUNCER_BATCHES: usize = 32;
-
-/// The stage that looks for what a stretch is kept for.
-pub(crate) const TRIGGER: &str = "trigger";
 
 const WAIT_TOLD_AFTER: Duration = Duration::from_secs(2);
 const CLOSING_SHOWN_AFTER: Duration = Duration::from_millis(500);

@@ -2,6 +2,7 @@
 
 mod arriving;
 mod export;
+mod failure;
 mod files;
 mod finder;
 mod keeper;
@@ -13,10 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use grebe_flow::{
-    Context, Counters, Graph, Inputs, Outputs, Ports, QueueOptions, Running, Snapshot, Stage, StageResult,
-    telemetry::MetricsListener,
-};
+use grebe_flow::{Graph, QueueOptions, Running, Snapshot, Stage, telemetry::MetricsListener};
 use grebe_stages::SecondSender;
 use grebe_view::{
     ChannelSetup, Drawn, Error, Finder, GeneratorRemote, LaneMask, Loss, PngOptions, ReceiverRemote,
@@ -31,6 +29,7 @@ use crate::interrupt;
 use crate::output::{self, note};
 
 pub(crate) use arriving::Incoming;
+pub(crate) use failure::Failure;
 pub(crate) use files::session_of_source;
 pub(crate) use finder::Held;
 pub(crate) use keeper::Keeper;
@@ -461,49 +460,3 @@ impl Scope {
 const HISTORY_BYTES: usize = 512 << 20;
 /// 16 MiB of frames: what a scope may be late by before it loses any.
 const QUEUE_BATCHES: usize = 256;
-
-/// The last error of a stage or a generator, if there was one. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Failure(Arc<Mutex<Option<String>>>);
-
-impl Failure {
-    pub(crate) fn set(&self, message: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
-    }
-
-    pub(crate) fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The stage; its error is kept here too.
-    fn watch(&self, stage: Box<dyn Stage>) -> impl Stage + 'static {
-        Watched { stage, failure: self.clone() }
-    }
-}
-
-struct Watched {
-    stage: Box<dyn Stage>,
-    failure: Failure,
-}
-
-impl Stage for Watched {
-    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        let outcome = self.stage.process(input, output, ctx);
-        if let Err(error) = &outcome {
-            self.failure.set(error.to_string());
-        }
-        outcome
-    }
-
-    fn finish(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
-        self.stage.finish(output, ctx)
-    }
-
-    fn counters(&self) -> Option<Counters> {
-        self.stage.counters()
-    }
-
-    fn ports(&self) -> Ports {
-        self.stage.ports()
-    }
-}

@@ -1,9 +1,9 @@
 //! What the fuzz targets drive: the parts that read what another program sent.
 
-use crate::rtl_tcp::{Command, Hello};
+use crate::bridges::Uri;
+use crate::bridges::rtl_tcp::{Command, Hello};
+use crate::bridges::zmq::{fuzz_messages, fuzz_tags, fuzz_wire};
 use crate::tuner::Tuning;
-use crate::uri::Uri;
-use crate::zmq::{fuzz_messages, fuzz_tags, fuzz_wire};
 
 /// A greeting, then commands: what is read says the same when it is written again, and leaves a tuning that can be.
 pub fn rtl_tcp(bytes: &[u8]) {
@@ -24,12 +24,12 @@ pub fn rtl_tcp(bytes: &[u8]) {
 
 /// Datagrams come from a VITA-49 sender; `choice` is what the name of the stream says.
 pub fn vita49(choice: u8, datagrams: Vec<Vec<u8>>) {
-    crate::vita49::fuzz(choice, datagrams);
+    crate::bridges::vita49::fuzz(choice, datagrams);
 }
 
 /// Datagrams without headers of ours; `choice` is what the name of the stream says.
 pub fn raw(choice: u8, datagrams: Vec<Vec<u8>>) {
-    crate::raw::fuzz(choice, datagrams);
+    crate::bridges::raw::fuzz(choice, datagrams);
 }
 
 /// Frames, a handshake and GNU Radio's tags, and messages of a socket that `choice` says the rest of: any bytes are read or refused.
@@ -41,7 +41,7 @@ pub fn zmq(choice: u8, bytes: &[u8]) {
 
 /// What a driver of a radio says of each read: samples, a time where it gives one, and whether it told of a loss before.
 pub fn soapy_times(rate_hz: f64, reads: &[(u16, Option<i64>, bool)]) {
-    crate::soapy::fuzz(rate_hz, reads);
+    crate::bridges::soapy::fuzz(rate_hz, reads);
 }
 
 /// The name of a stream, of whatever scheme: what is read says the same when it is written again.
@@ -56,5 +56,5 @@ pub fn uri(text: &str) {
 /// Lines of numbers; `choice` is what the name of the stream says.
 pub fn text(choice: u8, bytes: &[u8]) {
     let names = ["", "as=i16", "channels=2", "channels=a,b&as=f32", "time=1:ms", "time=t:us&as=u8"];
-    crate::text::fuzz(names[usize::from(choice) % names.len()], bytes);
+    crate::bridges::text::fuzz(names[usize::from(choice) % names.len()], bytes);
 }

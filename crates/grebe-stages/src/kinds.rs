@@ -2,7 +2,7 @@
 
 use grebe_flow::Kinds;
 
-use crate::uri::add_kinds;
+use crate::bridges::add_kinds;
 
 /// All built-in kinds.
 ///

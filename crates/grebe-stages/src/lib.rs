@@ -43,53 +43,29 @@
 //! [`PipeSource`], [`PipeSink`], [`SynthSource`](grebe_process::synth::SynthSource).
 #![deny(unsafe_code)]
 
-mod audio;
+mod bridges;
 mod error;
 mod kind;
 mod kinds;
 mod open;
-mod pipe;
-mod raw;
-mod recording;
-mod rtl_tcp;
+mod payload;
 mod scheme;
 mod serial;
 mod session;
-mod shm;
-mod soapy;
-mod synth;
-mod text;
 mod transport;
 mod tuner;
-mod udp;
-mod uri;
-mod vita49;
-mod zenoh;
-mod zmq;
 
 pub use {
-    audio::{AudioStream, sound_devices, sound_library},
+    bridges::*,
     error::Error,
     grebe_link::wire::Wire,
     grebe_ring::Cancel,
     kinds::kinds,
     open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport},
-    pipe::{PipeSink, PipeSource, PipeStream},
-    raw::RawStream,
-    recording::{open_file, open_in_step},
-    rtl_tcp::RtlTcp,
     scheme::Traits,
     serial::{Device, serial_ports},
-    shm::{ShmName, ShmSink, ShmSource},
-    soapy::{Soapy, SoapyDevice, SoapyLibrary, soapy_devices, soapy_library},
-    text::TextStream,
     transport::{HostPort, SecondSender},
     tuner::{Tuner, Tuning},
-    udp::{UdpSink, UdpSource, UdpStream},
-    uri::{Uri, open_sink, open_source},
-    vita49::Vita49Stream,
-    zenoh::{NamedStream, Way, ZenohKey},
-    zmq::Zmq,
 };
 
 #[cfg(fuzzing)]

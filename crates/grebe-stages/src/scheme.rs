@@ -19,6 +19,8 @@ pub(crate) trait Scheme: Sized {
     const WRITTEN: &'static str;
     /// What is wrong with the name of another scheme, and how to write this one.
     const OTHERWISE: &'static str;
+    /// The feature of cargo that it needs, where this grebe was built without it.
+    const ABSENT: Option<&'static str> = None;
 
     /// Reads a name; `None`: it is of another scheme.
     fn parse(name: &str) -> Option<Result<Self, String>>;
@@ -40,7 +42,10 @@ pub(crate) trait Scheme: Sized {
     ///
     /// # Errors
     /// What cannot be had, or that the wait was cancelled.
-    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error>;
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
+        let _ = (options, notify);
+        Err(Error::Name { name: self.uri(), reason: "cannot be read".to_owned() })
+    }
 
     /// Opens it as a sink.
     ///
@@ -60,6 +65,19 @@ pub(crate) trait Scheme: Sized {
     /// Why it cannot.
     fn check(&self, _: End) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Whether this grebe has it, and its name says that it can be that end of a stream.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn check_end(&self, end: End) -> Result<(), String> {
+        match Self::ABSENT {
+            Some(feature) => Err(format!(
+                "needs {feature}, and this grebe was built without it: cargo build --release --features {feature}"
+            )),
+            None => self.check(end),
+        }
     }
 
     /// What that end has for itself, in words: two stages of a graph that say the same are refused.
@@ -123,7 +141,7 @@ pub(crate) trait Scheme: Sized {
         // A mistake within a name counts more than that it is of another scheme.
         let other = || Err(Self::mistake(text).unwrap_or_else(|| Self::OTHERWISE.to_owned()));
         let named = Self::parse(text).unwrap_or_else(other).map_err(wrong)?;
-        named.check(end).map_err(wrong)?;
+        named.check_end(end).map_err(wrong)?;
         Ok(named)
     }
 }

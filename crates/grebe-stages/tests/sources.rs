@@ -1,8 +1,9 @@
 //! What sources put into their frames: every sample once, in order, and the truth about those that are missing.
 
+mod support;
+
 use std::time::Duration;
 
-use grebe_datagram::{Options, Sender};
 use grebe_flow::{
     Context, Count, Graph, Inputs, Kind, Outcome, Outputs, QueueOptions, RateHz, Site, Stage, StageBench,
     StageError, StageSnapshot,
@@ -11,21 +12,13 @@ use grebe_frame::{Arrival, Batch, BatchPool, Header, SampleFormat, StreamTracker
 use grebe_process::stream::block_length;
 use grebe_process::synth::{ChannelSpec, Generator, Wave};
 use grebe_process::synth::{GeneratorCommand, Synth, SynthOptions, SynthSource};
-use grebe_process::{Decimate, FillGaps, Filler, Null, Select};
+use grebe_process::{Decimate, FillGaps, Filler, Select};
 use grebe_recording::{SigmfSettings, SigmfWriter};
-use grebe_stages::{PipeSink, SourceOptions, UdpSource, Uri, open_source};
+use grebe_stages::{PipeSink, SourceOptions, Uri, open_source};
+use support::{END, Headers, Tray, channel, headers};
 
 fn made(source: impl Stage + 'static) -> Vec<Batch> {
     StageBench::new(source).unwrap().end().unwrap()
-}
-
-fn headers(batches: &[Batch]) -> Vec<Header> {
-    batches.iter().flat_map(|batch| batch.frames()).map(|frame| frame.header()).collect()
-}
-
-fn channel(batches: &[Batch], channel: usize) -> Vec<i16> {
-    let frames = batches.iter().flat_map(|batch| batch.frames());
-    frames.flat_map(|frame| frame.channel::<i16>(channel).unwrap().into_owned()).collect()
 }
 
 fn synth(rate_hz: f64, paced: bool, samples: u64) -> SynthSource {
@@ -127,22 +120,6 @@ fn a_running_generator_takes_another_rate_pauses_and_ends() {
     assert_eq!(snapshot.stage("headers").unwrap().frames_in, last.sequence + 1);
 }
 
-/// Tells the test every header.
-struct Headers(std::sync::mpsc::Sender<Header>);
-
-impl Stage for Headers {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
-        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        batch.frames().try_for_each(|frame| self.0.send(frame.header()))?;
-        Ok(Outcome::Produced)
-    }
-}
-
 fn recording(folder: &std::path::Path) -> std::path::PathBuf {
     let path = folder.join("gaps.sigmf-meta");
     let settings = SigmfSettings { channels: 1, sample_rate_hz: 1e3, ..SigmfSettings::default() };
@@ -208,251 +185,6 @@ fn a_recording_is_repeated_without_a_gap_and_cut_where_told() {
     assert_eq!((tracker.counts().streams, tracker.counts().lost_samples), (1, 0));
 }
 
-/// Hands batches to the test.
-struct Tray(std::sync::mpsc::Sender<Batch>);
-
-impl Stage for Tray {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
-        let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        self.0.send(batch)?;
-        Ok(Outcome::Produced)
-    }
-}
-
-#[test]
-fn a_receiver_ends_by_itself_after_the_samples_that_were_asked_for() {
-    for block in [32u32, 20_000] {
-        let options = Options { gso: false, gro: false, ..Options::default() };
-        let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
-        let mut sender = Sender::connect(source.local_addr().unwrap(), &options).unwrap();
-        let (tray, taken) = std::sync::mpsc::channel();
-        let mut graph = Graph::new();
-        let source = graph.add("udp", source.samples(Some(u64::from(block) * 2 + 7)));
-        let tray = graph.add("tray", Tray(tray));
-        graph.connect(source, tray, QueueOptions::block(64));
-        let running = graph.start().unwrap();
-        for sequence in 0..4u64 {
-            let header = Header {
-                sequence,
-                channel_count: 1,
-                block_length_samples: block,
-                first_sample_index: sequence * u64::from(block),
-                ..Header::default()
-            };
-            send(&mut sender, &header, &vec![1; block as usize * 2]);
-        }
-        // No end of stream was sent.
-        running.wait().unwrap();
-        let batches: Vec<Batch> = taken.into_iter().collect();
-        let lengths: Vec<u32> = headers(&batches).iter().map(|header| header.block_length_samples).collect();
-        assert_eq!(lengths, [block, block, 7]);
-    }
-}
-
-#[test]
-fn small_datagrams_are_gathered_and_large_ones_lent_as_they_came() {
-    for (block, is_sparse) in [(32u32, true), (20_000, false)] {
-        let options = Options { gso: false, gro: false, ..Options::default() };
-        let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
-        let mut sender = Sender::connect(source.local_addr().unwrap(), &options).unwrap();
-        let (tray, taken) = std::sync::mpsc::channel();
-        let mut graph = Graph::new();
-        let source = graph.add("udp", source);
-        let tray = graph.add("tray", Tray(tray));
-        graph.connect(source, tray, QueueOptions::block(64));
-        let running = graph.start().unwrap();
-        let mut last = Header::default();
-        for sequence in 0..40u64 {
-            last = Header {
-                sequence,
-                channel_count: 1,
-                block_length_samples: block,
-                first_sample_index: sequence * u64::from(block),
-                ..Header::default()
-            };
-            send(&mut sender, &last, &vec![sequence as u8; block as usize * 2]);
-        }
-        send(&mut sender, &last.end_of_stream(1), &[]);
-        let snapshot = running.wait().unwrap();
-        let batches: Vec<Batch> = taken.into_iter().collect();
-        let sequences: Vec<u64> = headers(&batches).iter().map(|header| header.sequence).collect();
-        assert_eq!(sequences, (0..40).collect::<Vec<_>>());
-        for frame in batches.iter().flat_map(|batch| batch.frames()) {
-            let value = frame.header().sequence as u8;
-            assert!(frame.payload().iter().all(|&byte| byte == value));
-        }
-        let copied = snapshot.stage("udp").unwrap().own("copied_frames").unwrap();
-        assert_eq!(copied, if is_sparse { 40 } else { 0 });
-    }
-}
-
-/// What a receiver makes of what `send` sends it, up to the end that `send` must send; with a budget of 0.2 s, so that a slow
-/// machine changes nothing.
-fn received(send: impl FnOnce(std::net::SocketAddr, &Options)) -> (Vec<Batch>, StageSnapshot) {
-    let options =
-        Options { gso: false, gro: false, latency: Duration::from_millis(200), ..Options::default() };
-    let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
-    let at = source.local_addr().unwrap();
-    let (tray, taken) = std::sync::mpsc::channel();
-    let mut graph = Graph::new();
-    let source = graph.add("udp", source);
-    let tray = graph.add("tray", Tray(tray));
-    graph.connect(source, tray, QueueOptions::block(64));
-    let running = graph.start().unwrap();
-    send(at, &options);
-    let snapshot = running.wait().unwrap();
-    (taken.into_iter().collect(), snapshot.stage("udp").unwrap().clone())
-}
-
-fn numbered(sequence: u64, block: u32) -> Header {
-    Header {
-        sequence,
-        producer_ts_ns: 1_000 + sequence,
-        channel_count: 1,
-        block_length_samples: block,
-        sample_rate_hz: 1e6,
-        first_sample_index: sequence * u64::from(block),
-        ..Header::default()
-    }
-}
-
-fn send_all(sender: &mut Sender, order: impl IntoIterator<Item = u64>, block: u32) {
-    for sequence in order {
-        send(sender, &numbered(sequence, block), &vec![sequence as u8; block as usize * 2]);
-    }
-}
-
-fn counted(udp: &StageSnapshot) -> [u64; 5] {
-    ["lost_frames", "late_frames", "duplicate_frames", "foreign_datagrams", "streams"]
-        .map(|name| udp.own(name).unwrap())
-}
-
-#[test]
-fn neighbours_that_the_network_swapped_are_put_in_order() {
-    for block in [32u32, 4_000, 20_000] {
-        // 0 | 1 | 2 | 4 3 | 5 | 7 6 | ... and once a frame that comes seven frames late, where a chunk holds as many.
-        let mut order: Vec<u64> = (0..60).collect();
-        order[3..].chunks_exact_mut(3).for_each(|three| three.swap(0, 1));
-        if block < 20_000 {
-            let late = order.remove(30);
-            order.insert(37, late);
-        }
-        let (batches, udp) = received(|at, options| {
-            let mut sender = Sender::connect(at, options).unwrap();
-            send_all(&mut sender, order, block);
-            send(&mut sender, &numbered(59, block).end_of_stream(2_000), &[]);
-        });
-        let sequences: Vec<u64> = headers(&batches).iter().map(|header| header.sequence).collect();
-        assert_eq!(sequences, (0..60).collect::<Vec<_>>(), "{block}");
-        for frame in batches.iter().flat_map(|batch| batch.frames()) {
-            let value = frame.header().sequence as u8;
-            assert!(frame.payload().iter().all(|&byte| byte == value));
-        }
-        assert_eq!(counted(&udp), [0, 0, 0, 0, 1], "{block}");
-    }
-}
-
-#[test]
-fn what_comes_too_late_is_late_and_not_lost_and_what_comes_twice_counts_once() {
-    let (batches, udp) = received(|at, options| {
-        let mut sender = Sender::connect(at, options).unwrap();
-        // 1 after more frames than are waited for; 60 twice while 59 misses; 71 never, and while it is waited for, 103 is swapped.
-        send_all(&mut sender, (0..1).chain(2..50).chain([1]).chain(50..59).chain([60, 60, 59, 61]), 100);
-        send_all(&mut sender, (62..71).chain(72..103).chain([104, 105, 106, 103]).chain(107..120), 100);
-        send(&mut sender, &numbered(119, 100).end_of_stream(2_000), &[]);
-    });
-    let sequences: Vec<u64> = headers(&batches).iter().map(|header| header.sequence).collect();
-    assert_eq!(sequences, (0..1).chain(2..71).chain(72..120).collect::<Vec<_>>());
-    assert_eq!(counted(&udp), [1, 1, 1, 0, 1]);
-    assert_eq!((udp.own("lost_samples"), udp.own("late_samples")), (Some(100), Some(100)));
-}
-
-#[test]
-fn a_sender_that_begins_again_takes_over_at_once_and_the_old_one_is_left_out() {
-    let (batches, udp) = received(|at, options| {
-        let mut first = Sender::connect(at, options).unwrap();
-        send_all(&mut first, 0..100, 100);
-        let mut again = Sender::connect(at, options).unwrap();
-        for sequence in 0..50 {
-            let header = Header { producer_ts_ns: 5_000 + sequence, ..numbered(sequence, 100) };
-            send(&mut again, &header, &[7; 200]);
-        }
-        // The first was not dead, only overtaken.
-        send_all(&mut first, 100..105, 100);
-        let end = Header { producer_ts_ns: 6_000, ..numbered(49, 100) }.end_of_stream(7_000);
-        send(&mut again, &end, &[]);
-    });
-    let sequences: Vec<u64> = headers(&batches).iter().map(|header| header.sequence).collect();
-    assert_eq!(sequences, (0..100).chain(0..50).collect::<Vec<_>>());
-    assert_eq!(counted(&udp), [0, 0, 0, 5, 2]);
-}
-
-#[test]
-fn who_else_sends_is_known_by_address() {
-    let options = Options { gso: false, gro: false, ..Options::default() };
-    let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
-    let (at, second) = (source.local_addr().unwrap(), source.second_sender());
-    let mut graph = Graph::new();
-    let (tray, _taken) = std::sync::mpsc::channel();
-    let source = graph.add("udp", source);
-    let tray = graph.add("tray", Tray(tray));
-    graph.connect(source, tray, QueueOptions::block(64));
-    let running = graph.start().unwrap();
-    let sockets = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-    let send = |socket: &std::net::UdpSocket, header: &Header, payload: &[u8]| {
-        let mut head = [0; 64];
-        header.write(&mut head);
-        socket.send_to(&[&head, payload].concat(), at).unwrap();
-    };
-    let [ours, theirs] = &sockets;
-    send(ours, &numbered(0, 100), &[1; 200]);
-    assert_eq!(second.address(), None);
-    for sequence in 1..20 {
-        send(theirs, &numbered(5_000 + sequence, 100), &[2; 200]);
-        send(ours, &numbered(sequence, 100), &[1; 200]);
-    }
-    send(ours, &numbered(20, 100).end_of_stream(9_000), &[]);
-    let snapshot = running.wait().unwrap();
-    assert_eq!(snapshot.stage("udp").unwrap().own("foreign_datagrams"), Some(19));
-    assert_eq!(second.address(), theirs.local_addr().ok());
-}
-
-#[test]
-fn who_else_sends_samples_without_headers_is_known_by_address_too() {
-    let uri = "udp://127.0.0.1:0?format=i16&rate=1k".parse().unwrap();
-    let source = open_source(&uri, SourceOptions::default(), &mut |_| ()).unwrap();
-    let (at, second) = (source.address.unwrap(), source.second_sender.unwrap());
-    let mut graph = Graph::new();
-    let (tray, taken) = std::sync::mpsc::channel();
-    let source = graph.add_boxed("udp", source.stage);
-    let tray = graph.add("tray", Tray(tray));
-    graph.connect(source, tray, QueueOptions::block(64));
-    let running = graph.start().unwrap();
-    let [ours, theirs] = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-    for _ in 0..20 {
-        ours.send_to(&[1; 2], at).unwrap();
-        theirs.send_to(&[2; 2], at).unwrap();
-    }
-    ours.send_to(&[], at).unwrap();
-    let snapshot = running.wait().unwrap();
-    assert_eq!(snapshot.stage("udp").unwrap().own("foreign_datagrams"), Some(20));
-    assert_eq!(second.address(), theirs.local_addr().ok());
-    assert_eq!(channel(&taken.iter().collect::<Vec<_>>(), 0), [0x0101; 20]);
-}
-
-fn send(sender: &mut Sender, header: &Header, payload: &[u8]) {
-    let mut head = [0; 64];
-    header.write(&mut head);
-    let mut batch = sender.batch();
-    batch.push(&head, payload).unwrap();
-    batch.flush().unwrap();
-}
-
 /// Keeps what a sink writes.
 #[derive(Clone, Default)]
 struct Written(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
@@ -490,17 +222,6 @@ impl Stage for DropsAtItsEnd {
         Ok(())
     }
 }
-
-const END: Header = Header {
-    format: SampleFormat::I16,
-    sequence: 0,
-    producer_ts_ns: 0,
-    channel_count: 2,
-    block_length_samples: 0,
-    sample_rate_hz: 1e6,
-    sg_drops_total: 0,
-    first_sample_index: 0,
-};
 
 /// What a pipe carries of such a stream, behind these stages.
 fn piped(frame: Option<Batch>, between: &[&str]) -> Vec<Header> {
@@ -568,72 +289,4 @@ fn a_slow_generator_drops_nothing() {
     let headers: Vec<Header> = heard.into_iter().collect();
     assert_eq!(headers.iter().map(|header| header.first_sample_index).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(headers.iter().all(|header| header.sg_drops_total == 0));
-}
-
-#[test]
-fn a_sender_that_never_comes_is_silent_too() {
-    let options = SourceOptions { idle_timeout: Some(Duration::from_millis(50)), ..SourceOptions::default() };
-    let source = open_source(&"udp://127.0.0.1:0".parse().unwrap(), options, &mut |_| ()).unwrap();
-    let mut graph = Graph::new();
-    let (source, sink) = (graph.add_boxed("source", source.stage), graph.add("sink", Null {}));
-    graph.connect(source, sink, QueueOptions::block(4));
-    let error = graph.start().unwrap().wait().unwrap_err().to_string();
-    assert!(error.contains("the sender is gone"), "{error}");
-}
-
-#[test]
-fn a_port_without_a_host_is_heard_by_either_protocol() {
-    let source = open_source(&"udp://:0".parse().unwrap(), SourceOptions::default(), &mut |_| ()).unwrap();
-    let port = source.address.unwrap().port();
-    let (tell, heard) = std::sync::mpsc::channel();
-    let mut graph = Graph::new();
-    let (source, sink) = (graph.add_boxed("source", source.stage), graph.add("headers", Headers(tell)));
-    graph.connect(source, sink, QueueOptions::block(4));
-    let running = graph.start().unwrap();
-    let mut frame = [0; 64 + 24];
-    let header = Header { block_length_samples: 6, ..END };
-    header.write(frame.first_chunk_mut().unwrap());
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.send_to(&frame, ("127.0.0.1", port)).unwrap();
-    assert_eq!(heard.recv_timeout(Duration::from_secs(10)).unwrap().block_length_samples, 6);
-    running.stop().unwrap();
-    // Where this machine has no IPv6, there is one protocol.
-    if std::net::UdpSocket::bind("[::1]:0").is_ok() {
-        let source =
-            open_source(&"udp://:0".parse().unwrap(), SourceOptions::default(), &mut |_| ()).unwrap();
-        assert!(source.address.unwrap().is_ipv6());
-    }
-}
-
-#[test]
-fn a_receiver_that_listens_on_tells_the_end_and_takes_the_next_stream_at_once() {
-    let from = SourceOptions { listens_on: true, ..SourceOptions::default() };
-    let source = open_source(&"udp://127.0.0.1:0".parse().unwrap(), from, &mut |_| ()).unwrap();
-    let address = source.address.unwrap();
-    let (tell, headers) = std::sync::mpsc::channel();
-    let mut graph = Graph::new();
-    let source = graph.add_boxed("udp", source.stage);
-    let sink = graph.add("headers", Headers(tell));
-    graph.connect(source, sink, QueueOptions::block(8));
-    let running = graph.start().unwrap();
-    // The second sender's clock is behind the first one's.
-    for producer_ts_ns in [9_000_000, 5_000_000] {
-        let mut sender = Sender::connect(address, &Options::default()).unwrap();
-        for (sequence, block) in [(0, 32), (1, 32), (2, 0), (2, 0)] {
-            let header = Header {
-                sequence,
-                producer_ts_ns: producer_ts_ns + sequence,
-                channel_count: 1,
-                block_length_samples: block,
-                first_sample_index: sequence * 32,
-                ..Header::default()
-            };
-            send(&mut sender, &header, &vec![1; block as usize * 2]);
-        }
-        for expected in [(0, 32), (1, 32), (2, 0)] {
-            let header: Header = headers.recv_timeout(Duration::from_secs(20)).unwrap();
-            assert_eq!((header.sequence, header.block_length_samples), expected, "{producer_ts_ns}");
-        }
-    }
-    running.stop().unwrap();
 }

@@ -78,7 +78,7 @@ impl EventWords {
     /// One line for a person.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let words = shlex::split(text).ok_or("a quotation mark is open")?;
-        let command = super::with_numbers(Self::command());
+        let command = super::numbers::with_numbers(Self::command());
         let read = command.try_get_matches_from(words).and_then(|matches| Self::from_arg_matches(&matches));
         read.map_err(|error| {
             let said = error.render().to_string();

@@ -10,7 +10,7 @@ use grebe_view::{Part, ThemeChoice};
 
 use super::lab::Lab;
 use super::metrics::Metrics;
-use super::serve::Shown;
+use super::shown::Shown;
 use super::stream::Reception;
 use super::trigger::Trigger;
 use crate::units;
@@ -41,7 +41,7 @@ pub(crate) struct View {
     /// The stream: udp://:5000, shm://NAME, a name in the lab (lab/mast3/adc), pipe:, a file, or synth:, also with parameters: synth:sine?frequency=1k. Several
     /// stand one above the other, on one axis of time where their clocks are known. Of a folder the newest recording in it is shown. serve://... is a link of grebe serve; ssh://[USER@]HOST/URI shows a stream of that machine, by
     /// your own ssh. [USER@]HOST:PATH is a SigMF recording there: what is looked at comes here.
-    #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = super::serve::shown)]
+    #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = super::shown::shown)]
     pub(crate) uris: Vec<Shown>,
     /// Start a generator and show its stream: 'sg ...' or 'play ...', or a program that writes frames to standard output.
     /// An 'sg' takes rate, waveform and pause from the scope.

@@ -11,6 +11,7 @@ mod between;
 mod fetch;
 mod figures;
 mod lines;
+mod path_text;
 mod progress_line;
 mod recordings;
 mod serve;
@@ -34,9 +35,9 @@ pub(crate) use self::fetch::Fetch;
 
 use self::figures::{Figures, Outcome};
 use self::lines::{
-    COPIES, CopyTask, IS_FRESH, KNOWS_FSYNC_FILE, KNOWS_ORDER, KNOWS_SHORT_HASHES, PathText, Task, Tells,
-    Wishes,
+    COPIES, CopyTask, IS_FRESH, KNOWS_FSYNC_FILE, KNOWS_ORDER, KNOWS_SHORT_HASHES, Task, Tells, Wishes,
 };
+use self::path_text::PathText;
 use self::summary::Whole;
 use self::teller::Teller;
 use super::remote::{self, dialer};

@@ -4,22 +4,22 @@ mod live;
 mod panels;
 mod picture;
 mod remote;
+mod server;
 mod table;
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Result;
 use grebe_probe::{
-    Address, Bounds, Cancel, DATAGRAM_BYTES, Error, PROTOCOL, ProbeOptions, Purpose, ServeEvent,
-    ServeOptions, Server, Ticket,
+    Bounds, Cancel, DATAGRAM_BYTES, Error, PROTOCOL, ProbeOptions, Purpose, ServeOptions, Server, Ticket,
 };
 
 use self::remote::{RemoteServer, serve_remote};
+use self::server::{SERVED_MAX, advertised, bounds, run_server};
 use crate::cli::{Probe, SshHost, Target};
 use crate::ending::{Ending, Usage};
 use crate::graph::end_with_stdin;
-use crate::output::{note, out};
+use crate::output::out;
 use crate::transfer::named_ticket;
 use crate::{interrupt, output};
 
@@ -66,23 +66,6 @@ fn serve(options: &Probe, cancel: Cancel) -> Result<Ending> {
     run_server(server, options.idle_timeout)
 }
 
-fn run_server(server: Server, idle_max: Duration) -> Result<Ending> {
-    let served = server.run(|event| match event {
-        ServeEvent::Began(client) => note!("probed by {client}"),
-        _ => note!("done"),
-    })?;
-    if interrupt::is_pending() {
-        return Ok(Ending::Interrupted);
-    }
-    if served == 0 {
-        anyhow::bail!(
-            "nobody came within {} s; start it again, and check that UDP reaches this machine",
-            idle_max.as_secs()
-        );
-    }
-    Ok(Ending::Good)
-}
-
 fn probe(options: &Probe, ticket: &Ticket, cancel: Cancel) -> Result<Ending> {
     let probe_options = ProbeOptions {
         bounds: bounds(options),
@@ -119,33 +102,9 @@ fn probe(options: &Probe, ticket: &Ticket, cancel: Cancel) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-/// The ticket, with the address where the user says that its server is found.
-fn advertised(options: &Probe, mut ticket: Ticket) -> Result<Ticket> {
-    if let Some(place) = &options.advertise {
-        let port = place.port.or(ticket.addresses.first().map(Address::port)).unwrap_or_default();
-        let address =
-            Address::new(&place.host, port).map_err(|error| Usage(format!("--advertise: {error}")))?;
-        ticket.addresses = vec![address];
-    }
-    Ok(ticket)
-}
-
-/// What was asked for; the default for the rest depends on the address of the other side.
-fn bounds(options: &Probe) -> Bounds {
-    Bounds {
-        rate_max_bps: options.max_rate,
-        bytes_max: options.max_bytes,
-        duration_max: options.duration,
-        allow_fast_public: options.yes,
-    }
-}
-
 fn datagram_bytes(bytes: usize) -> Result<u16> {
     let (least, most) = (DATAGRAM_BYTES.start(), DATAGRAM_BYTES.end());
     let fits = u16::try_from(bytes).ok().filter(|bytes| DATAGRAM_BYTES.contains(bytes));
     Ok(fits
         .ok_or_else(|| Usage(format!("--size {bytes}: a datagram of a probe has {least} to {most} bytes")))?)
 }
-
-/// A client keeps to less by itself.
-const SERVED_MAX: Duration = Duration::from_secs(120);

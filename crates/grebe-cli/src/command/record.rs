@@ -6,19 +6,19 @@ use std::sync::mpsc::{Sender, channel};
 use anyhow::{Result, anyhow};
 use grebe_recording::{LeftOut, RingPlan, Rotate, SampleFile};
 use grebe_scope::Engineering;
-use grebe_shm::Policy;
-use grebe_stages::{OpenSource, SinkOptions, SourceOptions, Uri, open_sink, open_source};
+use grebe_stages::{SinkOptions, Uri, open_sink};
 
 use crate::cli::Record;
 use crate::ending::{Ending, Usage};
-use crate::graph::{About, Pair, WaitsFor, announcer, tell};
-use crate::interrupt;
+use crate::graph::{About, Pair, announcer, tell};
 use crate::output::note;
 use crate::show::rings;
 
 mod several;
+mod source;
 mod trigger;
 
+use self::source::{QUEUE_BATCHES, open, waits_for};
 use self::trigger::Watch;
 
 /// `grebe record`: write a stream to a SigMF recording.
@@ -98,34 +98,6 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     })
 }
 
-/// The source of a stream that is recorded whole.
-fn open(uri: &Uri, options: &Record) -> Result<OpenSource> {
-    let from = SourceOptions {
-        transport: options.transport.options(),
-        reader: "record".to_owned(),
-        policy: Policy::Block,
-        waits: true,
-        idle_timeout: options.idle_timeout,
-        samples: options.samples,
-        cancel: interrupt::cancel(),
-        ..SourceOptions::default()
-    };
-    let source = open_source(uri, from, &mut tell)?;
-    if let Some(address) = source.address {
-        note!("listening on {address}");
-    }
-    Ok(source)
-}
-
-/// What is said while nothing comes.
-fn waits_for(source: String, options: &Record) -> WaitsFor {
-    let end = match options.idle_timeout {
-        Some(timeout) => format!("the wait ends after {timeout:?}"),
-        None => "--idle-timeout 10s ends the wait".to_owned(),
-    };
-    WaitsFor { source, end }
-}
-
 /// Where a scope of the same stream finds its ring.
 fn about(options: &Record, uri: &Uri, folder: &Path) -> About {
     let is_ring = options.ring.is_some();
@@ -173,9 +145,6 @@ fn words(plan: &RingPlan) -> String {
 fn size(bytes: f64) -> String {
     Engineering::new(bytes, "B").to_string()
 }
-
-/// 16 MiB; what lasts for longer is the recorder's own buffer.
-const QUEUE_BATCHES: usize = 256;
 
 #[cfg(test)]
 mod tests {

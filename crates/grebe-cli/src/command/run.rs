@@ -17,6 +17,7 @@ mod hosts;
 mod joined;
 mod lines;
 mod links;
+mod login;
 mod pair;
 mod peers;
 mod serve;

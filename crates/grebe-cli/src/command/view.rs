@@ -1,6 +1,5 @@
 //! `grebe view`: show a stream, or several.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ChildStdout;
 use std::sync::{Arc, Mutex};
@@ -11,10 +10,7 @@ use grebe_flow::QueueOptions;
 use grebe_recording::{SampleFile, newest_recording};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
-use grebe_view::{
-    ChannelSetup, Drawn, Finder, LaneMask, Part, PngOptions, StreamInfo, TriggerMode, TriggerOptions,
-};
-use serde_json::Value;
+use grebe_view::{Finder, PngOptions, TriggerMode, TriggerOptions};
 
 use crate::cli::{self, Location, SshHost, View, location};
 use crate::command::cp::Fetch;
@@ -24,14 +20,15 @@ use crate::graph::{listen_for_metrics, tell};
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::receiver;
-use crate::show::{
-    self, Failure, Held, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable, Surface,
-};
+use crate::show::{self, Failure, Held, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable};
 
 mod far;
 mod measured;
+mod outcome;
+pub(in crate::command) mod settings;
 
-use self::measured::measurements;
+use self::outcome::print;
+use self::settings::{advice, lanes, queue_for, setups, surface};
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
     options.lab.configure();
@@ -88,21 +85,6 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     print(options, ended)
 }
 
-/// What was asked for of channels that no stream has.
-fn absent(options: &View, streams: impl Iterator<Item = StreamInfo>) -> Vec<String> {
-    let Some(most) = streams.map(|stream| stream.channels).max() else { return Vec::new() };
-    let has = match most {
-        1 => "there is 1 channel".to_owned(),
-        most => format!("there are {most} channels"),
-    };
-    let shown = &options.channels.shown;
-    let last = shown.iter().map(|range| usize::from(*range.end())).max().filter(|&last| last > most);
-    let shown = last.map(|last| format!("--show {last}: {has}"));
-    let lane = options.trigger.lane.filter(|lane| lane.part != Part::Math && lane.channel >= most);
-    let trigger = lane.map(|lane| format!("--trigger-channel {lane}: {has}, and the last of them triggers"));
-    shown.into_iter().chain(trigger).collect()
-}
-
 /// What is shown of this machine, and what of others.
 fn places(uris: &[cli::Shown]) -> (Vec<Uri>, Vec<cli::Shown>) {
     let (here, elsewhere): (Vec<_>, Vec<_>) =
@@ -122,53 +104,6 @@ fn newest_of_folder(uri: &mut Uri) {
     {
         note!("grebe: {} is the newest recording there", newest.display());
         *path = newest;
-    }
-}
-
-/// Says whether a picture is not what it will be, and prints what was measured of it, if that was asked for: of several
-/// streams a list.
-fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Result<Ending> {
-    if drawn.iter().any(|(picture, _)| picture.is_ended && picture.is_estimated) {
-        note!(
-            "grebe: the picture is not exact: what it shows had not come; --after says how long to wait for it"
-        );
-    }
-    let absent = absent(options, drawn.iter().filter_map(|(picture, _)| picture.stream));
-    if options.json {
-        let mut measured: Vec<Value> =
-            drawn.iter().map(|(picture, setups)| measurements(picture, setups)).collect();
-        let measured = match measured.len() {
-            0 => return Ok(ending),
-            1 => measured.swap_remove(0),
-            _ => Value::Array(measured),
-        };
-        output::json(&serde_json::to_string_pretty(&measured)?)?;
-    }
-    match absent.join("; ") {
-        words if words.is_empty() => Ok(ending),
-        // A script is to notice; whoever watched has seen what there is.
-        words if options.png.is_some() => Err(Usage(words).into()),
-        words => {
-            note!("grebe: {words}");
-            Ok(ending)
-        }
-    }
-}
-
-/// Where it is shown. `is_read`: files are read up to where they are looked at, and their end takes the picture.
-fn surface(options: &View, is_read: bool) -> Surface {
-    let wait = |usual| if is_read { WHOLE_FILE } else { options.after.unwrap_or(usual) };
-    match &options.png {
-        Some(path) => Surface::Png(PngOptions {
-            width: options.size.0,
-            height: options.size.1,
-            after: wait(AFTER),
-            settle: wait(INCOMING),
-            measure: options.json,
-            ..PngOptions::new(path)
-        }),
-        None if options.term => Surface::Terminal,
-        None => Surface::Window,
     }
 }
 
@@ -438,16 +373,6 @@ pub(super) fn opener() -> Arc<Opener> {
     })
 }
 
-/// How to send something to where a scope waits.
-pub(super) fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
-    let to = uri.way_to_send(address)?;
-    let elsewhere = match address {
-        Some(at) if at.ip().is_unspecified() => ", and from another machine with this one's name",
-        _ => "",
-    };
-    Some(format!("grebe sg --to {to}  sends something here{elsewhere}"))
-}
-
 fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
     let from = SourceOptions {
         transport: options.transport.options(),
@@ -488,62 +413,9 @@ fn session_file(uri: &Uri, uris: &[Uri], options: &View) -> Option<PathBuf> {
     }
 }
 
-/// The channels as the options describe them.
-pub(super) fn setups(meanings: &cli::Meanings) -> Result<Vec<ChannelSetup>> {
-    let cli::Meanings { names, units, scale, offset } = meanings;
-    let count = names.len().max(units.len()).max(scale.len()).max(offset.len());
-    if count > 255 {
-        return Err(Usage(format!("{count} channels are described: there are at most 255")).into());
-    }
-    if scale.contains(&0.0) {
-        return Err(Usage("--scale 0 would show nothing: give the units of one count".into()).into());
-    }
-    let text = |list: &[String], channel: usize| list.get(channel).cloned().unwrap_or_default();
-    let setup = |channel| ChannelSetup {
-        name: text(names, channel),
-        unit: text(units, channel),
-        scale: scale.get(channel).copied().unwrap_or(1.0),
-        offset: offset.get(channel).copied().unwrap_or(0.0),
-        ..ChannelSetup::default()
-    };
-    Ok((0..count).map(setup).collect())
-}
-
-/// The channels and parts that are shown, where any are named.
-fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
-    let cli::Channels { shown, parts, .. } = channels;
-    if shown.is_empty() && parts.is_empty() {
-        return Ok(None);
-    }
-    let mut mask = LaneMask::ALL;
-    if !shown.is_empty() {
-        mask = mask.only(shown.iter().flat_map(|range| range.clone()).map(|number| usize::from(number) - 1));
-    }
-    if !parts.is_empty() {
-        let is_other = |part: &Part| parts.contains(part) != mask.has_part(*part);
-        mask = Part::COMPLEX.into_iter().filter(is_other).fold(mask, LaneMask::part_toggled);
-    }
-    Ok(Some(mask))
-}
-
-/// What becomes of samples where the scope is late, of a queue of so many batches.
-pub(super) fn queue_for(uri: &Uri) -> fn(usize) -> QueueOptions {
-    match uri {
-        // A live stream is never held up by its scope; a file can wait, and should be seen whole.
-        Uri::File(_) => QueueOptions::block,
-        // What waits is memory of the stream's, which bounds it (`?memory`). At 1 GS/s it is 130 ms: late by more, the scope leaves out.
-        _ if uri.traits().is_lent => |batches| QueueOptions::drop_oldest(4 * batches),
-        _ => QueueOptions::drop_oldest,
-    }
-}
-
 fn is_file(uri: &Uri) -> bool {
     matches!(uri, Uri::File(_))
 }
 
 /// Samples of a picture that are read for it, whatever is known of the recording.
 const READ_AT_ONCE: f64 = 4e6;
-const AFTER: Duration = Duration::from_secs(2);
-/// How long a picture waits for what it shows of a recording that is still being copied, or comes from another host.
-const INCOMING: Duration = Duration::from_secs(60);
-const WHOLE_FILE: Duration = Duration::from_secs(24 * 3600);

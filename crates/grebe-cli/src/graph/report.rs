@@ -9,7 +9,6 @@ use grebe_frame::Refusal;
 use serde_json::{Value, json};
 
 use crate::ending::{Ending, one_line, told_in_json};
-use crate::graph::TRIGGER;
 use crate::graph::disk_use::{DiskUse, OneDisk};
 use crate::output::{self, note};
 use crate::units::grouped;
@@ -379,6 +378,9 @@ fn refusals(snapshot: &Snapshot) -> impl Iterator<Item = (Refusal, u64)> + '_ {
         (reason, snapshot.stages.iter().filter_map(|stage| stage.own(&name)).sum())
     })
 }
+
+/// The stage that looks for what a stretch is kept for.
+pub(super) const TRIGGER: &str = "trigger";
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,8 @@ use grebe_remote::{Config, Hello, HostOptions, Remote};
 use grebe_tree::{Arriving, Progress};
 use serde_json::Value;
 
-use super::lines::{COPIES, CopyTask, KNOWS_ORDER, PathText, Task, Tells, Wishes};
+use super::lines::{COPIES, CopyTask, KNOWS_ORDER, Task, Tells, Wishes};
+use super::path_text::PathText;
 use super::teller::Teller;
 use super::tree;
 use crate::cli::{SshHost, Tell, printable};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use grebe_tree::{LeftOut, Report, Snapshot, Waits};
 use serde::{Deserialize, Serialize};
 
-use super::lines::PathText;
+use super::path_text::PathText;
 use crate::cli::printable;
 
 /// How far a copy is, see [`Snapshot`].

@@ -1,15 +1,12 @@
 //! The task and the events of a copy, as they pass through `ssh`.
 
-use std::path::{Path, PathBuf};
-
-use anyhow::Result;
 use grebe_remote::{Call, Ready};
 use grebe_tree::Fsync;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Figures, Outcome};
+use super::path_text::PathText;
 use crate::cli::What;
-use crate::ending::Usage;
 
 /// The other end of a copy.
 pub(super) const COPIES: Call = Call {
@@ -106,14 +103,6 @@ pub(super) struct FileDone {
     pub(super) why: Option<String>,
 }
 
-/// A path of the other end: text where it is text, and its bytes where not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(super) enum PathText {
-    Text(String),
-    Bytes { bytes: Vec<u8> },
-}
-
 impl Wishes {
     pub(super) fn of(what: &What) -> Self {
         let what = what.clone();
@@ -156,56 +145,6 @@ pub(super) fn ready(is_fresh: bool) -> Ready {
     ready.with(KNOWS_SHORT_HASHES, true).with(KNOWS_FSYNC_FILE, true).with(IS_FRESH, is_fresh)
 }
 
-impl PathText {
-    pub(super) fn of(bytes: &[u8]) -> Self {
-        match str::from_utf8(bytes) {
-            Ok(text) => Self::Text(text.to_owned()),
-            Err(_) => Self::Bytes { bytes: bytes.to_vec() },
-        }
-    }
-
-    /// A path here.
-    pub(super) fn of_path(path: &Path) -> Self {
-        Self::of(path.as_os_str().as_encoded_bytes())
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Text(text) => text.as_bytes(),
-            Self::Bytes { bytes } => bytes,
-        }
-    }
-
-    /// As a path here, whatever its letters mean to a shell.
-    pub(super) fn as_it_is(&self) -> Result<PathBuf> {
-        of_bytes(self.bytes())
-    }
-
-    /// As a path here, `~` being the home.
-    pub(super) fn path(&self) -> Result<PathBuf> {
-        let bytes = self.bytes();
-        let below = if bytes == b"~" { Some(&[][..]) } else { bytes.strip_prefix(b"~/") };
-        let Some(below) = below else { return of_bytes(bytes) };
-        let home = std::env::home_dir().ok_or_else(|| Usage("there is no home here for `~`".to_owned()))?;
-        Ok(if below.is_empty() { home } else { home.join(of_bytes(below)?) })
-    }
-}
-
-#[cfg(unix)]
-fn of_bytes(bytes: &[u8]) -> Result<PathBuf> {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-    Ok(PathBuf::from(OsStr::from_bytes(bytes)))
-}
-
-#[cfg(not(unix))]
-fn of_bytes(bytes: &[u8]) -> Result<PathBuf> {
-    let text = str::from_utf8(bytes);
-    let text =
-        text.map_err(|_| Usage("a path that is no Unicode text names nothing on this system".to_owned()))?;
-    Ok(PathBuf::from(text))
-}
-
 /// Orders in which files and their parts are sent.
 pub(super) const KNOWS_ORDER: &str = "knows_order";
 /// Short hashes in signatures.
@@ -238,17 +177,5 @@ mod tests {
         let line = serde_json::to_string(&hello).unwrap();
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(serde_json::from_str::<Hello<CopyTask>>(&line).unwrap(), hello);
-    }
-
-    #[test]
-    fn a_tilde_is_the_home() {
-        let home = std::env::home_dir().unwrap();
-        assert_eq!(PathText::of(b"~").path().unwrap(), home);
-        let below = PathText::of(b"~/x/").path().unwrap();
-        assert!(
-            below == home.join("x") && below.to_string_lossy().ends_with('/'),
-            "what is in it: {below:?}"
-        );
-        assert_eq!(PathText::of(b"x/~").path().unwrap(), PathBuf::from("x/~"));
     }
 }

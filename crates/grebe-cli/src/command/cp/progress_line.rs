@@ -6,7 +6,7 @@ use console::measure_text_width;
 use grebe_scope::Engineering;
 
 use super::figures::Figures;
-use super::lines::PathText;
+use super::path_text::PathText;
 use crate::cli::printable;
 use crate::transfer::{size, time_left};
 use crate::units::grouped;

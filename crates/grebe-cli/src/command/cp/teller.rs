@@ -15,7 +15,8 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::figures::{Figures, Outcome, Pace};
-use super::lines::{Event, FileDone, PathText};
+use super::lines::{Event, FileDone};
+use super::path_text::PathText;
 use super::progress_line::{Line, LongFiles};
 use super::summary::{Whole, result_json, summary};
 use crate::cli::{Tell, printable};

@@ -9,7 +9,8 @@ use grebe_remote::Channel;
 use grebe_tree::{Fsync, Options, Progress, ReceiveTree, SendTree};
 
 use super::figures::Outcome;
-use super::lines::{PathText, Task, Wishes};
+use super::lines::{Task, Wishes};
+use super::path_text::PathText;
 use super::recordings;
 use crate::ending::Usage;
 

@@ -9,7 +9,7 @@ use grebe_probe::{Bounds, Cancel, Error, PROTOCOL, Purpose, ServeOptions, Server
 use grebe_remote::{Call, Config, Hello, HostOptions, Meet, Ready, Remote, Terms, Via, resolve, serve};
 use serde::{Deserialize, Serialize};
 
-use super::{advertised, bounds, run_server};
+use super::server::{SERVED_MAX, advertised, bounds, run_server};
 use crate::cli::{Probe, SshHost};
 use crate::command::remote::{PROCESS, failed, settings};
 use crate::ending::Ending;
@@ -89,7 +89,7 @@ fn serve_task(cancel: Cancel) -> Result<Ending> {
         bounds: Bounds {
             rate_max_bps: task.rate_max_bps,
             bytes_max: task.bytes_max,
-            duration_max: task.duration_max_ms.map(Duration::from_millis).or(Some(super::SERVED_MAX)),
+            duration_max: task.duration_max_ms.map(Duration::from_millis).or(Some(SERVED_MAX)),
             allow_fast_public: task.allow_fast_public,
         },
         clients: 1,

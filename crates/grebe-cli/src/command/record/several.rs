@@ -12,7 +12,7 @@ use grebe_recording::{BegunSet, RecordingSet, SampleFile};
 use grebe_stages::{SinkOptions, Uri, open_sink};
 use serde_json::json;
 
-use super::{QUEUE_BATCHES, open, waits_for};
+use super::source::{QUEUE_BATCHES, open, waits_for};
 use crate::cli::Record;
 use crate::command::info::axis_words;
 use crate::ending::{Ending, Usage};

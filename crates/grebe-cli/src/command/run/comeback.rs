@@ -6,9 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use grebe_flow::GraphFile;
 
-use super::far::{Connected, Login};
+use super::login::{Connected, Login};
 
 /// When a host that is away is tried next, and what came of it.
 pub(super) struct Comeback {
@@ -108,16 +107,6 @@ impl Comeback {
     }
 }
 
-/// A part of a graph for a process that takes the place of one that is gone: what that has recorded stays, and goes on under another name.
-pub(super) fn again(part: &GraphFile) -> GraphFile {
-    part.with_params(|kind, params| {
-        if kind == "record" {
-            params.remove("overwrite");
-            params.insert("numbered".to_owned(), true.into());
-        }
-    })
-}
-
 /// After the first attempt, which is made at once.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -127,8 +116,6 @@ const ABANDONED_WITHIN: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
@@ -156,23 +143,5 @@ mod tests {
     fn a_reason_is_told_once() {
         let mut comeback = Comeback::of(None);
         assert!(comeback.is_news("no route") && !comeback.is_news("no route") && comeback.is_news("refused"));
-    }
-
-    #[test]
-    fn recorders_go_on_under_another_name() {
-        let text = r#"
-            stage = [
-                { id = "a", kind = "synth", params = { rate = "1k" } },
-                { id = "b", kind = "record", params = { file = "b.sigmf-meta", overwrite = true } },
-            ]
-            edge = [{ from = "a", to = "b" }]
-        "#;
-        let kinds = grebe_stages::kinds();
-        let read = |text: &str| GraphFile::parse(text, Path::new("part"), &kinds).unwrap();
-        let part = again(&read(text));
-        assert_eq!(read(&part.to_toml()), part, "it is a graph where it runs");
-        let params = &part.stages()[1].params;
-        assert_eq!((params["numbered"].as_bool(), params.get("overwrite")), (Some(true), None));
-        assert_eq!(part.stages()[0].params["rate"].as_str(), Some("1k"));
     }
 }

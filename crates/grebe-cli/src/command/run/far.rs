@@ -1,25 +1,22 @@
 //! One other host of a graph, as the process sees it that was asked to run the graph.
 
 use std::io::BufReader;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
-use grebe_connection::{Cancel, ConnectionStatus, Notify};
-use grebe_flow::{GraphFile, Part, Restart};
+use anyhow::Result;
+use grebe_flow::{Part, Restart};
 use grebe_link::edge::{BadLink, Outbox, Routes, read_messages};
-use grebe_remote::{Channel, Config, Hello, Remote, Route, Settings};
+use grebe_remote::{Config, Route, Settings};
 
-use super::comeback::{Comeback, again};
+use super::comeback::Comeback;
 use super::counted::Counted;
-use super::lines::{FillMeter, Filled, JOINS, PartTask, ToHere, ToThere, filler, words};
-use crate::cli::{How, ssh_host};
-use crate::command::remote::{self, dialer};
-use crate::ending::{self, Usage};
-use crate::interrupt;
+use super::lines::{FillMeter, Filled, ToHere, ToThere, filler, words};
+use super::login::{Connected, Login, why_lost};
+use crate::cli::How;
+use crate::ending;
 
 /// A host where a part of the graph runs.
 pub(super) struct Far {
@@ -67,73 +64,6 @@ pub(super) enum News {
     Closed(Result<(), BadLink>),
     /// Why it is gone, which takes a moment to find out.
     Gone(String),
-}
-
-/// What it takes to start a host's part, as often as that may be.
-pub(super) struct Login {
-    graph: String,
-    part: GraphFile,
-    settings: Settings,
-    restart: Restart,
-    /// Ctrl-C ends the wait for a connection, and not one that there is: what is under way goes on over it.
-    cancel: Cancel,
-    is_connected: Arc<AtomicBool>,
-    _ending: interrupt::Then,
-}
-
-/// The process there, and the way to it.
-pub(super) struct Connected {
-    pub(super) route: Route,
-    /// Goes before what keeps the process there: its input ends with it.
-    channel: Option<Channel>,
-    remote: Remote,
-    status: Option<ConnectionStatus>,
-}
-
-impl Login {
-    fn of(graph: &str, part: &Part, host: &str, config: &Config, how: &How) -> Result<Self> {
-        let host = ssh_host(host).map_err(|why| Usage(format!("the host '{host}': {why}")))?;
-        let mut settings = remote::settings(config, &host, &how.host_options())?;
-        settings.ssh = settings.ssh.shielded().watched();
-        let (cancel, is_connected) = (Cancel::default(), Arc::new(AtomicBool::new(false)));
-        let (cancelled, connected) = (cancel.clone(), is_connected.clone());
-        let _ending = interrupt::then(move || {
-            if !connected.load(Ordering::Acquire) {
-                cancelled.cancel();
-            }
-        });
-        let (graph, part, restart) = (graph.to_owned(), part.file.clone(), part.restart);
-        Ok(Self { graph, part, settings, restart, cancel, is_connected, _ending })
-    }
-
-    /// Logs in, gives it its part, and connects with it. In place of one that is gone, `eras` says which era of each link was the last.
-    pub(super) fn connect(&self, eras: Option<Vec<(u16, u32)>>) -> Result<Connected> {
-        self.is_connected.store(false, Ordering::Release);
-        let mut settings = self.settings.clone();
-        if eras.is_some() {
-            settings.ssh = settings.ssh.unattended();
-        }
-        let mut remote = Remote::start(&settings, &JOINS, &self.hello(eras), &interrupt::is_pending)?;
-        let notify: Notify = Arc::new(|_| {});
-        let channel = match remote.channel(&settings, &dialer(&settings, &self.cancel, &notify)) {
-            Ok(channel) => channel,
-            Err(error) => return Err(remote::explain(remote, error.into(), |_| {})),
-        };
-        self.is_connected.store(true, Ordering::Release);
-        let (route, status) = (channel.route, channel.status.clone());
-        Ok(Connected { route, channel: Some(channel), remote, status })
-    }
-
-    fn hello(&self, eras: Option<Vec<(u16, u32)>>) -> Hello<PartTask> {
-        let part = if eras.is_some() { &again(&self.part) } else { &self.part };
-        let task = PartTask {
-            name: self.graph.clone(),
-            part: part.to_toml(),
-            restarts: self.restart == Restart::Always,
-            again: eras,
-        };
-        Hello::new(&JOINS, self.settings.meet(), self.settings.terms(), task)
-    }
 }
 
 impl Far {
@@ -302,17 +232,6 @@ impl Far {
         if let Some(comeback) = &mut self.comeback {
             comeback.abandon();
         }
-    }
-}
-
-fn why_lost(name: &str, connected: Option<Connected>) -> anyhow::Error {
-    let error = anyhow!("{name} is gone");
-    match connected {
-        Some(connected) => {
-            drop(connected.channel);
-            remote::explain(connected.remote, error, |_| {})
-        }
-        None => error,
     }
 }
 

@@ -12,7 +12,7 @@ use grebe_serve::serve_pipe;
 use grebe_stages::Uri;
 use serde::{Deserialize, Serialize};
 
-use super::{offer, open, stop};
+use super::served::{offer, open, stop};
 use crate::cli::Serve;
 use crate::command::remote::failed;
 use crate::ending::{Ending, Usage};

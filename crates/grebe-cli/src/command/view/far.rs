@@ -10,6 +10,8 @@ use grebe_serve::{FarPipes, FarViewer, NoPipes, connect, view_pipe};
 use grebe_stages::Uri;
 use grebe_view::{ChannelSetup, ScopeLink, SourceMenu, ViewOptions};
 
+use super::outcome::print;
+use super::settings::{lanes, setups, surface};
 use crate::cli::{Shown as Place, View};
 use crate::command::remote::settings;
 use crate::command::serve::stdio::{SHOWS, ShowTask};
@@ -24,9 +26,9 @@ pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<E
     let ways = Arc::new(Ways { options: options.clone(), open: Mutex::default() });
     let shown = elsewhere.iter().map(|place| ways.look(place, &Followers::default()));
     let shown = shown.collect::<Result<Vec<_>>>()?;
-    let ended = show::run(&super::surface(options, false), shown, None);
+    let ended = show::run(&surface(options, false), shown, None);
     ways.close();
-    super::print(options, ended?)
+    print(options, ended?)
 }
 
 /// The ways to all that was looked at, as long as any of it is shown.
@@ -125,7 +127,7 @@ fn refuse(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<()> {
 fn look(link: ScopeLink, viewer: &mut FarViewer, place: &Place, options: &View) -> Result<Shown> {
     let name = place.to_string();
     let controls = viewer.take_controls();
-    let given = super::setups(&options.channels.meanings)?;
+    let given = setups(&options.channels.meanings)?;
     let told = viewer.channels().iter().map(|it| ChannelSetup {
         name: it.name.clone(),
         unit: it.unit.clone(),
@@ -149,7 +151,7 @@ fn look(link: ScopeLink, viewer: &mut FarViewer, place: &Place, options: &View) 
         symbol_rate_hz: options.symbol_rate,
         band_hz: options.band,
         channels: if given.is_empty() { told.collect() } else { given },
-        lanes: super::lanes(&options.channels)?,
+        lanes: lanes(&options.channels)?,
         trigger: options.trigger.options(),
         session,
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),

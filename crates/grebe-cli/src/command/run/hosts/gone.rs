@@ -4,8 +4,9 @@ use grebe_flow::{CutEdge, LINK_IN, LINK_OUT, Policy, Restart, Running};
 
 use super::super::comeback::Comeback;
 use super::super::direct::Turn;
-use super::super::far::{Connected, Far, State};
+use super::super::far::{Far, State};
 use super::super::lines::{GONE, SILENT_FOR, ToThere};
+use super::super::login::Connected;
 use super::Whole;
 use crate::ending::{Elsewhere, one_line};
 use crate::graph::Progress;

@@ -1,0 +1,41 @@
+//! The source of a recording.
+
+use anyhow::Result;
+use grebe_shm::Policy;
+use grebe_stages::{OpenSource, SourceOptions, Uri, open_source};
+
+use crate::cli::Record;
+use crate::graph::{WaitsFor, tell};
+use crate::interrupt;
+use crate::output::note;
+
+/// The source of a stream that is recorded whole.
+pub(super) fn open(uri: &Uri, options: &Record) -> Result<OpenSource> {
+    let from = SourceOptions {
+        transport: options.transport.options(),
+        reader: "record".to_owned(),
+        policy: Policy::Block,
+        waits: true,
+        idle_timeout: options.idle_timeout,
+        samples: options.samples,
+        cancel: interrupt::cancel(),
+        ..SourceOptions::default()
+    };
+    let source = open_source(uri, from, &mut tell)?;
+    if let Some(address) = source.address {
+        note!("listening on {address}");
+    }
+    Ok(source)
+}
+
+/// What is said while nothing comes.
+pub(super) fn waits_for(source: String, options: &Record) -> WaitsFor {
+    let end = match options.idle_timeout {
+        Some(timeout) => format!("the wait ends after {timeout:?}"),
+        None => "--idle-timeout 10s ends the wait".to_owned(),
+    };
+    WaitsFor { source, end }
+}
+
+/// 16 MiB; what lasts for longer is the recorder's own buffer.
+pub(super) const QUEUE_BATCHES: usize = 256;

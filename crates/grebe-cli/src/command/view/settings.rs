@@ -1,0 +1,94 @@
+//! What the options of commands that show say of channels, queues and places.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Result;
+use grebe_flow::QueueOptions;
+use grebe_stages::Uri;
+use grebe_view::{ChannelSetup, LaneMask, Part, PngOptions};
+
+use crate::cli::{self, View};
+use crate::ending::Usage;
+use crate::show::Surface;
+
+/// Where it is shown. `is_read`: files are read up to where they are looked at, and their end takes the picture.
+pub(super) fn surface(options: &View, is_read: bool) -> Surface {
+    let wait = |usual| if is_read { WHOLE_FILE } else { options.after.unwrap_or(usual) };
+    match &options.png {
+        Some(path) => Surface::Png(PngOptions {
+            width: options.size.0,
+            height: options.size.1,
+            after: wait(AFTER),
+            settle: wait(INCOMING),
+            measure: options.json,
+            ..PngOptions::new(path)
+        }),
+        None if options.term => Surface::Terminal,
+        None => Surface::Window,
+    }
+}
+
+/// The channels as the options describe them.
+pub(in crate::command) fn setups(meanings: &cli::Meanings) -> Result<Vec<ChannelSetup>> {
+    let cli::Meanings { names, units, scale, offset } = meanings;
+    let count = names.len().max(units.len()).max(scale.len()).max(offset.len());
+    if count > 255 {
+        return Err(Usage(format!("{count} channels are described: there are at most 255")).into());
+    }
+    if scale.contains(&0.0) {
+        return Err(Usage("--scale 0 would show nothing: give the units of one count".into()).into());
+    }
+    let text = |list: &[String], channel: usize| list.get(channel).cloned().unwrap_or_default();
+    let setup = |channel| ChannelSetup {
+        name: text(names, channel),
+        unit: text(units, channel),
+        scale: scale.get(channel).copied().unwrap_or(1.0),
+        offset: offset.get(channel).copied().unwrap_or(0.0),
+        ..ChannelSetup::default()
+    };
+    Ok((0..count).map(setup).collect())
+}
+
+/// The channels and parts that are shown, where any are named.
+pub(super) fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
+    let cli::Channels { shown, parts, .. } = channels;
+    if shown.is_empty() && parts.is_empty() {
+        return Ok(None);
+    }
+    let mut mask = LaneMask::ALL;
+    if !shown.is_empty() {
+        mask = mask.only(shown.iter().flat_map(|range| range.clone()).map(|number| usize::from(number) - 1));
+    }
+    if !parts.is_empty() {
+        let is_other = |part: &Part| parts.contains(part) != mask.has_part(*part);
+        mask = Part::COMPLEX.into_iter().filter(is_other).fold(mask, LaneMask::part_toggled);
+    }
+    Ok(Some(mask))
+}
+
+/// What becomes of samples where the scope is late, of a queue of so many batches.
+pub(in crate::command) fn queue_for(uri: &Uri) -> fn(usize) -> QueueOptions {
+    match uri {
+        // A live stream is never held up by its scope; a file can wait, and should be seen whole.
+        Uri::File(_) => QueueOptions::block,
+        // What waits is memory of the stream's, which bounds it (`?memory`). At 1 GS/s it is 130 ms: late by more, the scope leaves out.
+        _ if uri.traits().is_lent => |batches| QueueOptions::drop_oldest(4 * batches),
+        _ => QueueOptions::drop_oldest,
+    }
+}
+
+/// How to send something to where a scope waits.
+pub(in crate::command) fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
+    let to = uri.way_to_send(address)?;
+    let elsewhere = match address {
+        Some(at) if at.ip().is_unspecified() => ", and from another machine with this one's name",
+        _ => "",
+    };
+    Some(format!("grebe sg --to {to}  sends something here{elsewhere}"))
+}
+
+const AFTER: Duration = Duration::from_secs(2);
+/// How long a picture waits for what it shows of a recording that is still being copied, or comes from another host.
+const INCOMING: Duration = Duration::from_secs(60);
+const WHOLE_FILE: Duration = Duration::from_secs(24 * 3600);

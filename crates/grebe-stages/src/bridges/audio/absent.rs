@@ -1,0 +1,91 @@
+//! Sound, on systems where grebe does not know it.
+
+use std::convert::Infallible;
+use std::io;
+
+use grebe_recording::Encoding;
+
+use crate::Device;
+use crate::bridges::audio::AudioStream;
+use crate::error::Error;
+
+/// Which way samples go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Capture,
+    Playback,
+}
+
+/// How a device is set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Settings {
+    pub(super) encoding: Encoding,
+    pub(super) channels: usize,
+    pub(super) rate_hz: u32,
+}
+
+impl Settings {
+    pub(super) fn frame_bytes(&self) -> usize {
+        self.encoding.sample_bytes() * self.channels
+    }
+}
+
+/// There is none.
+#[derive(Debug)]
+pub(crate) struct SoundDevice(Infallible);
+
+impl SoundDevice {
+    /// # Errors
+    /// [`Error::Device`].
+    pub(super) fn open(stream: &AudioStream, _: Direction, _: Settings) -> Result<Self, Error> {
+        let name = format!("audio:{}", stream.device);
+        let source = io::ErrorKind::Unsupported.into();
+        Err(Error::Device { action: "open", name, source, advice: "; sound is for Linux" })
+    }
+
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn look(stream: &AudioStream, direction: Direction) -> Result<(), Error> {
+        let encoding = Encoding::of(grebe_frame::SampleFormat::I16);
+        Self::open(stream, direction, Settings { encoding, channels: 1, rate_hz: 1 }).map(drop)
+    }
+
+    pub(super) fn wait(&self) -> io::Result<bool> {
+        match self.0 {}
+    }
+
+    pub(super) fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        match self.0 {}
+    }
+
+    pub(super) fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        match self.0 {}
+    }
+
+    pub(super) fn wait_for_room(&self) {
+        match self.0 {}
+    }
+
+    pub(super) fn waiting_frames(&mut self) -> u64 {
+        match self.0 {}
+    }
+
+    pub(super) fn recover(&mut self, _: &io::Error, _: Direction) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    pub(super) fn drain(&mut self) -> io::Result<()> {
+        match self.0 {}
+    }
+}
+
+/// None: sound is for Linux.
+pub fn sound_devices() -> Vec<Device> {
+    Vec::new()
+}
+
+/// # Errors
+/// Always: sound is for Linux.
+pub fn sound_library() -> io::Result<String> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only on Linux"))
+}

@@ -1,0 +1,148 @@
+//! A session with a broker, as bytes that are read or written.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use grebe_ring::Cancel;
+use rumqttc::{
+    Client, ConnectReturnCode, Connection, ConnectionError, Event, MqttOptions, Outgoing, Packet, QoS,
+    SubscribeReasonCode,
+};
+
+use super::uri::Mqtt;
+use crate::error::Error;
+use crate::payload::Messages;
+use crate::scheme::End;
+
+/// A session whose thread answers the broker also while nobody reads or writes.
+pub(super) struct Session {
+    client: Client,
+    heard: Receiver<Heard>,
+    topic: String,
+    qos: QoS,
+}
+
+/// A payload; empty: what was asked for is done.
+type Heard = io::Result<Vec<u8>>;
+
+impl Session {
+    /// Connects, and as a source subscribes; an error says that no broker is there, or that it refuses this user.
+    pub(super) fn open(mqtt: &Mqtt, end: End, cancel: &Cancel) -> Result<Self, Error> {
+        let address = mqtt.end.at.to_send()?;
+        let host = if address.is_ipv6() { format!("[{}]", address.ip()) } else { address.ip().to_string() };
+        // The broker names clients that have no name.
+        let mut options = MqttOptions::new("", host, address.port());
+        options.set_keep_alive(KEEP_ALIVE).set_max_packet_size(PACKET_BYTES_MAX, PACKET_BYTES_MAX);
+        if let Some(user) = &mqtt.user {
+            options.set_credentials(user, std::env::var("GREBE_MQTT_PASSWORD").unwrap_or_default());
+        }
+        // One request at a time, and the farewell.
+        let (client, connection) = Client::new(options, 2);
+        let (tell, heard) = sync_channel(PAYLOADS_MAX);
+        let qos = if mqtt.is_confirmed { QoS::AtLeastOnce } else { QoS::AtMostOnce };
+        std::thread::spawn(move || answer(connection, qos, &tell));
+        let mut session = Self { client, heard, topic: mqtt.topic.clone(), qos };
+        session.wait(mqtt, cancel)?;
+        if end == End::Source {
+            // Where the connection has gone, what is heard next says so; and so below.
+            let _ = session.client.subscribe(&session.topic, qos);
+            session.wait(mqtt, cancel)?;
+        }
+        Ok(session)
+    }
+
+    /// Waits until what opens it is done.
+    fn wait(&mut self, mqtt: &Mqtt, cancel: &Cancel) -> Result<(), Error> {
+        let uri = mqtt.place();
+        loop {
+            match self.receive() {
+                _ if cancel.is_cancelled() => return Err(Error::Cancelled),
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    let what = "refuses this user: add user=NAME, and its password as GREBE_MQTT_PASSWORD";
+                    return Err(Error::Peer { uri, what });
+                }
+                Err(source) => return Err(Error::Tcp { action: "connect to", uri, source }),
+            }
+        }
+    }
+}
+
+impl Messages for Session {
+    fn receive(&mut self) -> Heard {
+        match self.heard.recv_timeout(LOOK_EVERY) {
+            Ok(heard) => heard,
+            Err(RecvTimeoutError::Timeout) => Err(ErrorKind::WouldBlock.into()),
+            Err(RecvTimeoutError::Disconnected) => Err(ErrorKind::ConnectionReset.into()),
+        }
+    }
+}
+
+/// Answers the broker until the connection ends or nobody listens.
+fn answer(mut connection: Connection, qos: QoS, tell: &SyncSender<Heard>) {
+    let mut told = Ok(());
+    while let (Ok(()), Ok(event)) = (&told, connection.recv()) {
+        told = match event {
+            Ok(Event::Incoming(Packet::Publish(publish))) => tell.send(Ok(publish.payload.into())),
+            Ok(Event::Incoming(Packet::SubAck(ack)))
+                if ack.return_codes.contains(&SubscribeReasonCode::Failure) =>
+            {
+                tell.send(Err(ErrorKind::PermissionDenied.into()))
+            }
+            Ok(Event::Incoming(Packet::ConnAck(_) | Packet::SubAck(_) | Packet::PubAck(_))) => {
+                tell.send(Ok(Vec::new()))
+            }
+            Ok(Event::Outgoing(Outgoing::Publish(_))) if qos == QoS::AtMostOnce => tell.send(Ok(Vec::new())),
+            Ok(_) => Ok(()),
+            Err(error) => return drop(tell.send(Err(lost(error)))),
+        };
+    }
+}
+
+fn lost(error: ConnectionError) -> io::Error {
+    use ConnectReturnCode::{BadUserNamePassword, NotAuthorized};
+    match error {
+        ConnectionError::ConnectionRefused(BadUserNamePassword | NotAuthorized) => {
+            ErrorKind::PermissionDenied.into()
+        }
+        ConnectionError::Io(error) => io::Error::new(ErrorKind::ConnectionReset, error),
+        error => io::Error::new(ErrorKind::ConnectionReset, error),
+    }
+}
+
+impl Write for Session {
+    /// Publishes one payload, and waits until it has left, or until the broker has it.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.client.publish(&self.topic, self.qos, false, bytes);
+        loop {
+            match self.receive() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                heard => return heard.map(|_| bytes.len()),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    /// Says goodbye: the broker hangs up once it has everything.
+    fn drop(&mut self) {
+        let until = Instant::now() + FAREWELL;
+        if self.client.try_disconnect().is_ok() {
+            while self.heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
+        }
+    }
+}
+
+/// A broker that is silent for twice as long has gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const FAREWELL: Duration = Duration::from_secs(2);
+const PACKET_BYTES_MAX: usize = 16 << 20;
+/// That wait for the reader, before the broker has to keep them.
+const PAYLOADS_MAX: usize = 64;

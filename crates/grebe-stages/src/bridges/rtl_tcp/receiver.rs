@@ -1,0 +1,133 @@
+//! Samples of a receiver behind `rtl_tcp`.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grebe_flow::{UtcClock, monotonic_ns};
+use grebe_frame::{Description, SampleFormat};
+use grebe_ring::Cancel;
+
+use crate::bridges::raw::{RawSource, RawStream, Retune, Retuned};
+use crate::bridges::rtl_tcp::uri::RtlTcp;
+use crate::bridges::rtl_tcp::wire::{Command, Hello};
+use crate::error::Error;
+use crate::transport::standard::readable;
+use crate::transport::{Connector, Reconnect};
+use crate::tuner::{Tuner, Tuning};
+
+/// Connects to the server, tunes it, and reads its samples. `tuner` tunes it further, where one is given.
+///
+/// Nothing on the wire tells what the server has dropped, or from which sample on a command holds: the description changes with the
+/// first sample that is read after the command was sent.
+///
+/// # Errors
+/// Nobody is there, or no `rtl_tcp`.
+pub(crate) fn receiver(
+    rtl: &RtlTcp,
+    tuner: Option<&Tuner>,
+    cancel: &Cancel,
+) -> Result<(RawSource<TcpStream>, Tuner), Error> {
+    let tuner = Tuner::of_receiver(tuner, rtl.tuning);
+    let connector = Connector::to("rtl_tcp", rtl.at.clone());
+    let (stream, hello) = meet(&connector, &tuner, rtl.correction_ppm, cancel)?;
+    let raw = RawStream::plain(SampleFormat::Cu8, rtl.tuning.rate_hz);
+    let remote = Remote {
+        tuner: tuner.clone(),
+        seen: tuner.changes(),
+        said: Description {
+            hardware: Some(format!("RTL-SDR, {}", hello.tuner_name())),
+            clock: UtcClock::default().renewed(monotonic_ns()),
+            ..Description::default()
+        },
+    };
+    let source =
+        RawSource::new(stream, readable, raw).described(remote.description(&rtl.tuning)).loses_unseen();
+    let again = rtl.reconnects.then(|| {
+        let (tuner, correction_ppm) = (tuner.clone(), rtl.correction_ppm);
+        Reconnect::new(connector.uri(), move |cancel| {
+            meet(&connector, &tuner, correction_ppm, cancel).map(|(stream, _)| stream)
+        })
+    });
+    Ok((source.reconnects(again).retune(Box::new(remote)), tuner))
+}
+
+/// Connects, hears who is there, and tunes it.
+fn meet(
+    connector: &Connector,
+    tuner: &Tuner,
+    correction_ppm: i32,
+    cancel: &Cancel,
+) -> Result<(TcpStream, Hello), Error> {
+    let mut stream = connector.open(cancel, None)?;
+    let bytes = heard(&mut stream, cancel).map_err(|source| match source.kind() {
+        io::ErrorKind::Interrupted => Error::Cancelled,
+        _ => Error::Tcp { action: "hear an rtl_tcp server at", uri: connector.uri(), source },
+    })?;
+    let hello = Hello::parse(&bytes).ok_or_else(|| Error::Peer {
+        uri: connector.uri(),
+        what: "does not begin with RTL0: what listens there is no rtl_tcp",
+    })?;
+    let mut commands = Vec::new();
+    if correction_ppm != 0 {
+        commands.extend(Command::CorrectionPpm(correction_ppm).to_bytes());
+    }
+    Command::tuning(&tuner.tuning()).for_each(|command| commands.extend(command.to_bytes()));
+    let told = stream.write_all(&commands);
+    told.map_err(|source| Error::Tcp { action: "tune", uri: connector.uri(), source })?;
+    Ok((stream, hello))
+}
+
+/// The first bytes of a server; an interruption where nobody wants them any more.
+fn heard(stream: &mut TcpStream, cancel: &Cancel) -> io::Result<[u8; Hello::BYTES]> {
+    let (mut bytes, mut filled, began) = ([0; Hello::BYTES], 0, Instant::now());
+    while filled < bytes.len() {
+        if cancel.is_cancelled() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match stream.read(&mut bytes[filled..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => filled += read,
+            Err(error) if is_nothing_yet(&error) && began.elapsed() < HELLO_WITHIN => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
+fn is_nothing_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// Tells a server what its user wants.
+struct Remote {
+    tuner: Tuner,
+    seen: u64,
+    said: Description,
+}
+
+impl Remote {
+    fn description(&self, tuning: &Tuning) -> Arc<Description> {
+        let centre_frequency_hz = Some(tuning.frequency_hz);
+        Arc::new(Description { centre_frequency_hz, gain_db: tuning.gain_db, ..self.said.clone() })
+    }
+}
+
+impl Retune<TcpStream> for Remote {
+    fn retune(&mut self, stream: &mut TcpStream) -> io::Result<Option<Retuned>> {
+        let changes = self.tuner.changes();
+        if changes == self.seen {
+            return Ok(None);
+        }
+        self.seen = changes;
+        let tuning = self.tuner.tuning();
+        let commands: Vec<u8> = Command::tuning(&tuning).flat_map(Command::to_bytes).collect();
+        stream.write_all(&commands)?;
+        let description = Some(self.description(&tuning));
+        Ok(Some(Retuned { gap_samples: 0, rate_hz: tuning.rate_hz, description }))
+    }
+}
+
+/// A dongle that has to be opened first takes its time.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);

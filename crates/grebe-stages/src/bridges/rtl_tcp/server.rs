@@ -1,0 +1,185 @@
+//! A server that every program with an `rtl_tcp` client can use.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_frame::{Batch, Header, SampleFormat};
+use grebe_ring::Cancel;
+
+use crate::bridges::rtl_tcp::uri::{CLIENTS_MAX, RtlTcp};
+use crate::bridges::rtl_tcp::wire::{Command, Hello};
+use crate::error::Error;
+use crate::open::Notify;
+use crate::session::Gaps;
+use crate::transport::{Connector, Outlet, drain};
+use crate::tuner::Tuner;
+
+/// Sends a stream of cu8 to every client that connects. One that is too slow loses samples, which are counted, and holds up nobody.
+///
+/// What clients ask for goes to a [`Tuner`], where there is one. The protocol cannot tell clients of a gap: what is missing in the
+/// stream is missing there too.
+#[derive(Debug)]
+pub(crate) struct RtlTcpServer {
+    listener: TcpListener,
+    clients: Vec<Client>,
+    tuner: Option<Tuner>,
+    /// The samples of a batch, one behind the other.
+    bytes: Vec<u8>,
+    looked: Option<Instant>,
+    gaps: Gaps,
+    counters: Counted,
+}
+
+#[derive(Debug)]
+struct Client {
+    out: Outlet,
+    command: [u8; Command::BYTES],
+    heard: usize,
+}
+
+impl RtlTcpServer {
+    /// Listens, and waits until as many clients are there as the name asks for; a person is told the address.
+    ///
+    /// # Errors
+    /// The address cannot be listened on; [`Error::Cancelled`].
+    pub(crate) fn open(
+        rtl: &RtlTcp,
+        tuner: Option<Tuner>,
+        cancel: &Cancel,
+        notify: Notify<'_>,
+    ) -> Result<Self, Error> {
+        let mut server = Self {
+            listener: Connector::bind("rtl_tcp", rtl.at.clone(), notify)?,
+            clients: Vec::new(),
+            tuner,
+            bytes: Vec::new(),
+            looked: None,
+            gaps: Gaps::default(),
+            counters: Counted::default(),
+        };
+        loop {
+            server.admit();
+            if server.clients.len() >= rtl.wait_clients {
+                return Ok(server);
+            }
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Lets in who waits, and hears what clients ask for, now and then.
+    fn look(&mut self) {
+        let now = Instant::now();
+        if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
+            return;
+        }
+        self.looked = Some(now);
+        self.admit();
+        for client in &mut self.clients {
+            // One that sends commands without end does not hold up the stream.
+            for command in (0..COMMANDS_MAX).map_while(|_| client.hear()) {
+                self.counters.commands.add(1);
+                if let Some(tuner) = &self.tuner {
+                    let mut wanted = tuner.tuning();
+                    if command.apply(&mut wanted) {
+                        tuner.change(|tuning| *tuning = wanted);
+                    }
+                }
+            }
+        }
+        self.clients.retain(|client| !client.out.is_gone());
+    }
+
+    fn admit(&mut self) {
+        // Whoever has gone meanwhile is no client; what the system cannot accept now it may later.
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.clients.len() >= CLIENTS_MAX {
+                self.counters.refused_clients.add(1);
+            } else if let Ok(client) = Client::welcome(stream) {
+                self.counters.clients.add(1);
+                self.clients.push(client);
+            }
+        }
+    }
+
+    fn gather(&mut self, batch: &Batch) -> Result<(), Error> {
+        self.bytes.clear();
+        for frame in batch.frames() {
+            let header = frame.header();
+            let Header { format, channel_count, .. } = header;
+            if (format, channel_count) != (SampleFormat::Cu8, 1) {
+                let what = format!(
+                    "the stream is {format} in {channel_count} channels, and rtl_tcp carries cu8 in one: put convert or select before it"
+                );
+                return Err(grebe_process::Error::Takes { what }.into());
+            }
+            self.counters.unmarked_gap_samples.add(self.gaps.before(&header));
+            self.bytes.extend_from_slice(frame.channel_bytes(0).unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+impl Client {
+    fn welcome(stream: TcpStream) -> io::Result<Self> {
+        let mut out = Outlet::new(stream)?;
+        out.send(&Hello { tuner: R820T, gains: R820T_GAINS }.to_bytes(), BACKLOG_BYTES);
+        Ok(Self { out, command: [0; Command::BYTES], heard: 0 })
+    }
+
+    /// The next whole command.
+    fn hear(&mut self) -> Option<Command> {
+        while self.heard < Command::BYTES {
+            self.heard += self.out.read(&mut self.command[self.heard..])?;
+        }
+        self.heard = 0;
+        Some(Command::parse(self.command))
+    }
+}
+
+impl Stage for RtlTcpServer {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
+        self.look();
+        let Some(batch) = input.next() else {
+            self.clients.iter_mut().for_each(|client| client.out.flush());
+            return Ok(Outcome::WantsInput);
+        };
+        self.gather(&batch)?;
+        for client in &mut self.clients {
+            if !client.out.send(&self.bytes, BACKLOG_BYTES) {
+                self.counters.client_dropped_samples.add(batch.samples());
+            }
+        }
+        self.clients.retain(|client| !client.out.is_gone());
+        Ok(Outcome::Produced)
+    }
+
+    /// Gives clients what they have not taken, for as long as they take something.
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        let mut outlets: Vec<_> = self.clients.iter_mut().map(|client| &mut client.out).collect();
+        let left = ctx.waiting(|| drain(&mut outlets, || ctx.is_stopping()));
+        self.counters.client_dropped_samples.add((left / 2) as u64);
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.all())
+    }
+}
+
+grebe_flow::counters! {
+    struct Counted { unmarked_gap_samples, gauge clients, refused_clients, client_dropped_samples, commands }
+}
+/// How soon a client is let in, and heard.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Of one client each time.
+const COMMANDS_MAX: usize = 64;
+/// Of a client that is too slow: about a second of a dongle.
+const BACKLOG_BYTES: usize = 4 << 20;
+/// The tuner of nearly every dongle: clients choose their list of gains by it.
+const R820T: u32 = 5;
+const R820T_GAINS: u32 = 29;

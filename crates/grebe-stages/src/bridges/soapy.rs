@@ -1,0 +1,112 @@
+//! Radios behind SoapySDR, whose library is loaded when one is opened: `soapy:driver=rtlsdr?frequency=100M&rate=2.4M`.
+//!
+//! ```text
+//!  source, sink      what is read becomes frames, frames are written
+//!    |      \-> device_time    what is missing, and when a sample was made, by the device's clock
+//!    v
+//!  radio             a name's settings, brought to a device     list    what there is
+//!    |                                                           |
+//!    v                                                           v
+//!  sys               the C interface: library -> device -> streams
+//! ```
+
+mod device_time;
+mod kind;
+mod list;
+mod radio;
+mod receive;
+mod sink;
+mod source;
+#[allow(unsafe_code, reason = "calls of a C library that is loaded when it is used, nothing else")]
+mod sys;
+mod uri;
+
+#[cfg(fuzzing)]
+pub(crate) use device_time::fuzz;
+pub(crate) use kind::SoapyIn;
+pub use list::{SoapyDevice, SoapyLibrary, soapy_devices, soapy_library};
+pub use uri::Soapy;
+
+use std::fmt;
+
+use grebe_flow::Kinds;
+
+use crate::error::Error;
+use crate::open::{Notice, Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
+use crate::scheme::{End, Samples, Scheme, Traits};
+use crate::session::Bounded as _;
+use kind::SoapyOut;
+use sink::SoapySink;
+use source::SoapySource;
+
+impl Scheme for Soapy {
+    const WRITTEN: &'static str = "soapy:ARGUMENTS";
+    const OTHERWISE: &'static str = "is no radio: write soapy:driver=rtlsdr?frequency=100M&rate=2.4M";
+
+    fn parse(name: &str) -> Option<Result<Self, String>> {
+        name.strip_prefix("soapy:").map(Self::parse)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.short(), self.pairs())
+    }
+
+    fn traits(&self) -> Traits {
+        // Its clock may be set to UTC.
+        Traits { is_local: false, ..Traits::LIVE }
+    }
+
+    fn claim(&self, end: End) -> Option<String> {
+        (end == End::Sink).then(|| format!("the radio {}", self.short()))
+    }
+
+    fn samples(&self) -> Samples {
+        let channels = Some(self.channels.len().max(1) as u32);
+        // Without a word, the format is the device's own, which nobody knows yet.
+        Samples { channels, format: self.format, rate_hz: self.rate_hz }
+    }
+
+    fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
+        let mut source = options
+            .patience(self.reconnects)
+            .open(notify, |_| SoapySource::open(self, options.tuner.as_ref()))?;
+        let (driver, hardware) = source.made_by();
+        let tuned = source.tuned();
+        notify(Notice::Radio(format!("{hardware}: {}", source.words())));
+        for (what, asked, is) in [
+            ("samples per second", self.rate_hz, tuned.rate_hz),
+            ("Hz", self.frequency_hz, tuned.frequency_hz),
+        ] {
+            // Drivers take the nearest that there is, and say nothing.
+            if let Some(asked) = asked.filter(|asked| (asked - is).abs() > asked * NEAR) {
+                notify(Notice::Radio(format!(
+                    "{hardware} has {is} {what}, and not the {asked} that were asked for"
+                )));
+            }
+        }
+        if let Some((_, what)) = HIDES_LOSS.iter().find(|(name, _)| driver.eq_ignore_ascii_case(name)) {
+            notify(Notice::UnseenLoss(what));
+            source = source.loses_unseen();
+        }
+        let (tuner, rate_hz) = (Some(source.tuner()), Some(tuned.rate_hz).filter(|&rate_hz| rate_hz > 0.0));
+        let source = source.bounded(&options);
+        Ok(OpenSource { rate_hz, tuner, ..OpenSource::of(source) })
+    }
+
+    fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
+        let sink = options.patience(self.reconnects).open(notify, |_| SoapySink::open(self))?;
+        Ok(OpenSink::of(sink))
+    }
+
+    fn kinds(kinds: &mut Kinds) {
+        kinds.add::<SoapyIn>().add::<SoapyOut>();
+    }
+}
+
+/// So near is as asked: oscillators are divided by whole numbers.
+const NEAR: f64 = 1e-4;
+/// Drivers that do not tell of what the device, or the library below them, has dropped (read in their sources).
+const HIDES_LOSS: [(&str, &str); 2] = [
+    ("PlutoSDR", "the driver plutosdr does not tell of overflows: what the device drops"),
+    ("Airspy", "the driver airspy tells of its own buffer only: what is dropped on USB"),
+];

@@ -1,0 +1,447 @@
+//! `soapy:` as a source: the driver writes samples to where they go on.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
+use grebe_frame::{BatchMut, BatchPool, ClockReading, Description, HEADER_BYTES, Header};
+use grebe_process::stream::{CHUNK_BYTES, block_length};
+
+use super::device_time::{DeviceTime, Missing};
+use super::radio::{self, Refusals};
+use super::receive::{again, receive, told};
+use super::sys::{Direction, Read, RxStream, Trouble};
+use super::uri::Soapy;
+use crate::error::Error;
+use crate::session::{Bounded, Limit, Silence};
+use crate::transport::Reconnect;
+use crate::tuner::{Tuner, Tuning};
+
+/// Reads what a radio receives.
+///
+/// What the driver tells to be lost becomes a gap where it was, and so does what its times tell to be missing.
+pub(crate) struct SoapySource {
+    name: String,
+    /// `None`: the device has gone.
+    radio: Option<RxStream>,
+    channels: Vec<usize>,
+    pool: Option<BatchPool>,
+    /// The next frame, without samples.
+    next: Header,
+    block_samples: usize,
+    description: Arc<Description>,
+    /// How it was told to be tuned, and how often that was changed until then.
+    tuner: Tuner,
+    tuned: Tuning,
+    seen: u64,
+    time: DeviceTime,
+    /// What was read behind a gap, for the frame behind it.
+    held: Option<(Read, u64)>,
+    held_bytes: Vec<u8>,
+    has_status: bool,
+    /// Since when nothing comes from a device that is there, or nothing is there.
+    silent: Option<Instant>,
+    lost: Option<Instant>,
+    why_lost: String,
+    silence: Silence,
+    again: Option<Reconnect<RxStream>>,
+    limit: Limit,
+    counters: Counted,
+}
+
+impl SoapySource {
+    /// Opens the device, sets what its name says, and lets it run. `tuner` tunes it, where one is given.
+    ///
+    /// # Errors
+    /// [`Error::Library`], [`Error::Soapy`].
+    pub(crate) fn open(name: &Soapy, tuner: Option<&Tuner>) -> Result<Self, Error> {
+        let channels = if name.channels.is_empty() { vec![0] } else { name.channels.clone() };
+        let (radio, format) = receive(name, &channels, None, &mut Refusals::End)?;
+        let tuned = radio::tuning(radio.device(), Direction::Rx, channels[0], &told(name));
+        let header = Header {
+            channel_count: channels.len() as u32,
+            format,
+            sample_rate_hz: tuned.rate_hz,
+            ..Header::default()
+        };
+        let block_samples = block_length(CHUNK_BYTES, channels.len(), format, tuned.rate_hz) as usize;
+        let tuner = Tuner::of_receiver(tuner, tuned);
+        let again = name.reconnects.then(|| again(name, format, channels.clone(), tuner.clone()));
+        Ok(Self {
+            name: name.short(),
+            description: Arc::new(radio::description(radio.device(), &channels, &tuned)),
+            held_bytes: vec![0; header_of(header, block_samples).payload_bytes()],
+            radio: Some(radio),
+            channels,
+            pool: None,
+            next: header,
+            block_samples,
+            seen: tuner.changes(),
+            tuner,
+            tuned,
+            time: DeviceTime::default(),
+            held: None,
+            has_status: true,
+            silent: None,
+            lost: None,
+            why_lost: String::new(),
+            silence: Silence::begin(),
+            again,
+            limit: Limit::default(),
+            counters: Counted::default(),
+        })
+    }
+
+    /// The driver drops samples that nothing tells of.
+    pub(crate) fn loses_unseen(self) -> Self {
+        self.counters.unseen_loss.set(1);
+        self
+    }
+
+    pub(crate) fn tuner(&self) -> Tuner {
+        self.tuner.clone()
+    }
+
+    /// What it is set to.
+    pub(crate) fn tuned(&self) -> Tuning {
+        self.tuned
+    }
+
+    /// What the driver is called, and the hardware with it.
+    pub(crate) fn made_by(&self) -> (String, String) {
+        let device = self.radio.as_ref().map(RxStream::device);
+        device.map_or_else(Default::default, |device| (device.driver(), radio::hardware(device)))
+    }
+
+    /// What it is set to, in words.
+    pub(crate) fn words(&self) -> String {
+        radio::words(self.next.format, &self.tuned, &self.description)
+    }
+
+    /// Fills a frame, or as much of it as comes within its time; nothing where nothing comes.
+    fn fill(&mut self, batch: &mut BatchMut, ctx: &mut Context) -> Result<(), Lost> {
+        let Some(radio) = &mut self.radio else { return Ok(()) };
+        let sample_bytes = self.next.format.bytes();
+        let channel_bytes = self.block_samples * sample_bytes;
+        let rate_hz = self.next.sample_rate_hz;
+        let place = HEADER_BYTES..HEADER_BYTES + channel_bytes * self.channels.len();
+        let (mut filled, mut stamp_ns) = (0, 0);
+        if let Some((read, stamp)) = self.held.take() {
+            // Held for want of a header before it.
+            let held = self.held_bytes.chunks_exact(channel_bytes);
+            for (to, from) in batch.chunk()[place.clone()].chunks_exact_mut(channel_bytes).zip(held) {
+                let bytes = read.samples * sample_bytes;
+                to[..bytes].copy_from_slice(&from[..bytes]);
+            }
+            ctx.count_copied(1);
+            (filled, stamp_ns) = (read.samples, stamp);
+        }
+        let ended = loop {
+            let left = self.block_samples - filled;
+            if left == 0 {
+                break Ok(());
+            }
+            // The first samples may take their time; then no longer than a block takes to be made.
+            let timeout = match filled {
+                0 => READ_WITHIN,
+                _ if rate_hz > 0.0 => Duration::from_secs_f64(left as f64 / rate_hz).min(READ_WITHIN),
+                _ => Duration::ZERO,
+            };
+            let payload = &mut batch.chunk()[place.clone()];
+            let began = Instant::now();
+            let got = radio.read(payload, channel_bytes, filled, left, timeout);
+            let took = began.elapsed();
+            ctx.count_waited(took);
+            let read = match got {
+                Ok(read) => read,
+                Err(Trouble::Timeout) => {
+                    // Some drivers do not wait where there is nothing to wait for.
+                    if filled == 0 && took < SPIN_BELOW {
+                        ctx.sleep_until(began + SPIN_BELOW);
+                    }
+                    break Ok(());
+                }
+                Err(Trouble::Overflow | Trouble::Damaged) => {
+                    self.counters.overflows.add(1);
+                    self.time.suspect();
+                    break Ok(());
+                }
+                Err(Trouble::Failed(why)) => break Err(Lost(why)),
+                Err(Trouble::NotSupported | Trouble::Underflow) => {
+                    break Err(Lost("its driver does not receive".to_owned()));
+                }
+            };
+            let missing = self.time.step(&read, rate_hz);
+            let index = self.next.first_sample_index + filled as u64;
+            let stamp = self.time.stamp_ns(&read, index, rate_hz, monotonic_ns());
+            if missing == Missing::Nothing || filled == 0 {
+                if filled == 0 {
+                    leave_out(&mut self.next, missing, &self.counters);
+                    stamp_ns = stamp;
+                }
+                filled += read.samples;
+                continue;
+            }
+            // It belongs behind a gap, and what is before it is a frame.
+            let held = self.held_bytes.chunks_exact_mut(channel_bytes);
+            for (to, from) in held.zip(batch.chunk()[place.clone()].chunks_exact(channel_bytes)) {
+                let from = &from[filled * sample_bytes..][..read.samples * sample_bytes];
+                to[..from.len()].copy_from_slice(from);
+            }
+            self.held = Some((read, stamp));
+            self.enter(batch, filled, stamp_ns, ctx);
+            leave_out(&mut self.next, missing, &self.counters);
+            return Ok(());
+        };
+        self.enter(batch, filled, stamp_ns, ctx);
+        ended
+    }
+
+    /// Makes a frame of what was written behind where its header goes.
+    fn enter(&mut self, batch: &mut BatchMut, samples: usize, stamp_ns: u64, ctx: &Context) {
+        if samples == 0 {
+            return;
+        }
+        let format = self.next.format;
+        let header = Header { producer_ts_ns: stamp_ns, ..header_of(self.next, samples) };
+        let channel_bytes = self.block_samples * format.bytes();
+        let taken = samples * format.bytes();
+        let chunk = batch.chunk();
+        let Some((head, payload)) = chunk.split_first_chunk_mut::<HEADER_BYTES>() else { return };
+        header.write(head);
+        if samples < self.block_samples && self.channels.len() > 1 {
+            // The channels stand further apart than so few samples do.
+            for channel in 1..self.channels.len() {
+                payload
+                    .copy_within(channel * channel_bytes..channel * channel_bytes + taken, channel * taken);
+            }
+            ctx.count_copied(1);
+        }
+        format.swap_to_host(&mut payload[..taken * self.channels.len()]);
+        // It has room for a whole block.
+        if batch.adopt(0, &header).is_ok() {
+            self.next.sequence += 1;
+            self.next.first_sample_index = header.next_sample_index();
+            self.silent = None;
+            self.silence.heard(Instant::now());
+        }
+    }
+
+    /// Says what the stream is once more, where the device's clock turned out to be UTC.
+    fn describe_clock(&mut self, stamp_ns: u64) {
+        let reading = ClockReading {
+            producer_ts_ns: stamp_ns,
+            unix_time_ns: stamp_ns as i64,
+            error_ns: None,
+            clock: None,
+        };
+        let known = self.description.clock;
+        if known.is_none_or(|known| known.unix_time_ns != known.producer_ts_ns as i64) {
+            let clock = Some(reading);
+            self.description = Arc::new(Description { clock, ..(*self.description).clone() });
+        }
+    }
+
+    /// Tells the device what its user wants, and says from which sample on that holds.
+    fn retune(&mut self, ctx: &Context) {
+        let changes = self.tuner.changes();
+        // What is held is of the rate before.
+        let may = changes != self.seen && self.held.is_none();
+        let Some(radio) = self.radio.as_mut().filter(|_| may) else { return };
+        self.seen = changes;
+        let wanted = self.tuner.tuning();
+        let new_rate = wanted.rate_hz != self.tuned.rate_hz;
+        if new_rate {
+            // Few drivers change it while they run.
+            radio.deactivate();
+        }
+        let (told, refused) = radio::retune(radio.device(), &self.channels, &self.tuned, &wanted);
+        if new_rate && let Err(why) = radio.activate() {
+            self.lose(why, ctx);
+            return;
+        }
+        self.counters.refused_changes.add(refused.len() as u64);
+        self.tuned = told;
+        self.tuner.settle(told, changes);
+        let device = radio.device();
+        let is = radio::tuning(device, Direction::Rx, self.channels[0], &told);
+        let ahead = match device.time_ns().filter(|_| !new_rate) {
+            Some(now_ns) => self.time.samples_until(now_ns, self.next.sample_rate_hz),
+            None => 0,
+        };
+        let said = radio::description(device, &self.channels, &is);
+        if new_rate && is.rate_hz > 0.0 {
+            self.time.forget();
+            self.next.sample_rate_hz = is.rate_hz;
+            let block = block_length(CHUNK_BYTES, self.channels.len(), self.next.format, is.rate_hz) as usize;
+            self.block_samples = block;
+            self.held_bytes.resize(header_of(self.next, block).payload_bytes(), 0);
+        }
+        let first_sample_index = self.next.first_sample_index + ahead;
+        let clock = self.description.clock;
+        self.description = Arc::new(Description { first_sample_index, clock, ..said });
+    }
+
+    /// The device has gone.
+    fn lose(&mut self, why: String, ctx: &Context) {
+        if let Some(again) = &mut self.again {
+            again.lost(Some(&why), |words| ctx.note(words));
+        }
+        self.held = None;
+        self.radio = None;
+        // It may have been gone for a while before that was seen.
+        (self.lost, self.silent) = (Some(self.silence.since()), None);
+        self.why_lost = why;
+    }
+
+    /// Goes on, behind a gap as long as the device was away by this machine's clock.
+    fn go_on(&mut self, radio: RxStream, since: Instant) {
+        let away = (since.elapsed().as_secs_f64() * self.next.sample_rate_hz) as u64;
+        self.next.sequence += 1;
+        self.next.first_sample_index += away.max(1);
+        self.counters.lost_frames.add(1);
+        self.counters.lost_samples.add(away.max(1));
+        self.counters.reconnects.add(1);
+        self.time.forget();
+        self.has_status = true;
+        self.tuned = radio::tuning(radio.device(), Direction::Rx, self.channels[0], &self.tuner.tuning());
+        self.next.sample_rate_hz = self.tuned.rate_hz;
+        let clock = self.description.clock;
+        let said = radio::description(radio.device(), &self.channels, &self.tuned);
+        let first_sample_index = self.next.first_sample_index;
+        self.description = Arc::new(Description { first_sample_index, clock, ..said });
+        (self.radio, self.lost) = (Some(radio), None);
+        self.silence.heard(Instant::now());
+    }
+
+    /// Hears what the driver tells beside the samples.
+    fn hear_status(&mut self) {
+        let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
+        match radio.status() {
+            Err(Trouble::Overflow | Trouble::Damaged) if !self.time.is_suspect() => {
+                self.counters.overflows.add(1);
+                self.time.suspect();
+            }
+            Err(Trouble::NotSupported | Trouble::Failed(_)) => self.has_status = false,
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// What to make of a step in which nothing came.
+    fn check_silence(&mut self, ctx: &Context) -> StageResult {
+        self.silence.check()?;
+        if self.radio.is_some() && self.silent.get_or_insert_with(Instant::now).elapsed() >= SILENT_MAX {
+            self.lose(format!("it has given no sample for {} s", SILENT_MAX.as_secs()), ctx);
+        }
+        self.check_lost()
+    }
+
+    /// Whether it may come back.
+    fn check_lost(&self) -> StageResult {
+        if self.radio.is_none() && self.again.is_none() {
+            return Err(Error::DeviceGone { uri: self.name.clone(), why: self.why_lost.clone() }.into());
+        }
+        Ok(Outcome::Produced)
+    }
+}
+
+/// A device that does not answer any more, and why.
+struct Lost(String);
+
+/// The header of a frame of so many samples.
+fn header_of(next: Header, samples: usize) -> Header {
+    Header { block_length_samples: samples as u32, ..next }
+}
+
+/// Marks what the device did not hand over, before the next sample: of one that nobody knows the length of, one sample.
+fn leave_out(next: &mut Header, missing: Missing, counters: &Counted) {
+    let samples = match missing {
+        Missing::Nothing => return,
+        Missing::Samples(samples) => samples,
+        Missing::Unknown => {
+            counters.unknown_gaps.add(1);
+            1
+        }
+    };
+    next.first_sample_index += samples;
+    next.sg_drops_total += samples;
+    counters.generator_samples.add(samples);
+}
+
+impl Bounded for SoapySource {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
+    }
+}
+
+impl Stage for SoapySource {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if let (Some(since), Some(again)) = (self.lost, &mut self.again) {
+            return match ctx.waiting(|| again.poll(AGAIN_WITHIN, |words| ctx.note(words)))? {
+                Some(radio) => {
+                    self.go_on(radio, since);
+                    Ok(Outcome::Produced)
+                }
+                None => self.check_silence(ctx),
+            };
+        }
+        self.retune(ctx);
+        let pool = self.pool.get_or_insert_with(|| ctx.pool(ctx.batches_in_flight(), CHUNK_BYTES));
+        let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
+        let filled = self.fill(&mut batch, ctx);
+        self.hear_status();
+        let stamp_ns = batch.frames().next().map(|frame| frame.header().producer_ts_ns);
+        if let Some(stamp_ns) = stamp_ns {
+            if self.time.is_utc() {
+                self.describe_clock(stamp_ns);
+            }
+            batch.describe(Some(&self.description));
+            self.limit.send(batch.freeze(), output, ctx);
+        }
+        if self.limit.is_reached() {
+            return Ok(Outcome::End);
+        }
+        match filled {
+            Err(Lost(why)) => {
+                ctx.waiting(|| self.lose(why, ctx));
+                self.check_lost()
+            }
+            Ok(()) if stamp_ns.is_none() => self.check_silence(ctx),
+            Ok(()) => Ok(Outcome::Produced),
+        }
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        ctx.set_end_of_stream(header_of(self.next, 0));
+        // The device is given back here, and not in whichever thread drops the graph.
+        ctx.waiting(|| self.radio = None);
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.all())
+    }
+}
+
+impl std::fmt::Debug for SoapySource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SoapySource")
+            .field("name", &self.name)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+grebe_flow::counters! {
+    struct Counted { overflows, generator_samples, unknown_gaps, lost_frames, lost_samples, reconnects, refused_changes, gauge unseen_loss }
+}
+const READ_WITHIN: Duration = Duration::from_millis(100);
+/// How long a step waits for a device that has gone.
+const AGAIN_WITHIN: Duration = Duration::from_millis(100);
+const SPIN_BELOW: Duration = Duration::from_millis(1);
+/// A receiver that gives nothing for so long is unplugged, and its driver does not say so.
+const SILENT_MAX: Duration = Duration::from_secs(5);

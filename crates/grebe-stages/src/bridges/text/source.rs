@@ -1,0 +1,427 @@
+//! Lines of numbers as a stream.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Instant;
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, UtcClock, monotonic_ns};
+use grebe_frame::{BatchPool, Description, Header};
+use grebe_process::stream::{CHUNK_BYTES, block_length};
+
+use crate::bridges::text::columns::{Columns, Line};
+use crate::bridges::text::datagrams::KernelDrops;
+use crate::bridges::text::pace::{self, Arrivals, Rate, Step};
+use crate::bridges::text::rows::Rows;
+use crate::bridges::text::uri::TextStream;
+use crate::session::{Bounded, Limit, Silence};
+use crate::transport::{Carrier, Heard, Link, Reconnect, Wait};
+
+/// Reads lines of numbers: a line is a sample of each channel. Other channels than before begin with another frame; the stream goes on
+/// with the next sample, and whoever reads it takes it for another.
+///
+/// Half lines and garbage are counted and left out. The first lines are kept until the rate is known, for some seconds at most.
+pub(crate) struct TextSource<R> {
+    link: Link<R>,
+    text: TextStream,
+    columns: Columns,
+    rows: Rows,
+    bytes: Vec<u8>,
+    begin: usize,
+    end: usize,
+    /// The line that is read is not whole.
+    is_half: bool,
+    /// The newest line is of other channels, and is the first of the next rows.
+    is_changed: bool,
+    is_over: bool,
+    /// `None`: the rate is known, or never will be.
+    arrivals: Option<Arrivals>,
+    read_at: Instant,
+    read_ns: u64,
+    /// Of the row that went on last.
+    last_time_s: Option<f64>,
+    next: Header,
+    /// The stamp of the newest frame.
+    stamp_ns: u64,
+    block_samples: usize,
+    description: Option<Arc<Description>>,
+    clock: UtcClock,
+    pool: Option<BatchPool>,
+    limit: Limit,
+    /// Where they come in datagrams.
+    kernel_drops: Option<KernelDrops>,
+    counters: Counted,
+}
+
+impl<R: Read + Send + 'static> TextSource<R> {
+    /// Lines from `from`; `wait` waits until there is something to read, for 100 ms at most, and says whether there is.
+    pub(crate) fn new(from: R, wait: Wait<R>, text: TextStream) -> Self {
+        let (rate_hz, arrivals) = match text.rate {
+            Rate::Given(rate_hz) => (rate_hz, None),
+            Rate::Unknown | Rate::Measured => (0.0, Some(Arrivals::default())),
+        };
+        Self {
+            link: Link::new(from, wait),
+            columns: Columns::new(text.format, text.fixed.clone(), text.time.clone()),
+            rows: Rows::default(),
+            bytes: vec![0; BUFFER_BYTES],
+            begin: 0,
+            end: 0,
+            is_half: begins_within(&text.carrier),
+            is_changed: false,
+            is_over: false,
+            arrivals,
+            read_at: Instant::now(),
+            read_ns: monotonic_ns(),
+            last_time_s: None,
+            next: Header { format: text.format, sample_rate_hz: rate_hz, ..Header::default() },
+            stamp_ns: 0,
+            block_samples: 1,
+            description: None,
+            clock: UtcClock::default(),
+            pool: None,
+            limit: Limit::default(),
+            kernel_drops: None,
+            counters: Counted::default(),
+            text,
+        }
+    }
+
+    /// Lines may be lost that nothing tells of.
+    pub(crate) fn loses_unseen(self) -> Self {
+        self.counters.unseen_loss.set(1);
+        self
+    }
+
+    /// Tells what the kernel drops of its datagrams.
+    pub(crate) fn kernel_drops(mut self, drops: KernelDrops) -> Self {
+        self.kernel_drops = Some(drops);
+        self
+    }
+
+    /// Opens it again once it was lost, and goes on.
+    pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
+        self.link = self.link.reconnects(again);
+        self
+    }
+
+    /// Takes the whole lines that were read, as far as there is room for them and they are of the same channels; whether there were any.
+    fn parse(&mut self) -> bool {
+        let begun = self.begin;
+        while !self.is_changed && !self.rows.is_full() {
+            let rest = &self.bytes[self.begin..self.end];
+            let Some(length) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else { break };
+            self.begin += length + 1;
+            let line = &rest[..length];
+            if std::mem::take(&mut self.is_half) {
+                self.counters.half_lines.add(u64::from(!line.is_empty()));
+                continue;
+            }
+            match self.columns.take(line) {
+                Line::Row => self.rows.push(self.columns.values(), self.columns.time_s()),
+                Line::Changed => self.change(),
+                Line::Added => self.add(),
+                Line::Nothing => {}
+                Line::Words => self.counters.word_lines.add(1),
+                Line::Bad => self.counters.bad_lines.add(1),
+            }
+        }
+        let (held, unknown) = self.columns.drain_counts();
+        self.counters.held_values.add(held);
+        self.counters.unknown_names.add(unknown);
+        self.begin > begun
+    }
+
+    /// The newest line is of other channels: what was read of the ones before goes on first, but for the first lines of all, which
+    /// were those of a device that had not begun.
+    fn change(&mut self) {
+        self.is_changed = true;
+        if let Some(arrivals) = &mut self.arrivals {
+            self.counters.bad_lines.add(self.rows.rest().len() as u64);
+            self.rows.clear();
+            *arrivals = Arrivals::default();
+        }
+    }
+
+    /// The newest line has more channels. The first lines of all get them as well.
+    fn add(&mut self) {
+        if self.arrivals.is_none() {
+            self.is_changed = true;
+            return;
+        }
+        self.rows.widen(self.columns.channels().len(), self.columns.missing());
+        self.begin_channels();
+    }
+
+    /// Begins the frames of other channels with the newest line.
+    fn begin_channels(&mut self) {
+        let channels = self.columns.channels();
+        if self.is_changed {
+            self.rows.begin(channels.len());
+        }
+        self.is_changed = false;
+        if self.text.rate == Rate::Unknown && self.columns.time_s().is_none() {
+            self.arrivals = None;
+        }
+        self.next.channel_count = channels.len() as u32;
+        self.rows.push(self.columns.values(), self.columns.time_s());
+        let is_said = channels.iter().any(|channel| !channel.name.is_empty() || !channel.unit.is_empty());
+        let said = if is_said { channels.to_vec() } else { Vec::new() };
+        self.describe(|description| description.channels = said);
+        self.set_block();
+    }
+
+    fn describe(&mut self, change: impl FnOnce(&mut Description)) {
+        let mut description = self.description.as_deref().cloned().unwrap_or_default();
+        change(&mut description);
+        description.first_sample_index = self.next.first_sample_index;
+        self.description = Some(Arc::new(description));
+    }
+
+    fn set_block(&mut self) {
+        let Header { channel_count, format, sample_rate_hz, .. } = self.next;
+        self.block_samples =
+            block_length(CHUNK_BYTES, channel_count as usize, format, sample_rate_hz) as usize;
+    }
+
+    /// Finds the rate out, once the first lines say it. `is_over`: nothing more will come that could.
+    fn settle(&mut self, is_over: bool) {
+        let Some(arrivals) = &mut self.arrivals else { return };
+        arrivals.note(self.read_at, self.rows.len());
+        if self.rows.len() == 0 {
+            return;
+        }
+        let is_over = is_over || self.rows.is_full();
+        let times_s = self.rows.times_s();
+        let (rate_hz, notes) = if !times_s.is_empty() {
+            if times_s.len() < pace::TIMES && arrivals.elapsed() < pace::WAIT && !is_over {
+                return;
+            }
+            (pace::rate_of(times_s), None)
+        } else if self.text.rate == Rate::Measured {
+            let Some(rate_hz) = arrivals.rate_hz(is_over) else { return };
+            (rate_hz, Some(format!("rate measured by when the first lines arrived: {rate_hz} lines/s")))
+        } else {
+            (0.0, None)
+        };
+        self.arrivals = None;
+        self.next.sample_rate_hz = rate_hz;
+        if rate_hz > 0.0 && notes.is_some() {
+            self.describe(|description| description.notes = notes);
+        }
+        self.set_block();
+    }
+
+    /// Hands on what is there, as much as a chunk holds.
+    fn hand_on(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if let Some(clock) = self.clock.renewed(self.read_ns) {
+            self.describe(|description| description.clock = Some(clock));
+        }
+        let pool = self.pool.get_or_insert_with(|| {
+            let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
+            pool.wake_on_return(ctx.signal().clone());
+            pool
+        });
+        let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
+        batch.describe(self.description.as_ref());
+        while !self.rows.rest().is_empty() {
+            self.leave_out_before_next();
+            let length = self.run_length();
+            let rest = self.rows.rest();
+            let header = Header {
+                block_length_samples: length as u32,
+                producer_ts_ns: self.stamp_of(rest.len()),
+                ..self.next
+            };
+            let rows = rest.start..rest.start + length;
+            let put = |channel, out: &mut [u8]| self.rows.put(rows.clone(), channel, header.format, out);
+            if batch.push_bytes(&header, put).is_err() {
+                // It is full: the rest goes into the next one.
+                break;
+            }
+            self.stamp_ns = header.producer_ts_ns;
+            self.last_time_s = self.rows.times_s().get(rows.end - 1).copied();
+            self.rows.went(length);
+            self.next.sequence += 1;
+            self.next.first_sample_index += length as u64;
+        }
+        if !batch.is_empty() {
+            self.limit.send(batch.freeze(), output, ctx);
+        }
+        Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced })
+    }
+
+    /// When the first of the last so many rows was made, as far as the rate says it: the last one came with the newest read.
+    fn stamp_of(&self, rows: usize) -> u64 {
+        let rate_hz = self.next.sample_rate_hz;
+        let age_ns = if rate_hz > 0.0 { (rows - 1) as f64 / rate_hz * 1e9 } else { 0.0 };
+        self.read_ns.saturating_sub(age_ns as u64).max(self.stamp_ns)
+    }
+
+    /// Marks what is missing before the next row by its time.
+    fn leave_out_before_next(&mut self) {
+        let rate_hz = self.next.sample_rate_hz;
+        let next_s = self.rows.times_s().get(self.rows.rest().start).copied();
+        let (Some(last_s), Some(next_s)) = (self.last_time_s, next_s) else { return };
+        match Step::between(last_s, next_s, rate_hz) {
+            Step::Next => return,
+            Step::Gap(samples) => self.leave_out(samples),
+            Step::Back => {
+                self.counters.time_resets.add(1);
+                self.leave_out(1);
+            }
+        }
+        // It is marked, also where there is no room for the row now.
+        self.last_time_s = None;
+    }
+
+    /// Rows of the next frame: without a gap between them.
+    fn run_length(&self) -> usize {
+        let rest = self.rows.rest();
+        let length = rest.len().min(self.block_samples);
+        let times_s = self.rows.times_s().get(rest.start..rest.start + length).unwrap_or_default();
+        let is_apart = |pair: &[f64]| Step::between(pair[0], pair[1], self.next.sample_rate_hz) != Step::Next;
+        times_s.windows(2).position(is_apart).map_or(length, |at| at + 1)
+    }
+
+    /// Marks a gap.
+    fn leave_out(&mut self, gap_samples: u64) {
+        if self.next.channel_count == 0 {
+            return;
+        }
+        self.next.sequence += 1;
+        self.next.first_sample_index = self.next.first_sample_index.wrapping_add(gap_samples);
+        self.counters.lost_frames.add(1);
+        self.counters.lost_samples.add(gap_samples);
+    }
+
+    /// Takes what a read brought.
+    fn take(&mut self, heard: Heard) {
+        match heard {
+            Heard::Bytes(read) => {
+                self.end += read;
+                (self.read_at, self.read_ns) = (Instant::now(), monotonic_ns());
+            }
+            Heard::Nothing => {}
+            Heard::Lost => {
+                self.counters.half_lines.add(u64::from(self.end > 0));
+                self.end = 0;
+                self.settle(true);
+            }
+            Heard::Again(away) => {
+                // As long as nobody was there by this machine's clock, and one sample at least.
+                self.leave_out(((away.as_secs_f64() * self.next.sample_rate_hz) as u64).max(1));
+                self.counters.reconnects.add(1);
+                self.is_half = begins_within(&self.text.carrier);
+                self.last_time_s = None;
+            }
+            Heard::End => {
+                self.is_over = true;
+                // A file may end without the end of its last line.
+                if self.end > 0 && self.end < self.bytes.len() {
+                    self.bytes[self.end] = b'\n';
+                    self.end += 1;
+                }
+            }
+        }
+    }
+}
+
+impl<R: Read + Send + 'static> Bounded for TextSource<R> {
+    fn limit(&mut self) -> &mut Limit {
+        &mut self.limit
+    }
+
+    fn silence(&mut self) -> &mut Silence {
+        self.link.silence()
+    }
+}
+
+impl<R: Read + Send + 'static> Stage for TextSource<R> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
+        if self.arrivals.is_none() && !self.rows.rest().is_empty() {
+            return self.hand_on(output, ctx);
+        }
+        if self.is_changed && self.rows.rest().is_empty() {
+            self.begin_channels();
+        }
+        let has_lines = self.parse();
+        self.settle(self.is_over && !has_lines);
+        if has_lines || (self.arrivals.is_none() && !self.rows.rest().is_empty()) {
+            return Ok(Outcome::Produced);
+        }
+        if self.is_over {
+            return Ok(Outcome::End);
+        }
+        self.bytes.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, self.end - self.begin);
+        if self.end == self.bytes.len() {
+            // No line is that long.
+            self.counters.bad_lines.add(1);
+            (self.end, self.is_half) = (0, true);
+        }
+        let heard = self.link.read(&mut self.bytes[self.end..], ctx)?;
+        if let Some(drops) = self.kernel_drops.as_ref().and_then(KernelDrops::total) {
+            self.counters.kernel_drops.set(drops);
+            self.counters.kernel_drops_known.set(1);
+        }
+        self.take(heard);
+        Ok(Outcome::Produced)
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if self.next.channel_count > 0 {
+            ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.next });
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.all())
+    }
+}
+
+/// Whether what carries the lines may begin within one: a device does not wait until somebody listens.
+fn begins_within(carrier: &Carrier) -> bool {
+    matches!(carrier, Carrier::Serial(_))
+}
+
+/// Any bytes are lines or are left out; what is taken of them has a value for each channel.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(name: &str, bytes: &[u8]) {
+    let Ok(crate::Uri::Text(text)) = format!("pipe:?format=text&{name}").parse() else { return };
+    let mut columns = Columns::new(text.format, text.fixed.clone(), text.time.clone());
+    let mut rows = Rows::default();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let channels = columns.channels().len();
+        let taken = columns.take(line);
+        match taken {
+            Line::Changed => rows.begin(columns.channels().len()),
+            Line::Added => rows.widen(columns.channels().len(), columns.missing()),
+            _ => assert_eq!(columns.channels().len(), channels),
+        }
+        if matches!(taken, Line::Row | Line::Changed | Line::Added) {
+            rows.push(columns.values(), columns.time_s());
+        }
+        assert!(columns.channels().len() <= 255 && columns.values().len() == columns.channels().len());
+    }
+    let mut out = vec![0; rows.len() * text.format.bytes()];
+    (0..rows.channels()).for_each(|channel| rows.put(0..rows.len(), channel, text.format, &mut out));
+    pace::rate_of(rows.times_s());
+}
+
+impl<R> std::fmt::Debug for TextSource<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TextSource")
+            .field("text", &self.text)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+const BUFFER_BYTES: usize = 256 << 10;
+grebe_flow::counters! {
+    struct Counted { bad_lines, half_lines, word_lines, held_values, unknown_names, time_resets, lost_frames, lost_samples, reconnects, kernel_drops, gauge kernel_drops_known, gauge unseen_loss }
+}
+
+#[cfg(test)]
+mod tests;

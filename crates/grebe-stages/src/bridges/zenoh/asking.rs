@@ -1,0 +1,319 @@
+//! A reader that asks a producer for datagrams, and looks after whether they come.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use grebe_zenoh::{Answer, Found, Lab, Nonce, Request, StreamName};
+
+use crate::bridges::udp::UdpSource;
+use crate::bridges::zenoh::ways::WITHIN;
+use crate::error::Error;
+use crate::open::Transport;
+use crate::transport::HostPort;
+
+/// Datagrams of a stream, for which its producer is asked until this is dropped.
+#[derive(Debug)]
+pub(super) struct Asking {
+    shared: Arc<Shared>,
+    /// Another way is taken where this one is bad.
+    is_choosy: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What became of datagrams that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// They come.
+    Come,
+    /// The producer sends them no more: it may again, where it is asked anew.
+    Ended,
+    /// Too many of them are lost on the way, or none came before the producer gave up: not by this way.
+    Lost,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Frames that came.
+    frames: AtomicU64,
+    has_ended: AtomicBool,
+    are_lost: AtomicBool,
+    stops: Mutex<bool>,
+    stopped: Condvar,
+}
+
+impl Asking {
+    /// Asks for them, and listens; `None` where none come. `is_near`: they are not to cross a router.
+    ///
+    /// # Errors
+    /// The session is closed.
+    pub(super) fn open(
+        lab: &Lab,
+        from: &Found,
+        transport: &Transport,
+        is_near: bool,
+    ) -> Result<Option<(UdpSource, Self)>, Error> {
+        let options = transport.socket_options(&HostPort::new("", 0))?;
+        let every: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+        let source = every.into_iter().find_map(|ip| UdpSource::bind((ip, 0).into(), &options).ok());
+        let Some(source) = source else { return Ok(None) };
+        let (Ok(here), Ok(socket)) = (source.local_addr(), source.try_clone_socket()) else {
+            return Ok(None);
+        };
+        let own = lab.addresses().into_iter().filter(|ip| ip.is_ipv4() || here.is_ipv6());
+        let at: Vec<_> =
+            own.map(|ip| SocketAddr::new(ip, here.port())).take(Request::ADDRESSES_MAX).collect();
+        let producer = Producer { lab: lab.clone(), session: from.session.clone(), name: from.name.clone() };
+        if at.is_empty()
+            || producer.ask(&Request::Ask { at, is_near }, ANSWERS_WITHIN)? != Some(Answer::Asked)
+        {
+            return Ok(None);
+        }
+        let until = Instant::now() + WITHIN;
+        // There are no more that are the producer's: whoever sends others does not keep us asking.
+        let probes = std::iter::from_fn(|| next_probe(&socket, until)).take(Request::ADDRESSES_MAX);
+        for nonce in probes {
+            let answer = producer.ask(&Request::Send { nonce }, ANSWERS_WITHIN)?;
+            if !matches!(answer, Some(Answer::Sends { .. })) {
+                continue;
+            }
+            if !hears_frames(&socket, WITHIN) {
+                producer.ask(&Request::End { nonce }, ENDS_WITHIN)?;
+                return Ok(None);
+            }
+            let shared = Arc::<Shared>::default();
+            let state = shared.clone();
+            let going_on = move || state.go_on(&producer, nonce, is_near);
+            let thread = std::thread::Builder::new().name("asks for udp".to_owned()).spawn(going_on);
+            // Without a thread for it the datagrams end soon.
+            let asking = |thread| Self { shared, is_choosy: is_near, thread: Some(thread) };
+            return Ok(thread.ok().map(|thread| (source, asking(thread))));
+        }
+        Ok(None)
+    }
+
+    /// What has become of them, of which so many frames have come by now.
+    pub(super) fn look(&self, frames: u64) -> Fate {
+        let Shared { frames: came, has_ended, are_lost, .. } = &*self.shared;
+        came.store(frames, Ordering::Relaxed);
+        if has_ended.load(Ordering::Relaxed) {
+            // Frames that no datagram carries, or not on this path: of them what says what they are may have come.
+            if frames == 0 && self.is_choosy { Fate::Lost } else { Fate::Ended }
+        } else if are_lost.load(Ordering::Relaxed) {
+            Fate::Lost
+        } else {
+            Fate::Come
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        *self.shared.stops.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.shared.stopped.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It cannot panic; if it did, it is gone as well.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Asks again and again. `is_choosy`: another way is taken where too much is lost on this one.
+    fn go_on(&self, producer: &Producer, nonce: Nonce, is_choosy: bool) {
+        let mut share = Share::default();
+        while !self.stops_within(AGAIN_EVERY) {
+            match producer.ask(&Request::Send { nonce }, AGAIN_EVERY) {
+                Ok(Some(Answer::Sends { frames })) => {
+                    let is_bad = share.is_bad(frames, self.frames.load(Ordering::Relaxed), Instant::now());
+                    self.are_lost.fetch_or(is_bad && is_choosy, Ordering::Relaxed);
+                }
+                Ok(Some(_)) => {
+                    self.has_ended.store(true, Ordering::Relaxed);
+                    return;
+                }
+                // It is gone or cut off: who watches the names knows which.
+                Ok(None) => {}
+                Err(_) => return,
+            }
+        }
+        // Where it does not hear that, it ends it by itself.
+        let _ = producer.ask(&Request::End { nonce }, ENDS_WITHIN);
+    }
+
+    fn stops_within(&self, timeout: Duration) -> bool {
+        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.stopped.wait_timeout_while(stops, timeout, |stops| !*stops);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// The one that is asked.
+#[derive(Debug)]
+struct Producer {
+    lab: Lab,
+    session: String,
+    name: StreamName,
+}
+
+impl Producer {
+    fn ask(&self, request: &Request, timeout: Duration) -> Result<Option<Answer>, Error> {
+        Ok(self.lab.request(&self.session, &self.name, request, timeout)?)
+    }
+}
+
+/// How much of what is sent comes.
+#[derive(Debug, Default)]
+struct Share {
+    /// Frames that were sent and that came, and when that was known.
+    at: Option<(u64, u64, Instant)>,
+    bad: u32,
+}
+
+impl Share {
+    /// Whether more than a twentieth was lost for long: not in a moment in which a link was down.
+    fn is_bad(&mut self, sent: u64, came: u64, now: Instant) -> bool {
+        let (sent_before, came_before, at) = *self.at.get_or_insert((sent, came, now));
+        if now.saturating_duration_since(at) >= JUDGED_EVERY {
+            let (sent_since, came_since) =
+                (sent.saturating_sub(sent_before), came.saturating_sub(came_before));
+            let is_bad = came_since.saturating_mul(20) < sent_since.saturating_mul(19);
+            self.bad = if is_bad { self.bad + 1 } else { 0 };
+            self.at = Some((sent, came, now));
+        }
+        self.bad >= JUDGED_BAD
+    }
+}
+
+/// The next probe that comes; other datagrams are passed over until then, however many.
+fn next_probe(socket: &UdpSocket, until: Instant) -> Option<Nonce> {
+    let mut datagram = [0; Nonce::PROBE_BYTES + 1];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        grebe_datagram::wait_readable(socket, left).ok()?;
+        match socket.recv(&mut datagram) {
+            Ok(bytes) => {
+                if let Some(nonce) = Nonce::of_probe(&datagram[..bytes]) {
+                    return Some(nonce);
+                }
+                if left.is_zero() {
+                    return None;
+                }
+            }
+            Err(_) if left.is_zero() => return None,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether something else than probes comes within `timeout`; it is left for the stream.
+fn hears_frames(socket: &UdpSocket, timeout: Duration) -> bool {
+    let until = Instant::now() + timeout;
+    // Windows looks only at what fits.
+    let mut datagram = vec![0; 1 << 16];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if grebe_datagram::wait_readable(socket, left).is_err() {
+            return false;
+        }
+        match socket.peek(&mut datagram) {
+            Ok(bytes) if Nonce::of_probe(&datagram[..bytes]).is_none() => return true,
+            _ if left.is_zero() => return false,
+            // To another of this host's addresses.
+            Ok(_) => drop(socket.recv(&mut datagram)),
+            Err(_) => {}
+        }
+    }
+}
+
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+/// Three times in the time for which a producer goes on by itself.
+const AGAIN_EVERY: Duration = Duration::from_millis(500);
+const ENDS_WITHIN: Duration = Duration::from_millis(200);
+const JUDGED_EVERY: Duration = Duration::from_secs(2);
+/// So often in a row.
+const JUDGED_BAD: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let here = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let there = UdpSocket::bind("127.0.0.1:0").unwrap();
+        there.connect(here.local_addr().unwrap()).unwrap();
+        here.set_nonblocking(true).unwrap();
+        (here, there)
+    }
+
+    #[test]
+    fn probes_are_taken_and_what_follows_is_left_for_the_stream() {
+        let (here, there) = pair();
+        let nonce = Nonce::random();
+        for datagram in [&b"x"[..], &nonce.probe(), &Nonce::random().probe(), b"GFH2 and so on"] {
+            there.send(datagram).unwrap();
+        }
+        let later = Instant::now() + Duration::from_secs(30);
+        assert_eq!(next_probe(&here, later), Some(nonce));
+        assert!(hears_frames(&here, Duration::from_secs(30)));
+        let mut datagram = [0; 64];
+        let bytes = here.recv(&mut datagram).unwrap();
+        assert_eq!(&datagram[..bytes], b"GFH2 and so on");
+    }
+
+    #[test]
+    fn where_nothing_comes_that_is_known_in_time() {
+        let (here, there) = pair();
+        assert_eq!(next_probe(&here, Instant::now()), None);
+        there.send(&Nonce::random().probe()).unwrap();
+        assert!(!hears_frames(&here, Duration::ZERO), "a probe is no frame");
+    }
+
+    #[test]
+    fn whoever_sends_other_datagrams_does_not_keep_a_reader_waiting() {
+        let (here, there) = pair();
+        let probe = Nonce::random();
+        for datagram in [&b"x"[..], b"x", &probe.probe()] {
+            there.send(datagram).unwrap();
+        }
+        assert_eq!(next_probe(&here, Instant::now()), None, "the time is over");
+        assert_eq!(next_probe(&here, Instant::now() + Duration::from_secs(30)), Some(probe));
+        let probes = [Nonce::random(), Nonce::random()];
+        for probe in &probes {
+            there.send(&probe.probe()).unwrap();
+        }
+        assert!(!hears_frames(&here, Duration::ZERO));
+        assert_eq!(next_probe(&here, Instant::now()), Some(probes[0]), "no more were read");
+    }
+
+    #[test]
+    fn a_way_that_ended_before_anything_came_is_not_tried_again_where_there_is_another() {
+        let asking = |is_choosy| Asking { shared: Arc::default(), is_choosy, thread: None };
+        for (is_choosy, frames, fate) in
+            [(true, 0, Fate::Lost), (true, 1, Fate::Ended), (false, 0, Fate::Ended)]
+        {
+            let asking = asking(is_choosy);
+            assert_eq!(asking.look(frames), Fate::Come);
+            asking.shared.has_ended.store(true, Ordering::Relaxed);
+            assert_eq!(asking.look(frames), fate);
+        }
+    }
+
+    #[test]
+    fn only_what_is_lost_for_long_is_a_reason_to_go() {
+        let began = Instant::now();
+        let mut share = Share::default();
+        let mut judge =
+            |round: u64, sent, came| share.is_bad(sent, came, began + JUDGED_EVERY * round as u32);
+        assert!(!judge(0, 100, 50), "what was before is not known");
+        assert!(!judge(1, 1_100, 1_040));
+        assert!(!judge(2, 2_100, 1_040) && !judge(3, 3_100, 1_040), "a link was down");
+        assert!(!judge(4, 4_100, 2_000), "and works again");
+        assert!(!judge(5, 5_100, 2_800) && !judge(6, 6_100, 3_600));
+        assert!(judge(7, 7_100, 4_400), "a fifth is lost all the time");
+        let mut idle = Share::default();
+        assert!((0..20).all(|round| !idle.is_bad(7, 7, began + JUDGED_EVERY * round)), "nothing is sent");
+    }
+}

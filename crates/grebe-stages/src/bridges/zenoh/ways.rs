@@ -1,0 +1,184 @@
+//! By which ways a stream can be had from here, the best first.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use grebe_frame::{Description, StreamTracker};
+use grebe_zenoh::{Found, Lab, What};
+
+use crate::bridges::shm::ShmName;
+use crate::bridges::udp::{UdpSource, UdpStream};
+use crate::bridges::zenoh::uri::{Way, ZenohKey};
+use crate::error::Error;
+use crate::open::Transport;
+use crate::scheme::Scheme;
+use crate::transport::HostPort;
+
+/// What to tell readers of a stream that goes there; `None`: nobody else can read that.
+pub(super) fn way_to_read(sink: &str) -> Option<String> {
+    let shm = || <ShmName as Scheme>::parse(sink)?.ok()?.way_to_read();
+    let udp = || <UdpStream as Scheme>::parse(sink)?.ok()?.way_to_read();
+    let zenoh = || <ZenohKey as Scheme>::parse(sink)?.ok()?.way_to_read();
+    shm().or_else(udp).or_else(zenoh)
+}
+
+/// A way that can be tried.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Candidate {
+    /// A stream in shared memory.
+    Shm(String),
+    /// Datagrams to a group, or to this host.
+    Udp(HostPort),
+    /// Datagrams that the producer sends here if it is asked to; `is_near`: where no router lies between.
+    OnRequest { is_near: bool },
+    /// A key.
+    Zenoh(String),
+}
+
+impl Candidate {
+    /// What can be tried, the best first: memory within a machine, datagrams, Zenoh.
+    pub(super) fn of(found: &Found, forced: Option<Way>) -> Vec<Self> {
+        let mut all: Vec<Self> = found.what.ways.iter().filter_map(|way| Self::parse(way)).collect();
+        // A far link may be a thin one, which datagrams would fill, and everything beside them be lost: that somebody must want.
+        let is_wanted = forced == Some(Way::Udp);
+        if found.what.udp_on_request && (is_wanted || !found.what.is_on_this_network()) {
+            all.push(Self::OnRequest { is_near: !is_wanted });
+        }
+        all.retain(|candidate| forced.is_none_or(|way| candidate.way() == way));
+        all.retain(|candidate| match candidate {
+            Self::Shm(_) => found.what.is_here(),
+            // To the host itself: nothing of it comes here.
+            Self::Udp(to) => found.what.is_here() || !is_loopback(to),
+            Self::OnRequest { .. } | Self::Zenoh(_) => true,
+        });
+        all.sort_by_key(Self::way);
+        all
+    }
+
+    fn parse(way: &str) -> Option<Self> {
+        let shm = || Some(Self::Shm(<ShmName as Scheme>::parse(way)?.ok()?.name));
+        let udp = || Some(Self::Udp(<UdpStream as Scheme>::parse(way)?.ok()?.at));
+        let zenoh = || Some(Self::Zenoh(<ZenohKey as Scheme>::parse(way)?.ok()?.key));
+        shm().or_else(udp).or_else(zenoh)
+    }
+
+    pub(super) fn way(&self) -> Way {
+        match self {
+            Self::Shm(_) => Way::Shm,
+            Self::Udp(_) | Self::OnRequest { .. } => Way::Udp,
+            Self::Zenoh(_) => Way::Zenoh,
+        }
+    }
+
+    /// The URI that is read, or what else there is to say of it.
+    pub(super) fn uri(&self) -> String {
+        match self {
+            Self::Shm(name) => format!("shm://{name}"),
+            Self::Udp(at) => format!("udp://{at}"),
+            Self::OnRequest { .. } => What::UDP_ON_REQUEST.to_owned(),
+            Self::Zenoh(key) => format!("zenoh://{key}"),
+        }
+    }
+}
+
+/// Where a stream stands that goes on by another way.
+#[derive(Debug, Clone)]
+pub(super) struct Onward {
+    pub(super) tracker: StreamTracker,
+    pub(super) description: Option<Arc<Description>>,
+}
+
+/// Listens for datagrams that pass here: they come, or it is not taken for a way. The first that come are the stream's first.
+pub(super) fn listen(at: &HostPort, transport: &Transport) -> Result<Option<UdpSource>, Error> {
+    let (address, options) = (at.to_send()?, transport.socket_options(at)?);
+    // Another host's address, or a port that somebody here reads already.
+    let Ok(source) = UdpSource::bind(address, &options) else { return Ok(None) };
+    Ok(source.hears_within(WITHIN).then_some(source))
+}
+
+fn is_loopback(to: &HostPort) -> bool {
+    to.to_send().is_ok_and(|address| address.ip().is_loopback())
+}
+
+/// A key of the frames that the producer of every announced stream sends.
+pub(super) fn own_way(lab: &Lab, name: &grebe_zenoh::StreamName) -> String {
+    format!("zenoh://{}", lab.data_key(name))
+}
+
+/// Streams have a frame every ten milliseconds; others are taken by Zenoh.
+pub(super) const WITHIN: Duration = Duration::from_millis(400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(boot: String, ways: &[&str]) -> Found {
+        let ways = ways.iter().map(|&way| way.to_owned()).collect();
+        Found {
+            session: "a1".to_owned(),
+            name: "lab/adc".parse().unwrap(),
+            what: What { boot, ways, ..What::default() },
+        }
+    }
+
+    #[test]
+    fn memory_is_better_than_datagrams_and_those_than_zenoh() {
+        let ways = [
+            "zenoh://grebe/data/a1/lab/adc",
+            "udp://239.1.2.3:5000",
+            "shm://adc",
+            "udp://127.0.0.1:5000",
+            "horse:",
+        ];
+        let uris = |found: &Found, forced| -> Vec<String> {
+            Candidate::of(found, forced).iter().map(Candidate::uri).collect()
+        };
+        let elsewhere = found("another".to_owned(), &ways);
+        assert_eq!(uris(&elsewhere, None), ["udp://239.1.2.3:5000", "zenoh://grebe/data/a1/lab/adc"]);
+        assert_eq!(uris(&elsewhere, Some(Way::Shm)), [""; 0]);
+        let boot = grebe_zenoh::boot_id();
+        if !boot.is_empty() {
+            let here = found(boot, &ways);
+            assert_eq!(uris(&here, None)[0], "shm://adc");
+            assert_eq!(uris(&here, None).len(), 4);
+            assert_eq!(uris(&here, Some(Way::Zenoh)), ["zenoh://grebe/data/a1/lab/adc"]);
+        }
+    }
+
+    #[test]
+    fn datagrams_are_asked_for_where_they_come_from_another_network_or_are_wanted() {
+        let ways = ["shm://adc", "udp://239.1.2.3:5000", "zenoh://grebe/data/a1/lab/adc"];
+        let elsewhere = found("another".to_owned(), &ways);
+        let of = |what: What, forced| {
+            let found = Found { what, ..elsewhere.clone() };
+            Candidate::of(&found, forced).into_iter().filter(|it| it.way() == Way::Udp).collect::<Vec<_>>()
+        };
+        let group = Candidate::Udp(HostPort::new("239.1.2.3", 5000));
+        assert_eq!(of(elsewhere.what.clone(), None), [group], "its producer does not send to who asks");
+        let what = What { udp_on_request: true, ..elsewhere.what.clone() };
+        assert_eq!(of(what.clone(), None)[1..], [Candidate::OnRequest { is_near: true }], "behind the group");
+        assert_eq!(of(what.clone(), Some(Way::Udp))[1..], [Candidate::OnRequest { is_near: false }]);
+        assert_eq!(of(what.clone(), Some(Way::Zenoh)), []);
+        let here = What { udp_on_request: true, ways: Vec::new(), ..What::of_this_process("sg") };
+        assert_eq!(of(here.clone(), None), [], "there are better ways within a host");
+        assert_eq!(of(here, Some(Way::Udp)), [Candidate::OnRequest { is_near: false }]);
+    }
+
+    #[test]
+    fn datagrams_are_a_way_where_they_come_and_the_first_is_not_taken_from_the_stream() {
+        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let at = HostPort::new("127.0.0.1", free.port());
+        assert!(listen(&at, &Transport::default()).unwrap().is_none(), "nothing comes");
+        let sending = std::thread::spawn(move || {
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            for _ in 0..400 {
+                let _ = socket.send_to(b"x", free);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let source = (0..10).find_map(|_| listen(&at, &Transport::default()).unwrap()).unwrap();
+        assert_eq!(source.local_addr().unwrap(), free);
+        sending.join().unwrap();
+        assert!(source.hears_within(Duration::ZERO), "what came waits");
+    }
+}

@@ -1,0 +1,210 @@
+//! How two sockets find each other: the connection and the handshake.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use grebe_ring::Cancel;
+
+use crate::bridges::zmq::uri::{PEERS_MAX, Socket, Zmq};
+use crate::bridges::zmq::wire::{self, COMMAND_BYTES_MAX, Garbage, Head};
+use crate::error::Error;
+use crate::open::Notify;
+use crate::transport::Connector;
+
+/// Opens connections to sockets that fit ours.
+#[derive(Debug)]
+pub(crate) struct Meeting {
+    pub(crate) connector: Connector,
+    pub(crate) socket: Socket,
+    /// What a SUB wants to get.
+    pub(crate) key: String,
+}
+
+/// Somebody who has said what it is.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) stream: TcpStream,
+}
+
+/// Those who connect, each met in a thread of its own: one that does not get on holds up nobody.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    pub(crate) met: Receiver<Peer>,
+    cancel: Cancel,
+}
+
+/// Why the handshake went wrong.
+enum Trouble {
+    Io(io::Error),
+    Garbage(Garbage),
+}
+
+impl Meeting {
+    /// With whom a name says; a person is told the address that is listened on.
+    ///
+    /// # Errors
+    /// It cannot be listened on.
+    pub(crate) fn new(zmq: &Zmq, socket: Socket, notify: Notify<'_>) -> Result<Arc<Self>, Error> {
+        let connector = zmq.end.connector("zmq", notify)?;
+        Ok(Arc::new(Self { connector, socket, key: zmq.key.clone() }))
+    }
+
+    /// The next connection, the handshake done. Of several who connect to a listener it is the first who gets that far.
+    /// They are waited for `within` at most.
+    pub(crate) fn open(self: &Arc<Self>, cancel: &Cancel, within: Option<Duration>) -> Result<Peer, Error> {
+        if !self.connector.listens() {
+            return self.shake(self.connector.open(cancel, within)?, cancel);
+        }
+        let (peers, began) = (self.peers(), Instant::now());
+        loop {
+            match peers.met.recv_timeout(LOOK_EVERY) {
+                Ok(peer) => return Ok(peer),
+                Err(RecvTimeoutError::Timeout) if !cancel.is_cancelled() => {
+                    if let Some(timeout) = within.filter(|&within| began.elapsed() >= within) {
+                        return Err(Error::Idle { timeout });
+                    }
+                }
+                Err(_) => return Err(Error::Cancelled),
+            }
+        }
+    }
+
+    /// Meets all who connect, until it is dropped.
+    pub(crate) fn peers(self: &Arc<Self>) -> Peers {
+        let (sender, met) = sync_channel(PEERS_MAX);
+        let (meeting, cancel, under_way) = (self.clone(), Cancel::default(), Arc::new(()));
+        let until = cancel.clone();
+        std::thread::spawn(move || {
+            while !until.is_cancelled() {
+                // Who connects meanwhile waits in the system's queue.
+                let next = if Arc::strong_count(&under_way) > HANDSHAKES_MAX {
+                    None
+                } else {
+                    meeting.connector.open(&until, None).ok()
+                };
+                let Some(stream) = next else {
+                    std::thread::sleep(LOOK_EVERY);
+                    continue;
+                };
+                let (meeting, until, sender, one) =
+                    (meeting.clone(), until.clone(), sender.clone(), under_way.clone());
+                let shake = move || {
+                    let _one = one;
+                    // Somebody who is no peer, or has gone: others may be.
+                    if let Ok(peer) = meeting.shake(stream, &until) {
+                        let _ = sender.send(peer);
+                    }
+                };
+                // Without a thread for it the connection is closed, and may come again.
+                drop(std::thread::Builder::new().spawn(shake));
+            }
+        });
+        Peers { met, cancel }
+    }
+
+    fn shake(&self, mut stream: TcpStream, cancel: &Cancel) -> Result<Peer, Error> {
+        let mut shaking = Handshake { stream: &mut stream, until: Instant::now() + HANDSHAKE_WITHIN, cancel };
+        match shaking.run(self) {
+            Ok(()) => Ok(Peer { stream }),
+            Err(_) if cancel.is_cancelled() => Err(Error::Cancelled),
+            Err(Trouble::Garbage(what)) => Err(Error::Peer { uri: self.connector.uri(), what }),
+            Err(Trouble::Io(source)) => {
+                Err(Error::Tcp { action: "shake hands with", uri: self.connector.uri(), source })
+            }
+        }
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+struct Handshake<'a> {
+    stream: &'a mut TcpStream,
+    until: Instant,
+    cancel: &'a Cancel,
+}
+
+impl Handshake<'_> {
+    /// Up to where messages may follow. What a SUB asks for comes after that, at any time.
+    fn run(&mut self, ours: &Meeting) -> Result<(), Trouble> {
+        self.stream.write_all(&wire::greeting())?;
+        wire::check_greeting(&self.array()?)?;
+        self.stream.write_all(&wire::ready(ours.socket))?;
+        let (head, body) = self.frame()?;
+        if !head.is_command {
+            return Err(Trouble::Garbage("does not get ready"));
+        }
+        wire::check_ready(&body, ours.socket)?;
+        if ours.socket == Socket::Sub {
+            let mut wanted = Vec::new();
+            Head::put(1 + ours.key.len(), false, &mut wanted);
+            wanted.push(1);
+            wanted.extend(ours.key.as_bytes());
+            self.stream.write_all(&wanted)?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self) -> Result<(Head, Vec<u8>), Trouble> {
+        let mut bytes = self.array::<2>()?.to_vec();
+        if Head::parse(&bytes)?.is_none() {
+            bytes.extend(self.array::<7>()?);
+        }
+        let head = Head::parse(&bytes)?.ok_or(Trouble::Garbage("sends what is no frame of ZMTP"))?;
+        if head.body_bytes > COMMAND_BYTES_MAX {
+            return Err(Trouble::Garbage("sends samples before it gets ready"));
+        }
+        let mut body = vec![0; head.body_bytes as usize];
+        self.fill(&mut body)?;
+        Ok((head, body))
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Trouble> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Trouble> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            if self.cancel.is_cancelled() {
+                return Err(Trouble::Io(io::ErrorKind::Interrupted.into()));
+            }
+            match self.stream.read(&mut bytes[filled..]) {
+                Ok(0) => return Err(Trouble::Io(io::ErrorKind::UnexpectedEof.into())),
+                Ok(read) => filled += read,
+                Err(error) if is_nothing_yet(&error) && Instant::now() < self.until => {}
+                Err(error) => return Err(Trouble::Io(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of a socket that waits no longer than a moment.
+pub(super) fn is_nothing_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Garbage> for Trouble {
+    fn from(what: Garbage) -> Self {
+        Self::Garbage(what)
+    }
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const HANDSHAKES_MAX: usize = 64;
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);

@@ -1,0 +1,370 @@
+//! Messages of GNU Radio's items.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
+use grebe_frame::{Batch, Description, Frame, Header};
+use grebe_process::stream::is_same;
+use grebe_ring::Cancel;
+
+use crate::bridges::raw::interleaved;
+use crate::bridges::zmq::meet::{Meeting, Peer, Peers};
+use crate::bridges::zmq::tags::{Says, Tag, TagHeader};
+use crate::bridges::zmq::uri::{Socket, Zmq};
+use crate::bridges::zmq::wire::{self, COMMAND_BYTES_MAX, Head};
+use crate::error::Error;
+use crate::open::Notify;
+use crate::session::Gaps;
+use crate::transport::{Outlet, Reconnect, drain};
+
+/// Sends a stream in messages of up to a chunk.
+///
+/// A PUB sends to all who subscribe; one that is too slow loses whole messages, which are counted, and holds up nobody. A PUSH gives
+/// each message to one reader, and waits for one.
+#[derive(Debug)]
+pub(crate) struct ZmqSink {
+    zmq: Zmq,
+    socket: Socket,
+    origin: Origin,
+    readers: Vec<Reader>,
+    /// Whose turn it is.
+    turn: usize,
+    message: Vec<u8>,
+    /// Samples of a message, and of one frame.
+    samples: Vec<u8>,
+    scratch: Vec<u8>,
+    tags: Vec<Tag>,
+    said: Option<(f64, Option<Arc<Description>>)>,
+    gaps: Gaps,
+    looked: Option<Instant>,
+    counters: Counted,
+}
+
+/// Where readers come from.
+#[derive(Debug)]
+enum Origin {
+    /// They connect.
+    Peers(Peers),
+    /// We connect to one, and again where that is wanted.
+    Place(Option<Reconnect<Peer>>),
+}
+
+#[derive(Debug)]
+struct Reader {
+    out: Outlet,
+    topics: Vec<Vec<u8>>,
+    heard: Vec<u8>,
+}
+
+impl ZmqSink {
+    /// Connects, or listens and waits until as many readers are there as the name asks for; a person is told the address.
+    ///
+    /// # Errors
+    /// Nobody can be connected to, or another socket than ours needs; [`Error::Cancelled`].
+    pub(crate) fn open(
+        zmq: &Zmq,
+        socket: Socket,
+        cancel: &Cancel,
+        notify: Notify<'_>,
+    ) -> Result<Self, Error> {
+        let meeting = Meeting::new(zmq, socket, notify)?;
+        let mut first = None;
+        let origin =
+            if zmq.end.listens {
+                Origin::Peers(meeting.peers())
+            } else {
+                first = Some(meeting.open(cancel, None)?);
+                Origin::Place(zmq.end.reconnects.then(|| {
+                    Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel, None))
+                }))
+            };
+        let mut sink = Self {
+            zmq: zmq.clone(),
+            socket,
+            origin,
+            readers: Vec::new(),
+            turn: 0,
+            message: Vec::new(),
+            samples: Vec::new(),
+            scratch: Vec::new(),
+            tags: Vec::new(),
+            said: None,
+            gaps: Gaps::default(),
+            looked: None,
+            counters: Counted::default(),
+        };
+        first.into_iter().for_each(|peer| sink.admit(peer));
+        let wanted = if zmq.end.listens { zmq.wait_peers } else { 1 };
+        // Who was connected to may have its reasons not to subscribe yet.
+        let until = (!zmq.end.listens).then(|| Instant::now() + SUBSCRIBES_WITHIN);
+        let is_waiting = |sink: &Self| {
+            sink.subscribers() < wanted
+                && !sink.is_deserted()
+                && until.is_none_or(|until| Instant::now() < until)
+        };
+        while is_waiting(&sink) {
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            std::thread::sleep(LOOK_EVERY);
+            sink.look(drop)?;
+        }
+        Ok(sink)
+    }
+
+    /// Readers that get something: of a PUB those that have said what they want.
+    fn subscribers(&self) -> usize {
+        let gets = |reader: &&Reader| self.socket == Socket::Push || !reader.topics.is_empty();
+        self.readers.iter().filter(gets).count()
+    }
+
+    fn admit(&mut self, peer: Peer) {
+        if let Ok(out) = Outlet::new(peer.stream) {
+            self.counters.readers.add(1);
+            self.said = None;
+            self.readers.push(Reader { out, topics: Vec::new(), heard: Vec::new() });
+        }
+    }
+
+    /// Lets in who has come, and hears what readers want, now and then; `tell` tells a person who has gone and come.
+    fn look(&mut self, tell: impl Fn(String)) -> Result<(), Error> {
+        let now = Instant::now();
+        if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
+            return Ok(());
+        }
+        self.looked = Some(now);
+        for reader in &mut self.readers {
+            if reader.hear() {
+                // One that begins here is told what the stream is.
+                self.said = None;
+            }
+        }
+        self.part(&tell);
+        let mut came = Vec::new();
+        match &mut self.origin {
+            Origin::Peers(peers) => came.extend(peers.met.try_iter()),
+            Origin::Place(Some(again)) if self.readers.is_empty() => {
+                came.extend(again.poll(Duration::ZERO, tell)?);
+            }
+            Origin::Place(_) => {}
+        }
+        came.into_iter().for_each(|peer| self.admit(peer));
+        Ok(())
+    }
+
+    /// Forgets readers that have gone.
+    fn part(&mut self, tell: impl Fn(String)) {
+        let before = self.readers.len();
+        self.readers.retain(|reader| !reader.out.is_gone());
+        if let Origin::Place(Some(again)) = &mut self.origin
+            && self.readers.len() < before
+        {
+            again.lost(None, tell);
+        }
+    }
+
+    /// Whether there will be no reader any more.
+    fn is_deserted(&self) -> bool {
+        matches!(self.origin, Origin::Place(None)) && self.readers.is_empty()
+    }
+
+    /// Sends a batch, in as many messages as it has stretches without a gap.
+    fn take(&mut self, batch: &Batch, ctx: &Context) -> StageResult<()> {
+        let mut first = None;
+        for frame in batch.frames() {
+            let header = frame.header();
+            let gap = self.gaps.before(&header);
+            let is_full = self.samples.len() >= MESSAGE_BYTES_MAX;
+            if gap > 0 || is_full {
+                self.send(first.take(), ctx)?;
+            }
+            if !self.zmq.has_tags {
+                self.counters.unmarked_gap_samples.add(gap);
+            }
+            first.get_or_insert(header.first_sample_index);
+            self.tell(&header, batch);
+            self.gather(&frame)?;
+        }
+        self.send(first, ctx)
+    }
+
+    fn gather(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
+        let bytes = interleaved(&self.zmq.raw, frame, &mut self.scratch)?;
+        self.samples.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Tags a sample where the stream has become another.
+    fn tell(&mut self, header: &Header, batch: &Batch) {
+        let description = batch.description();
+        let is_said = self.said.as_ref().is_some_and(|(rate_hz, said)| {
+            *rate_hz == header.sample_rate_hz && is_same(said.as_ref(), description)
+        });
+        if is_said || !self.zmq.has_tags {
+            return;
+        }
+        self.said = Some((header.sample_rate_hz, description.cloned()));
+        let item = header.first_sample_index;
+        let frequency_hz = description.and_then(|it| it.centre_frequency_hz).or(self.zmq.raw.frequency_hz);
+        let time = description.and_then(|it| it.time_of(header, item));
+        let rate = Some(header.sample_rate_hz).filter(|&hz| hz > 0.0).map(Says::RateHz);
+        let says = [rate, frequency_hz.map(Says::FrequencyHz), time.map(Says::Time)];
+        self.tags.extend(says.into_iter().flatten().map(|says| Tag { item, says }));
+    }
+
+    /// Sends what was gathered, as a message that begins with this sample.
+    fn send(&mut self, first_item: Option<u64>, ctx: &Context) -> StageResult<()> {
+        let Some(first_item) = first_item else { return Ok(()) };
+        let key = self.zmq.key.as_bytes();
+        self.message.clear();
+        if !key.is_empty() {
+            Head::put(key.len(), true, &mut self.message);
+            self.message.extend(key);
+        }
+        self.scratch.clear();
+        if self.zmq.has_tags {
+            TagHeader::put(first_item, &self.tags, &mut self.scratch);
+        }
+        Head::put(self.scratch.len() + self.samples.len(), false, &mut self.message);
+        self.message.extend_from_slice(&self.scratch);
+        self.message.extend_from_slice(&self.samples);
+        let samples = (self.samples.len() / self.zmq.raw.frame_bytes()) as u64;
+        self.counters.messages.add(1);
+        let topic_at = if key.is_empty() {
+            &self.message[self.message.len() - self.scratch.len() - self.samples.len()..]
+        } else {
+            key
+        };
+        if self.socket == Socket::Pub {
+            let mut is_wanted = false;
+            for reader in self.readers.iter_mut().filter(|reader| reader.wants(topic_at)) {
+                is_wanted = true;
+                if !reader.out.send(&self.message, PUB_BACKLOG_BYTES) {
+                    self.counters.client_dropped_samples.add(samples);
+                }
+            }
+            self.counters.absent_samples.add(if is_wanted { 0 } else { samples });
+        } else {
+            self.push(samples, ctx)?;
+        }
+        self.samples.clear();
+        self.tags.clear();
+        Ok(())
+    }
+
+    /// Gives the message to the next reader that can take it, and waits for one.
+    fn push(&mut self, samples: u64, ctx: &Context) -> StageResult<()> {
+        let mut waited = Duration::ZERO;
+        loop {
+            for _ in 0..self.readers.len() {
+                self.turn = (self.turn + 1) % self.readers.len();
+                // What it did not take of the last message comes first.
+                if self.readers[self.turn].out.send(&self.message, 0) {
+                    return Ok(());
+                }
+            }
+            self.part(|words| ctx.note(words));
+            self.look(|words| ctx.note(words))?;
+            if self.is_deserted() || ctx.is_stopping() && waited > STOP_WITHIN {
+                self.counters.absent_samples.add(samples);
+                return Ok(());
+            }
+            let began = Instant::now();
+            ctx.waiting(|| await_room(&self.readers));
+            waited += began.elapsed();
+        }
+    }
+}
+
+impl Reader {
+    fn wants(&self, begin: &[u8]) -> bool {
+        self.topics.iter().any(|topic| begin.starts_with(topic))
+    }
+
+    /// Hears what it wants to get; whether that is more than before.
+    fn hear(&mut self) -> bool {
+        let (mut bytes, mut wants_more) = ([0; 512], false);
+        // One that sends without end does not hold up the stream.
+        for _ in 0..READS_MAX {
+            let Some(read) = self.out.read(&mut bytes) else { break };
+            self.heard.extend_from_slice(&bytes[..read]);
+            while let Ok(Some(head)) = Head::parse(&self.heard) {
+                let end = usize::try_from(head.body_bytes).ok().and_then(|body| body.checked_add(head.bytes));
+                let Some(body) = end.and_then(|end| self.heard.get(head.bytes..end)) else { break };
+                match wire::subscription(head.is_command, body) {
+                    Some((true, topic)) if self.topics.len() < TOPICS_MAX => {
+                        self.topics.push(topic.to_vec());
+                        wants_more = true;
+                    }
+                    Some((false, topic)) => {
+                        let at = self.topics.iter().position(|known| known == topic);
+                        at.map(|at| self.topics.remove(at));
+                    }
+                    _ => {}
+                }
+                self.heard.drain(..end.unwrap_or(0));
+            }
+            // A reader has little to say: what goes on is no ZMTP.
+            if self.heard.len() as u64 > 2 * COMMAND_BYTES_MAX {
+                self.heard.clear();
+                break;
+            }
+        }
+        wants_more
+    }
+}
+
+/// Waits until a reader has room, for 20 ms at most.
+#[cfg(unix)]
+fn await_room(readers: &[Reader]) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds: Vec<_> =
+        readers.iter().map(|reader| PollFd::new(reader.out.stream(), PollFlags::OUT)).collect();
+    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_EVERY.as_nanos() as _ };
+    // What went wrong shows when it is written to.
+    let _ = poll(&mut fds, Some(&timeout));
+}
+
+#[cfg(not(unix))]
+fn await_room(_: &[Reader]) {
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+impl Stage for ZmqSink {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
+        self.look(|words| ctx.note(words))?;
+        let Some(batch) = input.next() else {
+            self.readers.iter_mut().for_each(|reader| reader.out.flush());
+            return Ok(Outcome::WantsInput);
+        };
+        self.take(&batch, ctx)?;
+        Ok(if self.is_deserted() { Outcome::End } else { Outcome::Produced })
+    }
+
+    fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        let mut outlets: Vec<_> = self.readers.iter_mut().map(|reader| &mut reader.out).collect();
+        let left = ctx.waiting(|| drain(&mut outlets, || ctx.is_stopping()));
+        self.counters.client_dropped_samples.add((left / self.zmq.raw.frame_bytes()) as u64);
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.all())
+    }
+}
+
+grebe_flow::counters! {
+    struct Counted { unmarked_gap_samples, client_dropped_samples, absent_samples, gauge readers, messages }
+}
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Of a subscriber that is too slow.
+const PUB_BACKLOG_BYTES: usize = 8 << 20;
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+const TOPICS_MAX: usize = 64;
+/// Of what one reader says, each time.
+const READS_MAX: usize = 64;
+/// How long a sender waits for the subscription of whom it has connected to.
+const SUBSCRIBES_WITHIN: Duration = Duration::from_secs(10);
+/// How long a sender that is being stopped still waits for its reader.
+const STOP_WITHIN: Duration = Duration::from_secs(1);
