@@ -84,7 +84,7 @@ pub use {
     soapy::{Soapy, SoapyDevice, SoapyLibrary, soapy_devices, soapy_library},
     text::TextStream,
     transport::{HostPort, SecondSender},
-    tuner::{Tuner, Tuning},
+    tuner::{Switch, Tuner, Tuning},
     udp::{UdpSink, UdpSource, UdpStream},
     uri::{Uri, open_sink, open_source},
     vita49::Vita49Stream,

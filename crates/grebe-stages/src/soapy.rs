@@ -14,6 +14,7 @@ mod device_time;
 mod kind;
 mod list;
 mod radio;
+mod reopen;
 mod sink;
 mod source;
 #[allow(unsafe_code, reason = "calls of a C library that is loaded when it is used, nothing else")]

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::archive::{Files, read_json};
+use super::archive::Files;
+use super::metadata_text::read_json;
 use super::collection::{self, Summing, members};
 use super::layout::{Base, NOT_CLOSED};
 use super::reader::open_one;

@@ -7,8 +7,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-use serde::de::DeserializeOwned;
-
 use super::layout::Base;
 use crate::error::Error;
 
@@ -233,14 +231,3 @@ fn has_archive_name(path: &Path) -> bool {
 const MEMBERS_MAX: usize = 100_000;
 /// Of recordings that an error lists.
 const NAMES_MAX: usize = 10;
-
-pub(super) fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Result<T, Error> {
-    let bytes = files.open(path)?.read(META_BYTES_MAX).map_err(Error::file("open", path))?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        let what = format!("is not valid metadata: {error}");
-        Error::Content { path: path.into(), what }
-    })
-}
-
-/// Ten million captures; a longer file ends within its JSON, which is then refused.
-const META_BYTES_MAX: u64 = 2 << 30;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::archive::{Files, read_json};
+use super::archive::Files;
+use super::metadata_text::read_json;
 use super::collection::members;
 use super::layout::{Base, Meta};
 use super::reader::{data_path, open_one};

@@ -10,7 +10,8 @@ use grebe_ring::Cancel;
 use sha2::{Digest, Sha512};
 use twox_hash::XxHash3_64;
 
-use super::archive::{Files, Part, read_json};
+use super::archive::{Files, Part};
+use super::metadata_text::read_json;
 use super::collection::members;
 use super::layout::{Base, Meta};
 use super::open::open;

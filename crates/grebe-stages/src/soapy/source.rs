@@ -1,21 +1,22 @@
 //! `soapy:` as a source: the driver writes samples to where they go on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, monotonic_ns};
-use grebe_frame::{BatchMut, BatchPool, ClockReading, Description, HEADER_BYTES, Header, SampleFormat};
+use grebe_frame::{BatchMut, BatchPool, ClockReading, Description, HEADER_BYTES, Header};
 use grebe_process::stream::{CHUNK_BYTES, block_length};
 
 use super::device_time::{DeviceTime, Missing};
 use super::radio::{self, Refusals};
+use super::reopen::{again, receive};
 use super::sys::{Direction, Read, RxStream, Trouble};
 use super::uri::{Gain, Soapy};
 use crate::error::Error;
 use crate::session::{Bounded, Limit, Silence};
-use crate::transport::{Reconnect, is_absent};
-use crate::tuner::{Tuner, Tuning};
+use crate::transport::Reconnect;
+use crate::tuner::{Switch, Tuner, Tuning};
 
 /// Reads what a radio receives.
 ///
@@ -32,6 +33,8 @@ pub(crate) struct SoapySource {
     description: Arc<Description>,
     /// How it was told to be tuned, and how often that was changed until then.
     tuner: Tuner,
+    /// As the device was told.
+    switches: BTreeMap<Switch, i32>,
     tuned: Tuning,
     seen: u64,
     time: DeviceTime,
@@ -77,6 +80,7 @@ impl SoapySource {
             next: header,
             block_samples,
             seen: tuner.changes(),
+            switches: BTreeMap::new(),
             tuner,
             tuned,
             time: DeviceTime::default(),
@@ -260,7 +264,17 @@ impl SoapySource {
             self.lose(why, ctx);
             return;
         }
-        self.counters.refused_changes.add(refused.len() as u64);
+        let switches = self.tuner.switches();
+        let mut refusals = refused.len();
+        for (switch, value) in &switches {
+            if self.switches.get(switch) != Some(value)
+                && radio::switch(radio.device(), &self.channels, *switch, *value).is_err()
+            {
+                refusals += 1;
+            }
+        }
+        self.switches = switches;
+        self.counters.refused_changes.add(refusals as u64);
         self.tuned = told;
         self.tuner.settle(told, changes);
         let device = radio.device();
@@ -304,6 +318,11 @@ impl SoapySource {
         self.counters.reconnects.add(1);
         self.time.forget();
         self.has_status = true;
+        if !self.switches.is_empty() {
+            // It is told them again.
+            self.switches.clear();
+            self.seen = self.seen.wrapping_sub(1);
+        }
         self.tuned = radio::tuning(radio.device(), Direction::Rx, self.channels[0], &self.tuner.tuning());
         self.next.sample_rate_hz = self.tuned.rate_hz;
         let clock = self.description.clock;
@@ -347,58 +366,6 @@ impl SoapySource {
 
 /// A device that does not answer any more, and why.
 struct Lost(String);
-
-/// Opens the device again once it was lost, set as it was. What it refuses each time, it will never take: then it goes on as it is, and
-/// a person is told.
-fn again(name: &Soapy, format: SampleFormat, channels: Vec<usize>, tuner: Tuner) -> Reconnect<RxStream> {
-    // What comes back must be what it was.
-    let name = Soapy { format: Some(format), ..name.clone() };
-    let failures = AtomicU32::new(0);
-    Reconnect::telling(name.short(), move |cancel, tell| {
-        if cancel.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        let has_patience = failures.load(Ordering::Relaxed) < REFUSALS_MAX;
-        let mut refusals = if has_patience { Refusals::End } else { Refusals::Keep(Vec::new()) };
-        let received = receive(&name, &channels, Some(&tuner.tuning()), &mut refusals);
-        let failed = received.as_ref().is_err_and(|error| !is_absent(error));
-        failures.store(if failed { failures.load(Ordering::Relaxed) + 1 } else { 0 }, Ordering::Relaxed);
-        let (radio, format) = received?;
-        if let Refusals::Keep(refused) = refusals
-            && !refused.is_empty()
-        {
-            let is = radio::tuning(radio.device(), Direction::Rx, channels[0], &tuner.tuning());
-            let said = radio::description(radio.device(), &channels, &is);
-            tell(format!(
-                "{}; it goes on as it is set: {}",
-                refused.join("; "),
-                radio::words(format, &is, &said)
-            ));
-        }
-        Ok(radio)
-    })
-}
-
-/// Opens the device, tunes it, and has it run.
-fn receive(
-    name: &Soapy,
-    channels: &[usize],
-    tuning: Option<&Tuning>,
-    refusals: &mut Refusals,
-) -> Result<(RxStream, SampleFormat), Error> {
-    let failed = |action: &str, why| Error::Soapy { action: action.to_owned(), uri: name.short(), why };
-    let device = radio::open(name, Direction::Rx, channels, refusals)?;
-    if let Some(wanted) = tuning {
-        // What was changed while it ran holds after it came back.
-        radio::tune_again(name, &device, channels, wanted, refusals)?;
-    }
-    let format = radio::format(&device, Direction::Rx, channels[0], name.format);
-    let format = format.map_err(|why| failed("receive from", why))?;
-    let stream = RxStream::open(device, radio::to_soapy(format), format.bytes(), channels, &name.stream_args);
-    let mut stream = stream.map_err(|why| failed("receive from", why))?;
-    stream.activate().map_err(|why| failed("start", why))?;
-    Ok((stream, format))
-}
 
 /// What the name says that it is to be tuned to.
 fn told(name: &Soapy) -> Tuning {
@@ -504,8 +471,6 @@ grebe_flow::counters! {
 const READ_WITHIN: Duration = Duration::from_millis(100);
 /// How long a step waits for a device that has gone.
 const AGAIN_WITHIN: Duration = Duration::from_millis(100);
-/// So often a setting may be refused by a device that has just come back, and may not be ready.
-const REFUSALS_MAX: u32 = 3;
 const SPIN_BELOW: Duration = Duration::from_millis(1);
 /// A receiver that gives nothing for so long is unplugged, and its driver does not say so.
 const SILENT_MAX: Duration = Duration::from_secs(5);
