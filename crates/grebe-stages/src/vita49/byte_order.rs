@@ -8,7 +8,9 @@ use grebe_recording::Order;
 pub(super) fn seen(component: Component, payload: &[u8]) -> Option<Order> {
     let numbers = |order: Order| -> Vec<f64> {
         match component {
-            Component::F32 => payload.as_chunks::<4>().0.iter().map(|bytes| f64::from(single(*bytes, order))).collect(),
+            Component::F32 => {
+                payload.as_chunks::<4>().0.iter().map(|bytes| f64::from(single(*bytes, order))).collect()
+            }
             Component::F64 => payload.as_chunks::<8>().0.iter().map(|bytes| double(*bytes, order)).collect(),
             Component::I8 | Component::U8 | Component::I16 | Component::I32 => Vec::new(),
         }
@@ -53,8 +55,11 @@ mod tests {
         let noise = |at: u32| (f64::from(at.wrapping_mul(2_654_435_761)) / 4_294_967_296.0 - 0.5) * 1e-3;
         for scale in [1.0, 1e-3, 32_768.0, 1e6] {
             let numbers: Vec<f64> = (1..200).map(|at| noise(at) * scale).collect();
-            let singles = |bytes: fn(f32) -> [u8; 4]| numbers.iter().flat_map(|&it| bytes(it as f32)).collect::<Vec<u8>>();
-            let doubles = |bytes: fn(f64) -> [u8; 8]| numbers.iter().flat_map(|&it| bytes(it)).collect::<Vec<u8>>();
+            let singles = |bytes: fn(f32) -> [u8; 4]| {
+                numbers.iter().flat_map(|&it| bytes(it as f32)).collect::<Vec<u8>>()
+            };
+            let doubles =
+                |bytes: fn(f64) -> [u8; 8]| numbers.iter().flat_map(|&it| bytes(it)).collect::<Vec<u8>>();
             assert_eq!(seen(Component::F32, &singles(f32::to_be_bytes)), Some(Order::Big), "{scale}");
             assert_eq!(seen(Component::F32, &singles(f32::to_le_bytes)), Some(Order::Little), "{scale}");
             assert_eq!(seen(Component::F64, &doubles(f64::to_be_bytes)), Some(Order::Big), "{scale}");

@@ -292,7 +292,8 @@ impl Intake {
     #[cold]
     fn see_order(&mut self, shape: Shape, payload: &[u8], ctx: &Context) {
         let component = shape.format().component();
-        self.order = if component.is_float() { byte_order::seen(component, payload) } else { Some(Order::Big) };
+        self.order =
+            if component.is_float() { byte_order::seen(component, payload) } else { Some(Order::Big) };
         if self.order == Some(Order::Little) {
             let stream = self.stream_words();
             ctx.note(format!(
