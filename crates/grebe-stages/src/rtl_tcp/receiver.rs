@@ -76,7 +76,8 @@ fn meet(
         commands.extend(Command::Switch(Switch::CorrectionPpm, correction_ppm).to_bytes());
     }
     let switches = tuner.switches().into_iter().map(|(switch, value)| Command::Switch(switch, value));
-    let all = Command::tuning(&tuner.tuning()).chain(switches);
+    let tuning = tuner.tuning();
+    let all = Command::tuning(&tuning).chain(switches);
     all.for_each(|command| commands.extend(command.to_bytes()));
     let told = stream.write_all(&commands);
     told.map_err(|source| Error::Tcp { action: "tune", uri: connector.uri(), source })?;

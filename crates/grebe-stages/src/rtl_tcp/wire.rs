@@ -76,7 +76,8 @@ impl Command {
             Self::Gain(tenths) => (GAIN, tenths.cast_unsigned()),
             Self::GainIndex(index) => (GAIN_INDEX, index),
             Self::Switch(switch, value) => {
-                let number = SWITCHES.iter().find(|(other, _)| *other == switch).map_or(0, |(_, number)| *number);
+                let number =
+                    SWITCHES.iter().find(|(other, _)| *other == switch).map_or(0, |(_, number)| *number);
                 (number, value.cast_unsigned())
             }
             Self::Other(number, value) => (number, value),

@@ -13,7 +13,12 @@ use crate::tuner::{Tuner, Tuning};
 
 /// Opens the device again once it was lost, set as it was. What it refuses each time, it will never take: then it goes on as it is, and
 /// a person is told.
-pub(super) fn again(name: &Soapy, format: SampleFormat, channels: Vec<usize>, tuner: Tuner) -> Reconnect<RxStream> {
+pub(super) fn again(
+    name: &Soapy,
+    format: SampleFormat,
+    channels: Vec<usize>,
+    tuner: Tuner,
+) -> Reconnect<RxStream> {
     // What comes back must be what it was.
     let name = Soapy { format: Some(format), ..name.clone() };
     let failures = AtomicU32::new(0);
