@@ -223,7 +223,8 @@ pub(crate) fn grouped(number: u64) -> String {
 
 /// A frequency or a rate with all of its digits: `433.92 MHz`, `2.048 MS/s`.
 pub(crate) fn exact(hertz: f64, unit: &str) -> String {
-    let prefix = [(9, "G"), (6, "M"), (3, "k")].into_iter().find(|&(power, _)| hertz.abs() >= 10f64.powi(power));
+    let prefix =
+        [(9, "G"), (6, "M"), (3, "k")].into_iter().find(|&(power, _)| hertz.abs() >= 10f64.powi(power));
     let Some((power, prefix)) = prefix else { return format!("{hertz} {unit}") };
     // The point moves in the text: a division would round.
     let text = hertz.to_string();
