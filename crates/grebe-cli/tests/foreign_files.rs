@@ -20,8 +20,15 @@ struct Expected {
     note: &'static str,
 }
 
-const PLAIN: Expected =
-    Expected { format: "ci16", rate_hz: Some(48e3), samples: 100, frequency_hz: None, time: None, is_whole: true, note: "" };
+const PLAIN: Expected = Expected {
+    format: "ci16",
+    rate_hz: Some(48e3),
+    samples: 100,
+    frequency_hz: None,
+    time: None,
+    is_whole: true,
+    note: "",
+};
 
 /// 400 bytes: a tone of 100 complex samples of 16 bits.
 fn tone() -> Vec<u8> {
@@ -79,7 +86,10 @@ fn check(typed: &str, expected: &Expected) {
     assert_eq!(said["recorded_at"], expected.time.map_or(Value::Null, Value::from), "{typed}: {said}");
     assert_eq!(said["whole"], expected.is_whole, "{typed}: {said}");
     let notes = said["notes"].to_string();
-    assert!(if expected.note.is_empty() { notes == "[]" } else { notes.contains(expected.note) }, "{typed}: {said}");
+    assert!(
+        if expected.note.is_empty() { notes == "[]" } else { notes.contains(expected.note) },
+        "{typed}: {said}"
+    );
 }
 
 #[test]
@@ -114,17 +124,27 @@ fn every_file_is_read_as_what_it_is_and_what_was_decided_is_said() {
         ..PLAIN
     };
     wavs("auxi.wav", wav(&auxi(), 400), "", tuned);
-    wavs("baseband_433920000Hz_12-00-00_01-02-2020.wav", wav(b"", 400), "", Expected {
-        frequency_hz: Some(433.92e6),
-        time: Some("2020-02-01T12:00:00Z"),
-        note: "taken as UTC",
-        ..PLAIN
-    });
+    wavs(
+        "baseband_433920000Hz_12-00-00_01-02-2020.wav",
+        wav(b"", 400),
+        "",
+        Expected {
+            frequency_hz: Some(433.92e6),
+            time: Some("2020-02-01T12:00:00Z"),
+            note: "taken as UTC",
+            ..PLAIN
+        },
+    );
     for size in [0, 0x7fff_ffff, 0x8000_0000, u32::MAX] {
         wavs(&format!("size{size:x}.wav"), wav(b"", size), "", Expected { ..cut });
     }
     wavs("killed.wav", rf64_killed(), "", cut);
-    wavs("stale.wav", wav(b"", 40), "", Expected { format: "i16", is_whole: false, note: "the file goes on", ..PLAIN });
+    wavs(
+        "stale.wav",
+        wav(b"", 40),
+        "",
+        Expected { format: "i16", is_whole: false, note: "the file goes on", ..PLAIN },
+    );
     for (number, time, kept) in [
         (0, "2026-09-24T12:00:00", "2026-09-24T12:00:00Z"),
         (1, "2026-09-24T12:34:56.123456789012Z", "2026-09-24T12:34:56.123456789Z"),
@@ -147,7 +167,10 @@ fn every_file_is_read_as_what_it_is_and_what_was_decided_is_said() {
         // Of other bytes these are some numbers, too; as floats of 64 bits they may be none.
         let data = if datatype.starts_with("cf") { vec![0; 400] } else { tone.clone() };
         sigmf(datatype, datatype, start(json!({})), &data);
-        cases.push((format!("{datatype}.sigmf-meta"), Expected { format, samples, note: "are read as", ..PLAIN }));
+        cases.push((
+            format!("{datatype}.sigmf-meta"),
+            Expected { format, samples, note: "are read as", ..PLAIN },
+        ));
     }
     sigmf("half", "ci16_le", start(json!({})), &[&tone[..], &[7]].concat());
     let half = Expected { is_whole: false, note: "end within a sample", ..PLAIN };
@@ -156,27 +179,32 @@ fn every_file_is_read_as_what_it_is_and_what_was_decided_is_said() {
         write(name, &tone);
         cases.push((name.to_owned(), expected));
     };
-    named("gqrx_20240101_120000_100000000_2400000_fc.raw", Expected {
-        format: "cf32",
-        samples: 50,
-        rate_hz: Some(2.4e6),
-        frequency_hz: Some(1e8),
-        time: Some("2024-01-01T12:00:00Z"),
-        note: "2400000 S/s, 100000000 Hz",
-        ..PLAIN
-    });
+    named(
+        "gqrx_20240101_120000_100000000_2400000_fc.raw",
+        Expected {
+            format: "cf32",
+            samples: 50,
+            rate_hz: Some(2.4e6),
+            frequency_hz: Some(1e8),
+            time: Some("2024-01-01T12:00:00Z"),
+            note: "2400000 S/s, 100000000 Hz",
+            ..PLAIN
+        },
+    );
     let cu8 = Expected { format: "cu8", samples: 200, note: "the name of the file says", ..PLAIN };
     named("g001_433.92M_250k.cu8", Expected { rate_hz: Some(250e3), frequency_hz: Some(433.92e6), ..cu8 });
     named("FM_100.1M_2.4Msps.cu8", Expected { rate_hz: Some(2.4e6), frequency_hz: Some(100.1e6), ..cu8 });
-    let iridium = Expected { format: "cf32", samples: 50, rate_hz: Some(1e6), frequency_hz: Some(1.6265e9), ..cu8 };
+    let iridium =
+        Expected { format: "cf32", samples: 50, rate_hz: Some(1e6), frequency_hz: Some(1.6265e9), ..cu8 };
     named("osmo-f1.6265e9-s1e6-t20260924.cfile", iridium);
-    named("capture.complex16s", Expected { format: "ci8", samples: 200, rate_hz: None, note: "is taken as ci8", ..PLAIN });
-    named("BBD_0001.C16", Expected {
-        rate_hz: Some(500e3),
-        frequency_hz: Some(433.92e6),
-        note: "BBD_0001.TXT says",
-        ..PLAIN
-    });
+    named(
+        "capture.complex16s",
+        Expected { format: "ci8", samples: 200, rate_hz: None, note: "is taken as ci8", ..PLAIN },
+    );
+    named(
+        "BBD_0001.C16",
+        Expected { rate_hz: Some(500e3), frequency_hz: Some(433.92e6), note: "BBD_0001.TXT says", ..PLAIN },
+    );
     write("BBD_0001.TXT", b"sample_rate=500000\ncenter_frequency=433920000\n");
     for (name, expected) in &cases {
         check(&at(name), expected);
@@ -194,16 +222,26 @@ fn every_file_is_read_as_what_it_is_and_what_was_decided_is_said() {
         assert!(text(&converted.stderr).contains(expected.note), "{name}: {}", text(&converted.stderr));
         let made = if expected.format == "i16" { at("out.sigmf-collection") } else { out.clone() };
         let told = said(&made);
-        assert_eq!((&told["format"], &told["samples"]), (&expected.format.into(), &expected.samples.into()), "{name}");
-        for (field, value) in [("sample_rate_hz", expected.rate_hz), ("centre_frequency_hz", expected.frequency_hz)] {
+        assert_eq!(
+            (&told["format"], &told["samples"]),
+            (&expected.format.into(), &expected.samples.into()),
+            "{name}"
+        );
+        for (field, value) in
+            [("sample_rate_hz", expected.rate_hz), ("centre_frequency_hz", expected.frequency_hz)]
+        {
             assert_eq!(told[field], value.map_or(Value::Null, Value::from), "{name}: {told}");
         }
         // Nothing is left to be said of it but that nobody knows its rate.
-        let notes = if expected.rate_hz.is_some() { "[]" } else { r#"["the metadata do not say the sample rate"]"# };
+        let notes =
+            if expected.rate_hz.is_some() { "[]" } else { r#"["the metadata do not say the sample rate"]"# };
         assert_eq!((&told["whole"], told["notes"].to_string().as_str()), (&true.into(), notes), "{name}");
         // SigMF has microseconds up to 1 MS/s.
         let kept = told["recorded_at"].as_str().map(|text| text.trim_end_matches('Z'));
-        assert!(expected.time.is_none_or(|time| kept.is_some_and(|kept| time.starts_with(kept))), "{name}: {told}");
+        assert!(
+            expected.time.is_none_or(|time| kept.is_some_and(|kept| time.starts_with(kept))),
+            "{name}: {told}"
+        );
     }
 }
 
@@ -213,7 +251,11 @@ fn complex_samples_go_into_a_wav_and_come_back_bit_for_bit() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     fs::write(at("x.cs16"), tone()).unwrap();
     let typed = format!("{}?rate=48k&frequency=433.92M", at("x.cs16"));
-    for (from, to) in [(typed.as_str(), "out.wav"), (&at("out.wav"), "back.sigmf-meta"), (&at("back.sigmf-meta"), "back.cs16")] {
+    for (from, to) in [
+        (typed.as_str(), "out.wav"),
+        (&at("out.wav"), "back.sigmf-meta"),
+        (&at("back.sigmf-meta"), "back.cs16"),
+    ] {
         let converted = run(&["convert", from, &at(to)]);
         assert!(converted.status.success(), "{to}: {}", text(&converted.stderr));
     }
@@ -229,13 +271,17 @@ fn complex_samples_go_into_a_wav_and_come_back_bit_for_bit() {
 fn a_killed_wav_is_closed_by_repair_and_a_header_is_never_read_as_samples() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    for (name, bytes) in [("killed.wav", rf64_killed()), ("stale.wav", wav(b"", 40)), ("zero.wav", wav(b"", 0))] {
+    for (name, bytes) in
+        [("killed.wav", rf64_killed()), ("stale.wav", wav(b"", 40)), ("zero.wav", wav(b"", 0))]
+    {
         fs::write(at(name), bytes).unwrap();
         let repaired = run(&["repair", &at(name)]);
         assert!(repaired.status.success(), "{name}: {}", text(&repaired.stderr));
         check(&at(name), &Expected { format: "i16", ..PLAIN });
     }
-    for typed in ["zero.wav?format=cf32&rate=1M", "x.csv?format=f32&rate=1M", "x.sigmf-meta?format=cu8&rate=1M"] {
+    for typed in
+        ["zero.wav?format=cf32&rate=1M", "x.csv?format=f32&rate=1M", "x.sigmf-meta?format=cu8&rate=1M"]
+    {
         for name in ["x.csv", "x.sigmf-meta"] {
             fs::write(at(name), b"1,2\n3,4\n5,6\n7,8\n").unwrap();
         }

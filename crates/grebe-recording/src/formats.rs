@@ -24,7 +24,10 @@ impl SampleFile {
             Some(Kind::SigMf) => match headerless::split(path) {
                 (plain, Some(_)) => Err(Error::Field {
                     path: path.into(),
-                    what: format!("its metadata say what the samples are: name it '{}' alone", plain.display()),
+                    what: format!(
+                        "its metadata say what the samples are: name it '{}' alone",
+                        plain.display()
+                    ),
                 }),
                 (plain, None) => sigmf::open(&plain),
             },
@@ -188,7 +191,8 @@ mod tests {
     #[test]
     fn a_recording_has_one_name_however_it_is_called() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = crate::SigmfSettings { channels: 2, sample_rate_hz: 1e3, ..crate::SigmfSettings::default() };
+        let settings =
+            crate::SigmfSettings { channels: 2, sample_rate_hz: 1e3, ..crate::SigmfSettings::default() };
         for name in ["out", "rec.iq", "night.2026-11-26"] {
             let path = folder.path().join(name);
             let mut writer = crate::SigmfWriter::create(&path, &settings).unwrap();

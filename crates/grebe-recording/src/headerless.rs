@@ -288,14 +288,21 @@ mod tests {
         assert_eq!(opened.time_at(0), grebe_frame::utc_time("2022-03-21T21:35:49Z"));
         assert!(opened.notes()[0].contains("1200000 S/s, 434000000 Hz, 2022-03-21T21:35:49Z (taken as UTC)"));
         let asked = SampleFile::open(&with(&path, "?rate=48k&format=ci16")).unwrap();
-        assert_eq!((asked.format(), asked.sample_rate_hz(), asked.len_samples()), (SampleFormat::Ci16, 48e3, 4));
+        assert_eq!(
+            (asked.format(), asked.sample_rate_hz(), asked.len_samples()),
+            (SampleFormat::Ci16, 48e3, 4)
+        );
 
         let (folder, path) = file("BBD_0001.C16", &[0; 16]);
         let text = "sample_rate=500000\ncenter_frequency=433920000\n";
         std::fs::write(folder.path().join("BBD_0001.TXT"), text).unwrap();
         let opened = SampleFile::open(&path).unwrap();
         assert_eq!((opened.format(), opened.sample_rate_hz()), (SampleFormat::Ci16, 500e3));
-        assert!(opened.notes()[0].contains("BBD_0001.TXT says 500000 S/s, 433920000 Hz"), "{:?}", opened.notes());
+        assert!(
+            opened.notes()[0].contains("BBD_0001.TXT says 500000 S/s, 433920000 Hz"),
+            "{:?}",
+            opened.notes()
+        );
 
         let (_folder, path) = file("capture.complex16s", &[255, 1, 2, 3]);
         let mut opened = SampleFile::open(&path).unwrap();
@@ -307,7 +314,8 @@ mod tests {
         let (_folder, path) = file("x.bin", &[0; 16]);
         let typed = with(&path, "?format=cf32");
         let notes = SampleFile::open(&typed).unwrap().notes().to_vec();
-        let expected = format!("nothing says the sample rate: name it, as in '{}&rate=2.4M'", typed.display());
+        let expected =
+            format!("nothing says the sample rate: name it, as in '{}&rate=2.4M'", typed.display());
         assert_eq!(notes, [expected]);
         let said = format!("{}&rate=2.4M", typed.display());
         assert_eq!(SampleFile::open(said.as_ref()).unwrap().sample_rate_hz(), 2.4e6);

@@ -41,7 +41,8 @@ impl NameFacts {
         let has = |word: &str| words.iter().any(|other| other.eq_ignore_ascii_case(word));
         if is_receivers {
             let is_sound = has("AF") || program == "audio";
-            facts.iq = (is_sound || program == "baseband" || has("IQ") || has("RF") || program == "sdruno").then_some(!is_sound);
+            facts.iq = (is_sound || program == "baseband" || has("IQ") || has("RF") || program == "sdruno")
+                .then_some(!is_sound);
         }
         if program == "gqrx"
             && let [_, _, _, frequency, rate, "fc"] = words
@@ -73,9 +74,12 @@ impl NameFacts {
             .filter_map(|word| scaled(&word.to_ascii_lowercase()))
             .collect();
         let parts = || words.iter().flat_map(|word| word.split('-'));
-        let named = |name: char| parts().find_map(|part| plain(part.strip_prefix(name)?).filter(|hz| *hz >= 1e3));
+        let named =
+            |name: char| parts().find_map(|part| plain(part.strip_prefix(name)?).filter(|hz| *hz >= 1e3));
         match (rates.as_slice(), frequencies.as_slice(), bare.as_slice()) {
-            (&[rate_hz], &[frequency_hz], _) | (&[rate_hz], [], &[frequency_hz]) | ([], [], &[frequency_hz, rate_hz]) => {
+            (&[rate_hz], &[frequency_hz], _)
+            | (&[rate_hz], [], &[frequency_hz])
+            | ([], [], &[frequency_hz, rate_hz]) => {
                 self.rate_hz = self.rate_hz.or(Some(rate_hz));
                 self.frequency_hz = self.frequency_hz.or(Some(frequency_hz));
             }
@@ -196,7 +200,9 @@ fn time(words: &[&str]) -> Option<SystemTime> {
 fn date(word: &str) -> Option<String> {
     let parts: Vec<&str> = word.split('-').collect();
     let (year, month, day) = match parts.as_slice() {
-        [all] if all.len() == 8 && all.bytes().all(|it| it.is_ascii_digit()) => (&all[..4], &all[4..6], &all[6..]),
+        [all] if all.len() == 8 && all.bytes().all(|it| it.is_ascii_digit()) => {
+            (&all[..4], &all[4..6], &all[6..])
+        }
         [year, month, day] if year.len() == 4 => (*year, *month, *day),
         // As SDR++ has it.
         [day, month, year] if year.len() == 4 => (*year, *month, *day),
@@ -228,7 +234,12 @@ mod tests {
     #[test]
     fn names_of_receivers_say_rate_frequency_and_time() {
         for (name, rate_hz, frequency_hz, time) in [
-            ("gqrx_20240101_120000_100000000_2400000_fc.raw", Some(2.4e6), Some(1e8), Some("2024-01-01T12:00:00Z")),
+            (
+                "gqrx_20240101_120000_100000000_2400000_fc.raw",
+                Some(2.4e6),
+                Some(1e8),
+                Some("2024-01-01T12:00:00Z"),
+            ),
             ("baseband_433000000Hz_12-00-00_01-02-2020.wav", None, Some(433e6), Some("2020-02-01T12:00:00Z")),
             ("HDSDR_20130519_193305Z_14018kHz_RF.wav", None, Some(14.018e6), Some("2013-05-19T19:33:05Z")),
             ("SDRuno_20200907_171439Z_1000kHz.wav", None, Some(1e6), Some("2020-09-07T17:14:39Z")),
@@ -236,20 +247,38 @@ mod tests {
             ("g001_433.92M_250k.cu8", Some(250e3), Some(433.92e6), None),
             ("FM_100.1M_2.4Msps.cu8", Some(2.4e6), Some(100.1e6), None),
             ("osmo-f1.6265e9-s1e6-t20260924.cfile", Some(1e6), Some(1.6265e9), None),
-            ("pass_2023-09-10_075649_145.8MHz_48ksps.cf32", Some(48e3), Some(145.8e6), Some("2023-09-10T07:56:49Z")),
+            (
+                "pass_2023-09-10_075649_145.8MHz_48ksps.cf32",
+                Some(48e3),
+                Some(145.8e6),
+                Some("2023-09-10T07:56:49Z"),
+            ),
         ] {
             let found = facts(name);
             let time = time.map(|time| utc_time(time).unwrap());
-            assert_eq!((found.rate_hz, found.frequency_hz, found.time), (rate_hz, frequency_hz, time), "{name}");
+            assert_eq!(
+                (found.rate_hz, found.frequency_hz, found.time),
+                (rate_hz, frequency_hz, time),
+                "{name}"
+            );
         }
         assert_eq!(facts("gqrx_20240101_120000_1_2_fc.raw").format, Some(Encoding::of(SampleFormat::Cf32)));
-        let pairs = ["baseband_1Hz.wav", "HDSDR_x_AF.wav", "audio_1Hz.wav", "x.wav"].map(|name| facts(name).iq);
+        let pairs =
+            ["baseband_1Hz.wav", "HDSDR_x_AF.wav", "audio_1Hz.wav", "x.wav"].map(|name| facts(name).iq);
         assert_eq!(pairs, [Some(true), Some(false), Some(false), None]);
     }
 
     #[test]
     fn a_name_says_nothing_that_nobody_wrote() {
-        for name in ["take_2M.cf32", "run_20240101_120000.cu8", "f32_s16.cf32", "x-f1-s2.cu8", "1e300k_2k.cu8", "_.cu8", "x_99999999_250000.cf32"] {
+        for name in [
+            "take_2M.cf32",
+            "run_20240101_120000.cu8",
+            "f32_s16.cf32",
+            "x-f1-s2.cu8",
+            "1e300k_2k.cu8",
+            "_.cu8",
+            "x_99999999_250000.cf32",
+        ] {
             assert_eq!(facts(name), NameFacts::default(), "{name}");
         }
     }

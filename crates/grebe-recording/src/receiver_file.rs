@@ -45,7 +45,9 @@ pub(super) fn open_sdriq(written: &Path) -> Result<SampleFile, Error> {
         let (encoding, mut notes) = match word(20) {
             16 => (Encoding::named("ci16"), Vec::new()),
             24 => (Encoding::named("ci32"), Vec::new()),
-            _ => return Err(content("has samples of neither 16 nor 24 bits: it is no recording of SDRangel")),
+            _ => {
+                return Err(content("has samples of neither 16 nor 24 bits: it is no recording of SDRangel"));
+            }
         };
         let Some(encoding) = encoding else { return Err(content("cannot be read")) };
         if crc32(&head[..28]) != word(28) {
@@ -53,7 +55,8 @@ pub(super) fn open_sdriq(written: &Path) -> Result<SampleFile, Error> {
         }
         let stamp = long(12);
         // Older versions count seconds.
-        let time = if stamp > SECONDS_MAX { Duration::from_millis(stamp) } else { Duration::from_secs(stamp) };
+        let time =
+            if stamp > SECONDS_MAX { Duration::from_millis(stamp) } else { Duration::from_secs(stamp) };
         let time = SystemTime::UNIX_EPOCH.checked_add(time).filter(|_| stamp > 0);
         let frequency_hz = Some(long(4) as f64).filter(|&hz| hz > 0.0);
         let rate_hz = f64::from(word(0));
@@ -68,7 +71,10 @@ pub(super) fn open_uff(written: &Path) -> Result<SampleFile, Error> {
         let Some((text, _)) = text.split_once("</SDR>") else {
             let what = "does not begin with the XML of a recording of DAB (</SDR>); where you know its samples, name them, \
                         as in 'x.uff?format=cu8&rate=2048k'";
-            return Err(Error::Content { path: path.into(), what: what.replace("x.uff", &path.display().to_string()) });
+            return Err(Error::Content {
+                path: path.into(),
+                what: what.replace("x.uff", &path.display().to_string()),
+            });
         };
         let element = |name: &str| {
             let behind = text.split(name).nth(1)?;
@@ -92,11 +98,20 @@ pub(super) fn open_uff(written: &Path) -> Result<SampleFile, Error> {
             "int24" => "ci24",
             "int32" => "ci32",
             "float" | "float32" => "cf32",
-            other => return Err(Error::field(path, "Container", other, "uint8, int8, int16, int24, int32 and float can be read")),
+            other => {
+                return Err(Error::field(
+                    path,
+                    "Container",
+                    other,
+                    "uint8, int8, int16, int24, int32 and float can be read",
+                ));
+            }
         };
         let is_big = attribute(channels, "Ordering") == Some("MSB");
         let encoding = Encoding::named(&format!("{format}{}", if is_big { "be" } else { "" }));
-        let Some(encoding) = encoding else { return Err(Error::field(path, "Container", format, "it cannot be read")) };
+        let Some(encoding) = encoding else {
+            return Err(Error::field(path, "Container", format, "it cannot be read"));
+        };
         let block = element("<Datablock ").unwrap_or_default();
         let whole = |name: &str| attribute(block, name)?.parse::<u64>().ok();
         // Most write no place: theirs is always the same.
@@ -108,18 +123,30 @@ pub(super) fn open_uff(written: &Path) -> Result<SampleFile, Error> {
         });
         let time = attribute(element("<Time").unwrap_or_default(), "Value").and_then(utc_time);
         let (rate_hz, frequency_hz) = (value("<Samplerate").unwrap_or(0.0), value("<Frequency"));
-        Ok(Header { encoding, offset_bytes, announced: components, rate_hz, frequency_hz, time, notes: Vec::new() })
+        Ok(Header {
+            encoding,
+            offset_bytes,
+            announced: components,
+            rate_hz,
+            frequency_hz,
+            time,
+            notes: Vec::new(),
+        })
     })
 }
 
-fn open(written: &Path, header: impl FnOnce(&Path, &[u8]) -> Result<Header, Error>) -> Result<SampleFile, Error> {
+fn open(
+    written: &Path,
+    header: impl FnOnce(&Path, &[u8]) -> Result<Header, Error>,
+) -> Result<SampleFile, Error> {
     let (path, asked_hz) = path_and_rate(written)?;
     let mut file = File::open(&path).map_err(Error::file("open", &path))?;
     let file_bytes = file.metadata().map_err(Error::file("open", &path))?.len();
     let mut begin = Vec::new();
     let read = Read::by_ref(&mut file).take(BEGIN_BYTES).read_to_end(&mut begin);
     read.map_err(Error::file("read", &path))?;
-    let Header { encoding, offset_bytes, announced, rate_hz, frequency_hz, time, mut notes } = header(&path, &begin)?;
+    let Header { encoding, offset_bytes, announced, rate_hz, frequency_hz, time, mut notes } =
+        header(&path, &begin)?;
     let facts = NameFacts::of(&path);
     let rate_hz = if asked_hz > 0.0 { asked_hz } else { rate_hz };
     if rate_hz == 0.0 {

@@ -20,11 +20,10 @@ use serde_json::Value;
 
 use self::auxi::Auxi;
 use self::chunks::Chunks;
-use self::format::Level;
 pub(crate) use self::chunks::is_wav;
+use self::format::Level;
 pub(crate) use self::header::Header;
 pub(crate) use self::repair::repair;
-use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
 use crate::headerless;
 use crate::name_facts::{Hint, NameFacts};
@@ -134,15 +133,11 @@ fn pairs(
     if channels != 2 {
         return Ok(false);
     }
-    notes.push(format!("{why}: its two channels are read as I and Q; {} reads them as they are", hint.with("iq=no")));
+    notes.push(format!(
+        "{why}: its two channels are read as I and Q; {} reads them as they are",
+        hint.with("iq=no")
+    ));
     Ok(true)
-}
-
-impl Encoding {
-    /// Bytes of a sample of all of a WAV's channels.
-    fn wav_frame_bytes(self, channels: usize) -> u64 {
-        (self.sample_bytes() * channels) as u64
-    }
 }
 
 #[cfg(test)]

@@ -134,9 +134,9 @@ impl Stored {
             Self::Cu32 => complex::<4, 8>(order, file, channel, channels, out, |bytes| {
                 (f64::from(u32::from_le_bytes(bytes)) - 2_147_483_647.5) as f32
             }),
-            Self::Cf64 => {
-                complex::<8, 16>(order, file, channel, channels, out, |bytes| f64::from_le_bytes(bytes) as f32)
-            }
+            Self::Cf64 => complex::<8, 16>(order, file, channel, channels, out, |bytes| {
+                f64::from_le_bytes(bytes) as f32
+            }),
         }
     }
 }

@@ -26,7 +26,9 @@ pub(super) fn settle(meta: &mut Meta, notes: &mut Vec<String>) {
         }
     }
     if !meta.captures.is_sorted_by_key(|capture| capture.sample_start) {
-        notes.push("captures are not in the order of the file: they are sorted by core:sample_start".to_owned());
+        notes.push(
+            "captures are not in the order of the file: they are sorted by core:sample_start".to_owned(),
+        );
         meta.captures.sort_by_key(|capture| capture.sample_start);
     }
 }
@@ -76,7 +78,8 @@ pub(super) fn times_note(meta: &Meta) -> Option<String> {
         return Some(format!("core:datetime of a capture is no time, and is left out: {other:?}"));
     }
     // As SigMF has it, to the nanosecond; a second 60 is one that only UTC has.
-    let is_plain = |text: &&str| text.ends_with('Z') && text.parse::<Timestamp>().is_ok() && !text.contains(":60");
+    let is_plain =
+        |text: &&str| text.ends_with('Z') && text.parse::<Timestamp>().is_ok() && !text.contains(":60");
     let other = times().find(|text| !is_plain(text))?;
     let taken: Timestamp = utc_time(other)?.try_into().ok()?;
     Some(format!("core:datetime of a capture is not as SigMF has it, and is read as {taken}: {other:?}"))

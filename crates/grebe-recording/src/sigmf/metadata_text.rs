@@ -56,7 +56,9 @@ fn plain(bytes: &[u8]) -> &[u8] {
 fn without_nan(text: &[u8]) -> Vec<u8> {
     let (mut out, mut rest, mut is_text) = (Vec::with_capacity(text.len()), text, false);
     while let [first, behind @ ..] = rest {
-        let word = [&b"NaN"[..], b"Infinity", b"-Infinity"].into_iter().find(|word| !is_text && rest.starts_with(word));
+        let word = [&b"NaN"[..], b"Infinity", b"-Infinity"]
+            .into_iter()
+            .find(|word| !is_text && rest.starts_with(word));
         if let Some(word) = word {
             out.extend(b"null");
             rest = &rest[word.len()..];
@@ -123,7 +125,12 @@ fn tidy(value: &mut Value, notes: &mut Vec<String>) {
     }
 }
 
-fn tidy_fields(fields: &mut Map<String, Value>, wanted: &[(&str, Wanted)], of: &str, notes: &mut Vec<String>) {
+fn tidy_fields(
+    fields: &mut Map<String, Value>,
+    wanted: &[(&str, Wanted)],
+    of: &str,
+    notes: &mut Vec<String>,
+) {
     for (name, wanted) in wanted {
         let Some(value) = fields.get_mut(*name) else { continue };
         if value.is_null() {

@@ -7,15 +7,15 @@ use grebe_frame::MAX_CHANNELS;
 
 use super::archive::{Files, Part};
 use super::captures::{annotations, segments, settle, stripes_of, times_note};
-use super::metadata_text::read_meta;
 use super::checksum::Sum;
 use super::collection::{Members, members};
 use super::described::{self, Described};
 use super::layout::{Base, Global, Meta, NOT_CLOSED, is_plain_name};
+use super::metadata_text::read_meta;
 use super::stripe_set::StripeSet;
+use crate::bytes::Stripe;
 use crate::encoding::Encoding;
 use crate::error::Error;
-use crate::bytes::Stripe;
 use crate::raw::RawFile;
 use crate::sample_file::{Alignment, Annotation, SampleFile, Segment};
 
@@ -121,7 +121,8 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
         .map(|recording| (recording.source.channels(), std::mem::take(&mut recording.descriptions)))
         .collect();
     let sources = recordings.into_iter().map(|recording| recording.source).collect();
-    let file = SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes).whole(!cut_off && all_there);
+    let file =
+        SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes).whole(!cut_off && all_there);
     let file = file.described(described::join(&described)).annotated(annotations);
     Ok(Opened { file, stripes })
 }
@@ -360,7 +361,9 @@ fn encoding(path: &Path, datatype: &str) -> Result<Encoding, Error> {
 fn sample_rate(global: &Global, notes: &mut Vec<String>) -> f64 {
     match global.sample_rate {
         Some(rate_hz) if rate_hz > 0.0 && rate_hz.is_finite() => return rate_hz,
-        Some(rate_hz) => notes.push(format!("core:sample_rate is {rate_hz}, which is none: the rate is unknown")),
+        Some(rate_hz) => {
+            notes.push(format!("core:sample_rate is {rate_hz}, which is none: the rate is unknown"))
+        }
         None => notes.push("the metadata do not say the sample rate".into()),
     }
     0.0

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::archive::Files;
-use super::metadata_text::read_json;
 use super::collection::{self, Members, Summing, members};
 use super::layout::{Base, Meta, NOT_CLOSED};
+use super::metadata_text::read_json;
 use super::reader::open_one;
 use super::staged::{Staged, sync_folder};
 use super::stripe_set::StripeSet;
@@ -62,7 +62,8 @@ pub fn repair(path: &Path) -> Result<Vec<Repaired>, Error> {
     let (files, path) = Files::of(named.as_deref().unwrap_or(path))?;
     if SampleFile::format_name(&path) != Some("SigMF") || !matches!(files, Files::Folder) {
         let what =
-            "only SigMF recordings in files of their own, and WAV, are closed in place: NAME.sigmf-meta".to_owned();
+            "only SigMF recordings in files of their own, and WAV, are closed in place: NAME.sigmf-meta"
+                .to_owned();
         return Err(Error::Field { path, what });
     }
     let base = whole_of(&Base::of(&path));

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use serde_json::json;
 
 use super::archive::Files;
-use super::metadata_text::read_json;
 use super::collection::sum_of;
 use super::layout::{BY_TIME, Base, Collection, CollectionFile, Stream, VERSION};
+use super::metadata_text::read_json;
 use super::reader::collected;
 use super::staged::Staged;
 use crate::error::Error;

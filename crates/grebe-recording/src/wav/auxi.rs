@@ -39,9 +39,8 @@ impl Auxi {
 
     fn of_xml(text: &str) -> Self {
         let number = |name| attribute(text, name)?.parse::<f64>().ok().filter(|&number| number > 0.0);
-        let since_1970 = |seconds: f64| {
-            SystemTime::UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
-        };
+        let since_1970 =
+            |seconds: f64| SystemTime::UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(seconds).ok()?);
         let start = number("UTCSeconds").and_then(since_1970);
         let start = start.or_else(|| utc_time(attribute(text, "CurrentTimeUTC")?));
         Self { start, frequency_hz: number("RadioCenterFreq") }
@@ -73,7 +72,8 @@ impl Auxi {
 }
 
 fn system_time(bytes: &[u8]) -> Option<SystemTime> {
-    let [year, month, _, day, hour, minute, second, ms] = [0, 1, 2, 3, 4, 5, 6, 7].map(|at| u16_at(bytes, 2 * at));
+    let [year, month, _, day, hour, minute, second, ms] =
+        [0, 1, 2, 3, 4, 5, 6, 7].map(|at| u16_at(bytes, 2 * at));
     let small = |number: u16| i8::try_from(number).ok();
     let time = DateTime::new(
         i16::try_from(year).ok().filter(|&year| year > 0)?,

@@ -178,7 +178,9 @@ impl<'a> Chunks<'a> {
 
 /// Whether a file that begins so is a WAV, whatever its name.
 pub(crate) fn is_wav(begin: &[u8]) -> bool {
-    begin.len() >= 12 && [b"RIFF", b"RF64", b"BW64"].iter().any(|name| begin.starts_with(*name)) && &begin[8..12] == b"WAVE"
+    begin.len() >= 12
+        && [b"RIFF", b"RF64", b"BW64"].iter().any(|name| begin.starts_with(*name))
+        && &begin[8..12] == b"WAVE"
 }
 
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {

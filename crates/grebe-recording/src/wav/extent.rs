@@ -61,7 +61,8 @@ impl Chunks<'_> {
                 return Ok((declared, false));
             }
             Behind::Few(few) if declared > 0 => {
-                self.notes.push(format!("{few} bytes follow the samples, and are no chunk: they are left out"));
+                self.notes
+                    .push(format!("{few} bytes follow the samples, and are no chunk: they are left out"));
                 return Ok((declared, true));
             }
             Behind::Few(_) | Behind::Samples => {}

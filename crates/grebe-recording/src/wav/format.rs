@@ -31,7 +31,7 @@ pub(super) struct Level {
 
 impl Format {
     pub(super) fn frame_bytes(&self) -> u64 {
-        self.encoding.wav_frame_bytes(self.channels)
+        (self.encoding.sample_bytes() * self.channels) as u64
     }
 }
 
@@ -103,7 +103,8 @@ impl Chunks<'_> {
             return Ok(by_align);
         }
         // Some writers state the bits of a frame, or the bytes of one channel.
-        let is_other_unit = frame == u32::from(bits) * u32::from(channels) || frame == u32::from(by_bits) || frame == 0;
+        let is_other_unit =
+            frame == u32::from(bits) * u32::from(channels) || frame == u32::from(by_bits) || frame == 0;
         if bits > 0 && is_other_unit {
             self.notes.push(format!(
                 "block align is {frame_bytes}, and {channels} channels of {bits} bits take {by_bits_frame} bytes: it is read so"

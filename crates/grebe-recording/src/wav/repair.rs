@@ -35,7 +35,8 @@ pub(crate) fn repair(path: &Path) -> Result<Repaired, Error> {
             vec![(4, riff_bytes.to_le_bytes().to_vec()), (data_at, bytes.to_le_bytes().to_vec())]
         }
         (None, ..) => {
-            let what = "is longer than its kind of header can say: grebe convert makes an RF64 of it, which can";
+            let what =
+                "is longer than its kind of header can say: grebe convert makes an RF64 of it, which can";
             return Err(Error::Content { path: path.into(), what: what.to_owned() });
         }
         (Some(at), ..) => {

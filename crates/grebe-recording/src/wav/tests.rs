@@ -227,8 +227,12 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
 #[test]
 fn what_is_longer_than_a_riff_can_be_is_written_as_rf64() {
     let (_folder, path) = scratch("x.wav");
-    let header =
-        Header { encoding: Encoding::of(grebe_frame::SampleFormat::F32), channels: 2, sample_rate_hz: 48_000, receiver: None };
+    let header = Header {
+        encoding: crate::Encoding::of(grebe_frame::SampleFormat::F32),
+        channels: 2,
+        sample_rate_hz: 48_000,
+        receiver: None,
+    };
     let (bytes, sample_bytes) = (header.bytes(6_000_000_000), 6_000_000_000);
     std::fs::write(&path, &bytes).unwrap();
     // Most of it is a hole.

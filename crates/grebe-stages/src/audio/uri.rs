@@ -4,7 +4,6 @@ use grebe_flow::RateHz;
 use grebe_process::query::{Pairs, Query};
 use grebe_recording::Encoding;
 
-
 /// A sound device, as [`Uri::Audio`](crate::Uri::Audio) names it: `audio:` is the one that the system has chosen, `audio:hw:1,0` the first
 /// of the second card.
 ///

@@ -83,7 +83,9 @@ impl Soapy {
                 .value("channels", "numbers from 0 on, each once, as in 0,1", channels)?
                 .unwrap_or_default(),
             format: query.value("format", "ci16, cf32, ci8 or cu8", |value| {
-                Encoding::named(value).filter(|encoding| encoding.is_as_streamed()).map(|encoding| encoding.format)
+                Encoding::named(value)
+                    .filter(|encoding| encoding.is_as_streamed())
+                    .map(|encoding| encoding.format)
             })?,
             correction_ppm: query.value("ppm", "a number", finite)?,
             clock: query.text("clock", "the name of a clock")?,

@@ -38,7 +38,11 @@ fn times_that_are_not_as_sigmf_has_them_are_kept_as_utc_with_a_note() {
         let (folder, _path, mut file) = opened(&meta("ci8", json!({}), captures, json!([])), &pairs(9));
         assert_eq!(file.time_at(0), utc_time(expected), "{text}");
         let notes = file.notes().join("\n");
-        assert_eq!(notes.contains(&format!("{text:?}")), has_note || text.contains("012Z"), "{text}: {notes}");
+        assert_eq!(
+            notes.contains(&format!("{text:?}")),
+            has_note || text.contains("012Z"),
+            "{text}: {notes}"
+        );
         // It is the same in what is made of it.
         let out = folder.path().join("out.sigmf-meta");
         file.save_as(&out, &SaveOptions::default(), &Cancel::default()).unwrap();
@@ -111,7 +115,8 @@ fn captures_and_annotations_beside_the_data_are_said() {
     let at = |start: u64, count: u64| json!({"core:sample_start": start, "core:sample_count": count});
     let offset = json!({"core:offset": 1_000});
     // Counted from the first sample of the file.
-    let (segments, found, whole, notes) = open(offset.clone(), json!([at(0, 0)]), json!([at(0, 5)]), &pairs(9));
+    let (segments, found, whole, notes) =
+        open(offset.clone(), json!([at(0, 0)]), json!([at(0, 5)]), &pairs(9));
     assert_eq!((segments, found, whole), (vec![(0, 9, 1_000)], vec![(0, 5)], true));
     assert!(notes.contains("below core:offset, 1000"), "{notes}");
     // One reaches in, one does not, one reaches out.
@@ -123,7 +128,10 @@ fn captures_and_annotations_beside_the_data_are_said() {
     let captures = json!([at(4, 0), at(0, 0), at(50, 0)]);
     let (segments, _, whole, notes) = open(json!({}), captures, json!([]), &pairs(9));
     assert_eq!((segments, whole), (vec![(0, 4, 0), (4, 5, 4)], false));
-    assert!(notes.contains("not in the order") && notes.contains("1 captures begin behind the end"), "{notes}");
+    assert!(
+        notes.contains("not in the order") && notes.contains("1 captures begin behind the end"),
+        "{notes}"
+    );
     // An annotation before the first capture.
     let (_, found, _, notes) = open(json!({}), json!([at(4, 0)]), json!([at(1, 2)]), &pairs(9));
     assert_eq!((found, notes), (vec![(1, 2)], String::new()));
@@ -175,10 +183,17 @@ fn json_that_is_not_quite_is_read() {
     assert_eq!(file.description(0).unwrap().hardware.as_deref(), Some("NaN \" NaN"));
     assert_eq!((file.annotations()[0].position, file.annotations()[0].length_samples), (2, 7));
     let notes = file.notes().join("\n");
-    for says in ["NaN and Infinity", "global.core:sample_rate is \"48000\", which is taken as 48000", "1 of captures", "core:sample_count is 1.5"] {
+    for says in [
+        "NaN and Infinity",
+        "global.core:sample_rate is \"48000\", which is taken as 48000",
+        "1 of captures",
+        "core:sample_count is 1.5",
+    ] {
         assert!(notes.contains(says), "{says}: {notes}");
     }
     let (_folder, path) = scratch("x.sigmf-meta");
     fs::write(&path, "{\"global\": {}}").unwrap();
-    assert!(SampleFile::open(&path).unwrap_err().to_string().contains("is not valid metadata: missing field"));
+    assert!(
+        SampleFile::open(&path).unwrap_err().to_string().contains("is not valid metadata: missing field")
+    );
 }

@@ -7,11 +7,20 @@ use crate::{Cancel, SaveOptions, repair};
 
 /// A file of 16 bits in stereo at 48 kS/s: 1, -1, 2, -2, ..., with these chunks before and behind the samples.
 fn stereo(frames: i16, before: &[u8], behind: &[u8]) -> Vec<u8> {
-    let data: Vec<u8> = (1..=frames).flat_map(|at| [at.to_le_bytes(), (-at).to_le_bytes()].concat()).collect();
+    let data: Vec<u8> =
+        (1..=frames).flat_map(|at| [at.to_le_bytes(), (-at).to_le_bytes()].concat()).collect();
     file(1, 2, 4, 16, before, &data, behind)
 }
 
-fn file(tag: u16, channels: u16, align: u16, bits: u16, before: &[u8], data: &[u8], behind: &[u8]) -> Vec<u8> {
+fn file(
+    tag: u16,
+    channels: u16,
+    align: u16,
+    bits: u16,
+    before: &[u8],
+    data: &[u8],
+    behind: &[u8],
+) -> Vec<u8> {
     let format = [
         &tag.to_le_bytes()[..],
         &channels.to_le_bytes(),
@@ -62,7 +71,11 @@ fn the_length_of_the_file_decides_where_the_header_is_wrong() {
     assert_eq!(opened(&path, &good), (1_000, true, String::new()));
     let no_length = "the header does not say how long the file is: it is read to its end";
     for size in [0, u32::MAX, u32::MAX - 36, 0x7fff_ffff, 0x8000_0000, 0x7fff_f000] {
-        assert_eq!(opened(&path, &with_size(good.clone(), size)), (1_000, false, no_length.into()), "{size:x}");
+        assert_eq!(
+            opened(&path, &with_size(good.clone(), size)),
+            (1_000, false, no_length.into()),
+            "{size:x}"
+        );
     }
     for (large, name) in [(0, b"RF64"), (u64::MAX, b"RF64"), (0, b"BW64"), (u64::MAX, b"BW64")] {
         assert_eq!(opened(&path, &rf64(&good, large, name)), (1_000, false, no_length.into()), "{large:x}");
@@ -75,7 +88,9 @@ fn the_length_of_the_file_decides_where_the_header_is_wrong() {
     }
     // Chunks and tags behind the samples are none of them.
     let info = chunk(b"LIST", b"INFOISFT\x04\0\0\0SDR\0");
-    for behind in [info.clone(), chunk(b"qqqq", &[1; 32]), b"ID3\x04rest of a tag".to_vec(), b"TAGnnnnnnn".to_vec()] {
+    for behind in
+        [info.clone(), chunk(b"qqqq", &[1; 32]), b"ID3\x04rest of a tag".to_vec(), b"TAGnnnnnnn".to_vec()]
+    {
         assert_eq!(opened(&path, &stereo(1_000, b"", &behind)), (1_000, true, String::new()), "{behind:?}");
     }
     let empty = with_size(stereo(0, b"", &info), 0);
@@ -139,7 +154,8 @@ fn bits_that_are_fewer_than_their_bytes_are_read_at_their_level() {
     let unsigned: Vec<u8> = low.iter().flat_map(|value| number(value & 0xff_ffff, 4)).collect();
     assert_eq!(read(file(1, 1, 4, 24, b"", &unsigned, b"")).0, low);
     // 20 bits in 3 bytes, at the upper end.
-    let twenty: Vec<u8> = [16, -16, 8_388_592, -8_388_608].iter().flat_map(|value| number(*value, 3)).collect();
+    let twenty: Vec<u8> =
+        [16, -16, 8_388_592, -8_388_608].iter().flat_map(|value| number(*value, 3)).collect();
     let (values, bits, note) = read(file(1, 1, 3, 20, b"", &twenty, b""));
     assert_eq!((values, bits, note), (vec![16, -16, 8_388_592, -8_388_608], Some(24), String::new()));
 }
@@ -151,7 +167,10 @@ fn a_block_align_that_is_no_number_of_bytes_is_said() {
     for align in [32, 2] {
         let (samples, _, note) = opened(&path, &file(1, 2, align, 16, b"", &data, b""));
         assert_eq!(samples, 2);
-        assert!(note.contains(&format!("block align is {align}, and 2 channels of 16 bits take 4")), "{note}");
+        assert!(
+            note.contains(&format!("block align is {align}, and 2 channels of 16 bits take 4")),
+            "{note}"
+        );
     }
 }
 
@@ -192,7 +211,10 @@ fn receivers_files_are_complex_with_their_frequency_and_time() {
     let (_folder, path) = scratch("baseband_433000000Hz_12-00-00_01-01-2020.wav");
     std::fs::write(&path, stereo(10, b"", b"")).unwrap();
     let file = open(&path).unwrap();
-    assert_eq!((file.format(), file.description(0).unwrap().centre_frequency_hz), (SampleFormat::Ci16, Some(433e6)));
+    assert_eq!(
+        (file.format(), file.description(0).unwrap().centre_frequency_hz),
+        (SampleFormat::Ci16, Some(433e6))
+    );
     assert_eq!(file.time_at(0), utc_time("2020-01-01T12:00:00Z"));
     assert_eq!(file.notes().len(), 2, "{:?}", file.notes());
 }
@@ -212,7 +234,10 @@ fn complex_samples_are_written_and_read_again_with_frequency_and_time() {
     let samples = again.block(0, 2).unwrap().channel::<Complex<f32>>(0).unwrap().into_owned();
     assert_eq!(samples, [Complex::new(1.0, -2.0), Complex::new(0.5, 0.25)]);
 
-    let mut narrow = SampleFile::open(&path).unwrap().convert_to(SampleFormat::Ci16, grebe_process::Scaling::Full).unwrap();
+    let mut narrow = SampleFile::open(&path)
+        .unwrap()
+        .convert_to(SampleFormat::Ci16, grebe_process::Scaling::Full)
+        .unwrap();
     let options = SaveOptions { overwrite: true, ..SaveOptions::default() };
     narrow.save_as(&out, &options, &Cancel::default()).unwrap();
     assert_eq!(SampleFile::open(&out).unwrap().format(), SampleFormat::Ci16);
