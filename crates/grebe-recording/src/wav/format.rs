@@ -126,7 +126,7 @@ impl Level {
         file.seek(SeekFrom::Start(offset_bytes))?;
         file.take(bytes.min(LOOKED_AT_BYTES) / 12 * 12).read_to_end(&mut samples)?;
         // Sign-extended, whatever their width.
-        let numbers = || samples.chunks_exact(sample_bytes).map(|bytes| number(bytes));
+        let numbers = || samples.chunks_exact(sample_bytes).map(number);
         let width = 8 * sample_bytes as u32;
         let spare = width - valid;
         let says = format!("the header says {valid} bits of {width}");
