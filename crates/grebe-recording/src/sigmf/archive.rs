@@ -139,6 +139,14 @@ impl Archive {
             let what = format!("is no SigMF archive (an uncompressed tar): {error}");
             Error::Content { path: path.into(), what }
         };
+        let mut magic = Vec::new();
+        let read = (&file).take(2).read_to_end(&mut magic).and_then(|_| (&file).seek(SeekFrom::Start(0)));
+        read.map_err(Error::file("read", path))?;
+        if magic == [0x1f, 0x8b] {
+            let name = path.display();
+            let what = format!("is compressed: unpack it, as in gunzip -c '{name}' > '{name}.sigmf'");
+            return Err(Error::Content { path: path.into(), what });
+        }
         let mut members = Vec::new();
         let mut tar = tar::Archive::new(&file);
         for entry in tar.entries_with_seek().map_err(no_tar)?.take(MEMBERS_MAX) {

@@ -34,7 +34,7 @@ pub(super) struct Found {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behind {
     Nothing,
-    /// Fewer bytes than a chunk has.
+    /// Fewer bytes than a chunk has, or a few zeros.
     Few(u64),
     /// Chunks, or a tag of another program; of samples where `more_samples`.
     Chunks {
@@ -124,6 +124,16 @@ impl<'a> Chunks<'a> {
             few @ 1..8 => return Ok(Behind::Few(few)),
             _ => {}
         }
+        let behind_bytes = file_bytes - end;
+        if behind_bytes <= PADDING_BYTES_MAX {
+            self.seek(end)?;
+            let mut bytes = Vec::new();
+            let read = self.file.take(behind_bytes).read_to_end(&mut bytes);
+            read.map_err(|source| self.unreadable(source))?;
+            if bytes.iter().all(|byte| *byte == 0) {
+                return Ok(Behind::Few(behind_bytes));
+            }
+        }
         let (mut is_known, mut more_samples) = (false, false);
         for _ in 0..CHUNKS_MAX {
             let at = self.after(end)?;
@@ -195,6 +205,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
+/// A block of a disk, as some fill up to.
+const PADDING_BYTES_MAX: u64 = 64 << 10;
 const CHUNKS_MAX: usize = 10_000;
 /// One of text is some hundred bytes.
 const AUXI_BYTES_MAX: u64 = 64 << 10;
