@@ -28,6 +28,9 @@ impl NameFacts {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let words: Vec<&str> = stem.split(['_', ' ']).filter(|word| !word.is_empty()).collect();
         let mut facts = Self::of_words(&words);
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("uff")) {
+            facts.time = time(&words);
+        }
         if let Some((beside, rate_hz, frequency_hz)) = porta_pack(path) {
             facts = Self { rate_hz, frequency_hz, beside: Some(beside), ..facts };
         }
@@ -245,6 +248,7 @@ mod tests {
             ("SDRuno_20200907_171439Z_1000kHz.wav", None, Some(1e6), Some("2020-09-07T17:14:39Z")),
             ("SDRSharp_20150804_204753Z_97300000Hz_IQ.wav", None, Some(97.3e6), Some("2015-08-04T20:47:53Z")),
             ("g001_433.92M_250k.cu8", Some(250e3), Some(433.92e6), None),
+            ("2023-09-10_075649_10C.uff", None, None, Some("2023-09-10T07:56:49Z")),
             ("FM_100.1M_2.4Msps.cu8", Some(2.4e6), Some(100.1e6), None),
             ("osmo-f1.6265e9-s1e6-t20260924.cfile", Some(1e6), Some(1.6265e9), None),
             (

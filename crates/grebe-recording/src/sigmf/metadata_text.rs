@@ -19,11 +19,14 @@ pub(super) fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Resu
 pub(super) fn read_meta(files: &Files, path: &Path) -> Result<(Meta, Vec<String>), Error> {
     let bytes = bytes_of(files, path)?;
     let text = plain(&bytes);
+    let mut notes = Vec::new();
+    if text.len() < bytes.len() {
+        notes.push("a byte order mark, or zeros, stand around the metadata: they are skipped".to_owned());
+    }
     let error = match serde_json::from_slice(text) {
-        Ok(meta) => return Ok((meta, Vec::new())),
+        Ok(meta) => return Ok((meta, notes)),
         Err(error) => error,
     };
-    let mut notes = Vec::new();
     let mut value: Value = match serde_json::from_slice(text) {
         Ok(value) => value,
         Err(_) => {

@@ -32,6 +32,7 @@ fn times_that_are_not_as_sigmf_has_them_are_kept_as_utc_with_a_note() {
         ("2026-09-24T12:34:56.123456789012Z", "2026-09-24T12:34:56.123456789Z", false),
         ("2026-09-24 12:00:00 UTC", "2026-09-24T12:00:00Z", true),
         ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z", true),
+        ("2026-09-24T12:00Z", "2026-09-24T12:00:00Z", true),
         ("2026-09-24T14:00:00+02:00", "2026-09-24T12:00:00Z", true),
     ] {
         let captures = json!([{"core:sample_start": 0, "core:datetime": text}]);
@@ -172,7 +173,11 @@ fn json_that_is_not_quite_is_read() {
     let zeros = [plain.as_bytes(), b"\0\0\0"].concat();
     for text in [bom, zeros] {
         let (_folder, _path, file) = opened(&text, &pairs(9));
-        assert_eq!((file.len_samples(), file.sample_rate_hz(), file.notes().len()), (9, 48e3, 0));
+        assert_eq!((file.len_samples(), file.sample_rate_hz()), (9, 48e3));
+        assert_eq!(
+            file.notes(),
+            ["a byte order mark, or zeros, stand around the metadata: they are skipped"]
+        );
     }
     let odd = r#"{"global":{"core:datatype":"ci8","core:sample_rate":"48000","core:num_channels":1.0,"core:hw":"NaN \" NaN"},
         "captures":[{"core:sample_start":0.0,"core:frequency":NaN,"core:global_index":"7"},{"core:frequency":1}],
