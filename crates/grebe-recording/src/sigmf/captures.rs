@@ -78,8 +78,10 @@ pub(super) fn times_note(meta: &Meta) -> Option<String> {
         return Some(format!("core:datetime of a capture is no time, and is left out: {other:?}"));
     }
     // As SigMF has it, to the nanosecond; a second 60 is one that only UTC has.
-    let is_plain =
-        |text: &&str| text.ends_with('Z') && text.parse::<Timestamp>().is_ok() && !text.contains(":60");
+    let is_plain = |text: &&str| {
+        let has_seconds = text.matches(':').count() == 2 && !text.contains(":60");
+        has_seconds && text.ends_with('Z') && text.parse::<Timestamp>().is_ok()
+    };
     let other = times().find(|text| !is_plain(text))?;
     let taken: Timestamp = utc_time(other)?.try_into().ok()?;
     Some(format!("core:datetime of a capture is not as SigMF has it, and is read as {taken}: {other:?}"))
