@@ -90,7 +90,8 @@ def test_the_envelope_of_complex_samples_has_their_parts(tmp_path: pathlib.Path)
 def test_what_cannot_be_opened_says_why(tmp_path: pathlib.Path) -> None:
     with pytest.raises(grebe.Error, match="no-such.sigmf-meta"):
         grebe.Recording(tmp_path / "no-such.sigmf-meta")
-    with pytest.raises(grebe.Error, match="unknown kind of file"):
+    (tmp_path / "x.mp3").write_bytes(b"sound")
+    with pytest.raises(grebe.Error, match="make a WAV of it: ffmpeg -i"):
         grebe.Recording(tmp_path / "x.mp3")
     wav = grebe.Recording(ECG.with_suffix(".wav"))
     with pytest.raises(grebe.Error, match="cannot be labelled"):

@@ -228,6 +228,22 @@ pub(crate) fn grouped(number: u64) -> String {
     out
 }
 
+/// A frequency or a rate with all of its digits: `433.92 MHz`, `2.048 MS/s`.
+pub(crate) fn exact(hertz: f64, unit: &str) -> String {
+    let prefix =
+        [(9, "G"), (6, "M"), (3, "k")].into_iter().find(|&(power, _)| hertz.abs() >= 10f64.powi(power));
+    let Some((power, prefix)) = prefix else { return format!("{hertz} {unit}") };
+    // The point moves in the text: a division would round.
+    let text = hertz.to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let (before, behind) = whole.split_at(whole.len() - power as usize);
+    let behind = format!("{behind}{fraction}");
+    match behind.trim_end_matches('0') {
+        "" => format!("{before} {prefix}{unit}"),
+        behind => format!("{before}.{behind} {prefix}{unit}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +253,22 @@ mod tests {
         assert_eq!(pixels("1280x720"), Ok((1280, 720)));
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(12), "12");
+    }
+
+    #[test]
+    fn rates_and_frequencies_keep_all_digits() {
+        for (hertz, words) in [
+            (433.92e6, "433.92 MHz"),
+            (2.048e6, "2.048 MHz"),
+            (1_626_270_833.0, "1.626270833 GHz"),
+            (360.0, "360 Hz"),
+            (0.1, "0.1 Hz"),
+            (48_000.5, "48.0005 kHz"),
+            (1e9, "1 GHz"),
+            (-1_500.0, "-1.5 kHz"),
+        ] {
+            assert_eq!(exact(hertz, "Hz"), words);
+        }
     }
 
     #[test]

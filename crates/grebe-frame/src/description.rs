@@ -331,13 +331,14 @@ impl Description {
     }
 
     /// The amplitude of a tone that uses the whole range of the bits that the samples have, where that are fewer than `format` has
-    /// (`grebe:bits`): of integers around 0.
+    /// (`grebe:bits`), or the integers that floats were made of had so many: of numbers around 0.
     pub fn full_scale(&self, format: SampleFormat) -> Option<f64> {
         let bits = i32::try_from(self.rest.get(Self::BITS)?.as_u64()?).ok()?;
         let component = format.component();
-        let is_signed = !component.is_float() && component != Component::U8;
-        let is_fewer = (1..8 * component.bytes() as i32).contains(&bits);
-        (is_signed && is_fewer).then(|| 2f64.powi(bits - 1))
+        let is_fewer = component != Component::U8 && (1..8 * component.bytes() as i32).contains(&bits);
+        // Floats hold numbers of more bits, too, where they came of integers.
+        let is_said = is_fewer || component.is_float() && (1..=64).contains(&bits);
+        is_said.then(|| 2f64.powi(bits - 1))
     }
 
     /// Bytes of its text.

@@ -1,8 +1,12 @@
 //! How samples stand in a file or a byte stream: side by side, one of each channel, where streams have one channel behind the other.
 
+mod stored;
+
 use std::fmt;
 
 use grebe_frame::SampleFormat;
+
+use self::stored::Stored;
 
 /// How a sample stands in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,8 +14,8 @@ pub struct Encoding {
     /// What it is in a stream.
     pub format: SampleFormat,
     order: Order,
-    /// Of an `i32`, only the lower three bytes.
-    is_24_bit: bool,
+    /// What it is in the file, where no stream has such samples.
+    stored: Option<Stored>,
 }
 
 /// Which byte of a number comes first.
@@ -25,13 +29,19 @@ pub enum Order {
 
 impl Encoding {
     /// Integers of 24 bits, little-endian; in a stream `i32` with the same values.
-    pub const I24: Self = Self { format: SampleFormat::I32, order: Order::Little, is_24_bit: true };
+    pub const I24: Self = Self::stored(Stored::I24, Order::Little);
+    /// The same in the lower three bytes of four.
+    pub(crate) const I24_OF_32: Self = Self::stored(Stored::I24Of32, Order::Little);
 
     /// Samples of a stream's format with their bytes in this order.
     pub fn new(format: SampleFormat, order: Order) -> Self {
         // Of one byte there is only one order.
         let order = if format.component().bytes() == 1 { Order::Little } else { order };
-        Self { format, order, is_24_bit: false }
+        Self { format, order, stored: None }
+    }
+
+    const fn stored(stored: Stored, order: Order) -> Self {
+        Self { format: stored.format(), order, stored: Some(stored) }
     }
 
     /// As a stream has it.
@@ -39,24 +49,80 @@ impl Encoding {
         Self::new(format, Order::Little)
     }
 
+    /// By any name that is in use, with `be` or `le` behind it: GNU Radio's, those of inspectrum, Universal Radio Hacker and the programs of receivers.
+    pub fn named(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let ordered = |ending: &str, order| Self::known(name.strip_suffix(ending)?, order);
+        let little = || ordered("le", Order::Little);
+        Self::known(&name, Order::Little).or_else(|| ordered("be", Order::Big)).or_else(little)
+    }
+
+    /// By a name that says nothing of the order.
+    fn known(name: &str, order: Order) -> Option<Self> {
+        let format = match name {
+            "cfile" | "fc32" | "complex" => SampleFormat::Cf32,
+            "cs16" | "sc16" | "c16" | "complex32s" => SampleFormat::Ci16,
+            "cs8" | "sc8" | "c8" | "complex16s" => SampleFormat::Ci8,
+            "uc8" | "complex16u" => SampleFormat::Cu8,
+            "s8" => SampleFormat::I8,
+            "s16" => SampleFormat::I16,
+            "s32" => SampleFormat::I32,
+            _ => match name.parse() {
+                Ok(format) => format,
+                Err(_) => return Some(Self::stored(Stored::named(name)?, order)),
+            },
+        };
+        Some(Self::new(format, order))
+    }
+
+    /// What a format may be, for people.
+    pub fn names() -> String {
+        let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
+        format!("one of {all}, i24, u16, u32, ci32, cu16, cf64, with be behind it for big-endian")
+    }
+
+    /// Pairs of such numbers, I and Q, as one complex sample.
+    pub(crate) fn paired(self) -> Option<Self> {
+        let name = match self.stored {
+            None => format!("c{}", self.format),
+            Some(stored) => format!("c{}", stored.name()),
+        };
+        Some(Self { order: self.order, ..Self::named(&name)? })
+    }
+
     /// Of one sample in the file.
     pub fn sample_bytes(self) -> usize {
-        if self.is_24_bit { 3 } else { self.format.bytes() }
+        self.stored.map_or(self.format.bytes(), Stored::bytes)
     }
 
     /// Whether a sample is in the file what it is in a stream.
     pub fn is_as_streamed(self) -> bool {
-        self.order == Order::Little && !self.is_24_bit
+        self.order == Order::Little && self.stored.is_none()
+    }
+
+    /// Whether samples can be written so: as a stream has them in either order, or with 24 bits.
+    pub fn is_written(self) -> bool {
+        self.stored.is_none() || self == Self::I24
+    }
+
+    /// The bits that a component uses, where they are not those of its format in a stream.
+    pub fn bits(self) -> Option<u32> {
+        self.stored.and_then(Stored::bits)
+    }
+
+    /// How samples that no stream has are read, for people.
+    pub fn read_as(self) -> Option<String> {
+        Some(format!("its samples are {self}, and are read as {}: {}", self.format, self.stored?.kept()?))
     }
 
     /// Takes one of `channels` interleaved channels out of a file's bytes.
     pub fn take(self, file: &[u8], channel: usize, channels: usize, out: &mut [u8]) {
+        if let Some(stored) = self.stored {
+            return stored.take(self.order, file, channel, channels, out);
+        }
         match self.sample_bytes() {
             1 => from_file::<1, 1>(file, channel, channels, out, |sample| sample),
             2 => from_file::<2, 2>(file, channel, channels, out, |sample| sample),
-            3 => from_file::<3, 4>(file, channel, channels, out, |[low, middle, high]| {
-                [low, middle, high, ((high as i8) >> 7) as u8]
-            }),
             4 => from_file::<4, 4>(file, channel, channels, out, |sample| sample),
             _ => from_file::<8, 8>(file, channel, channels, out, |sample| sample),
         }
@@ -64,7 +130,7 @@ impl Encoding {
     }
 
     /// Puts the samples of one of `channels` channels into their places among the others, little-endian: [`swap`](Self::swap) comes
-    /// when all are there.
+    /// when all are there. Only what [is written](Self::is_written).
     pub fn put(self, samples: &[u8], channel: usize, channels: usize, file: &mut [u8]) {
         match self.sample_bytes() {
             1 => into_file::<1, 1>(samples, channel, channels, file, |sample| sample),
@@ -92,7 +158,7 @@ impl Encoding {
 
 impl fmt::Display for Encoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if self.is_24_bit { "i24" } else { self.format.name() };
+        let name = self.stored.map_or(self.format.name(), Stored::name);
         write!(f, "{name}{}", if self.order == Order::Big { "be" } else { "" })
     }
 }

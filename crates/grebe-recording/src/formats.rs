@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::kinds::{Kind, is_csv, is_recording, kind_of};
+use crate::name_facts::Hint;
 use crate::sample_file::{Annotation, SampleFile};
-use crate::{folder, headerless, npy, sigmf, wav};
+use crate::{folder, headerless, npy, receiver_file, sigmf, wav};
 
 /// What is said of a file of another format.
-const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .npy and raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32)";
+const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .npy, .sdriq, .uff and raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32)";
 
 impl SampleFile {
     /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive, `.wav` or `.npy`. A recording of several in
@@ -20,21 +21,29 @@ impl SampleFile {
     /// truncated WAV opens as far as it goes, which a note says.
     pub fn open(path: &Path) -> Result<Self, Error> {
         match kind_of(path) {
-            Some(Kind::SigMf) => sigmf::open(path),
+            Some(Kind::SigMf) => match headerless::split(path) {
+                (plain, Some(_)) => Err(Error::Field {
+                    path: path.into(),
+                    what: format!(
+                        "its metadata say what the samples are: name it '{}' alone",
+                        plain.display()
+                    ),
+                }),
+                (plain, None) => sigmf::open(&plain),
+            },
             Some(Kind::Wav) => wav::open(path),
             Some(Kind::NumPy) => npy::open(path),
-            None if headerless::is_raw(path) => headerless::open(path),
+            Some(Kind::SdrIq) => receiver_file::open_sdriq(path),
+            Some(Kind::Uff) => receiver_file::open_uff(path),
             None if is_csv(path) => {
                 let what = "is text, which is read once: make a recording of it first (grebe convert x.csv x.sigmf-meta)";
                 Err(Error::Content { path: path.into(), what: what.to_owned() })
             }
+            None if headerless::is_raw(path) => headerless::open(path),
             None if path.is_dir() => Err(Error::Field { path: path.into(), what: folder::what_is_in(path) }),
             None => match Self::named(path) {
                 Some(named) => sigmf::open(&named),
-                None => Err(Error::Field {
-                    path: path.into(),
-                    what: format!("unknown kind of file; known are {KNOWN}"),
-                }),
+                None => Err(unknown(path)),
             },
         }
     }
@@ -102,5 +111,99 @@ impl SampleFile {
     pub fn format_name(path: &Path) -> Option<&'static str> {
         let raw = || headerless::is_raw(path).then_some("raw");
         kind_of(path).map(Kind::name).or_else(raw)
+    }
+}
+
+/// What to make of a file that no name explains: it is missing, or somebody has to say what it is.
+fn unknown(written: &Path) -> Error {
+    let (path, _) = headerless::split(written);
+    if let Err(source) = path.metadata() {
+        return Error::file("open", &path)(source);
+    }
+    let (name, hint) = (path.display(), Hint::new(written));
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let known = |what: &str| format!("{what}: {}", convert(&ending, &name.to_string()).unwrap_or_default());
+    let what = match ending.as_str() {
+        "gz" | "zst" | "xz" | "bz2" => known("is compressed, and is read once it is unpacked"),
+        "flac" | "mp3" | "ogg" | "opus" | "m4a" | "w64" | "aif" | "aiff" | "au" => {
+            known("is sound of a kind that is not read: make a WAV of it")
+        }
+        "npz" => known("is several arrays: save one of them"),
+        "mat" | "h5" | "hdf5" => known("is not read: save its array for NumPy"),
+        "sr" | "zip" => known("is an archive: unpack it and name the samples"),
+        _ => format!(
+            "unknown kind of file; where you know its samples, name them, as in {}; known are {KNOWN}",
+            hint.with("format=cf32&rate=2.4M")
+        ),
+    };
+    Error::Field { path, what }
+}
+
+/// The line that makes of a file something that is read.
+fn convert(ending: &str, name: &str) -> Option<String> {
+    let stem = name.strip_suffix(&format!(".{ending}")).unwrap_or(name);
+    let python = |load: &str| {
+        format!("python3 -c \"{load}; numpy.save('{stem}.npy', x)\", then open '{stem}.npy?rate=1M'")
+    };
+    Some(match ending {
+        "gz" => format!("gunzip -k '{name}'"),
+        "zst" => format!("zstd -d '{name}'"),
+        "xz" => format!("unxz -k '{name}'"),
+        "bz2" => format!("bunzip2 -k '{name}'"),
+        "flac" => format!("flac -d '{name}'"),
+        "npz" => python(&format!("import numpy; f = numpy.load('{name}'); x = f[f.files[0]]")),
+        "mat" => python(&format!(
+            "import numpy, scipy.io; f = scipy.io.loadmat('{name}'); x = [f[k] for k in f if k[0] != '_'][0].squeeze()"
+        )),
+        "h5" | "hdf5" => {
+            python(&format!("import numpy, h5py; f = h5py.File('{name}'); x = f[list(f)[0]][()].squeeze()"))
+        }
+        "sr" | "zip" => format!("unzip '{name}'"),
+        _ => format!("ffmpeg -i '{name}' '{stem}.wav'"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_read_is_refused_with_the_line_that_makes_one_that_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        for (name, line) in [
+            ("x.sigmf.gz", "gunzip -k 'PLACE/x.sigmf.gz'"),
+            ("x.cu8.zst", "zstd -d 'PLACE/x.cu8.zst'"),
+            ("x.flac", "flac -d 'PLACE/x.flac'"),
+            ("x.mp3", "ffmpeg -i 'PLACE/x.mp3' 'PLACE/x.wav'"),
+            ("x.npz", "numpy.save('PLACE/x.npy', x)"),
+            ("x.mat", "scipy.io.loadmat('PLACE/x.mat')"),
+            ("x.h5", "h5py.File('PLACE/x.h5')"),
+            ("x.iq", "'PLACE/x.iq?format=cf32&rate=2.4M'"),
+            ("x", "'PLACE/x?format=cf32&rate=2.4M'"),
+        ] {
+            std::fs::write(place(name), [7; 64]).unwrap();
+            let error = SampleFile::open(&place(name)).unwrap_err().to_string();
+            let line = line.replace("PLACE", &folder.path().display().to_string());
+            assert!(error.contains(&line), "{error}\n{line}");
+        }
+        for name in ["gone", "gone.gz", "gone.iq", "gone.wav", "gone.cu8", "gone.sigmf-meta"] {
+            let error = SampleFile::open(&place(name)).unwrap_err().to_string();
+            assert!(error.starts_with("cannot open ") && error.contains("No such file"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_recording_has_one_name_however_it_is_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings =
+            crate::SigmfSettings { channels: 2, sample_rate_hz: 1e3, ..crate::SigmfSettings::default() };
+        for name in ["out", "rec.iq", "night.2026-11-26"] {
+            let path = folder.path().join(name);
+            let mut writer = crate::SigmfWriter::create(&path, &settings).unwrap();
+            writer.write(0, &[&[1i16, 2], &[3, 4]]).unwrap();
+            writer.finish().unwrap();
+            assert_eq!(SampleFile::open(&path).unwrap().channels(), 2, "{name}");
+        }
     }
 }

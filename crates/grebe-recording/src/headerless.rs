@@ -1,43 +1,38 @@
 //! Raw files: samples and nothing else. Their name says what they are: `capture.cu8?rate=2.4M&channels=2`.
 
 use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grebe_frame::{Component, Description, SampleFormat};
+use grebe_frame::Description;
 use grebe_process::query::Query;
+use serde_json::Value;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
+use crate::kinds::is_csv;
+use crate::name_facts::{Hint, NameFacts};
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
+use crate::wav;
 
 /// What the name of a raw file says.
 #[derive(Debug, PartialEq)]
 struct Name {
     path: PathBuf,
-    format: Result<SampleFormat, Foreign>,
+    /// `None`: what the file's own name says.
+    format: Option<Encoding>,
     channels: usize,
-    rate_hz: f64,
+    rate_hz: Option<f64>,
     frequency_hz: Option<f64>,
-}
-
-/// Samples that no stream has, and what they can be converted to.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Foreign {
-    /// As SigMF and file names call it, without `r` for a real one.
-    pub(super) name: &'static str,
-    /// NumPy's name of one component.
-    numpy: &'static str,
-    /// What holds its values, or their nearest.
-    pub(super) to: SampleFormat,
 }
 
 /// Whether the name is that of a raw file.
 pub(super) fn is_raw(path: &Path) -> bool {
     let (path, query) = split(path);
     let is_given = query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("format=")));
-    is_given || extension(&path).is_some()
+    (is_given && !is_csv(&path)) || format_of(&path).is_some()
 }
 
 /// A file's path and the rate that its name says behind a '?'; 0: none. It says nothing else.
@@ -59,28 +54,36 @@ pub(super) fn encoding_to_write(path: &Path) -> Result<Encoding, Error> {
     if split(path).1.is_some() {
         return refused("what stands behind the '?' is for whoever reads the file: leave it out");
     }
-    match extension(path) {
-        Some(Ok(format)) => Ok(Encoding::of(format)),
-        _ => refused("no stream has such samples: name it after the format of the recording"),
+    match extension(path).filter(|encoding| encoding.is_written()) {
+        Some(encoding) => Ok(encoding),
+        None => refused("no stream has such samples: name it after the format of the recording"),
     }
 }
 
-/// Opens a raw file, little-endian.
-pub(super) fn open(path: &Path) -> Result<SampleFile, Error> {
-    let name = Name::parse(path)?;
+/// Opens a raw file, little-endian where its format does not say `be`.
+pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
+    let name = Name::parse(written)?;
     let path = name.path.as_path();
-    let format = name.format.map_err(|foreign| {
-        let to = foreign.to.name();
-        let what = foreign.conversion(&path.display().to_string(), '<', to, &format!("out.{to}"));
-        Error::Field { path: path.into(), what: format!("its samples are {}: {what}", foreign.name) }
+    let mut file = File::open(path).map_err(Error::file("open", path))?;
+    let bytes = file.metadata().map_err(Error::file("open", path))?.len();
+    let mut begin = Vec::new();
+    std::io::Read::by_ref(&mut file)
+        .take(BEGIN_BYTES)
+        .read_to_end(&mut begin)
+        .map_err(Error::file("read", path))?;
+    if wav::is_wav(&begin) {
+        let what = format!(
+            "is a WAV file, whose header is no sample: name it so, as in mv '{0}' '{0}.wav', and open that",
+            path.display()
+        );
+        return Err(Error::Content { path: path.into(), what });
+    }
+    let (facts, hint) = (NameFacts::of(path), Hint::new(written));
+    let encoding = name.format.or_else(|| format_of(path)).ok_or_else(|| {
+        let reason = "says no format: add ?format=".to_owned();
+        ProcessError::Name { name: written.display().to_string(), reason }
     })?;
-    let open = || {
-        let file = File::open(path)?;
-        let bytes = file.metadata()?.len();
-        Ok((file, bytes))
-    };
-    let (file, bytes) = open().map_err(Error::file("open", path))?;
-    let frame_bytes = (format.bytes() * name.channels) as u64;
+    let frame_bytes = (encoding.sample_bytes() * name.channels) as u64;
     let (length_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
     if length_samples == 0 {
         return Err(Error::Empty { path: path.into() });
@@ -91,27 +94,34 @@ pub(super) fn open(path: &Path) -> Result<SampleFile, Error> {
             "the file ends within a sample: its last {odd_bytes} bytes of {frame_bytes} are left out"
         ));
     }
-    if name.rate_hz == 0.0 {
-        notes.push(format!("nothing says the sample rate: name it, as in '{}?rate=2.4M'", path.display()));
+    notes.extend(encoding.read_as());
+    if name.format.is_none()
+        && let Some(ending) = unusual(path)
+    {
+        notes.push(format!(
+            "its ending, {ending}, is taken as {encoding}; {} says otherwise",
+            hint.with("format=ci16")
+        ));
     }
-    let source = RawFile::new(path, file, Encoding::of(format), name.channels, 0);
-    let whole = Segment {
-        position: 0,
-        length_samples,
-        first_sample_index: 0,
-        recorded_at: None,
-        recorded_error_ns: None,
-        recorded_axis: None,
-    };
-    let file =
-        SampleFile::new(vec![source], name.rate_hz, length_samples, vec![whole], notes).whole(odd_bytes == 0);
-    Ok(match name.frequency_hz {
-        None => file,
-        tuned => {
-            let description = Description { centre_frequency_hz: tuned, ..Description::default() };
-            file.described(vec![(0, Arc::new(description))])
-        }
-    })
+    let rate_hz = name.rate_hz.or(facts.rate_hz);
+    let frequency_hz = name.frequency_hz.or(facts.frequency_hz);
+    let from_name = facts.words(
+        facts.rate_hz.filter(|_| name.rate_hz.is_none()),
+        facts.frequency_hz.filter(|_| name.frequency_hz.is_none()),
+        facts.time,
+    );
+    notes.extend(from_name.map(|words| format!("{words}; {} says otherwise", hint.with("rate=1M"))));
+    if rate_hz.is_none() {
+        notes.push(hint.no_rate("2.4M"));
+    }
+    let source = RawFile::new(path, file, encoding, name.channels, 0);
+    let whole = Segment { recorded_at: facts.time, ..Segment::whole(length_samples) };
+    let rate_hz = rate_hz.unwrap_or(0.0);
+    let file = SampleFile::new(vec![source], rate_hz, length_samples, vec![whole], notes);
+    let file = file.whole(odd_bytes == 0);
+    let mut said = Description { centre_frequency_hz: frequency_hz, ..Description::default() };
+    said.rest.extend(encoding.bits().map(|bits| (Description::BITS.to_owned(), Value::from(bits))));
+    Ok(if said == Description::default() { file } else { file.described(vec![(0, Arc::new(said))]) })
 }
 
 impl Name {
@@ -119,34 +129,16 @@ impl Name {
         let (path, query) = split(written);
         let read = || {
             let mut query = Query::new(query.unwrap_or_default())?;
-            let rate_hz = query.rate_hz()?.unwrap_or(0.0);
+            let rate_hz = query.rate_hz()?;
             let channels = query.channels()?.unwrap_or(1);
-            let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
-            let format = query.value("format", format_args!("one of {all}"), named)?;
+            let format = query.value("format", Encoding::names(), Encoding::named)?;
             let frequency_hz = query.hertz("frequency")?;
             query.end()?;
-            let format = format.or_else(|| extension(&path)).ok_or("says no format: add ?format=")?;
-            Ok(Self { path: path.clone(), format, channels, rate_hz, frequency_hz })
+            Ok(Self { path, format, channels, rate_hz, frequency_hz })
         };
         read().map_err(|reason: String| {
             ProcessError::Name { name: written.display().to_string(), reason }.into()
         })
-    }
-}
-
-impl Foreign {
-    /// What a person does about it: `name` is how the result is called, in the file `to`.
-    pub(super) fn conversion(&self, from: &str, order: char, name: &str, to: &str) -> String {
-        let numpy = self.numpy;
-        let component = match self.to.component() {
-            Component::I32 => "i4",
-            Component::F64 => "f8",
-            Component::I8 | Component::U8 | Component::I16 | Component::F32 => "f4",
-        };
-        format!(
-            "no stream has such samples; convert the data to {name}, with NumPy for example: \
-             fromfile(\"{from}\", \"{order}{numpy}\").astype(\"<{component}\").tofile(\"{to}\")"
-        )
     }
 }
 
@@ -160,48 +152,26 @@ pub(super) fn split(path: &Path) -> (PathBuf, Option<&str>) {
     }
 }
 
-fn extension(path: &Path) -> Option<Result<SampleFormat, Foreign>> {
-    named(&path.extension()?.to_str()?.to_ascii_lowercase())
+/// The format that a file's own name says, by its ending or as a receiver's program has it.
+fn format_of(path: &Path) -> Option<Encoding> {
+    extension(path).or_else(|| NameFacts::of(path).format)
 }
 
-/// A format of streams by any name that is in use.
-pub fn format_named(name: &str) -> Option<SampleFormat> {
-    named(name)?.ok()
+fn extension(path: &Path) -> Option<Encoding> {
+    Encoding::named(path.extension()?.to_str()?)
 }
 
-/// A format by any name that is in use: GNU Radio's, inspectrum's, those of the programs of receivers.
-fn named(name: &str) -> Option<Result<SampleFormat, Foreign>> {
-    let format = match name {
-        "cfile" | "fc32" => SampleFormat::Cf32,
-        "cs16" | "sc16" | "c16" => SampleFormat::Ci16,
-        "cs8" | "sc8" | "c8" => SampleFormat::Ci8,
-        "uc8" => SampleFormat::Cu8,
-        "s8" => SampleFormat::I8,
-        "s16" => SampleFormat::I16,
-        "s32" => SampleFormat::I32,
-        "fc64" => return named("cf64"),
-        "cs32" | "sc32" | "c32" => return named("ci32"),
-        _ => match name.parse() {
-            Ok(format) => format,
-            Err(_) => return FOREIGN.into_iter().find(|foreign| foreign.name == name).map(Err),
-        },
-    };
-    Some(Ok(format))
+/// An ending that others may understand otherwise.
+fn unusual(path: &Path) -> Option<&str> {
+    path.extension()?.to_str().filter(|ending| ending.to_ascii_lowercase().starts_with("complex"))
 }
 
-/// What no stream has.
-pub(super) const FOREIGN: [Foreign; 6] = [
-    Foreign { name: "u16", numpy: "u2", to: SampleFormat::I32 },
-    Foreign { name: "u32", numpy: "u4", to: SampleFormat::F64 },
-    Foreign { name: "ci32", numpy: "i4", to: SampleFormat::Cf32 },
-    Foreign { name: "cu16", numpy: "u2", to: SampleFormat::Cf32 },
-    Foreign { name: "cu32", numpy: "u4", to: SampleFormat::Cf32 },
-    Foreign { name: "cf64", numpy: "f8", to: SampleFormat::Cf32 },
-];
+/// Enough to know another kind of file by.
+const BEGIN_BYTES: u64 = 12;
 
 #[cfg(test)]
 mod tests {
-    use grebe_frame::Complex;
+    use grebe_frame::{Complex, SampleFormat};
 
     use super::*;
 
@@ -280,13 +250,11 @@ mod tests {
                 assert_eq!(SampleFile::open(&path).unwrap().format(), format, "{name}");
             }
         }
-        for (names, component) in [("cf64 fc64", "<f8"), ("cs32 sc32 c32", "<i4")] {
-            for name in names.split(' ') {
-                let (_folder, path) = file(&format!("x.{name}"), &[7; 16]);
-                let error = SampleFile::open(&path).unwrap_err().to_string();
-                let says = format!("\"{component}\").astype(\"<f4\").tofile(\"out.cf32\")");
-                assert!(error.contains("convert the data to cf32") && error.contains(&says), "{error}");
-            }
+        for name in ["cf64", "fc64", "cs32", "sc32", "c32"] {
+            let (_folder, path) = file(&format!("x.{name}"), &[7; 16]);
+            let opened = SampleFile::open(&path).unwrap();
+            assert_eq!(opened.format(), SampleFormat::Cf32, "{name}");
+            assert!(opened.notes()[0].contains("are read as cf32: the nearest"), "{:?}", opened.notes());
         }
         // Any other name means cf32 there.
         let (_folder, path) = file("x.iq", &[7; 16]);
@@ -300,12 +268,8 @@ mod tests {
             ("?rate=fast", "has rate=fast: give samples per second, as in 2.4M"),
             ("?rate=0", "has rate=0"),
             ("?channels=256", "has channels=256: give 1 to 255"),
-            ("?format=i24", "has format=i24: give one of i16, i8"),
+            ("?format=i20", "has format=i20: give one of i16, i8"),
             ("?colour=red", "has an unknown 'colour'; known: rate, channels, format, frequency"),
-            (
-                "?format=cf64",
-                "its samples are cf64: no stream has such samples; convert the data to cf32, with NumPy for example: fromfile(",
-            ),
         ] {
             let (_folder, path) = file("x.cf32", &[0; 16]);
             let error = SampleFile::open(&with(&path, query)).unwrap_err().to_string();
@@ -313,6 +277,63 @@ mod tests {
         }
         let (_folder, path) = file("x.f64", &[0; 7]);
         assert!(SampleFile::open(&path).unwrap_err().to_string().ends_with("holds no samples"));
+    }
+
+    #[test]
+    fn names_of_receivers_say_what_the_samples_are_and_a_query_says_otherwise() {
+        let (_folder, path) = file("gqrx_20220321_213549_434000000_1200000_fc.raw", &[0; 16]);
+        let opened = SampleFile::open(&path).unwrap();
+        assert_eq!((opened.format(), opened.sample_rate_hz()), (SampleFormat::Cf32, 1.2e6));
+        assert_eq!(opened.description(0).unwrap().centre_frequency_hz, Some(434e6));
+        assert_eq!(opened.time_at(0), grebe_frame::utc_time("2022-03-21T21:35:49Z"));
+        assert!(opened.notes()[0].contains("1200000 S/s, 434000000 Hz, 2022-03-21T21:35:49Z (taken as UTC)"));
+        let asked = SampleFile::open(&with(&path, "?rate=48k&format=ci16")).unwrap();
+        assert_eq!(
+            (asked.format(), asked.sample_rate_hz(), asked.len_samples()),
+            (SampleFormat::Ci16, 48e3, 4)
+        );
+
+        let (folder, path) = file("BBD_0001.C16", &[0; 16]);
+        let text = "sample_rate=500000\ncenter_frequency=433920000\n";
+        std::fs::write(folder.path().join("BBD_0001.TXT"), text).unwrap();
+        let opened = SampleFile::open(&path).unwrap();
+        assert_eq!((opened.format(), opened.sample_rate_hz()), (SampleFormat::Ci16, 500e3));
+        assert!(
+            opened.notes()[0].contains("BBD_0001.TXT says 500000 S/s, 433920000 Hz"),
+            "{:?}",
+            opened.notes()
+        );
+
+        let (_folder, path) = file("capture.complex16s", &[255, 1, 2, 3]);
+        let mut opened = SampleFile::open(&path).unwrap();
+        assert_eq!(opened.block(0, 1).unwrap().channel::<Complex<i8>>(0).unwrap()[0], Complex::new(-1, 1));
+    }
+
+    #[test]
+    fn a_hint_keeps_what_was_typed() {
+        let (_folder, path) = file("x.bin", &[0; 16]);
+        let typed = with(&path, "?format=cf32");
+        let notes = SampleFile::open(&typed).unwrap().notes().to_vec();
+        let expected =
+            format!("nothing says the sample rate: name it, as in '{}&rate=2.4M'", typed.display());
+        assert_eq!(notes, [expected]);
+        let said = format!("{}&rate=2.4M", typed.display());
+        assert_eq!(SampleFile::open(said.as_ref()).unwrap().sample_rate_hz(), 2.4e6);
+    }
+
+    #[test]
+    fn headers_and_text_are_never_read_as_samples() {
+        let wav = [&b"RIFF\x24\0\0\0WAVE"[..], &[0; 32]].concat();
+        let (_folder, path) = file("x.raw", &wav);
+        let error = SampleFile::open(&with(&path, "?format=cf32")).unwrap_err().to_string();
+        assert!(error.contains("is a WAV file, whose header is no sample"), "{error}");
+        for name in ["x.wav", "x.sigmf-meta", "x.csv", "x.npy"] {
+            let (_folder, path) = file(name, &wav);
+            assert!(SampleFile::open(&with(&path, "?format=cf32&rate=1M")).is_err(), "{name}");
+        }
+        // Data whose metadata are lost.
+        let (_folder, path) = file("x.sigmf-data", &[0; 16]);
+        assert_eq!(SampleFile::open(&with(&path, "?format=cf32&rate=1M")).unwrap().len_samples(), 2);
     }
 
     #[test]

@@ -10,16 +10,22 @@ pub(crate) enum Kind {
     SigMf,
     Wav,
     NumPy,
+    /// SDRangel's.
+    SdrIq,
+    /// Of receivers of DAB.
+    Uff,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::SigMf, Self::Wav, Self::NumPy];
+    const ALL: [Self; 5] = [Self::SigMf, Self::Wav, Self::NumPy, Self::SdrIq, Self::Uff];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::SigMf => "SigMF",
             Self::Wav => "WAV",
             Self::NumPy => "NumPy",
+            Self::SdrIq => "SDRangel",
+            Self::Uff => "UFF",
         }
     }
 
@@ -29,6 +35,8 @@ impl Kind {
             Self::SigMf => &["sigmf-meta", "sigmf-data", "sigmf-collection", "sigmf"],
             Self::Wav => &["wav", "wave"],
             Self::NumPy => &["npy"],
+            Self::SdrIq => &["sdriq"],
+            Self::Uff => &["uff"],
         }
     }
 }
@@ -37,9 +45,9 @@ impl Kind {
 pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
     let (path, query) = headerless::split(path);
     let extension = path.extension()?.to_string_lossy().to_ascii_lowercase();
-    // Of these, only an array's name says what the file does not.
-    let may_ask = |kind: &Kind| query.is_none() || *kind == Kind::NumPy;
-    Kind::ALL.into_iter().filter(may_ask).find(|kind| kind.extensions().contains(&extension.as_str()))
+    // Samples beside metadata that are lost are raw: then the name says what they are.
+    let is_raw = query.is_some() && extension == "sigmf-data";
+    Kind::ALL.into_iter().filter(|_| !is_raw).find(|kind| kind.extensions().contains(&extension.as_str()))
 }
 
 /// Whether the name is that of a recording.

@@ -29,11 +29,13 @@ mod headerless;
 mod heard_labels;
 mod kinds;
 mod labels;
+mod name_facts;
 mod npy;
 mod output;
 mod play;
 mod raw;
 mod read_ahead;
+mod receiver_file;
 mod record;
 mod ring;
 mod rotate;
@@ -43,6 +45,7 @@ mod save_as;
 mod sigmf;
 mod summary;
 mod wav;
+mod xml_attribute;
 
 pub use {
     csv::{CsvOptions, CsvWriter, import_csv},
@@ -51,7 +54,6 @@ pub use {
     error::Error,
     folder::newest_recording,
     grebe_ring::Cancel,
-    headerless::format_named,
     kinds::{is_csv, is_recording},
     output::write_whole,
     play::{FileSource, PlayOptions, Schedule},

@@ -12,6 +12,7 @@ use grebe_frame::{MAX_CHANNELS, SampleFormat};
 use crate::encoding::{Encoding, Order};
 use crate::error::Error;
 use crate::headerless;
+use crate::name_facts::Hint;
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
 
@@ -65,7 +66,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
         ));
     }
     if rate_hz == 0.0 {
-        notes.push(format!("nothing says the sample rate: name it, as in '{}?rate=48k'", path.display()));
+        notes.push(Hint::new(written).no_rate("48k"));
     }
     let source = |channels: usize, offset_bytes: u64| -> Result<RawFile, Error> {
         let file = file.try_clone().map_err(Error::file("open", &path))?;
@@ -78,15 +79,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     } else {
         vec![source(channels, offset_bytes)?]
     };
-    let whole = Segment {
-        position: 0,
-        length_samples: len_samples,
-        first_sample_index: 0,
-        recorded_at: None,
-        recorded_error_ns: None,
-        recorded_axis: None,
-    };
-    Ok(SampleFile::new(sources, rate_hz, len_samples, vec![whole], notes)
+    Ok(SampleFile::new(sources, rate_hz, len_samples, vec![Segment::whole(len_samples)], notes)
         .whole(is_whole && behind_bytes == 0))
 }
 

@@ -57,6 +57,15 @@ impl RawFile {
         }
     }
 
+    /// The same file, whose samples stand in these stretches of it.
+    pub(crate) fn scattered(self, stretches: Vec<Stripe>) -> Self {
+        let file = match self.file {
+            Bytes::File(reader) => Bytes::striped(vec![reader], stretches),
+            striped @ Bytes::Striped(_) => striped,
+        };
+        Self { file, offset_bytes: 0, ..self }
+    }
+
     /// Files of the same kind, of which these stretches follow each other, as one; each names its file by number. What is read of
     /// them is all of them.
     pub(crate) fn striped(files: Vec<Self>, pieces: &[(usize, Piece)]) -> Result<Self, Error> {
@@ -97,10 +106,11 @@ impl RawFile {
         &self.path
     }
 
-    /// Where samples stand in its file, if it is one, and read as it is.
+    /// Where samples stand in its file, if it is one, without other bytes between them.
     pub(crate) fn bytes_of(&self, samples: &Range<u64>) -> Option<Range<u64>> {
         let at = |sample: u64| self.offset_bytes + sample * self.frame_bytes();
-        (self.others.is_empty() && self.pieces.is_empty()).then(|| at(samples.start)..at(samples.end))
+        let is_one_stretch = matches!(self.file, Bytes::File(_)) && self.pieces.is_empty();
+        is_one_stretch.then(|| at(samples.start)..at(samples.end))
     }
 
     /// All its files.

@@ -1,6 +1,7 @@
 //! Reading recordings of any kind through one window of bounded size, however long they are.
 
 mod axis;
+mod block;
 mod convert;
 mod converted;
 mod drift;
@@ -12,18 +13,16 @@ mod striped;
 mod timeline;
 mod window;
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use grebe_frame::{AxisTime, ChannelError, Description, Frame, Sample, SampleFormat};
+use grebe_frame::{AxisTime, Description, SampleFormat};
 use serde_json::{Map, Value};
 
 pub(crate) use self::axis::common_clock;
-use grebe_process::numbers::load;
 
 use self::converted::Converted;
 use self::window::Window;
@@ -31,6 +30,7 @@ use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
 use crate::raw::RawFile;
 
+pub use self::block::Block;
 pub(crate) use self::drift::{Run, runs_by};
 pub(crate) use self::identity::file_identity;
 pub(crate) use self::piece::Piece;
@@ -121,17 +121,6 @@ pub(crate) struct RecordedAt {
     pub(crate) time: SystemTime,
     pub(crate) error_ns: Option<u64>,
     pub(crate) axis: Option<AxisTime>,
-}
-
-/// Samples of all channels, lent until the next block is asked for.
-#[derive(Debug, Clone, Copy)]
-pub struct Block<'a> {
-    bytes: &'a [u8],
-    format: SampleFormat,
-    channels: usize,
-    stride_bytes: usize,
-    first: usize,
-    length: usize,
 }
 
 impl SampleFile {
@@ -439,6 +428,18 @@ impl SampleFile {
 }
 
 impl Segment {
+    /// All of a file of so many samples, of which nothing says when they were made.
+    pub(crate) fn whole(length_samples: u64) -> Self {
+        Self {
+            position: 0,
+            length_samples,
+            first_sample_index: 0,
+            recorded_at: None,
+            recorded_error_ns: None,
+            recorded_axis: None,
+        }
+    }
+
     /// Where in the file it ends.
     pub(crate) fn end(&self) -> u64 {
         self.position + self.length_samples
@@ -448,83 +449,5 @@ impl Segment {
     pub(crate) fn recorded(&self) -> Option<RecordedAt> {
         let (error_ns, axis) = (self.recorded_error_ns, self.recorded_axis);
         Some(RecordedAt { time: self.recorded_at?, error_ns, axis })
-    }
-}
-
-impl<'a> Block<'a> {
-    /// The samples of a frame, for who looks at those of recordings and of streams.
-    pub fn of_frame(frame: &Frame<'a>) -> Self {
-        let header = frame.header();
-        let length = header.block_length_samples as usize;
-        Self {
-            bytes: frame.payload(),
-            format: header.format,
-            channels: header.channel_count as usize,
-            stride_bytes: length * header.format.bytes(),
-            first: 0,
-            length,
-        }
-    }
-
-    /// What its samples are.
-    pub fn format(&self) -> SampleFormat {
-        self.format
-    }
-
-    /// How many channels it has.
-    pub fn channels(&self) -> usize {
-        self.channels
-    }
-
-    /// Samples per channel.
-    pub fn len_samples(&self) -> usize {
-        self.length
-    }
-
-    /// The components of one channel, from 0, as numbers around zero, whatever their format: of complex samples I and Q in turn.
-    ///
-    /// # Errors
-    /// There is no such channel.
-    pub fn numbers(&self, channel: usize, numbers: &mut Vec<f32>) -> Result<(), ChannelError> {
-        let bytes = self.channel_bytes(channel)?;
-        numbers.resize(self.length * self.format.components(), 0.0);
-        load(self.format, bytes, numbers);
-        Ok(())
-    }
-
-    /// The samples of one channel, from 0. On a big-endian host they are a copy.
-    ///
-    /// # Errors
-    /// They are of another format than `T`'s, or there is no such channel.
-    #[inline]
-    pub fn channel<T: Sample>(&self, channel: usize) -> Result<Cow<'a, [T]>, ChannelError> {
-        if T::FORMAT != self.format {
-            return Err(ChannelError::Format { asked: T::FORMAT, is: self.format });
-        }
-        let bytes = self.channel_bytes(channel)?;
-        if cfg!(target_endian = "little")
-            && let Ok(samples) = bytemuck::try_cast_slice(bytes)
-        {
-            return Ok(Cow::Borrowed(samples));
-        }
-        let mut samples = vec![T::default(); self.length];
-        let copy = bytemuck::cast_slice_mut(&mut samples);
-        copy.copy_from_slice(bytes);
-        T::FORMAT.swap_to_host(copy);
-        Ok(Cow::Owned(samples))
-    }
-
-    /// The bytes of one channel, from 0, as a frame has them, whatever their format.
-    ///
-    /// # Errors
-    /// There is no such channel.
-    #[inline]
-    pub fn channel_bytes(&self, channel: usize) -> Result<&'a [u8], ChannelError> {
-        if channel >= self.channels {
-            return Err(ChannelError::Channel { asked: channel, channels: self.channels });
-        }
-        let sample_bytes = self.format.bytes();
-        let at = channel * self.stride_bytes + self.first * sample_bytes;
-        Ok(&self.bytes[at..at + self.length * sample_bytes])
     }
 }

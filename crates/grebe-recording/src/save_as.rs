@@ -99,7 +99,7 @@ impl SampleFile {
         let rate_hz = options.times.then(|| self.sample_rate_hz());
         let refused = |what: &str| Err(Error::Field { path: to.into(), what: what.to_owned() });
         if headerless::split(to).1.is_some() {
-            return refused("what stands behind the '?' is for whoever reads the file: leave it out");
+            return refused(FOR_READERS);
         }
         match rate_hz {
             Some(rate_hz) if rate_hz <= 0.0 => {
@@ -179,25 +179,40 @@ impl SampleFile {
         Ok(())
     }
 
-    /// The header of a WAV of these samples, and how they stand behind it.
+    /// The header of a WAV of these samples, and how they stand behind it. Complex ones are two channels each, I and Q, with an `auxi` chunk.
     fn wav(&self, to: &Path) -> Result<(WavHeader, Encoding), Error> {
         let refused = |what: String| Err(Error::Field { path: to.into(), what });
+        if headerless::split(to).1.is_some() {
+            return refused(FOR_READERS.to_owned());
+        }
         let format = self.format();
-        if format.is_complex() || format == SampleFormat::I8 {
+        if matches!(format, SampleFormat::I8 | SampleFormat::Ci8) {
+            let wider = if format.is_complex() { "ci16" } else { "i16" };
             return refused(format!(
-                "a WAV cannot hold samples of {format}; convert them, or write NAME.sigmf-meta or NAME.{format}"
+                "a WAV cannot hold samples of {format}: convert them (--format {wider}), or write NAME.sigmf-meta or NAME.{format}"
             ));
         }
         let rate_hz = self.sample_rate_hz();
         if !(1.0..=f64::from(u32::MAX)).contains(&rate_hz) || rate_hz.fract() != 0.0 {
             return refused(format!("a WAV has a whole number of samples a second, and this has {rate_hz}"));
         }
+        let said = self.description(0);
         let is_24_bit = |description: &Arc<Description>| {
             description.rest.get(Description::BITS).and_then(serde_json::Value::as_u64) == Some(24)
         };
-        let of_24_bits = format == SampleFormat::I32 && self.description(0).is_some_and(is_24_bit);
+        let of_24_bits = format == SampleFormat::I32 && said.is_some_and(is_24_bit);
         let encoding = if of_24_bits { Encoding::I24 } else { Encoding::of(format) };
-        let header = WavHeader { encoding, channels: self.channels() as u16, sample_rate_hz: rate_hz as u32 };
+        let components = self.channels() * format.components();
+        let Ok(channels) = u16::try_from(components) else {
+            return refused(format!("a WAV has up to 65,535 channels, and I and Q take {components}"));
+        };
+        let frequency_hz = said.and_then(|it| it.centre_frequency_hz);
+        let header = WavHeader {
+            encoding: if format.is_complex() { Encoding::of(format.component().real()) } else { encoding },
+            channels,
+            sample_rate_hz: rate_hz as u32,
+            receiver: format.is_complex().then(|| (self.time_at(0), frequency_hz)),
+        };
         Ok((header, encoding))
     }
 
@@ -244,6 +259,7 @@ fn means_another_kind(to: &Path) -> bool {
     is_word && ending.starts_with(|letter: char| letter.is_ascii_alphabetic()) && ending != "sigmf"
 }
 
+const FOR_READERS: &str = "what stands behind the '?' is for whoever reads the file: leave it out";
 const BLOCK_BYTES: usize = 512 << 10;
 /// Letters of an ending.
 const ENDING_MAX: usize = 5;

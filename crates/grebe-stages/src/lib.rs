@@ -65,7 +65,7 @@ pub use {
     scheme::Traits,
     serial::{Device, serial_ports},
     transport::{HostPort, SecondSender},
-    tuner::{Tuner, Tuning},
+    tuner::{Switch, Tuner, Tuning},
 };
 
 #[cfg(fuzzing)]

@@ -1,5 +1,6 @@
 //! Changes what a receiver is tuned to, while it runs.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +13,21 @@ pub struct Tuning {
     pub rate_hz: f64,
     /// Its gain in dB; `None`: it finds its own.
     pub gain_db: Option<f64>,
+}
+
+/// What a dongle can be told beside what it is tuned to. Other receivers may refuse it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Switch {
+    /// How far its oscillator is off, in parts per million.
+    CorrectionPpm,
+    /// Whether its samples are levelled behind the converter: 1 or 0.
+    DigitalGain,
+    /// Which input of the converter is used without a tuner: 0 (none), 1 (I) or 2 (Q).
+    DirectSampling,
+    /// Whether it is tuned beside the middle, so that its own carrier lies outside of the band: 1 or 0.
+    OffsetTuning,
+    /// Whether its antenna gets a supply: 1 or 0.
+    BiasTee,
 }
 
 /// Changes what a receiver is tuned to, from any thread. Clones change the same one.
@@ -32,6 +48,8 @@ pub struct Tuner(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     tuning: Mutex<Tuning>,
+    /// Those that were set.
+    switches: Mutex<BTreeMap<Switch, i32>>,
     /// Grows with each change: looked at without the lock.
     changes: AtomicU64,
 }
@@ -39,7 +57,8 @@ struct Shared {
 impl Tuner {
     /// One that nobody has changed.
     pub fn new(tuning: Tuning) -> Self {
-        Self(Arc::new(Shared { tuning: Mutex::new(tuning), changes: AtomicU64::new(0) }))
+        let switches = Mutex::default();
+        Self(Arc::new(Shared { tuning: Mutex::new(tuning), switches, changes: AtomicU64::new(0) }))
     }
 
     /// What it is to be tuned to.
@@ -51,6 +70,17 @@ impl Tuner {
     pub fn change(&self, change: impl FnOnce(&mut Tuning)) {
         change(&mut self.lock());
         self.0.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Sets a switch.
+    pub fn set(&self, switch: Switch, value: i32) {
+        self.0.switches.lock().unwrap_or_else(PoisonError::into_inner).insert(switch, value);
+        self.0.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// The switches that were set, and to what.
+    pub fn switches(&self) -> BTreeMap<Switch, i32> {
+        self.0.switches.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The one that is given, which is told what the receiver is tuned to, or else one of its own.

@@ -16,7 +16,7 @@ use crate::ending::{Ending, Usage};
 use crate::graph::{Progress, drive, tell};
 use crate::interrupt;
 use crate::output::{self, note};
-use crate::units::grouped;
+use crate::units::{exact, grouped};
 
 /// `grebe convert`: what stands for a part, other channels and another format is read as such; of a text, and of another rate, a
 /// recording is made first.
@@ -98,6 +98,13 @@ fn save(file: SampleFile, options: &Convert, made_from: Option<&Path>) -> Result
     let holds_labels = first.extension().is_some_and(|it| it == "sigmf-meta" || it == "sigmf-collection");
     if labels > 0 && !holds_labels {
         note!("grebe: {} holds no annotations: {labels} are left out", first.display());
+    }
+    let is_wav = first.extension().is_some_and(|it| it.eq_ignore_ascii_case("wav"));
+    if let Some(hertz) = file.description(0).and_then(|it| it.centre_frequency_hz)
+        && is_wav
+        && !(format.is_complex() && hertz <= f64::from(u32::MAX))
+    {
+        note!("grebe: {} does not say that frequency: {} is left out", first.display(), exact(hertz, "Hz"));
     }
     let says_gaps = holds_labels || options.times && is_csv(first);
     if gaps > 0 && !says_gaps {

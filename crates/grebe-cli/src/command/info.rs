@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cli::Info;
 use crate::ending::{Ending, fail_each, one_line};
 use crate::output;
-use crate::units::{grouped, time_words};
+use crate::units::{exact, grouped, time_words};
 
 /// `grebe info`: says it of each file, also behind one that cannot be read.
 pub(crate) fn run(options: &Info) -> Result<Ending> {
@@ -152,7 +152,7 @@ impl<'a> About<'a> {
         let kind = SampleFile::format_name(self.path).unwrap_or_default();
         row("format", format!("{kind}, {} in {} channel{plural}", file.format(), file.channels()));
         let rate = match file.sample_rate_hz() {
-            rate_hz if rate_hz > 0.0 => Engineering::new(rate_hz, "S/s").to_string(),
+            rate_hz if rate_hz > 0.0 => exact(rate_hz, "S/s"),
             _ => "an unknown rate".to_owned(),
         };
         let duration = self.words(file.len_samples());
@@ -168,7 +168,7 @@ impl<'a> About<'a> {
         }
         let description = file.description(0);
         if let Some(frequency_hz) = description.and_then(|it| it.centre_frequency_hz) {
-            row("frequency", Engineering::new(frequency_hz, "Hz").to_string());
+            row("frequency", exact(frequency_hz, "Hz"));
         }
         for (name, text) in [
             ("name", description.and_then(|it| it.name.as_deref())),

@@ -103,7 +103,8 @@ fn what_cannot_be_had_is_one() {
     refused(&["play", &path("no.sigmf")], 1, &["no.sigmf is no SigMF archive"]);
     fs::write(folder.path().join("half.sigmf-meta"), b"{\"global\": {").unwrap();
     refused(&["view", &path("half.sigmf-meta"), "--png", &path("a.png")], 1, &["half.sigmf-meta"]);
-    refused(&["play", &path("unknown.xyz")], 1, &["unknown kind of file"]);
+    refused(&["play", &path("unknown.xyz")], 1, &["cannot open", "unknown.xyz: No such file"]);
+    refused(&["view", &path("nosuch.csv"), "--png", &path("a.png")], 1, &["nosuch.csv"]);
     refused(&["demo", &path("missing.wav")], 1, &["missing.wav"]);
     let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();

@@ -12,6 +12,7 @@ mod errors;
 mod faults;
 mod file_limits;
 mod files;
+mod foreign_files;
 mod graphs;
 mod help;
 mod lab;

@@ -135,7 +135,7 @@ fn raw_samples_come_back_and_what_a_file_cannot_hold_is_refused() {
         (
             "c.sigmf-meta",
             "x.wav",
-            "a WAV cannot hold samples of ci8; convert them, or write NAME.sigmf-meta or NAME.ci8",
+            "a WAV cannot hold samples of ci8: convert them (--format ci16), or write NAME.sigmf-meta or NAME.ci8",
         ),
     ] {
         let error = saved(&place(from), &place(to)).unwrap_err().to_string();

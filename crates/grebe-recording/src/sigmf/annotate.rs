@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::archive::{Files, read_json};
+use super::archive::Files;
 use super::collection::{self, Summing, members};
 use super::layout::{Base, NOT_CLOSED};
+use super::metadata_text::read_json;
 use super::reader::open_one;
 use super::staged::Staged;
 use crate::error::{Error, ProcessError};

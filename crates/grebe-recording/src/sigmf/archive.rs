@@ -7,8 +7,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-use serde::de::DeserializeOwned;
-
 use super::layout::Base;
 use crate::error::Error;
 
@@ -141,6 +139,14 @@ impl Archive {
             let what = format!("is no SigMF archive (an uncompressed tar): {error}");
             Error::Content { path: path.into(), what }
         };
+        let mut magic = Vec::new();
+        let read = (&file).take(2).read_to_end(&mut magic).and_then(|_| (&file).seek(SeekFrom::Start(0)));
+        read.map_err(Error::file("read", path))?;
+        if magic == [0x1f, 0x8b] {
+            let name = path.display();
+            let what = format!("is compressed: unpack it, as in gunzip -c '{name}' > '{name}.sigmf'");
+            return Err(Error::Content { path: path.into(), what });
+        }
         let mut members = Vec::new();
         let mut tar = tar::Archive::new(&file);
         for entry in tar.entries_with_seek().map_err(no_tar)?.take(MEMBERS_MAX) {
@@ -233,14 +239,3 @@ fn has_archive_name(path: &Path) -> bool {
 const MEMBERS_MAX: usize = 100_000;
 /// Of recordings that an error lists.
 const NAMES_MAX: usize = 10;
-
-pub(super) fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Result<T, Error> {
-    let bytes = files.open(path)?.read(META_BYTES_MAX).map_err(Error::file("open", path))?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        let what = format!("is not valid metadata: {error}");
-        Error::Content { path: path.into(), what }
-    })
-}
-
-/// Ten million captures; a longer file ends within its JSON, which is then refused.
-const META_BYTES_MAX: u64 = 2 << 30;

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::archive::{Files, read_json};
+use super::archive::Files;
 use super::checksum::Sum;
 use super::layout::{
     BY_TIME, Base, CHANNELS_APART_MAX, CollectionFile, Meta, Stream, VERSION, is_plain_name,
 };
+use super::metadata_text::read_json;
 use super::staged::Staged;
 use crate::error::Error;
 

@@ -1,6 +1,6 @@
 //! How to record, and creating a recording's files: all of them, or none.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -177,7 +177,7 @@ pub(super) fn metadata(settings: &SigmfSettings, base: &Base) -> Metadata {
         sample_rate_hz: settings.sample_rate_hz,
         notes: settings.description.clone(),
         description: None,
-        has_details: false,
+        capture_extensions: BTreeSet::new(),
         has_errors: false,
         segments: Vec::new(),
         annotations: Annotations::default(),

@@ -19,6 +19,8 @@ pub(super) struct Tuning<'a> {
     bandwidth_hz: Option<f64>,
     gain_db: Option<f64>,
     channels: Option<&'a [ChannelDescription]>,
+    /// What others say of it.
+    rest: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> Tuning<'a> {
@@ -29,6 +31,7 @@ impl<'a> Tuning<'a> {
             bandwidth_hz: description.bandwidth_hz,
             gain_db: description.gain_db,
             channels: Some(part(&description.channels, channels)),
+            rest: description.rest.get(CAPTURE).and_then(Value::as_object),
         })
     }
 
@@ -38,6 +41,7 @@ impl<'a> Tuning<'a> {
             bandwidth_hz: capture.bandwidth,
             gain_db: capture.gain,
             channels: capture.channels.as_deref(),
+            rest: Some(&capture.rest).filter(|rest| !rest.is_empty()),
         }
     }
 
@@ -46,7 +50,7 @@ impl<'a> Tuning<'a> {
         let numbers = |tuning: &Self| (tuning.frequency_hz, tuning.bandwidth_hz, tuning.gain_db);
         let has_other_channels =
             before.channels.is_some() && self.channels.is_some() && before.channels != self.channels;
-        numbers(self) != numbers(before) || has_other_channels
+        numbers(self) != numbers(before) || has_other_channels || self.rest != before.rest
     }
 
     /// Into a capture, beside channels that `global` names already.
@@ -55,10 +59,14 @@ impl<'a> Tuning<'a> {
         capture.bandwidth = self.bandwidth_hz;
         capture.gain = self.gain_db;
         capture.channels = self.channels.filter(|&own| Some(own) != global).map(<[_]>::to_vec);
+        capture.rest = self.rest.cloned().unwrap_or_default();
     }
 
-    pub(super) fn has_details(&self) -> bool {
-        self.bandwidth_hz.is_some() || self.gain_db.is_some()
+    /// The names of the extensions whose words it has.
+    pub(super) fn extensions(&self) -> impl Iterator<Item = &str> {
+        let has_details = self.bandwidth_hz.is_some() || self.gain_db.is_some();
+        let others = self.rest.into_iter().flatten().filter_map(|(key, _)| Some(key.split_once(':')?.0));
+        has_details.then_some("capture_details").into_iter().chain(others)
     }
 }
 
@@ -147,7 +155,10 @@ pub(super) fn read(meta: &Meta, channels: usize, len_samples: u64, notes: &mut V
             continue;
         }
         let own = tuning.channels.filter(|own| own.len() <= channels);
+        let mut rest = whole.rest.clone();
+        rest.extend(tuning.rest.map(|fields| (CAPTURE.to_owned(), Value::Object(fields.clone()))));
         let description = Description {
+            rest,
             centre_frequency_hz: tuning.frequency_hz,
             bandwidth_hz: tuning.bandwidth_hz,
             gain_db: tuning.gain_db,
@@ -170,6 +181,17 @@ pub(super) fn read(meta: &Meta, channels: usize, len_samples: u64, notes: &mut V
         }
     });
     found
+}
+
+/// Says how many bits the numbers in the file have, where others are read.
+pub(super) fn say_bits(described: &mut Described, bits: u32) {
+    if described.is_empty() {
+        described.push((0, Arc::default()));
+    }
+    for (_, description) in described {
+        let said = Arc::make_mut(description);
+        said.rest.entry(Description::BITS).or_insert_with(|| bits.into());
+    }
 }
 
 /// Those of a collection, of which each recording has so many channels: the channels of all, beside what the first one says.
@@ -195,8 +217,12 @@ pub(super) fn join(recordings: &[(usize, Described)]) -> Described {
     places.into_iter().map(at).collect()
 }
 
+/// How a description carries what a capture says beyond the words of this program.
+const CAPTURE: &str = "grebe:capture";
+
 /// What a recorder says of its files, whatever the stream says.
-const RECORDERS_OWN: [&str; 14] = [
+const RECORDERS_OWN: [&str; 15] = [
+    CAPTURE,
     "core:datatype",
     "core:sample_rate",
     "core:version",
@@ -213,7 +239,8 @@ const RECORDERS_OWN: [&str; 14] = [
     "core:sample_start",
 ];
 /// What a stream says of a moment, or what belongs to the file; whoever writes it into `global` means something else.
-const NOT_OF_ALL: [&str; 9] = [
+const NOT_OF_ALL: [&str; 10] = [
+    CAPTURE,
     "core:extensions",
     "core:datetime",
     "grebe:datetime_error_ns",

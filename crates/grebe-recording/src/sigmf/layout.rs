@@ -221,7 +221,7 @@ pub(super) struct Global {
     #[serde(rename = "core:sample_rate", skip_serializing_if = "Option::is_none", serialize_with = "number")]
     #[serde(default)]
     pub(super) sample_rate: Option<f64>,
-    #[serde(rename = "core:version")]
+    #[serde(rename = "core:version", default)]
     pub(super) version: String,
     #[serde(rename = "core:num_channels", skip_serializing_if = "Option::is_none")]
     pub(super) num_channels: Option<u64>,
@@ -305,6 +305,9 @@ pub(super) struct Capture {
     /// Where they are others than `global` says.
     #[serde(rename = "grebe:channels", skip_serializing_if = "Option::is_none")]
     pub(super) channels: Option<Vec<ChannelDescription>>,
+    /// What others say of it: where the receiver was, and more.
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]

@@ -1,5 +1,6 @@
 //! What the metadata of a recording say.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ pub(super) struct Metadata {
     pub(super) notes: Option<String>,
     /// What the stream said first.
     pub(super) description: Option<Arc<Description>>,
-    /// Whether a capture has words of that extension.
-    pub(super) has_details: bool,
+    /// The extensions whose words captures have.
+    pub(super) capture_extensions: BTreeSet<String>,
     /// Whether a capture says how far its time may be off.
     pub(super) has_errors: bool,
     pub(super) segments: Vec<Captured>,
@@ -119,9 +120,9 @@ impl Metadata {
         let sha512 = sums.filter(|_| is_closed).and_then(|sums| sums.sha512.clone());
         let checksums = sums.filter(|sums| sha512.is_none() && !sums.xxh3.is_empty()).map(Checksums::of);
         let is_ours = !is_closed || self.has_errors || checksums.is_some() || self.stripes.is_some();
-        let own = [(is_ours, "grebe"), (self.has_details, "capture_details")];
-        let own = own.into_iter().filter_map(|(is_used, name)| is_used.then_some(name));
-        let uses: Vec<&str> = own.chain(self.annotations.extensions()).collect();
+        let own = is_ours.then_some("grebe").into_iter();
+        let of_captures = self.capture_extensions.iter().map(String::as_str);
+        let uses: Vec<&str> = own.chain(of_captures).chain(self.annotations.extensions()).collect();
         let description = self.description.as_deref();
         let state = if is_closed { "" } else { NOT_CLOSED };
         Global {
@@ -161,7 +162,11 @@ impl Metadata {
     /// Notes what the stream is: what was said first holds for all of it.
     pub(super) fn describe(&mut self, description: Option<&Arc<Description>>) {
         let channels = 0..self.channels * self.recordings.len();
-        self.has_details |= Tuning::of(description.map(Arc::as_ref), channels).has_details();
+        for name in Tuning::of(description.map(Arc::as_ref), channels).extensions() {
+            if !self.capture_extensions.contains(name) {
+                self.capture_extensions.insert(name.to_owned());
+            }
+        }
         self.description = self.description.take().or_else(|| description.cloned());
     }
 

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::archive::{Files, read_json};
+use super::archive::Files;
 use super::collection::members;
-use super::layout::{Base, Meta};
+use super::layout::Base;
+use super::metadata_text::read_meta;
 use super::reader::{data_path, open_one};
 use super::stripes;
 use crate::error::Error;
@@ -31,7 +32,7 @@ pub(crate) fn open_arriving(
     let bases = members.map_or_else(|| vec![Base::of(path)], |members| members.bases);
     let mut elsewhere = Vec::new();
     for base in bases {
-        let meta: Meta = read_json(&Files::Folder, &base.meta())?;
+        let meta = read_meta(&Files::Folder, &base.meta())?.0;
         let data = data_path(&base, &meta.global)?;
         elsewhere.extend(place(&data).map(|place| (data, place)));
     }

@@ -3,18 +3,19 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use grebe_frame::{MAX_CHANNELS, SampleFormat, utc_time};
-use jiff::Timestamp;
+use grebe_frame::MAX_CHANNELS;
 
-use super::archive::{Files, Part, read_json};
+use super::archive::{Files, Part};
+use super::captures::{annotations, segments, settle, stripes_of, times_note};
 use super::checksum::Sum;
 use super::collection::{Members, members};
 use super::described::{self, Described};
-use super::layout::{self, Base, Capture, Global, Meta, NOT_CLOSED, is_plain_name};
+use super::layout::{Base, Global, Meta, NOT_CLOSED, is_plain_name};
+use super::metadata_text::read_meta;
 use super::stripe_set::StripeSet;
-use crate::encoding::{Encoding, Order};
+use crate::bytes::Stripe;
+use crate::encoding::Encoding;
 use crate::error::Error;
-use crate::headerless::FOREIGN;
 use crate::raw::RawFile;
 use crate::sample_file::{Alignment, Annotation, SampleFile, Segment};
 
@@ -39,8 +40,9 @@ fn open_single(files: &Files, base: &Base) -> Result<Opened, Error> {
     let mut recording = Recording::open(files, base)?;
     let is_recorded = !recording.closed && base.is_locked();
     recording.say_open_end(is_recorded);
-    let Recording { source, sample_rate_hz, len_samples, segments, notes, closed, stripes, .. } = recording;
-    let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes).whole(closed);
+    let Recording { source, sample_rate_hz, len_samples, segments, notes, stripes, .. } = recording;
+    let is_whole = recording.closed && recording.all_there;
+    let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes).whole(is_whole);
     let file =
         file.being_recorded(is_recorded).described(recording.descriptions).annotated(recording.annotations);
     Ok(Opened { file, stripes })
@@ -70,6 +72,7 @@ fn open_collection(files: &Files, path: &Path, members: Members) -> Result<Opene
 /// Makes one file of a recording per channel: of the same rate, length and gaps.
 fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Result<Opened, Error> {
     let cut_off = recordings.iter().any(|recording| !recording.closed);
+    let all_there = recordings.iter().all(|recording| recording.all_there);
     if cut_off {
         // The recorder was stopped between two channels: what all of them have is good.
         recordings_end_together(&mut recordings);
@@ -122,7 +125,8 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
         .map(|recording| (recording.source.channels(), std::mem::take(&mut recording.descriptions)))
         .collect();
     let sources = recordings.into_iter().map(|recording| recording.source).collect();
-    let file = SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes).whole(!cut_off);
+    let file =
+        SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes).whole(!cut_off && all_there);
     let file = file.being_recorded(is_recorded).described(described::join(&described)).annotated(annotations);
     Ok(Opened { file, stripes })
 }
@@ -152,47 +156,61 @@ struct Recording {
     stripes: Option<Stripes>,
     /// Whether its recorder came to its end.
     closed: bool,
+    /// Whether the data have all that the metadata speak of.
+    all_there: bool,
 }
 
 impl Recording {
     fn open(files: &Files, base: &Base) -> Result<Self, Error> {
         let path = base.meta();
-        let meta: Meta = read_json(files, &path)?;
+        let (mut meta, mut notes) = read_meta(files, &path)?;
+        settle(&mut meta, &mut notes);
         let global = &meta.global;
         let closed = !global.recorder.as_ref().is_some_and(|recorder| recorder.ends_with(NOT_CLOSED));
-        let mut notes = Vec::new();
         let encoding = encoding(&path, &global.datatype)?;
         let channels = global.num_channels.unwrap_or(1);
         if channels == 0 || channels > u64::from(MAX_CHANNELS) {
             let must = "1 to 255 channels can be read";
             return Err(Error::field(&path, "core:num_channels", channels, must));
         }
-        let sample_rate_hz = sample_rate(&path, global, &mut notes)?;
+        let sample_rate_hz = sample_rate(global, &mut notes);
         let mut data = Data::open(files, base, &meta, encoding.sample_bytes() as u64 * channels)?;
         let written_samples = data.len_samples;
         if !closed {
             // Behind that, nobody knows where the gaps are.
             data.len_samples = global.known_samples.unwrap_or(u64::MAX).min(written_samples);
         } else if data.odd_bytes > 0 {
-            let why = format!(
-                "it ends within a sample; cut its last {} bytes off to read the rest",
+            notes.push(format!(
+                "the data end within a sample: their last {} bytes are left out",
                 data.odd_bytes
-            );
-            return Err(Error::truncated(&data.path, &why));
+            ));
         }
         if data.len_samples == 0 {
             return Err(Error::Empty { path: data.path });
         }
-        let segments = segments(&path, &meta, data.len_samples, closed)?;
+        let (segments, behind) = segments(&path, &meta, data.len_samples)?;
+        if closed && behind > 0 {
+            notes.push(format!(
+                "{behind} captures begin behind the end of the data, and are left out: the data are truncated, or of another recording"
+            ));
+        }
+        let all_there = data.odd_bytes == 0 && behind == 0;
         notes.extend(times_note(&meta));
+        notes.extend(encoding.read_as());
         if closed && !files.is_arriving() {
             data.check(global)?;
         }
         let len_samples = data.len_samples;
-        let source = RawFile::new(&data.path, data.file, encoding, channels as usize, data.offset_bytes);
-        let descriptions = described::read(&meta, channels as usize, len_samples, &mut notes);
+        let mut source = RawFile::new(&data.path, data.file, encoding, channels as usize, data.offset_bytes);
+        if !data.stretches.is_empty() {
+            source = source.scattered(data.stretches);
+        }
+        let mut descriptions = described::read(&meta, channels as usize, len_samples, &mut notes);
+        if let Some(bits) = encoding.bits() {
+            described::say_bits(&mut descriptions, bits);
+        }
         let stripes = stripes_of(&meta);
-        let annotations = annotations(meta, len_samples);
+        let annotations = annotations(meta, len_samples, closed, &mut notes);
         Ok(Self {
             path,
             source,
@@ -205,6 +223,7 @@ impl Recording {
             notes,
             stripes,
             closed,
+            all_there,
         })
     }
 
@@ -248,6 +267,8 @@ struct Data {
     len_samples: u64,
     /// Of a last sample that is not complete.
     odd_bytes: u64,
+    /// Where other bytes stand between samples: where these are.
+    stretches: Vec<Stripe>,
 }
 
 impl Data {
@@ -259,15 +280,11 @@ impl Data {
             return Err(Error::field(&meta_path, "core:metadata_only", true, must));
         }
         let path = data_path(base, global)?;
-        let later = meta.captures.iter().skip(1).position(|capture| capture.header_bytes.unwrap_or(0) > 0);
-        if let Some(position) = later {
-            let must = "bytes between samples cannot be read; only before the first capture";
-            let name = format!("captures[{}].core:header_bytes", position + 1);
-            return Err(Error::field(&meta_path, &name, "above 0", must));
-        }
-        let offset_bytes = meta.captures.first().and_then(|capture| capture.header_bytes).unwrap_or(0);
         let Part { file, offset_bytes: begin, bytes: file_bytes } = files.open(&path)?;
-        let around = offset_bytes.saturating_add(global.trailing_bytes.unwrap_or(0));
+        let headers = || meta.captures.iter().map(|capture| capture.header_bytes.unwrap_or(0));
+        let offset_bytes = headers().next().unwrap_or(0);
+        let all_headers = headers().fold(0, u64::saturating_add);
+        let around = all_headers.saturating_add(global.trailing_bytes.unwrap_or(0));
         let Some(bytes) = file_bytes.checked_sub(around) else {
             let why = format!(
                 "its {file_bytes} bytes are fewer than the {around} that should surround its samples"
@@ -275,7 +292,13 @@ impl Data {
             return Err(Error::truncated(&path, &why));
         };
         let (len_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
-        Ok(Self { path, file, begin, file_bytes, offset_bytes: begin + offset_bytes, len_samples, odd_bytes })
+        let offset_bytes = begin.saturating_add(offset_bytes);
+        let stretches = if headers().skip(1).any(|bytes| bytes > 0) {
+            stretches(meta, begin, frame_bytes, len_samples)
+        } else {
+            Vec::new()
+        };
+        Ok(Self { path, file, begin, file_bytes, offset_bytes, len_samples, odd_bytes, stretches })
     }
 
     /// Small files are summed before a sample is handed out: only so is a file found that was truncated between two samples.
@@ -294,6 +317,23 @@ impl Data {
     }
 }
 
+/// Where samples stand whose captures have bytes of their own before them.
+fn stretches(meta: &Meta, begin: u64, frame_bytes: u64, len_samples: u64) -> Vec<Stripe> {
+    let offset = meta.global.offset.unwrap_or(0);
+    let mut stretches: Vec<Stripe> = Vec::new();
+    let (mut headers, mut at) = (begin, 0);
+    let ends = meta.captures.iter().skip(1).map(|capture| capture.sample_start.saturating_sub(offset));
+    for (capture, end) in meta.captures.iter().zip(ends.chain([len_samples])) {
+        headers = headers.saturating_add(capture.header_bytes.unwrap_or(0));
+        let bytes = (end.min(len_samples) * frame_bytes).saturating_sub(at);
+        if bytes > 0 {
+            stretches.push(Stripe { at, file: 0, from: headers.saturating_add(at), bytes });
+        }
+        at += bytes;
+    }
+    stretches
+}
+
 /// Where the samples of a recording are.
 pub(super) fn data_path(base: &Base, global: &Global) -> Result<PathBuf, Error> {
     match &global.dataset {
@@ -306,129 +346,36 @@ pub(super) fn data_path(base: &Base, global: &Global) -> Result<PathBuf, Error> 
     }
 }
 
-/// What the list of captures says of the file's samples; one segment where it says nothing.
-fn segments(path: &Path, meta: &Meta, len_samples: u64, closed: bool) -> Result<Vec<Segment>, Error> {
-    let offset = meta.global.offset.unwrap_or(0);
-    let mut segments: Vec<Segment> = Vec::with_capacity(meta.captures.len().max(1));
-    for (number, capture) in meta.captures.iter().enumerate() {
-        let start = |must| {
-            let name = format!("captures[{number}].core:sample_start");
-            Err(Error::field(path, &name, capture.sample_start, must))
-        };
-        let Some(position) = capture.sample_start.checked_sub(offset) else {
-            return start("it must not be below core:offset");
-        };
-        if segments.last().is_some_and(|before| before.position > position) {
-            return start("captures must be in the order of the file; sort them by core:sample_start");
-        }
-        if position > len_samples && closed {
-            return start(
-                "it lies behind the end of the data; the data file is truncated or belongs to another recording",
-            );
-        }
-        let first_sample_index = capture.global_index.unwrap_or(capture.sample_start);
-        if first_sample_index > INDEX_MAX {
-            let name = format!("captures[{number}].core:global_index");
-            return Err(Error::field(path, &name, first_sample_index, "it must be below 2^63"));
-        }
-        if number == 0 && position > 0 {
-            let first_sample_index = first_sample_index.saturating_sub(position);
-            segments.push(segment(0, first_sample_index, &Capture::default()));
-        }
-        segments.push(segment(position, first_sample_index, capture));
-    }
-    if segments.is_empty() {
-        segments.push(segment(0, offset, &Capture::default()));
-    }
-    let ends: Vec<u64> = segments.iter().skip(1).map(|segment| segment.position).collect();
-    for (segment, end) in segments.iter_mut().zip(ends.into_iter().chain([len_samples])) {
-        segment.length_samples = end.min(len_samples).saturating_sub(segment.position);
-    }
-    // Of several captures at one place the last one holds; one at the very end says nothing.
-    segments.retain(|segment| segment.length_samples > 0);
-    Ok(segments)
-}
-
-fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment {
-    let recorded_at = capture.datetime.as_deref().and_then(utc_time);
-    let recorded_error_ns = recorded_at.and(capture.datetime_error_ns);
-    let recorded_axis = recorded_at.and(capture.axis);
-    Segment { position, length_samples: 0, first_sample_index, recorded_at, recorded_error_ns, recorded_axis }
-}
-
-/// What a person should know of the times of captures.
-fn times_note(meta: &Meta) -> Option<String> {
-    let times = || meta.captures.iter().filter_map(|capture| capture.datetime.as_deref());
-    if let Some(other) = times().find(|text| utc_time(text).is_none()) {
-        return Some(format!("core:datetime of a capture is no time, and is left out: {other:?}"));
-    }
-    let is_zoned = |text: &&str| text.parse::<Timestamp>().is_ok();
-    let other = times().find(|text| !is_zoned(text))?;
-    Some(format!("core:datetime of a capture says no time zone, and is read as UTC: {other:?}"))
-}
-
-/// Which recordings take turns with it, and where its captures stand in what they are together.
-fn stripes_of(meta: &Meta) -> Option<Stripes> {
-    let set = meta.global.stripes.as_ref().filter(|set| set.is_valid())?;
-    let offset = meta.global.offset.unwrap_or(0);
-    let begin = |capture: &Capture| Some((capture.sample_start.checked_sub(offset)?, capture.stripe_start?));
-    let begins: Vec<(u64, u64)> = meta.captures.iter().filter_map(begin).collect();
-    (!begins.is_empty()).then(|| (set.clone(), begins))
-}
-
-/// What lies in the file, in its order.
-fn annotations(meta: Meta, len_samples: u64) -> Vec<Annotation> {
-    let offset = meta.global.offset.unwrap_or(0);
-    let of_file = meta.annotations.into_iter().filter_map(|annotation| {
-        let position = annotation.sample_start.checked_sub(offset).filter(|&at| at < len_samples)?;
-        let left = len_samples - position;
-        let length_samples = annotation.sample_count.unwrap_or(left).min(left);
-        Some(Annotation { position, length_samples, fields: annotation.rest })
-    });
-    let mut annotations: Vec<Annotation> = of_file.collect();
-    annotations.sort_by_key(|annotation| annotation.position);
-    annotations
-}
-
-/// The samples of a `core:datatype`.
+/// The samples of a `core:datatype`: `ri16_le`, `cf32_be`, `ru8`.
 fn encoding(path: &Path, datatype: &str) -> Result<Encoding, Error> {
-    let refused = |must: &str| Err(Error::field(path, "core:datatype", datatype, must));
-    let (name, order) = match datatype.split_once('_') {
-        None => (datatype, None),
-        Some((name, "le")) => (name, Some(Order::Little)),
-        Some((name, "be")) => (name, Some(Order::Big)),
-        Some(_) => return refused(KNOWN),
+    let lower = datatype.to_ascii_lowercase();
+    let (name, order) = match lower.split_once('_') {
+        Some((name, order @ ("le" | "be"))) => (name, order),
+        None => (lower.as_str(), "le"),
+        Some(_) => ("", ""),
     };
-    let foreign = FOREIGN.iter().find(|foreign| name.strip_prefix('r').unwrap_or(name) == foreign.name);
-    if let (Some(foreign), Some(order)) = (foreign, order) {
-        let order = if order == Order::Big { '>' } else { '<' };
-        let name = layout::datatype(foreign.to);
-        return refused(&foreign.conversion("in.sigmf-data", order, &name, "out.sigmf-data"));
-    }
-    let format = name.strip_prefix('r').filter(|name| !name.starts_with('c')).unwrap_or(name).parse();
-    let format = format.ok().filter(|&format: &SampleFormat| name.starts_with('c') == format.is_complex());
-    match (format, order) {
-        (Some(format), Some(order)) if name.starts_with(['r', 'c']) => Ok(Encoding::new(format, order)),
-        (Some(format), None) if name.starts_with(['r', 'c']) && format.component().bytes() == 1 => {
-            Ok(Encoding::of(format))
-        }
-        _ => refused(KNOWN),
-    }
+    let plain = name.strip_prefix('r').unwrap_or(name);
+    let is_named = name.starts_with(['r', 'c']) && plain.starts_with(['i', 'u', 'f', 'c']);
+    let encoding = Encoding::named(&format!("{plain}{order}")).filter(|encoding| {
+        let bytes = encoding.sample_bytes() / encoding.format.components();
+        let is_plain = matches!(bytes, 1 | 2 | 4 | 8) && (bytes == 1 || lower.contains('_'));
+        is_named && is_plain && name.starts_with('c') == encoding.format.is_complex()
+    });
+    encoding.ok_or_else(|| Error::field(path, "core:datatype", datatype, KNOWN))
 }
 
-fn sample_rate(path: &Path, global: &Global, notes: &mut Vec<String>) -> Result<f64, Error> {
+/// Samples a second; 0 where nothing says it.
+fn sample_rate(global: &Global, notes: &mut Vec<String>) -> f64 {
     match global.sample_rate {
-        Some(rate_hz) if rate_hz > 0.0 && rate_hz.is_finite() => Ok(rate_hz),
-        Some(rate_hz) => Err(Error::field(path, "core:sample_rate", rate_hz, "it must be above 0")),
-        None => {
-            notes.push("the metadata do not say the sample rate".into());
-            Ok(0.0)
+        Some(rate_hz) if rate_hz > 0.0 && rate_hz.is_finite() => return rate_hz,
+        Some(rate_hz) => {
+            notes.push(format!("core:sample_rate is {rate_hz}, which is none: the rate is unknown"))
         }
+        None => notes.push("the metadata do not say the sample rate".into()),
     }
+    0.0
 }
 
-const KNOWN: &str = "it must be one of ri8 ru8 ri16 ri32 rf32 rf64 ci8 cu8 ci16 cf32, and from 16 bits on end in _le or _be, as in ri16_le";
+const KNOWN: &str = "it must be one of ri8 ru8 ri16 ru16 ri32 ru32 ri64 ru64 rf32 rf64 ci8 cu8 ci16 cu16 ci32 cu32 cf32 cf64, and from 16 bits on end in _le or _be, as in ri16_le";
 /// A tenth of a second of summing.
 const CHECKED_BYTES_MAX: u64 = 64 << 20;
-/// What SigMF allows.
-const INDEX_MAX: u64 = i64::MAX as u64;

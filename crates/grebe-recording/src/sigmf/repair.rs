@@ -5,16 +5,19 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::archive::{Files, read_json};
+use super::archive::Files;
 use super::collection::{self, Members, Summing, members};
 use super::layout::{Base, Meta, NOT_CLOSED};
+use super::metadata_text::read_json;
 use super::reader::open_one;
 use super::staged::{Staged, sync_folder};
 use super::stripe_set::StripeSet;
 use super::stripes::all_bases;
 use super::together::{self, Sums};
 use crate::error::Error;
+use crate::kinds::{Kind, is_recording, kind_of};
 use crate::sample_file::SampleFile;
+use crate::wav;
 
 /// What became of a recording, on one of its disks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub struct Repaired {
     pub cut_bytes: u64,
 }
 
-/// Closes a SigMF recording whose recorder was cut off, in place: as far as its samples are good, and with a collection that fits its channels.
+/// Closes a SigMF recording, or a WAV, whose recorder was cut off, in place: as far as its samples are good, and with a collection that fits its channels.
 /// Of one that took turns with others on other disks, all that are there; of a collection of several streams each, and then what ties them. One that is
 /// whole is left as it is.
 ///
@@ -52,10 +55,15 @@ pub struct Repaired {
 /// As for [`SampleFile::open`](crate::SampleFile::open); [`Error::Content`] while its recorder is still at it; [`Error::File`] where it cannot be
 /// written: what was there opens as before.
 pub fn repair(path: &Path) -> Result<Vec<Repaired>, Error> {
-    let (files, path) = Files::of(path)?;
+    if kind_of(path) == Some(Kind::Wav) {
+        return Ok(vec![wav::repair(path)?]);
+    }
+    let named = SampleFile::named(path).filter(|_| !is_recording(path));
+    let (files, path) = Files::of(named.as_deref().unwrap_or(path))?;
     if SampleFile::format_name(&path) != Some("SigMF") || !matches!(files, Files::Folder) {
         let what =
-            "only SigMF recordings in files of their own are closed in place: NAME.sigmf-meta".to_owned();
+            "only SigMF recordings in files of their own, and WAV, are closed in place: NAME.sigmf-meta"
+                .to_owned();
         return Err(Error::Field { path, what });
     }
     let base = whole_of(&Base::of(&path));

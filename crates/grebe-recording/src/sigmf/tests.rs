@@ -18,6 +18,7 @@ use crate::{Error, SampleFile, Segment, SigmfSettings, SigmfWriter};
 mod annotated;
 mod archives;
 mod descriptions;
+mod foreign;
 mod formats;
 mod killed;
 mod refusals;

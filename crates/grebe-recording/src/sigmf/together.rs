@@ -6,9 +6,10 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-use super::archive::{Files, read_json};
+use super::archive::Files;
 use super::collection::sum_of;
 use super::layout::{BY_TIME, Base, Collection, CollectionFile, Stream, VERSION};
+use super::metadata_text::read_json;
 use super::reader::collected;
 use super::staged::Staged;
 use crate::error::Error;

@@ -10,9 +10,10 @@ use grebe_ring::Cancel;
 use sha2::{Digest, Sha512};
 use twox_hash::XxHash3_64;
 
-use super::archive::{Files, Part, read_json};
+use super::archive::{Files, Part};
 use super::collection::members;
-use super::layout::{Base, Meta};
+use super::layout::Base;
+use super::metadata_text::read_meta;
 use super::open::open;
 use super::stripe_set::StripeSet;
 use super::stripes::all_bases;
@@ -72,7 +73,7 @@ pub fn verify(path: &Path, cancel: &Cancel, progress: &mut dyn FnMut(u64)) -> Re
 /// The recordings of a path, and those that took turns with them.
 fn with_other_disks(files: &Files, base: &Base, bases: Vec<Base>) -> Result<Vec<Base>, Error> {
     let Some(first) = bases.first().filter(|_| matches!(files, Files::Folder)) else { return Ok(bases) };
-    let meta: Meta = read_json(files, &first.meta())?;
+    let meta = read_meta(files, &first.meta())?.0;
     let Some(set) = meta.global.stripes.filter(StripeSet::is_valid) else { return Ok(bases) };
     let mut all = Vec::new();
     for own in all_bases(base, &set) {
@@ -95,7 +96,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn verify(&mut self, files: &Files, base: &Base) -> Result<Verified, Error> {
-        let meta: Meta = read_json(files, &base.meta())?;
+        let meta = read_meta(files, &base.meta())?.0;
         let path = base.data();
         let Part { mut file, offset_bytes, bytes } = files.open(&path)?;
         let mut verified = Verified { path, bytes, checked_bytes: 0, changed: Vec::new() };

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod written;
+
 fn write<S: hound::Sample + Copy>(
     path: &Path,
     channels: u16,
@@ -145,7 +147,7 @@ fn a_truncated_file_opens_as_far_as_it_goes_and_says_what_is_missing() {
     for end in 52..56 {
         assert_eq!(opened(&good[..end]), (vec![vec![1, 2], vec![-1, -2]], cut.to_owned()), "{end} bytes");
     }
-    let mut odd = good.clone();
+    let mut odd = good[..51].to_vec();
     odd[40] = 7;
     let left_out = "the samples end within one: its 3 bytes of 4 are left out";
     assert_eq!(opened(&odd), (vec![vec![1], vec![-1]], left_out.to_owned()));
@@ -201,16 +203,11 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
         (good[..36].to_vec(), "x.wav is truncated: it ends before its samples (a data chunk) begin"),
         (good[..45].to_vec(), "x.wav is truncated: 3 samples per channel are announced and none is there"),
         (patched(40, &[1]), "x.wav holds no samples"),
-        (patched(40, &[0]), "x.wav holds no samples"),
-        (patched(0, b"OggS"), "x.wav is no WAV file: it does not begin with RIFF or RF64 and WAVE"),
+        (patched(0, b"OggS"), "x.wav is no WAV file: it does not begin with RIFF, RF64 or BW64 and WAVE"),
         (patched(12, b"junk"), "x.wav is no WAV file: its samples come before its format (a fmt chunk)"),
         (patched(16, &[8]), "x.wav is no WAV file: its fmt chunk is shorter than 16 bytes"),
-        (
-            patched(20, &[85]),
-            "x.wav: format tag is 85: only uncompressed integers (1) and floats (3) can be read: convert it",
-        ),
+        (patched(20, &[85]), "x.wav' -e signed-integer -b 16 out.wav"),
         (patched(22, &[0, 1]), "x.wav: number of channels is 256: 1 to 255 can be read"),
-        (patched(24, &[0; 4]), "x.wav: sample rate is 0: it must be above 0"),
         (patched(32, &[3]), "x.wav: block align is 3: it must be channels times bytes per sample"),
         (patched(34, &[12, 1]), "x.wav: bits a sample is 268: 8, 16, 24 and 32 (float: 32, 64) can be read"),
         // Found by fuzzing: rounded up to whole bytes this is more than 16 bits hold.
@@ -225,18 +222,17 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
     }
     std::fs::remove_file(&path).unwrap();
     assert!(open(&path).unwrap_err().to_string().starts_with("cannot open "));
-    let error = SampleFile::open("x.mp3".as_ref()).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "x.mp3: unknown kind of file; known are .sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .npy and raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32)"
-    );
 }
 
 #[test]
 fn what_is_longer_than_a_riff_can_be_is_written_as_rf64() {
     let (_folder, path) = scratch("x.wav");
-    let header =
-        Header { encoding: Encoding::of(super::SampleFormat::F32), channels: 2, sample_rate_hz: 48_000 };
+    let header = Header {
+        encoding: crate::Encoding::of(grebe_frame::SampleFormat::F32),
+        channels: 2,
+        sample_rate_hz: 48_000,
+        receiver: None,
+    };
     let (bytes, sample_bytes) = (header.bytes(6_000_000_000), 6_000_000_000);
     std::fs::write(&path, &bytes).unwrap();
     // Most of it is a hole.
@@ -244,5 +240,5 @@ fn what_is_longer_than_a_riff_can_be_is_written_as_rf64() {
     file.set_len(bytes.len() as u64 + sample_bytes).unwrap();
     let opened = open(&path).unwrap();
     assert_eq!((opened.len_samples(), opened.channels(), opened.notes().len()), (750_000_000, 2, 0));
-    assert_eq!(opened.format(), super::SampleFormat::F32);
+    assert_eq!(opened.format(), grebe_frame::SampleFormat::F32);
 }

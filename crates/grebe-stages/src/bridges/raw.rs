@@ -12,7 +12,6 @@ pub(crate) use byte_stream::{RawSink, RawSource, Retune, Retuned, interleaved};
 #[cfg(fuzzing)]
 pub(crate) use udp_source::fuzz;
 pub use uri::RawStream;
-pub(crate) use uri::{encoding, encoding_names};
 
 use std::fmt;
 

@@ -7,6 +7,7 @@
 //!  frames -> sink -> prologue, context
 //! ```
 
+mod byte_order;
 mod class;
 mod context;
 mod continuity;

@@ -17,15 +17,9 @@ fn refusal(global: &Value, captures: &Value, data: &[u8]) -> String {
 fn a_bad_recording_is_refused_with_what_is_wrong() {
     let start = |start: u64| json!({"core:sample_start": start});
     let (none, first) = (json!({}), json!([start(0)]));
-    let datatypes = "it must be one of ri8 ru8 ri16 ri32 rf32 rf64 ci8 cu8 ci16 cf32, and from 16 bits on end in _le or _be, as in ri16_le";
+    let datatypes = "it must be one of ri8 ru8 ri16 ru16 ri32 ru32 ri64 ru64 rf32 rf64 ci8 cu8 ci16 cu16 ci32 cu32 cf32 cf64, and from 16 bits on end in _le or _be, as in ri16_le";
     for (global, captures, bytes, message) in [
         (&none, &first, 0, "x.sigmf-data holds no samples"),
-        (
-            &none,
-            &first,
-            7,
-            "x.sigmf-data is truncated: it ends within a sample; cut its last 1 bytes off to read the rest",
-        ),
         (
             &json!({"core:datatype": "ri24_le"}),
             &first,
@@ -39,18 +33,6 @@ fn a_bad_recording_is_refused_with_what_is_wrong() {
             &format!("x.sigmf-meta: core:datatype is ri16: {datatypes}"),
         ),
         (&json!({"core:datatype": ""}), &first, 8, &format!("x.sigmf-meta: core:datatype is : {datatypes}")),
-        (
-            &json!({"core:datatype": "ru16_be"}),
-            &first,
-            8,
-            "x.sigmf-meta: core:datatype is ru16_be: no stream has such samples; convert the data to ri32_le, with NumPy for example: fromfile(\"in.sigmf-data\", \">u2\").astype(\"<i4\").tofile(\"out.sigmf-data\")",
-        ),
-        (
-            &json!({"core:sample_rate": -3}),
-            &first,
-            8,
-            "x.sigmf-meta: core:sample_rate is -3: it must be above 0",
-        ),
         (
             &json!({"core:num_channels": 256}),
             &first,
@@ -95,39 +77,9 @@ fn a_bad_recording_is_refused_with_what_is_wrong() {
         ),
         (
             &none,
-            &json!([start(0), start(5)]),
-            8,
-            "x.sigmf-meta: captures[1].core:sample_start is 5: it lies behind the end of the data; the data file is truncated or belongs to another recording",
-        ),
-        (
-            &none,
-            &json!([start(3), start(2)]),
-            8,
-            "x.sigmf-meta: captures[1].core:sample_start is 2: captures must be in the order of the file; sort them by core:sample_start",
-        ),
-        (
-            &json!({"core:offset": 4}),
-            &first,
-            8,
-            "x.sigmf-meta: captures[0].core:sample_start is 0: it must not be below core:offset",
-        ),
-        (
-            &none,
             &json!([{"core:sample_start": 0, "core:global_index": u64::MAX}]),
             8,
             "x.sigmf-meta: captures[0].core:global_index is 18446744073709551615: it must be below 2^63",
-        ),
-        (
-            &none,
-            &json!([start(0), {"core:sample_start": 1, "core:header_bytes": 4}]),
-            8,
-            "x.sigmf-meta: captures[1].core:header_bytes is above 0: bytes between samples cannot be read; only before the first capture",
-        ),
-        (
-            &none,
-            &json!([{"core:sample_start": "0"}]),
-            8,
-            "x.sigmf-meta is not valid metadata: invalid type: string \"0\", expected u64 at line 1 column 37",
         ),
     ] {
         assert_eq!(refusal(global, captures, &vec![0; bytes]), message);

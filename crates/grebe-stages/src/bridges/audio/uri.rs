@@ -4,8 +4,6 @@ use grebe_flow::RateHz;
 use grebe_process::query::{Pairs, Query};
 use grebe_recording::Encoding;
 
-use crate::bridges::raw::{encoding, encoding_names};
-
 /// A sound device, as [`Uri::Audio`](crate::Uri::Audio) names it: `audio:` is the one that the system has chosen, `audio:hw:1,0` the first
 /// of the second card.
 ///
@@ -39,7 +37,7 @@ impl AudioStream {
                 value.parse().ok().and_then(|RateHz(hz)| whole_rate(hz))
             })?,
             channels: query.channels()?,
-            encoding: query.value("format", encoding_names(), encoding)?,
+            encoding: query.value("format", Encoding::names(), Encoding::named)?,
             reconnects: query.flag("reconnect")?,
         };
         query.end()?;

@@ -237,11 +237,12 @@ pub(crate) fn interleaved<'a>(
     scratch: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], Error> {
     let header = frame.header();
-    if (header.format, header.channel_count as usize) != (raw.encoding.format, raw.channels) {
+    let is_same = (header.format, header.channel_count as usize) == (raw.encoding.format, raw.channels);
+    if !is_same || !raw.encoding.is_written() {
         return Err(Error::Raw {
             format: header.format,
             channels: header.channel_count,
-            wanted: format!("{} in {}", raw.encoding.format, raw.channels),
+            wanted: format!("{} in {}", raw.encoding, raw.channels),
         });
     }
     if raw.channels == 1 && raw.encoding.is_as_streamed() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use grebe_frame::{Description, Header, SampleFormat};
 use grebe_process::query::{Pairs, Query, Words};
-use grebe_recording::{Encoding, Order, format_named};
+use grebe_recording::{Encoding, Order};
 
 use crate::transport::Carrier;
 
@@ -94,7 +94,7 @@ impl RawStream {
     /// A pair is malformed or unknown, or they do not go together.
     pub(crate) fn of_query(carrier: Carrier, mut query: Query<'_>) -> Result<Self, String> {
         query.flag("raw")?;
-        let format = query.value("format", encoding_names(), encoding)?;
+        let format = query.value("format", Encoding::names(), Encoding::named)?;
         let rate_hz = query.rate_hz()?.unwrap_or(0.0);
         let channels = query.channels()?.unwrap_or(1);
         let is_by_block = query.choice("interleave", INTERLEAVE)?.unwrap_or(false);
@@ -166,29 +166,15 @@ impl RawStream {
 
     /// What is known of the stream beside its header.
     pub(crate) fn description(&self) -> Option<Arc<Description>> {
-        let centre_frequency_hz = Some(self.frequency_hz?);
-        Some(Arc::new(Description { centre_frequency_hz, ..Description::default() }))
+        let mut said = Description { centre_frequency_hz: self.frequency_hz, ..Description::default() };
+        // Others have the bits of what they are read as.
+        if self.encoding.read_as().is_some()
+            && let Some(bits) = self.encoding.bits()
+        {
+            said.rest.insert(Description::BITS.to_owned(), bits.into());
+        }
+        (said != Description::default()).then(|| Arc::new(said))
     }
-}
-
-/// `cf32`, `s16be`, `i24`.
-pub(crate) fn encoding(name: &str) -> Option<Encoding> {
-    let name = name.to_ascii_lowercase();
-    if matches!(name.as_str(), "i24" | "s24" | "i24le" | "s24le") {
-        return Some(Encoding::I24);
-    }
-    let (plain, order) = match (name.strip_suffix("be"), name.strip_suffix("le")) {
-        (Some(plain), _) => (plain, Order::Big),
-        (None, Some(plain)) => (plain, Order::Little),
-        (None, None) => (name.as_str(), Order::Little),
-    };
-    Some(Encoding::new(format_named(plain)?, order))
-}
-
-/// What `format=` may be.
-pub(crate) fn encoding_names() -> String {
-    let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
-    format!("one of {all}, i24, with be behind it for big-endian")
 }
 
 /// `4:u32le`.

@@ -1,5 +1,6 @@
 //! Samples of a receiver behind `rtl_tcp`.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::bridges::rtl_tcp::wire::{Command, Hello};
 use crate::error::Error;
 use crate::transport::standard::readable;
 use crate::transport::{Connector, Reconnect};
-use crate::tuner::{Tuner, Tuning};
+use crate::tuner::{Switch, Tuner, Tuning};
 
 /// Connects to the server, tunes it, and reads its samples. `tuner` tunes it further, where one is given.
 ///
@@ -36,6 +37,7 @@ pub(crate) fn receiver(
     let remote = Remote {
         tuner: tuner.clone(),
         seen: tuner.changes(),
+        switches: tuner.switches(),
         said: Description {
             hardware: Some(format!("RTL-SDR, {}", hello.tuner_name())),
             clock: UtcClock::default().renewed(monotonic_ns()),
@@ -71,9 +73,12 @@ fn meet(
     })?;
     let mut commands = Vec::new();
     if correction_ppm != 0 {
-        commands.extend(Command::CorrectionPpm(correction_ppm).to_bytes());
+        commands.extend(Command::Switch(Switch::CorrectionPpm, correction_ppm).to_bytes());
     }
-    Command::tuning(&tuner.tuning()).for_each(|command| commands.extend(command.to_bytes()));
+    let switches = tuner.switches().into_iter().map(|(switch, value)| Command::Switch(switch, value));
+    let tuning = tuner.tuning();
+    let all = Command::tuning(&tuning).chain(switches);
+    all.for_each(|command| commands.extend(command.to_bytes()));
     let told = stream.write_all(&commands);
     told.map_err(|source| Error::Tcp { action: "tune", uri: connector.uri(), source })?;
     Ok((stream, hello))
@@ -104,6 +109,8 @@ fn is_nothing_yet(error: &io::Error) -> bool {
 struct Remote {
     tuner: Tuner,
     seen: u64,
+    /// As it was told.
+    switches: BTreeMap<Switch, i32>,
     said: Description,
 }
 
@@ -122,8 +129,12 @@ impl Retune<TcpStream> for Remote {
         }
         self.seen = changes;
         let tuning = self.tuner.tuning();
-        let commands: Vec<u8> = Command::tuning(&tuning).flat_map(Command::to_bytes).collect();
+        let switches = self.tuner.switches();
+        let changed = switches.iter().filter(|(switch, value)| self.switches.get(switch) != Some(value));
+        let changed = changed.map(|(switch, value)| Command::Switch(*switch, *value));
+        let commands: Vec<u8> = Command::tuning(&tuning).chain(changed).flat_map(Command::to_bytes).collect();
         stream.write_all(&commands)?;
+        self.switches = switches;
         let description = Some(self.description(&tuning));
         Ok(Some(Retuned { gap_samples: 0, rate_hz: tuning.rate_hz, description }))
     }

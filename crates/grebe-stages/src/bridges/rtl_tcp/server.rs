@@ -9,7 +9,7 @@ use grebe_frame::{Batch, Header, SampleFormat};
 use grebe_ring::Cancel;
 
 use crate::bridges::rtl_tcp::uri::{CLIENTS_MAX, RtlTcp};
-use crate::bridges::rtl_tcp::wire::{Command, Hello};
+use crate::bridges::rtl_tcp::wire::{Command, Hello, R820T_GAINS};
 use crate::error::Error;
 use crate::open::Notify;
 use crate::session::Gaps;
@@ -83,7 +83,9 @@ impl RtlTcpServer {
             // One that sends commands without end does not hold up the stream.
             for command in (0..COMMANDS_MAX).map_while(|_| client.hear()) {
                 self.counters.commands.add(1);
-                if let Some(tuner) = &self.tuner {
+                if let (Some(tuner), Command::Switch(switch, value)) = (&self.tuner, command) {
+                    tuner.set(switch, value);
+                } else if let Some(tuner) = &self.tuner {
                     let mut wanted = tuner.tuning();
                     if command.apply(&mut wanted) {
                         tuner.change(|tuning| *tuning = wanted);
@@ -127,7 +129,7 @@ impl RtlTcpServer {
 impl Client {
     fn welcome(stream: TcpStream) -> io::Result<Self> {
         let mut out = Outlet::new(stream)?;
-        out.send(&Hello { tuner: R820T, gains: R820T_GAINS }.to_bytes(), BACKLOG_BYTES);
+        out.send(&Hello { tuner: R820T, gains: R820T_GAINS.len() as u32 }.to_bytes(), BACKLOG_BYTES);
         Ok(Self { out, command: [0; Command::BYTES], heard: 0 })
     }
 
@@ -182,4 +184,3 @@ const COMMANDS_MAX: usize = 64;
 const BACKLOG_BYTES: usize = 4 << 20;
 /// The tuner of nearly every dongle: clients choose their list of gains by it.
 const R820T: u32 = 5;
-const R820T_GAINS: u32 = 29;

@@ -7,7 +7,7 @@ use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, 
 use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
 
 use super::*;
-use crate::tuner::Tuner;
+use crate::tuner::{Switch, Tuner};
 use crate::{Cancel, OpenSource, SourceOptions, Uri, open_source};
 
 /// Hands on what it gets.
@@ -100,6 +100,27 @@ fn what_a_receiver_is_tuned_to_changes_in_the_stream_while_it_runs() {
     }
     let samples: Vec<u8> = all.iter().flat_map(bytes_of).collect();
     assert!(samples == [vec![1; 1_000], vec![2; 600]].concat());
+}
+
+#[test]
+fn switches_of_a_dongle_reach_the_receiver_once_each() {
+    let (listener, address) = serve();
+    let server = thread::spawn(move || {
+        let (mut stream, first) = greet(&listener, 4);
+        // Each change tells the tuning anew, and of the switches those that are new.
+        let second = hear(&mut stream, 4);
+        stream.write_all(&[2; 600]).unwrap();
+        (first, second)
+    });
+    let mut source = open(address, "frequency=1M&rate=1M&ppm=7", None);
+    let tuner = source.tuner.take().unwrap();
+    tuner.set(Switch::BiasTee, 1);
+    let (batches, running) = run(source);
+    batches.iter().for_each(drop);
+    running.wait().unwrap();
+    let (first, second) = server.join().unwrap();
+    assert_eq!(first[0], Command::Switch(Switch::CorrectionPpm, 7));
+    assert_eq!(second[3], Command::Switch(Switch::BiasTee, 1));
 }
 
 #[test]
@@ -219,7 +240,7 @@ fn what_clients_ask_for_reaches_the_tuner() {
     let (mut server, counters, mut clients) = server(1, Some(tuner.clone()));
     // In pieces, as TCP may cut them.
     let told: Vec<u8> =
-        [Command::FrequencyHz(7), Command::Gain(15), Command::Other(14, 1), Command::RateHz(9)]
+        [Command::FrequencyHz(7), Command::Gain(15), Command::Switch(Switch::BiasTee, 1), Command::RateHz(9)]
             .into_iter()
             .flat_map(Command::to_bytes)
             .collect();
@@ -237,6 +258,7 @@ fn what_clients_ask_for_reaches_the_tuner() {
         number += 1;
     }
     assert_eq!(tuner.tuning(), crate::Tuning { frequency_hz: 7.0, rate_hz: 9.0, gain_db: Some(1.5) });
+    assert_eq!(tuner.switches().into_iter().collect::<Vec<_>>(), [(Switch::BiasTee, 1)]);
 }
 
 #[test]

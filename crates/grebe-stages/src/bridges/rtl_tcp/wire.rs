@@ -1,6 +1,6 @@
 //! The two messages of the protocol.
 
-use crate::tuner::Tuning;
+use crate::tuner::{Switch, Tuning};
 
 /// What a server says first: `RTL0`, then two numbers of four bytes, big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,9 @@ pub(crate) enum Command {
     AutomaticGain(bool),
     /// In tenths of a dB.
     Gain(i32),
-    /// How far its oscillator is off, in parts per million.
-    CorrectionPpm(i32),
+    /// By its place in the list of the tuner's gains.
+    GainIndex(u32),
+    Switch(Switch, i32),
     /// What only a real dongle has: its number and its value.
     Other(u8, u32),
 }
@@ -59,8 +60,11 @@ impl Command {
             // 1 switches to the gain that is told.
             GAIN_MODE => Self::AutomaticGain(value == 0),
             GAIN => Self::Gain(value.cast_signed()),
-            CORRECTION => Self::CorrectionPpm(value.cast_signed()),
-            _ => Self::Other(number, value),
+            GAIN_INDEX => Self::GainIndex(value),
+            _ => match SWITCHES.iter().find(|(_, its)| *its == number) {
+                Some((switch, _)) => Self::Switch(*switch, value.cast_signed()),
+                None => Self::Other(number, value),
+            },
         }
     }
 
@@ -70,7 +74,12 @@ impl Command {
             Self::RateHz(hz) => (RATE, hz),
             Self::AutomaticGain(is_automatic) => (GAIN_MODE, u32::from(!is_automatic)),
             Self::Gain(tenths) => (GAIN, tenths.cast_unsigned()),
-            Self::CorrectionPpm(ppm) => (CORRECTION, ppm.cast_unsigned()),
+            Self::GainIndex(index) => (GAIN_INDEX, index),
+            Self::Switch(switch, value) => {
+                let number =
+                    SWITCHES.iter().find(|(other, _)| *other == switch).map_or(0, |(_, number)| *number);
+                (number, value.cast_unsigned())
+            }
             Self::Other(number, value) => (number, value),
         };
         let [a, b, c, d] = value.to_be_bytes();
@@ -91,10 +100,15 @@ impl Command {
     /// Changes what a receiver is tuned to; whether the command is one for that.
     pub(crate) fn apply(self, tuning: &mut Tuning) -> bool {
         match self {
-            Self::FrequencyHz(hz) => tuning.frequency_hz = f64::from(hz),
+            // SDR++ begins with 0, before anybody tuned it.
+            Self::FrequencyHz(hz) if hz > 0 => tuning.frequency_hz = f64::from(hz),
             Self::RateHz(hz) if hz > 0 => tuning.rate_hz = f64::from(hz),
             Self::AutomaticGain(true) => tuning.gain_db = None,
             Self::Gain(tenths) => tuning.gain_db = Some(f64::from(tenths) / 10.0),
+            Self::GainIndex(index) => match R820T_GAINS.get(index as usize) {
+                Some(&tenths) => tuning.gain_db = Some(f64::from(tenths) / 10.0),
+                None => return false,
+            },
             _ => return false,
         }
         true
@@ -105,7 +119,19 @@ const FREQUENCY: u8 = 0x01;
 const RATE: u8 = 0x02;
 const GAIN_MODE: u8 = 0x03;
 const GAIN: u8 = 0x04;
-const CORRECTION: u8 = 0x05;
+const GAIN_INDEX: u8 = 0x0d;
+const SWITCHES: [(Switch, u8); 5] = [
+    (Switch::CorrectionPpm, 0x05),
+    (Switch::DigitalGain, 0x08),
+    (Switch::DirectSampling, 0x09),
+    (Switch::OffsetTuning, 0x0a),
+    (Switch::BiasTee, 0x0e),
+];
+/// In tenths of a dB: of the tuner that a server says it has, as librtlsdr lists them.
+pub(super) const R820T_GAINS: [i16; 29] = [
+    0, 9, 14, 27, 37, 77, 87, 125, 144, 157, 166, 197, 207, 229, 254, 280, 297, 328, 338, 364, 372, 386, 402,
+    421, 434, 439, 445, 480, 496,
+];
 
 #[cfg(test)]
 mod tests {
@@ -122,7 +148,9 @@ mod tests {
         assert_eq!(Command::FrequencyHz(433_920_000).to_bytes(), [1, 0x19, 0xdd, 0x18, 0]);
         assert_eq!(Command::AutomaticGain(true).to_bytes(), [3, 0, 0, 0, 0]);
         assert_eq!(Command::Gain(-99).to_bytes(), [4, 0xff, 0xff, 0xff, 0x9d]);
-        assert_eq!(Command::parse([0x0e, 0, 0, 0, 1]), Command::Other(14, 1));
+        assert_eq!(Command::parse([0x0e, 0, 0, 0, 1]), Command::Switch(Switch::BiasTee, 1));
+        assert_eq!(Command::Switch(Switch::CorrectionPpm, -3).to_bytes(), [5, 0xff, 0xff, 0xff, 0xfd]);
+        assert_eq!(Command::parse([0x0b, 0, 0, 0, 1]), Command::Other(11, 1));
     }
 
     #[test]
@@ -131,7 +159,10 @@ mod tests {
         let mut told = Tuning { frequency_hz: 0.0, rate_hz: 1.0, gain_db: None };
         assert_eq!(Command::tuning(&tuning).filter(|command| command.apply(&mut told)).count(), 3);
         assert_eq!(told, tuning);
-        assert!(!Command::RateHz(0).apply(&mut told));
+        assert!(!Command::RateHz(0).apply(&mut told) && !Command::FrequencyHz(0).apply(&mut told));
+        assert!(!Command::GainIndex(29).apply(&mut told));
+        assert_eq!(told, tuning, "none of these is an order");
+        assert!(Command::GainIndex(12).apply(&mut told) && told.gain_db == Some(20.7));
     }
 
     proptest! {

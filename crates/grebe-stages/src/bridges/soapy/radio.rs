@@ -8,7 +8,7 @@ use grebe_frame::{ChannelDescription, Description, SampleFormat};
 use super::sys::{Device, Direction};
 use super::uri::{Gain, Soapy};
 use crate::error::Error;
-use crate::tuner::Tuning;
+use crate::tuner::{Switch, Tuning};
 
 /// What becomes of a setting that a device refuses.
 pub(super) enum Refusals {
@@ -123,6 +123,20 @@ pub(super) fn retune(
         }
     }
     (is, refused)
+}
+
+/// Sets what only a dongle has: by the settings of SoapyRTLSDR, which others may refuse.
+pub(super) fn switch(device: &Device, channels: &[usize], switch: Switch, value: i32) -> Result<(), String> {
+    let on = if value == 0 { "false" } else { "true" };
+    match switch {
+        Switch::CorrectionPpm => channels
+            .iter()
+            .try_for_each(|&channel| device.set_correction_ppm(Direction::Rx, channel, value.into())),
+        Switch::DigitalGain => device.write_setting("digital_agc", on),
+        Switch::DirectSampling => device.write_setting("direct_samp", &value.to_string()),
+        Switch::OffsetTuning => device.write_setting("offset_tune", on),
+        Switch::BiasTee => device.write_setting("biastee", on),
+    }
 }
 
 /// What a device is set to now, by one of its channels; what its driver does not say is as it was `told`.

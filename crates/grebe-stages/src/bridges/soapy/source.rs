@@ -1,5 +1,6 @@
 //! `soapy:` as a source: the driver writes samples to where they go on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use super::uri::Soapy;
 use crate::error::Error;
 use crate::session::{Bounded, Limit, Silence};
 use crate::transport::Reconnect;
-use crate::tuner::{Tuner, Tuning};
+use crate::tuner::{Switch, Tuner, Tuning};
 
 /// Reads what a radio receives.
 ///
@@ -32,6 +33,8 @@ pub(crate) struct SoapySource {
     description: Arc<Description>,
     /// How it was told to be tuned, and how often that was changed until then.
     tuner: Tuner,
+    /// As the device was told.
+    switches: BTreeMap<Switch, i32>,
     tuned: Tuning,
     seen: u64,
     time: DeviceTime,
@@ -77,6 +80,7 @@ impl SoapySource {
             next: header,
             block_samples,
             seen: tuner.changes(),
+            switches: BTreeMap::new(),
             tuner,
             tuned,
             time: DeviceTime::default(),
@@ -260,7 +264,17 @@ impl SoapySource {
             self.lose(why, ctx);
             return;
         }
-        self.counters.refused_changes.add(refused.len() as u64);
+        let switches = self.tuner.switches();
+        let mut refusals = refused.len();
+        for (switch, value) in &switches {
+            if self.switches.get(switch) != Some(value)
+                && radio::switch(radio.device(), &self.channels, *switch, *value).is_err()
+            {
+                refusals += 1;
+            }
+        }
+        self.switches = switches;
+        self.counters.refused_changes.add(refusals as u64);
         self.tuned = told;
         self.tuner.settle(told, changes);
         let device = radio.device();
@@ -304,6 +318,11 @@ impl SoapySource {
         self.counters.reconnects.add(1);
         self.time.forget();
         self.has_status = true;
+        if !self.switches.is_empty() {
+            // It is told them again.
+            self.switches.clear();
+            self.seen = self.seen.wrapping_sub(1);
+        }
         self.tuned = radio::tuning(radio.device(), Direction::Rx, self.channels[0], &self.tuner.tuning());
         self.next.sample_rate_hz = self.tuned.rate_hz;
         let clock = self.description.clock;

@@ -3,7 +3,7 @@
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 
 use grebe_process::query::{Pairs, Query, finite, wrong};
-use grebe_recording::format_named;
+use grebe_recording::Encoding;
 
 /// A radio behind SoapySDR, as [`Uri::Soapy`](crate::Uri::Soapy) names it: before the `?` the arguments by which SoapySDR finds it,
 /// as every program with SoapySDR takes them.
@@ -83,7 +83,9 @@ impl Soapy {
                 .value("channels", "numbers from 0 on, each once, as in 0,1", channels)?
                 .unwrap_or_default(),
             format: query.value("format", "ci16, cf32, ci8 or cu8", |value| {
-                format_named(&value.to_ascii_lowercase())
+                Encoding::named(value)
+                    .filter(|encoding| encoding.is_as_streamed())
+                    .map(|encoding| encoding.format)
             })?,
             correction_ppm: query.value("ppm", "a number", finite)?,
             clock: query.text("clock", "the name of a clock")?,

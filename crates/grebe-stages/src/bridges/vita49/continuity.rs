@@ -1,6 +1,6 @@
 //! What is missing before a packet: by its count, which has only four bits, and by its time where there is one.
 
-use super::stamp::Stamp;
+use super::stamp::{Fraction, Stamp};
 
 /// Follows the packets of one stream.
 #[derive(Debug, Clone)]
@@ -9,6 +9,8 @@ pub(crate) struct Continuity {
     /// Bit k: the packet k places behind the newest did not come.
     missing: u64,
     late_in_a_row: u32,
+    /// What should count samples counts packets, as FlexRadio has it.
+    counts_packets: bool,
     /// Only the count tells of gaps.
     ignores_time: bool,
 }
@@ -48,7 +50,7 @@ pub(crate) struct Missing {
 
 impl Continuity {
     pub(crate) fn new(ignores_time: bool) -> Self {
-        Self { before: None, missing: 0, late_in_a_row: 0, ignores_time }
+        Self { before: None, missing: 0, late_in_a_row: 0, counts_packets: false, ignores_time }
     }
 
     /// What comes next is of another sender: nothing is missing before it.
@@ -59,6 +61,7 @@ impl Continuity {
     /// Takes the next packet, of `samples` samples per channel.
     #[inline]
     pub(crate) fn step(&mut self, count: u8, stamp: Stamp, samples: u32, rate_hz: f64) -> Step {
+        self.counts_packets |= self.before.as_ref().is_some_and(|before| before.is_by_packet(count, &stamp));
         let mut step = match &self.before {
             None => Step::Next(Missing::default()),
             Some(before) => self.after(before, count, &stamp, rate_hz),
@@ -93,7 +96,13 @@ impl Continuity {
         let by_count = |packets: u64| {
             Step::Next(Missing { packets, samples: packets * u64::from(before.samples), device_samples: 0 })
         };
-        let elapsed = if self.ignores_time { None } else { stamp.since(&before.stamp, rate_hz) };
+        if self.counts_packets
+            && let Some(packets) = before.packets_between(stamp, ahead)
+        {
+            return by_count(packets);
+        }
+        let is_blind = self.ignores_time || self.counts_packets;
+        let elapsed = if is_blind { None } else { stamp.since(&before.stamp, rate_hz) };
         let Some(elapsed) = elapsed else {
             // One of those that just went missing is more likely than nearly sixteen that are lost in a row.
             let back = 15 - ahead;
@@ -131,10 +140,30 @@ impl Continuity {
     }
 }
 
+impl Before {
+    /// Whether the fraction of the next packet went on by packets, though it should count samples.
+    fn is_by_packet(&self, count: u8, stamp: &Stamp) -> bool {
+        let ahead = u64::from(count.wrapping_sub(self.count).wrapping_sub(1) & 15);
+        u64::from(self.samples) > ahead + 1 && self.packets_between(stamp, ahead) == Some(ahead)
+    }
+
+    /// Packets between this and the next, where the fractions count packets and fit the counts of both.
+    fn packets_between(&self, stamp: &Stamp, ahead: u64) -> Option<u64> {
+        let is_count = matches!(stamp.kind, Fraction::SampleCount | Fraction::FreeRunning);
+        if !is_count || (stamp.kind, stamp.clock) != (self.stamp.kind, self.stamp.clock) {
+            return None;
+        }
+        let packets = stamp.fraction.checked_sub(self.stamp.fraction)?.checked_sub(1)?;
+        (packets & 15 == ahead && packets <= PACKETS_MAX).then_some(packets)
+    }
+}
+
 /// So many late ones in a row are none: the device counts anew.
 const LATE_MAX: u32 = 32;
 /// A greater jump is no gap: somebody set the clock.
 const GAP_S_MAX: f64 = 600.0;
+/// More packets are no gap: the device counts anew.
+const PACKETS_MAX: u64 = 1 << 20;
 /// The same where the rate is not known.
 const GAP_SAMPLES_MAX: f64 = (1u64 << 40) as f64;
 
@@ -142,7 +171,7 @@ const GAP_SAMPLES_MAX: f64 = (1u64 << 40) as f64;
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::stamp::{Fraction, PS_PER_S, Seconds};
+    use super::super::stamp::{PS_PER_S, Seconds};
     use super::*;
 
     const LENGTH: u32 = 640;
@@ -222,6 +251,25 @@ mod tests {
         let back: Vec<Step> = (0..LATE_MAX).map(|_| step(9, 1)).collect();
         assert_eq!(back.last(), Some(&Step::Restart), "it counts anew");
         assert_eq!(step(10, 1), next(0, 0, 0));
+    }
+
+    #[test]
+    fn a_count_of_packets_where_samples_belong_makes_no_gap_and_drops_nothing() {
+        // FlexRadio: the seconds go on, and the fraction counts packets, from 0 in each second or on and on.
+        for is_reset in [true, false] {
+            let mut continuity = Continuity::new(false);
+            let per_second = 375u64;
+            let mut step = |number: u64| {
+                let fraction = if is_reset { number % per_second } else { number };
+                let (clock, seconds) = (Seconds::Utc, 1_700_000_000 + (number / per_second) as u32);
+                let stamp = Stamp { clock, seconds, kind: Fraction::SampleCount, fraction };
+                continuity.step((number % 16) as u8, stamp, 512, 192e3)
+            };
+            for number in (0..2_000).filter(|number| *number != 700) {
+                let expected = if number == 701 { next(1, 512, 0) } else { next(0, 0, 0) };
+                assert_eq!(step(number), expected, "{number} {is_reset}");
+            }
+        }
     }
 
     proptest! {

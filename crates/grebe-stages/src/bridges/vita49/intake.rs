@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use grebe_flow::{Context, Outputs};
 use grebe_frame::{BatchMut, Description, Header, Refusal, Refusals, StreamTracker};
 use grebe_process::simd;
+use grebe_recording::Order;
 
+use super::byte_order;
 use super::class::Class;
 use super::context::SignalContext;
 use super::continuity::{Continuity, Missing, Step};
@@ -29,6 +31,8 @@ pub(crate) struct Intake {
     stream: Option<Option<u32>>,
     class: Option<Class>,
     shape: Option<Shape>,
+    /// Of the bytes of its numbers, once it is known.
+    order: Option<Order>,
     template: Option<Template>,
     continuity: Continuity,
     pub(crate) tracker: StreamTracker,
@@ -81,6 +85,7 @@ impl Intake {
             stream: name.stream_id.map(Some),
             class: None,
             shape: name.shape(),
+            order: name.order,
             template: None,
             continuity: Continuity::new(name.ignores_time),
             tracker: StreamTracker::new(),
@@ -101,6 +106,7 @@ impl Intake {
         self.heard.forget();
         self.stream = self.name.stream_id.map(Some);
         self.shape = self.name.shape();
+        self.order = self.name.order;
         self.template = None;
         self.class = None;
         self.unknown_since = None;
@@ -205,17 +211,20 @@ impl Intake {
             )));
         }
         if shape != self.shape {
-            (self.shape, self.template) = (shape, None);
+            (self.shape, self.template, self.order) = (shape, None, self.name.order);
         }
         Ok(())
     }
 
     fn failed(&self, what: &str) -> Error {
-        let stream = match self.stream {
+        Error::Vita49 { stream: self.stream_words(), what: what.to_owned() }
+    }
+
+    fn stream_words(&self) -> String {
+        match self.stream {
             Some(Some(id)) => format!("stream 0x{id:08x} of {}", self.name.uri()),
             _ => format!("the stream of {}", self.name.uri()),
-        };
-        Error::Vita49 { stream, what: what.to_owned() }
+        }
     }
 
     /// Makes a frame of a packet of the stream that is taken; how many bytes it has.
@@ -223,6 +232,10 @@ impl Intake {
     fn enter(&mut self, bytes: &[u8], packet: Packet, onward: &mut Onward<'_>) -> Result<usize, Refusal> {
         let Packet { count, stamp, samples, packet_bytes, trailer, .. } = packet;
         let Some(shape) = self.shape else { return Err(Refusal::Format) };
+        if self.order.is_none() {
+            self.see_order(shape, &bytes[packet.payload.clone()], onward.ctx);
+        }
+        let shape = self.order.map_or(shape, |order| shape.ordered(order));
         self.counts.sample_loss += u64::from(trailer.is_sample_loss);
         self.counts.over_range += u64::from(trailer.is_over_range);
         let missing = match self.continuity.step(count, stamp, samples, self.next.sample_rate_hz) {
@@ -275,10 +288,25 @@ impl Intake {
         Ok(packet_bytes)
     }
 
+    /// Floats show the order of their bytes; integers are as the standard has them.
+    #[cold]
+    fn see_order(&mut self, shape: Shape, payload: &[u8], ctx: &Context) {
+        let component = shape.format().component();
+        self.order =
+            if component.is_float() { byte_order::seen(component, payload) } else { Some(Order::Big) };
+        if self.order == Some(Order::Little) {
+            let stream = self.stream_words();
+            ctx.note(format!(
+                "{stream} sends its numbers with the lowest byte first, against VITA-49: they are read so; order=be in its name says otherwise"
+            ));
+        }
+    }
+
     #[inline]
     fn push(&mut self, header: &Header, payload: &[u8], shape: Shape) -> bool {
         let Some(batch) = &mut self.batch else { return false };
         let pushed = batch.push_bytes(header, |channel, out| match shape.channels {
+            1 if shape.encoding.is_as_streamed() => out.copy_from_slice(payload),
             1 => simd::copy_swapped(shape.format().component().bytes(), payload, out),
             channels => shape.encoding.take(payload, channel, channels, out),
         });

@@ -22,6 +22,11 @@ impl Shape {
         Self { encoding: Encoding::new(format, Order::Big), channels }
     }
 
+    /// The same samples with their bytes in another order.
+    pub(crate) fn ordered(self, order: Order) -> Self {
+        Self { encoding: Encoding::new(self.encoding.format, order), ..self }
+    }
+
     /// Of one sample of all channels.
     pub(crate) fn sample_bytes(self) -> usize {
         self.encoding.sample_bytes() * self.channels

@@ -282,3 +282,25 @@ proptest! {
         prop_assert_eq!(stretches.iter().map(|(_, length)| length).sum::<u64>(), counts.samples);
     }
 }
+
+#[test]
+fn floats_with_the_lowest_byte_first_are_seen_and_the_name_says_otherwise() {
+    let sample = |index: u32| (f64::from(index) * 0.1).sin() as f32 * 0.01;
+    let packet = |number: u32| -> Vec<u8> {
+        let samples: Vec<u8> =
+            (number * 64..(number + 1) * 64).flat_map(|at| sample(at).to_le_bytes()).collect();
+        let word = 1 << 28 | (number & 15) << 16 | (2 + 64);
+        [&word.to_be_bytes()[..], &7u32.to_be_bytes(), &samples].concat()
+    };
+    let numbers = |query: &str| -> Vec<f32> {
+        let (batches, _) = received(query, (0..4).map(packet).collect());
+        let frames = batches.iter().flat_map(|batch| batch.frames());
+        frames.flat_map(|frame| frame.channel::<f32>(0).unwrap().into_owned()).collect()
+    };
+    let expected: Vec<f32> = (0..256).map(sample).collect();
+    assert_eq!(numbers("format=f32&rate=48k"), expected);
+    assert_eq!(numbers("format=f32&rate=48k&order=le"), expected);
+    let turned: Vec<f32> = expected.iter().map(|it| f32::from_bits(it.to_bits().swap_bytes())).collect();
+    let asked = numbers("format=f32&rate=48k&order=be");
+    assert!(asked.iter().zip(&turned).all(|(a, b)| a.to_bits() == b.to_bits()) && asked.len() == 256);
+}

@@ -2,6 +2,7 @@
 
 use grebe_frame::SampleFormat;
 use grebe_process::query::{Pairs, Query, Words};
+use grebe_recording::Order;
 
 use super::payload_format::Shape;
 use crate::transport::HostPort;
@@ -14,6 +15,7 @@ use crate::transport::HostPort;
 /// | `format=` | what the samples are, whatever context packets say | - | as context packets say |
 /// | `channels=` | how many stand side by side, with `format` | - | 1 |
 /// | `rate=` | samples per second and channel, whatever context packets say | - | as context packets say |
+/// | `order=` | `be` or `le`: which byte of a number comes first | - | big-endian, or what floats are seen to be |
 /// | `gaps=count` | only packet counts tell of gaps: for devices whose times jump | - | counts and times do |
 /// | `profile=` | - | `vita49`, or `difi` | `vita49` |
 /// | `time=` | - | `utc`, `gps`, `samples` (a count of samples) or `none` | `utc` |
@@ -26,6 +28,8 @@ pub struct Vita49Stream {
     pub(crate) channels: usize,
     /// Samples per second and channel; 0: as context packets say.
     pub(crate) rate_hz: f64,
+    /// Of the bytes of a number.
+    pub(crate) order: Option<Order>,
     pub(crate) ignores_time: bool,
     pub(crate) profile: Profile,
     pub(crate) time: Time,
@@ -66,6 +70,7 @@ impl Vita49Stream {
         let format = query.format("format")?;
         let channels = query.channels()?.unwrap_or(1);
         let rate_hz = query.rate_hz()?.unwrap_or(0.0);
+        let order = query.choice("order", ORDERS)?;
         let ignores_time = query.choice("gaps", &[("count", ())])?.is_some();
         let profile = query.choice("profile", PROFILES)?.unwrap_or_default();
         let time = query.choice("time", TIMES)?.unwrap_or_default();
@@ -77,7 +82,7 @@ impl Vita49Stream {
         if profile == Profile::Difi && matches!(time, Time::Samples | Time::None) {
             return Err("has a time that DIFI does not: give time=utc or time=gps".to_owned());
         }
-        Ok(Self { at, stream_id, format, channels, rate_hz, ignores_time, profile, time })
+        Ok(Self { at, stream_id, format, channels, rate_hz, order, ignores_time, profile, time })
     }
 
     /// The pairs of the name.
@@ -87,6 +92,7 @@ impl Vita49Stream {
             .add("format", self.format)
             .add("channels", Some(self.channels).filter(|&channels| channels > 1))
             .add("rate", self.known_rate_hz())
+            .add("order", self.order.map(|order| if order == Order::Big { "be" } else { "le" }))
             .add("gaps", self.ignores_time.then_some("count"))
             .choice("profile", PROFILES, self.profile, Some(Profile::Vita49))
             .choice("time", TIMES, self.time, Some(Time::Utc));
@@ -104,6 +110,7 @@ impl Vita49Stream {
     }
 }
 
+const ORDERS: &Words<Order> = &[("be", Order::Big), ("le", Order::Little)];
 const PROFILES: &Words<Profile> = &[("vita49", Profile::Vita49), ("difi", Profile::Difi)];
 const TIMES: &Words<Time> =
     &[("utc", Time::Utc), ("gps", Time::Gps), ("samples", Time::Samples), ("none", Time::None)];
@@ -116,7 +123,7 @@ mod tests {
     fn what_is_written_is_understood_again() {
         for text in [
             "vrt://:4991",
-            "vrt://host:50000?stream=0x1f&format=ci16&channels=2&rate=2400000&gaps=count",
+            "vrt://host:50000?stream=0x1f&format=ci16&channels=2&rate=2400000&order=le&gaps=count",
             "vrt://[::1]:4991?profile=difi&time=gps",
             "vrt://host:1?time=samples",
             "vrt://host:1?time=none",
@@ -138,6 +145,7 @@ mod tests {
             ("vrt://:1?format=i16&channels=0", "give 1 to 255"),
             ("vrt://:1?rate=fast", "as in 2.4M"),
             ("vrt://:1?gaps=time", "give count"),
+            ("vrt://:1?order=middle", "give be or le"),
             ("vrt://:1?profile=flex", "give vita49 or difi"),
             ("vrt://:1?time=tai", "utc, gps, samples or none"),
             ("vrt://:1?profile=difi&time=samples", "DIFI does not"),

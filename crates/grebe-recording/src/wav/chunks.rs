@@ -1,0 +1,219 @@
+//! The chunks of a file up to its samples, and what stands behind them.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use super::auxi::Auxi;
+use super::format::Format;
+use crate::error::Error;
+
+/// A file whose chunks are looked at.
+pub(super) struct Chunks<'a> {
+    pub(super) path: &'a Path,
+    file: &'a File,
+    pub(super) notes: Vec<String>,
+}
+
+/// What stands before the samples, and what the file says of their length.
+pub(super) struct Found {
+    pub(super) format: Format,
+    pub(super) auxi: Option<Auxi>,
+    /// Where the samples begin.
+    pub(super) offset_bytes: u64,
+    pub(super) file_bytes: u64,
+    /// In the head of the data chunk.
+    pub(super) declared: u32,
+    /// In a `ds64` chunk.
+    pub(super) large: Option<u64>,
+    /// Where that stands, for whoever writes it anew.
+    pub(super) ds64_at: Option<u64>,
+}
+
+/// What stands behind a place where samples may end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Behind {
+    Nothing,
+    /// Fewer bytes than a chunk has, or a few zeros.
+    Few(u64),
+    /// Chunks, or a tag of another program; of samples where `more_samples`.
+    Chunks {
+        more_samples: bool,
+    },
+    /// Whatever: samples go on.
+    Samples,
+}
+
+impl<'a> Chunks<'a> {
+    pub(super) fn new(path: &'a Path, file: &'a File) -> Self {
+        Self { path, file, notes: Vec::new() }
+    }
+
+    pub(super) fn find(&mut self) -> Result<Found, Error> {
+        let file_bytes = self.file.metadata().map_err(|source| self.unreadable(source))?.len();
+        if file_bytes == 0 {
+            return Err(Error::Empty { path: self.path.into() });
+        }
+        let riff = self.array::<12>()?;
+        if !is_wav(&riff) {
+            return Err(self.malformed("it does not begin with RIFF, RF64 or BW64 and WAVE"));
+        }
+        let (mut format, mut auxi, mut large, mut ds64_at, mut at) = (None, None, None, None, 12u64);
+        for _ in 0..CHUNKS_MAX {
+            if at + 8 > file_bytes {
+                return Err(self.truncated("it ends before its samples (a data chunk) begin"));
+            }
+            self.seek(at)?;
+            let head = self.array::<8>()?;
+            let bytes = u32_at(&head, 4);
+            match &head[..4] {
+                b"ds64" => {
+                    large = Some(u64_at(&self.array::<16>()?, 8));
+                    ds64_at = Some(at);
+                }
+                b"fmt " => format = Some(self.format(bytes)?),
+                b"auxi" => {
+                    let mut words = Vec::new();
+                    let read = self.file.take(u64::from(bytes).min(AUXI_BYTES_MAX)).read_to_end(&mut words);
+                    read.map_err(|source| self.unreadable(source))?;
+                    auxi = Auxi::read(&words);
+                }
+                b"data" => {
+                    let Some(format) = format else {
+                        return Err(self.malformed("its samples come before its format (a fmt chunk)"));
+                    };
+                    let (offset_bytes, declared) = (at + 8, bytes);
+                    return Ok(Found { format, auxi, offset_bytes, file_bytes, declared, large, ds64_at });
+                }
+                _ => {}
+            }
+            at = self.after(at + 8 + u64::from(bytes))?;
+        }
+        Err(self.malformed("it has more than 10,000 chunks before its samples"))
+    }
+
+    /// Where the next chunk begins behind one that ends at `end`. Chunks begin at even places, but not every writer knows: where no
+    /// padding stands and a chunk's name does, it begins there.
+    fn after(&mut self, end: u64) -> Result<u64, Error> {
+        if end.is_multiple_of(2) {
+            return Ok(end);
+        }
+        self.seek(end)?;
+        let mut bytes = Vec::with_capacity(5);
+        self.file.take(5).read_to_end(&mut bytes).map_err(|source| self.unreadable(source))?;
+        let [padding, ..] = bytes[..] else { return Ok(end + 1) };
+        let is_padded = padding == 0 || NAMES.iter().any(|name| bytes[1..] == name[..]);
+        let is_name = bytes.len() >= 4 && bytes[..4].iter().all(|byte| (b' '..=b'~').contains(byte));
+        if is_padded || !is_name {
+            return Ok(end + 1);
+        }
+        let note =
+            "a chunk of odd length is not padded, against the format: what follows is read all the same";
+        if !self.notes.iter().any(|other| other == note) {
+            self.notes.push(note.to_owned());
+        }
+        Ok(end)
+    }
+
+    /// What stands behind samples that would end at `end`.
+    pub(super) fn behind(&mut self, mut end: u64, file_bytes: u64) -> Result<Behind, Error> {
+        match file_bytes - end {
+            0 => return Ok(Behind::Nothing),
+            // Padding.
+            1 if !end.is_multiple_of(2) => return Ok(Behind::Nothing),
+            few @ 1..8 => return Ok(Behind::Few(few)),
+            _ => {}
+        }
+        let behind_bytes = file_bytes - end;
+        if behind_bytes <= PADDING_BYTES_MAX {
+            self.seek(end)?;
+            let mut bytes = Vec::new();
+            let read = self.file.take(behind_bytes).read_to_end(&mut bytes);
+            read.map_err(|source| self.unreadable(source))?;
+            if bytes.iter().all(|byte| *byte == 0) {
+                return Ok(Behind::Few(behind_bytes));
+            }
+        }
+        let (mut is_known, mut more_samples) = (false, false);
+        for _ in 0..CHUNKS_MAX {
+            let at = self.after(end)?;
+            if at + 8 > file_bytes {
+                return Ok(Behind::Chunks { more_samples });
+            }
+            self.seek(at)?;
+            let head = self.array::<8>()?;
+            if TAGS.iter().any(|tag| head.starts_with(tag)) {
+                return Ok(Behind::Chunks { more_samples });
+            }
+            is_known |= NAMES.iter().any(|name| head.starts_with(&name[..]));
+            more_samples |= &head[..4] == b"data";
+            let is_name = head[..4].iter().all(|byte| (b' '..=b'~').contains(byte));
+            end = at + 8 + u64::from(u32_at(&head, 4));
+            // A chunk that nobody knows has to fit; one of a known name may be cut off.
+            if !is_name || end > file_bytes + 1 {
+                return Ok(if is_known { Behind::Chunks { more_samples } } else { Behind::Samples });
+            }
+        }
+        Ok(Behind::Samples)
+    }
+
+    pub(super) fn seek(&mut self, at: u64) -> Result<(), Error> {
+        self.file.seek(SeekFrom::Start(at)).map(drop).map_err(|source| self.unreadable(source))
+    }
+
+    pub(super) fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], Error> {
+        let mut bytes = [0; BYTES];
+        self.file.read_exact(&mut bytes).map(|()| bytes).map_err(|source| match source.kind() {
+            ErrorKind::UnexpectedEof => self.truncated("it ends within its header"),
+            _ => self.unreadable(source),
+        })
+    }
+
+    fn unreadable(&self, source: std::io::Error) -> Error {
+        Error::file("read", self.path)(source)
+    }
+
+    pub(super) fn malformed(&self, why: &str) -> Error {
+        Error::Content { path: self.path.into(), what: format!("is no WAV file: {why}") }
+    }
+
+    pub(super) fn truncated(&self, why: &str) -> Error {
+        Error::truncated(self.path, why)
+    }
+
+    pub(super) fn field(&self, field: &str, got: u16, must: &str) -> Error {
+        Error::field(self.path, field, got, must)
+    }
+}
+
+/// Whether a file that begins so is a WAV, whatever its name.
+pub(crate) fn is_wav(begin: &[u8]) -> bool {
+    begin.len() >= 12
+        && [b"RIFF", b"RF64", b"BW64"].iter().any(|name| begin.starts_with(*name))
+        && &begin[8..12] == b"WAVE"
+}
+
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+/// A block of a disk, as some fill up to.
+const PADDING_BYTES_MAX: u64 = 64 << 10;
+const CHUNKS_MAX: usize = 10_000;
+/// One of text is some hundred bytes.
+const AUXI_BYTES_MAX: u64 = 64 << 10;
+/// Of chunks as they often stand behind one of odd length.
+const NAMES: [&[u8; 4]; 16] = [
+    b"fmt ", b"data", b"ds64", b"LIST", b"fact", b"bext", b"JUNK", b"iXML", b"cue ", b"auxi", b"id3 ",
+    b"PEAK", b"smpl", b"PAD ", b"FLLR", b"axml",
+];
+/// What programs of music put behind the chunks.
+const TAGS: [&[u8]; 3] = [b"ID3", b"TAG", b"APETAGEX"];
