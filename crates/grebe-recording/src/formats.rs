@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::kinds::{Kind, is_csv, is_recording, kind_of};
+use crate::kinds::{Kind, is_recording, is_table, kind_of};
 use crate::sample_file::{Annotation, SampleFile};
 use crate::{folder, headerless, npy, sigmf, wav};
 
@@ -24,7 +24,7 @@ impl SampleFile {
             Some(Kind::Wav) => wav::open(path),
             Some(Kind::NumPy) => npy::open(path),
             None if headerless::is_raw(path) => headerless::open(path),
-            None if is_csv(path) => {
+            None if is_table(path) => {
                 let what = "is text, which is read once: make a recording of it first (grebe convert x.csv x.sigmf-meta)";
                 Err(Error::Content { path: path.into(), what: what.to_owned() })
             }
