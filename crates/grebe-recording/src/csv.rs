@@ -1,12 +1,24 @@
-//! Comma-separated values: a line of names, then a line a sample, with or without its time; complex samples in two columns.
+//! Tables of comma-separated values, as programs and instruments write them; complex samples in two columns.
+//!
+//! ```text
+//!  bytes -> UTF-8 -> where the table is -> what its columns are -> rows -> which sample each is -> recording
+//!          (text)   (layout, preamble)        (columns)          (rows)       (times)             (read)
+//! ```
 //!
 //! Numbers are those of the samples, in as many digits as give the same number again. A text has no places to seek: it is read once,
 //! from its beginning to its end, into a recording.
 
+mod columns;
+mod layout;
+mod name;
+mod preamble;
 mod read;
+mod rows;
+mod text;
+mod times;
 mod write;
 
-pub use read::{CsvOptions, import_csv};
+pub use read::{CsvOptions, ImportedCsv, import_csv};
 pub use write::CsvWriter;
 
 /// How the column is called that says when a sample was made, in seconds behind the first.

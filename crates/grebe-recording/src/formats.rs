@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::kinds::{Kind, is_csv, is_recording, kind_of};
+use crate::kinds::{Kind, is_recording, is_table, kind_of};
 use crate::name_facts::Hint;
 use crate::sample_file::{Annotation, SampleFile};
 use crate::{folder, headerless, npy, receiver_file, sigmf, wav};
@@ -35,7 +35,7 @@ impl SampleFile {
             Some(Kind::NumPy) => npy::open(path),
             Some(Kind::SdrIq) => receiver_file::open_sdriq(path),
             Some(Kind::Uff) => receiver_file::open_uff(path),
-            None if is_csv(path) => {
+            None if is_table(path) => {
                 let what = "is text, which is read once: make a recording of it first (grebe convert x.csv x.sigmf-meta)";
                 Err(Error::Content { path: path.into(), what: what.to_owned() })
             }

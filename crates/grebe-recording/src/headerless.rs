@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
-use crate::kinds::is_csv;
+use crate::kinds::is_table;
 use crate::name_facts::{Hint, NameFacts};
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
@@ -32,7 +32,7 @@ struct Name {
 pub(super) fn is_raw(path: &Path) -> bool {
     let (path, query) = split(path);
     let is_given = query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("format=")));
-    (is_given && !is_csv(&path)) || format_of(&path).is_some()
+    (is_given && !is_table(&path)) || format_of(&path).is_some()
 }
 
 /// A file's path and the rate that its name says behind a '?'; 0: none. It says nothing else.

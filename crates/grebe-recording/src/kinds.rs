@@ -55,8 +55,17 @@ pub fn is_recording(path: &Path) -> bool {
     kind_of(path).is_some() || headerless::is_raw(path)
 }
 
-/// Whether the name is that of comma-separated values, which [`import_csv`](crate::import_csv) reads.
+/// Whether the name is that of comma-separated values.
 pub fn is_csv(path: &Path) -> bool {
+    has_extension(path, &["csv"])
+}
+
+/// Whether the name is that of a table, which [`import_csv`](crate::import_csv) reads.
+pub fn is_table(path: &Path) -> bool {
+    has_extension(path, &["csv", "tsv"]) || has_extension(path, &["txt"]) && !headerless::is_raw(path)
+}
+
+fn has_extension(path: &Path, known: &[&str]) -> bool {
     let (path, _) = headerless::split(path);
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
+    path.extension().is_some_and(|extension| known.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }

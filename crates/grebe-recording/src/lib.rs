@@ -44,17 +44,18 @@ mod sample_file;
 mod save_as;
 mod sigmf;
 mod summary;
+pub mod table;
 mod wav;
 mod xml_attribute;
 
 pub use {
-    csv::{CsvOptions, CsvWriter, import_csv},
+    csv::{CsvOptions, CsvWriter, ImportedCsv, import_csv},
     disk::{DiskMeasure, DiskReport, WriteWay, measure_disk},
     encoding::{Encoding, Order},
     error::Error,
     folder::newest_recording,
     grebe_ring::Cancel,
-    kinds::{is_csv, is_recording},
+    kinds::{is_csv, is_recording, is_table},
     output::write_whole,
     play::{FileSource, PlayOptions, Schedule},
     record::{LeftOut, RecordOptions, SigmfSink},

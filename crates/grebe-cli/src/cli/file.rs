@@ -102,7 +102,7 @@ pub(crate) struct Find {
     what was interrupted is in OUT.part, and the same command goes on from there (SigMF begins anew).\n\
     Exit status: 0 written, 1 failed, 2 wrong usage, 130 interrupted.")]
 pub(crate) struct Convert {
-    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf, .wav, .npy or .csv, or a raw file (x.cu8?rate=2.4M).
+    /// A recording: .sigmf-meta, .sigmf-collection, .sigmf, .wav, .npy, a table (.csv, .tsv, .txt), or a raw file (x.cu8?rate=2.4M).
     #[arg(value_name = "IN")]
     pub(crate) from: PathBuf,
     /// The file to make: NAME.sigmf-meta, NAME.wav, NAME.npy, NAME.csv, or raw samples (NAME.cu8, NAME.cf32, ...).

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use grebe_flow::{Count, Graph, Kind, QueueOptions, Site};
 use grebe_process::DecimateFiltered;
-use grebe_recording::{CsvOptions, Error, SampleFile, SaveOptions, import_csv, is_csv};
+use grebe_recording::{CsvOptions, Error, SampleFile, SaveOptions, import_csv, is_csv, is_table};
 use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use crate::cli::{Convert, Metrics};
@@ -21,7 +21,7 @@ use crate::units::{exact, grouped};
 /// `grebe convert`: what stands for a part, other channels and another format is read as such; of a text, and of another rate, a
 /// recording is made first.
 pub(crate) fn run(options: &Convert) -> Result<Ending> {
-    let is_text = is_csv(&options.from);
+    let is_text = is_table(&options.from);
     if !is_text && options.decimate.is_none() {
         let file = SampleFile::open(&options.from)?;
         file.notes().iter().for_each(|line| note!("grebe: {line}"));
@@ -53,7 +53,9 @@ fn read_text(options: &Convert, to: &Path) -> Result<PathBuf> {
     let bytes =
         std::fs::metadata(&options.from).or_else(|_| std::fs::metadata(plain)).map_or(0, |it| it.len());
     let read = || import_csv(&options.from, to, &csv, &interrupt::cancel());
-    Ok(with_progress(&csv.done_bytes, bytes, read)?)
+    let imported = with_progress(&csv.done_bytes, bytes, read)?;
+    imported.notes.iter().for_each(|line| note!("grebe: {line}"));
+    Ok(imported.path)
 }
 
 /// Makes a recording of a lower rate.

@@ -207,5 +207,7 @@ fn what_cannot_be_is_said_with_what_to_do() {
     }
     let nothing = fed(&["record", "pipe:?format=text", "/tmp/never-made.sigmf-meta"], b"hello\nthere\n");
     assert_eq!(nothing.status.code(), Some(1));
+    let said = text(&nothing.stderr);
+    assert!(said.contains("2 lines were not numbers, such as 'hello'"), "{said}");
     assert!(text(&nothing.stderr).contains("no sample was recorded"), "{}", text(&nothing.stderr));
 }

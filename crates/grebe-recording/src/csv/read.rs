@@ -1,20 +1,27 @@
-//! Reading lines into a recording.
+//! Reading a table into a recording.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use csv::{ByteRecord, Reader, ReaderBuilder};
-use grebe_frame::{ChannelDescription, Component, Description, MAX_CHANNELS, SampleFormat};
-use grebe_process::query::Query;
+use grebe_frame::Component;
 use grebe_ring::Cancel;
 
-use super::{COMPLEX, TIME};
-use crate::error::{Error, ProcessError};
-use crate::headerless;
+use super::columns::{Columns, NoRow, Odd};
+use super::layout::{Layout, split};
+use super::name::{Gaps, Name};
+use super::preamble::{Preamble, after};
+use super::rows::Rows;
+use super::text::Text;
+use super::times::Times;
+use crate::error::Error;
+use crate::sample_file::RecordedAt;
 use crate::sigmf::{SigmfSettings, SigmfWriter};
+use crate::table::{Clock, LOOKAHEAD, Step};
 
 /// How a text is read.
 #[derive(Debug, Clone, Default)]
@@ -23,10 +30,19 @@ pub struct CsvOptions {
     pub done_bytes: Arc<AtomicU64>,
 }
 
-/// Reads comma-separated values into a SigMF recording that will be `to`: a column a channel, a line a sample; two columns where its
-/// name says a complex format (`x.csv?format=cf32`), or theirs do (`a_re`, `a_im`). Semicolons and tabs separate as well. A line of names
-/// may come first; where the first of them is `time` or `time_s`, that column says the rate, and where samples are missing. The file to
-/// open.
+/// A recording that was made of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedCsv {
+    /// The file to open.
+    pub path: PathBuf,
+    /// What a person should know of how it was read: which of several readings was taken and how to say the other, what is no number.
+    pub notes: Vec<String>,
+}
+
+/// Reads a table of comma-separated values into a SigMF recording that will be `to`: a column a channel, a line a sample; two columns
+/// where its name says a complex format (`x.csv?format=cf32`), or theirs do (`a_re`, `a_im`). Semicolons and tabs separate as well, and commas
+/// stand before decimals then. Lines above the table may say the rate and the trigger, one names the columns, and a column of times says the
+/// rate, where samples are missing, and when it began.
 ///
 /// Samples are `f64`, complex ones `cf32`, unless the name says another format: `x.csv?format=i16&rate=48k`.
 ///
@@ -37,331 +53,406 @@ pub struct CsvOptions {
 /// let text = folder.path().join("x.csv");
 /// std::fs::write(&text, "time_s,a,b\n0,1,-1\n0.001,2,-2\n0.005,3,-3\n")?;
 /// let out = folder.path().join("x.sigmf-meta");
-/// let file = SampleFile::open(&import_csv(&text, &out, &CsvOptions::default(), &Cancel::default())?)?;
+/// let imported = import_csv(&text, &out, &CsvOptions::default(), &Cancel::default())?;
+/// let file = SampleFile::open(&imported.path)?;
 /// assert_eq!((file.channels(), file.len_samples(), file.sample_rate_hz()), (2, 3, 1e3));
 /// assert_eq!(file.gaps().next().unwrap().length_samples, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// An [`Error`] that names the file, the line and the column: a field is no number of the format, a line has other fields than the
-/// first; those of writing a recording.
-pub fn import_csv(from: &Path, to: &Path, options: &CsvOptions, cancel: &Cancel) -> Result<PathBuf, Error> {
+/// An [`Error`] that names the file, the line and the column, and what to type: a field is no number of the format, a line has other fields
+/// than the first, times say no rate; those of writing a recording.
+pub fn import_csv(
+    from: &Path,
+    to: &Path,
+    options: &CsvOptions,
+    cancel: &Cancel,
+) -> Result<ImportedCsv, Error> {
     let name = Name::parse(from)?;
-    let file = File::open(&name.path).map_err(Error::file("open", &name.path))?;
-    let mut lines = Lines::open(&name, file)?;
-    let mut rows = Rows::default();
-    lines.fill(&mut rows)?;
-    if rows.samples() == 0 {
+    let mut notes = Vec::new();
+    let mut table = Table::open(&name, &mut notes)?;
+    let sample_bytes = table.columns.format.bytes();
+    let mut rows = Rows::new(table.columns.channels.len());
+    table.fill(&mut rows, FIRST_BYTES, FIRST_ROWS)?;
+    if rows.len() == 0 {
         return Err(Error::Empty { path: name.path });
     }
-    let rate_hz = if name.rate_hz > 0.0 { name.rate_hz } else { rate_of(&rows.times) };
+    let column = table.columns.time.as_ref();
+    let clock = table.clock.as_ref();
+    let mut times = Times::of(&name, column, clock, &table.preamble, &rows.times_s, &mut notes)?;
+    let rate_hz = times.rate_hz;
     let settings = SigmfSettings {
-        format: lines.columns.format,
-        channels: lines.columns.channels.len(),
+        format: table.columns.format,
+        channels: table.columns.channels.len(),
         sample_rate_hz: rate_hz,
+        // It is read again at once, by whoever converts it.
+        checksum: false,
+        summary: false,
         ..SigmfSettings::default()
     };
-    let mut writer = SigmfWriter::create(to, &settings)?;
-    writer.describe(lines.columns.description(name.frequency_hz));
-    let (mut index, mut last) = (0, None);
-    while rows.samples() > 0 {
+    let mut out = Out {
+        writer: SigmfWriter::create(to, &settings)?,
+        index: 0,
+        rate_hz,
+        began: table.began(),
+        is_u8: settings.format.component() == Component::U8,
+        last: vec![Vec::new(); settings.channels],
+    };
+    out.writer.describe(table.columns.description(name.frequency_hz));
+    let mut counts = Counts::default();
+    while rows.len() > 0 {
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
+        // Those after a jump help to judge it.
+        let judged = if table.is_over { rows.len() } else { rows.len().saturating_sub(LOOKAHEAD) };
         let mut begin = 0;
-        for at in 0..rows.times.len() {
-            let time = rows.times[at];
-            let steps = last.map_or(1.0, |last: f64| ((time - last) * rate_hz).round());
-            if !(1.0..1e15).contains(&steps) {
-                let line = rows.first_line + at as u64;
-                return Err(name.line(line, format!("time {time} is no step behind the one before it")));
+        for at in 0..judged {
+            let lost = usize::from(rows.left_out.contains(&at));
+            let step = if rows.times_s.is_empty() && lost == 0 {
+                Step::Next
+            } else if rows.times_s.is_empty() {
+                Step::Gap(1)
+            } else {
+                times.step(&rows.times_s, at)
+            };
+            if step == Step::Next {
+                continue;
             }
-            let missing = steps as u64 - 1;
-            if missing > 0 {
-                writer.write_bytes(index, begin..at, &rows.channels)?;
-                index += (at - begin) as u64 + missing;
-                begin = at;
+            out.write(begin..at, &rows, sample_bytes)?;
+            begin = at;
+            match step {
+                Step::Gap(missing) => {
+                    counts.gaps += 1;
+                    counts.missing += missing;
+                    out.leave_out(missing, name.gaps, sample_bytes)?;
+                }
+                Step::Doubled if name.gaps != Gaps::Close => {
+                    counts.doubled.get_or_insert((0, rows.lines[at])).0 += 1;
+                    begin = at + 1;
+                }
+                Step::Back if name.gaps != Gaps::Close => {
+                    let what = format!(
+                        "its time is before that of the line above: sort the lines by time, or take them as they come: {}",
+                        name.typed("gaps=close")
+                    );
+                    return Err(name.line(rows.lines[at], &what));
+                }
+                _ => {}
             }
-            last = Some(time);
         }
-        writer.write_bytes(index, begin..rows.samples(), &rows.channels)?;
-        index += (rows.samples() - begin) as u64;
-        options.done_bytes.store(lines.done_bytes(), Ordering::Relaxed);
-        lines.fill(&mut rows)?;
+        out.write(begin..judged, &rows, sample_bytes)?;
+        rows.remove(judged, sample_bytes);
+        options.done_bytes.store(table.done_bytes(), Ordering::Relaxed);
+        table.fill(&mut rows, BLOCK_BYTES, usize::MAX)?;
     }
-    let mut files = writer.finish()?.files;
-    Ok(files.swap_remove(0))
-}
-
-/// What the name of a text says.
-#[derive(Debug)]
-struct Name {
-    path: PathBuf,
-    format: Option<SampleFormat>,
-    rate_hz: f64,
-    frequency_hz: Option<f64>,
-}
-
-/// What the columns are.
-#[derive(Debug)]
-struct Columns {
-    format: SampleFormat,
-    has_time: bool,
-    /// By channel; empty where nothing says it.
-    channels: Vec<String>,
-    /// As they are called in messages.
-    names: Vec<String>,
+    table.say(&mut notes);
+    counts.say(name.gaps, &mut notes);
+    let mut files = out.writer.finish()?.files;
+    Ok(ImportedCsv { path: files.swap_remove(0), notes })
 }
 
 /// A text that is being read.
-struct Lines<'a> {
+struct Table<'a> {
     name: &'a Name,
-    reader: Reader<BufReader<File>>,
+    reader: Reader<BufReader<Text>>,
     columns: Columns,
-    /// The first line, where that is one of samples.
-    first: Option<ByteRecord>,
+    clock: Option<Clock>,
+    preamble: Preamble,
     record: ByteRecord,
+    /// Lines above the first of the reader.
+    skipped: u64,
+    bytes_per_byte: u64,
+    /// The last line that was read is too short, and may be the last of all.
+    short: Option<(u64, String)>,
+    is_over: bool,
+    odd: Odd,
+    /// Kinds of lines that were left out, how many, and the first.
+    comments: u64,
+    headings: u64,
+    invalid: Option<(u64, u64, String)>,
+    cut_line: Option<u64>,
 }
 
-/// Samples that were read: of each channel, as a stream has them.
-#[derive(Debug, Default)]
-struct Rows {
-    channels: Vec<Vec<u8>>,
-    times: Vec<f64>,
-    samples: usize,
-    first_line: u64,
-}
-
-impl Name {
-    fn parse(written: &Path) -> Result<Self, Error> {
-        let (path, query) = headerless::split(written);
-        let read = || {
-            let mut query = Query::new(query.unwrap_or_default())?;
-            let format = query.format("format")?;
-            let rate_hz = query.rate_hz()?.unwrap_or(0.0);
-            let frequency_hz = query.hertz("frequency")?;
-            query.end()?;
-            Ok(Self { path: path.clone(), format, rate_hz, frequency_hz })
-        };
-        read().map_err(|reason: String| {
-            ProcessError::Name { name: written.display().to_string(), reason }.into()
+impl<'a> Table<'a> {
+    fn open(name: &'a Name, notes: &mut Vec<String>) -> Result<Self, Error> {
+        let path = &name.path;
+        let open = || Text::new(File::open(path)?);
+        let failed = Error::file("open", path);
+        let mut head = Vec::new();
+        open().and_then(|text| text.take(HEAD_BYTES).read_to_end(&mut head)).map_err(&failed)?;
+        let is_cut = head.len() as u64 == HEAD_BYTES;
+        let head = String::from_utf8_lossy(&head).replace('\0', "");
+        let mut lines: Vec<&str> = head.lines().take(HEAD_LINES).collect();
+        if is_cut && lines.len() > 1 && lines.len() < HEAD_LINES {
+            lines.pop();
+        }
+        if lines.iter().all(|line| line.trim().is_empty()) {
+            return Err(Error::Empty { path: path.clone() });
+        }
+        let is_chosen = name.channels.is_some() || name.skips_invalid;
+        let layout = Layout::of(&lines, name.skip, is_chosen).or_else(|| Layout::of(&lines, name.skip, true));
+        let layout = layout.ok_or_else(|| no_table(name, &lines))?;
+        let (skip, first, delimiter) = (layout.skip, layout.first, layout.delimiter);
+        let preamble = Preamble::of(&layout.preamble, &layout.names, &layout.units, layout.columns);
+        let rows: Vec<Vec<String>> = lines[skip..]
+            .iter()
+            .filter(|line| !line.trim().is_empty() && !line.trim().starts_with(['#', ';']))
+            .take(HEAD_ROWS)
+            .map(|line| split(line, delimiter).split_off(first))
+            .collect();
+        let columns = Columns::of(name, layout, &preamble, &rows, notes)
+            .map_err(|what| name.line(skip.max(1) as u64, &what))?;
+        let text = open().map_err(&failed)?;
+        let bytes_per_byte = text.bytes_per_byte();
+        let mut text = BufReader::with_capacity(BUFFER_BYTES, text);
+        let mut line = Vec::new();
+        for _ in 0..skip {
+            line.clear();
+            text.read_until(b'\n', &mut line).map_err(Error::file("read", path))?;
+        }
+        let mut builder = ReaderBuilder::new();
+        builder.has_headers(false).flexible(true).delimiter(delimiter);
+        Ok(Self {
+            name,
+            reader: builder.from_reader(text),
+            clock: columns.clock(),
+            columns,
+            preamble,
+            record: ByteRecord::new(),
+            skipped: skip as u64,
+            bytes_per_byte,
+            short: None,
+            is_over: false,
+            odd: Odd::default(),
+            comments: 0,
+            headings: 0,
+            invalid: None,
+            cut_line: None,
         })
     }
 
-    fn line(&self, line: u64, what: String) -> Error {
-        Error::Field { path: self.path.clone(), what: format!("line {line}: {what}") }
-    }
-}
-
-impl Columns {
-    /// Of the first line, and whether that is one of names.
-    fn of(name: &Name, first: &ByteRecord) -> Result<(Self, bool), Error> {
-        let texts: Vec<String> =
-            first.iter().map(|field| String::from_utf8_lossy(field.trim_ascii()).into_owned()).collect();
-        let is_named = texts.iter().any(|text| text.parse::<f64>().is_err());
-        let has_time = is_named && matches!(texts[0].to_ascii_lowercase().as_str(), "time" | TIME);
-        let values = &texts[usize::from(has_time)..];
-        let pair = |pair: &[String]| match pair {
-            [re, im] => {
-                let name = re.strip_suffix(COMPLEX[0]).or((re == "re").then_some(""))?;
-                let other = im.strip_suffix(COMPLEX[1]).or((im == "im").then_some(""))?;
-                (name == other).then(|| name.to_owned())
-            }
-            _ => None,
-        };
-        let pairs: Option<Vec<String>> = values.chunks(2).map(pair).collect();
-        let pairs = pairs.filter(|_| is_named);
-        let is_complex = name.format.map_or(pairs.is_some(), SampleFormat::is_complex);
-        let refused = |what: String| Err(name.line(1, what));
-        if is_complex && values.len() % 2 == 1 {
-            return refused(format!(
-                "complex samples stand in two columns each, and there are {}",
-                values.len()
-            ));
-        }
-        let channels = if is_complex {
-            pairs.unwrap_or_else(|| vec![String::new(); values.len() / 2])
-        } else if is_named {
-            values.to_vec()
-        } else {
-            vec![String::new(); values.len()]
-        };
-        if !(1..=MAX_CHANNELS as usize).contains(&channels.len()) {
-            return refused(format!(
-                "it has columns of {} channels: give 1 to {MAX_CHANNELS}",
-                channels.len()
-            ));
-        }
-        let format = name.format.unwrap_or(if is_complex { SampleFormat::Cf32 } else { SampleFormat::F64 });
-        let number = |at: usize| format!("column {}", at + 1);
-        let named = |at: usize| {
-            let text = &texts[at];
-            if is_named { format!("column {} ({text})", at + 1) } else { number(at) }
-        };
-        let names = (0..texts.len()).map(named).collect();
-        Ok((Self { format, has_time, channels, names }, is_named))
-    }
-
-    fn description(&self, frequency_hz: Option<f64>) -> Option<Arc<Description>> {
-        // Names that only count say nothing.
-        let is_number = |(at, name): (usize, &String)| name.is_empty() || *name == format!("ch{}", at + 1);
-        let is_named = !self.channels.iter().enumerate().all(is_number);
-        let channel = |name: &String| ChannelDescription { name: name.clone(), ..Default::default() };
-        let channels = self.channels.iter().filter(|_| is_named).map(channel).collect();
-        let description =
-            Description { channels, centre_frequency_hz: frequency_hz, ..Description::default() };
-        (is_named || frequency_hz.is_some()).then(|| Arc::new(description))
-    }
-}
-
-impl<'a> Lines<'a> {
-    fn open(name: &'a Name, file: File) -> Result<Self, Error> {
-        let failed = |source| Error::file("read", &name.path)(source);
-        let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
-        let begin = file.fill_buf().map_err(failed)?;
-        let mark = if begin.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        let first = begin[mark..].split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let count = |byte: u8| first.iter().filter(|other| **other == byte).count();
-        let delimiter = [b',', b';', b'\t'].into_iter().max_by_key(|byte| (count(*byte), *byte == b','));
-        file.consume(mark);
-        let mut builder = ReaderBuilder::new();
-        builder.has_headers(false).flexible(true).delimiter(delimiter.unwrap_or(b','));
-        let mut reader = builder.from_reader(file);
-        let mut first = ByteRecord::new();
-        if !reader.read_byte_record(&mut first).map_err(|error| name.broken(&error))? {
-            return Err(Error::Empty { path: name.path.clone() });
-        }
-        let (columns, is_named) = Columns::of(name, &first)?;
-        let first = (!is_named).then_some(first);
-        Ok(Self { name, reader, columns, first, record: ByteRecord::new() })
-    }
-
     fn done_bytes(&self) -> u64 {
-        self.reader.position().byte()
+        self.reader.position().byte() * self.bytes_per_byte
     }
 
-    /// Reads the next samples; none at the end.
-    fn fill(&mut self, rows: &mut Rows) -> Result<(), Error> {
-        let format = self.columns.format;
-        rows.channels.resize_with(self.columns.channels.len(), Vec::new);
-        rows.channels.iter_mut().for_each(Vec::clear);
-        rows.times.clear();
-        rows.samples = 0;
-        let samples_max = (ROWS_BYTES / (format.bytes() * self.columns.channels.len())).max(2);
-        while rows.samples < samples_max {
-            match self.first.take() {
-                Some(first) => self.record = first,
-                None => {
-                    let read = self.reader.read_byte_record(&mut self.record);
-                    if !read.map_err(|error| self.name.broken(&error))? {
-                        break;
+    /// When the first sample was made.
+    fn began(&self) -> Option<SystemTime> {
+        let clock = self.clock.as_ref();
+        let by_trigger = || {
+            let first_s = clock.and_then(Clock::first_s).or(self.preamble.start_s).unwrap_or(0.0);
+            after(self.preamble.triggered?, first_s)
+        };
+        clock.and_then(Clock::began).or_else(by_trigger)
+    }
+
+    /// Appends rows up to so many bytes or rows.
+    fn fill(&mut self, rows: &mut Rows, bytes: usize, rows_max: usize) -> Result<(), Error> {
+        let row_bytes = self.columns.format.bytes() * rows.channels.len();
+        let most = (bytes / row_bytes).clamp(2 * LOOKAHEAD, rows_max);
+        while !self.is_over && rows.len() < most {
+            let read = self.reader.read_byte_record(&mut self.record);
+            if !read.map_err(|error| self.broken(&error))? {
+                self.is_over = true;
+                self.cut_line = self.short.take().map(|(line, _)| line);
+                break;
+            }
+            let line = self.skipped + self.record.position().map_or(0, csv::Position::line);
+            if let Some((line, what)) = self.short.take() {
+                return Err(self.refused(line, &what));
+            }
+            match self.columns.take(&self.record, &mut self.clock, rows, &mut self.odd) {
+                Ok(()) => rows.lines.push(line),
+                Err(why) => self.leave_out(why, line, rows)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, why: NoRow, line: u64, rows: &mut Rows) -> Result<(), Error> {
+        match why {
+            NoRow::Comment => self.comments += 1,
+            NoRow::Names => self.headings += 1,
+            NoRow::Short(what) | NoRow::Wrong(what) if self.name.skips_invalid => {
+                self.invalid.get_or_insert((0, line, what)).0 += 1;
+                rows.left_out.push(rows.len());
+            }
+            // Which may be the last, of a program that was killed.
+            NoRow::Short(what) => self.short = Some((line, what)),
+            NoRow::Wrong(what) => {
+                let chosen = self.columns.others_than(&self.record);
+                let chosen = chosen.map(|names| self.name.typed(&format!("channels={names}")));
+                return Err(match chosen {
+                    None => self.refused(line, &what),
+                    Some(typed) if rows.len() == 0 => {
+                        self.name.line(line, &format!("{what}; without such columns: {typed}"))
                     }
-                }
+                    Some(typed) => self.refused(line, &format!("{what}; without such columns: {typed}")),
+                });
             }
-            let line = self.record.position().map_or(0, csv::Position::line);
-            if rows.samples == 0 {
-                rows.first_line = line;
-            }
-            self.columns.take(&self.record, rows).map_err(|what| self.name.line(line, what))?;
-            rows.samples += 1;
-        }
-        Ok(())
-    }
-}
-
-impl Columns {
-    /// Appends the numbers of a line.
-    fn take(&self, record: &ByteRecord, rows: &mut Rows) -> Result<(), String> {
-        if record.len() != self.names.len() {
-            return Err(format!("{} fields, and the first line has {}", record.len(), self.names.len()));
-        }
-        let mut fields = record.iter().enumerate();
-        if self.has_time
-            && let Some((at, field)) = fields.next()
-        {
-            let time = text(field).and_then(|text| text.parse::<f64>().ok()).filter(|time| time.is_finite());
-            rows.times.push(time.ok_or_else(|| self.no_number(at, field))?);
-        }
-        let components = self.format.components();
-        for (number, (at, field)) in fields.enumerate() {
-            let channel = &mut rows.channels[number / components];
-            parse(self.format, field, channel).ok_or_else(|| self.no_number(at, field))?;
         }
         Ok(())
     }
 
-    fn no_number(&self, at: usize, field: &[u8]) -> String {
-        let shown: String = String::from_utf8_lossy(field).chars().take(SHOWN_CHARS).collect();
-        let time = at == 0 && self.has_time;
-        let wanted = if time { "time in seconds" } else { self.format.component().real().name() };
-        format!("{} is '{shown}', which is no {wanted}", self.names[at])
+    fn refused(&self, line: u64, what: &str) -> Error {
+        let skipped = self.name.typed("invalid=skip");
+        self.name.line(line, &format!("{what}; without such lines: {skipped}"))
     }
-}
 
-impl Name {
     fn broken(&self, error: &csv::Error) -> Error {
-        let line = error.position().map_or(0, csv::Position::line);
         match error.kind() {
             csv::ErrorKind::Io(source) => {
                 let source = io::Error::new(source.kind(), source.to_string());
-                Error::file("read", &self.path)(source)
+                Error::file("read", &self.name.path)(source)
             }
-            _ => self.line(line, error.to_string()),
+            _ => {
+                let line = self.skipped + error.position().map_or(0, csv::Position::line);
+                self.name.line(line, &error.to_string())
+            }
+        }
+    }
+
+    /// What was read in another way than it stands there.
+    fn say(&self, notes: &mut Vec<String>) {
+        let mut say = |count: u64, one: &str, more: &str| {
+            if count > 0 {
+                notes.push(format!("{count} {}", if count == 1 { one } else { more }));
+            }
+        };
+        say(self.odd.empty, "field is empty: read as NaN", "fields are empty: read as NaN");
+        say(
+            self.odd.absent,
+            "field says that there is no value: read as NaN",
+            "fields say that there is no value: read as NaN",
+        );
+        say(self.comments, "comment within the table is left out", "comments within the table are left out");
+        say(self.headings, "more line of names is left out", "more lines of names are left out");
+        if let Some((count, line, what)) = &self.invalid {
+            let lines = if *count == 1 { "line is" } else { "lines are" };
+            notes.push(format!("{count} {lines} left out, such as line {line}: {what}"));
+        }
+        if let Some(line) = self.cut_line {
+            notes.push(format!("line {line}, the last one, is cut off and left out"));
         }
     }
 }
 
-impl Rows {
-    fn samples(&self) -> usize {
-        self.samples
+/// The recording that is being made.
+struct Out {
+    writer: SigmfWriter,
+    index: u64,
+    rate_hz: f64,
+    began: Option<SystemTime>,
+    is_u8: bool,
+    /// The newest sample of each channel.
+    last: Vec<Vec<u8>>,
+}
+
+impl Out {
+    fn write(&mut self, part: std::ops::Range<usize>, rows: &Rows, sample_bytes: usize) -> Result<(), Error> {
+        if part.is_empty() {
+            return Ok(());
+        }
+        for (last, channel) in self.last.iter_mut().zip(&rows.channels) {
+            last.clear();
+            last.extend_from_slice(&channel[(part.end - 1) * sample_bytes..part.end * sample_bytes]);
+        }
+        let length = part.len() as u64;
+        self.append(part, &rows.channels)?;
+        self.index = self.index.saturating_add(length);
+        Ok(())
+    }
+
+    fn append(&mut self, part: std::ops::Range<usize>, channels: &[Vec<u8>]) -> Result<(), Error> {
+        let since_s = if self.rate_hz > 0.0 { self.index as f64 / self.rate_hz } else { 0.0 };
+        let time = self.began.filter(|_| self.rate_hz > 0.0 || self.index == 0);
+        let recorded_at = time.and_then(|began| after(began, since_s)).map(|time| RecordedAt {
+            time,
+            error_ns: None,
+            axis: None,
+        });
+        self.writer.write_bytes(self.index, part, channels, recorded_at)
+    }
+
+    /// Samples are missing here.
+    fn leave_out(&mut self, missing: u64, gaps: Gaps, sample_bytes: usize) -> Result<(), Error> {
+        if gaps == Gaps::Close {
+            return Ok(());
+        }
+        if gaps == Gaps::Keep {
+            self.index = self.index.saturating_add(missing);
+            return Ok(());
+        }
+        let most = (BLOCK_BYTES / sample_bytes / self.last.len().max(1)).max(1);
+        // Of u8 the middle is 128.
+        let zero = if self.is_u8 { 128 } else { 0 };
+        let of = |last: &Vec<u8>| if gaps == Gaps::Hold { last.clone() } else { vec![zero; sample_bytes] };
+        let samples: Vec<Vec<u8>> = self.last.iter().map(of).collect();
+        let block: Vec<Vec<u8>> = samples
+            .iter()
+            .map(|sample| sample.repeat(most.min(usize::try_from(missing).unwrap_or(most))))
+            .collect();
+        let mut left = missing;
+        while left > 0 {
+            let length = left.min(most as u64) as usize;
+            self.append(0..length, &block)?;
+            self.index += length as u64;
+            left -= length as u64;
+        }
+        Ok(())
     }
 }
 
-fn text(field: &[u8]) -> Option<&str> {
-    std::str::from_utf8(field.trim_ascii()).ok()
+/// What the times told.
+#[derive(Debug, Default)]
+struct Counts {
+    gaps: u64,
+    missing: u64,
+    /// How many lines have the time of another, and the first.
+    doubled: Option<(u64, u64)>,
 }
 
-/// Appends a number as a stream has it; `None` where it is none of the format.
-fn parse(format: SampleFormat, field: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let text = text(field)?;
-    match format.component() {
-        Component::I8 => out.push(i8::try_from(integer(text)?).ok()? as u8),
-        Component::U8 => out.push(u8::try_from(integer(text)?).ok()?),
-        Component::I16 => {
-            out.extend_from_slice(&i16::try_from(integer(text)?).ok()?.to_le_bytes());
+impl Counts {
+    fn say(&self, gaps: Gaps, notes: &mut Vec<String>) {
+        if self.gaps > 0 {
+            let done = match gaps {
+                Gaps::Keep => "",
+                Gaps::Close => ": closed",
+                Gaps::Zeros => ": zeros stand for them",
+                Gaps::Hold => ": the values before stand for them",
+            };
+            let samples = if self.missing == 1 { "sample is" } else { "samples are" };
+            let gaps = if self.gaps == 1 { "gap" } else { "gaps" };
+            let (missing, count) = (self.missing, self.gaps);
+            notes.push(format!("by the times, {missing} {samples} missing in {count} {gaps}{done}"));
         }
-        Component::I32 => out.extend_from_slice(&i32::try_from(integer(text)?).ok()?.to_le_bytes()),
-        Component::F32 => {
-            out.extend_from_slice(&text.parse::<f32>().ok()?.to_le_bytes());
+        if let Some((count, line)) = self.doubled {
+            let plural = if count == 1 { "line has" } else { "lines have" };
+            notes.push(format!("{count} {plural} the time of another, such as line {line}: left out"));
         }
-        Component::F64 => out.extend_from_slice(&text.parse::<f64>().ok()?.to_le_bytes()),
     }
-    Some(())
 }
 
-/// A whole number, however it is written.
-fn integer(text: &str) -> Option<i64> {
-    text.parse().ok().or_else(|| {
-        let number = text.parse::<f64>().ok().filter(|number| number.fract() == 0.0)?;
-        (number.abs() < 1e15).then_some(number as i64)
-    })
+fn no_table(name: &Name, lines: &[&str]) -> Error {
+    let at = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
+    let shown: String = lines[at].trim().chars().take(60).collect();
+    let skip = lines.len().min(12);
+    name.refused(format!(
+        "no table of numbers is found; line {} is '{shown}'. Where it begins below other lines, say how many: {}. \
+         Lines as boards print them are read by: grebe record 'pipe:?format=text' OUT < {}",
+        at + 1,
+        name.typed(&format!("skip={skip}&rate=1M")),
+        name.path.display()
+    ))
 }
 
-/// Samples a second, by the times of samples of which the first ones follow each other.
-fn rate_of(times: &[f64]) -> f64 {
-    let [first, second, ..] = times else { return 0.0 };
-    let step = second - first;
-    let follows = |pair: &[f64]| ((pair[1] - pair[0]) / step - 1.0).abs() < 0.25;
-    let count = times.windows(2).take_while(|pair| follows(pair)).count();
-    let Some(last) = times.get(count).filter(|last| *last > first) else { return 0.0 };
-    let rate_hz = count as f64 / (last - first);
-    // Times have been rounded: 47999.9999999 is 48000.
-    format!("{rate_hz:.8e}").parse().unwrap_or(rate_hz)
-}
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const BUFFER_BYTES: usize = 1 << 20;
-/// Of all channels, at a time.
-const ROWS_BYTES: usize = 512 << 10;
-const SHOWN_CHARS: usize = 40;
+/// In which the table must begin.
+const HEAD_BYTES: u64 = 256 << 10;
+const HEAD_LINES: usize = 2_000;
+const HEAD_ROWS: usize = 64;
+/// Of all channels: what the rate is found of, and what is read at a time then.
+const FIRST_BYTES: usize = 32 << 20;
+const FIRST_ROWS: usize = 1 << 18;
+const BLOCK_BYTES: usize = 1 << 20;

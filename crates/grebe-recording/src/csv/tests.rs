@@ -1,5 +1,7 @@
 //! Texts that are read, and that are refused with the line and what is wrong there.
 
+mod inputs;
+
 use std::path::PathBuf;
 
 use grebe_frame::SampleFormat;
@@ -15,7 +17,7 @@ fn read(text: &str, query: &str) -> Result<(tempfile::TempDir, SampleFile), Erro
     std::fs::write(folder.path().join("x.csv"), text).unwrap();
     let from: PathBuf = format!("{}{query}", folder.path().join("x.csv").display()).into();
     let out = import_csv(&from, &folder.path().join("o"), &CsvOptions::default(), &Cancel::default())?;
-    let file = SampleFile::open(&out)?;
+    let file = SampleFile::open(&out.path)?;
     Ok((folder, file))
 }
 
@@ -52,29 +54,23 @@ fn times_say_the_rate_and_where_samples_are_missing() {
     assert_eq!(file.sample_rate_hz(), 4.0);
     let gaps: Vec<_> = file.gaps().map(|gap| (gap.position, gap.length_samples)).collect();
     assert_eq!(gaps, [(3, 3)]);
-    // As many digits as there were.
-    let thirds: String = (0..1000).map(|at| format!("{:.7},{at}\n", f64::from(at) / 30e3)).collect();
-    let (_folder, file) = read(&format!("time_s,a\n{thirds}"), "").unwrap();
-    assert_eq!((file.gaps().count(), file.len_samples()), (0, 1000));
-    assert!((file.sample_rate_hz() / 30e3 - 1.0).abs() < 1e-4, "{}", file.sample_rate_hz());
 }
 
 #[test]
 fn what_cannot_be_read_is_told_with_its_line() {
     for (text, query, says) in [
         ("", "", "holds no samples"),
-        ("a,b\n", "", "holds no samples"),
-        ("a,b\n1,2\n3\n", "", "line 3: 1 fields, and the first line has 2"),
-        ("a,b\n1,2\n3,\n", "", "line 3: column 2 (b) is '', which is no f64"),
+        ("a,b\n", "", "no table of numbers is found; line 1 is 'a,b'"),
+        ("a,b\n1,2\n3\n4,5\n", "", "line 3: 1 fields, and the first line has 2"),
+        ("a,b\n1,2\n3,\n", "?format=i16", "line 3: column 2 (b) is '', which is no i16"),
         ("1\n2\nnothing\n", "", "line 3: column 1 is 'nothing', which is no f64"),
         ("1\n300\n", "?format=i8", "line 2: column 1 is '300', which is no i8"),
         ("1\n2.5\n", "?format=i32", "line 2: column 1 is '2.5', which is no i32"),
         ("1,2,3\n", "?format=cf32", "line 1: complex samples stand in two columns each, and there are 3"),
-        ("time,a\n0,1\n1,2\n1,3\n", "", "line 4: time 1 is no step behind the one before it"),
-        ("time,a\n0,1\nsoon,2\n", "", "line 3: column 1 (time) is 'soon', which is no time in seconds"),
+        ("time,a\n0,1\nsoon,2\n", "", "line 3: column 1 (time) is 'soon', which is no time"),
         ("time\n0\n1\n", "", "it has columns of 0 channels"),
         ("1\n", "?format=i12", "has format=i12: give one of"),
-        ("1\n", "?channels=2", "has an unknown 'channels'; known: format, rate, frequency"),
+        ("1\n", "?colour=2", "has an unknown 'colour'; known: format, rate, frequency, time, channels"),
     ] {
         let error = read(text, query).map(drop).unwrap_err().to_string();
         assert!(error.contains(says), "{text:?}{query}: {error}");

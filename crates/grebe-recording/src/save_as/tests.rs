@@ -242,7 +242,7 @@ proptest! {
             let named = folder.path().join(format!("g.csv?format={format}"));
             let out = place(&format!("h{times}"));
             let imported = import_csv(&named, &out, &CsvOptions::default(), &Cancel::default()).unwrap();
-            let mut imported = SampleFile::open(&imported).unwrap();
+            let mut imported = SampleFile::open(&imported.path).unwrap();
             prop_assert_eq!(imported.sample_rate_hz(), if times && length > 1 { 8e3 } else { 0.0 });
             let back = place(&format!("i{times}.{format}"));
             imported.save_as(&back, &SaveOptions::default(), &Cancel::default()).unwrap();

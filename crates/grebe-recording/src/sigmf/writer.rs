@@ -317,16 +317,17 @@ impl SigmfWriter {
         self.append(first_sample_index, block.len_samples(), samples, || recorded_at)
     }
 
-    /// Appends a part of samples that stand apart by channel, as a stream has them.
+    /// Appends a part of samples that stand apart by channel, as a stream has them, and when they were made where that is known.
     pub(crate) fn write_bytes(
         &mut self,
         first_sample_index: u64,
         part: Range<usize>,
         channels: &[Vec<u8>],
+        recorded_at: Option<RecordedAt>,
     ) -> Result<(), Error> {
         let begin_bytes = part.start * self.format.bytes();
         let samples = |channel: usize| &channels[channel][begin_bytes..];
-        self.append(first_sample_index, part.len(), samples, || None)
+        self.append(first_sample_index, part.len(), samples, || recorded_at)
     }
 
     /// A stripe begins with the next sample, which is this one of the whole: others have those before.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use grebe_flow::Kinds;
 use grebe_process::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 use grebe_recording::{
-    Alignment, FileSource, PlayOptions, RecordOptions, SampleFile, Schedule, SigmfSink, is_csv, is_recording,
+    Alignment, FileSource, PlayOptions, RecordOptions, SampleFile, Schedule, SigmfSink, is_table, is_recording,
     make_ring_folder,
 };
 use kind::{Play, Record};
@@ -30,7 +30,7 @@ impl Scheme for PathBuf {
         // Of a folder, and of a file of another kind, whoever opens it says what to name.
         let path = Path::new(name);
         let is_there = || path.exists() || SampleFile::named(path).is_some();
-        let is_one = !name.is_empty() && (is_recording(path) || is_csv(path) || is_there());
+        let is_one = !name.is_empty() && (is_recording(path) || is_table(path) || is_there());
         is_one.then(|| Ok(name.into()))
     }
 

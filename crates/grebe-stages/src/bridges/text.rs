@@ -5,11 +5,13 @@
 //!           (source)       (fields)  (columns)                            (pace: how far apart they are)
 //! ```
 
+mod clean;
 mod columns;
 mod datagrams;
 mod fields;
 mod heading;
 mod kind;
+mod left_out;
 mod pace;
 mod rows;
 mod sink;

@@ -1,11 +1,13 @@
 //! Which channels the lines have, as the lines themselves say it.
 
-use std::fmt;
+use std::time::SystemTime;
 
 use grebe_frame::{ChannelDescription, MAX_CHANNELS, SampleFormat};
 use grebe_process::numbers::{Component, with_component};
+use grebe_recording::table::{self, Clock, Spacing, TimeUnit, Uneven};
 
-use crate::bridges::text::fields::{Fields, number};
+use crate::bridges::text::clean::clean;
+use crate::bridges::text::fields::{Field, Fields, is_time_of_day, number, unit_of};
 use crate::bridges::text::heading::Heading;
 
 /// Takes lines, and keeps the newest value of each channel. The channels are those of the first line that is whole; in lines of
@@ -19,14 +21,25 @@ pub(super) struct Columns {
     /// What each column is, where lines have no names.
     places: Vec<Place>,
     channels: Vec<ChannelDescription>,
+    /// As the lines call them.
+    keys: Vec<String>,
     newest: Vec<f64>,
+    clock: Clock,
+    /// The column of the time, as the lines call it.
+    time_name: Option<String>,
     time_s: Option<f64>,
     heading: Heading,
+    /// A line without what stands around its numbers.
+    cleaned: Vec<u8>,
     /// Lines in a row that are unlike the ones before, and alike.
     others: (Shape, u32),
     /// Of one line: the numbers, and what the fields of names are.
     numbers: Vec<Option<f64>>,
     named: Vec<Place>,
+    /// Whether one of them has a unit, or is a time of day.
+    has_units: bool,
+    /// A name that stands twice in one line.
+    twice: Option<String>,
     /// Values of the newest line that it did not say.
     held: u64,
     unknown_names: u64,
@@ -43,17 +56,11 @@ pub(crate) enum Fixed {
 /// Which column is the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TimeColumn {
-    Name(String, TimeUnit),
+    Name(String, Option<TimeUnit>),
     /// From 0.
-    Number(usize, TimeUnit),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeUnit {
-    S,
-    Ms,
-    Us,
-    Ns,
+    Number(usize, Option<TimeUnit>),
+    /// There is none.
+    None,
 }
 
 /// What a line turned out to be.
@@ -84,7 +91,7 @@ enum Shape {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    Time(TimeUnit),
+    Time,
     Channel(usize),
     /// A channel that there was not yet.
     New,
@@ -100,12 +107,18 @@ impl Columns {
             shape: None,
             places: Vec::new(),
             channels: Vec::new(),
+            keys: Vec::new(),
             newest: Vec::new(),
+            clock: Clock::new(None, b'.'),
+            time_name: None,
             time_s: None,
             heading: Heading::default(),
+            cleaned: Vec::new(),
             others: (Shape::Named, 0),
             numbers: Vec::with_capacity(FIELDS_MAX),
             named: Vec::with_capacity(FIELDS_MAX),
+            has_units: false,
+            twice: None,
             held: 0,
             unknown_names: 0,
         };
@@ -118,6 +131,13 @@ impl Columns {
 
     /// Takes a line without its end.
     pub(super) fn take(&mut self, line: &[u8]) -> Line {
+        let mut cleaned = std::mem::take(&mut self.cleaned);
+        let taken = if clean(line, &mut cleaned) { self.take_clean(&cleaned) } else { self.take_clean(line) };
+        self.cleaned = cleaned;
+        taken
+    }
+
+    fn take_clean(&mut self, line: &[u8]) -> Line {
         let line = line.trim_ascii();
         if line.is_empty() {
             return Line::Nothing;
@@ -133,7 +153,7 @@ impl Columns {
             Some(Some(shape)) => {
                 let taken = match shape {
                     Shape::Named => self.take_named(line),
-                    Shape::Columns(count) => self.take_columns(count),
+                    Shape::Columns(count) => self.take_columns(line, count),
                 };
                 if taken.is_some() {
                     self.heading.forget();
@@ -165,6 +185,23 @@ impl Columns {
         self.time_s
     }
 
+    /// The even spacing of the times of the lines so far.
+    pub(super) fn spacing(&self, times_s: &[f64]) -> Result<Spacing, Uneven> {
+        self.clock.spacing(times_s)
+    }
+
+    /// When the first line was made, where the times say so.
+    pub(super) fn began(&self) -> Option<SystemTime> {
+        self.clock.began()
+    }
+
+    /// What a person should know of how the lines are read.
+    pub(super) fn guesses(&self) -> Vec<String> {
+        let clock = self.time_name.iter().flat_map(|name| self.clock.guesses(name));
+        let twice = self.twice.iter().map(|name| format!("{name} stands twice in a line"));
+        clock.chain(twice).collect()
+    }
+
     /// What stands for a value that there was not yet.
     pub(super) fn missing(&self) -> f64 {
         if self.format.component().is_float() { f64::NAN } else { 0.0 }
@@ -178,18 +215,28 @@ impl Columns {
     /// Reads the numbers of a line: its shape; nothing where it is words alone. `None`: it is neither.
     fn read(&mut self, line: &[u8]) -> Option<Option<Shape>> {
         self.numbers.clear();
-        let (mut words, mut named) = (0, 0);
+        self.has_units = false;
+        let (mut words, mut named, mut plain) = (0, 0, 0);
         for field in Fields::of(line) {
             if self.numbers.len() == FIELDS_MAX {
                 return None;
             }
-            let value = number(field.value);
             let is_named = !field.name.is_empty();
             named += usize::from(is_named);
+            let value = number(field.value);
+            plain += usize::from(value.is_some() || field.value.is_empty());
+            self.has_units |= value.is_none() || !field.unit.is_empty();
+            let value = value.or_else(|| table::number_and_unit(field.value, b'.').map(|(value, _)| value));
+            // A date is no number, and a time all the same.
+            let value = value.or_else(|| is_time_of_day(field.value).then_some(f64::NAN));
             words += usize::from(value.is_none() && (is_named || !field.value.is_empty()));
             self.numbers.push(value);
         }
         let count = self.numbers.len();
+        // 5V may be a name.
+        if plain == 0 && named == 0 && words > 0 {
+            words = count;
+        }
         if words == count && named == 0 {
             return Heading::fits(line).then_some(None);
         }
@@ -203,7 +250,7 @@ impl Columns {
     }
 
     /// Takes a line of columns, once its numbers are read.
-    fn take_columns(&mut self, count: usize) -> Option<Line> {
+    fn take_columns(&mut self, line: &[u8], count: usize) -> Option<Line> {
         let shape = Shape::Columns(count);
         let is_changed = self.shape != Some(shape);
         if is_changed {
@@ -211,19 +258,22 @@ impl Columns {
             if self.shape.is_some() && !self.is_new_shape(shape) {
                 return None;
             }
-            let (places, channels) = self.layout(count)?;
-            self.check(&places)?;
+            let (places, channels, time) = self.layout(line, count)?;
+            self.check(line, &places, &channels)?;
             (self.shape, self.places) = (Some(shape), places);
+            self.set_time(time);
             self.set_channels(channels);
         } else {
-            self.check(&self.places)?;
+            self.check(line, &self.places, &self.channels)?;
         }
         self.others.1 = 0;
         self.time_s = None;
         let mut given = 0;
-        for (&place, value) in self.places.iter().zip(&self.numbers) {
+        for (at, (&place, value)) in self.places.iter().zip(&self.numbers).enumerate() {
             match (place, value) {
-                (Place::Time(unit), Some(time)) => self.time_s = Some(time * unit.seconds()),
+                (Place::Time, Some(_)) => {
+                    self.time_s = Fields::of(line).nth(at).and_then(|field| self.clock.seconds(field.value));
+                }
                 (Place::Channel(channel), Some(value)) => {
                     self.newest[channel] = *value;
                     given += 1;
@@ -248,19 +298,25 @@ impl Columns {
         let known = if is_other && self.fixed.is_none() { 0 } else { self.channels.len() };
         let mut named = std::mem::take(&mut self.named);
         named.clear();
-        let places = Fields::of(line).enumerate().map(|(at, field)| self.place(field.name, at, known));
-        named.extend(places.map_while(|place| place));
+        let mut time = None;
+        for (at, field) in Fields::of(line).enumerate() {
+            let Some(place) = self.place(field.name, at, known, &mut time) else { break };
+            named.push(place);
+        }
         let new = named.iter().filter(|&&place| place == Place::New).count();
         let has_values = named.iter().any(|place| matches!(place, Place::Channel(_) | Place::New));
         let is_good = named.len() == self.numbers.len()
             && (has_values || !is_other)
             && known + new <= MAX_CHANNELS as usize
-            && self.check(&named).is_some();
+            && self.check(line, &named, &self.channels[..known]).is_some();
         self.named = named;
         if !is_good {
             return None;
         }
         let mut is_added = false;
+        if is_other || time.is_some() {
+            self.set_time(time);
+        }
         if is_other {
             (self.shape, self.others.1) = (Some(Shape::Named), 0);
             if self.fixed.is_none() {
@@ -272,16 +328,18 @@ impl Columns {
         for (at, field) in Fields::of(line).enumerate() {
             let (place, value) = (self.named[at], self.numbers[at].unwrap_or_default());
             match place {
-                Place::Time(unit) => self.time_s = Some(value * unit.seconds()),
+                Place::Time => self.time_s = self.clock.seconds(field.value),
                 Place::Channel(channel) => self.newest[channel] = value,
                 Place::New => {
-                    let (name, unit) =
-                        (String::from_utf8_lossy(field.name), String::from_utf8_lossy(field.unit));
-                    match self.channels.iter().position(|known| known.name == name) {
-                        // It stands twice in this line.
-                        Some(channel) => self.newest[channel] = value,
+                    let name = String::from_utf8_lossy(field.name);
+                    match self.keys.iter().position(|key| *key == name) {
+                        Some(channel) => {
+                            self.newest[channel] = value;
+                            self.twice.get_or_insert(name.into_owned());
+                        }
                         None => {
-                            self.channels.push(channel(&name, &unit));
+                            self.channels.push(channel(&name, unit_of(&field)));
+                            self.keys.push(name.into_owned());
                             self.newest.push(value);
                             is_added = true;
                         }
@@ -292,7 +350,7 @@ impl Columns {
                     continue;
                 }
             }
-            given += usize::from(!matches!(place, Place::Time(_)));
+            given += usize::from(place != Place::Time);
         }
         self.held += self.newest.len().saturating_sub(given) as u64;
         Some(match (is_other, is_added) {
@@ -302,58 +360,73 @@ impl Columns {
         })
     }
 
-    /// What a name stands for; `None`: it is no name. `at`: where it most likely is, of `known` channels.
-    fn place(&self, name: &[u8], at: usize, known: usize) -> Option<Place> {
-        let channels = &self.channels[..known];
-        let is_it = |channel: &ChannelDescription| channel.name.as_bytes() == name;
-        if channels.get(at).is_some_and(is_it) {
+    /// What a name stands for; `None`: it is no name. `at`: where it most likely is, of `known` channels; `time`: a column of times that was
+    /// not known.
+    fn place(&self, name: &[u8], at: usize, known: usize, time: &mut Option<Time>) -> Option<Place> {
+        let keys = &self.keys[..known];
+        let is_it = |key: &String| key.as_bytes() == name;
+        if keys.get(at).is_some_and(is_it) {
             return Some(Place::Channel(at));
         }
-        if let Some(unit) = self.time_unit(name) {
-            return Some(Place::Time(unit));
+        if known > 0 && self.time_name.as_ref().is_some_and(is_it) {
+            return Some(Place::Time);
         }
-        if let Some(channel) = channels.iter().position(is_it) {
+        if let Some(channel) = keys.iter().position(is_it) {
             return Some(Place::Channel(channel));
         }
-        if self.fixed.is_some() {
-            return Some(Place::LeftOut);
-        }
         let text = std::str::from_utf8(name).ok()?;
+        if time.is_none()
+            && let Some(unit) = self.time_unit(text)
+        {
+            *time = Some(Time { name: text.to_owned(), unit });
+            return Some(Place::Time);
+        }
+        if self.fixed.is_some() {
+            let name = table::Heading::of(text).name;
+            return Some(keys.iter().position(|key| *key == name).map_or(Place::LeftOut, Place::Channel));
+        }
         let is_name = text.len() <= NAME_BYTES_MAX && !text.chars().any(char::is_control);
         is_name.then_some(Place::New)
     }
 
-    /// Whether a column of this name is the time.
-    fn time_unit(&self, name: &[u8]) -> Option<TimeUnit> {
+    /// Whether a column of this name is the time, and its unit where that is known.
+    fn time_unit(&self, name: &str) -> Option<Option<TimeUnit>> {
         match &self.asked_time {
-            Some(TimeColumn::Name(asked, unit)) => (asked.as_bytes() == name).then_some(*unit),
-            Some(TimeColumn::Number(..)) => None,
-            None => match name {
-                b"time" | b"time_s" => Some(TimeUnit::S),
-                b"time_ms" => Some(TimeUnit::Ms),
-                b"time_us" => Some(TimeUnit::Us),
-                _ => None,
-            },
+            Some(TimeColumn::Name(asked, unit)) => {
+                let heading = table::Heading::of(name);
+                let is_it = asked == name || *asked == heading.name;
+                is_it.then(|| unit.or(heading.time().flatten()))
+            }
+            Some(TimeColumn::Number(..) | TimeColumn::None) => None,
+            None => table::Heading::of(name).time(),
         }
     }
 
     /// What so many columns are, by the line of names before, if there was one; `None`: not what was asked for.
-    fn layout(&self, count: usize) -> Option<(Vec<Place>, Vec<ChannelDescription>)> {
+    fn layout(
+        &self,
+        line: &[u8],
+        count: usize,
+    ) -> Option<(Vec<Place>, Vec<ChannelDescription>, Option<Time>)> {
         let names: Vec<String> =
             if self.heading.count() == count { self.heading.names() } else { Vec::new() };
+        let of_name = |at: usize| names.get(at).map_or_else(|| (at + 1).to_string(), Clone::clone);
         let time = match &self.asked_time {
             Some(TimeColumn::Number(at, unit)) => Some((*at, *unit)).filter(|(at, _)| *at < count),
-            _ => names.iter().enumerate().find_map(|(at, name)| Some((at, self.time_unit(name.as_bytes())?))),
+            _ => names.iter().enumerate().find_map(|(at, name)| Some((at, self.time_unit(name)?))),
         };
-        if time.is_none() && self.asked_time.is_some() {
+        let is_asked = matches!(self.asked_time, Some(TimeColumn::Name(..) | TimeColumn::Number(..)));
+        if time.is_none() && is_asked {
             return None;
         }
         let is_time = |at: usize| time.is_some_and(|(time, _)| time == at);
-        let of_name = |at: usize| channel(names.get(at).map_or("", String::as_str), "");
         let others: Vec<usize> = (0..count).filter(|&at| !is_time(at)).collect();
         let taken: Vec<usize> = match &self.fixed {
             Some(Fixed::Names(wanted)) if !names.is_empty() => {
-                let column = |name: &String| others.iter().copied().find(|&at| names[at] == *name);
+                let is_it = |at: usize, name: &String| {
+                    names[at] == *name || table::Heading::of(&names[at]).name == *name
+                };
+                let column = |name: &String| others.iter().copied().find(|&at| is_it(at, name));
                 wanted.iter().map(column).collect::<Option<_>>()?
             }
             Some(Fixed::Names(wanted)) if wanted.len() != others.len() => return None,
@@ -365,14 +438,16 @@ impl Columns {
         }
         let mut places = vec![Place::LeftOut; count];
         taken.iter().enumerate().for_each(|(channel, &at)| places[at] = Place::Channel(channel));
-        if let Some((at, unit)) = time {
-            places[at] = Place::Time(unit);
+        if let Some((at, _)) = time {
+            places[at] = Place::Time;
         }
-        let channels = match &self.fixed {
-            Some(Fixed::Names(names)) => names.iter().map(|name| channel(name, "")).collect(),
-            _ => taken.into_iter().map(of_name).collect(),
+        let units: Vec<&str> = Fields::of(line).map(|field| unit_of(&field)).collect();
+        let described = |(number, at): (usize, usize)| match &self.fixed {
+            Some(Fixed::Names(names)) => channel(&names[number], units[at]),
+            _ => channel(names.get(at).map_or("", String::as_str), units[at]),
         };
-        Some((places, channels))
+        let channels = taken.into_iter().enumerate().map(described).collect();
+        Some((places, channels, time.map(|(at, unit)| Time { name: of_name(at), unit })))
     }
 
     /// Whether lines of another shape came often enough to be believed: one alone is one that was cut.
@@ -382,58 +457,63 @@ impl Columns {
         run >= OTHERS_MIN
     }
 
-    /// Whether the numbers of a line are what its fields need.
-    fn check(&self, places: &[Place]) -> Option<()> {
-        let is_good = |(place, value): (&Place, &Option<f64>)| match (place, value) {
-            (Place::Time(_), value) => value.is_some_and(f64::is_finite),
-            (Place::Channel(_) | Place::New, Some(value)) => fits(self.format, *value),
+    /// Whether the numbers of a line are what its fields need, in the units that they had before.
+    fn check(&self, line: &[u8], places: &[Place], channels: &[ChannelDescription]) -> Option<()> {
+        if !self.has_units {
+            let is_good = |(place, value): (&Place, &Option<f64>)| match (place, value) {
+                (Place::Time, value) => value.is_some_and(f64::is_finite),
+                (Place::Channel(_) | Place::New, Some(value)) => fits(self.format, *value),
+                _ => true,
+            };
+            return places.iter().zip(&self.numbers).all(is_good).then_some(());
+        }
+        let is_good = |((place, value), field): ((&Place, &Option<f64>), Field<'_>)| match (place, value) {
+            (Place::Time, value) => {
+                value.is_some() && (number(field.value).is_some() || is_time_of_day(field.value))
+            }
+            (Place::Channel(_) | Place::New, Some(_)) if is_time_of_day(field.value) => false,
+            (Place::Channel(channel), Some(value)) => {
+                let unit = unit_of(&field);
+                let is_same = channels
+                    .get(*channel)
+                    .is_none_or(|it| unit.is_empty() || it.unit.is_empty() || it.unit == unit);
+                is_same && fits(self.format, *value)
+            }
+            (Place::New, Some(value)) => fits(self.format, *value),
             _ => true,
         };
-        places.iter().zip(&self.numbers).all(is_good).then_some(())
+        places.iter().zip(&self.numbers).zip(Fields::of(line)).all(is_good).then_some(())
     }
 
     fn set_channels(&mut self, channels: Vec<ChannelDescription>) {
         let missing = self.missing();
         self.newest.clear();
         self.newest.resize(channels.len(), missing);
+        self.keys = channels.iter().map(|channel| channel.name.clone()).collect();
+        let is_twice = |(at, key): &(usize, &String)| !key.is_empty() && self.keys[..*at].contains(key);
+        let twice = self.keys.iter().enumerate().find(is_twice).map(|(_, key)| key.clone());
+        self.twice = twice.or(self.twice.take());
         self.channels = channels;
     }
-}
 
-impl TimeUnit {
-    pub(super) fn named(name: &str) -> Option<Self> {
-        match name {
-            "s" => Some(Self::S),
-            "ms" => Some(Self::Ms),
-            "us" => Some(Self::Us),
-            "ns" => Some(Self::Ns),
-            _ => None,
-        }
-    }
-
-    fn seconds(self) -> f64 {
-        match self {
-            Self::S => 1.0,
-            Self::Ms => 1e-3,
-            Self::Us => 1e-6,
-            Self::Ns => 1e-9,
-        }
+    /// Lines with other times than before begin.
+    fn set_time(&mut self, time: Option<Time>) {
+        self.clock = Clock::new(time.as_ref().and_then(|time| time.unit), b'.');
+        self.time_name = time.map(|time| time.name);
     }
 }
 
-impl fmt::Display for TimeUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::S => "s",
-            Self::Ms => "ms",
-            Self::Us => "us",
-            Self::Ns => "ns",
-        })
-    }
+/// The column of the time.
+#[derive(Debug)]
+struct Time {
+    name: String,
+    unit: Option<TimeUnit>,
 }
 
 fn channel(name: &str, unit: &str) -> ChannelDescription {
-    ChannelDescription { name: name.to_owned(), unit: unit.to_owned(), ..ChannelDescription::default() }
+    let heading = table::Heading::of(name);
+    let unit = if unit.is_empty() { heading.unit } else { unit.to_owned() };
+    ChannelDescription { name: heading.name, unit, ..ChannelDescription::default() }
 }
 
 /// Whether a number is one of the format: of integers a whole one in its range.

@@ -1,5 +1,7 @@
 //! A line, taken apart.
 
+use grebe_recording::table;
+
 /// A value in a line, and what stands with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Field<'a> {
@@ -61,7 +63,21 @@ impl<'a> Iterator for Fields<'a> {
 
 /// The number that a text is.
 pub(super) fn number(text: &[u8]) -> Option<f64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+    table::number(text, b'.')
+}
+
+/// `10:30:25.5`, `2026-01-31T10:30:25.5Z`.
+pub(super) fn is_time_of_day(text: &[u8]) -> bool {
+    text.first().is_some_and(u8::is_ascii_digit)
+        && text.iter().filter(|byte| **byte == b':').count() >= 2
+        && text.iter().all(|byte| byte.is_ascii_digit() || b":-+.TZ/".contains(byte))
+}
+
+/// What a value is measured in, as it stands behind it.
+pub(super) fn unit_of<'a>(field: &Field<'a>) -> &'a str {
+    let glued = || table::number_and_unit(field.value, b'.').map_or(&b""[..], |(_, unit)| unit);
+    let unit = if field.unit.is_empty() && number(field.value).is_none() { glued() } else { field.unit };
+    std::str::from_utf8(unit).unwrap_or_default()
 }
 
 /// The first word of a line that begins with one, and what stands behind it.

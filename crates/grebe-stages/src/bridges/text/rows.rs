@@ -5,6 +5,7 @@ use std::ops::Range;
 use grebe_frame::SampleFormat;
 
 use grebe_process::numbers::{Component, with_component};
+use grebe_recording::table::{Step, Steps};
 
 /// Rows of values, one of each channel, and their times where they have some.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(super) struct Rows {
     /// Row by row.
     values: Vec<f64>,
     times_s: Vec<f64>,
+    /// How the first of them follow each other.
+    steps: Vec<Step>,
     /// Rows of these that went on.
     gone: usize,
 }
@@ -27,6 +30,7 @@ impl Rows {
     pub(super) fn clear(&mut self) {
         self.values.clear();
         self.times_s.clear();
+        self.steps.clear();
         self.gone = 0;
     }
 
@@ -69,6 +73,29 @@ impl Rows {
     /// The times of all rows; none where not all of them have one.
     pub(super) fn times_s(&self) -> &[f64] {
         if self.times_s.len() == self.len() { &self.times_s } else { &[] }
+    }
+
+    /// Finds out how they follow each other, by their times.
+    pub(super) fn judge(&mut self, steps: &mut Steps) {
+        if self.times_s.len() == self.len() {
+            let unjudged = self.steps.len()..self.len();
+            self.steps.extend(unjudged.map(|at| steps.take(&self.times_s, at)));
+        }
+    }
+
+    /// How this one follows the one before it.
+    pub(super) fn step(&self, at: usize) -> Step {
+        self.steps.get(at).copied().unwrap_or(Step::Next)
+    }
+
+    /// What is missing before this one is marked.
+    pub(super) fn mark(&mut self, at: usize) {
+        self.steps[at] = Step::Next;
+    }
+
+    /// The values of the first channel.
+    pub(super) fn first_channel(&self) -> impl Iterator<Item = f64> + '_ {
+        self.values.iter().step_by(self.channels.max(1)).copied()
     }
 
     /// So many more went on.

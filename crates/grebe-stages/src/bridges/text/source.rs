@@ -2,18 +2,20 @@
 
 use std::io::Read;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, UtcClock, monotonic_ns};
 use grebe_frame::{BatchPool, Description, Header};
 use grebe_process::stream::{CHUNK_BYTES, block_length};
+use grebe_recording::table::{Step, Steps, Uneven};
 
+use crate::session::{Bounded, Limit, Silence};
 use crate::bridges::text::columns::{Columns, Line};
 use crate::bridges::text::datagrams::KernelDrops;
-use crate::bridges::text::pace::{self, Arrivals, Rate, Step};
+use crate::bridges::text::left_out::LeftOut;
+use crate::bridges::text::pace::{Arrivals, Rate, grows_evenly};
 use crate::bridges::text::rows::Rows;
 use crate::bridges::text::uri::TextStream;
-use crate::session::{Bounded, Limit, Silence};
 use crate::transport::{Carrier, Heard, Link, Reconnect, Wait};
 
 /// Reads lines of numbers: a line is a sample of each channel. Other channels than before begin with another frame; the stream goes on
@@ -37,8 +39,12 @@ pub(crate) struct TextSource<R> {
     arrivals: Option<Arrivals>,
     read_at: Instant,
     read_ns: u64,
-    /// Of the row that went on last.
-    last_time_s: Option<f64>,
+    /// Where a column of times says how lines follow each other.
+    steps: Option<Steps>,
+    /// What a person should know.
+    notes: Vec<String>,
+    is_guessed: bool,
+    left_out: LeftOut,
     next: Header,
     /// The stamp of the newest frame.
     stamp_ns: u64,
@@ -55,10 +61,9 @@ pub(crate) struct TextSource<R> {
 impl<R: Read + Send + 'static> TextSource<R> {
     /// Lines from `from`; `wait` waits until there is something to read, for 100 ms at most, and says whether there is.
     pub(crate) fn new(from: R, wait: Wait<R>, text: TextStream) -> Self {
-        let (rate_hz, arrivals) = match text.rate {
-            Rate::Given(rate_hz) => (rate_hz, None),
-            Rate::Unknown | Rate::Measured => (0.0, Some(Arrivals::default())),
-        };
+        let rate_hz = if let Rate::Given(rate_hz) = text.rate { rate_hz } else { 0.0 };
+        let counters = Counted::default();
+        counters.unseen_loss.set(u64::from(matches!(text.carrier, Carrier::Udp(_))));
         Self {
             link: Link::new(from, wait),
             columns: Columns::new(text.format, text.fixed.clone(), text.time.clone()),
@@ -69,10 +74,13 @@ impl<R: Read + Send + 'static> TextSource<R> {
             is_half: begins_within(&text.carrier),
             is_changed: false,
             is_over: false,
-            arrivals,
+            arrivals: Some(Arrivals::default()),
             read_at: Instant::now(),
             read_ns: monotonic_ns(),
-            last_time_s: None,
+            steps: None,
+            notes: Vec::new(),
+            is_guessed: false,
+            left_out: LeftOut::default(),
             next: Header { format: text.format, sample_rate_hz: rate_hz, ..Header::default() },
             stamp_ns: 0,
             block_samples: 1,
@@ -107,6 +115,9 @@ impl<R: Read + Send + 'static> TextSource<R> {
     /// Takes the whole lines that were read, as far as there is room for them and they are of the same channels; whether there were any.
     fn parse(&mut self) -> bool {
         let begun = self.begin;
+        if self.next.channel_count == 0 && self.end > self.begin {
+            self.left_out.since.get_or_insert_with(Instant::now);
+        }
         while !self.is_changed && !self.rows.is_full() {
             let rest = &self.bytes[self.begin..self.end];
             let Some(length) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else { break };
@@ -121,8 +132,14 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 Line::Changed => self.change(),
                 Line::Added => self.add(),
                 Line::Nothing => {}
-                Line::Words => self.counters.word_lines.add(1),
-                Line::Bad => self.counters.bad_lines.add(1),
+                Line::Words => {
+                    self.counters.word_lines.add(1);
+                    self.left_out.words.keep(line);
+                }
+                Line::Bad => {
+                    self.counters.bad_lines.add(1);
+                    self.left_out.bad.keep(line);
+                }
             }
         }
         let (held, unknown) = self.columns.drain_counts();
@@ -159,10 +176,11 @@ impl<R: Read + Send + 'static> TextSource<R> {
             self.rows.begin(channels.len());
         }
         self.is_changed = false;
-        if self.text.rate == Rate::Unknown && self.columns.time_s().is_none() {
+        if self.text.rate != Rate::Measured && self.columns.time_s().is_none() {
             self.arrivals = None;
         }
         self.next.channel_count = channels.len() as u32;
+        self.left_out.since = None;
         self.rows.push(self.columns.values(), self.columns.time_s());
         let is_said = channels.iter().any(|channel| !channel.name.is_empty() || !channel.unit.is_empty());
         let said = if is_said { channels.to_vec() } else { Vec::new() };
@@ -174,7 +192,15 @@ impl<R: Read + Send + 'static> TextSource<R> {
         let mut description = self.description.as_deref().cloned().unwrap_or_default();
         change(&mut description);
         description.first_sample_index = self.next.first_sample_index;
+        description.recorded_at = self.made_at(self.next.first_sample_index).or(description.recorded_at);
         self.description = Some(Arc::new(description));
+    }
+
+    /// When a sample was made, where the times say so.
+    fn made_at(&self, sample_index: u64) -> Option<SystemTime> {
+        let rate_hz = self.next.sample_rate_hz;
+        let since = Duration::try_from_secs_f64(sample_index as f64 / rate_hz).ok();
+        self.columns.began().filter(|_| self.steps.is_some())?.checked_add(since?)
     }
 
     fn set_block(&mut self) {
@@ -191,24 +217,91 @@ impl<R: Read + Send + 'static> TextSource<R> {
             return;
         }
         let is_over = is_over || self.rows.is_full();
-        let times_s = self.rows.times_s();
-        let (rate_hz, notes) = if !times_s.is_empty() {
-            if times_s.len() < pace::TIMES && arrivals.elapsed() < pace::WAIT && !is_over {
+        if !self.rows.times_s().is_empty() {
+            if !arrivals.are_enough(self.rows.times_s().len() - 1) && !is_over {
                 return;
             }
-            (pace::rate_of(times_s), None)
+            self.arrivals = None;
+            self.settle_by_times();
         } else if self.text.rate == Rate::Measured {
             let Some(rate_hz) = arrivals.rate_hz(is_over) else { return };
-            (rate_hz, Some(format!("rate measured by when the first lines arrived: {rate_hz} lines/s")))
-        } else {
-            (0.0, None)
-        };
-        self.arrivals = None;
-        self.next.sample_rate_hz = rate_hz;
-        if rate_hz > 0.0 && notes.is_some() {
-            self.describe(|description| description.notes = notes);
+            self.arrivals = None;
+            self.next.sample_rate_hz = rate_hz;
+            if rate_hz > 0.0 {
+                let notes = format!("rate measured by when the first lines arrived: {rate_hz} lines/s");
+                self.describe(|description| description.notes = Some(notes));
+            }
         }
         self.set_block();
+    }
+
+    /// Keeps what a person should know of how the first lines are read.
+    fn guess(&mut self) {
+        if self.is_guessed || self.arrivals.is_some() || self.rows.len() == 0 {
+            return;
+        }
+        self.is_guessed = true;
+        self.offer_time();
+        self.notes.extend(self.columns.guesses());
+    }
+
+    /// Takes the rate from a column of times, and how lines follow each other.
+    fn settle_by_times(&mut self) {
+        let spacing = self.columns.spacing(self.rows.times_s());
+        match (spacing, self.text.rate) {
+            (Ok(spacing), Rate::Given(rate_hz)) => {
+                let is_like = (rate_hz / spacing.rate_hz - 1.0).abs() <= 2.0 * spacing.error + 1e-4;
+                if is_like {
+                    self.steps = Some(Steps::new(spacing.with_rate(rate_hz)));
+                } else {
+                    let said = format!("the times say {} lines/s", spacing.rate_hz);
+                    self.notes.push(format!("{said}; {rate_hz} is taken, as asked for, and no gaps"));
+                }
+            }
+            (Ok(spacing), _) => {
+                self.next.sample_rate_hz = spacing.rate_hz;
+                self.steps = Some(Steps::new(spacing));
+            }
+            (Err(why), rate) => {
+                let why = match why {
+                    Uneven::Standing => "do not tell lines apart, or go back",
+                    Uneven::Irregular => "have no even spacing",
+                };
+                let instead = if matches!(rate, Rate::Given(_)) { "" } else { ": give rate=, or time=none" };
+                self.notes.push(format!("the times {why}, and say neither rate nor gaps{instead}"));
+            }
+        }
+        self.describe(|_| {});
+    }
+
+    /// Says how a first column is named as the time that looks like one.
+    fn offer_time(&mut self) {
+        let is_plain = self.text.time.is_none() && self.text.fixed.is_none();
+        if !is_plain || !self.rows.times_s().is_empty() || self.columns.channels().len() < 2 {
+            return;
+        }
+        if grows_evenly(self.rows.first_channel()) {
+            let named = self.columns.channels()[0].name.clone();
+            let named = if named.is_empty() { "1".to_owned() } else { named };
+            self.notes.push(format!(
+                "the first channel grows by even steps; if it is the time: time={named}:s (s, ms, us, ns)"
+            ));
+        }
+    }
+
+    /// Tells what a person should know.
+    fn tell(&mut self, ctx: &Context) {
+        self.notes.drain(..).for_each(|note| ctx.note(note));
+        if self.next.channel_count == 0
+            && !self.left_out.is_told
+            && self.left_out.since.is_some_and(|since| since.elapsed() >= TELL_AFTER)
+        {
+            self.left_out.is_told = true;
+            self.left_out
+                .words()
+                .into_iter()
+                .for_each(|words| ctx.note(format!("no line has numbers so far: {words}")));
+        }
     }
 
     /// Hands on what is there, as much as a chunk holds.
@@ -223,8 +316,13 @@ impl<R: Read + Send + 'static> TextSource<R> {
         });
         let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
         batch.describe(self.description.as_ref());
+        if let Some(steps) = &mut self.steps {
+            self.rows.judge(steps);
+        }
         while !self.rows.rest().is_empty() {
-            self.leave_out_before_next();
+            if !self.leave_out_before_next() {
+                continue;
+            }
             let length = self.run_length();
             let rest = self.rows.rest();
             let header = Header {
@@ -239,7 +337,6 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 break;
             }
             self.stamp_ns = header.producer_ts_ns;
-            self.last_time_s = self.rows.times_s().get(rows.end - 1).copied();
             self.rows.went(length);
             self.next.sequence += 1;
             self.next.first_sample_index += length as u64;
@@ -257,30 +354,33 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self.read_ns.saturating_sub(age_ns as u64).max(self.stamp_ns)
     }
 
-    /// Marks what is missing before the next row by its time.
-    fn leave_out_before_next(&mut self) {
-        let rate_hz = self.next.sample_rate_hz;
-        let next_s = self.rows.times_s().get(self.rows.rest().start).copied();
-        let (Some(last_s), Some(next_s)) = (self.last_time_s, next_s) else { return };
-        match Step::between(last_s, next_s, rate_hz) {
-            Step::Next => return,
+    /// Marks what is missing before the next row by its time. Whether there is a row: one that has the time of another is left out.
+    fn leave_out_before_next(&mut self) -> bool {
+        let next = self.rows.rest().start;
+        match self.rows.step(next) {
+            Step::Next => return true,
             Step::Gap(samples) => self.leave_out(samples),
             Step::Back => {
                 self.counters.time_resets.add(1);
                 self.leave_out(1);
             }
+            Step::Doubled => {
+                self.counters.doubled_lines.add(1);
+                self.rows.went(1);
+                return false;
+            }
         }
         // It is marked, also where there is no room for the row now.
-        self.last_time_s = None;
+        self.rows.mark(next);
+        true
     }
 
     /// Rows of the next frame: without a gap between them.
     fn run_length(&self) -> usize {
         let rest = self.rows.rest();
         let length = rest.len().min(self.block_samples);
-        let times_s = self.rows.times_s().get(rest.start..rest.start + length).unwrap_or_default();
-        let is_apart = |pair: &[f64]| Step::between(pair[0], pair[1], self.next.sample_rate_hz) != Step::Next;
-        times_s.windows(2).position(is_apart).map_or(length, |at| at + 1)
+        let next = rest.start + 1..rest.start + length;
+        next.clone().position(|at| self.rows.step(at) != Step::Next).map_or(length, |at| at + 1)
     }
 
     /// Marks a gap.
@@ -312,7 +412,9 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 self.leave_out(((away.as_secs_f64() * self.next.sample_rate_hz) as u64).max(1));
                 self.counters.reconnects.add(1);
                 self.is_half = begins_within(&self.text.carrier);
-                self.last_time_s = None;
+                if let Some(steps) = &mut self.steps {
+                    steps.restart();
+                }
             }
             Heard::End => {
                 self.is_over = true;
@@ -346,6 +448,8 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
         }
         let has_lines = self.parse();
         self.settle(self.is_over && !has_lines);
+        self.guess();
+        self.tell(ctx);
         if has_lines || (self.arrivals.is_none() && !self.rows.rest().is_empty()) {
             return Ok(Outcome::Produced);
         }
@@ -369,6 +473,8 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        self.tell(ctx);
+        self.left_out.words().into_iter().for_each(|words| ctx.note(words));
         if self.next.channel_count > 0 {
             ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.next });
         }
@@ -406,7 +512,7 @@ pub(crate) fn fuzz(name: &str, bytes: &[u8]) {
     }
     let mut out = vec![0; rows.len() * text.format.bytes()];
     (0..rows.channels()).for_each(|channel| rows.put(0..rows.len(), channel, text.format, &mut out));
-    pace::rate_of(rows.times_s());
+    let _ = columns.spacing(rows.times_s());
 }
 
 impl<R> std::fmt::Debug for TextSource<R> {
@@ -419,8 +525,10 @@ impl<R> std::fmt::Debug for TextSource<R> {
 }
 
 const BUFFER_BYTES: usize = 256 << 10;
+/// So long nothing is said of lines without numbers.
+const TELL_AFTER: Duration = Duration::from_secs(3);
 grebe_flow::counters! {
-    struct Counted { bad_lines, half_lines, word_lines, held_values, unknown_names, time_resets, lost_frames, lost_samples, reconnects, kernel_drops, gauge kernel_drops_known, gauge unseen_loss }
+    struct Counted { bad_lines, half_lines, word_lines, held_values, unknown_names, time_resets, doubled_lines, lost_frames, lost_samples, reconnects, kernel_drops, gauge kernel_drops_known, gauge unseen_loss }
 }
 
 #[cfg(test)]

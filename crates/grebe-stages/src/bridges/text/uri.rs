@@ -3,7 +3,9 @@
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 use grebe_process::query::{Pairs, Query, positive};
 
-use super::columns::{Fixed, TimeColumn, TimeUnit};
+use grebe_recording::table::TimeUnit;
+
+use super::columns::{Fixed, TimeColumn};
 use super::pace::Rate;
 use crate::transport::Carrier;
 
@@ -15,7 +17,7 @@ use crate::transport::Carrier;
 /// | `format=text` | lines of numbers | needed, but for a serial port |
 /// | `rate=` | lines per second: `100`; `measure`: by when they arrive in the first second | measured, but for a pipe, where it is not known |
 /// | `channels=` | so many columns, or the names of those to take: `3`, `a,b`; others are left out | what there is |
-/// | `time=` | the column of the time, by name or number, and its unit: `t`, `1:ms` | a column named `time`, `time_s`, `time_ms` or `time_us` |
+/// | `time=` | the column of the time, by name or number, and its unit: `t`, `1:ms`; `none` | a column named `time`, `t`, `timestamp`, `Time (ms)`, ... |
 /// | `as=` | samples of `i8 u8 i16 i32 f32 f64` | `f64` |
 /// | `listen`, `reconnect`, `baud=`, ... | as of a [`RawStream`](crate::RawStream) | |
 #[derive(Debug, Clone, PartialEq)]
@@ -45,9 +47,10 @@ impl TextStream {
         })?;
         let must = format!("1 to {MAX_CHANNELS}, or names, as in a,b");
         let fixed = query.value("channels", must, fixed)?;
-        let time = query.value("time", "a column and its unit, as in t, 1:ms or micros:us", |value| {
-            if value.is_empty() { Some(None) } else { time(value).map(Some) }
-        })?;
+        let time =
+            query.value("time", "a column and its unit, as in t, 1:ms or micros:us, or none", |value| {
+                if value.is_empty() { Some(None) } else { time(value).map(Some) }
+            })?;
         let format = query.value("as", "i8, u8, i16, i32, f32 or f64", |value| {
             value.parse().ok().filter(|format: &SampleFormat| !format.is_complex())
         })?;
@@ -68,9 +71,13 @@ impl TextStream {
             Fixed::Count(count) => count.to_string(),
             Fixed::Names(names) => names.join(","),
         });
-        let time = self.time.as_ref().map(|time| match time {
-            TimeColumn::Name(name, unit) => format!("{name}:{unit}"),
-            TimeColumn::Number(at, unit) => format!("{}:{unit}", at + 1),
+        let time = self.time.as_ref().map(|time| {
+            let (column, unit) = match time {
+                TimeColumn::Name(name, unit) => (name.clone(), unit),
+                TimeColumn::Number(at, unit) => ((at + 1).to_string(), unit),
+                TimeColumn::None => return "none".to_owned(),
+            };
+            unit.map_or(column.clone(), |unit| format!("{column}:{unit}"))
         });
         Pairs::default()
             .add("format", Some("text"))
@@ -102,10 +109,15 @@ fn fixed(value: &str) -> Option<Fixed> {
     (!is_wrong).then_some(Fixed::Names(names))
 }
 
-/// `t`, `1:ms`.
+/// `t`, `1:ms`, `none`.
 fn time(value: &str) -> Option<TimeColumn> {
-    let (column, unit) = value.split_once(':').unwrap_or((value, "s"));
-    let unit = TimeUnit::named(unit)?;
+    if value == "none" {
+        return Some(TimeColumn::None);
+    }
+    let (column, unit) = match value.split_once(':') {
+        Some((column, unit)) => (column, Some(TimeUnit::named(unit)?)),
+        None => (value, None),
+    };
     match column.parse::<usize>() {
         Ok(number @ 1..=CHANNELS_MAX) => Some(TimeColumn::Number(number - 1, unit)),
         Err(_) if !column.is_empty() => Some(TimeColumn::Name(column.to_owned(), unit)),

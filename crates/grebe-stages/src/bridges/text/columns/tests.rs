@@ -93,23 +93,65 @@ fn lines_of_another_kind_are_believed_when_they_go_on() {
 #[test]
 fn a_column_may_be_the_time() {
     let mut columns = whatever_comes();
-    taken(&mut columns, &["time_ms,a", "1500,2"]);
+    taken(&mut columns, &["time_ms,a", "1500,2", "3000,2"]);
     assert_eq!((columns.time_s(), names(&columns), columns.values()), (Some(1.5), vec!["a"], &[2.0][..]));
-    let second = Some(TimeColumn::Number(1, TimeUnit::Us));
+    let second = Some(TimeColumn::Number(1, Some(TimeUnit::Us)));
     let mut columns = Columns::new(SampleFormat::I16, None, second);
     // The time is no sample.
-    taken(&mut columns, &["7,2000000"]);
+    taken(&mut columns, &["7,2000000", "7,4000000"]);
     assert_eq!((columns.time_s(), columns.values()), (Some(2.0), &[7.0][..]));
     assert_eq!(columns.take(b"7,nan"), Line::Bad);
-    let mut columns = Columns::new(SampleFormat::F64, None, Some(TimeColumn::Name("t".into(), TimeUnit::S)));
+    let mut columns =
+        Columns::new(SampleFormat::F64, None, Some(TimeColumn::Name("t".into(), Some(TimeUnit::S))));
     assert_eq!(columns.take(b"1,2"), Line::Bad, "which one is t is not known");
-    taken(&mut columns, &["t:3,a:5"]);
-    assert_eq!((columns.time_s(), names(&columns)), (Some(3.0), vec!["a"]));
+    taken(&mut columns, &["t:3,a:5", "t:4,a:5"]);
+    assert_eq!((columns.time_s(), names(&columns)), (Some(1.0), vec!["a"]));
     assert_eq!(columns.take(b"t:4"), Line::Row);
+    for heading in ["t,a", "Time (s),a", "# timestamp,a", "in s,a"] {
+        let mut columns = whatever_comes();
+        taken(&mut columns, &[heading, "3,1", "4,2"]);
+        assert_eq!((columns.time_s(), names(&columns)), (Some(1.0), vec!["a"]), "{heading}");
+    }
+    let mut columns = whatever_comes();
+    taken(&mut columns, &["time,a", "2026-01-01T10:00:00.25Z,1", "2026-01-01T10:00:01Z,2"]);
+    assert_eq!((columns.time_s(), columns.values()), (Some(0.75), &[2.0][..]));
+    let mut columns = Columns::new(SampleFormat::F64, None, Some(TimeColumn::None));
+    taken(&mut columns, &["time,a", "3,1"]);
+    assert_eq!((columns.time_s(), names(&columns)), (None, vec!["time", "a"]));
     // Times alone are no samples of another kind of stream.
     let mut columns = whatever_comes();
     let lines = taken(&mut columns, &["1,2", "time:1", "time:2", "time:3", "3,4"]);
     assert_eq!((lines[3].0, lines[4].clone()), (Line::Bad, (Line::Row, vec![3.0, 4.0])));
+}
+
+#[test]
+fn units_may_stand_in_names_and_right_behind_numbers() {
+    let mut columns = whatever_comes();
+    taken(&mut columns, &["W.AvgPow(W):0.02,W.State:0.49W", "W.AvgPow(W):0.12,W.State:0.50W"]);
+    let named: Vec<(&str, &str)> =
+        columns.channels().iter().map(|it| (it.name.as_str(), it.unit.as_str())).collect();
+    assert_eq!((named, columns.values()), (vec![("W.AvgPow", "W"), ("W.State", "W")], &[0.12, 0.5][..]));
+    // In another unit it is another number.
+    assert_eq!(columns.take(b"W.AvgPow(W):0.02,W.State:490mW"), Line::Bad);
+    let mut columns = whatever_comes();
+    taken(&mut columns, &["temp,hum", "24.00°C,40%"]);
+    let named: Vec<(&str, &str)> =
+        columns.channels().iter().map(|it| (it.name.as_str(), it.unit.as_str())).collect();
+    assert_eq!((named, columns.values()), (vec![("temp", "°C"), ("hum", "%")], &[24.0, 40.0][..]));
+    // Names like these are no numbers.
+    let mut columns = whatever_comes();
+    taken(&mut columns, &["input,5V,3V3", "1,2,3"]);
+    assert_eq!(names(&columns), ["input", "5V", "3V3"]);
+}
+
+#[test]
+fn names_that_stand_twice_are_told() {
+    let mut columns = whatever_comes();
+    taken(&mut columns, &["a:1,a:2"]);
+    assert_eq!(columns.guesses(), ["a stands twice in a line"]);
+    let mut columns = whatever_comes();
+    taken(&mut columns, &["a,a", "1,2"]);
+    assert_eq!(columns.guesses(), ["a stands twice in a line"]);
 }
 
 #[test]

@@ -105,6 +105,130 @@ fn times_make_the_rate_and_the_gaps() {
     assert_eq!(counted, [2, 4, 1]);
 }
 
+/// Lines with a time each, and the number of the line.
+fn timed(heading: &str, count: usize, time: impl Fn(usize) -> String) -> String {
+    let lines: String = (0..count).map(|at| format!("{},{at}\n", time(at))).collect();
+    format!("{heading}\n{lines}")
+}
+
+/// Of each channel, the name and the unit.
+type Names = Vec<(String, String)>;
+
+/// The rate, the channels' names and units, how many samples there are, and before which one how many are missing.
+fn said(name: &str, lines: &str) -> (f64, Names, u64, Vec<(u64, u64)>) {
+    let (batches, _) = read_in(name, lines, vec![65_536]);
+    let (mut gaps, mut samples, mut next) = (Vec::new(), 0, 0);
+    for header in batches.iter().flat_map(|batch| batch.frames()).map(|frame| frame.header()) {
+        if header.first_sample_index != next {
+            gaps.push((samples, header.first_sample_index - next));
+        }
+        samples += u64::from(header.block_length_samples);
+        next = header.first_sample_index + u64::from(header.block_length_samples);
+    }
+    let last = batches.last().unwrap();
+    let rate_hz = last.frames().next().unwrap().header().sample_rate_hz;
+    let channels = last.description().map_or(Vec::new(), |it| {
+        it.channels.iter().map(|channel| (channel.name.clone(), channel.unit.clone())).collect()
+    });
+    (rate_hz, channels, samples, gaps)
+}
+
+#[test]
+fn times_that_are_coarser_than_lines_are_apart_say_the_rate_and_no_gaps() {
+    for rate_hz in [700.0, 860.0, 2e3, 5e3] {
+        let time = |at: usize| format!("{:.0}", (at as f64 / rate_hz * 1e3).floor());
+        let lines = timed("time_ms,adc", 6_000, time);
+        let adc = vec![("adc".to_owned(), String::new())];
+        assert_eq!(said("pipe:?format=text", &lines), (rate_hz, adc.clone(), 6_000, vec![]));
+        // The name wins, and the times are no reason for gaps.
+        let named = format!("pipe:?format=text&rate={rate_hz}");
+        assert_eq!(said(&named, &lines), (rate_hz, adc.clone(), 6_000, vec![]));
+        assert_eq!(said("pipe:?format=text&rate=123", &lines), (123.0, adc, 6_000, vec![]));
+        let skip = |at: usize| time(at + if at >= 3_000 { 500 } else { 0 });
+        assert_eq!(said("pipe:?format=text", &timed("time_ms,adc", 6_000, skip)).3, [(3_000, 500)]);
+    }
+}
+
+#[test]
+fn unix_times_lose_no_digits_and_say_when_it_began() {
+    let lines = timed("timestamp,a", 4_000, |at| format!("1766147454.{at:06}"));
+    let (batches, _) = read_in("pipe:?format=text", &lines, vec![65_536]);
+    let header = batches[0].frames().next().unwrap().header();
+    assert_eq!(header.sample_rate_hz, 1e6);
+    let began = batches[0].description().unwrap().recorded_at.unwrap();
+    assert_eq!(began.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs(), 1_766_147_454);
+}
+
+#[test]
+fn a_line_with_the_time_of_another_is_left_out() {
+    let lines = timed("time,a", 100, |at| format!("{:.3}", (at - usize::from(at > 50)) as f64 / 100.0));
+    let (batches, counters) = read_in("pipe:?format=text", &lines, vec![65_536]);
+    let samples: u64 = batches.iter().map(Batch::samples).sum();
+    assert_eq!(
+        (samples, counters.get("doubled_lines"), counters.get("lost_samples")),
+        (99, Some(1), Some(0))
+    );
+}
+
+#[test]
+fn what_boards_print_is_read() {
+    let named = |names: &[(&str, &str)]| -> Names {
+        names.iter().map(|(name, unit)| (name.to_string(), unit.to_string())).collect()
+    };
+    let none: &[(&str, &str)] = &[];
+    for (line, names, value) in [
+        ("24.00°C,40%", &[("", "°C"), ("", "%")][..], 40.0),
+        ("temp:24.00°C,hum:40%", &[("temp", "°C"), ("hum", "%")], 40.0),
+        ("(1, 2)", none, 2.0),
+        ("[1, 2]", none, 2.0),
+        ("$1,2*", none, 2.0),
+        ("$1 2;", none, 2.0),
+        ("{\"a\": 1, \"b\": 2.5}", &[("a", ""), ("b", "")], 2.5),
+        (">a:1;b:2", &[("a", ""), ("b", "")], 2.0),
+        ("0,001;1,25", none, 1.25),
+        ("0,001\t1,25", none, 1.25),
+        ("\u{1b}[0;32m1,2\u{1b}[0m", none, 2.0),
+        ("\u{feff}a:1,b:2", &[("a", ""), ("b", "")], 2.0),
+        ("\0\0a:1,b:2", &[("a", ""), ("b", "")], 2.0),
+        ("W.AvgPow(W):0.02,W.State:0.49W", &[("W.AvgPow", "W"), ("W.State", "W")], 0.49),
+    ] {
+        let lines = format!("{line}\n").repeat(20);
+        let (batches, _) = read_in("pipe:?format=text&rate=100", &lines, vec![65_536]);
+        let all = stretches(&batches);
+        assert_eq!((all.len(), all[0].2[1].len()), (1, 20), "{line}");
+        assert_eq!(all[0].2[1][19], value, "{line}");
+        assert_eq!(said("pipe:?format=text&rate=100", &lines).1, named(names), "{line}");
+    }
+}
+
+#[test]
+fn boot_logs_between_lines_change_nothing() {
+    let boot = "ets Jul 29 2019 12:21:46\r\n\r\nrst:0x1 (POWERON_RESET),boot:0x13 (SPI_FAST_FLASH_BOOT)\r\n\
+        \u{1b}[0;32mI (27) boot: ESP-IDF v5.1\u{1b}[0m\r\n\0\0";
+    let lines: String = (0..60).map(|at| format!("a:{at},b:{}\r\n", at * 2)).collect();
+    let (batches, counters) =
+        read_in("pipe:?format=text&rate=10", &format!("{boot}{lines}{boot}\n{lines}"), vec![99]);
+    let all = stretches(&batches);
+    assert_eq!(
+        (all.len(), all[0].1.clone(), all[0].2[0].len()),
+        (1, vec!["a".to_owned(), "b".to_owned()], 120)
+    );
+    assert_eq!(counters.get("bad_lines").unwrap() + counters.get("word_lines").unwrap(), 6);
+}
+
+#[test]
+fn what_was_not_taken_is_told_with_an_example() {
+    let mut left_out = LeftOut::default();
+    assert_eq!(left_out.words(), None);
+    left_out.words.keep(b"Ready.");
+    assert_eq!(left_out.words().unwrap(), "1 line was not numbers, such as 'Ready.'");
+    (0..59).for_each(|_| left_out.bad.keep(b"rst:0x1\x07 (POWERON_RESET)\r"));
+    assert_eq!(
+        left_out.words().unwrap(),
+        "60 lines were not numbers, such as 'rst:0x1\u{fffd} (POWERON_RESET)'"
+    );
+}
+
 #[test]
 fn what_a_device_sends_first_is_half_a_line() {
     let (batches, counters) = read("serial:ttyX?rate=10", "3,4\n1,2\n3,4\n5,");

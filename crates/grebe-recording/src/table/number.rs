@@ -1,0 +1,156 @@
+//! Numbers as programs write them.
+
+/// A number as it stands in a text: `mantissa * 10^exponent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Decimal {
+    pub(super) mantissa: i64,
+    pub(super) exponent: i32,
+}
+
+/// The number that a text is; `point` stands before its decimals.
+#[inline]
+pub fn number(text: &[u8], point: u8) -> Option<f64> {
+    let text = text.trim_ascii();
+    if let Some(Decimal { mantissa, exponent }) = decimal(text, point)
+        && mantissa.unsigned_abs() < 1 << 53
+        && let Some(power) = POWERS.get(exponent.unsigned_abs() as usize)
+    {
+        // Both are exact, so the result is the nearest number.
+        let number = mantissa as f64;
+        let negative_zero = mantissa == 0 && text[0] == b'-';
+        let number = if exponent < 0 { number / power } else { number * power };
+        return Some(if negative_zero { -0.0 } else { number });
+    }
+    if point == b'.' || !text.contains(&point) {
+        std::str::from_utf8(text).ok()?.parse().ok()
+    } else {
+        let text: Vec<u8> = text.iter().map(|&byte| if byte == point { b'.' } else { byte }).collect();
+        std::str::from_utf8(&text).ok()?.parse().ok()
+    }
+}
+
+/// A number and its unit, without or after a blank: `24.00°C`, `40%`, `-3 dBm`.
+pub fn number_and_unit(text: &[u8], point: u8) -> Option<(f64, &[u8])> {
+    let text = text.trim_ascii();
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-') || *byte == point;
+    let mut end = text.iter().position(|byte| !is_digit(byte)).unwrap_or(text.len());
+    // 1e-3V, but 5eV
+    if let [b'e' | b'E', rest @ ..] = &text[end..] {
+        let sign = usize::from(matches!(rest.first(), Some(b'+' | b'-')));
+        let digits = rest[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        end += if digits > 0 { 1 + sign + digits } else { 0 };
+    }
+    if !text[..end].last().is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    let unit = std::str::from_utf8(text[end..].trim_ascii()).ok()?;
+    let is_part = |c: char| c.is_alphabetic() || "%°Ω‰/^²³·*".contains(c);
+    // Neither 0x10 nor 12h30.
+    let is_unit = unit.len() <= UNIT_BYTES_MAX && unit.chars().all(is_part) && !unit.starts_with('x');
+    Some((number(&text[..end], point)?, unit.as_bytes())).filter(|_| is_unit)
+}
+
+/// The digits of a number, as far as 64 bits hold them: of a longer one the last decimals are left out.
+#[inline]
+pub(super) fn decimal(text: &[u8], point: u8) -> Option<Decimal> {
+    let (is_negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let (mut mantissa, mut exponent, mut has_point) = (0i64, 0, false);
+    let mut at = 0;
+    while let Some(&byte) = digits.get(at) {
+        if byte.is_ascii_digit() {
+            if mantissa < FULL {
+                mantissa = mantissa * 10 + i64::from(byte - b'0');
+                exponent -= i32::from(has_point);
+            } else if !has_point {
+                return None;
+            }
+        } else if byte == point && !has_point {
+            has_point = true;
+        } else {
+            break;
+        }
+        at += 1;
+    }
+    let has_digits = at > usize::from(has_point);
+    if !has_digits {
+        return None;
+    }
+    match &digits[at..] {
+        [] => {}
+        [b'e' | b'E', power @ ..] => {
+            let power = power.strip_prefix(b"+").unwrap_or(power);
+            let power: i32 = std::str::from_utf8(power).ok().filter(|it| it.len() <= 4)?.parse().ok()?;
+            exponent += power;
+        }
+        _ => return None,
+    }
+    Some(Decimal { mantissa: if is_negative { -mantissa } else { mantissa }, exponent })
+}
+
+/// No digit more fits behind so many.
+const FULL: i64 = i64::MAX / 10;
+const UNIT_BYTES_MAX: usize = 16;
+/// Those that are exact.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+    1e19, 1e20, 1e21, 1e22,
+];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_one_as_programs_write_it() {
+        for (text, value) in [
+            ("1", 1.0),
+            ("-0.5", -0.5),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("+1e-3", 1e-3),
+            (" 4.883050E-3 ", 4.88305e-3),
+            ("inf", f64::INFINITY),
+            ("0.1234567890123456789012", 0.123_456_789_012_345_68),
+            ("1e300", 1e300),
+        ] {
+            assert_eq!(number(text.as_bytes(), b'.'), Some(value), "{text}");
+        }
+        assert_eq!(number(b"-1,5e2", b','), Some(-150.0));
+        assert!(number(b"-0", b'.').unwrap().is_sign_negative());
+        for text in ["", "1x", "0x10", "1,5", "--1", "1 2", "ovf", "\u{661}", ".", "-", "e5", "1e", "1.2.3"] {
+            assert_eq!(number(text.as_bytes(), b'.'), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_unit_may_stand_right_behind_a_number() {
+        for (text, value, unit) in [
+            ("24.00°C", 24.0, "°C"),
+            ("40%", 40.0, "%"),
+            ("-3 dBm", -3.0, "dBm"),
+            ("1e-3V", 1e-3, "V"),
+            ("5eV", 5.0, "eV"),
+            ("7", 7.0, ""),
+            ("9.81m/s²", 9.81, "m/s²"),
+        ] {
+            assert_eq!(number_and_unit(text.as_bytes(), b'.'), Some((value, unit.as_bytes())), "{text}");
+        }
+        for text in ["V", "", "0x10", "1:2", "12h30", "1-2", "3.4.5V", "5 V 6", "3.reset"] {
+            assert_eq!(number_and_unit(text.as_bytes(), b'.'), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_the_one_that_the_standard_library_reads(text in "[-+]?[0-9]{0,20}\\.?[0-9]{0,20}(e[-+]?[0-9]{1,3})?") {
+            let expected = text.parse::<f64>().ok();
+            prop_assert_eq!(number(text.as_bytes(), b'.').map(f64::to_bits), expected.map(f64::to_bits));
+        }
+    }
+}
