@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::picture::GapMark;
 
 /// Losses and names that cannot be seen in the frames. Whoever opens the source fills it in; what is unknown stays `None`
 /// and is not shown.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SourceStatus {
     /// The source as the person named it: `udp://:5000`.
     pub name: String,
@@ -36,7 +39,7 @@ pub struct SourceStatus {
 }
 
 /// What was lost in one place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Loss {
     /// Frames.
     pub frames: u64,

@@ -30,7 +30,12 @@ impl ViewModel {
     pub(super) fn show_next(&mut self) -> bool {
         let next = self.next.take();
         let is_new = next.is_some();
-        if let Some(picture) = next {
+        if let Some(mut picture) = next {
+            // What a lane measures without a scale of its own is in counts: that of a first picture, which was asked for before its
+            // lanes were known.
+            if let Some(asked) = picture.answers.as_ref().and_then(|answered| answered.measure.clone()) {
+                picture.measured.retain(|measured| asked.get(measured.lane).is_some());
+            }
             // The words follow at once if the span changed, or if they were not being renewed.
             if picture.span_samples != self.picture.span_samples || self.hud.state != RunState::Live {
                 self.hud_made_ns = 0;
