@@ -18,6 +18,8 @@ if [ "$profile" = dev ]; then
   cat >"$folder/cargo" <<'SH'
 #!/usr/bin/env bash
 [ "$1" = rustc ] || exec cargo "$@"
+# Nor does the interpreter that maturin found make a difference: the wheel is for every Python from 3.11 on.
+unset PYO3_CONFIG_FILE PYO3_ENVIRONMENT_SIGNATURE PYO3_PYTHON PYTHON_SYS_EXECUTABLE
 exec cargo build --locked --workspace --all-features --lib --bins --tests --examples --message-format json-render-diagnostics
 SH
   chmod +x "$folder/cargo"

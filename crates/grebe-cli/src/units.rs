@@ -139,6 +139,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, NoQuantity> {
     Time::from_str(text).map(|time| time.0)
 }
 
+/// A time above 0, for a part that is to hold something.
+pub(crate) fn length(text: &str) -> Result<Duration, NoQuantity> {
+    duration(text).ok().filter(|time| !time.is_zero()).ok_or(NoQuantity::new(LENGTH))
+}
+
+const LENGTH: &str = "give a time above 0, for example 500us, 2s or 5m";
+
 /// A stretch of frequencies: `-20k..20k`, `433.8M..434.1M`.
 pub(crate) fn band_hz(text: &str) -> Result<(f64, f64), String> {
     let wrong = || format!("{text:?} is no band: -20k..20k and 433.8M..434.1M are");
@@ -186,6 +193,10 @@ pub(crate) fn picture(text: &str) -> Result<PathBuf, String> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some(extension) if !extension.eq_ignore_ascii_case("png") => {
             Err(format!("pictures are PNG, and none is written as .{extension}: name it NAME.png"))
+        }
+        // Nobody waits for a picture only to hear this.
+        _ if path.parent().is_some_and(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) => {
+            Err(format!("there is no folder {}", path.parent().unwrap_or(&path).display()))
         }
         _ => Ok(path),
     }
@@ -265,5 +276,7 @@ mod tests {
     fn nonsense_is_refused() {
         assert!(["", "12", "1x1", "99999x720", "x"].iter().all(|text| pixels(text).is_err()));
         assert!(["0", "-1", "inf", ""].iter().all(|text| factor(text).is_err()));
+        assert!(["0", "0s", "-1", ""].iter().all(|text| length(text).is_err()) && length("1ns").is_ok());
+        assert!(["nowhere/at/all/a.png", "a.jpg"].iter().all(|text| picture(text).is_err()));
     }
 }

@@ -9,13 +9,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 
-/// Samples a second, or periods of a wave: above 0, in hertz.
+/// Samples or periods per second, above 0: `360`, `48k`, `25M`, `1.5G`; the unit may follow (`1 MS/s`, `440 Hz`).
 ///
 /// ```
 /// use grebe_flow::RateHz;
 ///
 /// assert_eq!("1.5G".parse(), Ok(RateHz(1.5e9)));
 /// assert_eq!("360".parse(), Ok(RateHz(360.0)));
+/// assert_eq!("2.4 MS/s".parse(), Ok(RateHz(2.4e6)));
 /// assert_eq!(RateHz(48_000.0).to_string(), "48k");
 /// assert!("fast".parse::<RateHz>().is_err());
 /// ```
@@ -51,7 +52,8 @@ impl FromStr for RateHz {
 
     fn from_str(text: &str) -> Result<Self, NoQuantity> {
         let text = text.replace('_', "");
-        let (number, multiple) = split(&text, &[("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)]);
+        let text = RATE_UNITS.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(&text);
+        let (number, multiple) = split(text.trim(), &[("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)]);
         let hz = number.trim().parse::<f64>().map_err(|_| NoQuantity(RATE))? * multiple;
         Self::try_from(hz)
     }
@@ -253,6 +255,7 @@ const COUNT: &str = "give a number, for example 1000, 10k or 1M";
 const SIZE: &str = "give bytes, for example 1400, 64K or 4M";
 const TIME: &str = "give a time, for example 500us, 2s or 5m";
 const KIB: f64 = 1024.0;
+const RATE_UNITS: [&str; 6] = ["Hz", "S/s", "Sa/s", "Sps", "SPS", "sps"];
 const TIME_UNITS: [(&str, f64); 8] = [
     ("ns", 1e-9),
     ("us", 1e-6),
@@ -278,6 +281,8 @@ mod tests {
     fn units_are_understood() {
         let rates = all::<RateHz, 5>(["360", "48k", "25M", "1.5G", "25_000_000"]).map(|rate| rate.0);
         assert_eq!(rates, [360.0, 48e3, 25e6, 1.5e9, 25e6]);
+        let with_units = all::<RateHz, 6>(["1kHz", "1 kHz", "1k Hz", "1 kS/s", "1ksps", "1000 Hz"]);
+        assert_eq!(with_units, [RateHz(1e3); 6]);
         assert_eq!(all::<Count, 3>(["108_000", "10k", "0"]), [108_000, 10_000, 0].map(Count));
         assert_eq!(all::<SizeBytes, 3>(["1400", "64K", "4M"]), [1400, 65_536, 4 << 20].map(SizeBytes));
         let times = all::<Time, 7>(["500us", "20ms", "2s", "1.5", "5m", "1h", "3min"]);
@@ -287,7 +292,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let rates = ["", "-1", "0", "x", "1X", "inf", "NaN", "M"];
+        let rates = ["", "-1", "0", "x", "1X", "inf", "NaN", "M", "Hz", "1 mHz", "kHz", "1 s"];
         assert!(rates.iter().all(|text| text.parse::<RateHz>().is_err()));
         assert!(["", "-1", "1.5", "k", "99999999999G"].iter().all(|text| text.parse::<Count>().is_err()));
         assert!(["", "-2s", "1e400", "s"].iter().all(|text| text.parse::<Time>().is_err()));

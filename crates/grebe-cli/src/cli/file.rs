@@ -69,7 +69,7 @@ pub(crate) struct Find {
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = units::duration)]
     pub(crate) start: Duration,
     /// Look only at so much of the signal from there on, gaps included.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::length)]
     pub(crate) duration: Option<Duration>,
     /// End after so many.
     #[arg(long, value_name = "N", value_parser = units::count)]
@@ -112,7 +112,7 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = units::duration)]
     pub(crate) start: Duration,
     /// Take so much of the signal from there on, gaps included.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::length)]
     pub(crate) duration: Option<Duration>,
     /// Take these channels, in this order: 1,3 or 5-8.
     #[arg(long, value_name = "CHANNELS", value_delimiter = ',', value_parser = units::channels)]

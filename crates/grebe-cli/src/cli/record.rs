@@ -46,7 +46,7 @@ pub(crate) struct Record {
     #[arg(long, value_name = "PATH", conflicts_with_all = ["ring", "rotate"])]
     pub(crate) to: Vec<PathBuf>,
     /// End after this much of the signal, gaps included.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::length)]
     pub(crate) duration: Option<Duration>,
     /// End after this many samples per channel.
     #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "duration")]

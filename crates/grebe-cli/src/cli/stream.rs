@@ -101,7 +101,7 @@ pub(crate) struct Sg {
     #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "duration")]
     pub(crate) samples: Option<u64>,
     /// End after this long.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::length)]
     pub(crate) duration: Option<Duration>,
     /// Do not keep to the rate: as fast as the stream is taken.
     #[arg(long)]
@@ -160,7 +160,7 @@ pub(crate) struct Play {
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "0")]
     pub(crate) start: Duration,
     /// Play so much of the signal from there on, gaps included.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::length)]
     pub(crate) duration: Option<Duration>,
     /// Begin again at the end, until interrupted.
     #[arg(long)]

@@ -62,7 +62,7 @@ pub(crate) struct View {
     #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = units::pixels)]
     pub(crate) size: (u32, u32),
     /// How much time the view spans at first.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::length)]
     pub(crate) span: Option<Duration>,
     /// Colours [default: dark, or as they were].
     #[arg(long, value_parser = units::choice(&THEMES))]

@@ -27,9 +27,11 @@ pub(crate) fn run(options: &Ls) -> Result<Ending> {
     }
     if found.is_empty() {
         let pattern = options.pattern.to_string();
-        let what = if pattern == "**" { "a stream" } else { &pattern };
-        // The empty list says so in JSON.
-        return Err(told_in_json(anyhow!("nobody announces {what}; asked: {}", lab.looked_by())));
+        if pattern != "**" {
+            // The empty list says so in JSON.
+            return Err(told_in_json(anyhow!("nobody announces {pattern}; asked: {}", lab.looked_by())));
+        }
+        note!("nobody announces a stream; asked: {}", lab.looked_by());
     }
     Ok(Ending::Good)
 }

@@ -39,7 +39,12 @@ fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
         found = processes.look();
     }
     if found.is_empty() {
-        return Err(anyhow!("{}", processes.nobody()));
+        let nobody = processes.nobody();
+        if !processes.has_all() {
+            return Err(anyhow!("{nobody}"));
+        }
+        note!("{nobody}");
+        return Ok(Ending::Good);
     }
     if as_json {
         return found

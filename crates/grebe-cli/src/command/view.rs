@@ -126,9 +126,7 @@ fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Result<Ending
             "grebe: the picture is not exact: what it shows had not come; --after says how long to wait for it"
         );
     }
-    for words in absent(options, drawn.iter().filter_map(|(picture, _)| picture.stream)) {
-        note!("grebe: {words}");
-    }
+    let absent = absent(options, drawn.iter().filter_map(|(picture, _)| picture.stream));
     if options.json {
         let mut measured: Vec<Value> =
             drawn.iter().map(|(picture, setups)| measurements(picture, setups)).collect();
@@ -139,7 +137,15 @@ fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Result<Ending
         };
         output::json(&serde_json::to_string_pretty(&measured)?)?;
     }
-    Ok(ending)
+    match absent.join("; ") {
+        words if words.is_empty() => Ok(ending),
+        // A script is to notice; whoever watched has seen what there is.
+        words if options.png.is_some() => Err(Usage(words).into()),
+        words => {
+            note!("grebe: {words}");
+            Ok(ending)
+        }
+    }
 }
 
 /// Where it is shown. `is_read`: files are read up to where they are looked at, and their end takes the picture.

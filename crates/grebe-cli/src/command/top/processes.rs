@@ -107,6 +107,11 @@ impl Processes {
         }
     }
 
+    /// No process and no stream was named.
+    pub(super) fn has_all(&self) -> bool {
+        matches!(self, Self::Here { of: None, .. })
+    }
+
     pub(super) fn nobody(&self) -> String {
         match self {
             Self::Here { of, .. } => {

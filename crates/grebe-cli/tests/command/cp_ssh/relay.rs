@@ -1,0 +1,63 @@
+//! Copies whose ends meet at a relay.
+
+use std::process::Child;
+
+use super::{Sshd, path, run, there};
+use crate::support::listening;
+use crate::support::trees::{assert_same, plant};
+
+/// Ends with the test.
+struct Relay(Child);
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_may_not_go_directly_is_relayed_and_what_may_is_not() {
+    let Some(sshd) = Sshd::start() else { return };
+    let (child, relay, _stderr) = listening(&["relay", "--listen", "127.0.0.1:0"]);
+    let _relay = Relay(child);
+    let folder = tempfile::tempdir().unwrap();
+    let from = folder.path().join("from");
+    plant(&from);
+    for (via, way) in [("relay", "relay"), ("auto", "udp"), ("udp", "udp")] {
+        let (to, back) = (folder.path().join(format!("to {via}")), folder.path().join(format!("back {via}")));
+        let options = ["-a", "--json", "--via", via, "--relay", &relay];
+        let pushed = run(&mut sshd.cp(&[&options[..], &[path(&from), &there(&to)]].concat()));
+        assert_eq!(pushed.status, Some(0), "{via}: {}", pushed.said);
+        assert_same(&from, &to, via);
+        assert_eq!(pushed.event("way")["way"], way);
+        assert_eq!(pushed.event("result")["way"], way);
+        let pulled = run(&mut sshd.cp(&[&options[..], &[&there(&to), path(&back)]].concat()));
+        assert_eq!(pulled.status, Some(0), "{via}: {}", pulled.said);
+        assert_same(&from, &back, via);
+    }
+    // Between two others, too; a person is told.
+    let to = folder.path().join("between");
+    let target = format!("store:{}", to.display());
+    let between = run(&mut sshd.cp(&["-a", "--via", "relay", "--relay", &relay, &there(&from), &target]));
+    assert_eq!(between.status, Some(0), "{}", between.said);
+    assert_same(&from, &to, "between two others");
+    assert!(between.said.contains("by the relay"), "{}", between.said);
+}
+
+#[test]
+fn a_relay_that_is_not_there_is_no_hindrance_where_there_is_another_way() {
+    let Some(sshd) = Sshd::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    plant(&from);
+    let options = ["-a", "--json", "--relay", "no-such-relay.invalid"];
+    let pushed = run(&mut sshd.cp(&[&options[..], &[path(&from), &there(&to)]].concat()));
+    assert_eq!(pushed.status, Some(0), "{}", pushed.said);
+    assert_same(&from, &to, "without the relay");
+    assert_eq!(pushed.event("way")["way"], "udp");
+
+    let without = run(&mut sshd.cp(&["-a", "--via", "relay", path(&from), &there(&to)]));
+    assert_eq!(without.status, Some(2), "{}", without.said);
+    assert!(without.said.contains("--relay HOST"), "{}", without.said);
+}

@@ -1,0 +1,96 @@
+//! What the command says of itself: help, manual pages, completions, units.
+
+use std::process::Stdio;
+
+use crate::support::{finish, grebe, run, text};
+
+fn said(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn completions_and_manual_pages_are_shown_and_every_page_that_is_named_exists() {
+    let help = said(&["--help"]);
+    assert!(help.contains("completions") && help.contains("manual page"), "{help}");
+    assert!(help.contains("3 the other side fell silent or is gone"), "{help}");
+    assert!(said(&["completions", "bash"]).contains("_grebe"));
+    let mut pages = vec![Vec::<String>::new()];
+    let mut count = 0;
+    while let Some(words) = pages.pop() {
+        let arguments: Vec<&str> = ["man"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let page = said(&arguments).replace("\\-", "-");
+        count += 1;
+        let name =
+            ["grebe"].into_iter().chain(words.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
+        assert!(page.contains(&format!(".TH {name} ")), "{name}: {page}");
+        assert!(page.contains("Examples:"), "{name} has no examples: {page}");
+        let more =
+            page.lines().filter_map(|line| line.strip_prefix(&format!("{name}-"))?.strip_suffix("(1)"));
+        // `help` is no page of its own: it is this text.
+        for more in more.filter(|more| *more != "help") {
+            pages.push(words.iter().cloned().chain([more.to_owned()]).collect());
+        }
+    }
+    assert!(count > 15, "{count} pages: the commands and the benches");
+}
+
+#[test]
+fn times_and_sizes_have_units_that_people_use() {
+    let mut child = grebe(&["recv", "--listen", "127.0.0.1:0", "."]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = child.current_dir(&folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The ticket stands below the words.
+    let mut first = [0];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
+    child.kill().unwrap();
+    let said = text(&finish(child).stderr);
+    assert!(said.contains("good once and for 1 h;"), "{said}");
+}
+
+/// What the command writes to a terminal of its own, which `script` lends where it is installed.
+#[cfg(target_os = "linux")]
+fn in_terminal(term: &str, locale: &str, arguments: &str) -> Option<Vec<u8>> {
+    let script = std::path::Path::new("/usr/bin/script");
+    if !script.is_file() {
+        println!("skipped: no script to lend a terminal");
+        return None;
+    }
+    let line = format!("exec '{}' {arguments}", env!("CARGO_BIN_EXE_grebe"));
+    let mut command = std::process::Command::new(script);
+    command.args(["-qec", &line, "/dev/null"]).env("TERM", term).env("LC_ALL", locale);
+    Some(finish(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()).stdout)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_that_cannot_move_its_cursor_gets_no_bar_and_no_screen() {
+    let bench = "bench shm --parts pipe --scenario 1ch_1GSPS --duration 200ms --repeats 1";
+    let Some(with_bar) = in_terminal("xterm", "C.UTF-8", bench) else { return };
+    assert!(with_bar.contains(&0x1b), "there is a bar where it can be");
+    for (arguments, says) in [(bench, "1ch_1GSPS"), ("view synth: --term", "TERM is dumb"), ("top", "--once")]
+    {
+        let said = in_terminal("dumb", "C.UTF-8", arguments).unwrap();
+        assert!(!said.contains(&0x1b) && text(&said).contains(says), "{arguments}: {}", text(&said));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_without_utf_8_gets_ascii() {
+    let bench = "bench shm --parts pipe --scenario 1ch_1GSPS --duration 200ms --repeats 1";
+    let Some(plain) = in_terminal("xterm", "C", bench) else { return };
+    assert!(plain.is_ascii() && plain.contains(&0x1b), "{}", text(&plain));
+    let today = in_terminal("xterm", "C.UTF-8", bench).unwrap();
+    assert!(!today.is_ascii(), "the bar has other signs where it can: {}", text(&today));
+}
+
+#[test]
+fn who_receives_is_not_asked_for_the_size_of_datagrams() {
+    for command in ["record", "view"] {
+        let help = said(&[command, "--help"]);
+        assert!(help.contains("--latency") && !help.contains("--datagram-size"), "{help}");
+        assert!(!help.contains("--burst"), "{help}");
+    }
+}

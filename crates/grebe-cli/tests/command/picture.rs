@@ -1,0 +1,286 @@
+//! What a person sees is what the signal is: exact extremes, and a picture where there is neither display nor GPU.
+
+use std::fs;
+
+use crate::support::{example, run, text};
+use grebe::frame::{BatchPool, Header, SampleFormat};
+use grebe::recording::{SampleFile, SigmfSettings, SigmfWriter};
+use grebe::view::{ScopeCore, Viewport};
+
+/// The electrocardiogram as one scope sees it, and as it is.
+fn ecg() -> (ScopeCore, Vec<i16>) {
+    let mut file = SampleFile::open(&example("ecg.sigmf-meta")).unwrap();
+    let samples = file.block(0, 108_000).unwrap().channel::<i16>(0).unwrap().to_vec();
+    let mut core = ScopeCore::new(16 << 20);
+    let mut pool = BatchPool::new(2, 65_536);
+    for (sequence, block) in samples.chunks(668).enumerate() {
+        let header = Header {
+            sequence: sequence as u64,
+            producer_ts_ns: 1_000_000 * sequence as u64,
+            channel_count: 1,
+            format: SampleFormat::I16,
+            block_length_samples: block.len() as u32,
+            sample_rate_hz: 360.0,
+            sg_drops_total: 0,
+            first_sample_index: sequence as u64 * 668,
+        };
+        let mut batch = pool.acquire().unwrap();
+        batch.push::<i16>(&header, |_, out| out.copy_from_slice(block)).unwrap();
+        core.ingest(&batch.freeze(), 1_000_000 * sequence as u64).unwrap();
+    }
+    (core, samples)
+}
+
+#[test]
+fn every_column_holds_the_extremes_of_its_samples() {
+    let (mut core, samples) = ecg();
+    for (columns, span_s) in [(1000, 10.0), (1200, 300.0), (640, 61.7), (333, 299.0)] {
+        let mut viewport = Viewport::latest(columns);
+        viewport.span = Some(span_s);
+        let picture = core.answer(&viewport, 1);
+        let (grid, shown) = (&picture.grid, &picture.lanes[0].columns);
+        let mut compared = 0;
+        for (number, column) in (picture.first_column..).zip(shown) {
+            let Ok(number) = u64::try_from(number) else { continue };
+            let std::ops::Range { start: first, end } = grid.span(number);
+            let covered = &samples[(first as usize).min(samples.len())..(end as usize).min(samples.len())];
+            // A column narrower than a sample, and those at the edge of the stream, have nothing to compare.
+            if covered.is_empty() || end as usize > samples.len() {
+                continue;
+            }
+            let (low, high) = (covered.iter().min().unwrap(), covered.iter().max().unwrap());
+            assert_eq!(
+                (column.min, column.max),
+                (f32::from(*low), f32::from(*high)),
+                "{columns} columns of {span_s} s, column {number}"
+            );
+            compared += 1;
+        }
+        assert!(compared > columns / 2, "{compared} of {columns} columns were compared");
+    }
+}
+
+#[test]
+fn a_picture_is_drawn_without_a_display() {
+    let folder = tempfile::tempdir().unwrap();
+    let png = folder.path().join("ecg.png");
+    let ecg = example("ecg.sigmf-meta");
+    let arguments = [
+        "view",
+        ecg.to_str().unwrap(),
+        "--png",
+        png.to_str().unwrap(),
+        "--after",
+        "10s",
+        "--size",
+        "800x300",
+    ];
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let bytes = fs::read(&png).unwrap();
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    let size = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    assert_eq!((size(16), size(20)), (800, 300));
+    // The same signal gives the same picture, another time span another one.
+    assert!(run(&arguments).status.success());
+    assert_eq!(fs::read(&png).unwrap(), bytes);
+    let shorter =
+        ["view", ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--after", "5s", "--size", "800x300"];
+    assert!(run(&shorter).status.success());
+    assert_ne!(fs::read(&png).unwrap(), bytes);
+}
+
+#[test]
+fn measurements_are_printed_for_scripts_in_the_units_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let png = folder.path().join("ecg.png");
+    let ecg = example("ecg.sigmf-meta");
+    let arguments = [
+        "view",
+        ecg.to_str().unwrap(),
+        "--png",
+        png.to_str().unwrap(),
+        "--after",
+        "10s",
+        "--names",
+        "ECG",
+        "--units",
+        "V",
+        "--scale",
+        "5u",
+        "--spectrum",
+        "--json",
+    ];
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let samples = SampleFile::open(&ecg).unwrap().block(0, 3600).unwrap().channel::<i16>(0).unwrap().to_vec();
+    let (low, high) = (*samples.iter().min().unwrap(), *samples.iter().max().unwrap());
+    let channel = &json["channels"][0];
+    let close = |name: &str, expected: f64| {
+        let value = channel[name].as_f64().unwrap();
+        assert!((value - expected).abs() < 1e-9, "{name}: {value} is not {expected}");
+    };
+    close("max", f64::from(high) * 5e-6);
+    close("min", f64::from(low) * 5e-6);
+    close("Vpp", (f64::from(high) - f64::from(low)) * 5e-6);
+    assert_eq!((&channel["name"], &channel["unit"]), (&"ECG".into(), &"V".into()));
+    assert_eq!((&json["sample_rate_hz"], &json["lost_frames"]), (&360.0.into(), &0.into()));
+    assert!(channel["peaks"][0]["hz"].as_f64().unwrap() < 20.0, "a heart does not beat faster: {channel}");
+}
+
+/// The baseline wanders by more than an R peak is high, and the scope counts the heart as SciPy does.
+#[test]
+fn a_heart_is_counted_by_the_trigger() {
+    let folder = tempfile::tempdir().unwrap();
+    let png = folder.path().join("ecg.png");
+    let ecg = example("ecg.sigmf-meta");
+    let mut arguments = vec!["view", ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--json"];
+    arguments.extend("--units V --scale 5u --span 2s --trigger normal --trigger-level 600u".split(' '));
+    arguments.extend("--trigger-coupling lf-reject --holdoff 200ms".split(' '));
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = include_str!("../../../grebe-scope/tests/reference/expected.tsv");
+    let scipy = |name: &str| -> f64 {
+        let mut pairs = expected.lines().filter_map(|line| line.split_once('\t'));
+        pairs.find(|(found, _)| *found == name).unwrap().1.parse().unwrap()
+    };
+    let trigger = &json["trigger"];
+    let is_near = |name: &str, expected: f64, by: f64| {
+        let value = trigger[name].as_f64().unwrap();
+        assert!((value - expected).abs() <= by, "{name}: {value} is not {expected}");
+    };
+    is_near("rate_per_minute", scipy("beats_per_minute_last_64"), 1.0);
+    is_near("found", scipy("beats"), 5.0);
+    is_near("intervals", 63.0, 0.0);
+    is_near("intervals_across_gaps", 0.0, 0.0);
+}
+
+#[test]
+fn what_cannot_be_shown_is_said_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.toml");
+    fs::write(&broken, "span_s = 'long'").unwrap();
+    let (broken, ecg) = (broken.to_str().unwrap(), example("ecg.sigmf-meta"));
+    let ecg = ecg.to_str().unwrap();
+    for (arguments, status, said) in [
+        (vec!["view", ecg, "--term", "--no-session"], 1, "terminal"),
+        (vec!["view", ecg, "--no-session"], 1, "no window"),
+        (vec!["view", ecg, "--term", "--session", broken], 1, "broken.toml"),
+        (vec!["view", ecg, "--png", "x.png", "--scale", "0"], 2, "--scale 0"),
+        (vec!["view", ecg, "--png", "/no/such/folder/x.png"], 1, "/no/such/folder/x.png"),
+    ] {
+        let child = crate::support::grebe(&arguments)
+            .env_remove("DISPLAY")
+            .env_remove("WAYLAND_DISPLAY")
+            .env_remove("WAYLAND_SOCKET")
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = crate::support::finish(child);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+        assert!(error.contains(said) && !error.contains("panicked"), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_while_it_is_read_is_an_error_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["ecg.sigmf-meta", "ecg.sigmf-data"] {
+        fs::copy(example(name), folder.path().join(name)).unwrap();
+    }
+    // Its last third is gone: without a sum to check, only reading tells.
+    let meta = folder.path().join("ecg.sigmf-meta");
+    let bytes = fs::read(folder.path().join("ecg.sigmf-data")).unwrap();
+    fs::write(folder.path().join("ecg.sigmf-data"), &bytes[..bytes.len() / 2 - 1]).unwrap();
+    let png = folder.path().join("ecg.png");
+    let output = run(&["view", meta.to_str().unwrap(), "--png", png.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("ecg.sigmf-data"), "{}", text(&output.stderr));
+    assert!(!png.exists());
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_open_is_an_error_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["ecg.sigmf-meta", "ecg.sigmf-data"] {
+        fs::copy(example(name), folder.path().join(name)).unwrap();
+    }
+    let mut file = SampleFile::open(&folder.path().join("ecg.sigmf-meta")).unwrap();
+    let data = folder.path().join("ecg.sigmf-data");
+    fs::OpenOptions::new().write(true).open(&data).unwrap().set_len(2000).unwrap();
+    let error = file.block(0, 2000).unwrap_err().to_string();
+    assert!(error.contains("ecg.sigmf-data"), "{error}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_picture_goes_to_where_its_name_leads() {
+    let ecg = example("ecg.sigmf-meta");
+    let draw = |to: &str| {
+        let output = run(&["view", ecg.to_str().unwrap(), "--png", to, "--after", "1s", "--size", "160x120"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        output
+    };
+    assert!(draw("-").stdout.starts_with(b"\x89PNG"));
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink(place("target.png"), place("link.png")).unwrap();
+    draw(place("link.png").to_str().unwrap());
+    assert!(fs::symlink_metadata(place("link.png")).unwrap().is_symlink());
+    assert!(fs::read(place("target.png")).unwrap().starts_with(b"\x89PNG"));
+    assert!(std::process::Command::new("mkfifo").arg(place("fifo")).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let fifo = place("fifo");
+        move || fs::read(fifo).unwrap()
+    });
+    draw(place("fifo").to_str().unwrap());
+    assert!(reader.join().unwrap().starts_with(b"\x89PNG"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left beside them");
+}
+
+#[test]
+fn a_gap_of_a_recording_is_within_the_picture_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gap.sigmf-meta");
+    let settings = SigmfSettings { channels: 1, sample_rate_hz: 1e6, ..SigmfSettings::default() };
+    let mut writer = SigmfWriter::create(&path, &settings).unwrap();
+    let ramp: Vec<i16> = (0..10_000).map(|at| (at % 1000) as i16).collect();
+    writer.write(0, &[&ramp]).unwrap();
+    writer.write(40_000, &[&ramp]).unwrap();
+    writer.finish().unwrap();
+    let png = folder.path().join("gap.png");
+    let arguments = ["view", path.to_str().unwrap(), "--png", png.to_str().unwrap(), "--json"];
+    let told: serde_json::Value = serde_json::from_str(&text(&run(&arguments).stdout)).unwrap();
+    assert_eq!(
+        (&told["missing_samples"], &told["channels"][0]["level_samples"]),
+        (&30_000.into(), &20_000.into())
+    );
+    assert!((told["span_s"].as_f64().unwrap() - 0.05).abs() < 1e-4, "{told}");
+}
+
+#[test]
+fn channels_that_no_stream_has_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ecg, png) = (example("ecg.sigmf-meta"), folder.path().join("x.png"));
+    let (ecg, png) = (ecg.to_str().unwrap(), png.to_str().unwrap());
+    for (option, said) in [
+        (["--show", "2-9"], "--show 9: there is 1 channel\n"),
+        (
+            ["--trigger-channel", "2"],
+            "--trigger-channel 2: there is 1 channel, and the last of them triggers",
+        ),
+    ] {
+        let output = run(&[&["view", ecg, "--png", png], &option[..]].concat());
+        assert!(
+            output.status.code() == Some(2) && text(&output.stderr).contains(said),
+            "{}",
+            text(&output.stderr)
+        );
+        let two = run(&["view", ecg, "--png", png, option[0], "1"]);
+        assert!(!text(&two.stderr).contains("there is"), "{}", text(&two.stderr));
+    }
+}

@@ -1,0 +1,88 @@
+//! What the second link allows, which `--control` prints.
+
+use super::served::{say, serve, until};
+
+#[test]
+fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that_it_may_not() {
+    let mut served = serve(&["synth:sine?rate=1M&frequency=1k", "--control"]);
+    let control = served.control.clone().unwrap();
+    assert_ne!(control, served.token);
+    let mut looks = served.socket();
+    say(&mut looks, &served.hello()).unwrap();
+    let welcome = until(&mut looks, "welcome");
+    assert!(welcome.contains(r#""may_control":false"#) && welcome.contains("square"), "{welcome}");
+    say(&mut looks, r#"{"viewport":{"number":1,"columns":100,"span":0.01}}"#).unwrap();
+    say(&mut looks, r#"{"control":{"rate":500000}}"#).unwrap();
+    let refused = until(&mut looks, "said");
+    assert!(refused.contains("--control"), "{refused}");
+    say(&mut looks, r#"{"control":{"keep":{"number":7}}}"#).unwrap();
+    let refused = until(&mut looks, "kept");
+    assert!(refused.contains("not kept") && refused.contains("--control"), "{refused}");
+
+    let mut controls = served.socket();
+    say(&mut controls, &served.hello().replace(&served.token, &control)).unwrap();
+    assert!(until(&mut controls, "welcome").contains(r#""may_control":true"#));
+    say(&mut controls, r#"{"control":{"rate":2000000}}"#).unwrap();
+    served.says("wants the generator at 2000000 samples a second");
+    until(&mut looks, r#""rate_hz":2000000.0"#);
+    say(&mut controls, r#"{"control":{"wave":"cube"}}"#).unwrap();
+    assert!(until(&mut controls, "said").contains("cube"));
+    say(&mut controls, r#"{"control":{"keep":{"number":8}}}"#).unwrap();
+    assert!(until(&mut controls, "kept").contains("--ring DIR"));
+    // A wish that is none ends the one who says it, and nobody else.
+    say(&mut controls, r#"{"control":{"format":"the disk"}}"#).unwrap();
+    until(&mut controls, "refused");
+    say(&mut looks, r#"{"control":"pause"}"#).unwrap();
+    until(&mut looks, "said");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn who_has_the_second_link_keeps_stretches_of_the_ring_that_a_recorder_has_of_the_stream() {
+    use std::fs;
+    use std::process::{Child, Stdio};
+    use std::time::{Duration, Instant};
+
+    use crate::support::grebe;
+
+    /// Killed with the test.
+    struct Killed(Child);
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+    let start = |arguments: &[&str]| {
+        Killed(grebe(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let ring = folder.path().to_str().unwrap();
+    let stream = format!("shm://held-{}", std::process::id());
+    let _generator = start(&["sg", "--to", &stream, "--rate", "1M"]);
+    let served = serve(&[&stream, "--control", "--last", "300ms"]);
+    let mut controls = served.socket();
+    say(&mut controls, &served.hello().replace(&served.token, served.control.as_ref().unwrap())).unwrap();
+    assert!(until(&mut controls, "welcome").contains("the last 300 ms"));
+    say(&mut controls, r#"{"viewport":{"number":1,"columns":100,"span":0.01}}"#).unwrap();
+    say(&mut controls, r#"{"control":{"keep":{"number":1}}}"#).unwrap();
+    let said = until(&mut controls, "kept");
+    assert!(said.contains(&format!("nothing there records a ring of {stream}")), "{said}");
+    let _recorder = start(&["record", &stream, ring, "--ring", "16M"]);
+    let names =
+        || fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+    while !names().any(|name| name.ends_with(".sigmf-meta") && !name.starts_with('.')) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The recorder says what it does once it has time for it.
+    let began = Instant::now();
+    let said = loop {
+        say(&mut controls, r#"{"control":{"keep":{"number":2}}}"#).unwrap();
+        let said = until(&mut controls, "kept");
+        if !said.contains("nothing there records") || began.elapsed() > Duration::from_secs(50) {
+            break said;
+        }
+    };
+    assert!(said.contains(ring), "{said}");
+    assert!(names().any(|name| name.starts_with("save_") && name.ends_with(".sigmf-meta")), "{said}");
+}

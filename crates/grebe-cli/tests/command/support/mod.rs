@@ -1,0 +1,155 @@
+//! The built command, as a user runs it.
+
+pub(crate) mod far_host;
+pub(crate) mod recordings;
+#[cfg(target_os = "linux")]
+pub(crate) mod screen;
+#[cfg(unix)]
+pub(crate) mod trees;
+
+use std::env;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a command that `ssh` started prints first.
+pub(crate) const MARK: &str = "grebe-is-here-5d0b1f7c24e9";
+
+/// The path of the command that is tested.
+pub(crate) fn program() -> String {
+    env::var("GREBE_COMMAND").unwrap_or_else(|_| env!("CARGO_BIN_EXE_grebe").to_owned())
+}
+
+/// The command with these arguments: the one that was built with the tests, or the one that GREBE_COMMAND names.
+pub(crate) fn grebe(arguments: &[&str]) -> Command {
+    let built = env::var_os("GREBE_COMMAND").unwrap_or_else(|| env!("CARGO_BIN_EXE_grebe").into());
+    let mut command = Command::new(built);
+    // What a test notes, it notes nowhere in the user's own directories.
+    let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
+    command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state);
+    command
+}
+
+/// Runs it to its end, which must come within a minute.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    let child = grebe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    finish(child)
+}
+
+/// Waits for a child, a minute at most.
+pub(crate) fn finish(mut child: Child) -> Output {
+    // Read while waiting: a child that fills its pipe would wait for us.
+    let stdout = child.stdout.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.read_to_end(&mut bytes).unwrap();
+            bytes
+        })
+    });
+    let stderr = child.stderr.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.read_to_end(&mut bytes).unwrap();
+            bytes
+        })
+    });
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if began.elapsed() > Duration::from_secs(60) {
+            let _ = child.kill();
+            panic!("the command did not end within a minute");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let collect = |thread: Option<std::thread::JoinHandle<Vec<u8>>>| thread.map(|it| it.join().unwrap());
+    Output {
+        status,
+        stdout: collect(stdout).unwrap_or_default(),
+        stderr: collect(stderr).unwrap_or_default(),
+    }
+}
+
+/// A command that listens, the address at which it does, and the rest of what it says.
+pub(crate) fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
+    let (child, said, stderr) = until_listening(&mut grebe(arguments));
+    let place = said.rsplit("listening on ").next().unwrap().trim();
+    (child, place.split_once("://").map_or(place, |(_, address)| address).to_owned(), stderr)
+}
+
+/// A command that listens, what it says until then, and what says the rest. The place stands behind the last `listening on `.
+pub(crate) fn until_listening(command: &mut Command) -> (Child, String, BufReader<ChildStderr>) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("listening on ") {
+        assert!(stderr.read_line(&mut said).unwrap() > 0, "it ended before it listened: {said}");
+    }
+    (child, said, stderr)
+}
+
+/// The samples of a recording, as its file has them.
+pub(crate) fn data(file: &Path) -> Vec<u8> {
+    std::fs::read(file.with_extension("sigmf-data")).unwrap()
+}
+
+/// A listener on a port of the system's choice; ends with the test.
+pub(crate) struct Listener {
+    pub child: Option<Child>,
+    pub address: String,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Listener {
+    /// `grebe record udp://127.0.0.1:0 FILE --json ...`, up to where it listens.
+    pub(crate) fn record(file: &Path, more: &[&str]) -> Self {
+        let mut arguments = vec!["record", "udp://127.0.0.1:0", file.to_str().unwrap(), "--json"];
+        arguments.extend(more);
+        let (child, address, stderr) = listening(&arguments);
+        Self { child: Some(child), address, stderr }
+    }
+
+    pub(crate) fn uri(&self) -> String {
+        format!("udp://{}", self.address)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Waits for its end: its exit status, its JSON, the rest of what it said.
+    pub(crate) fn finish(mut self) -> (Option<i32>, serde_json::Value, String) {
+        let output = finish(self.child.take().unwrap());
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_default(), said)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A file of `examples/data`.
+pub(crate) fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Sends a signal as a shell would: its own `kill`, since a minimal system has no other.
+#[cfg(unix)]
+pub(crate) fn signal(name: &str, id: u32) {
+    let sent = Command::new("sh").args(["-c", &format!("kill {name} {id}")]).status().unwrap();
+    assert!(sent.success());
+}

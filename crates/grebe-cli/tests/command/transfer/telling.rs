@@ -1,0 +1,64 @@
+//! What both sides say while files travel: silence, the rate, the limit.
+
+use std::io::{BufRead, BufReader};
+
+use super::peers::{Waiting, file, noted_bytes, send, sent, wait_for_note};
+use crate::support::signal;
+
+#[test]
+fn a_silent_peer_is_told_of_once_and_so_is_its_return() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, _) = file(from.path(), "large.bin", 8_000_000);
+    let receiver = Waiting::recv(into.path());
+    let mut sender = send(&[&large], &receiver.ticket, &["--bwlimit", "20M", "--keep-trying", "90s"]);
+    let mut lines = BufReader::new(sender.stderr.take().unwrap()).lines().map_while(Result::ok);
+    wait_for_note(into.path(), 1);
+    signal("-STOP", receiver.id());
+    // The system takes a connection over TCP for a process that is stopped.
+    let mut next = || lines.find(|line| !line.contains("over TCP")).unwrap();
+    let silent = next();
+    assert!(silent.starts_with("nothing heard from 127.0.0.1:"), "{silent}");
+    assert!(
+        silent.ends_with(" for 6 s: this side tries UDP and TCP, and gives up after 90 s of silence"),
+        "{silent}"
+    );
+    signal("-CONT", receiver.id());
+    let heard = next();
+    assert!(heard.starts_with("127.0.0.1:") && heard.contains(" is heard again after "), "{heard}");
+    let sender = sent(sender);
+    assert_eq!((sender.status, receiver.finish().status), (Some(0), Some(0)));
+    assert!(
+        sender.progress.iter().any(|it| it["silent_us"].as_u64() > Some(4_000_000)),
+        "scripts see it, too: {:?}",
+        sender.progress
+    );
+}
+
+#[test]
+fn what_was_there_is_no_part_of_the_rate_and_the_limit_is_the_one_that_was_set() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, _) = file(from.path(), "large.bin", 40_000_000);
+    let receiver = Waiting::recv(into.path());
+    let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "160M"]);
+    wait_for_note(into.path(), 20_000_000);
+    signal("-KILL", sender.id());
+    assert_eq!(sent(sender).status, None);
+    signal("-INT", receiver.id());
+    receiver.finish();
+    let left_bytes = 40_000_000 - noted_bytes(into.path());
+
+    // Four seconds for what is left; counting the rest would make it several times as fast.
+    let limit = format!("{}", left_bytes * 2);
+    let receiver = Waiting::recv(into.path());
+    let sender = sent(send(&[&large], &receiver.ticket, &["--bwlimit", &limit]));
+    let receiver = receiver.finish();
+    assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{} {}", sender.said, receiver.said);
+    assert!(receiver.progress.len() > 2, "{:?}", receiver.progress);
+    for progress in &receiver.progress {
+        let rate = progress["rate_bits_per_s"].as_f64().unwrap();
+        assert!(rate < 2.0 * left_bytes as f64 * 2.0, "{limit} bit/s was the limit: {progress}");
+    }
+    let limits: Vec<_> = sender.progress.iter().map(|progress| &progress["limit"]).collect();
+    let begun = limits.iter().position(|limit| *limit == "--bwlimit");
+    assert!(begun.is_some_and(|at| limits[at..].iter().all(|limit| *limit != "starting")), "{limits:?}");
+}
