@@ -5,10 +5,16 @@
 Counts, order and content are checked, never speed; how long the first picture took is printed.
 """
 
+import fcntl
 import json
+import os
+import pty
 import re
+import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -365,6 +371,59 @@ def cut(browser, server):
     page.close()
 
 
+def slow(browser, server):
+    """Over a second of path, a zoom is seen before anything of it came."""
+    way = Way(server.port, delay_s=0.5)
+    page = browser.page(1280, 720)
+    page.go(f"http://127.0.0.1:{way.port}/#token={server.token}&span=0.01")
+    page.wait(f'{STATE} === "LIVE" && {DIVISION} === "1 ms/div" && Math.abs({CYCLES} - 10) <= 1', "ten cycles of 1 kHz")
+    page.press("+")
+    early = page.wait(f"Math.abs({CYCLES} - 5) <= 1 && {DIVISION}", "five cycles")
+    check(f"a zoom is drawn at once: five cycles while it says {early}", early == "1 ms/div")
+    page.wait(f'{DIVISION} === "500 µs/div" && Math.abs({CYCLES} - 5) <= 1', "the words")
+    page.drag((400, 300), (700, 300))
+    early = page.wait(f'Math.abs({CYCLES} - 5) > 1 && root.querySelector(".state").textContent', "a stretch that has not come")
+    check(f"... and a move, while it says {early}", early == "LIVE")
+    page.wait(f'{STATE} === "PAUSED" && root.querySelector(".exact").textContent === "exact" && Math.abs({CYCLES} - 5) <= 1', "the exact picture")
+    check("the exact picture follows", True)
+    page.close()
+
+
+def terminal_words(grebe, link, session):
+    """What `grebe view` writes into a terminal of 200 x 50."""
+    pid, end = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", COLUMNS="200", LINES="50")
+        os.execv(grebe, [grebe, "view", link, "--term", "--session", str(session)])
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    written, until = b"", time.monotonic() + 20
+    while time.monotonic() < until and not re.search(rb"CH1|ECG|1 ", written):
+        written += os.read(end, 1 << 16)
+    for _ in range(20):
+        if select.select([end], [], [], 0.2)[0]:
+            written += os.read(end, 1 << 16)
+    os.write(end, b"q")
+    os.close(end)
+    os.waitpid(pid, 0)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode(errors="replace"))
+
+
+def same_words(browser, grebe):
+    """The table of all of a recording has the words of the terminal, with the units that the recording says."""
+    server = Server(grebe, sources=("examples/data/ecg.sigmf-meta",))
+    page = browser.page(1280, 720)
+    page.go(server.link + "&span=7200&measure=true")
+    rows = '[...root.querySelectorAll("table[aria-label=measurements] tbody tr")].map((row) => [...row.cells].map((it) => it.textContent))'
+    seen = page.wait(f"{rows}.length && {rows}", "a table")
+    session = KEPT / "session.toml"
+    session.write_text("span_s = 7200.0\nmeasure = true\n")
+    words = terminal_words(grebe, f"serve://127.0.0.1:{server.port}?token={server.token}", session)
+    missing = [cell for row in seen for cell in row if cell not in words]
+    check(f"the table has the words of the terminal: {seen[0]} {missing or ''}", not missing)
+    page.close()
+    server.close()
+
+
 def phone(browser, server, theme):
     page = browser.page(390, 844, theme, is_phone=True)
     page.go(server.link + "&span=0.005&measure=true&show.spectrum=true")
@@ -474,6 +533,8 @@ def main():
         check(f"the console has no complaint {complaints or ''}", not complaints)
         page.close()
         cut(browser, server)
+        slow(browser, server)
+        same_words(browser, grebe)
         for theme in ("dark", "light"):
             phone(browser, server, theme)
         pictures(browser, server)
