@@ -33,6 +33,7 @@ const FILES: &[(&str, &[u8])] = &files![
     "data/connection.js",
     "data/picture.js",
     "data/pieces.js",
+    "data/shown.js",
     "data/wire.js",
     "draw/density.js",
     "draw/lanes.js",

@@ -8,7 +8,7 @@ import { plotArea } from "./plot.js";
 /**
  * @typedef {object} OverviewScene
  * @property {import("../data/picture.js").Picture} picture
- * @property {any} shown what was said of it
+ * @property {import("../data/shown.js").Shown} shown what was said of it
  * @property {{left: number, samples: number}} stretch of the screen
  * @property {import("./theme.js").Theme} theme
  * @property {number} pixelRatio
@@ -33,7 +33,7 @@ export function drawOverview(ctx, { picture, shown, stretch: screen, theme, pixe
   ctx.fillRect(band.x, band.y, band.width, band.height);
   const stretch = { offset: 0, width: 1 };
   overview.lanes.forEach((data, place) => {
-    const said = shown.lanes.find((/** @type {any} */ it) => it.lane === data.lane);
+    const said = shown.lanes.find((it) => it.lane === data.lane);
     const [low, high] = [Math.min(...finite(data.min, data)), Math.max(...finite(data.max, data))];
     if (place === 0) drawLosses(ctx, theme, band, data.coverage, stretch, pixelRatio);
     if (low > high || !said) return;

@@ -6,13 +6,15 @@ import { Pen } from "./pen.js";
 
 /**
  * @typedef {import("../data/picture.js").Picture} Picture
+ * @typedef {import("../data/shown.js").Shown} Shown
  * @typedef {import("./lanes.js").Band} Band
+ * @typedef {import("../data/shown.js").Lane & {band: Band, bright: Rgb, data: import("../data/picture.js").LaneColumns | undefined}} LaneDrawn
  * @typedef {import("./theme.js").Theme} Theme
  * @typedef {import("./theme.js").Rgb} Rgb
  *
  * @typedef {object} Scene what is to be drawn
  * @property {Picture} picture
- * @property {any} shown what was said of it
+ * @property {Shown} shown what was said of it
  * @property {{left: number, samples: number}} stretch of the screen: while a picture is on its way, another than the picture's
  * @property {import("./density.js").Densities} densities
  * @property {boolean} isPale what is seen is old, or on its way
@@ -44,8 +46,7 @@ export function plotArea(width, height, pixelRatio) {
 /** @param {CanvasRenderingContext2D} ctx @param {Scene} scene @returns {Placed} */
 export function drawPlot(ctx, scene) {
   const { picture, shown, pixelRatio } = scene;
-  /** @type {Theme} */
-  const theme = shown.theme;
+  const { theme } = shown;
   const { width, height } = ctx.canvas;
   const area = plotArea(width, height, pixelRatio);
   const pen = new Pen(ctx, pixelRatio);
@@ -64,15 +65,16 @@ export function drawPlot(ctx, scene) {
   const bands = bandsOf(area, shown.lanes.length, shown.is_overlay, pixelRatio);
   if (shown.lanes.length === 0) {
     drawGrid(ctx, theme, bands[0], [], divisions);
-    shown.empty.forEach((/** @type {string} */ words, /** @type {number} */ line) => {
+    shown.empty.forEach((words, line) => {
       pen.text(words, area.x + area.width / 2, area.y + area.height / 2 + line * pen.px(22), theme.dim, "center");
     });
   }
-  const lanes = shown.lanes.map((/** @type {any} */ said, /** @type {number} */ place) => {
+  /** @type {LaneDrawn[]} */
+  const lanes = shown.lanes.map((said, place) => {
     const color = scene.isPale ? mix(theme.plot, said.color, PALE) : said.color;
     return { ...said, band: bands[place], bright: said.color, color, data: picture.lanes.find(({ lane }) => lane === said.lane) };
   });
-  lanes.forEach((/** @type {any} */ lane, /** @type {number} */ place) => {
+  lanes.forEach((lane, place) => {
     if (shown.is_overlay && place !== shown.front) return;
     drawGrid(ctx, theme, lane.band, lane.lines, divisions);
     pen.levels(lane.band, lane.labels, theme.dim);
@@ -137,7 +139,7 @@ function bandsOf(area, lanes, isOverlay, pixelRatio) {
   });
 }
 
-/** @param {Pen} pen @param {[string, number[]] | null} levels @param {any[]} lanes @param {Band} area */
+/** @param {Pen} pen @param {[string, number[]] | null} levels @param {LaneDrawn[]} lanes @param {Band} area */
 function drawLevels(pen, levels, lanes, area) {
   const lane = levels && lanes.find((it) => it.lane === levels[0]);
   if (!lane) return null;
@@ -149,7 +151,7 @@ function drawLevels(pen, levels, lanes, area) {
   return { y: ys.reduce((sum, y) => sum + y, 0) / ys.length, band: lane.band };
 }
 
-/** @param {Pen} pen @param {[string, [number, string][]] | null} cursors @param {any[]} lanes @param {Band} area @param {Theme} theme */
+/** @param {Pen} pen @param {[string, [number, string][]] | null} cursors @param {LaneDrawn[]} lanes @param {Band} area @param {Theme} theme */
 function drawValueCursors(pen, cursors, lanes, area, theme) {
   const lane = cursors && lanes.find((it) => it.lane === cursors[0]);
   if (!lane) return null;
@@ -162,7 +164,7 @@ function drawValueCursors(pen, cursors, lanes, area, theme) {
   return { band: lane.band, ys };
 }
 
-/** What was said of the place under the pointer. @param {Pen} pen @param {Scene} scene @param {Band} area @param {any[]} lanes @param {Theme} theme */
+/** What was said of the place under the pointer. @param {Pen} pen @param {Scene} scene @param {Band} area @param {LaneDrawn[]} lanes @param {Theme} theme */
 function drawReadout(pen, { pointer, shown }, area, lanes, theme) {
   if (!pointer || pointer.x < area.x || pointer.x > area.x + area.width) return;
   pen.ctx.fillStyle = css(theme.cursor, 0.3);

@@ -11,7 +11,6 @@ import { css, mix, packed, rampOf } from "./theme.js";
  * @typedef {import("../data/picture.js").Picture} Picture
  * @typedef {object} SpectrumScene
  * @property {Picture} picture
- * @property {any} shown what was said of it
  * @property {Theme} theme
  * @property {[number, number]} zoom the part of the frequencies on the screen
  * @property {{x: number} | null} pointer in device pixels
@@ -21,7 +20,7 @@ import { css, mix, packed, rampOf } from "./theme.js";
 /** Where what was said for another zoom stands in this one. @param {[number, number]} said @param {[number, number]} zoom */
 const moved = (said, zoom) => (/** @type {number} */ part) => (said[0] + part * (said[1] - said[0]) - zoom[0]) / (zoom[1] - zoom[0]);
 
-/** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene} scene */
+/** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene & {shown: import("../data/shown.js").SpectrumShown}} scene */
 export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelRatio }) {
   const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio);
   const pen = new Pen(ctx, pixelRatio);
@@ -84,7 +83,7 @@ class Image {
 export class WaterfallView {
   #image = new Image();
 
-  /** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene} scene */
+  /** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene & {shown: import("../data/shown.js").WaterfallShown}} scene */
   draw(ctx, { picture, shown, theme, zoom, pixelRatio }) {
     const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio);
     const pen = new Pen(ctx, pixelRatio);
@@ -115,7 +114,7 @@ export class WaterfallView {
 export class XyPlot {
   #image = new Image();
 
-  /** @param {CanvasRenderingContext2D} ctx @param {{picture: Picture, shown: any, theme: Theme, pixelRatio: number}} scene */
+  /** @param {CanvasRenderingContext2D} ctx @param {{picture: Picture, shown: import("../data/shown.js").XyShown, theme: Theme, pixelRatio: number}} scene */
   draw(ctx, { picture, shown, theme, pixelRatio }) {
     const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio);
     const pen = new Pen(ctx, pixelRatio);

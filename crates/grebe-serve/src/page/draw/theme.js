@@ -1,7 +1,9 @@
 // Colours as styles. Which they are is said in `shown.theme`.
 
-/** @typedef {[number, number, number]} Rgb */
-/** @typedef {{is_dark: boolean, background: Rgb, plot: Rgb, grid: Rgb, zero: Rgb, text: Rgb, dim: Rgb, gap: Rgb, cursor: Rgb}} Theme */
+/**
+ * @typedef {import("../data/shown.js").Rgb} Rgb
+ * @typedef {import("../data/shown.js").Theme} Theme
+ */
 
 /** @param {Rgb} color @param {number} opacity */
 export const css = ([r, g, b], opacity = 1) => `rgb(${r} ${g} ${b} / ${opacity})`;

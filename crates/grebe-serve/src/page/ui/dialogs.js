@@ -68,7 +68,7 @@ export class Dialogs {
     this.overlays = [this.#list, this.#prompt];
   }
 
-  /** Shows what is said to be open. @param {any} shown */
+  /** Shows what is said to be open. @param {import("../data/shown.js").Shown} shown */
   update({ help, list, prompt }) {
     if (this.#help.open !== help.length > 0) {
       const close = button("×", "close  (esc)", () => this.#scope.do({ key: "Escape" }), { class: "close" });

@@ -6,13 +6,16 @@ import { button, el, select, setAttribute, setChoice, setText } from "./dom.js";
 import { PlotPointer, followFrequencies, followOverview } from "./pointer.js";
 import { setRows, setWidgets, tableOf } from "./widgets.js";
 
-/** @typedef {import("./scope.js").Scope} Scope */
+/**
+ * @typedef {import("./scope.js").Scope} Scope
+ * @typedef {import("../data/shown.js").Shown} Shown
+ */
 
 export class Frame {
   traces;
   overview;
   pointer;
-  /** By their keys in what is shown. @type {Record<string, Pane>} */
+  /** By their keys in what is shown. */
   panes;
   #scope;
   #state = el("span", { class: "state" });
@@ -69,18 +72,18 @@ export class Frame {
     setText(this.#notice, words);
   }
 
-  /** Which panes there are. @param {any} shown */
+  /** Which panes there are. @param {Shown} shown */
   layOut(shown) {
-    for (const [key, pane] of Object.entries(this.panes)) setAttribute(pane.element, "hidden", shown[key] ? null : "");
+    for (const key of PANES) setAttribute(this.panes[key].element, "hidden", shown[key] ? null : "");
     setAttribute(this.overview.canvas, "hidden", shown.has_overview ? null : "");
   }
 
-  /** The names of the lanes stand over their traces. @param {any} shown @param {import("../draw/plot.js").Placed} placed */
+  /** The names of the lanes stand over their traces. @param {Shown} shown @param {import("../draw/plot.js").Placed} placed */
   nameLanes(shown, placed) {
-    setWidgets(this.#scope, this.#names, shown.lanes.map((/** @type {any} */ { chip }) => ({ ...chip, class: "name" })));
+    setWidgets(this.#scope, this.#names, shown.lanes.map(({ chip }) => ({ ...chip, class: "name" })));
     const ratio = this.#scope.pixelRatio;
     let left = 0;
-    shown.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ place) => {
+    shown.lanes.forEach((lane, place) => {
       const node = /** @type {HTMLElement} */ (this.#names.children[place]);
       const { band } = placed.lanes[place];
       const x = band.x / ratio + 6 + (shown.is_overlay ? left : 0);
@@ -90,7 +93,7 @@ export class Frame {
     });
   }
 
-  /** Everything that is said. @param {any} shown @param {{state: string, isHeld: boolean, notice: string, exact: string}} link @param {HTMLElement} host */
+  /** Everything that is said. @param {Shown} shown @param {{state: string, isHeld: boolean, notice: string, exact: string}} link @param {HTMLElement} host */
   update(shown, { state, isHeld, notice, exact }, host) {
     const scope = this.#scope;
     this.#color(shown.theme, host);
@@ -108,7 +111,10 @@ export class Frame {
     setAttribute(this.#notice, "data-state", state.toLowerCase());
     setText(this.#announced, `${state.toLowerCase()}${shown.lost.length > 0 ? ", samples were lost" : ""}`);
     setAttribute(this.#plot, "data-held", isHeld ? "" : null);
-    for (const [key, pane] of Object.entries(this.panes)) if (shown[key]) pane.update(scope, shown[key]);
+    for (const key of PANES) {
+      const said = shown[key];
+      if (said) this.panes[key].update(scope, said);
+    }
     this.#showPanels(shown.panels);
     const key = JSON.stringify(shown.tables);
     if (key !== this.#tablesKey) {
@@ -124,17 +130,17 @@ export class Frame {
     setAttribute(this.overview.canvas, "aria-valuenow", Math.min(Math.max(part, 0), 100).toFixed(0));
   }
 
-  /** A menu stands in place of the name where there are several. @param {any} shown */
+  /** A menu stands in place of the name where there are several. @param {Shown} shown */
   #showSources({ sources, source_shown: place, source }) {
     if (sources.join("\n") !== [...this.#sources.options].map(({ text }) => text).join("\n")) {
-      this.#sources.replaceChildren(...sources.map((/** @type {string} */ name, /** @type {number} */ at) => el("option", { value: at + 1 }, name)));
+      this.#sources.replaceChildren(...sources.map((name, at) => el("option", { value: at + 1 }, name)));
     }
     setAttribute(this.#sources, "hidden", sources.length > 1 ? null : "");
     setAttribute(this.#source, "hidden", sources.includes(source) ? "" : null);
     setChoice(this.#sources, String(place + 1));
   }
 
-  /** @param {any[]} panels */
+  /** @param {Shown["panels"]} panels */
   #showPanels(panels) {
     setAttribute(this.#side, "hidden", panels.length > 0 ? null : "");
     panels.forEach((said, place) => {
@@ -179,12 +185,15 @@ class Pane {
     this.element = el("section", { class: `pane ${title.toLowerCase()}`, hidden: true, "aria-label": title }, head, this.view.canvas);
   }
 
-  /** @param {Scope} scope @param {{words: string, controls: import("./widgets.js").Widget[]}} said */
+  /** @param {Scope} scope @param {{words: string, controls: import("../data/shown.js").Widget[]}} said */
   update(scope, { words, controls }) {
     setText(this.#words, words);
     setWidgets(scope, this.#controls, controls);
   }
 }
+
+/** @type {("spectrum" | "waterfall" | "xy")[]} */
+export const PANES = ["spectrum", "waterfall", "xy"];
 
 /** Facts in a row: nodes are kept while their names are the same. @param {HTMLElement} element @param {[string, string, string][]} items @param {string} before */
 function setItems(element, items, before = "") {

@@ -7,7 +7,7 @@ import { drawOverview, overviewArea } from "../draw/overview.js";
 import { drawPlot, plotArea } from "../draw/plot.js";
 import { WaterfallView, XyPlot, drawSpectrum } from "../draw/spectrum.js";
 import { Dialogs } from "./dialogs.js";
-import { Frame } from "./frame.js";
+import { Frame, PANES } from "./frame.js";
 
 /**
  * @typedef {import("../data/picture.js").Picture} Picture
@@ -18,7 +18,7 @@ import { Frame } from "./frame.js";
 export class Scope {
   /** The newest picture. @type {Picture} */
   picture = waitingPicture();
-  /** All that was said; `null` before anything was. @type {any} */
+  /** All that was said; `null` before anything was. @type {import("../data/shown.js").Shown | null} */
   shown = null;
   /** Where things were drawn. @type {import("../draw/plot.js").Placed | null} */
   placed = null;
@@ -215,7 +215,7 @@ export class Scope {
 
   /** @param {Record<string, any>} shown */
   #takeShown(shown) {
-    this.shown = { ...this.shown, ...shown };
+    this.shown = /** @type {import("../data/shown.js").Shown} */ ({ ...this.shown, ...shown });
     if (shown.view !== undefined) this.#views.set(this.#source, shown.view);
     this.#isSaid = true;
     this.#settle();
@@ -264,7 +264,7 @@ export class Scope {
       return isShown && canvas.width > 8 ? [width / this.pixelRatio, height / this.pixelRatio] : [0, 0];
     };
     const { width } = plotArea(traces.canvas.width, traces.canvas.height, this.pixelRatio);
-    const [spectrum, waterfall, xy] = ["spectrum", "waterfall", "xy"].map((key) => points(panes[key].view, !!this.shown?.[key]));
+    const [spectrum, waterfall, xy] = PANES.map((key) => points(panes[key].view, !!this.shown?.[key]));
     const strip = this.shown?.has_overview === false ? 0 : (overviewArea(overview.canvas, this.pixelRatio)?.width ?? 0);
     const sizes = { columns: width, overview: strip, plot: points(traces), spectrum, waterfall, xy };
     const said = JSON.stringify(sizes);

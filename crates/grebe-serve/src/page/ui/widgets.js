@@ -5,7 +5,7 @@ import { el, setAttribute, setText } from "./dom.js";
 
 /**
  * @typedef {import("./scope.js").Scope} Scope
- * @typedef {{words: string, title?: string, act?: any, is_on?: boolean, color?: import("../draw/theme.js").Rgb, field?: any, class?: string}} Widget
+ * @typedef {import("../data/shown.js").Widget} Widget
  */
 
 /** What a node shows now. @type {WeakMap<Element, Widget>} */
@@ -68,7 +68,7 @@ export function setRows(scope, parent, rows) {
   while (parent.children.length > rows.length) parent.lastElementChild?.remove();
 }
 
-/** A table of numbers. @param {{name: string, columns: string[], rows: [import("../draw/theme.js").Rgb, string[]][]}} said */
+/** A table of numbers. @param {import("../data/shown.js").Table} said */
 export function tableOf({ name, columns, rows }) {
   const heads = columns.map((words) => el("th", { scope: "col" }, words));
   const body = rows.map(([color, cells]) => {
