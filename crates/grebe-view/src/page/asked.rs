@@ -64,8 +64,7 @@ pub(super) enum Deed {
     Frequencies(f64, f64),
     /// The pointer is over this part of the plot, or nowhere.
     Hover(Option<f64>),
-    /// What is typed in the open line now, or its answer.
-    Type(String),
+    /// The answer that is typed into the open line.
     Answer(String),
     Field {
         field: Field,
@@ -79,8 +78,6 @@ pub(super) enum Deed {
     Wave(String),
     /// Opens or closes what can be changed at the source.
     Source,
-    /// Shows another source, counted from 0.
-    GoTo(usize),
 }
 
 /// Sizes of what is drawn, in points; 0: it is not there.

@@ -48,6 +48,8 @@ pub struct PageSession {
     /// A deed waits for what it does to be seen.
     is_urgent: bool,
     status_ns: u64,
+    /// When a file was saved last.
+    saved_ns: u64,
     shared: Arc<Shared>,
 }
 
@@ -55,7 +57,8 @@ pub struct PageSession {
 #[derive(Default)]
 struct Shared {
     status: Mutex<SourceStatus>,
-    files: Mutex<Files>,
+    /// Files that a person saved, on their way.
+    files: Mutex<VecDeque<(String, Vec<u8>)>>,
     /// Another source, counted from 0, that the page is to go to.
     goes_to: Mutex<Option<usize>>,
     /// What the model waits for then: the page connects anew, and nothing comes of it here.
@@ -63,13 +66,6 @@ struct Shared {
     /// What was changed at the source, in words.
     changed: Arc<Mutex<Option<String>>>,
     now_ns: Mutex<u64>,
-}
-
-/// Files that a person saved, on their way, and when the last was taken.
-#[derive(Default)]
-struct Files {
-    waiting: VecDeque<(String, Vec<u8>)>,
-    taken_ns: Option<u64>,
 }
 
 impl PageSession {
@@ -104,6 +100,7 @@ impl PageSession {
             outgoing: VecDeque::new(),
             is_urgent: true,
             status_ns: 0,
+            saved_ns: 0,
             shared,
         };
         let welcome = json!({"welcome": {
@@ -192,15 +189,9 @@ impl PageSession {
             }
             Deed::Key(key) => {
                 let has_list = model.list().is_some();
-                if let Some(action) = key_action(&key, has_list).and_then(bounded) {
-                    model.act(action);
-                }
+                key_action(&key, has_list).into_iter().for_each(|action| self.act(action));
             }
-            Deed::Act(action) => {
-                if let Some(action) = bounded(action) {
-                    model.act(action);
-                }
-            }
+            Deed::Act(action) => self.act(action),
             Deed::Settings(lane) => model.open_settings(lane),
             Deed::Show { ending, samples } if samples > 0.0 => {
                 model.controls.time.show_stretch(&model.picture, ending, samples);
@@ -227,7 +218,6 @@ impl PageSession {
             }
             Deed::Frequencies(..) => {}
             Deed::Hover(at) => self.hover = at.filter(|at| (0.0..=1.0).contains(at)),
-            Deed::Type(text) => model.type_text(|typed| *typed = text),
             Deed::Answer(text) => {
                 model.type_text(|typed| *typed = text);
                 model.answer();
@@ -249,9 +239,27 @@ impl PageSession {
                 }
             }
             Deed::Source => self.is_source_open = !self.is_source_open,
-            Deed::GoTo(place) => *lock(&self.shared.goes_to) = Some(place),
         }
         self.model.refresh();
+    }
+
+    /// Does what an action says, within what a page may.
+    fn act(&mut self, action: Action) {
+        let now_ns = *lock(&self.shared.now_ns);
+        let is_soon = now_ns.saturating_sub(self.saved_ns) < FILE_INTERVAL_NS && self.saved_ns > 0;
+        match bounded(action) {
+            // Before anything is drawn or written: all pages are on one thread.
+            Some(Action::Save(_) | Action::Keep) if is_soon => {
+                self.model.say("one file a second can be saved from here".into());
+            }
+            Some(action) => {
+                if let Action::Save(_) | Action::Keep = action {
+                    self.saved_ns = now_ns;
+                }
+                self.model.act(action);
+            }
+            None => {}
+        }
     }
 
     /// What the model asks of its scope goes there, and samples that came from there to the model.
@@ -316,7 +324,7 @@ impl PageSession {
     }
 
     fn file(&mut self, now_ns: u64) -> Option<FarMessage> {
-        let (name, content) = lock(&self.shared.files).waiting.pop_front()?;
+        let (name, content) = lock(&self.shared.files).pop_front()?;
         Some(self.far.file(&name, &content, now_ns))
     }
 
@@ -337,16 +345,10 @@ fn options(greeting: &Greeting, offer: &FarOffer, right: Right, shared: &Arc<Sha
     options.finder = offer.finder.clone().map(|finder| unhurried(finder, Arc::clone(shared)));
     let files = Arc::clone(shared);
     options.store = Some(Box::new(move |name, content| {
-        let now_ns = *lock(&files.now_ns);
-        let mut files = lock(&files.files);
-        if files.taken_ns.is_some_and(|taken_ns| now_ns.saturating_sub(taken_ns) < FILE_INTERVAL_NS) {
-            return Err("one file a second can be saved from here".into());
-        }
         if content.len() > FILE_BYTES_MAX {
             return Err("it is too large for a page: show less time, or use grebe view".into());
         }
-        files.taken_ns = Some(now_ns);
-        files.waiting.push_back((name.to_owned(), content));
+        lock(&files.files).push_back((name.to_owned(), content));
         Ok(())
     }));
     if offer.sources.len() > 1 {
