@@ -58,18 +58,17 @@ impl Scheme for ShmName {
             ..SubscriberOptions::default()
         };
         let (began, mut is_told) = (Instant::now(), false);
+        let within = options.patience(true).within;
         loop {
             match ShmSource::connect(&self.name, &subscriber) {
-                Err(ShmError::NoStream { name, .. }) if options.waits => {
+                Err(ShmError::NoStream { .. })
+                    if options.waits && within.is_none_or(|within| began.elapsed() < within) =>
+                {
                     if options.cancel.is_cancelled() {
                         return Err(Error::Cancelled);
                     }
-                    if let Some(timeout) = options.idle_timeout.filter(|&timeout| began.elapsed() >= timeout)
-                    {
-                        return Err(Error::Idle { timeout });
-                    }
                     if !is_told {
-                        notify(Notice::WaitingForStream { name });
+                        notify(Notice::WaitingForStream { name: self.name.clone() });
                         is_told = true;
                     }
                     std::thread::sleep(LOOK_EVERY);

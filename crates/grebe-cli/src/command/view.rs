@@ -6,7 +6,7 @@ use std::process::ChildStdout;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use grebe_flow::QueueOptions;
 use grebe_recording::{SampleFile, newest_recording};
 use grebe_shm::Policy;
@@ -58,6 +58,13 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     }
     if options.json && options.png.as_deref().is_some_and(output::is_stdout) {
         return Err(Usage("--png - and --json would both write to standard output".into()).into());
+    }
+    // Nobody waits for a picture only to hear this.
+    if let Some(path) = &options.png
+        && let Some(folder) =
+            path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
+    {
+        return Err(anyhow!("cannot write {}: there is no folder {}", path.display(), folder.display()));
     }
     let metrics = listen_for_metrics(options.metrics.clone())?;
     if let Some(duration) = options.bench {
@@ -449,6 +456,8 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         waits: true,
         listens_on: options.png.is_none(),
         ends_with_writer: true,
+        // A picture is made by a script, which nobody interrupts.
+        open_timeout: options.png.as_ref().map(|_| PngOptions::new("").wait),
         duration: options.after,
         cancel: interrupt::cancel(),
         ..SourceOptions::default()

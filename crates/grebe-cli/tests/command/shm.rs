@@ -239,6 +239,15 @@ fn a_recording_is_played_through_shared_memory_and_its_copies_are_counted() {
 }
 
 #[test]
+fn a_picture_of_a_stream_that_never_comes_is_given_up() {
+    let room = Room::new();
+    let viewed = room.start(&["view", "shm://x", "--png", room.path("x.png").to_str().unwrap()]).finish();
+    assert_eq!(viewed.status.code(), Some(1), "{}", text(&viewed.stderr));
+    assert!(text(&viewed.stderr).contains("there is no stream 'x'"), "{}", text(&viewed.stderr));
+    assert!(!room.path("x.png").exists());
+}
+
+#[test]
 fn a_picture_of_a_stream_in_shared_memory() {
     let room = Room::new();
     let picture = room.path("x.png");

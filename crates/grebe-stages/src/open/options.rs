@@ -46,6 +46,8 @@ pub struct SourceOptions {
     pub duration: Option<Duration>,
     /// Fails once the sender has been silent for this long, also where it never came.
     pub idle_timeout: Option<Duration>,
+    /// Fails where the other end is not there after this long; `None`: `idle_timeout` holds here too.
+    pub open_timeout: Option<Duration>,
     /// Plays a recording at so many times its rate; `None`: as fast as it is taken.
     pub speed: Option<f64>,
     /// Begins a recording again at its end, for ever.
@@ -133,7 +135,7 @@ impl Transport {
 impl SourceOptions {
     /// For what is not there when it is opened.
     pub(crate) fn patience(&self, waits: bool) -> Patience<'_> {
-        Patience { waits, within: self.idle_timeout, cancel: &self.cancel }
+        Patience { waits, within: self.open_timeout.or(self.idle_timeout), cancel: &self.cancel }
     }
 }
 
@@ -157,6 +159,7 @@ impl Default for SourceOptions {
             samples: None,
             duration: None,
             idle_timeout: None,
+            open_timeout: None,
             speed: None,
             repeat: false,
             start: Duration::ZERO,
