@@ -1,4 +1,4 @@
-//! Asks what another host's clock shows.
+//! Queries the clock of another host.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -12,8 +12,8 @@ use crate::estimator::{Echo, Estimator, Relation};
 use crate::message::{Answer, MESSAGE_BYTES, Question};
 use crate::responder::is_wait;
 
-/// Asks one host for as long as it is held: ten times at once, so that there soon is something to know, then once a second. One
-/// thread that sleeps.
+/// Queries one host until it is dropped: ten times at once for a first estimate, then once per second. Uses
+/// one sleeping thread.
 ///
 /// ```
 /// use std::sync::LazyLock;
@@ -46,20 +46,20 @@ pub struct Asker {
 
 #[derive(Debug, Default)]
 struct Told {
-    /// Counts what was told, so that whoever has it already sees that at the price of a load.
+    /// Version of the relation, which readers can check with one load.
     version: AtomicU64,
     relation: Mutex<Option<(u64, Relation)>>,
 }
 
 impl Asker {
-    /// Asks whoever answers there.
+    /// Starts querying this address.
     ///
     /// # Errors
-    /// The system has no socket, route or thread for it.
+    /// The system has no socket, route or thread.
     pub fn start(peer: SocketAddr, ours: HostClock) -> io::Result<Self> {
         let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
-        // Only its answers are heard.
+        // Receives only answers of this peer.
         socket.connect(peer)?;
         let (told, stops) = (Arc::new(Told::default()), Arc::new(AtomicBool::new(false)));
         let mut asking = Asking {
@@ -74,19 +74,19 @@ impl Asker {
         Ok(Self { peer, told, stops, thread: Some(thread) })
     }
 
-    /// Who is asked.
+    /// Address of the other host.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Grows when something else is told; 0: nothing is known yet.
+    /// Version of the relation; increases with each update, 0 before the first.
     #[inline]
     pub fn version(&self) -> u64 {
         self.told.version.load(Ordering::Acquire)
     }
 
-    /// How that host's clock relates to ours, where it is the clock of this [`id`](HostClock::id). It stays what it is until it says
-    /// much more, or something else.
+    /// Relation of that host's clock to ours, if it is the clock with this [`id`](HostClock::id). Updated
+    /// only when it changes significantly.
     pub fn relation_to(&self, id: u64) -> Option<Relation> {
         let told = self.told.relation.lock().unwrap_or_else(PoisonError::into_inner);
         told.filter(|(of, _)| *of == id).map(|(_, relation)| relation)
@@ -96,7 +96,7 @@ impl Asker {
 impl Drop for Asker {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::Release);
-        // It may be waiting for an answer, and nobody waits for that: it ends by itself.
+        // The thread may be waiting for an answer, and ends by itself.
         drop(self.thread.take());
     }
 }
@@ -123,7 +123,7 @@ impl Asking {
         }
     }
 
-    /// Asks once; an answer may come until `due`.
+    /// Asks once and waits for an answer until `due`.
     fn ask(&mut self, due: Instant) {
         let Ok(number) = getrandom::u64() else { return };
         let sent_ns = (self.ours.now_ns)();
@@ -147,7 +147,7 @@ impl Asking {
                     }
                 }
                 Err(error) if is_wait(&error) => {}
-                // Nobody answers there, now.
+                // Nobody answers there at present.
                 Err(_) => return,
             }
         }

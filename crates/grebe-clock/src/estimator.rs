@@ -1,68 +1,69 @@
-//! What exchanges say of another clock: offset and drift, with the interval that has both in it.
+//! Estimates offset and drift of another clock from exchanges, with an interval that contains both.
 //!
-//! With `o(t) = theirs(t) - t`, an exchange says `o(sent) <= there - sent` and `o(back) >= answered - back`: a clock does not run
-//! backwards, and a message does not arrive before it was sent. A clock with a constant drift `b` is a line, and the lines that pass
-//! between all bounds of the last exchanges are a polygon in (offset, drift). Its extent is the interval; its middle is the estimate.
-//! Only the convex hulls of the bounds, the lower one of the upper and the upper one of the lower, can touch such a line. The bounds of
-//! old exchanges are widened by how much a drift changes meanwhile.
+//! With `o(t) = theirs(t) - t`, an exchange proves `o(sent) <= there - sent` and `o(back) >= answered -
+//! back`. Clocks do not run backwards, and messages do not arrive before they were sent. A clock with a
+//! constant drift `b` is a line. The lines between all bounds of the last exchanges form a polygon in
+//! (offset, drift). Its extent is the interval, and its middle is the estimate. Only the convex hulls of the
+//! bounds can touch such a line: the lower hull of the upper bounds and the upper hull of the lower ones. The
+//! bounds of old exchanges are widened by the possible change of the drift.
 
 use std::collections::VecDeque;
 
-/// One exchange: when the question was sent and the answer came by our clock, and when it came and was answered by theirs.
+/// One exchange: our clock at question and answer, and their clock at arrival and reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
-    /// By our clock.
+    /// Question sent, by our clock.
     pub sent_ns: u64,
-    /// By their clock.
+    /// Question received, by their clock.
     pub there_ns: u64,
-    /// By their clock.
+    /// Answer sent, by their clock.
     pub answered_ns: u64,
-    /// By our clock.
+    /// Answer received, by our clock.
     pub back_ns: u64,
 }
 
-/// How another clock relates to ours, from some moment on.
+/// Relation of another clock to ours, from some moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Relation {
-    /// The moment, by our clock.
+    /// That moment, by our clock.
     pub at_ns: u64,
-    /// Their clock less ours then.
+    /// Their clock minus ours at that moment.
     pub offset_ns: i64,
-    /// How far that may be off, to either side.
+    /// Uncertainty of the offset, to either side.
     pub error_ns: u64,
-    /// By how many parts in 10^9 theirs is faster than ours.
+    /// Rate of their clock over ours, in parts per 10^9.
     pub drift_ppb: i64,
-    /// How far that may be off, to either side.
+    /// Uncertainty of the drift, to either side.
     pub drift_error_ppb: u64,
 }
 
-/// What the last exchanges say together. Its memory is bounded.
+/// Combines the last exchanges, in bounded memory.
 #[derive(Debug, Clone, Default)]
 pub struct Estimator {
     echoes: VecDeque<Echo>,
 }
 
 impl Echo {
-    /// The round trip without the time that the other host took.
+    /// Round trip without the other host's processing time.
     pub fn round_trip_ns(&self) -> u64 {
         let held = self.answered_ns.saturating_sub(self.there_ns);
         self.back_ns.saturating_sub(self.sent_ns).saturating_sub(held)
     }
 
-    /// Whether two clocks that run forward can have shown this.
+    /// Whether two clocks that run forward can have produced this.
     fn is_possible(&self) -> bool {
         let (Some(took), Some(held)) =
             (self.back_ns.checked_sub(self.sent_ns), self.answered_ns.checked_sub(self.there_ns))
         else {
             return false;
         };
-        // Theirs may be the faster one.
+        // Their clock may be faster.
         took <= EXCHANGE_NS_MAX && held as f64 <= took as f64 * (1.0 + DRIFT_MAX)
     }
 }
 
 impl Relation {
-    /// By how much their clock is ahead of ours when ours shows `ours_ns`, and how far that may be off, in nanoseconds.
+    /// Their clock minus ours when ours shows `ours_ns`, with its uncertainty, in nanoseconds.
     pub fn offset_at(&self, ours_ns: u64) -> (i64, u64) {
         let since = ours_ns as f64 - self.at_ns as f64;
         let offset = self.offset_ns.saturating_add((since * self.drift_ppb as f64 * 1e-9).round() as i64);
@@ -70,7 +71,7 @@ impl Relation {
         (offset, self.error_ns.saturating_add(grown))
     }
 
-    /// Whether `newer` says something else, or much more, at the moment that it is of.
+    /// Whether `newer` differs significantly at its own moment.
     pub fn is_outdated_by(&self, newer: &Relation) -> bool {
         let (offset_ns, error_ns) = self.offset_at(newer.at_ns);
         let apart = offset_ns.abs_diff(newer.offset_ns);
@@ -79,40 +80,42 @@ impl Relation {
 }
 
 impl Estimator {
-    /// Takes in an exchange; one that no two clocks can have shown is left out.
+    /// Adds an exchange. Ignores one that is impossible for two clocks.
     pub fn add(&mut self, echo: Echo) {
         if !echo.is_possible() {
             return;
         }
         if self.echoes.len() == ECHOES_MAX {
-            // The quickest say the most. Of the older half one goes that a neighbour makes superfluous.
+            // Short round trips are the most precise. Removes an exchange of the older half that a neighbour
+            // makes redundant.
             let slowest = (0..ECHOES_MAX / 2).max_by_key(|&at| self.echoes[at].round_trip_ns()).unwrap_or(0);
             let oldest_is_stale = echo.back_ns.saturating_sub(self.echoes[0].back_ns) > WINDOW_NS;
             self.echoes.remove(if oldest_is_stale { 0 } else { slowest });
         }
         self.echoes.push_back(echo);
-        // A clock that was set, or whose rate somebody changed: what was before says nothing any more.
+        // A clock was set, or its rate was changed, so earlier exchanges are obsolete.
         while self.echoes.len() > 1 && Bounds::of(&self.echoes, echo.back_ns).drift().is_none() {
             self.echoes.pop_front();
         }
     }
 
-    /// How many exchanges the estimate is made of.
+    /// Number of exchanges in the estimate.
     pub fn len(&self) -> usize {
         self.echoes.len()
     }
 
-    /// Whether there was none.
+    /// Whether there are no exchanges.
     pub fn is_empty(&self) -> bool {
         self.echoes.is_empty()
     }
 
-    /// Forgets all: the other clock is another one.
+    /// Forgets everything, because the other clock is a new one.
     pub fn clear(&mut self) {
         self.echoes.clear();
     }
 
-    /// How the clocks relate when ours shows `now_ns`, which is not before the last exchange; `None` where there was none.
+    /// Relation of the clocks when ours shows `now_ns`, not before the last exchange; `None` without
+    /// exchanges.
     pub fn at(&self, now_ns: u64) -> Option<Relation> {
         let bounds = Bounds::of(&self.echoes, now_ns);
         let (slowest, fastest) = bounds.drift()?;
@@ -131,7 +134,7 @@ impl Estimator {
     }
 }
 
-/// What lines may not cross: by age (now less when it held), offset. Offsets are relative to one of them, so that they are small.
+/// Bounds by age (now minus their time) and offset. Offsets are relative to one of them, to keep them small.
 struct Bounds {
     base_ns: i64,
     upper: Vec<(f64, f64)>,
@@ -153,12 +156,12 @@ impl Bounds {
         Self { base_ns, upper: hull(upper, 1.0), lower: hull(lower, -1.0) }
     }
 
-    /// The slowest and the fastest drift with which a line passes between all of them.
+    /// Slowest and fastest drift of a line between all bounds.
     fn drift(&self) -> Option<(f64, f64)> {
         let (mut slowest, mut fastest) = (-DRIFT_MAX, DRIFT_MAX);
         for &(upper_age, upper) in &self.upper {
             for &(lower_age, lower) in &self.lower {
-                // A line is at `lower` or above when it is that old, and at `upper` or below when it is this old.
+                // A line is at or above `lower` at that age, and at or below `upper` at this age.
                 let (between, rise) = (lower_age - upper_age, upper - lower);
                 if between > 0.0 {
                     fastest = f64::min(fastest, rise / between);
@@ -172,18 +175,18 @@ impl Bounds {
         (!self.upper.is_empty() && slowest <= fastest).then_some((slowest, fastest))
     }
 
-    /// The least offset now with this drift.
+    /// Minimum offset now at this drift.
     fn low(&self, drift: f64) -> f64 {
         self.lower.iter().map(|&(age, offset)| offset + drift * age).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// The greatest.
+    /// Maximum offset now at this drift.
     fn high(&self, drift: f64) -> f64 {
         self.upper.iter().map(|&(age, offset)| offset + drift * age).fold(f64::INFINITY, f64::min)
     }
 }
 
-/// The points that a line touches first which comes from below (`sign` 1.0) or from above (-1.0).
+/// Points that a line touches first from below (`sign` 1.0) or above (-1.0).
 fn hull(mut points: Vec<(f64, f64)>, sign: f64) -> Vec<(f64, f64)> {
     points.sort_by(|one, other| one.0.total_cmp(&other.0).then((sign * one.1).total_cmp(&(sign * other.1))));
     let mut hull: Vec<(f64, f64)> = Vec::with_capacity(points.len());
@@ -200,7 +203,7 @@ fn hull(mut points: Vec<(f64, f64)>, sign: f64) -> Vec<(f64, f64)> {
     hull
 }
 
-/// The largest value of a concave function.
+/// Maximum of a concave function.
 fn largest(mut from: f64, mut to: f64, value: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..SEARCH_STEPS {
         let third = (to - from) / 3.0;
@@ -210,29 +213,30 @@ fn largest(mut from: f64, mut to: f64, value: impl Fn(f64) -> f64) -> f64 {
     value((from + to) / 2.0).max(value(from)).max(value(to))
 }
 
-/// Exchanges that are kept.
+/// Maximum number of exchanges.
 const ECHOES_MAX: usize = 64;
-/// What is older says little of the drift now.
+/// Older exchanges say little about the present drift.
 const WINDOW_NS: u64 = 60_000_000_000;
-/// Nobody disciplines a clock by more: 500 parts in a million, at each of both.
+/// Maximum discipline of a clock: 500 parts per million, at both ends.
 const DRIFT_MAX: f64 = 1e-3;
-/// By how much a drift may have changed since an exchange: temperature, and what NTP steers by. In simulated links with steps of up to
-/// 2 parts in a million, three times less held in 99.9 % of all and in 60 % for the worst link; this holds in 98 % for the worst.
+/// Possible change of the drift since an exchange, by temperature and NTP. On simulated links with steps of
+/// up to 2 parts per million, a third of this held in 99.9 % of all cases but only 60 % on the worst link;
+/// this holds in 98 % on the worst.
 const WANDER: f64 = 1e-6;
-/// Longer exchanges say nothing.
+/// Longer exchanges are useless.
 const EXCHANGE_NS_MAX: u64 = 10_000_000_000;
-/// What reading a clock may be off by.
+/// Error of reading a clock.
 const CLOCK_READ_NS: u64 = 50;
-/// Differences that need not be told.
+/// Change that need not be reported.
 const CHANGE_NS: u64 = 2_000;
-/// 10^-3 by (2/3)^60 is far below 10^-12.
+/// 10^-3 times (2/3)^60 is far below 10^-12.
 const SEARCH_STEPS: usize = 60;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// An exchange at `at_ns` over a path that takes so long each way, with a clock that is ahead by so much.
+    /// An exchange at `at_ns` over a path with these delays, with a clock ahead by `ahead_ns`.
     fn echo(at_ns: u64, there: u64, back: u64, ahead_ns: u64) -> Echo {
         let there_ns = at_ns + there + ahead_ns;
         Echo {
@@ -262,7 +266,7 @@ mod tests {
     fn a_minute_of_exchanges_knows_the_drift() {
         let mut estimator = Estimator::default();
         for second in 1..=60_u64 {
-            // 20 parts in a million: 20 us a second.
+            // 20 parts per million: 20 us per second.
             estimator.add(echo(second * 1_000_000_000, 40_000, 40_000, 37_000_000 + second * 20_000));
         }
         let now = estimator.at(60_100_000_000).unwrap();

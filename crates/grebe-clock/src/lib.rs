@@ -1,13 +1,14 @@
-//! How far the monotonic clock of another host is from ours, and how sure that is.
+//! Measures the offset of another host's monotonic clock, with its uncertainty.
 //!
 //! ```text
 //!   Asker --question--> Responder        ours:    sent ............... back
 //!         <--answer----                  theirs:       there, answered
 //! ```
 //!
-//! Nothing is assumed of how the two directions share a round trip: a question cannot arrive before it was sent, and an answer not
-//! before it was given. Each exchange bounds the other clock from both sides, and the [`Estimator`] keeps what all of the last ones
-//! allow together, of offset and drift. A queue in one direction makes the interval wider and never wrong.
+//! The method does not assume how the two directions share a round trip. It only assumes that messages do not
+//! arrive before they were sent. Each exchange bounds the other clock from both sides. The [`Estimator`]
+//! combines the last exchanges to bounds of offset and drift. A queue in one direction widens the interval
+//! but never makes it wrong.
 //!
 //! ```
 //! use grebe_clock::{Echo, Estimator};
@@ -32,16 +33,16 @@ pub use asker::Asker;
 pub use estimator::{Echo, Estimator, Relation};
 pub use responder::Responder;
 
-/// A monotonic clock that others may be measured by.
+/// Monotonic clock that other hosts can query.
 #[derive(Debug, Clone, Copy)]
 pub struct HostClock {
-    /// Which one, of all hosts and boots.
+    /// Identifier among all hosts and boots.
     pub id: u64,
-    /// What it shows, in nanoseconds.
+    /// Present reading in nanoseconds.
     pub now_ns: fn() -> u64,
 }
 
-/// The messages for this workspace's fuzz targets. They may change in any release.
+/// Messages, for this workspace's fuzz targets. They may change in any release.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::message::{Answer, MESSAGE_BYTES, Question};

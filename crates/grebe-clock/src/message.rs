@@ -5,44 +5,44 @@
 //! | 0 | magic: `GTM1` | 4 bytes |
 //! | 4 | kind: 1 question, 2 answer | u8 |
 //! | 5 | 0 | 3 bytes |
-//! | 8 | number: random, and the answer's is the question's | u64 |
-//! | 16 | there: when the question came, by the monotonic clock of who answers; 0 in a question | u64, ns |
-//! | 24 | answered: when the answer left | u64, ns |
-//! | 32 | clock: which clock that is (`HostClock::id`) | u64 |
+//! | 8 | number: random in a question, repeated in its answer | u64 |
+//! | 16 | there: arrival of the question, by the answering host's clock; 0 in a question | u64, ns |
+//! | 24 | answered: departure of the answer | u64, ns |
+//! | 32 | clock: identifier of that clock (`HostClock::id`) | u64 |
 //! | 40 | 0 | u64 |
 //!
 //! All numbers are little-endian.
 
-/// Who asks: what the answer is known by.
+/// A question, identified by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question {
-    /// Nobody who does not see the question knows it.
+    /// Unknown to anybody who does not see the question.
     pub number: u64,
 }
 
-/// What the clock showed.
+/// Reading of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// The question's.
+    /// Number of the question.
     pub number: u64,
-    /// When the question came.
+    /// Arrival of the question.
     pub there_ns: u64,
-    /// When the answer left.
+    /// Departure of the answer.
     pub answered_ns: u64,
-    /// Which clock.
+    /// Identifier of the clock.
     pub clock: u64,
 }
 
-/// Of either.
+/// Length of either message.
 pub const MESSAGE_BYTES: usize = 48;
 
 impl Question {
-    /// As it is sent.
+    /// Encodes the message.
     pub fn encode(&self) -> [u8; MESSAGE_BYTES] {
         encode(QUESTION, [self.number, 0, 0, 0])
     }
 
-    /// `None`: these bytes are no question.
+    /// Decodes a question; `None` for other bytes.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let [number, 0, 0, 0] = decode(QUESTION, bytes)? else { return None };
         Some(Self { number })
@@ -50,12 +50,12 @@ impl Question {
 }
 
 impl Answer {
-    /// As it is sent.
+    /// Encodes the message.
     pub fn encode(&self) -> [u8; MESSAGE_BYTES] {
         encode(ANSWER, [self.number, self.there_ns, self.answered_ns, self.clock])
     }
 
-    /// `None`: these bytes are no answer.
+    /// Decodes an answer; `None` for other bytes.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let [number, there_ns, answered_ns, clock] = decode(ANSWER, bytes)?;
         Some(Self { number, there_ns, answered_ns, clock })

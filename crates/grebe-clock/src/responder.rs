@@ -1,4 +1,4 @@
-//! Answers for this host's clock.
+//! Answers queries for this host's clock.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::HostClock;
 use crate::message::{Answer, MESSAGE_BYTES, Question};
 
-/// Answers whoever asks what the monotonic clock of this host shows, until it is dropped. One thread that sleeps; an answer is as
-/// long as its question, and there are a thousand a second at most.
+/// Answers queries for this host's monotonic clock until it is dropped. Uses one sleeping thread. Answers are
+/// as long as questions, and limited to a thousand per second.
 ///
 /// ```
 /// # use grebe_clock::{HostClock, Responder};
@@ -28,10 +28,10 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Answers at any free port of an address of this host.
+    /// Starts at any free port of an address of this host.
     ///
     /// # Errors
-    /// The system has no socket or thread for it.
+    /// The system has no socket or thread.
     pub fn start(at: IpAddr, clock: HostClock) -> io::Result<Self> {
         let socket = UdpSocket::bind((at, 0))?;
         socket.set_read_timeout(Some(LOOK_EVERY))?;
@@ -43,7 +43,7 @@ impl Responder {
         Ok(Self { port, stops, thread: Some(thread) })
     }
 
-    /// Where it is asked.
+    /// Port for queries.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -53,7 +53,7 @@ impl Drop for Responder {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // It cannot panic; if it did, it is gone as well.
+            // It cannot panic; if it did, it would be gone as well.
             let _ = thread.join();
         }
     }
@@ -61,7 +61,7 @@ impl Drop for Responder {
 
 fn answer(socket: &UdpSocket, clock: HostClock, stops: &AtomicBool) {
     let mut allowance = Allowance { left: PER_S, since: Instant::now() };
-    // A datagram that is longer is none of ours, and is cut off to one that is too long.
+    // One byte more, so that a longer foreign datagram is seen as too long.
     let mut buffer = [0; MESSAGE_BYTES + 1];
     while !stops.load(Ordering::Acquire) {
         let received = socket.recv_from(&mut buffer);
@@ -73,7 +73,7 @@ fn answer(socket: &UdpSocket, clock: HostClock, stops: &AtomicBool) {
                 }
             }
             Err(error) if is_wait(&error) => {}
-            // Somebody who asked is gone, or the network is, for now.
+            // A peer is gone, or the network is down for now.
             Err(_) => std::thread::sleep(LATER),
         }
     }
@@ -82,17 +82,17 @@ fn answer(socket: &UdpSocket, clock: HostClock, stops: &AtomicBool) {
 fn reply(socket: &UdpSocket, clock: HostClock, to: SocketAddr, question: &Question, there_ns: u64) {
     let number = question.number;
     let answer = Answer { number, there_ns, answered_ns: (clock.now_ns)(), clock: clock.id };
-    // Who asked asks again.
+    // The peer asks again.
     let _ = socket.send_to(&answer.encode(), to);
 }
 
-/// The read timed out, or a signal came.
+/// Whether the read timed out, or a signal interrupted it.
 pub(crate) fn is_wait(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// So many answers a second, and no more.
+/// Limit of answers per second.
 struct Allowance {
     left: u32,
     since: Instant,

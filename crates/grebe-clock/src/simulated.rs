@@ -1,4 +1,4 @@
-//! Thousands of links between clocks that drift, in virtual time: the interval has the truth in it.
+//! Tests the interval on thousands of simulated links between drifting clocks, in virtual time.
 
 use grebe_testing::Rng;
 use proptest::prelude::*;
@@ -13,20 +13,20 @@ struct Link {
     seed: u64,
     offset_ms: f64,
     drift_ppm: f64,
-    /// By how much the drift changes a second, at most.
+    /// Maximum change of the drift per second.
     wander_ppb_s: f64,
-    /// By how much somebody who disciplines the clock changes its rate every half a minute or so, at most.
+    /// Maximum step of the clock's rate, at intervals of about half a minute.
     step_ppm: f64,
     there_us: f64,
     back_us: f64,
-    /// Mean of what comes on top of each direction, and how often a queue of a hundred times that stands in one.
+    /// Mean extra delay per direction, and the frequency of a queue of a hundred times that in one direction.
     jitter_us: (f64, f64),
     busy_share: f64,
     loss: f64,
 }
 
 fn links() -> impl Strategy<Value = Link> {
-    // From two hosts at one switch to two continents.
+    // From two hosts on one switch to two continents.
     let decades = |from: f64, to: f64| (from..to).prop_map(|exponent: f64| 10_f64.powf(exponent));
     let delays = (decades(1.0, 4.7), decades(-1.0, 1.0), decades(-1.0, 2.7), decades(-1.0, 1.0));
     let clocks = (-5_000.0..5_000.0_f64, -200.0..200.0_f64, 0.0..2.0_f64, 0.0..2.0_f64);
@@ -52,16 +52,16 @@ fn links() -> impl Strategy<Value = Link> {
     )
 }
 
-/// What became of a link's intervals.
+/// Results for a link's intervals.
 #[derive(Debug)]
 struct Held {
-    /// How often the interval was looked at, and how often it had the truth in it: the newest, and that which was told last.
+    /// Number of checks, and of intervals that contained the truth: the newest, and the last reported one.
     looked: u32,
     newest: u32,
     told: u32,
-    /// How often another one was told.
+    /// Number of reports.
     news: u32,
-    /// Of what was told, how far it was off and how far it said that it may be, at most, from the second half of the time on.
+    /// Maximum error and maximum stated uncertainty of reports, in the second half of the time.
     off_us: f64,
     error_us: f64,
 }
@@ -69,7 +69,7 @@ struct Held {
 fn held(link: &Link) -> Held {
     let random = std::cell::RefCell::new(Rng::with_seed(link.seed));
     let unit = || random.borrow_mut().f64();
-    // Real time since the start, in ns; ours is real time. Theirs is integrated, second by second.
+    // Real time since the start in ns, which our clock shows. Their clock is integrated second by second.
     let (mut ahead_ns, mut drift) = (link.offset_ms * 1e6 + 1e10, link.drift_ppm * 1e-6);
     let mut estimator = Estimator::default();
     let mut held = Held { looked: 0, newest: 0, told: 0, news: 0, off_us: 0.0, error_us: 0.0 };
@@ -121,7 +121,7 @@ fn held(link: &Link) -> Held {
     held
 }
 
-/// That a link is followed.
+/// Simulated duration of a link.
 const SECONDS: u64 = 100;
 
 proptest! {

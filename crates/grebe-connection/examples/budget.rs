@@ -1,8 +1,8 @@
-//! What each step of a transfer costs alone on this machine, in nanoseconds a byte on one core.
+//! Cost of each step of a transfer alone on this machine, in nanoseconds per byte on one core.
 //!
 //!     cargo run --release -p grebe-connection --example budget -- DIR
 //!
-//! DIR is where files would lie; tmpfs shows the limit of the machine.
+//! DIR is the directory of the files; tmpfs shows the limit of the machine.
 
 #[cfg(unix)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,7 +52,7 @@ mod steps {
         println!("{what:<44} {ns:6.3} ns/B {:6.1} Gbit/s", 8.0 / ns);
     }
 
-    /// The best of five.
+    /// Shortest of five runs.
     fn best(mut run: impl FnMut()) -> Duration {
         let mut timed = || {
             let start = Instant::now();
@@ -154,7 +154,7 @@ mod steps {
         (0..FILE_BYTES / GROUP_BYTES).try_for_each(|at| file.write_all_at(group, (at * GROUP_BYTES) as u64))
     }
 
-    /// The time of each side's thread, and of both together. What is received is not looked at.
+    /// Time of each side's thread, and of both together. The receiver discards the data.
     fn datagrams(bytes: usize) -> Outcome {
         let options = Options::default();
         let mut receiver = Receiver::bind("127.0.0.1:0".parse()?, &options)?;

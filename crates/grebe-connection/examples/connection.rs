@@ -1,11 +1,12 @@
-//! A connection measured: so many megabytes one way, beside what `grebe send` takes for a file of as many.
+//! Measures a connection: N megabytes one way, for comparison with `grebe send` of a file of that size.
 //!
 //!     cargo run --release -p grebe-connection --example connection -- listen 127.0.0.1:0 > ticket
 //!     cargo run --release -p grebe-connection --example connection -- send 1000 < ticket
 //!     cargo run --release -p grebe-connection --example connection -- ask 200 < ticket
 //!
-//! `listen` answers one connection: it reads to the end and says how many bytes there were. `send` writes so many megabytes, `pieces` as many in
-//! pieces of 4 KiB, `ask` so many questions of a few bytes, one after the other.
+//! `listen` accepts one connection, reads to the end and reports the number of bytes. `send` writes N
+//! megabytes. `pieces` writes them in pieces of 4 KiB. `ask` sends N questions of a few bytes, one after the
+//! other.
 
 use std::error::Error;
 use std::io::{self, BufRead, Read, Write};

@@ -6,54 +6,54 @@ use grebe_packet::{Address, printable};
 
 use crate::proto::wire::Verdict;
 
-/// What this crate returns.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong with a transfer.
+/// Error of a transfer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A packet that no sender of this protocol makes. It is dropped.
+    /// Malformed packet, which no sender of this protocol makes. The receiver drops it.
     #[error("not a packet of this protocol: {what}")]
     Malformed {
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
-    /// A packet that was not made with the session's key, or was changed on its way. It is dropped.
+    /// Packet that was not sealed with the session's key, or was changed in transit. The receiver drops it.
     #[error("a packet that does not authenticate: another session's, or changed on its way")]
     NotAuthentic,
-    /// A ticket that cannot be read.
+    /// Unreadable ticket.
     #[error("{}", grebe_packet::Error::Ticket { what })]
     Ticket {
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
-    /// The system has no random numbers, or the handshake cannot be computed.
+    /// The system has no random numbers, or the handshake failed to compute.
     #[error("cannot make keys: {what}")]
     Keys {
-        /// What failed.
+        /// The step that failed.
         what: String,
     },
-    /// The peer did not answer at all.
+    /// The peer never answered.
     #[error("no answer from {peer} within {} s: is it running, and does its host let UDP in, through a firewall, or by a port that a router passes on?", waited.as_secs())]
     NoAnswer {
-        /// Who was asked.
+        /// The peer.
         peer: SocketAddr,
-        /// For how long.
+        /// Time since the first question.
         waited: Duration,
     },
-    /// The ends did not meet at the relay of the ticket.
+    /// The ends did not meet at the ticket's relay.
     #[error("cannot meet at the relay {relay}: {why}")]
     Relay {
         /// The relay.
         relay: Address,
-        /// What is wrong, and what to look at.
+        /// The reason, and what to check.
         why: String,
     },
-    /// The peer answered once and has been silent since.
+    /// The peer answered once and then fell silent.
     #[error("the peer has been silent for {} s", waited.as_secs())]
     Silent {
-        /// For how long.
+        /// Duration of the silence.
         waited: Duration,
     },
     /// This side was cancelled.
@@ -62,16 +62,16 @@ pub enum Error {
     /// Nobody connected before the ticket expired.
     #[error("nobody came while the ticket was good; make a new one")]
     Expired,
-    /// The peer does what no program of this protocol does: this side goes no further.
+    /// The peer violates the protocol, so this side stops.
     #[error("the other side breaks the protocol: {what}; is it grebe, of the same version?")]
     Protocol {
-        /// What it does.
+        /// The violation.
         what: &'static str,
     },
     /// The peer ended the transfer.
     #[error("the other side ended the transfer: {}", describe(*verdict))]
     Ended {
-        /// How it ended there.
+        /// The peer's verdict.
         verdict: Verdict,
     },
     /// A socket failed.
@@ -89,7 +89,7 @@ impl From<grebe_packet::Error> for Error {
     }
 }
 
-/// A path for people: nothing in it does anything to a terminal.
+/// Path for display, with control characters escaped so that it cannot affect a terminal.
 pub fn shown(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes())
 }

@@ -4,7 +4,7 @@ pub(crate) mod session;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Microseconds since it was made.
+/// Microseconds since its creation.
 #[derive(Debug, Clone, Copy)]
 struct Clock(Instant);
 
@@ -17,28 +17,29 @@ impl Clock {
         self.0.elapsed().as_micros() as u64
     }
 
-    /// This clock and the system's at the same moment.
+    /// Reads this clock and the system's clock at the same moment.
     fn reading(&self) -> Reading {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Reading { us: self.now_us(), unix }
     }
 }
 
-/// Two clocks at one moment.
+/// Reading of both clocks at one moment.
 struct Reading {
     us: u64,
     unix: Duration,
 }
 
 impl Reading {
-    /// The time by this clock of what the system's clock stamped before.
+    /// Converts an earlier stamp of the system's clock to this clock.
     fn us_at(&self, stamp: Duration) -> u64 {
         self.us.saturating_sub(self.unix.saturating_sub(stamp).as_micros() as u64)
     }
 }
 
-/// When datagrams arrived, by the kernel's stamps where there are any: train dispersion measures the path's rate, and several datagrams
-/// may have waited for this thread. The system's clock may be set at any time; the result never goes back.
+/// Arrival times of datagrams, by kernel stamps where available. Train dispersion measures the path's rate,
+/// and several datagrams may have waited for this thread. The system's clock may be set at any time; the
+/// result never goes back.
 #[derive(Debug, Clone, Copy, Default)]
 struct ArrivalTimes {
     newest_us: u64,

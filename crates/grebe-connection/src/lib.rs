@@ -1,10 +1,12 @@
-//! A stream of bytes each way over long distances: every byte, encrypted and verified, at the rate of the path, whatever its round trip and loss.
+//! Byte streams over long distances: encrypted, verified, and at the rate of the path, whatever its round
+//! trip and loss.
 //!
-//! One end [listens](ConnectionListener) and makes a [`Ticket`]; the other end has the ticket and [connects](fn@connect). Both then have a
-//! [`Connection`], a stream of bytes each way, and speak a protocol of their own.
+//! One end [listens](ConnectionListener) and makes a [`Ticket`]; the other end has the ticket and
+//! [connects](fn@connect). Both then have a [`Connection`], a stream of bytes each way, and speak a protocol
+//! of their own.
 //!
-//! A ticket is one secret word that a person hands over. It names the listener's addresses, is good for one session, and both
-//! ends prove to each other that they have it.
+//! A ticket is one secret word that a person hands over. It names the listener's addresses, is good for one
+//! session, and both ends prove to each other that they have it.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -37,14 +39,15 @@
 //! # }
 //! ```
 //!
-//! # What holds
-//! - A path that lets no UDP pass is crossed over TCP, and [`ConnectionOptions::notify`] says so.
-//! - Ends that may not reach each other meet at the relay that the [ticket](Ticket::relay) names, and go directly where a NAT lets
-//!   them, else by the relay; [`Notice`] says which. [`Via`] chooses.
-//! - [`Mode`] says how much of a shared path to take; [`ConnectionProgress::limit`] says what keeps a connection from being faster.
+//! # Guarantees
+//! - A path that blocks UDP is crossed over TCP, and [`ConnectionOptions::notify`] reports it.
+//! - Ends that may not reach each other meet at the [ticket's relay](Ticket::relay). They connect directly if
+//!   their NATs allow it, otherwise through the relay. [`Notice`] reports the route and [`Via`] chooses it.
+//! - [`Mode`] sets the share of a shared path. [`ConnectionProgress::limit`] names the bottleneck.
 //!
-//! # What this crate does not do
-//! It finds no peers, keeps no list of tickets, and knows no files: `grebe-tree` sends trees over a connection.
+//! # Out of scope
+//! This crate does not discover peers, keep lists of tickets or handle files. `grebe-tree` sends trees over a
+//! connection.
 //!
 //! The protocol is described in `docs/transfer-protocol.md`.
 #![forbid(unsafe_code)]
@@ -72,7 +75,8 @@ pub use proto::{
 
 /// The protocol's core for this workspace's benchmarks, fuzz targets and tests. It may change in any release.
 ///
-/// A module and not a feature: the command's own benchmark simulates connections, so that a feature would always be on.
+/// A module rather than a feature: the command's own benchmark simulates connections, so the feature would
+/// always be on.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::proto::{

@@ -1,4 +1,4 @@
-//! The protocol's core: it knows no socket, no file, no clock and no path of a file system. Time comes in as a number.
+//! The protocol's core, without sockets, files, clocks or file paths. Time comes in as a number.
 //!
 //! ```text
 //!  sender ---> trains, sent_packets --+                  +-- received_packets, train <--- receiver

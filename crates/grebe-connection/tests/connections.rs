@@ -1,4 +1,4 @@
-//! Both ends of a connection in this process: sockets and threads as two hosts would have them.
+//! Tests both ends of a connection in this process, with sockets and threads as on two hosts.
 
 mod detours;
 
@@ -20,7 +20,7 @@ fn listener() -> ConnectionListener {
         .unwrap()
 }
 
-/// Both ends, connected by these addresses of the listener.
+/// Two ends, connected by these addresses of the listener.
 fn pair_by(
     options: [&ConnectionOptions; 2],
     way: impl FnOnce(SocketAddr) -> Vec<SocketAddr>,
@@ -44,7 +44,7 @@ fn byte(at: u64, seed: u64) -> u8 {
     ((at + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Writes so many bytes in pieces of all lengths.
+/// Writes `bytes` in pieces of various lengths.
 fn write(writer: &mut ConnectionWriter, bytes: u64, seed: u64) -> io::Result<()> {
     let mut at = 0;
     for number in 0_u64.. {
@@ -62,7 +62,7 @@ fn write(writer: &mut ConnectionWriter, bytes: u64, seed: u64) -> io::Result<()>
     Ok(())
 }
 
-/// Reads to the end, in pieces of all lengths, and returns how much that was.
+/// Reads to the end in pieces of various lengths, and returns the total length.
 fn read(reader: &mut ConnectionReader, seed: u64) -> io::Result<u64> {
     let (mut at, mut piece) = (0, vec![0; 400_000]);
     for number in 0_u64.. {
@@ -80,7 +80,7 @@ fn read(reader: &mut ConnectionReader, seed: u64) -> io::Result<u64> {
     Ok(at)
 }
 
-/// Moves so many bytes each way at once, and ends both.
+/// Moves these amounts each way at once, and ends both.
 fn exchange(ends: [Connection; 2], bytes: [u64; 2]) {
     scope(|scope| {
         for (number, end) in ends.into_iter().enumerate() {
@@ -117,7 +117,7 @@ fn one_way_takes_as_long_as_it_likes_while_the_other_is_idle() {
         let Connection { mut reader, mut writer, status, .. } = near;
         scope.spawn(move || {
             write(&mut writer, 10_000_000, 0).unwrap();
-            // Longer than the silence after which another way is looked for.
+            // Longer than the silence after which an end looks for another route.
             sleep(Duration::from_secs(6));
             let progress = status.progress();
             assert_eq!((progress.confirmed_bytes, progress.is_over_tcp), (10_000_000, false));
@@ -177,7 +177,7 @@ fn a_reader_that_stops_holds_the_writer_back() {
             write(&mut writer, bytes, 5).unwrap();
             writer.finish().unwrap();
         });
-        // A machine that is busy elsewhere may make it pause earlier.
+        // On a busy machine the writer may pause earlier.
         let mut before = 0;
         while before < 4 << 20 || status.progress().written_bytes != before {
             before = status.progress().written_bytes;
@@ -232,7 +232,7 @@ fn udp_that_loses_the_first_questions_is_still_taken_before_tcp() {
 fn udp_that_stops_in_the_middle_goes_on_by_tcp() {
     let is_cut = Arc::new(AtomicBool::new(false));
     let slowly = ConnectionOptions { limit_bits_per_s: Some(40e6), ..ConnectionOptions::default() };
-    // UDP by a path that can be cut, TCP directly: the ticket's second address takes only TCP.
+    // UDP passes a path that can be cut. TCP is direct: the ticket's second address accepts only TCP.
     let ends =
         pair_by([&slowly; 2], |address| vec![pass_udp_on(address, is_cut.clone()), pass_tcp_on(address)]);
     let statuses = [ends[0].status.clone(), ends[1].status.clone()];
@@ -315,7 +315,7 @@ fn tcp_that_ends_while_udp_passes_again_is_not_the_end() {
     assert!(is_over_tcp(false));
 }
 
-/// A port where only TCP is answered, until it is closed: it passes connections on.
+/// A TCP-only port that forwards connections until it is closed.
 fn pass_tcp_on_until(to: SocketAddr, is_closed: Arc<AtomicBool>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -397,7 +397,7 @@ fn who_has_heard_the_last_word_leaves_and_the_other_end_does_not_wait_for_it() {
     near.reader.read_to_string(&mut word).unwrap();
     assert_eq!(word, "all");
     near.status.leave().unwrap();
-    // Its own stream had no end.
+    // Its own stream had not ended.
     let ended = far.status.close();
     assert!(matches!(ended, Err(Error::Ended { .. })), "{ended:?}");
 }
@@ -437,7 +437,7 @@ fn a_path_that_repeats_changes_and_invents_datagrams_changes_nothing() {
     exchange(ends, [3_000_000, 3_000_000]);
 }
 
-/// Passes datagrams on, most of them more than once, and others than those.
+/// Forwards datagrams, most of them more than once, and corrupted copies too.
 fn pass_udp_on_badly(to: SocketAddr) -> SocketAddr {
     let near = UdpSocket::bind("127.0.0.1:0").unwrap();
     let far = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,5 @@
-//! A task of a tokio program that receives datagrams beside other work, and relays them if asked to. It says once per second
-//! how many came and how many the kernel dropped, and ends with Ctrl-C:
+//! Task of a tokio program that receives datagrams beside other work, and optionally relays them. Once per
+//! second it prints the number of received datagrams and of kernel drops. Ctrl-C ends it:
 //! `cargo run --release --features tokio --example async_receive -- 127.0.0.1:5000 [RELAY_TO]`.
 //! Try it with `--example blast -- 127.0.0.1:5000`.
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use grebe_datagram::{AsyncReceiver, AsyncSender, Options};
 
-/// Every slot holds what the kernel coalesces at most.
+/// Maximum length of a coalesced kernel buffer.
 const SLOT_BYTES: usize = 65_536;
 
 #[tokio::main(flavor = "current_thread")]

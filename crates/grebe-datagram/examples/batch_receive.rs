@@ -1,4 +1,4 @@
-//! Receives batches and says once a second how many came, and how many the kernel dropped:
+//! Receives batches, and prints the number of received datagrams and of kernel drops once per second:
 //! `cargo run --release --example batch_receive -- 127.0.0.1:5000`.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Sends datagrams as fast as the machine takes them: `cargo run --release --example blast -- 127.0.0.1:5000 [BYTES] [SECONDS]`.
+//! Sends datagrams as fast as the machine accepts them:
+//! `cargo run --release --example blast -- 127.0.0.1:5000 [BYTES] [SECONDS]`.
 //! Start `batch_receive` first.
 
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let headers: [[u8; 8]; 256] = std::array::from_fn(|index| (sequence + index as u64).to_le_bytes());
         let mut batch = sender.batch();
         for header in &headers {
-            // Header and samples stay where they are until the flush.
+            // Header and samples stay in place until the flush.
             batch.push(header, &samples)?;
         }
         batch.flush()?;

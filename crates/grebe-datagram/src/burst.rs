@@ -1,62 +1,63 @@
-//! Datagrams that wait for one system call: grouped into messages, described by slices of the caller's memory.
+//! Datagrams for one system call: grouped into messages, as slices of the caller's memory.
 //!
 //! ```text
 //!   slices    | h0 | p0 | h1 | p1 | h2 | p2 |  run of 40 x 1400  | h | p |
 //!   messages  | 3 datagrams of 1400 (GSO)   | 40 datagrams (GSO) | 1     |
 //! ```
-//! Equal datagrams to one destination share a message while GSO may be used; a shorter one may end it.
+//! Datagrams of equal length to one destination share a message while GSO is allowed. A shorter one may end
+//! it.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
 
-/// Bytes a UDP datagram over IPv4 carries at most, and a GSO message too (65,508: EMSGSIZE).
+/// Maximum payload of a UDP datagram over IPv4, and of a GSO message (65,508: EMSGSIZE).
 pub const MAX_DATAGRAM_BYTES: usize = 65_507;
 
-/// Datagrams a batch holds at most before it flushes itself.
+/// Maximum datagrams of a batch before it flushes itself.
 pub const MAX_BURST_DATAGRAMS: usize = 1_024;
 
-/// Messages per system call: enough to amortise it, few enough that its cost stays far below a latency budget.
+/// Messages per system call: enough to amortise it, few enough to stay far below a latency budget.
 pub(crate) const MAX_MESSAGES: usize = 128;
 
 /// Segments per GSO message (129: EINVAL; kernels before 6.9 take 64).
 pub(crate) const MAX_SEGMENTS: usize = 128;
 
-/// Slices per message: UIO_MAXIOV, beyond which Linux says EMSGSIZE.
+/// Slices per message: UIO_MAXIOV, beyond which Linux returns EMSGSIZE.
 const MAX_MESSAGE_SLICES: usize = 1_024;
 
 const MAX_SLICES: usize = 2 * MAX_BURST_DATAGRAMS;
 
-/// Payload bytes per burst: at 7 GB/s, 150 us; more would delay the first datagram for no gain.
+/// Payload bytes per burst: at 7 GB/s, 150 us; more would delay the first datagram without a gain.
 const MAX_BURST_BYTES: usize = 1 << 20;
 
-/// Room for the datagrams of a burst that are copied, in bytes.
+/// Maximum bytes of copied datagrams in a burst.
 const COPIED_BYTES_MAX: usize = 256 << 10;
 
-/// Which datagrams may share a message now.
+/// Conditions for datagrams to share a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Coalesce {
-    /// Segments per message; 1 where GSO is off.
+    /// Maximum segments per message; 1 without GSO.
     pub(crate) max_segments: usize,
-    /// The longest segment that GSO may carry (what the route's MTU leaves).
+    /// Maximum segment length for GSO, which follows from the route's MTU.
     pub(crate) max_segment_bytes: usize,
 }
 
-/// One entry of a system call: one datagram, or several of equal length (the last may be shorter).
+/// Entry of a system call: one datagram, or several of equal length (the last may be shorter).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message {
     pub(crate) bytes: usize,
-    /// Length of every datagram but the last.
+    /// Length of every datagram except the last.
     pub(crate) segment_bytes: usize,
     pub(crate) datagrams: usize,
     pub(crate) to: Option<SocketAddr>,
-    /// First slice, or first byte of the copied ones.
+    /// Index of the first slice, or of the first copied byte.
     first: usize,
     slices: usize,
     copied: bool,
     open: bool,
 }
 
-/// Where the bytes of a message lie.
+/// Location of a message's bytes.
 pub(crate) enum Source<'a, 'd> {
     Slices(&'a [IoSlice<'d>]),
     Copied(&'a [u8]),
@@ -71,7 +72,7 @@ pub(crate) struct Burst<'d> {
     bytes: usize,
 }
 
-/// The burst has no room: send it first.
+/// The burst has no room; send it first.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -88,7 +89,7 @@ impl Burst<'static> {
 }
 
 impl<'d> Burst<'d> {
-    /// An empty burst without memory, to stand in for one that is lent.
+    /// Empty burst without memory, as a placeholder for one on loan.
     pub(crate) fn hollow() -> Self {
         Self { slices: Vec::new(), messages: Vec::new(), copied: Vec::new(), datagrams: 0, bytes: 0 }
     }
@@ -109,7 +110,7 @@ impl<'d> Burst<'d> {
         }
     }
 
-    /// Adds a datagram that lies in two places, neither of them copied.
+    /// Adds a datagram in two parts without copying.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -133,7 +134,7 @@ impl<'d> Burst<'d> {
         Ok(())
     }
 
-    /// Adds a datagram and copies its bytes.
+    /// Adds a datagram by copying its bytes.
     #[inline]
     pub(crate) fn push_copied(
         &mut self,
@@ -152,7 +153,8 @@ impl<'d> Burst<'d> {
         Ok(())
     }
 
-    /// Adds as many datagrams of `segment_bytes` from the front of `run` as fit into one message, and returns their bytes.
+    /// Adds as many datagrams of `segment_bytes` from the front of `run` as fit into one message. Returns
+    /// their length.
     pub(crate) fn push_run(
         &mut self,
         to: Option<SocketAddr>,
@@ -183,7 +185,7 @@ impl<'d> Burst<'d> {
         Ok(taken)
     }
 
-    /// Calls `send` with each datagram of a message on its own, without the first `skip`.
+    /// Calls `send` with each datagram of a message, except for the first `skip`.
     pub(crate) fn each_datagram<E>(
         &self,
         message: &Message,
@@ -203,7 +205,7 @@ impl<'d> Burst<'d> {
             let mut left = message.segment_bytes.min(message.bytes - index * message.segment_bytes);
             let mut parts = [IoSlice::new(&[]), IoSlice::new(&[])];
             let mut count = 0;
-            // A datagram is a pair, or a piece of a run: two parts at most.
+            // A datagram is a pair, or a piece of a run: at most two parts.
             while left > 0 && count < parts.len() {
                 let rest = &slices[slice][offset..];
                 let take = rest.len().min(left);
@@ -222,12 +224,12 @@ impl<'d> Burst<'d> {
         Ok(())
     }
 
-    /// Forgets the datagrams and keeps the memory, for data of another lifetime.
+    /// Removes the datagrams and keeps the memory, for data of another lifetime.
     pub(crate) fn recycle<'e>(mut self) -> Burst<'e> {
         self.slices.clear();
         self.messages.clear();
         self.copied.clear();
-        // The vector is empty: the in-place collect only hands its allocation over to the other lifetime.
+        // The vector is empty, so the in-place collect only moves its allocation to the other lifetime.
         let slices = self.slices.into_iter().map(|_| IoSlice::new(&[])).collect();
         Burst { slices, messages: self.messages, copied: self.copied, datagrams: 0, bytes: 0 }
     }

@@ -1,4 +1,4 @@
-//! Sender and receiver that wait in a tokio runtime.
+//! Sender and receiver for a tokio runtime.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,25 +13,25 @@ use crate::receive::{Receiver, RecvOutcome};
 use crate::received::Received;
 use crate::send::{Gso, SendCounters, Sender};
 
-/// A [`Receiver`] that waits in a tokio runtime instead of blocking a thread. After one wake-up it returns batches until the
-/// socket is empty, and only then asks the runtime again.
+/// [`Receiver`] that waits in a tokio runtime instead of blocking a thread. After one wake-up it returns
+/// batches until the socket is empty, and only then waits again.
 ///
-/// A [`Receiver`] in a thread of its own is faster: it may sleep instead of being woken.
+/// A [`Receiver`] on its own thread is faster, because it may sleep instead of being woken.
 #[derive(Debug)]
 pub struct AsyncReceiver<S> {
     receiver: Receiver<S>,
-    /// Another handle on the same socket, for its readiness.
+    /// Second handle of the socket, for its readiness.
     readiness: UdpSocket,
 }
 
 impl<S: AsMut<[u8]>> AsyncReceiver<S> {
-    /// As [`Receiver::bind`], within a runtime.
+    /// Like [`Receiver::bind`], within a runtime.
     ///
     /// # Errors
-    /// As [`Receiver::bind`].
+    /// Those of [`Receiver::bind`].
     ///
     /// # Panics
-    /// Outside a tokio runtime with I/O enabled, as everything of `tokio::net`.
+    /// Outside of a tokio runtime with I/O enabled, like everything in `tokio::net`.
     pub fn bind(address: SocketAddr, options: &Options) -> Result<Self> {
         let receiver = Receiver::bind(address, options)?;
         let readiness = receiver
@@ -41,11 +41,11 @@ impl<S: AsMut<[u8]>> AsyncReceiver<S> {
         Ok(Self { receiver, readiness })
     }
 
-    /// As [`Receiver::recv`], without a timeout: returns as soon as there are datagrams, or `starved` where `refill` has no slot
-    /// and none is left. Nothing is lost where the future is dropped.
+    /// Like [`Receiver::recv`], without a timeout. Returns as soon as there are datagrams, or `starved` if
+    /// `refill` has no slot and none is left. Cancel safe: dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`Error::Receive`] where the system refuses.
+    /// [`Error::Receive`] if the system refuses.
     pub async fn recv(
         &mut self,
         mut refill: impl FnMut() -> Option<S>,
@@ -62,44 +62,44 @@ impl<S: AsMut<[u8]>> AsyncReceiver<S> {
                 }
             });
             match ready {
-                // A spurious wake-up: the readiness is cleared, wait for the next.
+                // Spurious wake-up: the readiness is cleared, so wait for the next.
                 Err(_) => {}
                 Ok(()) => return outcome,
             }
         }
     }
 
-    /// The address that datagrams come to.
+    /// Local address of the socket.
     ///
     /// # Errors
-    /// [`Error::Open`] where the system cannot say.
+    /// [`Error::Open`] if the system cannot provide it.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         self.receiver.local_addr()
     }
 
-    /// The receive buffer that the kernel granted.
+    /// Receive buffer granted by the kernel.
     pub fn granted(&self) -> Granted {
         self.receiver.granted()
     }
 }
 
-/// A [`Sender`] that waits for room in a tokio runtime instead of a thread.
+/// [`Sender`] that waits for room in a tokio runtime instead of a thread.
 #[derive(Debug)]
 pub struct AsyncSender {
     sender: Sender,
-    /// Another handle on the same socket, for its readiness.
+    /// Second handle of the socket, for its readiness.
     readiness: UdpSocket,
 }
 
 impl AsyncSender {
-    /// As [`Sender::connect`], within a runtime. [`Options::send_timeout`] does not count here: a send waits for room, and the
-    /// caller says for how long.
+    /// Like [`Sender::connect`], within a runtime. [`Options::send_timeout`] has no effect: a send waits for
+    /// room, and the caller sets the timeout.
     ///
     /// # Errors
-    /// As [`Sender::connect`].
+    /// Those of [`Sender::connect`].
     ///
     /// # Panics
-    /// Outside a tokio runtime with I/O and time enabled, as everything of `tokio::net`.
+    /// Outside of a tokio runtime with I/O and time enabled, like everything in `tokio::net`.
     pub fn connect(peer: SocketAddr, options: &Options) -> Result<Self> {
         let sender = Sender::connect(peer, &Options { send_timeout: Duration::ZERO, ..options.clone() })?;
         let readiness = sender
@@ -109,11 +109,12 @@ impl AsyncSender {
         Ok(Self { sender, readiness })
     }
 
-    /// Sends the datagrams `header ++ payload` in batches, as [`SendBatch::push`](crate::SendBatch::push) and
-    /// [`flush`](crate::SendBatch::flush) do. Where the future is dropped, what was pushed is tried once more and then counted as unsent.
+    /// Sends the datagrams `header ++ payload` in batches, like [`SendBatch::push`](crate::SendBatch::push)
+    /// and [`flush`](crate::SendBatch::flush). If the future is dropped, pushed datagrams are tried once more
+    /// and then count as unsent.
     ///
     /// # Errors
-    /// [`Error::TooLong`]; [`Error::Send`] where the kernel refuses a datagram for good.
+    /// [`Error::TooLong`]; [`Error::Send`] if the kernel refuses a datagram permanently.
     pub async fn send<'d>(
         &mut self,
         datagrams: impl IntoIterator<Item = (&'d [u8], &'d [u8])>,
@@ -143,31 +144,31 @@ impl AsyncSender {
         }
     }
 
-    /// What this sender has done so far.
+    /// Counters so far.
     pub fn counters(&self) -> SendCounters {
         self.sender.counters()
     }
 
-    /// The state of segmentation offload.
+    /// State of segmentation offload.
     pub fn gso(&self) -> Gso {
         self.sender.gso()
     }
 
-    /// The address that datagrams come from.
+    /// Local address of the socket.
     ///
     /// # Errors
-    /// [`Error::Open`] where the system cannot say.
+    /// [`Error::Open`] if the system cannot provide it.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         self.sender.local_addr()
     }
 }
 
-/// Waits until the socket may take more.
+/// Waits until the socket may accept more.
 async fn room(socket: &UdpSocket) -> Result<()> {
-    // It just took nothing, whatever the runtime still believes.
+    // It has just accepted nothing, whatever the runtime's cached readiness.
     let _: io::Result<()> = socket.try_io(Interest::WRITABLE, || Err(io::ErrorKind::WouldBlock.into()));
     match tokio::time::timeout(PAUSE, socket.writable()).await {
-        // A full queue of the device is no state of the socket: nothing tells when it has room.
+        // A full device queue does not show in the socket's readiness.
         Err(_) => Ok(()),
         Ok(ready) => ready.map_err(|source| Error::Send { bytes: 0, source }),
     }

@@ -1,9 +1,9 @@
 //! Batched UDP at the speed of the machine.
 //!
-//! A [`Sender`] gathers `[header, payload]` pairs from where they lie and hands many datagrams to the kernel in one call; a
-//! [`Receiver`] fills buffers that the caller owns and moves each one out as it fills, so that a payload is never copied in
-//! user space. On Linux a batch is `sendmmsg` of GSO messages and `recvmmsg` of GRO buffers; other systems do what they can
-//! behind the same interface, down to one datagram per call.
+//! A [`Sender`] gathers `[header, payload]` pairs in place and passes many datagrams to the kernel in one
+//! call. A [`Receiver`] fills the caller's buffers and moves each full one out. So no payload is copied in
+//! user space. On Linux a batch is `sendmmsg` of GSO messages and `recvmmsg` of GRO buffers. Other systems do
+//! what they can behind the same interface, down to one datagram per call.
 //!
 //! ```text
 //!   push(header, payload) --+                                       +--> deliver(slot, Received { segment_bytes, .. })
@@ -45,17 +45,18 @@
 //! # }
 //! ```
 //!
-//! # What is counted
-//! No loss is silent. [`SendCounters`] counts copies, backoffs and system calls. [`RecvOutcome::kernel_drops`] counts the kernel
-//! buffers that found the receive buffer full since the socket was opened. One kernel buffer can be many datagrams, so sequence
-//! numbers in the payload tell how much was lost, and this counter tells where.
+//! # Counters
+//! No loss is silent. [`SendCounters`] counts copies, backoffs and system calls.
+//! [`RecvOutcome::kernel_drops`] counts the kernel buffers dropped since the socket was opened because the
+//! receive buffer was full. One kernel buffer can be many datagrams. So sequence numbers in the payload show
+//! the amount of loss, and this counter its place.
 //!
 //! # Sockets of other crates
-//! [`wait_readable`], [`wait_either_readable`], [`set_dont_fragment`] and [`route_payload_bytes`] give a plain `UdpSocket` or `TcpStream` what a
-//! [`Receiver`] and a [`Sender`] have, on every system.
+//! [`wait_readable`], [`wait_either_readable`], [`set_dont_fragment`] and [`route_payload_bytes`] offer parts
+//! of [`Receiver`] and [`Sender`] for a plain `UdpSocket` or `TcpStream`, on every system.
 //!
-//! # Within a tokio runtime
-//! With the feature `tokio`, `AsyncReceiver` and `AsyncSender` carry the same batches on the readiness of the runtime; see
+//! # Tokio
+//! With the feature `tokio`, `AsyncReceiver` and `AsyncSender` carry the same batches in a runtime; see
 //! `examples/async_receive.rs`.
 
 #![deny(unsafe_code)]

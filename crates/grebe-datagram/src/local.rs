@@ -1,19 +1,19 @@
-//! Addresses of this host, and sockets that both families and both protocols find.
+//! Addresses of this host, and sockets for both families and both protocols.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
 use crate::socket::listen_tcp;
 
-/// The addresses by which others find a socket that is bound at `bound`, those of IPv6 first. Where that is every address of this host, those
-/// that only itself can reach are left out, unless there are no others.
+/// Addresses under which others reach a socket bound at `bound`, IPv6 first. For the unspecified address,
+/// excludes host-local ones unless there are no others.
 pub fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
     if !bound.ip().is_unspecified() {
         return vec![bound];
     }
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     let is_usable = |ip: &IpAddr| match ip {
-        // A socket at every address of IPv6 is at those of IPv4 too.
+        // A socket at the unspecified IPv6 address also covers IPv4.
         IpAddr::V4(ip) => !ip.is_link_local(),
         IpAddr::V6(ip) => bound.is_ipv6() && !ip.is_unicast_link_local(),
     };
@@ -21,18 +21,18 @@ pub fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
     if own.iter().any(|ip| !ip.is_loopback()) {
         own.retain(|ip| !ip.is_loopback());
     }
-    // Where two of them are equally fast it is the one without a NAT.
+    // Between two equally fast addresses, the one without a NAT wins.
     own.sort_by_key(IpAddr::is_ipv4);
     own.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
 }
 
-/// The addresses that packets of a socket bound at `bound` leave by to the world, that of IPv4 first; loopback where there is no way there.
-/// Nothing is sent to find them.
+/// Source addresses of a socket bound at `bound` for public destinations, IPv4 first; loopback without a
+/// route. Sends nothing.
 pub fn outgoing_addresses(bound: IpAddr) -> Vec<IpAddr> {
     if !bound.is_unspecified() {
         return vec![bound];
     }
-    // The system says which of its addresses it would send from to those of documentation.
+    // Asks the system for the source address towards documentation addresses.
     let outgoing = |any: IpAddr, world: IpAddr| {
         let socket = UdpSocket::bind((any, 0))?;
         socket.connect((world, 9))?;
@@ -47,7 +47,8 @@ pub fn outgoing_addresses(bound: IpAddr) -> Vec<IpAddr> {
     if found.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { found }
 }
 
-/// Binds at every address of this host, of both families where it has both: `bind` is asked for IPv6 first, which brings IPv4 along.
+/// Binds at every address of this host, for both families if available: tries `bind` with IPv6 first, which
+/// includes IPv4.
 ///
 /// ```
 /// use grebe_datagram::{Options, Receiver, listen_anywhere};
@@ -58,16 +59,16 @@ pub fn outgoing_addresses(bound: IpAddr) -> Vec<IpAddr> {
 /// ```
 ///
 /// # Errors
-/// Those of `bind` for IPv4, where neither can be had.
+/// Those of `bind` for IPv4, if both fail.
 pub fn listen_anywhere<T, E>(port: u16, bind: impl Fn(SocketAddr) -> Result<T, E>) -> Result<T, E> {
-    // A system may have no IPv6.
+    // A system may lack IPv6.
     bind((Ipv6Addr::UNSPECIFIED, port).into()).or_else(|_| bind((Ipv4Addr::UNSPECIFIED, port).into()))
 }
 
-/// Binds a datagram socket at `address`, and listens for TCP at the same port, so that one hole in a firewall suffices. Where the system is
-/// to choose the port it may choose one that is free for UDP only: then it is asked again.
+/// Binds a datagram socket at `address`, and listens for TCP at the same port, so that one hole in a firewall
+/// suffices. If the system chooses a port that is free only for UDP, tries again.
 ///
-/// Returns the socket, its address, and the listener or why there is none.
+/// Returns the socket, its address, and the listener or the reason why there is none.
 ///
 /// # Errors
 /// Those of `bind` and `bound`.

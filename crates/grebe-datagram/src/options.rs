@@ -1,4 +1,4 @@
-//! What is asked of a socket, and what of it was granted.
+//! Socket options, and the granted buffers.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use crate::burst::MAX_BURST_DATAGRAMS;
 use crate::side::Side;
 use crate::sys;
 
-/// How a socket is set up. Every field has a default that is right for a stream of samples.
+/// Options of a socket. The defaults suit a stream of samples.
 ///
 /// ```
 /// use grebe_datagram::Options;
@@ -18,53 +18,58 @@ use crate::sys;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes of the kernel's receive buffer to ask for. What was granted: [`Receiver::granted`](crate::Receiver::granted).
+    /// Size of the kernel's receive buffer to request. Granted size:
+    /// [`Receiver::granted`](crate::Receiver::granted).
     pub recv_buffer_bytes: usize,
-    /// Bytes of the kernel's send buffer to ask for.
+    /// Size of the kernel's send buffer to request.
     pub send_buffer_bytes: usize,
-    /// Whether a privileged process (Linux: `CAP_NET_ADMIN`) goes beyond the system's limit for buffers.
+    /// Whether a privileged process (Linux: `CAP_NET_ADMIN`) exceeds the system's limit for buffers.
     pub force_buffers: bool,
-    /// Several datagrams per system call, where the system can.
+    /// Several datagrams per system call, if the system supports it.
     pub batch: bool,
-    /// Many datagrams per kernel buffer when sending (Linux GSO, Windows USO). Probed; the environment variable `GREBE_NO_GSO`
-    /// (any value but `0`) turns it off as well.
+    /// Several datagrams per kernel buffer when sending (Linux GSO, Windows USO). Probed; the environment
+    /// variable `GREBE_NO_GSO` (any value except `0`) also disables it.
     pub gso: bool,
-    /// Many datagrams per kernel buffer when receiving (Linux GRO). Slots must then hold 65,535 bytes, or messages are cut.
+    /// Several datagrams per kernel buffer when receiving (Linux GRO). Slots then need 65,535 bytes, or
+    /// messages are truncated.
     pub gro: bool,
-    /// Datagrams after which a batch flushes itself: 1 for the lowest latency, at most [`MAX_BURST_DATAGRAMS`].
+    /// Datagrams after which a batch flushes itself: 1 for the lowest latency, at most
+    /// [`MAX_BURST_DATAGRAMS`].
     pub burst: usize,
-    /// Datagrams up to this many bytes are copied together, so that one address range describes many (counted as copies).
+    /// Datagrams up to this length are copied together, so that one address range covers many (counted as
+    /// copies).
     pub copy_below_bytes: usize,
-    /// For how long a send is tried again while the kernel has no room, before it is an error.
+    /// Time to retry a send while the kernel has no room, before it is an error.
     pub send_timeout: Duration,
-    /// Leaves out what still has no room after that, and counts it in [`SendCounters::unsent`](crate::SendCounters::unsent), instead of
-    /// failing: for streams, whose next samples matter more.
+    /// Skips datagrams without room after that time and counts them in
+    /// [`SendCounters::unsent`](crate::SendCounters::unsent), instead of failing. For streams, whose next
+    /// samples matter more.
     pub leave_out_stalled: bool,
-    /// Buffers that the receiver holds ready for one system call, 1 to 64.
+    /// Receive buffers per system call, 1 to 64.
     pub slots: usize,
-    /// The end-to-end latency budget; the receiver sleeps at most half of it while the stream is fast.
+    /// End-to-end latency budget. The receiver sleeps at most half of it while the stream is fast.
     pub latency: Duration,
-    /// [`Receiver::recv`](crate::Receiver::recv) returns empty after this long without a datagram.
+    /// Time without a datagram after which [`Receiver::recv`](crate::Receiver::recv) returns empty.
     pub recv_timeout: Duration,
-    /// Asks the kernel for each datagram's time of arrival (wall clock), where the system has one.
+    /// Requests the kernel's arrival time of each datagram (wall clock), if available.
     pub timestamps: bool,
-    /// Sets "don't fragment" on what is sent, whatever the route's MTU is believed to be: a datagram that a hop cannot carry is
-    /// lost there, and one that the interface cannot carry is an [`Error::Send`](crate::Error::Send). On Linux, macOS and Windows.
+    /// Sets "don't fragment" on outgoing datagrams, whatever the assumed MTU of the route. A datagram too
+    /// long for a hop is lost there; one too long for the interface is an
+    /// [`Error::Send`](crate::Error::Send). On Linux, macOS and Windows.
     pub dont_fragment: bool,
-    /// Lets several sockets bind the address (always on for multicast groups).
+    /// Allows several sockets to bind the address (always on for multicast groups).
     pub reuse_address: bool,
-    /// Routers that a datagram to one host may cross, and 1 for the last network: 1 stays on the local one. `None`: as many as the system
-    /// has set.
+    /// Hop limit of a datagram to one host: 1 stays on the local network. `None`: the system's default.
     pub unicast_hops: Option<u32>,
-    /// The interface that multicast leaves from, or joins on.
+    /// Interface for sending or joining multicast.
     pub multicast_interface: Interface,
-    /// Routers that a multicast datagram may cross; 1 stays on the local network.
+    /// Hop limit of a multicast datagram: 1 stays on the local network.
     pub multicast_ttl: u32,
-    /// Whether receivers on this host see the multicast sent here.
+    /// Whether receivers on this host get the multicast sent here.
     pub multicast_loopback: bool,
 }
 
-/// A network interface, to send or join multicast on.
+/// Network interface for sending or joining multicast.
 ///
 /// ```
 /// use grebe_datagram::Interface;
@@ -74,16 +79,16 @@ pub struct Options {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Interface {
-    /// The one that the route to the group names.
+    /// The interface of the route to the group.
     #[default]
     Default,
-    /// The one with this address. For groups of IPv4; those of IPv6 take the default one.
+    /// The interface with this address. For IPv4 groups; IPv6 groups use the default one.
     Address(Ipv4Addr),
-    /// The one with this index (`if_nametoindex`). For groups of IPv4 on Linux and Windows only.
+    /// The interface with this index (`if_nametoindex`). For IPv4 groups only on Linux and Windows.
     Index(u32),
 }
 
-/// A name that no interface of this machine has.
+/// Unknown interface name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no network interface '{name}': give its name, its number or its IPv4 address")]
 pub struct UnknownInterface {
@@ -94,7 +99,7 @@ pub struct UnknownInterface {
 impl FromStr for Interface {
     type Err = UnknownInterface;
 
-    /// An IPv4 address, an index, or (not on Windows) a name, as `eth0`.
+    /// Parses an IPv4 address, an index, or (not on Windows) a name such as `eth0`.
     fn from_str(text: &str) -> Result<Self, UnknownInterface> {
         if let Ok(address) = text.parse() {
             return Ok(Self::Address(address));
@@ -107,7 +112,8 @@ impl FromStr for Interface {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            // Facts: 2 ms stalls at 7 GB/s need some 16 MB; twice that leaves room for the kernel's own accounting.
+            // Stalls of 2 ms at 7 GB/s need some 16 MB; twice that leaves room for the kernel's own
+            // accounting.
             recv_buffer_bytes: 32 << 20,
             send_buffer_bytes: 4 << 20,
             force_buffers: true,
@@ -132,7 +138,7 @@ impl Default for Options {
     }
 }
 
-/// What the kernel granted of a buffer that was asked for. Its text says how to get the rest.
+/// Buffer size granted by the kernel. Its `Display` explains how to get the rest.
 ///
 /// ```
 /// # use grebe_datagram::{Options, Receiver};
@@ -146,18 +152,18 @@ impl Default for Options {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Granted {
-    /// Which buffer.
+    /// Kind of buffer.
     pub side: Side,
-    /// Bytes that were asked for.
+    /// Requested bytes.
     pub asked_bytes: usize,
-    /// Bytes that the kernel says it has (Linux: half of what it reports, which counts its own bookkeeping).
+    /// Granted bytes (Linux: half of the reported size, which includes its own bookkeeping).
     pub granted_bytes: usize,
-    /// Whether privilege carried it beyond the system's limit.
+    /// Whether privilege exceeded the system's limit.
     pub forced: bool,
 }
 
 impl Granted {
-    /// Whether less than what was asked for was granted.
+    /// Whether less than the request was granted.
     pub fn is_clamped(&self) -> bool {
         self.granted_bytes < self.asked_bytes
     }

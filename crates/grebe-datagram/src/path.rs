@@ -1,4 +1,4 @@
-//! What a path carries in one packet.
+//! Packet size of a path.
 
 use std::net::SocketAddr;
 
@@ -12,15 +12,15 @@ pub fn is_wsl2() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").is_ok_and(|release| names_wsl2(&release))
 }
 
-/// Bytes of UDP payload that one packet carries to `peer`, by the MTU of the route as the system knows it now. `None` where no
-/// route leads there, or the system does not say (it does on Linux).
+/// Bytes of UDP payload in one packet to `peer`, by the present MTU of the route. `None` without a route, or
+/// if the system does not provide it (Linux does).
 pub fn route_payload_bytes(peer: SocketAddr) -> Option<usize> {
     let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, None).ok()?;
     socket.connect(&peer.into()).ok()?;
     sys::route_mtu_bytes(&socket, peer.is_ipv4()).map(|mtu_bytes| payload_for_mtu(peer, mtu_bytes))
 }
 
-/// The longest payload that fits into one packet of `mtu_bytes` on the way to `peer`.
+/// Maximum payload of one packet of `mtu_bytes` to `peer`.
 pub(crate) fn payload_for_mtu(peer: SocketAddr, mtu_bytes: usize) -> usize {
     let headers = if peer.is_ipv4() { 20 + 8 } else { 40 + 8 };
     mtu_bytes.saturating_sub(headers).min(MAX_DATAGRAM_BYTES)

@@ -1,4 +1,4 @@
-//! The receiving side.
+//! Receiving side.
 
 mod drops;
 mod wait;
@@ -18,10 +18,11 @@ use crate::received::Received;
 use crate::side::Side;
 use crate::{socket, sys};
 
-/// Receives datagrams in batches, into buffers (`S`) that the caller owns.
+/// Receives datagrams in batches into buffers (`S`) of the caller.
 ///
-/// A slot is any buffer; with GRO it should hold 65,535 bytes, since one kernel buffer brings many datagrams. A slot that was
-/// filled moves to the caller, and the hole is filled from the caller's pool: nothing is copied and nothing allocated.
+/// A slot is any buffer. With GRO it should hold 65,535 bytes, because one kernel buffer brings many
+/// datagrams. A filled slot moves to the caller and is replaced from the caller's pool, so nothing is copied
+/// or allocated.
 #[derive(Debug)]
 pub struct Receiver<S> {
     socket: Socket,
@@ -37,35 +38,35 @@ pub struct Receiver<S> {
     granted: Granted,
 }
 
-/// What one call of [`Receiver::recv`] brought.
+/// Result of one call of [`Receiver::recv`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecvOutcome {
-    /// Datagrams delivered. 0: nothing came within the timeout, or the wake-up was spurious.
+    /// Datagrams delivered. 0: timeout, or a spurious wake-up.
     pub datagrams: usize,
-    /// Slots they were delivered in.
+    /// Slots delivered.
     pub slots: usize,
     /// Bytes delivered.
     pub bytes: usize,
-    /// Kernel buffers dropped since the socket was opened because the receive buffer was full; with GRO one buffer may be many
-    /// datagrams. `None` where the platform does not count.
+    /// Kernel buffers dropped since the socket was opened because the receive buffer was full; with GRO one
+    /// buffer may be many datagrams. `None` if the platform does not count.
     pub kernel_drops: Option<u64>,
-    /// Dropping began or ceased, as sampled once per second.
+    /// Start or end of dropping, as sampled once per second.
     pub congestion: Option<Congestion>,
-    /// There was no slot to receive into: the caller's pool was empty.
+    /// There was no slot, because the caller's pool was empty.
     pub starved: bool,
-    /// How long of the call was spent waiting for datagrams.
+    /// Time spent waiting for datagrams.
     pub waited: Duration,
 }
 
 impl<S: AsMut<[u8]>> Receiver<S> {
-    /// A receiver at `address`; a multicast group is joined.
+    /// Binds a receiver at `address`, and joins a multicast group.
     ///
     /// # Errors
-    /// [`Error::Open`] where the address cannot be bound or the group not joined. A smaller buffer, or a missing drop counter,
-    /// is no error: see [`granted`](Self::granted) and [`RecvOutcome::kernel_drops`].
+    /// [`Error::Open`] if the address cannot be bound or the group not joined. A smaller buffer or a missing
+    /// drop counter is not an error: see [`granted`](Self::granted) and [`RecvOutcome::kernel_drops`].
     pub fn bind(address: SocketAddr, options: &Options) -> Result<Self> {
         let socket = socket::open(address, options)?;
-        // Before binding: what arrives at once must find the whole buffer and the counter.
+        // Before binding, so that the first datagrams find the whole buffer and the counter.
         let granted =
             socket::ask_for_buffer(&socket, Side::Receive, options.recv_buffer_bytes, options.force_buffers);
         let counted = sys::enable_drop_counter(&socket);
@@ -79,7 +80,7 @@ impl<S: AsMut<[u8]>> Receiver<S> {
         if let SocketAddr::V6(every) = address
             && every.ip().is_unspecified()
         {
-            // Every address is also every IPv4 address, whatever this system's default is.
+            // The unspecified address also covers IPv4, whatever this system's default is.
             let either = socket.set_only_v6(false);
             either.map_err(|source| Error::Open { action: "open a UDP socket for", address, source })?;
         }
@@ -105,10 +106,10 @@ impl<S: AsMut<[u8]>> Receiver<S> {
         })
     }
 
-    /// Takes datagrams of `peer` only.
+    /// Limits reception to datagrams of `peer`.
     ///
     /// # Errors
-    /// [`Error::Open`] where no route leads to `peer`.
+    /// [`Error::Open`] without a route to `peer`.
     pub fn connect(&self, peer: SocketAddr) -> Result<()> {
         let connected = self.socket.connect(&peer.into());
         connected.map_err(|source| Error::Open { action: "connect to", address: peer, source })
@@ -116,12 +117,13 @@ impl<S: AsMut<[u8]>> Receiver<S> {
 
     /// Waits for datagrams, fills slots, and moves each filled slot out.
     ///
-    /// `refill` is asked for slots first, until all holes are filled or it has none: with fewer slots fewer are received, with
-    /// none the outcome says `starved`. `deliver` gets each filled slot in order of arrival, and may hand it (or another)
-    /// back at once. Returns after the first batch, or after [`Options::recv_timeout`] without a datagram.
+    /// First calls `refill` for missing slots, until all are present or it has none. With fewer slots it
+    /// receives fewer; with none the outcome is `starved`. `deliver` gets each filled slot in order of
+    /// arrival, and may return it (or another one) at once. Returns after the first batch, or after
+    /// [`Options::recv_timeout`] without a datagram.
     ///
     /// # Errors
-    /// [`Error::Receive`] where the system refuses; interruptions and stale errors of connected sockets are retried.
+    /// [`Error::Receive`] if the system refuses. Retries interruptions and stale errors of connected sockets.
     #[inline]
     pub fn recv(
         &mut self,
@@ -132,7 +134,7 @@ impl<S: AsMut<[u8]>> Receiver<S> {
         let got = match self.fill(refill) {
             true => self.wait_and_receive(&mut waited)?,
             false => {
-                // A caller that only loops must not spin while its pool is empty.
+                // Keeps a looping caller from spinning while its pool is empty.
                 std::thread::sleep(STARVED_PAUSE);
                 waited = STARVED_PAUSE;
                 0
@@ -141,10 +143,10 @@ impl<S: AsMut<[u8]>> Receiver<S> {
         Ok(RecvOutcome { waited, ..self.hand_out(got, deliver) })
     }
 
-    /// As [`recv`](Self::recv), but without waiting: what is there now.
+    /// Like [`recv`](Self::recv), without waiting: only available datagrams.
     ///
     /// # Errors
-    /// [`Error::Receive`] where the system refuses.
+    /// [`Error::Receive`] if the system refuses.
     pub fn try_recv(
         &mut self,
         refill: impl FnMut() -> Option<S>,
@@ -162,7 +164,7 @@ impl<S: AsMut<[u8]>> Receiver<S> {
         !self.slots.is_empty()
     }
 
-    /// Messages received, after waiting for them; 0 after the timeout.
+    /// Number of messages received after waiting; 0 after the timeout.
     fn wait_and_receive(&mut self, waited: &mut Duration) -> Result<usize> {
         let mut began = None;
         loop {
@@ -193,7 +195,7 @@ impl<S: AsMut<[u8]>> Receiver<S> {
         }
     }
 
-    /// Messages that are there now; `None` where there are none.
+    /// Number of available messages; `None` if there are none.
     fn receive(&mut self) -> Result<Option<usize>> {
         self.received.clear();
         loop {
@@ -206,7 +208,7 @@ impl<S: AsMut<[u8]>> Receiver<S> {
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(None),
                     io::ErrorKind::Interrupted => {}
-                    // Left by an earlier datagram of a connected socket; asking has cleared it.
+                    // Left by an earlier datagram of a connected socket; this call has cleared it.
                     io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {}
                     _ if sys::is_absent(&error) && self.arrays.degrade() => {}
                     _ => return Err(Error::Receive { source: error }),
@@ -234,7 +236,7 @@ impl<S: AsMut<[u8]>> Receiver<S> {
             outcome.bytes += received.len;
             self.returned.extend(deliver(slot, received));
         }
-        // What was filled last is filled next: where few come at a time, they come into the same warm memory.
+        // Fills the last used slots next, so that a slow stream stays in warm memory.
         self.returned.append(&mut self.slots);
         std::mem::swap(&mut self.slots, &mut self.returned);
         outcome
@@ -242,15 +244,15 @@ impl<S: AsMut<[u8]>> Receiver<S> {
 }
 
 impl<S> Receiver<S> {
-    /// The address that datagrams come to.
+    /// Local address of the socket.
     ///
     /// # Errors
-    /// [`Error::Open`] where the system cannot say.
+    /// [`Error::Open`] if the system cannot provide it.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         socket::local_addr(&self.socket)
     }
 
-    /// The receive buffer that the kernel granted.
+    /// Receive buffer granted by the kernel.
     pub fn granted(&self) -> Granted {
         self.granted
     }
@@ -259,19 +261,19 @@ impl<S> Receiver<S> {
         &self.socket
     }
 
-    /// For how long [`recv`](Self::recv) waits.
+    /// Sets the timeout of [`recv`](Self::recv).
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
 
-    /// Another handle on the same socket, to answer on it. It does not block.
+    /// Second, non-blocking handle of the socket, for answers.
     ///
     /// # Errors
-    /// What the system says where it has no more handles.
+    /// System error if it has no more handles.
     pub fn try_clone_socket(&self) -> io::Result<UdpSocket> {
         Ok(self.socket.try_clone()?.into())
     }
 }
 
-/// While the caller's pool is empty.
+/// Pause while the caller's pool is empty.
 const STARVED_PAUSE: Duration = Duration::from_micros(100);

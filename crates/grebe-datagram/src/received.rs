@@ -1,25 +1,25 @@
-//! What one slot of a receiver holds.
+//! Content of a receiver's slot.
 
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-/// What one slot holds.
+/// Content of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Bytes in the slot.
     pub len: usize,
-    /// Bytes of each datagram in it; the last one may be shorter.
+    /// Length of each datagram; the last one may be shorter.
     pub segment_bytes: usize,
-    /// Who sent them.
+    /// Sender.
     pub from: SocketAddr,
-    /// The slot was too small, and what did not fit is gone. The last datagram of the slot is cut.
+    /// The slot was too small, so the last datagram is truncated and the rest is lost.
     pub truncated: bool,
-    /// The kernel's time of arrival since 1970, where it was asked for and the system has it.
+    /// Kernel's arrival time since 1970, if requested and available.
     pub timestamp: Option<Duration>,
 }
 
-/// The ranges of the datagrams in a slot.
+/// Ranges of the datagrams in a slot.
 #[derive(Debug, Clone)]
 pub struct Segments {
     at: usize,
@@ -29,13 +29,13 @@ pub struct Segments {
 }
 
 impl Received {
-    /// Datagrams in the slot: at least one, which may be empty.
+    /// Number of datagrams: at least one, possibly empty.
     #[inline]
     pub fn datagrams(&self) -> usize {
         if self.segment_bytes == 0 { 1 } else { self.len.div_ceil(self.segment_bytes).max(1) }
     }
 
-    /// Where each datagram lies in the slot.
+    /// Range of each datagram in the slot.
     #[inline]
     pub fn segments(&self) -> Segments {
         Segments { at: 0, len: self.len, segment_bytes: self.segment_bytes, done: false }

@@ -1,4 +1,4 @@
-//! The sending side.
+//! Sending side.
 
 mod flush;
 mod gso;
@@ -22,11 +22,12 @@ use crate::receive::Receiver;
 use crate::side::Side;
 use crate::sys;
 
-/// Sends datagrams in batches. Owns one socket and the arrays of its system calls; nothing is allocated after it is made.
+/// Sends datagrams in batches. Owns one socket and the arrays of its system calls; allocates nothing after
+/// its creation.
 #[derive(Debug)]
 pub struct Sender {
     socket: SendSocket,
-    /// Memory for the next batch.
+    /// Memory of the next batch.
     burst: Burst<'static>,
     gso: Gso,
     rule: Coalesce,
@@ -38,8 +39,8 @@ pub struct Sender {
     outage: Option<io::Error>,
 }
 
-/// Datagrams that wait for one system call. Their bytes stay where they are until [`flush`](SendBatch::flush); dropping the
-/// batch flushes it too, and counts what could not be sent in [`SendCounters::unsent`].
+/// Datagrams for one system call. Their bytes stay in place until [`flush`](SendBatch::flush). Dropping the
+/// batch flushes it too, and counts failures in [`SendCounters::unsent`].
 #[derive(Debug)]
 pub struct SendBatch<'s, 'd> {
     sender: &'s mut Sender,
@@ -48,10 +49,10 @@ pub struct SendBatch<'s, 'd> {
 }
 
 impl Sender {
-    /// A sender to one destination. Connected sockets are the faster ones (11 % with `sendmmsg` at 1400 bytes).
+    /// Makes a sender to one destination. Connected sockets are faster (11 % with `sendmmsg` at 1400 bytes).
     ///
     /// # Errors
-    /// [`Error::Open`] where the socket cannot be opened or no route leads to `peer`.
+    /// [`Error::Open`] if the socket cannot be opened or there is no route to `peer`.
     pub fn connect(peer: SocketAddr, options: &Options) -> Result<Self> {
         let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let mut sender = Self::open(SocketAddr::new(any, 0), options)?;
@@ -64,16 +65,16 @@ impl Sender {
         Ok(sender)
     }
 
-    /// A sender from `local` (port 0: any) whose datagrams name their destination each: [`SendBatch::push_to`].
+    /// Makes a sender from `local` (port 0: any) with a destination per datagram: [`SendBatch::push_to`].
     ///
     /// # Errors
-    /// [`Error::Open`] where the socket cannot be opened or bound.
+    /// [`Error::Open`] if the socket cannot be opened or bound.
     pub fn unconnected(local: SocketAddr, options: &Options) -> Result<Self> {
         let sender = Self::open(local, options)?;
         if let SocketAddr::V6(every) = local
             && every.ip().is_unspecified()
         {
-            // From every address is also from every IPv4 address, whatever this system's default is.
+            // The unspecified address also covers IPv4, whatever this system's default is.
             let either = sender.socket.socket.set_only_v6(false);
             let failed = |source| Error::Open { action: "open a UDP socket for", address: local, source };
             either.map_err(failed)?;
@@ -86,8 +87,8 @@ impl Sender {
         Ok(sender)
     }
 
-    /// A sender on the socket of a receiver, so that what goes out and what comes in share one port. Its destination is the
-    /// receiver's peer where that is connected; otherwise datagrams name theirs: [`SendBatch::push_to`].
+    /// Makes a sender on a receiver's socket, so that both directions share one port. Its destination is the
+    /// peer of a connected receiver. Otherwise each datagram has its own: [`SendBatch::push_to`].
     ///
     /// ```
     /// use grebe_datagram::{Options, Receiver, Sender};
@@ -101,7 +102,7 @@ impl Sender {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Open`] where the system has no more handles.
+    /// [`Error::Open`] if the system has no more handles.
     pub fn on<S>(receiver: &Receiver<S>, options: &Options) -> Result<Self> {
         let local = receiver.local_addr()?;
         let socket = receiver.socket().try_clone().map_err(|source| Error::Open {
@@ -117,55 +118,55 @@ impl Sender {
         Ok(sender)
     }
 
-    /// An empty batch. It borrows what is pushed until it is flushed or dropped.
+    /// Starts an empty batch. It borrows pushed data until it is flushed or dropped.
     pub fn batch<'d>(&mut self) -> SendBatch<'_, 'd> {
         let burst = std::mem::replace(&mut self.burst, Burst::hollow()).recycle();
         SendBatch { sender: self, burst, progress: Progress::default() }
     }
 
-    /// What this sender has done so far.
+    /// Counters so far.
     pub fn counters(&self) -> SendCounters {
         self.counters
     }
 
-    /// Why the last datagram that [`SendCounters::unsent`] counts did not leave, where the network was the reason.
+    /// Network error behind the last datagram in [`SendCounters::unsent`], if any.
     pub fn outage(&self) -> Option<&io::Error> {
         self.outage.as_ref()
     }
 
-    /// The connected peer.
+    /// Connected peer.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.socket.peer
     }
 
-    /// The state of segmentation offload.
+    /// State of segmentation offload.
     pub fn gso(&self) -> Gso {
         self.gso
     }
 
-    /// The send buffer that the kernel granted.
+    /// Send buffer granted by the kernel.
     pub fn granted(&self) -> Granted {
         self.granted
     }
 
-    /// The address that datagrams come from.
+    /// Local address of the socket.
     ///
     /// # Errors
-    /// [`Error::Open`] where the system cannot say.
+    /// [`Error::Open`] if the system cannot provide it.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         crate::socket::local_addr(&self.socket.socket)
     }
 
-    /// Bytes of payload that one packet carries to the connected peer, by the MTU of the route as the system knows it now.
-    /// Longer datagrams are sent in fragments, and without GSO.
+    /// Payload of one packet to the connected peer, by the present MTU of the route. Longer datagrams are
+    /// sent in fragments and without GSO.
     pub fn path_payload_bytes(&self) -> Option<usize> {
         self.socket.path_payload_bytes()
     }
 
-    /// Another handle on the same socket, to read what comes back. It does not block.
+    /// Second, non-blocking handle of the socket, for reading answers.
     ///
     /// # Errors
-    /// What the system says where it has no more handles.
+    /// System error if it has no more handles.
     pub fn try_clone_socket(&self) -> io::Result<UdpSocket> {
         Ok(self.socket.socket.try_clone()?.into())
     }
@@ -189,7 +190,7 @@ impl Sender {
                 .map_err(|source| Error::Open { action: "limit the hops of", address: local, source })?;
         }
         if options.dont_fragment {
-            // Where a system has no such setting, datagrams go out without it.
+            // Systems without this setting send datagrams without it.
             let _ = sys::set_dont_fragment(&socket, local.is_ipv4());
         }
         let gso = options.batch && options.gso && !gso_is_switched_off() && sys::has_gso(&socket);
@@ -223,30 +224,31 @@ impl Sender {
 }
 
 impl<'d> SendBatch<'_, 'd> {
-    /// Adds the datagram `header ++ payload` for the connected peer. Nothing is copied, except datagrams of up to
-    /// [`Options::copy_below_bytes`], which the kernel takes faster from one place. Flushes where the batch is full.
+    /// Adds the datagram `header ++ payload` for the connected peer. Copies only datagrams up to
+    /// [`Options::copy_below_bytes`], which the kernel takes faster from one place. Flushes a full batch.
     ///
     /// # Errors
-    /// [`Error::TooLong`], [`Error::NoDestination`]; what [`flush`](Self::flush) may say.
+    /// [`Error::TooLong`], [`Error::NoDestination`]; those of [`flush`](Self::flush).
     #[inline]
     pub fn push(&mut self, header: &'d [u8], payload: &'d [u8]) -> Result<()> {
         self.check_peer()?;
         self.add(None, header, payload)
     }
 
-    /// As [`push`](Self::push), to a destination of its own.
+    /// Like [`push`](Self::push), with a destination.
     ///
     /// # Errors
-    /// [`Error::TooLong`]; what [`flush`](Self::flush) may say.
+    /// [`Error::TooLong`]; those of [`flush`](Self::flush).
     #[inline]
     pub fn push_to(&mut self, to: SocketAddr, header: &'d [u8], payload: &'d [u8]) -> Result<()> {
         self.add(Some(to), header, payload)
     }
 
-    /// Adds a datagram and copies it, so that its memory is free at once. [`SendCounters::copies`] counts it.
+    /// Adds a datagram by copying it, so that its memory is free at once. Counted in
+    /// [`SendCounters::copies`].
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Those of [`push`](Self::push).
     #[inline]
     pub fn push_copied(&mut self, header: &[u8], payload: &[u8]) -> Result<()> {
         self.check_peer()?;
@@ -254,35 +256,38 @@ impl<'d> SendBatch<'_, 'd> {
         self.copy(None, header, payload)
     }
 
-    /// Adds datagrams of `segment_bytes` each (the last may be shorter) that lie one behind the other. Nothing is copied.
+    /// Adds contiguous datagrams of `segment_bytes` each (the last may be shorter) without copying.
     ///
     /// # Errors
-    /// [`Error::EmptySegment`], [`Error::TooLong`], [`Error::NoDestination`]; what [`flush`](Self::flush) may say.
+    /// [`Error::EmptySegment`], [`Error::TooLong`], [`Error::NoDestination`]; those of
+    /// [`flush`](Self::flush).
     pub fn push_run(&mut self, run: &'d [u8], segment_bytes: usize) -> Result<()> {
         self.check_peer()?;
         self.add_run(None, run, segment_bytes)
     }
 
-    /// As [`push_run`](Self::push_run), to a destination of its own.
+    /// Like [`push_run`](Self::push_run), with a destination.
     ///
     /// # Errors
-    /// [`Error::EmptySegment`], [`Error::TooLong`]; what [`flush`](Self::flush) may say.
+    /// [`Error::EmptySegment`], [`Error::TooLong`]; those of [`flush`](Self::flush).
     pub fn push_run_to(&mut self, to: SocketAddr, run: &'d [u8], segment_bytes: usize) -> Result<()> {
         self.add_run(Some(to), run, segment_bytes)
     }
 
-    /// Datagrams that wait for the flush.
+    /// Datagrams waiting for the flush.
     pub fn pending(&self) -> usize {
         self.burst.datagrams()
     }
 
-    /// Hands everything to the kernel, and waits for room where it has none. What the network does not take now (the link is down,
-    /// there is no route, a firewall drops it) is left out and counted in [`SendCounters::unsent`]; [`Sender::outage`] says why.
+    /// Passes everything to the kernel, and waits for room if necessary. Skips datagrams that the network
+    /// rejects for now (link down, no route, firewall) and counts them in [`SendCounters::unsent`];
+    /// [`Sender::outage`] has the reason.
     ///
     /// # Errors
-    /// [`Error::Stalled`] after [`Options::send_timeout`] without room: nothing is lost, flush again. Not with
-    /// [`Options::leave_out_stalled`].
-    /// [`Error::Send`] where a datagram is refused for good: it is left out and counted, flush again for the others.
+    /// [`Error::Stalled`] after [`Options::send_timeout`] without room: nothing is lost, flush again. Not
+    /// with [`Options::leave_out_stalled`].
+    /// [`Error::Send`] for a datagram that is refused permanently: it is skipped and counted, flush again for
+    /// the others.
     #[inline(never)]
     pub fn flush(&mut self) -> Result<()> {
         let Sender { socket, gso, counters, patience, outage, rule, .. } = &mut *self.sender;
@@ -351,9 +356,9 @@ impl<'d> SendBatch<'_, 'd> {
 impl Drop for SendBatch<'_, '_> {
     fn drop(&mut self) {
         let sent_before = self.sender.counters.datagrams + self.sender.counters.unsent;
-        // What an interrupted flush has settled needs no more.
+        // An interrupted flush has settled the others.
         let pending = (self.burst.datagrams() - self.progress.settled(&self.burst)) as u64;
-        // An error that comes back at once would come back for ever: one try for what is left.
+        // An immediate error would repeat for ever, so the rest gets one try.
         if pending > 0 && self.flush().is_err() {
             let settled = self.sender.counters.datagrams + self.sender.counters.unsent - sent_before;
             self.sender.counters.unsent += pending.saturating_sub(settled);

@@ -1,10 +1,10 @@
 //! The two buffers of a socket.
 
-/// Which buffer of a socket.
+/// Buffer of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What waits to be read.
+    /// Data waiting to be read.
     Receive,
-    /// What waits to leave.
+    /// Data waiting to leave.
     Send,
 }

@@ -1,4 +1,4 @@
-//! Opening a socket: buffers, multicast, reuse; and what sockets of other crates may ask.
+//! Opens sockets: buffers, multicast, reuse. Also helpers for sockets of other crates.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -11,7 +11,7 @@ use crate::options::{Granted, Interface, Options};
 use crate::side::Side;
 use crate::sys;
 
-/// A datagram socket with the options that both sides share, not yet bound.
+/// Unbound datagram socket with the options common to both sides.
 pub(crate) fn open(like: SocketAddr, options: &Options) -> Result<Socket> {
     let open = || -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(like), Type::DGRAM, Some(Protocol::UDP))?;
@@ -26,7 +26,7 @@ pub(crate) fn open(like: SocketAddr, options: &Options) -> Result<Socket> {
     open().map_err(|source| Error::Open { action: "open a UDP socket for", address: like, source })
 }
 
-/// Asks for a buffer and reads back what was granted. A refusal is not an error: the answer says so.
+/// Requests a buffer and reads back the granted size. A refusal is not an error but shows in the result.
 pub(crate) fn ask_for_buffer(socket: &Socket, side: Side, asked_bytes: usize, force: bool) -> Granted {
     let granted = || {
         let reported = match side {
@@ -35,7 +35,7 @@ pub(crate) fn ask_for_buffer(socket: &Socket, side: Side, asked_bytes: usize, fo
         };
         sys::usable_buffer_bytes(reported.unwrap_or(0))
     };
-    // A refusal shows in what is read back.
+    // A refusal shows in the size read back.
     let _ = match side {
         Side::Receive => socket.set_recv_buffer_size(asked_bytes),
         Side::Send => socket.set_send_buffer_size(asked_bytes),
@@ -69,7 +69,7 @@ pub(crate) fn set_unicast_hops(socket: &Socket, v4: bool, hops: u32) -> io::Resu
     if v4 { socket.set_ttl_v4(hops) } else { socket.set_unicast_hops_v6(hops) }
 }
 
-/// Joins the group, on the interface that the options name.
+/// Joins the group on the interface of the options.
 pub(crate) fn join(socket: &Socket, group: IpAddr, interface: Interface) -> io::Result<()> {
     match (group, interface) {
         (IpAddr::V4(group), Interface::Address(address)) => socket.join_multicast_v4(&group, &address),
@@ -82,7 +82,7 @@ pub(crate) fn join(socket: &Socket, group: IpAddr, interface: Interface) -> io::
     }
 }
 
-/// Where to bind for `address`: Windows cannot bind to a group.
+/// Address to bind for `address`: Windows cannot bind to a group.
 pub(crate) fn bind_address(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         ip if !(cfg!(windows) && ip.is_multicast()) => address,
@@ -99,10 +99,11 @@ pub(crate) fn local_addr(socket: &Socket) -> Result<SocketAddr> {
         .map_err(|source| Error::Open { action: "ask for the address of", address: unspecified, source })
 }
 
-/// Waits until there is something to read from `socket` (a `&UdpSocket`, a `&TcpStream`, a `&TcpListener` with somebody to
+/// Waits until `socket` is readable (a `&UdpSocket`, a `&TcpStream`, or a `&TcpListener` with a connection to
 /// accept), at most `timeout`. `false` after the timeout, and also after a signal.
 ///
-/// The timeout is as exact as the system has it: Linux and FreeBSD take nanoseconds, others whole milliseconds (rounded up).
+/// The timeout has the system's resolution: nanoseconds on Linux and FreeBSD, whole milliseconds (rounded up)
+/// elsewhere.
 ///
 /// ```
 /// use std::time::Duration;
@@ -114,14 +115,14 @@ pub(crate) fn local_addr(socket: &Socket) -> Result<SocketAddr> {
 /// ```
 ///
 /// # Errors
-/// What the system says where it cannot wait.
+/// System error if it cannot wait.
 pub fn wait_readable<'s>(socket: impl Into<SockRef<'s>>, timeout: Duration) -> io::Result<bool> {
     let socket: SockRef<'_> = socket.into();
     sys::wait_readable([&*socket], timeout)
 }
 
-/// Waits until there is something to read from either socket, as [`wait_readable`] does for one: for a thread that serves a socket and
-/// is called by another thread through a pair of sockets of its own.
+/// Waits until either socket is readable, like [`wait_readable`] for one. For a thread that serves one
+/// socket, and is woken by other threads through a local pair of sockets.
 ///
 /// ```
 /// use std::net::UdpSocket;
@@ -134,7 +135,7 @@ pub fn wait_readable<'s>(socket: impl Into<SockRef<'s>>, timeout: Duration) -> i
 /// ```
 ///
 /// # Errors
-/// What the system says where it cannot wait.
+/// System error if it cannot wait.
 pub fn wait_either_readable<'a, 'b>(
     one: impl Into<SockRef<'a>>,
     other: impl Into<SockRef<'b>>,
@@ -144,8 +145,8 @@ pub fn wait_either_readable<'a, 'b>(
     sys::wait_readable([&*one, &*other], timeout)
 }
 
-/// Listens for TCP as the standard library does, but that every address of IPv6 is also every one of IPv4: Windows keeps them apart. For a
-/// program that is reached over TCP where it is reached over UDP.
+/// Listens for TCP like the standard library, except that the unspecified IPv6 address includes IPv4, which
+/// Windows separates by default. For programs that serve UDP and TCP at the same address.
 ///
 /// ```
 /// let datagrams = std::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -155,13 +156,13 @@ pub fn wait_either_readable<'a, 'b>(
 /// ```
 ///
 /// # Errors
-/// What the system says where the address cannot be had.
+/// System error if the address cannot be bound.
 pub fn listen_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() && address.ip().is_unspecified() {
         socket.set_only_v6(false)?;
     }
-    // Elsewhere it would let others have the port, too.
+    // On Windows it would let other programs take the port too.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
@@ -169,12 +170,12 @@ pub fn listen_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// As many as the standard library lets wait.
+/// Backlog of the standard library.
 const CONNECTIONS_TO_ACCEPT_MAX: i32 = 128;
 
-/// Sets "don't fragment" on every datagram that a bound socket sends: one that is too long for a hop is lost there, one that
-/// is too long for the interface is an error of the sending call. For Linux, macOS and Windows. A [`Sender`](crate::Sender)
-/// has [`Options::dont_fragment`](crate::Options::dont_fragment) instead.
+/// Sets "don't fragment" on every datagram of a bound socket. One too long for a hop is lost there; one too
+/// long for the interface is an error of the sending call. For Linux, macOS and Windows. For a
+/// [`Sender`](crate::Sender) use [`Options::dont_fragment`](crate::Options::dont_fragment).
 ///
 /// ```
 /// let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -184,7 +185,7 @@ const CONNECTIONS_TO_ACCEPT_MAX: i32 = 128;
 /// ```
 ///
 /// # Errors
-/// What the system says; `Unsupported` on systems without such a setting.
+/// System error; `Unsupported` on systems without such a setting.
 pub fn set_dont_fragment<'s>(socket: impl Into<SockRef<'s>>) -> io::Result<()> {
     let socket = socket.into();
     let v4 = socket.local_addr()?.is_ipv4();

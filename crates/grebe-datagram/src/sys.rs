@@ -1,4 +1,4 @@
-//! The operating system, behind one interface: `SendArrays`, `RecvArrays`, and a few questions about a socket.
+//! Operating system interface: `SendArrays`, `RecvArrays`, and a few socket queries.
 //!
 //! | | Linux | macOS | Windows | other Unix |
 //! |---|---|---|---|---|
@@ -69,7 +69,7 @@ use socket2::Socket;
 
 use crate::received::Received;
 
-/// The arrays of one receiving system call.
+/// Arrays of one receiving system call.
 #[derive(Debug)]
 pub(crate) enum RecvArrays {
     /// Several messages per call.
@@ -83,7 +83,7 @@ impl RecvArrays {
         if batch { Self::Native(native::RecvArrays::new(slots)) } else { Self::Portable }
     }
 
-    /// Receives into the first slots without waiting, and appends what came.
+    /// Receives into the first slots without waiting, and appends the results.
     #[inline]
     pub(crate) fn receive<S: AsMut<[u8]>>(
         &mut self,
@@ -97,7 +97,7 @@ impl RecvArrays {
         }
     }
 
-    /// The newest value of the kernel's drop counter among the messages received so far.
+    /// Newest value of the kernel's drop counter among the received messages.
     pub(crate) fn last_drops(&self) -> Option<u32> {
         match self {
             Self::Native(arrays) => arrays.last_drops(),
@@ -105,7 +105,7 @@ impl RecvArrays {
         }
     }
 
-    /// Receives one datagram per call from now on; `false` where that is so already.
+    /// Switches to one datagram per call; `false` if already switched.
     pub(crate) fn degrade(&mut self) -> bool {
         !matches!(std::mem::replace(self, Self::Portable), Self::Portable)
     }

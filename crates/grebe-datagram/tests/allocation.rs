@@ -1,4 +1,4 @@
-//! Once set up, neither side allocates: a counting allocator, and the counters that say what was copied.
+//! Checks with a counting allocator and the copy counters that neither side allocates after the setup.
 
 use std::time::Duration;
 

@@ -1,10 +1,11 @@
-//! The switch that turns segmentation offload off from outside.
+//! Tests the external switch for segmentation offload.
 
 use std::process::Command;
 
 use grebe_datagram::{Gso, Options, Sender};
 
-/// Runs itself again with the variable set, since a process must not change its environment beside other threads.
+/// Runs itself again with the variable set, because a process must not change its environment beside other
+/// threads.
 #[test]
 fn the_environment_and_the_option_turn_gso_off() {
     let connect = |options: &Options| Sender::connect(([127, 0, 0, 1], 9).into(), options).unwrap().gso();

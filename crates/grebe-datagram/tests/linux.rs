@@ -1,4 +1,4 @@
-//! What only Linux has: offload in both directions, drop counters, timestamps, forced buffers.
+//! Tests Linux features: offload in both directions, drop counters, timestamps, forced buffers.
 #![cfg(target_os = "linux")]
 
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ fn short() -> Options {
     Options { recv_timeout: Duration::from_millis(20), ..Options::default() }
 }
 
-/// Whether the kernel's answers are another program's: qemu-user does not know these socket options.
+/// Whether another program emulates the kernel: qemu-user does not know these socket options.
 fn is_emulated() -> bool {
     cfg!(target_arch = "aarch64")
         && std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("vendor_id"))
@@ -41,7 +41,7 @@ fn equal_datagrams_cross_in_few_kernel_buffers() {
     assert_eq!((outcome.datagrams, outcome.slots), (92, 2));
 }
 
-/// Hides `recvmmsg` from this thread, as filters of containers do.
+/// Hides `recvmmsg` from this thread, like filters of containers.
 fn hide_recvmmsg() {
     let op = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let number = libc::SYS_recvmmsg as u32;
@@ -90,7 +90,7 @@ fn drops_are_counted_from_zero_and_told_without_a_later_datagram() {
     }
     let options = Options { recv_buffer_bytes: 8_192, force_buffers: false, gso: false, ..short() };
     let (mut receiver, mut sender) = pair(&options);
-    // A clean start: the first reading is a baseline.
+    // The first reading is a baseline.
     let outcome = receiver.recv(|| Some(vec![0; 65_536]), |_, _| None).unwrap();
     assert_eq!(outcome.kernel_drops, Some(0));
     let data = vec![1_u8; 1_400];
@@ -125,7 +125,7 @@ fn a_connected_receiver_counts_drops_too() {
     receiver.connect(([127, 0, 0, 1], port).into()).unwrap();
     let data = vec![1_u8; 1_400];
     let mut drops = 0;
-    // The counter comes with a datagram that was queued after the drop.
+    // The counter arrives with a datagram queued after the drop.
     for _ in 0..2 {
         let mut batch = sender.batch();
         for _ in 0..100 {
@@ -139,7 +139,8 @@ fn a_connected_receiver_counts_drops_too() {
     assert!(drops > 0);
 }
 
-/// A datagram carries the count of when it was queued: in a batch across an overflow the first knows of no drop, the last does.
+/// A datagram carries the count at its queueing: in a batch across an overflow, the first shows no drop, the
+/// last does.
 #[test]
 fn the_count_of_a_batch_is_that_of_its_last_message() {
     if is_emulated() {
@@ -153,7 +154,7 @@ fn the_count_of_a_batch_is_that_of_its_last_message() {
         (0..count).for_each(|_| batch.push(&[1; 1_400], &[]).unwrap());
     };
     send(100);
-    // Room for one more, which is queued after the drops. The kernel gives room back in quarters of the buffer.
+    // Room for one more, which is queued after the drops. The kernel returns room in quarters of the buffer.
     let mut slots = vec![vec![0; 65_536]; 3].into_iter();
     let first = receiver.try_recv(|| slots.next(), |_, _| None).unwrap();
     assert_eq!((first.datagrams, first.kernel_drops), (3, Some(0)));
@@ -191,7 +192,7 @@ fn signals_neither_end_nor_shorten_a_wait() {
             }
         });
         for round in 0..50_u8 {
-            // Later than the wait begins, on a socket that needs nothing of this thread.
+            // Sent after the wait begins, on a socket that needs nothing of this thread.
             let (data, to) = ([round; 700], receiver.local_addr().unwrap());
             let socket = sender.try_clone_socket().unwrap();
             let sending = scope.spawn(move || {

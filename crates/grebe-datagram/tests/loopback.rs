@@ -1,4 +1,4 @@
-//! Whole batches over loopback: contents, order and boundaries, on every technique.
+//! Tests batches over loopback: contents, order and boundaries, with every technique.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,7 +22,7 @@ fn options(batch: bool, gso: bool, gro: bool) -> Options {
     Options { batch, gso, gro, recv_timeout: Duration::from_millis(20), ..Options::default() }
 }
 
-/// A datagram whose bytes say which it is.
+/// Datagram whose bytes identify it.
 fn datagram(index: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (index * 131 + at * 7) as u8).collect()
 }
@@ -46,7 +46,7 @@ fn receive_all(receiver: &mut Receiver<Vec<u8>>, count: usize) -> Vec<(Vec<u8>, 
 
 #[test]
 fn every_technique_keeps_contents_order_and_boundaries() {
-    // qemu-user loses empty datagrams: it skips messages without iovecs.
+    // qemu-user loses empty datagrams, because it skips messages without iovecs.
     let emulated = cfg!(target_arch = "aarch64")
         && std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("vendor_id"));
     let empty = usize::from(emulated);
@@ -106,7 +106,7 @@ fn a_run_becomes_datagrams_without_a_copy() {
     }
 }
 
-/// Some stacks take the control message of segmentation offload, ignore it, and send one long datagram.
+/// Some stacks accept the control message of segmentation offload, ignore it, and send one long datagram.
 #[test]
 fn offload_is_used_only_where_datagrams_arrive_one_by_one() {
     let options = options(true, true, true);
@@ -240,7 +240,7 @@ fn datagrams_that_come_one_by_one_come_into_the_slot_that_was_handed_back_last()
     assert_eq!(filled, [1; 10]);
 }
 
-/// A slot that is told from others.
+/// A distinguishable slot.
 struct Numbered {
     number: u32,
     memory: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Datagrams above the MTU of the route, in a network namespace of their own whose loopback has one of 1500 bytes.
+//! Tests datagrams above the MTU, in a private network namespace whose loopback has an MTU of 1500 bytes.
 #![cfg(target_os = "linux")]
 
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use grebe_datagram::{Gso, Options, Receiver, Sender};
 
-/// Runs the test below again where the loopback is small.
+/// Runs the test below again in the namespace.
 #[test]
 fn segments_above_the_mtu_arrive_and_gso_is_not_blamed() {
     let is_emulated = cfg!(target_arch = "aarch64")
@@ -39,7 +39,7 @@ fn segments_above_the_mtu_arrive_and_gso_is_not_blamed() {
 fn with_a_loopback_of_1500_bytes() {
     let options = Options { recv_timeout: Duration::from_millis(20), ..Options::default() };
     let mut receiver = Receiver::bind(([127, 0, 0, 1], 0).into(), &options).unwrap();
-    // Connected, it asks the route; unconnected, it learns by the refusal.
+    // A connected sender queries the route; an unconnected one learns from the refusal.
     let to = receiver.local_addr().unwrap();
     let senders = [
         Sender::connect(to, &options).unwrap(),

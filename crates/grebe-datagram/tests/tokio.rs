@@ -1,4 +1,4 @@
-//! The same batches on the readiness of a runtime.
+//! Tests the same batches in a tokio runtime.
 
 use grebe_datagram::{AsyncReceiver, AsyncSender, Error, Options, Sender};
 

@@ -1,11 +1,11 @@
-//! Where batches leave a graph for async code, or for a thread that is none of its own.
+//! Output of a graph to async code, or to a thread of the caller.
 //!
 //! ```text
 //!   stage --> AsyncEnd (same thread) --offer--> queue --next().await--> a task, of any runtime
 //!                                                 +---wait, try_next--> a thread of the caller's
 //! ```
 //!
-//! The task registers with the queue's [`Signal`], which wakes it as it would wake a thread. Nothing here knows a runtime.
+//! The task registers with the queue's [`Signal`], which wakes it like a thread. This works with any runtime.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -20,11 +20,12 @@ use grebe_ring::Signal;
 use crate::queue::{QueueCounts, QueueOptions, QueueReceiver, QueueSender, queue};
 use crate::stage::{Context, Inputs, Outcome, Outputs, Ports, Stage, StageResult, deliver};
 
-/// The batches of a stage, in async code or in a thread of the caller's: from [`Graph::connect_async`](crate::Graph::connect_async) or
+/// Batches of a stage, for async code or a thread of the caller: from
+/// [`Graph::connect_async`](crate::Graph::connect_async) or
 /// [`Running::attach_async`](crate::Running::attach_async).
 ///
-/// It is a [`Stream`], too, for what combines those. Dropping it takes the consumer away: the stage goes on for its others,
-/// and ends where it has none.
+/// It is also a [`Stream`], for combinators. Dropping it removes the consumer. The stage continues for its
+/// other consumers, and ends if it has none.
 #[derive(Debug)]
 pub struct BatchStream {
     queue: QueueReceiver,
@@ -32,43 +33,43 @@ pub struct BatchStream {
 }
 
 impl BatchStream {
-    /// A queue from a stage that waits for room on `producer`.
+    /// Makes a queue from a stage that waits for room on `producer`.
     pub(crate) fn new(options: QueueOptions, producer: Arc<Signal>) -> (QueueSender, Self) {
         let signal = Arc::new(Signal::new());
         let (tx, rx) = queue(options, producer, signal.clone());
         (tx, Self { queue: rx, signal })
     }
 
-    /// The next batch; `None` after the last, when the graph has ended or failed (which of the two, [`Running::wait`] says).
-    /// To give this future up loses nothing.
+    /// Next batch; `None` after the last one, when the graph has ended or failed ([`Running::wait`] tells
+    /// which). Cancel safe: dropping the future loses nothing.
     ///
     /// [`Running::wait`]: crate::Running::wait
     pub async fn next(&mut self) -> Option<Batch> {
         poll_fn(|cx| self.poll_batch(cx)).await
     }
 
-    /// The next batch, where one is queued: for a thread, which [`wait`](Self::wait)s in between.
+    /// Next batch, if one is queued. For a thread, which calls [`wait`](Self::wait) in between.
     pub fn try_next(&mut self) -> Option<Batch> {
         self.queue.pop()
     }
 
-    /// Waits, with the calling thread, until a batch is queued, the stream has ended, or `timeout` has passed; whether one of the
-    /// first two is so. Takes nothing.
+    /// Blocks until a batch is queued, the stream has ended, or `timeout` has passed. Returns whether one of
+    /// the first two holds. Takes nothing.
     pub fn wait(&self, timeout: Duration) -> bool {
         self.signal.wait(timeout, || self.queue.has_batch() || self.queue.is_ended())
     }
 
-    /// Whether the graph has ended or failed, and everything was taken.
+    /// Whether the graph has ended or failed, and all batches were taken.
     pub fn is_ended(&self) -> bool {
         self.queue.is_ended()
     }
 
-    /// Samples per channel that its queue dropped.
+    /// Samples per channel dropped by its queue.
     pub fn dropped_samples(&self) -> u64 {
         QueueCounts::read(&self.queue.counts().dropped_samples)
     }
 
-    /// Frames that its queue has taken, and those it dropped.
+    /// Frames accepted and frames dropped by its queue.
     pub fn counts(&self) -> (u64, u64) {
         let counts = self.queue.counts();
         (QueueCounts::read(&counts.frames), QueueCounts::read(&counts.dropped_frames))
@@ -82,7 +83,7 @@ impl BatchStream {
             if self.queue.is_ended() {
                 return Poll::Ready(None);
             }
-            // Ready, and yet nothing to pop: under `drop_oldest` the producer may take it out again.
+            // Ready, but possibly nothing to pop: under `drop_oldest` the producer may evict the batch.
             ready!(self.signal.poll(cx, || self.queue.has_batch() || self.queue.is_ended()));
         }
     }
@@ -96,7 +97,7 @@ impl Stream for BatchStream {
     }
 }
 
-/// The last stage before the task: moves batches into its queue, on the thread of the stage before.
+/// Last stage before the task: moves batches into its queue, on the thread of the previous stage.
 pub(crate) struct AsyncEnd(pub(crate) Option<QueueSender>);
 
 impl Stage for AsyncEnd {
@@ -110,7 +111,7 @@ impl Stage for AsyncEnd {
     }
 
     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
-        // The task learns of the end now, not when the other stages of this thread have ended.
+        // Ends the task's stream now, not when the other stages of this thread have ended.
         self.0 = None;
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! Which monotonic clock this is, of all hosts and boots.
+//! Identity of a monotonic clock among all hosts and boots.
 
 use std::sync::OnceLock;
 
-/// The clock of [`monotonic_ns`](crate::monotonic_ns): the same for all processes whose stamps can be subtracted from each other, and
-/// another one on another host, after another boot, and in another time namespace. Where the system cannot say (anything but Linux), each
-/// process has one of its own.
+/// Identifier of the clock of [`monotonic_ns`](crate::monotonic_ns). Processes with the same identifier have
+/// comparable stamps. It differs on another host, after a reboot, and in another time namespace. On other
+/// systems than Linux each process has its own.
 pub fn clock_id() -> u64 {
     static ID: OnceLock<u64> = OnceLock::new();
     *ID.get_or_init(|| of_system().unwrap_or_else(of_process))
@@ -23,7 +23,8 @@ fn of_system() -> Option<u64> {
     None
 }
 
-/// Of numbers that no other process has at once: its own, the time, and what the standard library draws for its hash maps.
+/// Identifier unique to this process: from its number, the time, and the random state of the standard
+/// library's hash maps.
 fn of_process() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     let drawn = RandomState::new().hash_one(std::process::id());
@@ -31,7 +32,7 @@ fn of_process() -> u64 {
     hash(&[&drawn.to_le_bytes(), &now_ns.to_le_bytes()])
 }
 
-/// FNV-1a: the same in every version, and no more than that is wanted.
+/// FNV-1a, because it is stable across versions and nothing more is needed.
 fn hash(parts: &[&[u8]]) -> u64 {
     let bytes = parts.iter().flat_map(|part| part.iter().chain(&[0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

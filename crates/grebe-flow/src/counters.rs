@@ -1,4 +1,4 @@
-//! What is counted while a graph runs, readable at any time without slowing it.
+//! Counters of a running graph, readable at any time without slowing it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -7,7 +7,7 @@ use grebe_frame::Header;
 
 use crate::snapshot::{Latency, LatencyTotals, StageSnapshot};
 
-/// A stage's own counters: named, each written by the stage's thread alone, read by anybody.
+/// A stage's own counters, by name. Only the stage's thread writes them; any thread may read them.
 ///
 /// ```
 /// let counters = grebe_flow::Counters::new(&["refused", "late"]);
@@ -23,12 +23,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// One counter per name, all zero.
+    /// Makes one counter per name, all zero.
     pub fn new(names: &'static [&'static str]) -> Self {
         Self { names, gauges: &[], values: names.iter().map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Says which of them may go down: they are states, and their growth says nothing.
+    /// Marks counters as gauges: states that may decrease and have no meaningful rate.
     ///
     /// ```
     /// let counters = grebe_flow::Counters::new(&["clients", "refused_clients"]).with_gauges(&["clients"]);
@@ -37,7 +37,7 @@ impl Counters {
         Self { gauges, ..self }
     }
 
-    /// Sets the counter at this position of the names.
+    /// Sets the counter at this position in the names.
     pub fn set(&self, position: usize, value: u64) {
         self.values[position].store(value, Ordering::Relaxed);
     }
@@ -53,12 +53,12 @@ impl Counters {
         values.into_iter().enumerate().for_each(|(position, value)| self.set(position, value));
     }
 
-    /// Adds to the counter at this position of the names.
+    /// Adds to the counter at this position in the names.
     pub fn add(&self, position: usize, value: u64) {
         add(&self.values[position], value);
     }
 
-    /// The counter at this position, to be written by the stage's thread alone.
+    /// Counter at this position, for the stage's thread only.
     #[doc(hidden)]
     pub fn counter(&self, position: usize) -> Counter {
         Counter { values: self.values.clone(), position }
@@ -75,7 +75,7 @@ impl Counters {
     }
 }
 
-/// One of a stage's [`Counters`], by its name: a field of what [`counters!`](crate::counters) makes.
+/// One of a stage's [`Counters`]: a field of the struct that [`counters!`](crate::counters) generates.
 #[derive(Debug, Clone)]
 pub struct Counter {
     values: Arc<[AtomicU64]>,
@@ -83,24 +83,24 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Adds to it.
+    /// Adds to the counter.
     pub fn add(&self, value: u64) {
         add(&self.values[self.position], value);
     }
 
-    /// Sets it.
+    /// Sets the counter.
     pub fn set(&self, value: u64) {
         self.values[self.position].store(value, Ordering::Relaxed);
     }
 
-    /// What it counts to.
+    /// Present value.
     pub fn get(&self) -> u64 {
         self.values[self.position].load(Ordering::Relaxed)
     }
 }
 
-/// What a stage counts: a struct with a [`Counter`] for each name, all zero by default, and the [`Counters`] that others read. `gauge` stands
-/// before one that may go down.
+/// Declares a stage's counters: a struct with a [`Counter`] per name, zero by default, and the [`Counters`]
+/// for readers. `gauge` marks a counter that may decrease.
 ///
 /// ```
 /// grebe_flow::counters! {
@@ -133,7 +133,7 @@ macro_rules! counters {
         }
 
         impl $counted {
-            /// All of them, for those who read.
+            /// All counters, for readers.
             $vis fn all(&self) -> $crate::Counters {
                 self.all.clone()
             }
@@ -149,7 +149,7 @@ macro_rules! counters {
     };
 }
 
-/// On cache lines of its own: every stage writes one of these for each batch.
+/// On separate cache lines, because every stage writes its own for each batch.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct StageCounts {
@@ -160,9 +160,9 @@ pub(crate) struct StageCounts {
     pub(crate) busy_ns: AtomicU64,
     pub(crate) waited_ns: AtomicU64,
     pub(crate) copied_frames: AtomicU64,
-    /// Written once a second.
+    /// Written once per second.
     pub(crate) latency: Mutex<Option<(Latency, LatencyTotals)>>,
-    /// Where the stream that the stage handed on ends, once it has ended.
+    /// End of the stage's output stream, once it has ended.
     pub(crate) end: OnceLock<Header>,
     /// The stage is in its last call.
     pub(crate) is_finishing: AtomicBool,

@@ -1,13 +1,13 @@
 //! Graphs as files: TOML that names stages by kind, and the queues between them.
 //!
 //! ```text
-//!   text --draft--> fields and their places --check--> stages, edges, the whole graph --> GraphFile --build--> Graph
-//!                            every step adds to one list of mistakes; nothing is opened before `build`
+//!   text --draft--> fields, positions --check--> stages, edges, graph --> GraphFile --build--> Graph
+//!                            each step adds to one list of mistakes; `build` is the first to open anything
 //! ```
 //!
-//! A [`GraphFile`] comes only from text that was checked against kinds. Parameters stay as they were written, so that a
-//! graph that is written again reads as a person wrote it. Channels and format of the samples are the type of a stream, and
-//! are followed from the sources on.
+//! A [`GraphFile`] exists only for text that was checked against kinds. Parameters keep their original form,
+//! so a rewritten graph looks as the user wrote it. The number of channels and the sample format are the type
+//! of a stream. They propagate from the sources.
 
 mod check;
 mod checked_edge;
@@ -34,7 +34,7 @@ use crate::mistake::Mistakes;
 use crate::runtime::Node;
 use crate::stage::{Stage, StageError};
 
-/// A graph that was read from a file, with every mistake that can be found without opening anything ruled out.
+/// Graph from a file, without any mistake that can be found before something is opened.
 ///
 /// ```
 /// use std::path::Path;
@@ -56,23 +56,23 @@ pub struct GraphFile {
     stages: Vec<FileStage>,
     edges: Vec<FileEdge>,
     hosts: Vec<FileHost>,
-    /// Of each edge, as far as the file says it; empty where it was not looked at.
+    /// Rate of each edge, as far as the file determines it; empty if not computed.
     bytes_per_s: Vec<Option<f64>>,
 }
 
 impl GraphFile {
-    /// Reads a file and checks it.
+    /// Reads and checks a file.
     ///
     /// # Errors
-    /// [`Error::File`] where it cannot be read, [`Error::Mistakes`] with all that is wrong with it.
+    /// [`Error::File`] if the file cannot be read, [`Error::Mistakes`] with all its mistakes.
     pub fn load(path: &Path, kinds: &Kinds) -> Result<Self, Error> {
         let unreadable = |source| Error::File { path: path.to_owned(), doing: "read", source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         Ok(Self::parse(&text, path, kinds)?)
     }
 
-    /// Checks the text of a file. `path` is what the messages call it, and is not opened; as a path, it cannot be given in
-    /// place of the text:
+    /// Checks the text of a file. `path` only names it in messages. Its type keeps it from being swapped with
+    /// the text:
     ///
     /// ```compile_fail,E0308
     /// # use {std::path::Path, grebe_flow::{GraphFile, Kinds}};
@@ -80,7 +80,7 @@ impl GraphFile {
     /// ```
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All mistakes.
     pub fn parse(text: &str, path: &Path, kinds: &Kinds) -> Result<Self, Mistakes> {
         let mut mistakes = Mistakes::new(&path.display().to_string(), text);
         let draft = draft::read(text, &mut mistakes);
@@ -88,22 +88,22 @@ impl GraphFile {
         mistakes.into_result(Self { stages, edges, hosts, bytes_per_s })
     }
 
-    /// The graph as a file, which reads as the same graph. Comments are not kept.
+    /// The graph as a file, which parses to an equal graph. Comments are lost.
     pub fn to_toml(&self) -> String {
         write::to_toml(&self.stages, &self.edges, &self.hosts)
     }
 
-    /// The stages, as they stand in the file.
+    /// Stages, in file order.
     pub fn stages(&self) -> &[FileStage] {
         &self.stages
     }
 
-    /// The edges, as they stand in the file.
+    /// Edges, in file order.
     pub fn edges(&self) -> &[FileEdge] {
         &self.edges
     }
 
-    /// The same with other parameters of its stages, which are checked where the graph is read again.
+    /// Copy with changed parameters, which are checked when the graph is parsed again.
     #[must_use]
     pub fn with_params(&self, mut change: impl FnMut(&str, &mut toml::Table)) -> Self {
         let mut changed = self.clone();
@@ -113,17 +113,18 @@ impl GraphFile {
         changed
     }
 
-    /// Bytes of samples a second that an edge carries, by its position, where rate, channels and format are known before it runs.
+    /// Bytes of samples per second on the edge at this position, if rate, channels and format are known in
+    /// advance.
     pub fn bytes_per_s(&self, edge: usize) -> Option<f64> {
         self.bytes_per_s.get(edge).copied().flatten()
     }
 
-    /// What is said of other hosts, as it stands in the file.
+    /// Hosts, in file order.
     pub fn hosts(&self) -> &[FileHost] {
         &self.hosts
     }
 
-    /// Finds a graph that this machine has not the memory for, without opening anything.
+    /// Checks that this machine has enough memory for the graph, without opening anything.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -133,19 +134,19 @@ impl GraphFile {
         check_memory(sources, self.stages.len(), self.edges.iter().filter_map(|edge| edge.queue))
     }
 
-    /// The stages that lead nowhere: where the samples end up.
+    /// Stages without outgoing edges.
     pub fn ends(&self) -> impl Iterator<Item = &FileStage> {
         self.stages.iter().filter(|stage| !self.edges.iter().any(|edge| edge.from.0 == stage.id))
     }
 
-    /// Makes the stages and connects them. What a person should be told of it goes to `notify` at once: a stage may wait for
-    /// something, and `cancel` ends that. Sources are made last, so that no stream comes in while another stage waits; else
-    /// the order is that of the file.
+    /// Makes the stages and connects them. Passes notices for the user to `notify` at once, because a stage
+    /// may wait for something; `cancel` ends the wait. Makes sources last, so that no stream arrives while
+    /// another stage waits. Otherwise keeps the file's order.
     ///
     /// # Errors
-    /// [`Error::Stage`] for a stage that cannot be made (an address in use, a file that is missing), or whose wait was
-    /// cancelled; [`Error::NoSuchPort`] where another kind of the same name has other ports; [`Error::Elsewhere`] for one that is
-    /// for another host. Nothing has run then.
+    /// [`Error::Stage`] for a stage that cannot be made (an address in use, a missing file), or whose wait
+    /// was cancelled. [`Error::NoSuchPort`] if another kind of the same name has other ports.
+    /// [`Error::Elsewhere`] for a stage of another host. Nothing has run then.
     pub fn build(
         &self,
         kinds: &Kinds,
@@ -155,11 +156,12 @@ impl GraphFile {
         self.build_with(kinds, cancel, notify, &mut |_| None)
     }
 
-    /// As [`build`](Self::build), with stages that are there already: `made_before` is asked for each, and what it has is taken instead of
-    /// one that its kind would make. So the [parts](Cut) of a graph get the ends of their links.
+    /// Like [`build`](Self::build), with some stages made in advance. `made_before` is asked for each stage,
+    /// and its stage replaces the one of the kind. So the [parts](Cut) of a graph get the ends of their
+    /// links.
     ///
     /// # Errors
-    /// As there.
+    /// Those of `build`.
     pub fn build_with(
         &self,
         kinds: &Kinds,
@@ -207,7 +209,7 @@ impl GraphFile {
     }
 }
 
-/// By what stands in them.
+/// Compares contents, not positions in the text.
 impl PartialEq for GraphFile {
     fn eq(&self, other: &Self) -> bool {
         self.stages == other.stages && self.edges == other.edges && self.hosts == other.hosts

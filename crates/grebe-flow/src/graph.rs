@@ -1,4 +1,4 @@
-//! Which stages there are and how they are connected; checked before anything runs.
+//! Stages and their connections, checked before anything runs.
 //!
 //! ```text
 //!   Graph --check--> order of the stream --assemble--> Assembly --> Running (threads) or Stepper (one step at a time)
@@ -20,7 +20,7 @@ use crate::queue::QueueOptions;
 use crate::runtime::{Node, QueueHandle, Running, Stepper};
 use crate::stage::{Ports, Stage};
 
-/// Stages and the queues between them, not yet running.
+/// Stages and the queues between them, before the start.
 pub struct Graph {
     topology: Topology,
 }
@@ -33,23 +33,23 @@ impl Default for Graph {
 }
 
 impl Graph {
-    /// A graph without stages.
+    /// Makes an empty graph.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a stage under a name of its own, which errors and counters use.
+    /// Adds a stage under a unique name for errors and counters.
     pub fn add(&mut self, name: impl Into<String>, stage: impl Stage + 'static) -> Node {
         self.add_boxed(name, Box::new(stage))
     }
 
-    /// As [`add`](Self::add), for a stage whose type was chosen at run time.
+    /// Like [`add`](Self::add), for a stage whose type is known only at run time.
     pub fn add_boxed(&mut self, name: impl Into<String>, stage: Box<dyn Stage>) -> Node {
         let ports = stage.ports();
         self.add_with_ports(name.into(), stage, ports)
     }
 
-    /// As [`add_boxed`](Self::add_boxed), with the ports that the stage's kind names.
+    /// Like [`add_boxed`](Self::add_boxed), with the ports of the stage's kind.
     pub(crate) fn add_with_ports(&mut self, name: String, stage: Box<dyn Stage>, ports: Ports) -> Node {
         self.topology.stages.push(StageEntry {
             name,
@@ -62,16 +62,17 @@ impl Graph {
         Node { graph: self.topology.id, at: self.topology.stages.len() - 1 }
     }
 
-    /// Leads `from`'s first output to `to` through a queue of its own. Several queues from one stage are a fan-out: each gets
-    /// every batch.
+    /// Connects `from`'s first output to `to` by its own queue. Several queues from one stage are a fan-out:
+    /// each gets every batch.
     pub fn connect(&mut self, from: Node, to: Node, options: QueueOptions) {
         self.add_edge(from, to, Some(options));
     }
 
-    /// As [`connect`](Self::connect), from a named output to a named input; an empty name is the only one there is.
+    /// Like [`connect`](Self::connect), from a named output to a named input. An empty name stands for the
+    /// only one.
     ///
     /// # Errors
-    /// The stage has no such output or input, or is of another graph.
+    /// The stage lacks this output or input, or belongs to another graph.
     pub fn connect_ports(
         &mut self,
         from: (Node, &str),
@@ -86,13 +87,14 @@ impl Graph {
         Ok(())
     }
 
-    /// Puts `to` on the thread of `from`, and leads there without a queue: for stages that cost less than a queue would.
+    /// Runs `to` on the thread of `from`, connected without a queue. For stages that cost less than a queue.
     pub fn fuse(&mut self, from: Node, to: Node) {
         self.add_edge(from, to, None);
     }
 
-    /// Leads `from`'s first output out of the graph, to a task: through a queue of its own, which `name` stands for in counters.
-    /// No thread is added. A task that stops taking batches holds up `from` under [`Policy::Block`](crate::Policy::Block) alone.
+    /// Connects `from`'s first output to a task outside the graph, by its own queue. Counters list the queue
+    /// under `name`. This adds no thread. A task that stops taking batches blocks `from` only under
+    /// [`Policy::Block`](crate::Policy::Block).
     ///
     /// ```
     /// use grebe_flow::{Graph, QueueOptions};
@@ -144,15 +146,15 @@ impl Graph {
         batches
     }
 
-    /// Keeps the stage's thread on one processor (Linux; elsewhere it has no effect).
+    /// Pins the stage's thread to one processor (Linux; no effect elsewhere).
     pub fn pin(&mut self, node: Node, cpu: usize) {
         if let Some(at) = self.own(node) {
             self.topology.stages[at].cpu = Some(cpu);
         }
     }
 
-    /// Lets consumers be attached to the stage while the graph runs ([`Running::attach`]), with queues of up to `batches` in
-    /// all at any time. The stage goes on although nobody listens.
+    /// Allows attaching consumers to the stage while the graph runs ([`Running::attach`]), with queues of up
+    /// to `batches` in total at any time. The stage continues without consumers.
     pub fn open(&mut self, node: Node, batches: usize) {
         if let Some(at) = self.own(node) {
             self.topology.stages[at].is_open = true;
@@ -160,7 +162,7 @@ impl Graph {
         }
     }
 
-    /// Stops the graph when this stage has ended, although its source leads elsewhere, too: the others are only beside it.
+    /// Stops the graph when this stage has ended, even if its source has other consumers.
     pub fn end_with(&mut self, node: Node) {
         if let Some(at) = self.own(node) {
             self.topology.stages[at].ends_graph = true;
@@ -170,8 +172,9 @@ impl Graph {
     /// Checks the graph and starts its threads.
     ///
     /// # Errors
-    /// A name used twice, a cycle, a stage or a named input connected to nothing, an input connected twice, a fused stage with
-    /// several inputs, a node of another graph, or a thread the system did not give; nothing runs then.
+    /// A duplicate name, a cycle, an unconnected stage or named input, an input with two connections, a fused
+    /// stage with several inputs, a node of another graph, or a thread that the system could not start.
+    /// Nothing runs then.
     pub fn start(self) -> Result<Running, Error> {
         let order = check(&self.topology)?;
         let async_queues = self.topology.async_queues.iter().map(|queue| queue.counts.capacity_batches);
@@ -187,11 +190,11 @@ impl Graph {
         Running::start(assemble(self.topology, &order, &worker_of))
     }
 
-    /// Checks the graph and hands it to the caller, to be driven step by step on the caller's thread: the same stages, in a
-    /// fixed order, without queues, threads or time.
+    /// Checks the graph for step-by-step execution on the caller's thread: the same stages in a fixed order,
+    /// without queues, threads or time.
     ///
     /// # Errors
-    /// As for [`start`](Self::start).
+    /// Those of [`start`](Self::start).
     pub fn stepper(mut self) -> Result<Stepper, Error> {
         let order = check(&self.topology)?;
         self.topology.edges.iter_mut().for_each(|edge| edge.queue = None);
@@ -202,7 +205,7 @@ impl Graph {
     /// Checks the graph without starting it.
     ///
     /// # Errors
-    /// As for [`start`](Self::start).
+    /// Those of [`start`](Self::start).
     pub fn check(&self) -> Result<(), Error> {
         check(&self.topology).map(drop)
     }
@@ -213,7 +216,7 @@ impl Graph {
         }
     }
 
-    /// Where the stage is; one of another graph is told of when the graph is checked.
+    /// Position of the stage. A node of another graph is reported by the check.
     fn own(&mut self, node: Node) -> Option<usize> {
         let at = self.topology.at(node);
         self.topology.has_foreign |= at.is_err();
@@ -229,7 +232,8 @@ impl std::fmt::Debug for Graph {
     }
 }
 
-/// Refuses queues that hold more than the memory that is left: each source has as many chunks as the whole graph can hold.
+/// Refuses queues that exceed the available memory. Each source has as many chunks as the whole graph can
+/// hold.
 pub(crate) fn check_memory(
     sources: usize,
     stages: usize,
@@ -243,7 +247,7 @@ pub(crate) fn check_memory(
     }
 }
 
-/// The memory that is left on this machine, and to the group of processes that this one is in; `None` where nobody tells.
+/// Available memory of this machine and of this process's control group; `None` if unknown.
 fn left_bytes() -> Option<u64> {
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let machine = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -254,5 +258,5 @@ fn left_bytes() -> Option<u64> {
     Some(machine.min(group.unwrap_or(u64::MAX)))
 }
 
-/// Of a source's chunk.
+/// Length of a source's chunk.
 const CHUNK_BYTES: u64 = 64 << 10;

@@ -1,4 +1,4 @@
-//! Kinds of stages that a graph file can name, and how one is made of its parameters.
+//! Kinds of stages for graph files, and the construction of a stage from its parameters.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -15,10 +15,10 @@ use toml::de::DeTable;
 
 use crate::stage::{Ports, Stage, StageError};
 
-/// A kind of stage: the type holds the parameters that a graph file gives it.
+/// Kind of stage. The type holds the parameters from a graph file.
 ///
-/// The type's doc comment is what `grebe run --kinds` says of the kind, the fields' comments what it says of the parameters; a
-/// field with `#[serde(default)]` need not be given.
+/// The doc comments of the type and its fields are the help that `grebe run --kinds` prints. A field with
+/// `#[serde(default)]` is optional.
 ///
 /// ```
 /// use grebe_flow::{Context, Inputs, Kind, Kinds, Outcome, Outputs, Ports, Site, Stage, StageError};
@@ -57,95 +57,96 @@ use crate::stage::{Ports, Stage, StageError};
 /// assert_eq!(kinds.get("negate").unwrap().about(), "Turns every sample around.");
 /// ```
 pub trait Kind: DeserializeOwned + JsonSchema + 'static {
-    /// What a graph file calls it: lower case, words joined by `_`.
+    /// Name in a graph file: lower case, words joined by `_`.
     const NAME: &'static str;
 
-    /// What can be connected to the stage in a graph file: each input takes one stream, no input makes it a source. It holds
-    /// whatever [`Stage::ports`] of the stage says.
+    /// Ports of the stage in a graph file. Each input takes one stream; without inputs it is a source. Takes
+    /// precedence over [`Stage::ports`].
     const PORTS: Ports;
 
-    /// Whether the parameters make sense, without opening anything: `grebe run --check` asks no more than this.
+    /// Checks the parameters without opening anything, as `grebe run --check` does.
     ///
     /// # Errors
-    /// The parameter that does not, and what it must be.
+    /// The invalid parameter, and its valid values.
     fn check(&self) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// How many channels come out where `incoming` come in at the first input; `None` is not known before it runs. As many as
-    /// come in, where a kind does not say.
+    /// Number of output channels for `incoming` channels at the first input; `None` if unknown before the
+    /// start. By default equal to `incoming`.
     ///
     /// # Errors
-    /// The parameter that does not fit the channels that come in.
+    /// The parameter that does not fit the incoming channels.
     fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
         Ok(incoming)
     }
 
-    /// What the samples are that come out, where those at the first input are `incoming`; `None` is not known before it runs. What
-    /// comes in, where a kind does not say.
+    /// Output format for the format `incoming` at the first input; `None` if unknown before the start. By
+    /// default equal to `incoming`.
     ///
     /// # Errors
-    /// It takes no such samples: the parameter because of which, or [`Fault::of_kind`], and how to convert them.
+    /// Unsupported format: the responsible parameter or [`Fault::of_kind`], and how to convert the samples.
     fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
         Ok(incoming)
     }
 
-    /// Samples a second and channel that come out, where `incoming` come in at the first input; `None` is not known before it runs, or as many
-    /// as are taken. As many as come in, where a kind does not say.
+    /// Samples per second and channel at the output, for `incoming` at the first input. `None` if unknown
+    /// before the start, or if the consumer sets the pace. By default equal to `incoming`.
     fn rate_hz(&self, incoming: Option<f64>) -> Option<f64> {
         incoming
     }
 
-    /// As [`channels`](Self::channels), of a kind that looks at more than its first input: what comes in at each.
+    /// Like [`channels`](Self::channels), for a kind that examines all inputs.
     ///
     /// # Errors
-    /// As there.
+    /// Those of `channels`.
     fn all_channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault> {
         self.channels(incoming.first().copied().flatten())
     }
 
-    /// As [`format`](Self::format), of a kind that looks at more than its first input: what comes in at each.
+    /// Like [`format`](Self::format), for a kind that examines all inputs.
     ///
     /// # Errors
-    /// As there.
+    /// Those of `format`.
     fn all_formats(&self, incoming: &[Option<SampleFormat>]) -> Result<Option<SampleFormat>, Fault> {
         self.format(incoming.first().copied().flatten())
     }
 
-    /// What the stage must have for itself, in words such as `standard output` or `the file x.wav`: two stages of a graph that
-    /// say the same are refused.
+    /// Exclusive resource of the stage in words, such as `standard output` or `the file x.wav`. A graph with
+    /// two equal claims is refused.
     fn claims(&self) -> Option<String> {
         None
     }
 
-    /// Another stage of the graph that a parameter names: a graph in which it is not, or is of another kind, is refused.
+    /// Another stage that a parameter names. The graph is refused if that stage is missing or of another
+    /// kind.
     fn names(&self) -> Option<StageName<'_>> {
         None
     }
 
-    /// Makes the stage; opens what it needs. One that waits for something says so by [`Site::note`], and looks at
+    /// Makes the stage and opens its resources. A kind that has to wait calls [`Site::note`], and polls
     /// [`Site::cancel`] meanwhile.
     ///
     /// # Errors
-    /// What cannot be had; that the wait was cancelled.
+    /// The unavailable resource, or a cancelled wait.
     fn build(self, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
 }
 
-/// A parameter whose value makes no sense.
+/// Invalid value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Empty: it is about the kind.
+    /// Empty for a fault of the kind.
     pub(crate) param: &'static str,
     pub(crate) message: String,
 }
 
 impl Fault {
-    /// The parameter of this name, and what is wrong with it.
+    /// Names the parameter and the fault.
     pub fn new(param: &'static str, message: impl Into<String>) -> Self {
         Self { param, message: message.into() }
     }
 
-    /// What is wrong with having a stage of this kind here, whatever its parameters.
+    /// Fault of using this kind here, whatever its parameters.
     pub fn of_kind(message: impl Into<String>) -> Self {
         Self::new("", message)
     }
@@ -158,18 +159,18 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The stage that a parameter of a [`Kind`] names.
+/// Stage named by a parameter of a [`Kind`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StageName<'a> {
-    /// The parameter.
+    /// Name of the parameter.
     pub param: &'static str,
-    /// The id of the stage.
+    /// Id of the stage.
     pub id: &'a str,
-    /// What it may be: names of kinds.
+    /// Names of the allowed kinds.
     pub kinds: &'static [&'static str],
 }
 
-/// Where a stage is made: its name in the graph, who is told what a person should know, and who may end a wait.
+/// Context in which a stage is made: its name in the graph, notices for the user, and cancellation.
 pub struct Site<'a> {
     id: String,
     cancel: Cancel,
@@ -177,16 +178,16 @@ pub struct Site<'a> {
     shared: Shared,
 }
 
-/// What stages of a graph share, by its type and the name that they know it by.
+/// Handles shared between stages of a graph, by type and name.
 pub(crate) type Shared = Rc<RefCell<HashMap<(TypeId, String), Box<dyn Any>>>>;
 
 impl<'a> Site<'a> {
-    /// A stage of this name, for a kind that is made without a graph file. Nobody hears its notes, and nobody ends its waits.
+    /// Site with this name, for a kind made without a graph file. Discards notes and never cancels.
     pub fn new(id: &str) -> Self {
         Self { id: id.to_owned(), cancel: Cancel::default(), notify: None, shared: Shared::default() }
     }
 
-    /// Of a graph file: its notes go to `notify`, and `cancel` ends its waits.
+    /// Site of a graph file: passes notes to `notify`, and `cancel` ends its waits.
     pub(crate) fn of_graph(
         id: &str,
         cancel: &Cancel,
@@ -196,26 +197,27 @@ impl<'a> Site<'a> {
         Self { id: id.to_owned(), cancel: cancel.clone(), notify: Some(notify), shared: shared.clone() }
     }
 
-    /// The stage's name in the graph.
+    /// Name of the stage in the graph.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// A flag that is set when the user wants to end: a kind that waits in [`Kind::build`] looks at it, and fails then.
+    /// Cancellation flag. A kind that waits in [`Kind::build`] must poll it and then fail.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// A handle that stages of this graph share, such as the tuner of a receiver: the one that another stage asked for under this name,
-    /// or else what `make` makes, which others get then. A stage's own goes by its [`id`](Self::id).
+    /// Handle shared between stages of this graph, such as the tuner of a receiver. Returns the one that
+    /// exists under this name, or else makes it with `make`. A stage uses its [`id`](Self::id) for its own
+    /// handle.
     pub fn shared<T: Clone + 'static>(&self, name: &str, make: impl FnOnce() -> T) -> T {
         let mut shared = self.shared.borrow_mut();
         let known = shared.entry((TypeId::of::<T>(), name.to_owned())).or_insert_with(|| Box::new(make()));
-        // It is of the type that it goes by.
+        // The key contains the type.
         known.downcast_ref::<T>().expect("what goes by a type is of it").clone()
     }
 
-    /// Something that is no error, and that a person should know; they are told at once.
+    /// Shows a non-fatal notice to the user at once.
     pub fn note(&mut self, note: impl Into<String>) {
         if let Some(notify) = &mut self.notify {
             notify(format!("{}: {}", self.id, note.into()));
@@ -229,14 +231,14 @@ impl fmt::Debug for Site<'_> {
     }
 }
 
-/// The kinds that a graph file can name.
+/// Kinds for graph files.
 #[derive(Debug, Clone, Default)]
 pub struct Kinds {
     by_name: BTreeMap<&'static str, KindInfo>,
 }
 
 impl Kinds {
-    /// None yet.
+    /// Makes an empty set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -244,7 +246,7 @@ impl Kinds {
     /// Adds a kind.
     ///
     /// # Panics
-    /// Where there is one of this name: a program that means to have its own instead says so by [`replace`](Self::replace).
+    /// If a kind with this name exists; use [`replace`](Self::replace) to override it.
     pub fn add<K: Kind>(&mut self) -> &mut Self {
         assert!(
             self.get(K::NAME).is_none(),
@@ -254,44 +256,44 @@ impl Kinds {
         self.replace::<K>()
     }
 
-    /// Adds a kind in place of one of the same name, if there is one.
+    /// Adds a kind, or replaces the one with the same name.
     pub fn replace<K: Kind>(&mut self) -> &mut Self {
         self.by_name.insert(K::NAME, KindInfo::of::<K>());
         self
     }
 
-    /// The kind of this name.
+    /// Kind with this name.
     pub fn get(&self, name: &str) -> Option<&KindInfo> {
         self.by_name.get(name)
     }
 
-    /// All kinds, by name.
+    /// All kinds, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &KindInfo> {
         self.by_name.values()
     }
 }
 
-/// What is known of a kind.
+/// Description of a kind.
 #[derive(Debug, Clone)]
 pub struct KindInfo {
     name: &'static str,
     ports: Ports,
     schema: Schema,
-    /// Reads parameters whose places in the file are known.
+    /// Reads parameters with known positions in the file.
     pub(crate) from_file: for<'a> fn(Spanned<DeTable<'a>>) -> Read,
     pub(crate) from_table: fn(toml::Table) -> Read,
 }
 
-/// A parameter of a kind.
+/// Parameter of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindParam<'a> {
-    /// Its name.
+    /// Name.
     pub name: &'a str,
-    /// What it is.
+    /// Description.
     pub about: &'a str,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub is_required: bool,
-    /// What it is where it is not given, as a graph file would say it; `None`: nothing.
+    /// Default value in the syntax of a graph file; `None`: no default.
     pub default: Option<String>,
 }
 
@@ -306,22 +308,22 @@ impl KindInfo {
         }
     }
 
-    /// What a graph file calls it.
+    /// Name in a graph file.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What it does, in a line.
+    /// Description in one line.
     pub fn about(&self) -> &str {
         first_paragraph(self.schema.get("description"))
     }
 
-    /// What can be connected to it.
+    /// Ports.
     pub fn ports(&self) -> Ports {
         self.ports
     }
 
-    /// The JSON schema of its parameters.
+    /// JSON schema of its parameters.
     pub fn schema(&self) -> &serde_json::Value {
         self.schema.as_value()
     }
@@ -333,7 +335,7 @@ impl KindInfo {
         !is_object || more.is_some_and(|more| *more != serde_json::Value::Bool(false))
     }
 
-    /// Its parameters, by name.
+    /// Parameters, sorted by name.
     pub fn params(&self) -> Vec<KindParam<'_>> {
         let required: Vec<&str> = self
             .schema

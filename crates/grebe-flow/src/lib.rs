@@ -1,4 +1,4 @@
-//! Stages, queues with a policy each, graphs, and the runtime that drives them.
+//! Stages, queues with individual policies, graphs, and their runtime.
 //!
 //! ```text
 //!                    +--> [queue: block]       --> sink        one thread per stage, one signal per thread
@@ -6,9 +6,9 @@
 //!                    +--> [queue: drop_oldest] --> sink        its own policy, its own pace
 //! ```
 //!
-//! A batch is lent to every queue behind a stage; samples never move. Each queue is bounded and has a [`Policy`]; what a
-//! policy drops is counted in frames and samples. A stage's thread sleeps on one [`Signal`](grebe_ring::Signal) that
-//! its queues, its pool and whoever stops the graph notify.
+//! A batch is lent to every queue after a stage; samples never move. Each queue is bounded and has a
+//! [`Policy`]. Drops count in frames and samples. A stage's thread sleeps on one
+//! [`Signal`](grebe_ring::Signal), which its queues, its pool and the stop of the graph notify.
 //!
 //! ```
 //! use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageError};

@@ -1,27 +1,27 @@
-//! What is wrong with a graph file, shown at its place.
+//! Mistakes in a graph file, shown at their positions.
 
 use std::fmt;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// Something that is wrong with a graph file.
+/// Mistake in a graph file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     message: String,
     span: Range<usize>,
-    /// Said at the place itself.
+    /// Label at the position itself.
     label: String,
-    /// Another place that has to do with it.
+    /// Another, related position.
     beside: Option<(Range<usize>, String)>,
     help: Option<String>,
     line: usize,
     column: usize,
 }
 
-/// All that is wrong with a graph file, in the order of its lines.
+/// All mistakes in a graph file, in line order.
 ///
-/// Displayed, each is shown with the line it stands on.
+/// `Display` shows each with its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistakes {
     origin: String,
@@ -30,17 +30,17 @@ pub struct Mistakes {
 }
 
 impl Mistake {
-    /// What is wrong, in a line.
+    /// Message in one line.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The line it stands on, from 1.
+    /// Line, from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Where on the line it begins, in characters from 1.
+    /// Column in characters, from 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -91,12 +91,12 @@ impl Mistakes {
         if self.found.is_empty() { Ok(value) } else { Err(self) }
     }
 
-    /// Each of them.
+    /// All mistakes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Mistake> {
         self.found.iter()
     }
 
-    /// Each with the line it stands on; in colours for a terminal.
+    /// Each mistake with its line, in colours for a terminal.
     pub fn render(&self, in_colours: bool) -> String {
         let renderer = if in_colours { Renderer::styled() } else { Renderer::plain() };
         let shown: Vec<String> =
@@ -128,7 +128,7 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// A place within the text, at character boundaries, whatever a library said.
+/// Clamps a library's range to the text, at character boundaries.
 fn within(text: &str, span: &Range<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(span.start.min(text.len()));
     let end = text.ceil_char_boundary(span.end.min(text.len()));
@@ -141,7 +141,7 @@ fn position(text: &str, at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// The known name that was meant, perhaps: the nearest by edits, if it is near.
+/// Probable intended name: the nearest known one by edit distance, if it is close.
 ///
 /// ```
 /// assert_eq!(grebe_flow::nearest("chanels", ["rate", "channels"].into_iter()), Some("channels"));
@@ -155,7 +155,7 @@ pub fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Optio
         .map(|(_, name)| name)
 }
 
-/// Serde's words about a value, without Rust's names for types.
+/// Rewrites serde's message about a value without Rust's type names.
 ///
 /// ```
 /// use grebe_flow::plain_words;
@@ -190,7 +190,7 @@ pub fn plain_words(message: &str) -> String {
     }
 }
 
-/// A value as a person has written it: serde names its type before it.
+/// Value as the user wrote it, without serde's type before it.
 fn written_as(found: &str) -> String {
     let between = |mark| found.split_once(mark)?.1.rsplit_once(mark).map(|(value, _)| value);
     match (between('"'), between('`').or(between('\''))) {

@@ -1,15 +1,15 @@
-//! What stages tell a person while they run.
+//! Notices of running stages for the user.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The newest of what the stages of a graph told, for any number of readers.
+/// The newest notices of a graph's stages, for any number of readers.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(Mutex<Told>);
 
 #[derive(Debug, Default)]
 struct Told {
-    /// How often something was told.
+    /// Total number of notices.
     count: u64,
     last: VecDeque<String>,
 }
@@ -24,7 +24,7 @@ impl Notes {
         told.last.push_back(words);
     }
 
-    /// What was told since `seen`, which was how often something had been told, and is that anew.
+    /// Notices since `seen`, a count of earlier notices, which is updated.
     pub(crate) fn since(&self, seen: &mut u64) -> Vec<String> {
         let told = self.lock();
         let news = usize::try_from(told.count - *seen).unwrap_or(usize::MAX).min(told.last.len());
@@ -33,12 +33,12 @@ impl Notes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Told> {
-        // A stage that panicked has left whole words.
+        // A panicking stage leaves complete notices.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// More than a person reads at once.
+/// More than a user reads at once.
 const KEPT: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Numbers as people write them: `25M`, `64K`, `500us`, `2s`; on a command line and in a graph file alike.
+//! Numbers with units, as in `25M`, `64K`, `500us`, `2s`, on command lines and in graph files.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,7 +23,7 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct RateHz(pub f64);
 
-/// How many of something: `108_000`, `10k`, `1M`.
+/// Number of items: `108_000`, `10k`, `1M`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);
 
@@ -31,17 +31,17 @@ pub struct Count(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SizeBytes(pub usize);
 
-/// A length of time: `500us`, `20ms`, `2s`, `5m`, `1h`; without a unit, seconds.
+/// Duration: `500us`, `20ms`, `2s`, `5m`, `1h`; seconds without a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
-/// What is no quantity, and how one is written.
+/// Invalid quantity, with the expected syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoQuantity(&'static str);
 
 impl NoQuantity {
-    /// Of a quantity of another kind: says how one is written.
+    /// Error for a custom quantity, with its syntax.
     pub const fn new(must: &'static str) -> Self {
         Self(must)
     }
@@ -65,7 +65,7 @@ impl FromStr for Count {
     fn from_str(text: &str) -> Result<Self, NoQuantity> {
         let text = text.replace('_', "");
         let (number, multiple) = split(&text, &[("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)]);
-        // Whole numbers stay whole: an f64 would lose digits beyond 2^53.
+        // Whole numbers stay integers: an f64 would lose digits beyond 2^53.
         match number.parse::<u64>() {
             Ok(number) => return number.checked_mul(multiple as u64).map(Self).ok_or(NoQuantity(COUNT)),
             Err(_) if multiple == 1.0 => return Err(NoQuantity(COUNT)),
@@ -97,7 +97,7 @@ impl FromStr for Time {
     }
 }
 
-// A bare number in a file.
+// Bare number in a file.
 
 impl TryFrom<f64> for RateHz {
     type Error = NoQuantity;
@@ -161,7 +161,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// What each of the types has in a file: a number or text, either checked alike.
+/// Serde implementation of these types: a number or text, with the same checks.
 macro_rules! in_files {
     ($quantity:ident, $must:ident, $examples:tt) => {
         impl<'de> Deserialize<'de> for $quantity {
@@ -175,7 +175,7 @@ macro_rules! in_files {
                     }
 
                     fn visit_i64<E: de::Error>(self, number: i64) -> Result<$quantity, E> {
-                        // As text, so that no digit of a large number is lost.
+                        // As text, so that large numbers keep all digits.
                         self.visit_str(&number.to_string())
                     }
 
@@ -196,7 +196,7 @@ macro_rules! in_files {
         }
 
         impl Serialize for $quantity {
-            /// As text, which stays readable.
+            /// As readable text.
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
             }
@@ -232,7 +232,7 @@ fn split<'a>(text: &'a str, units: &[(&str, f64)]) -> (&'a str, f64) {
     unit.map_or((text, 1.0), |(unit, multiple)| (&text[..text.len() - unit.len()], *multiple))
 }
 
-/// With the largest multiple that leaves a short number, and no digit lost.
+/// Uses the largest multiple that gives a short number without losing digits.
 fn with_unit(f: &mut fmt::Formatter<'_>, value: f64, multiples: &[(&str, f64)]) -> fmt::Result {
     for (unit, multiple) in multiples {
         let short = value / multiple;
@@ -318,7 +318,7 @@ mod tests {
             let rate = RateHz(hz);
             prop_assert_eq!(rate.to_string().parse(), Ok(rate));
             let time = Time(Duration::from_nanos(nanos)).to_string().parse::<Time>().unwrap();
-            // Read as an f64 of seconds.
+            // Compared as f64 seconds.
             prop_assert!((time.0.as_secs_f64() - nanos as f64 * 1e-9).abs() < 1e-9 * (1.0 + nanos as f64 * 1e-9));
         }
     }

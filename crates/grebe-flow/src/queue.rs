@@ -1,17 +1,17 @@
-//! A bounded queue of batches between two threads, and what happens when it is full.
+//! Bounded queue of batches between two threads, with a policy for overflow.
 //!
 //! ```text
 //!   stage --offer--> QueueSender --> ring of batches --> QueueReceiver --pop--> stage
 //!            |                                                |
-//!            +-- counts: queued, dropped, evicted     taken --+   one writer per counter, on lines of its own
+//!            +-- counts: queued, dropped, evicted     taken --+   one writer per counter, on separate lines
 //! ```
 //!
-//! A queue is full by batches or by the bytes that they pin, whichever comes first; a batch larger than the bound goes through
-//! alone. Under `block` the producer waits, under `drop_oldest` it evicts until the batch fits, under `drop_latest` the batch
-//! is refused. Drops are counted in frames and samples.
+//! A queue is full by batches or by the bytes that they pin, whichever comes first. A batch above the byte
+//! limit passes alone. Under `block` the producer waits, under `drop_oldest` it evicts until the batch fits,
+//! under `drop_latest` the batch is refused. Drops count in frames and samples.
 //!
-//! Notifying the other side costs a fence while it is awake. A producer that waits for room is woken once for half a queue,
-//! not for each batch.
+//! Notifying the other side costs a fence while it is awake. A producer that waits for room wakes once per
+//! half a queue, not for each batch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -22,35 +22,35 @@ use grebe_ring::{Consumer, Policy, Producer, Signal, ring};
 
 use crate::counters::add;
 
-/// How a queue is made.
+/// Options of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueOptions {
-    /// Batches that fit; rounded up to a power of two, at least 2.
+    /// Capacity in batches; rounded up to a power of two, at least 2.
     pub capacity_batches: usize,
-    /// Bytes of chunks that fit ([`Batch::pinned_bytes`]); `None` leaves it to the batches. With either, the memory that a
-    /// stopped consumer pins is bounded. A batch that is larger than this goes through alone.
+    /// Capacity in pinned bytes of chunks ([`Batch::pinned_bytes`]); `None`: no byte limit. Either limit
+    /// bounds the memory that a stopped consumer pins. A batch above this limit passes alone.
     pub capacity_bytes: Option<usize>,
-    /// What happens when it is full.
+    /// Overflow policy.
     pub policy: Policy,
 }
 
 impl QueueOptions {
-    /// A queue that makes its producer wait.
+    /// Queue that blocks its producer when full.
     pub const fn block(capacity_batches: usize) -> Self {
         Self { capacity_batches, capacity_bytes: None, policy: Policy::Block }
     }
 
-    /// A queue that keeps the newest.
+    /// Queue that keeps the newest batches.
     pub const fn drop_oldest(capacity_batches: usize) -> Self {
         Self { capacity_batches, capacity_bytes: None, policy: Policy::DropOldest }
     }
 
-    /// A queue that keeps the oldest.
+    /// Queue that keeps the oldest batches.
     pub const fn drop_latest(capacity_batches: usize) -> Self {
         Self { capacity_batches, capacity_bytes: None, policy: Policy::DropLatest }
     }
 
-    /// The same queue, full also where its batches pin this many bytes.
+    /// Adds a limit of pinned bytes.
     ///
     /// ```
     /// use grebe_flow::QueueOptions;
@@ -62,7 +62,7 @@ impl QueueOptions {
     }
 }
 
-/// A queue's two ends. `consumer` is notified when there is a batch or the end, `producer` when there is room again.
+/// Makes both ends of a queue. `consumer` is notified of a batch or the end, `producer` of free room.
 pub fn queue(
     options: QueueOptions,
     producer: Arc<Signal>,
@@ -89,30 +89,30 @@ pub fn queue(
     )
 }
 
-/// The end that a stage fills.
+/// Producer's end.
 #[derive(Debug)]
 pub struct QueueSender {
-    /// `None` only while it is dropped: the ring closes before the other side is woken.
+    /// `None` only during drop: the ring closes before the other side wakes.
     ring: Option<Producer<Batch>>,
     policy: Policy,
     producer: Arc<Signal>,
     consumer: Arc<Signal>,
-    /// What the consumer had taken when it was last asked: its counter lies in its own cache.
+    /// Last known value of the consumer's counter, which lies in the consumer's cache.
     seen_taken_bytes: u64,
-    /// Of the last batch that was offered: what a waiting producer needs room for.
+    /// Bytes of the last offered batch: the room that a waiting producer needs.
     offered_bytes: u64,
     counts: Arc<QueueCounts>,
 }
 
-/// What became of a batch that was offered.
+/// Result of offering a batch.
 #[derive(Debug)]
 #[must_use]
 pub enum Offer {
-    /// It is queued (under `drop_oldest` perhaps at the cost of an older one).
+    /// Queued; under `drop_oldest` possibly at the cost of an older batch.
     Queued,
-    /// The queue was full and its policy dropped the batch.
+    /// Dropped by the policy, because the queue was full.
     Dropped,
-    /// The queue is full and makes its producer wait: here is the batch again.
+    /// Returned, because the queue is full and blocks its producer.
     Full(Batch),
     /// The consumer is gone.
     Closed,
@@ -141,8 +141,9 @@ impl QueueSender {
                     Ok(()) => return Offer::Queued,
                     Err(batch) => refused = batch,
                 }
-                // The consumer has taken a batch and not yet said so, or its thread stands still inside `pop` since a whole
-                // queue was pushed. The newest is what this policy keeps: it waits for these few instructions.
+                // The consumer has taken a batch without announcing it yet, or its thread stopped inside
+                // `pop` one whole queue ago. This policy keeps the newest batch, so it waits for these few
+                // instructions.
                 std::thread::yield_now();
             },
         }
@@ -164,7 +165,7 @@ impl QueueSender {
         Ok(())
     }
 
-    /// Evicts one batch for want of a slot, and as many as the bytes need.
+    /// Evicts one batch for lack of a slot, and as many as the bytes require.
     #[cold]
     fn make_room(&mut self) {
         if self.ring.as_ref().is_some_and(|ring| !ring.has_room()) {
@@ -181,7 +182,7 @@ impl QueueSender {
         true
     }
 
-    /// Whether the batch last offered fits by its bytes; looks at the consumer's counter only where it must.
+    /// Whether the last offered batch fits by bytes. Reads the consumer's counter only if necessary.
     #[inline]
     fn has_bytes(&mut self) -> bool {
         let Some(capacity) = self.counts.capacity_bytes else { return true };
@@ -198,13 +199,13 @@ impl QueueSender {
             || self.ring.as_ref().is_some_and(Producer::is_empty)
     }
 
-    /// Counts a batch as dropped that was never queued, because the graph is being stopped.
+    /// Counts a batch as dropped that was never queued, because the graph is stopping.
     pub(crate) fn give_up(&self, batch: &Batch) {
         self.counts.drop_batch(batch);
     }
 
-    /// Whether the next offer is queued without a drop, if it pins no more bytes than the last. Where not, the producer is
-    /// notified when there is room again.
+    /// Whether the next offer succeeds without a drop, if it pins no more bytes than the last. If not, the
+    /// producer is notified of free room.
     pub fn has_room(&self) -> bool {
         let has_room = || {
             self.ring.as_ref().is_some_and(Producer::has_room)
@@ -213,10 +214,11 @@ impl QueueSender {
         has_room() || self.wake_at(0, has_room)
     }
 
-    /// Waits, where a `block` queue is full, until there is room, the consumer is gone, `is_over` holds or `timeout` has passed.
+    /// Waits for room in a full `block` queue, until the consumer is gone, `is_over` returns true, or
+    /// `timeout` has passed.
     ///
-    /// The producer's thread is woken once for half a queue, not for each batch; but a consumer that stops half way (it may wait
-    /// for another of its inputs) is not waited for.
+    /// The producer's thread wakes once per half a queue, not for each batch. A consumer that stops midway
+    /// (because it may wait for another input) does not delay it.
     pub fn wait(&self, timeout: Duration, is_over: impl Fn() -> bool) {
         let is_over = || self.is_closed() || is_over();
         let taken = QueueCounts::read(&self.counts.taken.batches);
@@ -228,7 +230,8 @@ impl QueueSender {
         }
     }
 
-    /// Asks the consumer to notify once it has taken so many, and looks again: it may have just done so without notifying.
+    /// Requests a notification after `batches` batches. Checks again, because the consumer may have just
+    /// passed that point.
     #[cold]
     fn wake_at(&self, batches: u64, condition: impl Fn() -> bool) -> bool {
         self.counts.wake_at.0.store(batches, Ordering::Relaxed);
@@ -253,7 +256,7 @@ impl Drop for QueueSender {
     }
 }
 
-/// The end that a stage empties.
+/// Consumer's end.
 #[derive(Debug)]
 pub struct QueueReceiver {
     ring: Option<Consumer<Batch>>,
@@ -262,13 +265,14 @@ pub struct QueueReceiver {
 }
 
 impl QueueReceiver {
-    /// The next batch, if one is queued.
+    /// Next batch, if one is queued.
     pub fn pop(&mut self) -> Option<Batch> {
         let batch = self.ring.as_mut()?.pop()?;
         add(&self.counts.taken.bytes, batch.pinned_bytes() as u64);
         add(&self.counts.taken.batches, 1);
         if let Some(producer) = &self.producer {
-            // Paired with the fence in `wake_at`: either the producer sees that this batch is gone, or it is notified.
+            // Paired with the fence in `wake_at`: either the producer sees that this batch is gone, or it is
+            // notified.
             fence(Ordering::SeqCst);
             if QueueCounts::read(&self.counts.taken.batches) >= QueueCounts::read(&self.counts.wake_at.0) {
                 producer.notify();
@@ -277,14 +281,14 @@ impl QueueReceiver {
         Some(batch)
     }
 
-    /// Whether a batch waits.
+    /// Whether a batch is queued.
     pub fn has_batch(&self) -> bool {
         self.ring.as_ref().is_some_and(Consumer::has_value)
     }
 
     /// Whether the producer is gone and everything was taken.
     pub fn is_ended(&self) -> bool {
-        // In this order: what was pushed before the close is seen after it.
+        // In this order, because a push before the close is visible after it.
         self.ring.as_ref().is_none_or(|ring| ring.is_closed() && !ring.has_value())
     }
 
@@ -317,7 +321,7 @@ pub(crate) struct QueueCounts {
     wake_at: WakeAt,
 }
 
-/// Read by the consumer for each batch, and written only where the queue was full: on a line of its own.
+/// On its own cache line: the consumer reads it for each batch, and it changes only when the queue is full.
 #[derive(Debug)]
 #[repr(align(128))]
 struct WakeAt(AtomicU64);
@@ -328,12 +332,12 @@ impl Default for WakeAt {
     }
 }
 
-/// How long a full queue is given to be half emptied.
+/// Maximum wait for a full queue to become half empty.
 const HALF_EMPTY_TIMEOUT: Duration = Duration::from_millis(1);
 /// Nobody waits for room.
 const NEVER: u64 = u64::MAX;
 
-/// Written by the other thread than the rest: on a line of its own.
+/// On its own cache line, because the other thread writes it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Taken {
@@ -349,11 +353,11 @@ impl QueueCounts {
         add(&self.bytes, bytes);
     }
 
-    /// Bytes that queued batches pin, given what the consumer has taken. A batch counts until the consumer says that it
-    /// took it, which it does a moment after.
+    /// Bytes pinned by queued batches, given the bytes taken. A batch counts until the consumer announces
+    /// that it took it, slightly later.
     pub(crate) fn queued_bytes(&self, taken_bytes: u64) -> u64 {
         let gone = Self::read(&self.evicted_bytes).wrapping_add(taken_bytes);
-        // A reader on a third thread may see the consumer's count before the producer's.
+        // Another thread may see the consumer's count before the producer's.
         Self::read(&self.bytes).saturating_sub(gone)
     }
 
@@ -373,7 +377,7 @@ mod tests {
 
     use super::*;
 
-    /// A queue of four batches and 64 KiB to which seven batches of two frames of 16 samples were offered.
+    /// Queue of four batches and 64 KiB, after offers of seven batches with two frames of 16 samples each.
     fn offered(policy: Policy) -> (QueueSender, QueueReceiver) {
         let options = QueueOptions { policy, ..QueueOptions::block(4).bytes(1 << 16) };
         let (mut tx, rx) = queue(options, Arc::new(Signal::new()), Arc::new(Signal::new()));

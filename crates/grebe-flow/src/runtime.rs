@@ -1,13 +1,13 @@
-//! A graph at work: its threads, from start to the last call of `finish`.
+//! Running graph: its threads, from the start to the last call of `finish`.
 //!
 //! ```text
-//!   Graph::start --> Assembly --> one thread per worker --> Ended: which stages are done, and how
+//!   Graph::start --> Assembly --> one thread per worker --> Ended: finished stages and their results
 //!                                   | StageSlot | StageSlot | ...   fused stages, upstream first
 //! ```
 //!
-//! A worker calls its stages in the order of the stream, and sleeps on one [`Signal`](grebe_ring::Signal) when none of them has
-//! anything to do. A wait *inside* a step, for room in a full queue or for a point in time, is on a second signal, which only
-//! room and the end notify. Every stage is called at least every 100 ms, so that it can be stopped.
+//! A worker calls its stages in stream order. It sleeps on one [`Signal`](grebe_ring::Signal) when none has
+//! work. A wait *inside* a step, for room in a full queue or for a point in time, uses a second signal. Only
+//! room and the end notify it. Every stage is called at least every 100 ms, so that it can stop.
 
 mod handles;
 #[allow(unsafe_code, reason = "two system calls for which there is no library")]
@@ -33,7 +33,7 @@ use crate::queue::{QueueCounts, QueueOptions, queue};
 use crate::snapshot::Snapshot;
 use crate::stage::{Context, Flags, InPort, Inputs, Newcomers, Outputs, Stage, Waker};
 
-/// A graph at work. Dropping it stops it.
+/// A running graph. Dropping it stops the graph.
 #[derive(Debug)]
 pub struct Running {
     handles: Handles,
@@ -42,7 +42,7 @@ pub struct Running {
     ended: Arc<Ended>,
 }
 
-/// A consumer that was attached while the graph runs. Dropping it detaches the consumer.
+/// A consumer attached to a running graph. Dropping it detaches the consumer.
 #[derive(Debug)]
 pub struct Attached {
     name: String,
@@ -66,30 +66,31 @@ impl Running {
         Ok(running)
     }
 
-    /// What has been counted until now. Costs the data path nothing.
+    /// Present counters. Costs the data path nothing.
     pub fn snapshot(&self) -> Snapshot {
         self.handles.snapshot()
     }
 
-    /// Takes snapshots, also after this handle is gone: for a display, a progress line, a server.
+    /// Function that takes snapshots, even after this handle is gone: for a display, a progress line, a
+    /// server.
     pub fn observer(&self) -> impl Fn() -> Snapshot + Send + Sync + use<> {
         let handles = self.handles.clone();
         move || handles.snapshot()
     }
 
-    /// What stages tell a person ([`Context::note`]), since it was asked last: for each reader on its own, and also after this handle
-    /// is gone. The newest 64 are kept.
+    /// Function that returns the notices of stages ([`Context::note`]) since its last call. Each reader is
+    /// independent, even after this handle is gone. The newest 64 notices are kept.
     pub fn notes(&self) -> impl FnMut() -> Vec<String> + Send + 'static {
         let (flags, mut seen) = (self.flags.clone(), 0);
         move || flags.notes.since(&mut seen)
     }
 
-    /// Gives a stage that was [opened](crate::Graph::open) one more consumer, on a thread of its own. The stage does not stop
-    /// for it, and neither do its other consumers; the new one sees what is produced from now on.
+    /// Attaches a consumer on its own thread to an [open](crate::Graph::open) stage. The stage and its other
+    /// consumers do not stop for it. The consumer sees data produced from now on.
     ///
     /// # Errors
-    /// The stage is of another graph or was not opened, the policy is `block` (a consumer that comes and goes must not hold up the others), or the
-    /// system gave no thread.
+    /// The stage belongs to another graph or is not open, the policy is `block` (a temporary consumer must
+    /// not block the others), or the system could not start a thread.
     pub fn attach(
         &self,
         to: Node,
@@ -129,11 +130,11 @@ impl Running {
         Ok(Attached { name, waker, detached, counts: queue_counts, ended })
     }
 
-    /// As [`attach`](Self::attach), for a consumer that is a task: no thread is added, and the consumer leaves by dropping what
-    /// this answers.
+    /// Like [`attach`](Self::attach), for a consumer that is a task. It adds no thread, and the consumer
+    /// leaves by dropping the result.
     ///
     /// # Errors
-    /// As for [`attach`](Self::attach), the thread excepted.
+    /// Those of [`attach`](Self::attach), except for the thread.
     pub fn attach_async(&self, to: Node, options: QueueOptions) -> Result<BatchStream, Error> {
         let producer = self.opened(to, options)?;
         let (queue, batches) = BatchStream::new(options, producer.waker.step.clone());
@@ -141,7 +142,7 @@ impl Running {
         Ok(batches)
     }
 
-    /// The stage, where a consumer with such a queue may be attached to it.
+    /// The stage, if a consumer with such a queue may be attached.
     fn opened(&self, to: Node, options: QueueOptions) -> Result<&StageHandle, Error> {
         let own = self.handles.stages.get(to.at).filter(|_| to.graph == self.handles.graph);
         let producer = own.ok_or(Error::ForeignNode)?;
@@ -156,12 +157,12 @@ impl Running {
         self.ended.is_all()
     }
 
-    /// Waits until every stage has ended, or `timeout` has passed; whether they have.
+    /// Waits until every stage has ended, or `timeout` has passed. Returns whether all have ended.
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
         self.ended.wait(timeout)
     }
 
-    /// How it ended badly, once: the first error of a stage. `None` as long as none has failed.
+    /// Takes the first error of a stage, once. `None` while none has failed.
     pub fn take_error(&self) -> Option<Error> {
         self.ended.take_error()
     }
@@ -175,28 +176,29 @@ impl Running {
         self.close()
     }
 
-    /// Ends the sources, and waits for nobody: the other stages end when they have taken what is under way.
+    /// Ends the sources without waiting. The other stages end after the queued data.
     pub fn end_sources(&self) {
         self.flags.stop.store(true, Ordering::Release);
         self.handles.wake_all();
     }
 
-    /// Stops: sources end, and what is queued is drained, for up to 5 s and no longer than 0.7 s without a frame that gets on. Then
-    /// every stage ends at its next step, within 3 s. A stage's last call ([`Stage::finish`]) takes as long as it takes.
+    /// Stops the graph: ends the sources, then drains the queues for up to 5 s, or until no frame moves for
+    /// 0.7 s. Then every stage must end at its next step, within 3 s. A stage's last call ([`Stage::finish`])
+    /// has no time limit.
     ///
     /// # Errors
-    /// The first error of a stage, or the name of one that did not come back (its thread is left behind).
+    /// The first error of a stage, or the name of one that did not return (its thread is left behind).
     pub fn stop(self) -> Result<Snapshot, Error> {
         self.end_sources();
         let (began, mut taken) = (Instant::now(), self.handles.frames_taken());
         while !self.ended.wait(DRAIN_TIMEOUT) {
-            // The sources have ended: what is taken now was queued, and that has a bound.
+            // The sources have ended, so these frames were queued, and queues are bounded.
             let before = std::mem::replace(&mut taken, self.handles.frames_taken());
             if taken != before && began.elapsed() < DRAIN_MAX {
                 continue;
             }
             self.abort();
-            // A stage in its last call is closing a file or telling its peer: work that has a bound, and that must be done.
+            // A stage in its last call closes a file or informs its peer: bounded work that must be done.
             let is_finishing =
                 |stage: usize| self.handles.stages[stage].counts.is_finishing.load(Ordering::Acquire);
             while !self.ended.wait(ABORT_TIMEOUT) && self.ended.is_any_missing(is_finishing) {}
@@ -227,15 +229,15 @@ impl Drop for Running {
 }
 
 impl Attached {
-    /// Frames that its queue has taken, and those it dropped.
+    /// Frames accepted and frames dropped by its queue.
     pub fn counts(&self) -> (u64, u64) {
         (QueueCounts::read(&self.counts.frames), QueueCounts::read(&self.counts.dropped_frames))
     }
 
-    /// Ends the consumer: its `finish` is called, its queue is given up, the producer goes on.
+    /// Ends the consumer: calls its `finish` and discards its queue. The producer continues.
     ///
     /// # Errors
-    /// The consumer's own error, or that it did not come back within four seconds (its thread is left behind).
+    /// The consumer's own error, or that it did not return within four seconds (its thread is left behind).
     pub fn detach(self) -> Result<(), Error> {
         self.leave();
         self.ended.wait(DRAIN_TIMEOUT + ABORT_TIMEOUT);
@@ -254,7 +256,7 @@ impl Drop for Attached {
     }
 }
 
-/// Calls each stage of a graph in turn, on the caller's thread: no queue, no thread, and nothing that depends on time.
+/// Calls each stage of a graph in turn on the caller's thread, without queues, threads or dependence on time.
 #[derive(Debug)]
 pub struct Stepper {
     worker: Worker,
@@ -267,7 +269,8 @@ impl Stepper {
         Self { worker, handles: assembly.handles }
     }
 
-    /// Calls every stage once, upstream first, and again while it has input; whether any of them did something.
+    /// Calls every stage once, upstream first, and repeats while it has input. Returns whether any of them
+    /// did something.
     ///
     /// # Errors
     /// The error of the stage that failed.
@@ -275,7 +278,7 @@ impl Stepper {
         self.worker.round().map_err(|failed| failed.error)
     }
 
-    /// Steps until every stage has ended or nothing happens any more; whether all have ended.
+    /// Steps until every stage has ended or nothing happens any more. Returns whether all have ended.
     ///
     /// # Errors
     /// The error of the stage that failed.
@@ -284,7 +287,7 @@ impl Stepper {
         Ok(self.worker.is_ended())
     }
 
-    /// What has been counted.
+    /// Present counters.
     pub fn snapshot(&self) -> Snapshot {
         self.handles.snapshot()
     }

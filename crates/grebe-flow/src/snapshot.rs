@@ -1,33 +1,33 @@
-//! What was counted while a graph runs, at one moment.
+//! Snapshot of a running graph's counters.
 
 use std::borrow::Cow;
 
 use grebe_ring::Policy;
 
-/// All counters of a graph, at about one moment.
+/// All counters of a graph at about one moment.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
-    /// When it was taken, by [`monotonic_ns`](crate::monotonic_ns).
+    /// Time of the snapshot, by [`monotonic_ns`](crate::monotonic_ns).
     pub at_ns: u64,
-    /// In the order the stages were added.
+    /// In the order of adding.
     pub stages: Vec<StageSnapshot>,
-    /// In the order they were connected.
+    /// In the order of connecting.
     pub queues: Vec<QueueSnapshot>,
 }
 
 impl Snapshot {
-    /// The stage of this name.
+    /// Stage with this name.
     pub fn stage(&self, name: &str) -> Option<&StageSnapshot> {
         self.stages.iter().find(|stage| stage.name == name)
     }
 
-    /// Frames that queues dropped, over the whole graph.
+    /// Frames dropped by queues, over the whole graph.
     pub fn dropped_frames(&self) -> u64 {
         self.queues.iter().map(|queue| queue.dropped_frames).sum()
     }
 
-    /// What was counted together with what the same graph counted `before`, when it ran until it was started again. States (gauges, what
-    /// queues hold) stay those of now.
+    /// Adds the counters of the same graph `before` its restart. States (gauges, queue fill) stay the present
+    /// ones.
     #[must_use]
     pub fn after(mut self, before: &Self) -> Self {
         for earlier in &before.stages {
@@ -48,7 +48,7 @@ impl Snapshot {
         self
     }
 
-    /// Adds what was counted on another host, its stages under `host:name`.
+    /// Adds counters of another host, with stages named `host:name`.
     pub fn add_host(&mut self, host: &str, of_host: Self) {
         let named = |name: &str| format!("{host}:{name}");
         let stages = of_host.stages.into_iter();
@@ -62,35 +62,37 @@ impl Snapshot {
     }
 }
 
-/// What one stage has done.
+/// Counters of one stage.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct StageSnapshot {
-    /// Its name in the graph.
+    /// Name in the graph.
     pub name: String,
     /// Frames taken from its inputs.
     pub frames_in: u64,
     /// Samples per channel taken from its inputs.
     pub samples_in: u64,
-    /// Frames handed on (once, however many queues they went to).
+    /// Frames sent, counted once for any number of queues.
     pub frames_out: u64,
-    /// Samples per channel handed on.
+    /// Samples per channel sent.
     pub samples_out: u64,
-    /// Time spent in the stage's own steps, without what it waited in them.
+    /// Time spent in the stage's steps, without waits.
     pub busy_ns: u64,
-    /// Time in those steps in which it waited: for room in a `block` queue, for a chunk, for a point in time, for the outside.
+    /// Waits within those steps: for room in a `block` queue, a chunk, a point in time, or something
+    /// external.
     pub waited_ns: u64,
-    /// Frames whose samples the stage copied ([`Context::count_copied`](crate::Context::count_copied), or its own counter
-    /// `copied_frames`).
+    /// Frames whose samples the stage copied ([`Context::count_copied`](crate::Context::count_copied), or its
+    /// own counter `copied_frames`).
     pub copied_frames: u64,
-    /// From the producer to this stage, over the last second; `None` for a source, and in the first second.
+    /// Latency from the producer to this stage over the last second; `None` for a source, and in the first
+    /// second.
     pub latency: Option<Latency>,
-    /// The same since the start.
+    /// Latency since the start.
     #[serde(skip)]
     pub latency_totals: Option<LatencyTotals>,
     /// The stage's own counters.
     #[serde(with = "as_map")]
     pub own: Vec<(Cow<'static, str>, u64)>,
-    /// Those of them that may go down.
+    /// Those that are gauges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_gauges: Vec<Cow<'static, str>>,
 }
@@ -113,7 +115,7 @@ impl StageSnapshot {
         }
     }
 
-    /// Frames that it read or handed on where they lie: all but the copied ones.
+    /// Frames read or passed on in place: all except the copied ones.
     pub(crate) fn borrowed_frames(&self) -> u64 {
         self.frames_in.max(self.frames_out).saturating_sub(self.copied_frames)
     }
@@ -124,28 +126,28 @@ impl StageSnapshot {
     }
 }
 
-/// What one queue has carried.
+/// Counters of one queue.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct QueueSnapshot {
-    /// The stage that fills it.
+    /// Producing stage.
     pub from: String,
-    /// The stage that empties it.
+    /// Consuming stage.
     pub to: String,
-    /// What happens when it is full.
+    /// Overflow policy.
     pub policy: Policy,
-    /// Batches that fit.
+    /// Capacity in batches.
     pub capacity_batches: usize,
-    /// Batches queued.
+    /// Queued batches.
     pub queued_batches: usize,
-    /// Bytes that fit; `None` where only batches bound it.
+    /// Capacity in bytes; `None` without a byte limit.
     pub capacity_bytes: Option<usize>,
-    /// Bytes that the queued batches pin.
+    /// Bytes pinned by the queued batches.
     pub queued_bytes: u64,
-    /// Frames taken in.
+    /// Frames accepted.
     pub frames: u64,
-    /// Frames dropped under its policy.
+    /// Frames dropped by the policy.
     pub dropped_frames: u64,
-    /// Samples per channel in them.
+    /// Samples per channel dropped.
     pub dropped_samples: u64,
 }
 
@@ -156,7 +158,7 @@ impl QueueSnapshot {
         add(&mut self.dropped_samples, before.dropped_samples);
     }
 
-    /// How full it is, 0 to 1: by batches or by bytes, whichever is nearer to its bound.
+    /// Fill, 0 to 1: by batches or bytes, whichever is closer to its limit.
     pub fn fill(&self) -> f64 {
         let by_batches = self.queued_batches as f64 / self.capacity_batches.max(1) as f64;
         let by_bytes = self.capacity_bytes.map(|bytes| self.queued_bytes as f64 / bytes.max(1) as f64);
@@ -164,33 +166,34 @@ impl QueueSnapshot {
     }
 }
 
-/// Percentiles of one second: producer's stamp of a batch's first frame to the moment a stage took it.
+/// Percentiles over one second, from the producer's stamp of a batch's first frame to the moment a stage took
+/// it.
 ///
-/// Absolute where the producer's clock is this machine's, of the same boot; else without meaning.
+/// Meaningful only if the producer uses the clock of this machine and boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Latency {
-    /// Half of the batches took no longer.
+    /// Median.
     pub p50_ns: u64,
-    /// 95 %.
+    /// 95th percentile.
     pub p95_ns: u64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// The longest.
+    /// Maximum.
     pub max_ns: u64,
 }
 
-/// How long batches took since the start, as a distribution; up to a second behind.
+/// Distribution of latencies since the start, up to one second old.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LatencyTotals {
-    /// How many took no longer than the bound of [`BOUNDS_NS`](Self::BOUNDS_NS) at the same place, and longer than the one before it; the
-    /// last took longer than all of them.
+    /// Number of batches per bucket, by the upper bounds in [`BOUNDS_NS`](Self::BOUNDS_NS); the last bucket
+    /// is above all bounds.
     pub counts: [u64; Self::BOUNDS_NS.len() + 1],
-    /// How long all of them took together, to a hundredth.
+    /// Sum of all latencies, within one percent.
     pub sum_ns: u64,
 }
 
 impl LatencyTotals {
-    /// Upper bounds: 10 us to 10 s, three to a decade.
+    /// Upper bounds: 10 us to 10 s, three per decade.
     pub const BOUNDS_NS: [u64; 19] = [
         10_000,
         20_000,
@@ -213,19 +216,19 @@ impl LatencyTotals {
         10_000_000_000,
     ];
 
-    /// Adds so many that took so long.
+    /// Adds `count` batches with this latency.
     pub(crate) fn add(&mut self, took_ns: u64, count: u64) {
         self.counts[Self::BOUNDS_NS.partition_point(|&bound_ns| bound_ns < took_ns)] += count;
         self.sum_ns = self.sum_ns.saturating_add(took_ns.saturating_mul(count));
     }
 }
 
-/// What other hosts count may be anything.
+/// Counters of other hosts may have any value.
 fn add(to: &mut u64, more: u64) {
     *to = to.saturating_add(more);
 }
 
-/// Names and counts as a map, in their order.
+/// Names and counts as a map, in order.
 mod as_map {
     use std::borrow::Cow;
     use std::fmt;
@@ -304,10 +307,10 @@ mod tests {
             (all.queues[0].frames, all.queues[0].dropped_samples, all.queues[0].queued_batches),
             (12, 20, 2)
         );
-        // It has told nothing yet.
+        // A restarted graph that has not reported yet.
         let all = Snapshot::default().after(&all);
         assert_eq!((all.stage("disk").unwrap().frames_in, all.queues[0].queued_batches), (12, 0));
-        // What another host says may be anything.
+        // Counters of another host may have any value.
         let huge = Snapshot { stages: vec![stage("disk", u64::MAX / 10, 0)], ..Snapshot::default() };
         assert_eq!(huge.clone().after(&huge).stage("disk").unwrap().samples_in, u64::MAX);
     }

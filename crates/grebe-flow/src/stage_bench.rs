@@ -1,4 +1,4 @@
-//! A bench to try one stage on.
+//! Test bench for a single stage.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
@@ -11,7 +11,7 @@ use crate::runtime::Stepper;
 use crate::snapshot::Snapshot;
 use crate::stage::{Context, Inputs, Outcome, Outputs, Stage, StageError};
 
-/// Feeds one stage and takes what it makes: for tests of stages.
+/// Feeds one stage and collects its output, for tests of stages.
 ///
 /// ```
 /// use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError, StageBench};
@@ -43,10 +43,10 @@ pub struct StageBench {
 }
 
 impl StageBench {
-    /// A bench with this stage on it, between a feed and a tray.
+    /// Makes a bench with this stage between a feed and a tray.
     ///
     /// # Errors
-    /// The stage has several named inputs: build a [`Graph`] and its [`stepper`](Graph::stepper) for that.
+    /// The stage has several named inputs: use a [`Graph`] and its [`stepper`](Graph::stepper) instead.
     pub fn new(stage: impl Stage + 'static) -> Result<Self, Error> {
         let ((feed, fed), (tray, made)) = (channel(), channel());
         let mut graph = Graph::new();
@@ -58,20 +58,20 @@ impl StageBench {
         Ok(Self { stepper: graph.stepper()?, feed: Some(feed), made })
     }
 
-    /// Hands the stage a batch, and answers what it made of it.
+    /// Feeds a batch and returns the stage's output.
     ///
     /// # Errors
     /// The stage's own error.
     pub fn feed(&mut self, batch: Batch) -> Result<Vec<Batch>, Error> {
         if let Some(feed) = &self.feed {
-            // Fails only where the feed has ended with the stage: then nothing comes of it either.
+            // Fails only if the stage has ended, and then there is no output.
             let _ = feed.send(batch);
         }
         self.stepper.run()?;
         Ok(self.made.try_iter().collect())
     }
 
-    /// Ends the stage's input, and answers what it made of that.
+    /// Ends the stage's input and returns its final output.
     ///
     /// # Errors
     /// The stage's own error.
@@ -81,7 +81,7 @@ impl StageBench {
         Ok(self.made.try_iter().collect())
     }
 
-    /// What has been counted; the stage is called `stage`.
+    /// Present counters; the stage is called `stage`.
     pub fn snapshot(&self) -> Snapshot {
         self.stepper.snapshot()
     }
@@ -121,7 +121,7 @@ impl Stage for Tray {
     }
 }
 
-/// In memory of its own: a test that keeps what was made must not starve the stage's pool.
+/// In separate memory, so that a test that keeps the output does not starve the stage's pool.
 fn copy(batch: &Batch) -> Result<Batch, StageError> {
     let bytes = batch.frames().map(|frame| frame.header().frame_bytes().next_multiple_of(64)).sum();
     let mut own = BatchPool::new(1, bytes).acquire().ok_or("a new pool has a chunk")?;

@@ -1,14 +1,15 @@
-//! What a graph counts, for people and programs outside its process.
+//! Counters of a graph for users and programs outside its process.
 //!
 //! ```text
 //!   Running --observer--> one sleeping thread --> Unix socket PID.NAME.top --> Watch (grebe top)
 //!                         one report per second       mode 0600, in a private folder
-//!            +--observer--> a page over HTTP, written when Prometheus asks
+//!            +--observer--> a page over HTTP, made on request of Prometheus
 //! ```
 //!
-//! [`publish`] serves a [`Report`] a second, as a line of JSON, to whoever connects; [`Watch`] finds and reads all that run
-//! for this user. A reader that is slow or dead never holds up the graph. Without Unix sockets (Windows) both say so.
-//! [`MetricsListener`] serves the same counters as [`families`] of figures to Prometheus.
+//! [`publish`] serves one [`Report`] per second, as a line of JSON, to each connection. [`Watch`] finds and
+//! reads the reports of all this user's processes. A slow or dead reader never blocks the graph. Without Unix
+//! sockets (Windows) both return an error. [`MetricsListener`] serves the same counters to Prometheus as
+//! [`families`] of metrics.
 //!
 //! ```no_run
 //! # let graph = grebe_flow::Graph::new();

@@ -1,4 +1,4 @@
-//! How the monotonic clock that frames are stamped with relates to UTC.
+//! Relation of the monotonic clock of frame stamps to UTC.
 
 use grebe_frame::ClockReading;
 
@@ -9,7 +9,7 @@ use crate::clock_id::clock_id;
 #[allow(unsafe_code, reason = "a system call for which there is no library")]
 mod kernel;
 
-/// Says how the clock of [`monotonic_ns`] relates to UTC, for the [description](grebe_frame::Description) of a stream whose frames are
+/// Relates the clock of [`monotonic_ns`] to UTC, for the [description](grebe_frame::Description) of a stream
 /// stamped with it.
 ///
 /// ```
@@ -23,14 +23,14 @@ mod kernel;
 #[derive(Debug, Default)]
 pub struct UtcClock {
     said: Option<ClockReading>,
-    /// When the clocks were read last.
+    /// Last time that both clocks were read.
     looked_ns: u64,
 }
 
 impl UtcClock {
-    /// What to say, the first time, and then where the wall clock was set, or the system's estimate of its error became another:
-    /// both clocks are read once a minute for that. `now_ns` is the stamp of the next frame. Costs a comparison; to be asked once a
-    /// batch.
+    /// Returns a reading at the first call. Later, returns one when the wall clock was set or the system's
+    /// error estimate changed. For that it reads both clocks once per minute. `now_ns` is the stamp of the
+    /// next frame. Call it once per batch; it costs a comparison.
     #[inline]
     pub fn renewed(&mut self, now_ns: u64) -> Option<ClockReading> {
         if self.said.is_some() && now_ns.saturating_sub(self.looked_ns) < LOOK_EVERY_NS {
@@ -60,7 +60,7 @@ fn still_holds(said: &ClockReading, now: &ClockReading) -> bool {
     is_as_good && (apart(said) - apart(now)).unsigned_abs() < DRIFT_MAX_NS
 }
 
-/// Both clocks, read as closely together as it goes.
+/// Reads both clocks as closely together as possible.
 fn read() -> ClockReading {
     let once = |_| {
         let before_ns = monotonic_ns();
@@ -76,13 +76,13 @@ fn read() -> ClockReading {
             },
         )
     };
-    // A thread that lost its processor in between took long: the shortest says the most.
+    // A preempted reading takes long, so the shortest one is the most accurate.
     let best = (1..TRIES).map(once).fold(once(0), |best, next| if next.0 < best.0 { next } else { best });
     let (took_ns, reading) = best;
     ClockReading { error_ns: kernel_error_ns().map(|error_ns| error_ns + took_ns.div_ceil(2)), ..reading }
 }
 
-/// How far the system believes its clock to be off.
+/// The system's estimate of its clock error.
 #[cfg(target_os = "linux")]
 fn kernel_error_ns() -> Option<u64> {
     kernel::error_ns()
@@ -95,7 +95,7 @@ fn kernel_error_ns() -> Option<u64> {
 
 const TRIES: u32 = 8;
 const LOOK_EVERY_NS: u64 = 60_000_000_000;
-/// Far above what two readings differ by, and below what anybody reads off a recording's time.
+/// Far above the noise of two readings, and below any visible error in a recording's time.
 const DRIFT_MAX_NS: u128 = 100_000;
 
 #[cfg(test)]

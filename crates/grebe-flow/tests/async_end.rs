@@ -1,4 +1,4 @@
-//! What a task gets from a graph: everything in order, no wake-up lost, its drops told, and the end.
+//! Tests a task's view of a graph: order, wake-ups, drops, and the end.
 
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,7 +11,7 @@ use grebe_flow::{
 use grebe_frame::{Batch, BatchPool, Header};
 use tokio::time::timeout;
 
-/// A frame for each word that it is given to go on; the end when nobody can give one any more.
+/// Makes one frame per permit, and ends when nobody can give another.
 struct Numbered {
     pool: Option<BatchPool>,
     go: Receiver<Go>,
@@ -28,7 +28,7 @@ fn numbered() -> (Numbered, Sender<Go>) {
     (Numbered { pool: None, go, sequence: 0 }, tx)
 }
 
-/// One that has so many words already.
+/// Source with this many permits.
 fn counting(frames: u64) -> Numbered {
     let (stage, go) = numbered();
     (0..frames).for_each(|_| go.send(Go::Frame).unwrap());
@@ -62,7 +62,7 @@ fn sequence(batch: &Batch) -> u64 {
     batch.frames().next().unwrap().header().sequence
 }
 
-/// The next batch; a wake-up that was lost fails the test.
+/// Next batch. A lost wake-up fails the test.
 async fn next(batches: &mut BatchStream) -> Option<u64> {
     let next = timeout(Duration::from_secs(30), batches.next()).await.expect("a wake-up was lost");
     next.as_ref().map(sequence)
@@ -98,7 +98,7 @@ async fn no_wake_up_is_lost_where_each_batch_waits_for_the_one_before() {
     let source = graph.add("source", stage);
     let mut batches = graph.connect_async(source, "task", QueueOptions::block(4));
     let running = graph.start().unwrap();
-    // On a thread of the runtime, beside the stage's: they meet at every point of going to sleep.
+    // On a thread of the runtime beside the stage's, so that they meet at every point of going to sleep.
     let task = tokio::spawn(async move {
         for expected in 0..10_000 {
             go.send(Go::Frame).unwrap();
@@ -126,7 +126,7 @@ async fn a_future_that_is_given_up_loses_nothing() {
         tokio::select! {
             biased;
             batch = batches.next() => seen.push(sequence(&batch.unwrap())),
-            // Nothing is there yet: the future is dropped after it was asked once.
+            // Nothing is ready yet: the future is dropped after one poll.
             () = std::future::ready(()) => {
                 given_up += 1;
                 go.send(Go::Frame).unwrap();
@@ -215,7 +215,7 @@ async fn tasks_come_and_go_while_the_graph_runs() {
     drop(one);
     go.send(Go::Frame).unwrap();
     assert_eq!(next(&mut other).await, Some(1));
-    // It sees no frame any more, and still the end.
+    // It gets no more frames, but still the end.
     let mut idle = running.attach_async(source, options).unwrap();
     drop(go);
     assert_eq!((next(&mut other).await, next(&mut idle).await), (None, None));

@@ -1,4 +1,4 @@
-//! Graphs from start to end: order, fan-out, errors that travel, stopping.
+//! Tests graphs from start to end: order, fan-out, errors, stopping.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -9,7 +9,7 @@ use grebe_flow::{
 };
 use grebe_frame::{Batch, BatchPool, Header};
 
-/// Makes `frames` frames of 8 samples, or goes on for ever.
+/// Makes `frames` frames of 8 samples, or infinitely many.
 struct Ramp {
     pool: Option<BatchPool>,
     sequence: u64,
@@ -50,7 +50,7 @@ impl Stage for Ramp {
     }
 }
 
-/// Hands sequences to the test; may be slow, fail, panic or hang.
+/// Passes sequence numbers to the test; may be slow, fail, panic or hang.
 struct Probe {
     out: Sender<u64>,
     on_frame: Box<dyn FnMut(u64) -> Result<(), StageError> + Send>,
@@ -197,7 +197,7 @@ fn a_stage_that_overstays_is_named_and_left_behind() {
     graph.connect(source, sink, QueueOptions::block(8));
     let running = graph.start().unwrap();
     seen.recv().unwrap();
-    // The sink has its second frame, over which it gets stuck.
+    // The sink has its second frame, at which it hangs.
     while running.snapshot().stage("stuck").unwrap().frames_in < 2 {
         std::thread::yield_now();
     }
@@ -227,7 +227,7 @@ fn a_source_ends_when_nobody_listens_any_more() {
     graph.connect(source, once, QueueOptions::block(2));
     graph.start().unwrap().wait().unwrap();
 
-    // Who is only beside another does not keep the graph going.
+    // A secondary stage does not keep the graph running.
     let mut graph = Graph::new();
     let source = graph.add("ramp", ramp(u64::MAX));
     let (beside, _seen) = probe(|_| Ok(()));
@@ -294,7 +294,7 @@ fn a_failure_in_a_fused_chain_names_its_stage_and_finishes_the_others() {
     assert_eq!(was_finished.recv(), Ok(u64::MAX));
 }
 
-/// Pairs the frames of two inputs; splits them into even and odd.
+/// Pairs the frames of two inputs, and splits them into even and odd.
 struct Pair {
     left: Option<u64>,
 }
@@ -329,7 +329,7 @@ fn pairing() -> (Graph, Receiver<u64>, Receiver<u64>) {
     let ((even, at_even), (odd, at_odd)) = (probe(|_| Ok(())), probe(|_| Ok(())));
     let (even, odd) = (graph.add("even", even), graph.add("odd", odd));
     let queue = QueueOptions::block(4);
-    // In the other order than the names, which must not matter.
+    // In another order than the names, which must not matter.
     graph.connect_ports((other, ""), (pair, "right"), queue).unwrap();
     graph.connect_ports((one, "out"), (pair, "left"), queue).unwrap();
     graph.connect_ports((pair, "odd"), (odd, ""), queue).unwrap();
@@ -421,13 +421,14 @@ fn a_thousand_starts_and_stops_leave_nothing_behind() {
     (0..50).for_each(|_| once());
     let (files, memory) = (count("fd"), memory_kib());
     (0..1_000).for_each(|_| once());
-    // Other tests of this process run beside: threads and descriptors of theirs may be there, a thousand may not.
+    // Other tests of this process run at the same time. They may add some threads and descriptors, but not a
+    // thousand.
     assert!(count("task") < 200, "{} threads", count("task"));
     assert!(count("fd") < files + 50, "{} descriptors, {files} before", count("fd"));
     assert!(memory_kib() < memory + 64 * 1024, "{} KiB, {memory} before", memory_kib());
 }
 
-/// Closes something for longer than a stage may take to come back.
+/// Takes longer to close than a stage may take to return.
 struct Closing(bool);
 
 impl Stage for Closing {
@@ -491,7 +492,7 @@ fn queues_that_hold_more_than_the_memory_that_is_left_are_refused() {
 fn what_is_queued_when_a_graph_is_stopped_is_drained_while_it_gets_on() {
     let mut graph = Graph::new();
     let source = graph.add("ramp", ramp(u64::MAX));
-    // 32 frames at 50 ms each are more than twice the time for which nothing may move.
+    // 32 frames at 50 ms each take more than twice the time allowed without progress.
     let (sink, seen) = probe(|_| {
         std::thread::sleep(Duration::from_millis(50));
         Ok(())
@@ -506,7 +507,8 @@ fn what_is_queued_when_a_graph_is_stopped_is_drained_while_it_gets_on() {
     assert_eq!(seen.into_iter().count() as u64 + 1, made);
 }
 
-/// Makes `1` batch more than it has chunks, from a pool that nobody told to wake it; tells how often its chunks wake it.
+/// Makes one batch more than it has chunks, from a pool without a wake-up, and reports the wake-ups of its
+/// chunks.
 struct Unhooked {
     pool: Option<BatchPool>,
     owners: mpsc::Sender<usize>,
@@ -533,7 +535,7 @@ fn a_pool_of_a_stages_own_wakes_it_although_nobody_said_so() {
     }
 }
 
-/// Keeps each batch for one more step, as a stage does that has no memory for it yet.
+/// Keeps each batch for one more step, like a stage without memory for it.
 #[derive(Default)]
 struct Hesitant {
     kept: Option<Batch>,

@@ -1,4 +1,5 @@
-//! The bound in bytes of the queue between threads: what its policies do when a queue with free slots is full of samples.
+//! Tests the byte limit of the queue between threads: its policies when slots are free but the bytes are used
+//! up.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,7 +9,7 @@ use grebe_flow::{Offer, Policy, QueueOptions, QueueReceiver, QueueSender, queue}
 use grebe_frame::{Batch, BatchPool, Header};
 use grebe_ring::Signal;
 
-/// Batches of two frames, numbered.
+/// Makes numbered batches of two frames.
 struct Source {
     pool: BatchPool,
     sequence: u64,
@@ -54,7 +55,7 @@ fn drain(rx: &mut QueueReceiver) -> Vec<u64> {
     std::iter::from_fn(|| rx.pop()).flat_map(|batch| sequences(&batch)).collect()
 }
 
-/// A queue with many slots that is full at `capacity_bytes`.
+/// Queue with many slots that is full at `capacity_bytes`.
 fn open_bytes(capacity_bytes: usize, policy: Policy) -> (QueueSender, QueueReceiver) {
     let options = QueueOptions { policy, ..QueueOptions::block(64).bytes(capacity_bytes) };
     queue(options, Arc::new(Signal::new()), Arc::new(Signal::new()))
@@ -69,7 +70,7 @@ fn a_queue_full_of_bytes_does_what_its_policy_says() {
         (Policy::DropLatest, [0, 1, 2, 3]),
         (Policy::DropOldest, [2, 3, 4, 5]),
     ] {
-        // Two chunks and a half: a third does not fit.
+        // Two and a half chunks, so a third does not fit.
         let (mut tx, mut rx) = open_bytes(2 * 4096 + 2048, policy);
         let mut source = Source::new(4);
         for _ in 0..2 {
@@ -138,7 +139,7 @@ fn across_threads_nothing_is_lost_twice_or_reordered() {
     }
 }
 
-/// With `tx_waits` the producer sleeps in the queue, woken once for half of it, and else on its own signal.
+/// With `tx_waits` the producer sleeps in the queue, woken once per half of it; otherwise on its own signal.
 fn across_threads(options: QueueOptions, tx_waits: bool) {
     let policy = options.policy;
     let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));

@@ -1,4 +1,4 @@
-//! The queue between threads, under the suite that every queue passes.
+//! Runs the conformance suite on the queue between threads.
 
 mod conformance;
 

@@ -1,4 +1,4 @@
-//! Whom a queue wakes, when, and when not: told by tasks that wait on its signals and count.
+//! Tests the wake-ups of a queue, counted by tasks that wait on its signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ impl Wake for Woken {
     }
 }
 
-/// Somebody who always waits.
+/// A task that always waits.
 #[derive(Default)]
 struct Sleeper {
     signal: Arc<Signal>,
@@ -132,7 +132,7 @@ fn waiting_for_room_ends_where_there_is_room_or_no_need() {
     let asked = Instant::now();
     let mut ends = open(QueueOptions::block(4)).fill();
     ends.tx.wait(LONG, || true);
-    // Less than half is taken: it is not waited for more.
+    // Less than half is taken, and no more is expected.
     assert!(ends.rx.pop().is_some());
     ends.tx.wait(LONG, || false);
     drop(ends.rx);
@@ -146,7 +146,7 @@ fn a_producer_that_sleeps_in_wait_is_woken_once_half_the_queue_is_taken_or_its_c
         let asked = Instant::now();
         let Ends { tx, mut rx, .. } = open(QueueOptions::block(4)).fill();
         let waiting = std::thread::spawn(move || tx.wait(LONG, || false));
-        std::thread::sleep(Duration::from_millis(20)); // by now it most likely sleeps; where not, the test asks less
+        std::thread::sleep(Duration::from_millis(20)); // most likely asleep by now; else the test checks less
         if leaves {
             drop(rx);
             waiting.join().unwrap();

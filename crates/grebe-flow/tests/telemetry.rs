@@ -1,4 +1,4 @@
-//! Publishing and watching, in this process.
+//! Tests publishing and watching in this process.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use grebe_flow::telemetry::{Report, Watch, Watched, publish};
 use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Running, Stage, StageError};
 use grebe_frame::{BatchPool, Header};
 
-/// A frame of 8 samples every millisecond.
+/// Makes a frame of 8 samples every millisecond.
 struct Clock(BatchPool, u64);
 
 impl Stage for Clock {
@@ -62,7 +62,7 @@ fn start() -> Running {
     graph.start().unwrap()
 }
 
-/// Runs the test of this name again in a process whose run-time folder is its own; whether this is that process.
+/// Runs this test again in a process with a private run-time directory. Returns whether this is that process.
 fn is_alone(test: &str) -> bool {
     if std::env::var_os("GREBE_TEST_IS_ALONE").is_some() {
         return true;
@@ -82,7 +82,7 @@ fn is_alone(test: &str) -> bool {
     false
 }
 
-/// This process's graph of that name, once it has said something.
+/// This process's graph of that name, after its first report.
 fn watched(watch: &mut Watch, name: &str) -> Option<Watched> {
     let until = Instant::now() + Duration::from_secs(20);
     while Instant::now() < until {
@@ -107,7 +107,7 @@ fn a_published_graph_is_found_read_and_gone_when_it_ends() {
     let mut watch = Watch::new().unwrap();
     let report = watched(&mut watch, "told").unwrap().report.unwrap();
     let (clock, copy) = (report.stage("clock").unwrap(), report.stage("copy").unwrap());
-    // Counters are read one by one while the stages go on: a thread held up between two reads sees some frames more.
+    // Counters are read one by one while the stages run, so a preempted reader sees a few more frames.
     let (frames, samples) = (clock.frames_per_s * report.interval_s, clock.samples_per_s * report.interval_s);
     assert!(frames > 0.0 && (samples - frames * 8.0).abs() <= (frames * 8.0 / 4.0).max(16.0), "{clock:?}");
     assert!(clock.waiting_share > 0.0, "it sleeps: {clock:?}");
@@ -165,7 +165,7 @@ fn what_a_dead_process_left_is_removed_by_the_next_look() {
     let published = publish(&running, "neighbour").unwrap();
     let dead = published.path().with_file_name("4000000000.sg.top");
     drop(UnixListener::bind(&dead).unwrap());
-    // Killed before its socket had its name; and one that is about to give it.
+    // One was killed before its socket had its name, and one is about to rename it.
     let mut ended = Command::new("true").spawn().unwrap();
     ended.wait().unwrap();
     let unnamed = |pid: u32| published.path().with_file_name(format!("{pid}.view.new"));
@@ -187,7 +187,7 @@ fn what_a_process_left_that_took_a_connection_while_it_died_is_removed_once_it_h
     let running = start();
     let published = publish(&running, "neighbour").unwrap();
     let dying = published.path().with_file_name("4000000000.view.top");
-    // The system frees the memory of a killed process before it closes its sockets.
+    // The system frees a killed process's memory before it closes its sockets.
     let listener = UnixListener::bind(&dying).unwrap();
     let mut watch = Watch::new().unwrap();
     assert!(watch.look().iter().any(|one| one.name == "view"), "it still listens");

@@ -1,4 +1,4 @@
-//! Says what a stream is to receivers that do not share its memory.
+//! Sends a stream's description to receivers that do not share its memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,23 +8,24 @@ use grebe_frame::{Batch, Description, Header};
 use crate::clock_port::ClockPort;
 use crate::wire::{Unknown, Wire};
 
-/// When a description is due: with the first batch that has it, and again where receivers may join late or miss it.
+/// Decides when to send a description: with its first batch, and again for receivers that join late or lose
+/// it.
 #[derive(Debug)]
 pub struct Announcer {
     said: Option<Arc<Description>>,
     at: Instant,
     repeats: bool,
-    /// Whether a new one was said just once.
+    /// Whether a new description was sent only once so far.
     is_due_again: bool,
     wire: Wire,
-    /// What a person should know of what was left out; told once.
+    /// Notice about omitted parts of the description, shown once.
     note: Option<String>,
     is_noted: bool,
     clock_port: ClockPort,
 }
 
 impl Announcer {
-    /// For receivers that get everything, from the first byte on.
+    /// For receivers that get everything from the first byte on.
     pub fn once() -> Self {
         Self {
             said: None,
@@ -38,25 +39,26 @@ impl Announcer {
         }
     }
 
-    /// For receivers that join when they like, and miss what is lost: with the next batch again, and once a second.
+    /// For receivers that join at any time and may lose frames: repeats with the next batch, and once per
+    /// second.
     pub fn repeating() -> Self {
         Self { repeats: true, ..Self::once() }
     }
 
-    /// For receivers that know only such frames.
+    /// Sets the frame types that receivers know.
     pub fn set_wire(&mut self, wire: Wire) {
         self.wire = wire;
     }
 
-    /// Names a port where this host's clock is asked.
+    /// Adds a port for queries of this host's clock.
     pub fn set_clock_port(&mut self, clock_port: ClockPort) {
         self.clock_port = clock_port;
     }
 
-    /// The frames to send before this batch; none, mostly.
+    /// Frames to send before this batch, mostly none.
     ///
     /// # Errors
-    /// [`Unknown`] where its receivers do not know such samples.
+    /// [`Unknown`] if its receivers do not support such samples.
     pub fn before(&mut self, batch: &Batch, frame_bytes_max: usize) -> Result<Vec<Vec<u8>>, Unknown> {
         if self.wire == Wire::Gfh2 {
             for Header { format, channel_count, .. } in batch.frames().map(|frame| frame.header()) {
@@ -76,7 +78,7 @@ impl Announcer {
         self.said = batch.description().cloned();
         let described = match &self.said {
             Some(description) => self.clock_port.described(description),
-            // What was said before holds no more.
+            // The previous description no longer holds.
             None => Arc::new(Description {
                 first_sample_index: next.first_sample_index,
                 ..Description::default()
@@ -89,17 +91,17 @@ impl Announcer {
         Ok(frames)
     }
 
-    /// What a person should know of what was left out.
+    /// Takes the notice about omitted parts.
     pub fn take_note(&mut self) -> Option<String> {
         self.note.take()
     }
 }
 
-/// That readers get less than the stream says of itself, and what.
+/// Notice that readers get a shortened description.
 pub fn shortened_note(why: &str) -> String {
     format!("{why}: readers get it with shorter names and texts, and without the last of its annotations")
 }
 
 const EVERY: Duration = Duration::from_secs(1);
-/// As long as a path's datagram is anyway: of a stream of shorter ones it would take many.
+/// Minimum length of description frames: that of a usual datagram, because shorter ones would need many.
 const FRAME_BYTES_MIN: usize = 1400;

@@ -1,9 +1,9 @@
-//! The counters of how frames arrived at a source.
+//! Counters of the arrival of frames at a source.
 
 use grebe_flow::Counters;
 use grebe_frame::{Refusal, Refusals, StreamTracker};
 
-/// Counters that have the same names in every source that receives frames.
+/// Counters with the same names in every source that receives frames.
 #[derive(Debug)]
 pub struct ArrivalCounters {
     shared: Counters,
@@ -16,12 +16,12 @@ impl Default for ArrivalCounters {
 }
 
 impl ArrivalCounters {
-    /// What the stage hands to the graph.
+    /// Counters for the graph.
     pub fn shared(&self) -> Counters {
         self.shared.clone()
     }
 
-    /// What arrived of the stream, and what did not.
+    /// Publishes arrivals and losses of the stream.
     pub fn publish(&self, tracker: &StreamTracker) {
         let counts = tracker.counts();
         self.shared.set_all([
@@ -35,26 +35,26 @@ impl ArrivalCounters {
         ]);
     }
 
-    /// What was refused, by reason.
+    /// Publishes refusals by reason.
     pub fn publish_refusals(&self, refusals: &Refusals) {
         for reason in Refusal::ALL {
             self.shared.set(REFUSED + reason as usize, refusals.count(reason));
         }
     }
 
-    /// Datagrams that the kernel dropped. `None`: the system cannot tell, which is not the same as zero.
+    /// Publishes datagrams dropped by the kernel. `None`: unknown, which differs from zero.
     pub fn publish_kernel_drops(&self, drops: Option<u64>) {
         self.shared.set(KERNEL, drops.unwrap_or(0));
         self.shared.set(KERNEL_KNOWN, u64::from(drops.is_some()));
     }
 
-    /// Datagrams of others, and frames that had to be copied.
+    /// Publishes foreign datagrams and copied frames.
     pub fn publish_socket(&self, foreign_datagrams: u64, copied_frames: u64) {
         self.shared.set(FOREIGN, foreign_datagrams);
         self.shared.set(COPIED, copied_frames);
     }
 
-    /// How far times may be off by this host's clock; `None`: nobody measures that.
+    /// Publishes the uncertainty of times by this host's clock; `None` if it is not measured.
     pub fn publish_clock(&self, error_ns: Option<u64>) {
         self.shared.set(CLOCK_ERROR, error_ns.unwrap_or(0));
     }
@@ -81,11 +81,11 @@ const NAMES: &[&str] = &[
     "refused_kind",
     "refused_description",
     "kernel_drops",
-    // 1 where the system can tell.
+    // 1 if the system reports drops.
     "kernel_drops_known",
     "foreign_datagrams",
     "copied_frames",
-    // 0 where it is not measured.
+    // 0 if it is not measured.
     "clock_error_ns",
 ];
 const REFUSED: usize = 7;

@@ -1,4 +1,4 @@
-//! Says what this host's clock shows to receivers of a stream that is stamped by it.
+//! Offers this host's clock to receivers of a stream stamped by it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use grebe_frame::Description;
 
 use grebe_process::stream::is_same;
 
-/// The clock that the streams of this host are stamped with.
+/// Clock that stamps the streams of this host.
 pub(super) fn host_clock() -> HostClock {
     HostClock { id: clock_id(), now_ns: monotonic_ns }
 }
 
-/// Names, in descriptions of streams whose times are by this host's clock, a port where that is asked: from the first such description on
-/// there is a thread that answers.
+/// Adds a clock query port to descriptions of streams with this host's times. The first such description
+/// starts the answering thread.
 #[derive(Debug, Default)]
 pub struct ClockPort {
-    /// The address that receivers see; `None` where none of them is on another host.
+    /// Address for receivers; `None` if none is on another host.
     at: Option<IpAddr>,
     responder: Option<Responder>,
-    /// What was said last: as it came, and with the port.
+    /// Last description: the original, and the one with the port.
     said: Option<[Arc<Description>; 2]>,
 }
 
@@ -31,7 +31,7 @@ impl ClockPort {
         Self { at: Some(address).filter(|address| !address.is_loopback()), ..Self::default() }
     }
 
-    /// What receivers are told that the stream is.
+    /// Description for receivers.
     pub(super) fn described(&mut self, description: &Arc<Description>) -> Arc<Description> {
         if let Some([known, told]) = &self.said
             && is_same(Some(known), Some(description))
@@ -52,7 +52,7 @@ impl ClockPort {
             return None;
         }
         if self.responder.is_none() {
-            // Without a socket or a thread for it, nobody measures this clock, and all else goes on.
+            // Without a socket or thread, nobody measures this clock, and everything else continues.
             self.responder = Responder::start(at, host_clock()).ok();
             self.at = self.at.filter(|_| self.responder.is_some());
         }

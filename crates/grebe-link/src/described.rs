@@ -1,4 +1,4 @@
-//! What senders say that their streams are, as a socket hears it.
+//! Stream descriptions by UDP sender.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -6,39 +6,40 @@ use std::sync::Arc;
 
 use grebe_frame::{Description, DescriptionReader, Header, Refusal, StreamTracker};
 
-/// The description of the stream that is received, and of those that may take its place: a sender says what its stream is before
-/// the first frame of it.
+/// Description of the received stream, and of streams that may replace it. A sender describes its stream
+/// before the first frame.
 #[derive(Debug, Default)]
 pub struct Described {
     now: Said,
-    /// By the last senders that said something; the newest last.
+    /// By the last describing senders, newest last.
     next: Vec<Said>,
 }
 
-/// By one sender.
+/// Descriptions by one sender.
 #[derive(Debug, Default)]
 struct Said {
     from: Option<SocketAddr>,
     reader: DescriptionReader,
     description: Option<Arc<Description>>,
-    /// Said, but of samples that did not come yet.
+    /// Descriptions of samples that have not arrived yet.
     upcoming: VecDeque<Arc<Description>>,
-    /// Of the frame of samples that follows what was said last.
+    /// Sequence number of the frame of samples after the last description.
     sequence: u64,
 }
 
 impl Described {
-    /// What the stream is at the frame that was reached last, as far as its sender has said.
+    /// Description at the last reached frame, as far as known.
     #[inline]
     pub fn now(&self) -> Option<&Arc<Description>> {
         self.now.description.as_ref()
     }
 
-    /// Takes a frame of a description. `stream` is the tracker of the stream that is being received, where it is this sender's and
-    /// goes on: then it is that stream's, unless its clock says that it announces another.
+    /// Takes a description frame. `stream` is the tracker of the received stream, if this sender's stream
+    /// continues. The description then belongs to that stream, unless its clock shows that it announces
+    /// another one.
     ///
     /// # Errors
-    /// Why it is no such frame.
+    /// The reason why the frame is invalid.
     pub fn take(
         &mut self,
         from: SocketAddr,
@@ -49,7 +50,7 @@ impl Described {
         let is_of_now = stream.is_some_and(|tracker| !tracker.begins_again(&stamp));
         let said = if is_of_now { &mut self.now } else { self.next_of(from) };
         let Some(description) = said.reader.take(frame)? else { return Ok(()) };
-        // One that was overtaken on the way holds no more.
+        // A reordered, older description is obsolete.
         if stamp.sequence >= said.sequence || !is_of_now {
             if said.upcoming.len() == UPCOMING_MAX {
                 said.description = said.upcoming.pop_front();
@@ -60,13 +61,13 @@ impl Described {
         Ok(())
     }
 
-    /// Whether the stream is described anew from this frame on.
+    /// Whether a new description holds from this frame on.
     #[inline]
     pub fn is_due(&self, header: &Header) -> bool {
         self.now.upcoming.iter().any(|next| next.first_sample_index < header.next_sample_index().max(1))
     }
 
-    /// Moves on to what the stream is at this frame.
+    /// Advances to the description of this frame.
     pub fn reach(&mut self, header: &Header) {
         let is_reached =
             |next: &Arc<Description>| next.first_sample_index < header.next_sample_index().max(1);
@@ -75,13 +76,13 @@ impl Described {
         }
     }
 
-    /// A stream begins, of this sender: what it said before holds, and what was said of the stream before does not.
+    /// Begins a stream of this sender: its announced description holds, and that of the previous stream ends.
     pub fn begin(&mut self, from: Option<SocketAddr>) {
         let found = self.next.iter().position(|said| said.from == from);
         self.now = found.map(|at| self.next.remove(at)).unwrap_or_default();
     }
 
-    /// What this sender says of a stream that it has not begun.
+    /// Descriptions by this sender for a stream that has not begun.
     fn next_of(&mut self, from: SocketAddr) -> &mut Said {
         let found = self.next.iter().position(|said| said.from == Some(from));
         let at = found.unwrap_or_else(|| {
@@ -95,9 +96,9 @@ impl Described {
     }
 }
 
-/// Senders whose streams may be about to begin.
+/// Maximum senders whose streams may be about to begin.
 const SENDERS_MAX: usize = 8;
-/// As many as a stream says ahead of its samples, and more.
+/// Maximum descriptions ahead of their samples, more than a sender needs.
 const UPCOMING_MAX: usize = 64;
 
 #[cfg(test)]
@@ -115,7 +116,7 @@ mod tests {
         description.frames(&next, 1400).unwrap().remove(0)
     }
 
-    /// The first frame of samples of a stream comes.
+    /// Delivers the first frame of samples of a stream.
     fn begin(described: &mut Described, from: &str) {
         described.begin(Some(from.parse().unwrap()));
         described.reach(&Header { block_length_samples: 1, ..Header::default() });
@@ -162,7 +163,7 @@ mod tests {
         described.take(one, &frame(0, 5, "first"), None).unwrap();
         begin(&mut described, ONE);
         let stream = tracker(100, 1_000);
-        // Again at a low sequence, and younger: the next stream announces itself.
+        // A low sequence number again, but later: the next stream announces itself.
         described.take(one, &frame(0, 2_000, "second"), Some(&stream)).unwrap();
         assert_eq!(name(&described), Some("first"), "until it begins");
         begin(&mut described, ONE);

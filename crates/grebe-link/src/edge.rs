@@ -1,4 +1,4 @@
-//! Edges of a graph between two hosts: any number of them over one connection, whatever that is (pipes of `ssh`, TCP, UDP).
+//! Edges of a graph between two hosts: any number over one connection (pipes of `ssh`, TCP, UDP).
 //!
 //! ```text
 //!  queue --> LinkOut --> Outbox ==writer==> bytes ==reader==> Inbox --> LinkIn --> small queue
@@ -7,20 +7,22 @@
 //!               +-- takes a batch from its queue only when the other end has room for it
 //! ```
 //!
-//! The reader never waits for a stage: what the other end may send is bounded by what was taken here (a window per link), so
-//! that a consumer that stands still holds up its own link alone. A process in the middle hands messages on from one connection
-//! to the other without looking into them ([`Route::Relay`]); its memory has the same bound, or twice that behind a restart.
+//! The reader never waits for a stage. A window per link limits how far the other end may run ahead of this
+//! consumer, so a stopped consumer blocks only its own link. An intermediate process forwards messages
+//! between connections without decoding them ([`Route::Relay`]). Its memory has the same bound, or twice that
+//! after a restart.
 //!
-//! Where the process at one end is gone and another takes its place, the stage at the other end stays: the link begins an *era*.
+//! When a new process replaces the one at one end, the stage at the other end stays, and the link begins a
+//! new *era*.
 //!
 //! ```text
-//!  consumer's host   gone: Away -> LinkOut counts what was under way, and sends nothing; its queue waits or drops
-//!                    back: Join -> LinkOut: Begin, and the stream goes on
+//!  consumer's host   gone: Away -> LinkOut counts the data in flight, and pauses; its queue waits or drops
+//!                    back: Join -> LinkOut: Begin, and the stream continues
 //!  producer's host   gone: LinkIn waits
-//!                    back: Begin -> LinkIn puts the new stream behind a gap, as long as the stamps of both say
+//!                    back: Begin -> LinkIn adds the new stream after a gap, as long as the stamps show
 //! ```
 //!
-//! An era begins also where both stay, and the link goes over another connection than before ([`Lead::turn`]).
+//! An era also begins when both processes stay, but the link moves to another connection ([`Lead::turn`]).
 
 mod buffer;
 mod inbox;
@@ -43,7 +45,7 @@ pub use reader::{Route, Routes, read_messages};
 
 use grebe_flow::Kinds;
 
-/// Adds the two kinds that edges between hosts are cut into.
+/// Adds the two kinds for cut edges between hosts.
 pub fn add_kinds(kinds: &mut Kinds) {
     kinds.add::<LinkOutKind>().add::<LinkInKind>();
 }

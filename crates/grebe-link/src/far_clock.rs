@@ -1,4 +1,4 @@
-//! Measures the clock of the host that a stream comes from, and puts what is known of it into the stream's description.
+//! Measures the clock of a stream's remote host, and adds the relation to the stream's description.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,18 +10,19 @@ use grebe_process::stream::is_same;
 
 use crate::clock_port::host_clock;
 
-/// Of one stream. Costs two comparisons a batch where nothing is new.
+/// Clock relation of one stream. Costs two comparisons per batch without news.
 #[derive(Debug, Default)]
 pub struct FarClock {
-    /// What the sender says, and what is said here.
+    /// Description by the sender, and the one with the relation.
     descriptions: Option<[Arc<Description>; 2]>,
     asker: Option<Asker>,
-    /// The version of what the asker knows that is in the description.
+    /// Version of the relation in the description.
     version: u64,
 }
 
 impl FarClock {
-    /// What the stream is, of which its sender at that address says this: with how its clock relates to this host's, once that is known.
+    /// Description of a stream, as its sender at that address gives it, with the relation of its clock to
+    /// this host's once known.
     #[inline]
     pub fn described(
         &mut self,
@@ -35,7 +36,7 @@ impl FarClock {
         self.descriptions.as_ref().map(|[_, told]| told)
     }
 
-    /// How far the times of the stream may be off by this host's clock, in nanoseconds; `None` where that is not measured.
+    /// Uncertainty of the stream's times by this host's clock, in nanoseconds; `None` if it is not measured.
     pub fn error_ns(&self) -> Option<u64> {
         let [_, told] = self.descriptions.as_ref()?;
         Some(told.measured.filter(|measured| measured.axis.clock == clock_id())?.axis.error_ns)
@@ -45,7 +46,7 @@ impl FarClock {
     fn look(&mut self, said: Option<&Arc<Description>>, sender: Option<SocketAddr>) {
         let peer = said.zip(sender).and_then(|(said, sender)| peer(said, sender));
         if self.asker.as_ref().map(Asker::peer) != peer {
-            // Without a socket or a thread for it, nothing is measured, and all else goes on.
+            // Without a socket or thread, nothing is measured, and everything else continues.
             self.asker = peer.and_then(|peer| Asker::start(peer, host_clock()).ok());
         }
         self.version = self.asker.as_ref().map_or(0, Asker::version);
@@ -55,7 +56,7 @@ impl FarClock {
     fn told(&self, said: &Arc<Description>) -> Arc<Description> {
         let Some(clock) = said.axis_clock().filter(|clock| *clock != clock_id()) else {
             return match said.clock_port {
-                // It is of no use to anybody behind here.
+                // Useless for later stages.
                 Some(_) => Arc::new(Description { clock_port: None, ..(**said).clone() }),
                 None => said.clone(),
             };
@@ -76,7 +77,7 @@ impl FarClock {
     }
 }
 
-/// Where the sender's clock is asked, if it is another than ours.
+/// Query address of the sender's clock, if it differs from ours.
 fn peer(said: &Description, sender: SocketAddr) -> Option<SocketAddr> {
     let clock_port = said.clock_port.filter(|port| *port > 0)?;
     let is_other = said.axis_clock().is_some_and(|clock| clock != clock_id());
@@ -87,7 +88,7 @@ fn peer(said: &Description, sender: SocketAddr) -> Option<SocketAddr> {
     })
 }
 
-/// How two clocks relate of which the kernels of both hosts know how far they are off UTC.
+/// Relation of two clocks whose kernels know their error against UTC.
 fn by_utc((theirs, ours): (ClockReading, ClockReading)) -> Option<Relation> {
     let error_ns = theirs.error_ns?.saturating_add(ours.error_ns?);
     let ahead_of_utc =
@@ -96,15 +97,15 @@ fn by_utc((theirs, ours): (ClockReading, ClockReading)) -> Option<Relation> {
     Some(Relation { at_ns: ours.producer_ts_ns, offset_ns, error_ns, drift_ppb: 0, drift_error_ppb: 0 })
 }
 
-/// How the stamps of the stream relate to our clock, where those of `clock`, by which its times are, relate like this. `ours` says what
-/// UTC is here: it counts unless the sender knows better.
+/// Relation of the stream's stamps to our clock, if the stamps of `clock`, which its times refer to, have
+/// this relation. `ours` relates our clock to UTC, unless the sender knows better.
 fn measured(
     said: &Description,
     clock: u64,
     relation: &Relation,
     ours: Option<ClockReading>,
 ) -> MeasuredClock {
-    // Stamps are of that clock itself where no host between has measured another one by it.
+    // Stamps refer to that clock itself, unless a host between has measured another one by it.
     let own = MeasuredClock {
         producer_ts_ns: 0,
         axis: AxisTime { clock, ns: 0, error_ns: 0, drift_ppb: 0, drift_error_ppb: 0 },

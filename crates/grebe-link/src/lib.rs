@@ -1,6 +1,6 @@
-//! How frames travel, whatever carries them: descriptions beside them ([`announce`], [`described`]), their order ([`reorder`]), what
-//! was lost of them ([`arrival`], [`outage`]), the clock of their producer ([`clock_port`], [`far_clock`]); and [`edge`], the edges
-//! of a graph between two hosts.
+//! Transport-independent handling of frames: descriptions ([`announce`], [`described`]), order ([`reorder`]),
+//! losses ([`arrival`], [`outage`]) and the producer's clock ([`clock_port`], [`far_clock`]). [`edge`] has
+//! the edges of a graph between two hosts.
 #![forbid(unsafe_code)]
 
 pub mod announce;

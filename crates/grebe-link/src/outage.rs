@@ -1,13 +1,13 @@
-//! Tells a person when datagrams do not leave, and when they do again.
+//! Reports when datagrams stop leaving, and when they leave again.
 
 use std::time::{Duration, Instant};
 
 use grebe_datagram::Sender;
 
-/// An outage of the network under a sender: told as it begins and as it ends, and not more often than every five seconds.
+/// Network outage under a sender, reported at its start and end, at most every five seconds.
 #[derive(Debug, Default)]
 pub struct Outage {
-    /// Datagrams that were sent, and not, when it was looked last.
+    /// Sent and unsent datagrams at the last check.
     sent: u64,
     unsent: u64,
     now: Option<Began>,
@@ -22,7 +22,7 @@ struct Began {
 }
 
 impl Outage {
-    /// To be asked after each send.
+    /// Checks the sender. Call it after each send.
     #[inline]
     pub fn look(&mut self, sender: &Sender, tell: impl FnOnce(String)) {
         if self.now.is_some() || sender.counters().unsent > self.unsent {

@@ -1,22 +1,22 @@
-//! Frames that came before their turn: held for a moment, because the network may only have swapped them with those that miss.
+//! Holds early frames for a moment, because the network may only have reordered them.
 //!
 //! ```text
-//!   arrived    5 | 7 | 8 | 6 | 9        7 and 8 are ahead until 6 is there; 5, 6, 7, 8, 9 go on
-//!   arrived    5 | 7 | 8 | 9 | ...      the time or the places are used up: a gap, and 7, 8, 9 go on, up to the next gap
+//!   arrived    5 | 7 | 8 | 6 | 9        7 and 8 wait until 6 arrives; output 5, 6, 7, 8, 9
+//!   arrived    5 | 7 | 8 | 9 | ...      time or places used up: a gap, then 7, 8, 9, up to the next gap
 //! ```
 //!
-//! Within one slab nothing is copied: frames are entered into its table in the order of their sequence. What is still ahead
-//! when the slab ends is copied, so that the slab can go on. A stream in order never comes here.
+//! Within one slab nothing is copied: its table lists frames in sequence order. Frames still early at the end
+//! of the slab are copied, so that the slab can move on. An ordered stream never comes here.
 
 use std::time::{Duration, Instant};
 
 use grebe_frame::{BatchMut, Header};
 
-/// The frames of one stream that are ahead, in the order of their sequence.
+/// Early frames of one stream, in sequence order.
 #[derive(Debug)]
 pub struct Reorder {
     ahead: Vec<Ahead>,
-    /// Where their bytes are, unless they stand in the slab that is being read.
+    /// Chunk with their bytes, unless they are in the present slab.
     held: Option<BatchMut>,
     held_bytes: usize,
     since: Option<Instant>,
@@ -26,12 +26,13 @@ pub struct Reorder {
 #[derive(Debug, Clone, Copy)]
 struct Ahead {
     header: Header,
-    /// In the held chunk, or in the slab.
+    /// Offset in the held chunk, or in the slab.
     offset: usize,
 }
 
 impl Reorder {
-    /// Holds frames for the latency budget, and for as long as [`AHEAD_MAX`] frames of a slow stream may take to be swapped.
+    /// Holds frames for the latency budget. On a slow stream, holds them for at least four frame intervals,
+    /// at most 50 ms.
     pub fn new(latency: Duration) -> Self {
         Self {
             ahead: Vec::with_capacity(AHEAD_MAX as usize + 1),
@@ -42,51 +43,52 @@ impl Reorder {
         }
     }
 
-    /// Whether no frame is ahead.
+    /// Whether no frame is early.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ahead.is_empty()
     }
 
-    /// Whether the frames lie in a chunk of their own, so that they go on as a batch of their own.
+    /// Whether the frames have their own chunk, and so leave as a separate batch.
     pub fn is_held(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Frames that are ahead.
+    /// Number of early frames.
     pub fn len(&self) -> usize {
         self.ahead.len()
     }
 
-    /// Whether the frame with this number is ahead.
+    /// Whether the frame with this number is among them.
     pub fn has(&self, sequence: u64) -> bool {
         self.ahead.iter().any(|ahead| ahead.header.sequence == sequence)
     }
 
-    /// Adds a frame that stands at `offset` of the slab; whether there are more now than are waited for.
+    /// Adds a frame at `offset` of the slab. Returns whether the maximum is now exceeded.
     pub fn add(&mut self, header: &Header, offset: usize) -> bool {
         let at = self.ahead.partition_point(|ahead| ahead.header.sequence < header.sequence);
         self.ahead.insert(at, Ahead { header: *header, offset });
         self.ahead.len() as u64 > AHEAD_MAX
     }
 
-    /// The next frame, and where it stands in the slab or in the held chunk.
+    /// First frame, and its offset in the slab or the held chunk.
     pub fn first(&self) -> Option<(Header, usize)> {
         self.ahead.first().map(|ahead| (ahead.header, ahead.offset))
     }
 
-    /// The time for what the rest waits for begins anew.
+    /// Removes the first frame, and restarts the wait for the next missing one.
     pub fn remove_first(&mut self) {
         self.ahead.remove(0);
         self.since = None;
     }
 
-    /// Forgets a frame, which came twice.
+    /// Removes a duplicate frame.
     pub fn remove(&mut self, sequence: u64) {
         self.ahead.retain(|ahead| ahead.header.sequence != sequence);
     }
 
-    /// Copies a frame that is ahead to the held chunk, which `chunk` gives where there is none; whether it is there now.
+    /// Copies an early frame to the held chunk, which `chunk` provides if necessary. Returns whether it is
+    /// there now.
     pub fn hold(&mut self, header: &Header, bytes: &[u8], chunk: impl FnOnce() -> Option<BatchMut>) -> bool {
         if self.held.is_none() {
             self.held = chunk();
@@ -105,7 +107,7 @@ impl Reorder {
         true
     }
 
-    /// Moves the frames that are ahead out of a slab that is about to go on; whether they are held now.
+    /// Copies the early frames out of a slab that is about to move on. Returns whether they are held now.
     pub fn leave_slab(&mut self, slab: &mut BatchMut, mut chunk: impl FnMut() -> Option<BatchMut>) -> bool {
         for at in 0..self.ahead.len() {
             let Ahead { header, offset } = self.ahead[at];
@@ -117,14 +119,14 @@ impl Reorder {
         true
     }
 
-    /// The held chunk, without frames yet.
+    /// Takes the held chunk, without frames yet.
     pub fn take_held(&mut self) -> Option<BatchMut> {
         let mut held = self.held.take()?;
         held.clear();
         Some(held)
     }
 
-    /// How long the frames that are ahead are still waited for; `None` where there are none.
+    /// Remaining wait for the missing frame; `None` without early frames.
     pub fn left(&mut self) -> Option<Duration> {
         let newest = self.ahead.last()?;
         let since = *self.since.get_or_insert_with(Instant::now);
@@ -135,8 +137,8 @@ impl Reorder {
     }
 }
 
-/// A frame this far before its turn is waited for no more, nor is one that misses when so many came after it.
+/// Maximum distance of an early frame, and maximum number of frames after a missing one.
 pub const AHEAD_MAX: u64 = 32;
-/// Of a slow stream the budget may hold no frame at all: so many are waited for.
+/// Minimum number of frame intervals to wait on a slow stream, whose budget may be shorter than one frame.
 const SLOW_FRAMES: f64 = 4.0;
 const SLOW_MAX: Duration = Duration::from_millis(50);

@@ -1,9 +1,9 @@
-//! Which frames a sink sends.
+//! Frame types of a sink.
 
 use grebe_frame::SampleFormat;
 use grebe_process::query::Words;
 
-/// A stream that receivers of the first GFH2 do not know.
+/// Stream that receivers of the first GFH2 do not support.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the stream is {format} in {channels} channels, and wire=gfh2 is i16 in 1 to 8: put convert or select before it, or leave wire=gfh2 out"
@@ -13,22 +13,22 @@ pub struct Unknown {
     channels: u32,
 }
 
-/// Which frames a sink sends.
+/// Frame types of a sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wire {
-    /// Samples of every format, and descriptions.
+    /// Samples of all formats, and descriptions.
     #[default]
     Every,
-    /// `wire=gfh2`: 16-bit samples in 1 to 8 channels, as they were before there were others, and no descriptions. A stream that does
-    /// not fit is refused.
+    /// `wire=gfh2`: 16-bit samples in 1 to 8 channels, as in the first version, without descriptions. Other
+    /// streams are refused.
     Gfh2,
 }
 
 impl Wire {
-    /// What `wire=` may be.
+    /// Values of `wire=`.
     pub const WORDS: &Words<Self> = &[("gfh2", Self::Gfh2)];
 
-    /// Whether its receivers know such samples.
+    /// Checks that receivers support such samples.
     ///
     /// # Errors
     /// They do not.
@@ -38,5 +38,5 @@ impl Wire {
     }
 }
 
-/// Before there were other formats, a header had no place for more.
+/// The header of the first version has no room for more.
 const GFH2_CHANNELS_MAX: u32 = 8;

@@ -2,12 +2,12 @@
 
 use std::fmt::{self, Display, Write};
 
-/// Names and values that tell the rows of a family apart.
+/// Names and values that distinguish the rows of a family.
 pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
-/// Figures by name, each with its rows. `Display` writes them as Prometheus reads them.
+/// Metrics by name, each with its rows. `Display` writes the text format of Prometheus.
 ///
-/// Names are made valid: what is no letter, digit or `_` of them becomes `_`. Values of labels may be anything.
+/// Invalid characters in names become `_`; letters, digits and `_` are valid. Label values may be anything.
 ///
 /// ```
 /// let mut families = grebe_metrics::Families::default();
@@ -28,29 +28,29 @@ struct Family {
     rows: String,
 }
 
-/// How many were how large: counts of buckets, each with its upper bound, and of what was larger than all of them.
+/// Distribution: counts per bucket, each with its upper bound, and a count above all bounds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Histogram {
     /// Upper bounds, ascending.
     pub bounds: Vec<f64>,
-    /// How many there were in each bucket, those of others not included; the last is of what is above all bounds.
+    /// Count of each bucket, not cumulative; the last one counts values above all bounds.
     pub counts: Vec<u64>,
-    /// The sum of all.
+    /// Sum of all values.
     pub sum: f64,
 }
 
 impl Families {
-    /// A row of what only grows, until the process begins anew. The name should end in `_total`.
+    /// Adds a row of a counter, which only grows until the process restarts. The name should end in `_total`.
     pub fn counter(&mut self, name: &str, help: &str, labels: Labels<'_>, value: impl Display) {
         self.row(name, "counter", help, |name, rows| row(rows, name, "", labels, None, value));
     }
 
-    /// A row of what goes up and down.
+    /// Adds a row of a gauge, which may rise and fall.
     pub fn gauge(&mut self, name: &str, help: &str, labels: Labels<'_>, value: impl Display) {
         self.row(name, "gauge", help, |name, rows| row(rows, name, "", labels, None, value));
     }
 
-    /// A row of a distribution. Where there are more or fewer counts than bounds and one, what is left over is not written.
+    /// Adds a row of a distribution. Expects one count more than bounds, and ignores surplus ones.
     pub fn histogram(&mut self, name: &str, help: &str, labels: Labels<'_>, value: &Histogram) {
         self.row(name, "histogram", help, |name, rows| {
             let mut count = 0;
@@ -65,19 +65,19 @@ impl Families {
         });
     }
 
-    /// Rows of a family stand together, in whatever order they came. The first says what the family is.
+    /// Adds a row to its family, whatever the order of calls. The first call sets the family's help and type.
     fn row(&mut self, name: &str, kind: &'static str, help: &str, write: impl FnOnce(&str, &mut String)) {
         let name = valid(name);
         let family = match self.0.iter_mut().position(|family| family.name == name) {
             Some(at) => &mut self.0[at],
             None => {
                 self.0.push(Family { name, kind, help: help.to_owned(), rows: String::new() });
-                // It was pushed just now.
+                // It was just pushed.
                 let Some(family) = self.0.last_mut() else { return };
                 family
             }
         };
-        // Rows of two kinds under one name would make all of the page unreadable.
+        // Rows of two types under one name would make the whole page unreadable.
         if family.kind == kind {
             write(&family.name, &mut family.rows);
         }
@@ -113,7 +113,7 @@ fn row(rows: &mut String, name: &str, end: &str, labels: Labels<'_>, le: Option<
         rows.push('"');
     }
     let end = if labels.is_empty() && le.is_none() { "" } else { "}" };
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(rows, "{end} {value}");
 }
 
@@ -179,7 +179,7 @@ mod tests {
             let written = families.to_string();
             let lines: Vec<&str> = written.split_terminator('\n').collect();
             prop_assert_eq!(lines.len(), 3, "{}", written);
-            // What a reader makes of the value of the label: each escape is one letter.
+            // Unescaped label value: each escape is one character.
             let (_, quoted) = lines[2].split_once("=\"").unwrap();
             let quoted = quoted.strip_suffix("\"} 1.5").unwrap();
             let (mut read, mut letters) = (String::new(), quoted.chars());

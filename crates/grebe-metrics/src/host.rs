@@ -1,9 +1,9 @@
-//! The names under which a page may be asked for.
+//! Allowed host names of requests.
 
 use std::net::IpAddr;
 
-/// Whether a request is for this machine, as all its `Host` headers say: the page of a stranger in somebody's browser can have a name of
-/// its own lead here, and would read the answer. Programs that send no such header have no such pages.
+/// Whether all `Host` headers of a request name this machine. A foreign web page in a user's browser could
+/// point its own host name here and read the answer. Programs without such a header do not run foreign pages.
 pub(crate) fn is_for_here(head: &str, given: Option<&str>) -> bool {
     let hosts = head.lines().skip(1).filter_map(|line| line.split_once(':'));
     let mut hosts = hosts.filter(|(header, _)| header.trim().eq_ignore_ascii_case("host"));
@@ -16,7 +16,7 @@ pub(crate) fn is_for_here(head: &str, given: Option<&str>) -> bool {
     })
 }
 
-/// The name in `NAME:PORT`, or the address in `[ADDRESS]:PORT`.
+/// Name in `NAME:PORT`, or address in `[ADDRESS]:PORT`.
 fn name_of(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
@@ -24,14 +24,14 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// What this machine calls itself.
+/// Host name of this machine.
 #[cfg(target_os = "linux")]
 fn own_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// Elsewhere it is not asked: a name that is wanted is given.
+/// Not queried on other systems: pass the name explicitly.
 #[cfg(not(target_os = "linux"))]
 fn own_name() -> Option<String> {
     None

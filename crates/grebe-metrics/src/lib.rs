@@ -1,4 +1,4 @@
-//! Figures of a process as Prometheus reads them: the text, and the page that serves it.
+//! Metrics of a process for Prometheus: the text format, and the page that serves it.
 //!
 //! ```
 //! use grebe_metrics::{Families, Listener};

@@ -1,4 +1,4 @@
-//! The figures over HTTP: one page. A request is bounded in bytes and time, an answer in time, and so is how many are answered at once.
+//! Metrics page over HTTP. Requests are bounded in bytes and time, answers in time, and both in number.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::families::Families;
 use crate::host::is_for_here;
 
-/// An address that is listened at, and nobody is answered yet: it can be had before there is anything to count.
+/// Listening address without a server yet, so that it can be bound before there is anything to count.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
@@ -18,7 +18,7 @@ pub struct Listener {
     name: Option<String>,
 }
 
-/// The page, served until it is dropped.
+/// Page, served until it is dropped.
 #[derive(Debug)]
 pub struct Page {
     address: SocketAddr,
@@ -27,31 +27,32 @@ pub struct Page {
 }
 
 impl Listener {
-    /// Listens at `address`; port 0 is any that is free. Requests by another name than an address, `localhost` and this machine's own
-    /// name (Linux) are refused.
+    /// Listens at `address`; port 0: any free port. Refuses requests whose host name is not an address,
+    /// `localhost` or this machine's own name (Linux).
     ///
     /// # Errors
-    /// What the system says where it cannot be listened at.
+    /// System error if it cannot listen.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         Ok(Self { address: listener.local_addr()?, listener, name: None })
     }
 
-    /// Answers requests by this name, too.
+    /// Also accepts requests with this host name.
     #[must_use]
     pub fn named(self, name: Option<String>) -> Self {
         Self { name, ..self }
     }
 
-    /// Where.
+    /// The address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers whoever asks for `/metrics` with what `figures` says, which is called from other threads, five times a second at most.
+    /// Serves the result of `figures` at `/metrics`. Calls it from other threads, at most five times per
+    /// second.
     ///
     /// # Errors
-    /// What the system says where there is no thread.
+    /// System error if no thread can start.
     pub fn serve(self, figures: impl Fn() -> Families + Send + Sync + 'static) -> io::Result<Page> {
         let stops = Arc::new(AtomicBool::new(false));
         let served = Arc::new(Served { figures: Box::new(figures), name: self.name, text: Mutex::default() });
@@ -64,7 +65,7 @@ impl Listener {
 }
 
 impl Page {
-    /// Where it is served.
+    /// Address of the page.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -73,7 +74,7 @@ impl Page {
 impl Drop for Page {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::Release);
-        // The thread sleeps until somebody connects.
+        // The thread sleeps until a connection arrives.
         let ip = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -81,7 +82,7 @@ impl Drop for Page {
         };
         let woken = TcpStream::connect_timeout(&(ip, self.address.port()).into(), WAKE_MAX);
         if let (Ok(_), Some(thread)) = (woken, self.thread.take()) {
-            // It cannot panic; if it did, it is gone as well.
+            // It cannot panic; if it did, it would be gone as well.
             let _ = thread.join();
         }
     }
@@ -89,9 +90,9 @@ impl Drop for Page {
 
 struct Served {
     figures: Box<dyn Fn() -> Families + Send + Sync>,
-    /// By which others may ask.
+    /// Further allowed host name.
     name: Option<String>,
-    /// What was said last, and when.
+    /// Last text, with its time.
     text: Mutex<Option<(Instant, Arc<str>)>>,
 }
 
@@ -117,7 +118,7 @@ fn accept(listener: &TcpListener, served: &Arc<Served>, stops: &AtomicBool) {
             return;
         }
         let Ok((stream, _)) = accepted else {
-            // No more descriptors, most likely.
+            // Probably out of descriptors.
             thread::sleep(LATER);
             continue;
         };
@@ -127,7 +128,7 @@ fn accept(listener: &TcpListener, served: &Arc<Served>, stops: &AtomicBool) {
         }
         let (done, served) = (Arc::clone(&busy), Arc::clone(served));
         let started = thread::Builder::new().name("metrics-answer".to_owned()).spawn(move || {
-            // Whoever asked and went does not hear the answer.
+            // The client may be gone.
             let _ = answer(stream, &served);
             done.fetch_sub(1, Ordering::Relaxed);
         });
@@ -163,7 +164,7 @@ fn answer(mut stream: TcpStream, served: &Served) -> io::Result<()> {
     Ok(())
 }
 
-/// The head of a request, once all of it is there.
+/// Reads the complete head of a request.
 fn read_head(stream: &mut TcpStream, until: Instant) -> io::Result<String> {
     let mut head = [0; HEAD_BYTES_MAX];
     let mut filled = 0;
@@ -180,7 +181,7 @@ fn read_head(stream: &mut TcpStream, until: Instant) -> io::Result<String> {
     }
 }
 
-/// Writes all of it in time, however little is taken at once.
+/// Writes everything in time, however little is accepted at once.
 fn write_all(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         stream.set_write_timeout(Some(left(until)?))?;
@@ -223,7 +224,7 @@ mod tests {
     fn ask(address: SocketAddr, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
         let mut answer = String::new();
-        // One that is refused is cut off, which may be an error.
+        // A refused request is cut off, which may be an error.
         let _ = stream.write_all(request);
         let _ = stream.read_to_string(&mut answer);
         answer

@@ -1,4 +1,4 @@
-//! A host and a port, as a ticket carries them.
+//! Host and port of a ticket.
 
 use std::fmt;
 use std::io;
@@ -8,9 +8,9 @@ use std::vec;
 use crate::cursor::{Reader, Writer};
 use crate::error::{Error, Result};
 
-/// Where a peer listens: an IP address or the name of a host, and a port.
+/// Address of a listening peer: an IP address or host name, and a port.
 ///
-/// [`to_socket_addrs`](ToSocketAddrs::to_socket_addrs) asks the system's resolver where it is a name.
+/// [`to_socket_addrs`](ToSocketAddrs::to_socket_addrs) resolves a name with the system's resolver.
 ///
 /// ```
 /// use grebe_packet::Address;
@@ -31,15 +31,15 @@ pub struct Address {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Host {
     Ip(IpAddr),
-    /// 1 to 253 printable characters of ASCII.
+    /// 1 to 253 printable ASCII characters.
     Name(String),
 }
 
 impl Address {
-    /// `host` is a name or an IP address, one of IPv6 without brackets.
+    /// Makes an address. `host` is a name or an IP address; IPv6 without brackets.
     ///
     /// # Errors
-    /// [`Error::Address`] for what no host is called.
+    /// [`Error::Address`] for an invalid host name.
     pub fn new(host: &str, port: u16) -> Result<Self> {
         let wrong = |what| Error::Address { what };
         if let Ok(ip) = host.parse() {
@@ -54,7 +54,7 @@ impl Address {
         Ok(Self { host: Host::Name(host.to_owned()), port })
     }
 
-    /// The port, of UDP and TCP alike.
+    /// Port, for both UDP and TCP.
     pub fn port(&self) -> u16 {
         self.port
     }

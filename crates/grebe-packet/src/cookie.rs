@@ -1,62 +1,63 @@
-//! What proves an address: bytes that were sent there, and that only the server which made them can check. It keeps nothing of it.
+//! Proof of an address: bytes sent there that only the server can verify. The server keeps no state for it.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::{Reader, Result, Writer};
 
-/// A proof of an address.
+/// Proof of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cookie {
-    /// When it was made, by the server's clock.
+    /// Creation time by the server's clock.
     pub made_us: u64,
-    /// Depends on the address, the time and the context.
+    /// Depends on address, time and context.
     pub tag: [u8; 16],
 }
 
-/// Makes and checks cookies.
+/// Makes and verifies cookies.
 pub struct CookieMaker {
     secret: [u8; 32],
 }
 
 impl Cookie {
-    /// Of it in a packet.
+    /// Length of a cookie in a packet.
     pub const BYTES: usize = 8 + 16;
 
-    /// Puts it into a packet.
+    /// Writes the cookie to a packet.
     pub fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.made_us).put(&self.tag);
     }
 
-    /// Takes it out of a packet.
+    /// Reads the cookie from a packet.
     ///
     /// # Errors
-    /// [`Error::Malformed`](crate::Error::Malformed) where the packet is shorter.
+    /// [`Error::Malformed`](crate::Error::Malformed) if the packet is too short.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
         Ok(Self { made_us: reader.u64()?, tag: reader.array()? })
     }
 }
 
 impl CookieMaker {
-    /// With a secret of its own: a server that was started again takes no cookie of before.
+    /// Makes a new secret. A restarted server rejects earlier cookies.
     ///
     /// # Errors
-    /// [`Error::Random`](crate::Error::Random) where the system has no random numbers.
+    /// [`Error::Random`](crate::Error::Random) if the system has no random numbers.
     pub fn new() -> Result<Self> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
         Ok(Self { secret })
     }
 
-    /// A cookie for who asks from an address, good for [two minutes](Self::accepts). The context is what else it has to come back with.
+    /// Makes a cookie for an address, valid for [two minutes](Self::accepts). The same context must come back
+    /// with it.
     pub fn make(&self, now_us: u64, address: SocketAddr, context: &[u8]) -> Cookie {
         Cookie { made_us: now_us, tag: self.tag(now_us, address, context) }
     }
 
-    /// Whether this maker made the cookie for that address and context, within the last two minutes.
+    /// Whether this maker made the cookie for that address and context within the last two minutes.
     pub fn accepts(&self, now_us: u64, address: SocketAddr, context: &[u8], cookie: &Cookie) -> bool {
         let is_fresh = cookie.made_us <= now_us && now_us - cookie.made_us < COOKIE_US;
         let tag = self.tag(cookie.made_us, address, context);
-        // In a time that does not depend on where it is wrong.
+        // Constant-time comparison.
         is_fresh && tag.iter().zip(&cookie.tag).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
     }
 
@@ -74,7 +75,7 @@ impl CookieMaker {
     }
 }
 
-/// For how long a cookie is good.
+/// Validity of a cookie.
 const COOKIE_US: u64 = 120_000_000;
 
 #[cfg(test)]

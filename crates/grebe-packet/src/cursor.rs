@@ -1,23 +1,23 @@
-//! Numbers into and out of the bytes of a packet, big-endian.
+//! Big-endian numbers in packets.
 
 use crate::error::{Error, Result};
 
-/// Takes fields from the front of a packet, one behind the other.
+/// Reads consecutive fields from the front of a packet.
 ///
-/// Each method returns [`Error::Malformed`] where the packet ends before the field does.
+/// Each method returns [`Error::Malformed`] if the packet ends within the field.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Begins at the front of `bytes`.
+    /// Starts at the front of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// The next `N` bytes.
+    /// Next `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(CUT_SHORT)?;
@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// The next `len` bytes, where they lie.
+    /// Next `len` bytes, borrowed.
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         let (head, rest) = self.rest.split_at_checked(len).ok_or(CUT_SHORT)?;
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// Everything that is left.
+    /// All remaining bytes.
     #[inline]
     pub fn all(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
@@ -76,14 +76,14 @@ impl<'a> Reader<'a> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// Eight bytes of a finite number; infinities and what is no number are malformed.
+    /// Eight bytes of a finite number; infinities and NaN are malformed.
     #[inline]
     pub fn f64(&mut self) -> Result<f64> {
         let value = f64::from_be_bytes(self.array()?);
         if value.is_finite() { Ok(value) } else { Err(Error::Malformed { what: "a number that is none" }) }
     }
 
-    /// A number in LEB128, at most ten bytes.
+    /// Number in LEB128, at most ten bytes.
     #[inline]
     pub fn varint(&mut self) -> Result<u64> {
         let mut value = 0_u64;
@@ -103,16 +103,17 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Refuses bytes behind the last field.
+    /// Fails if bytes follow the last field.
     #[inline]
     pub fn end(&self) -> Result<()> {
         if self.is_empty() { Ok(()) } else { Err(Error::Malformed { what: "bytes behind the last field" }) }
     }
 }
 
-/// Puts fields into a packet, one behind the other.
+/// Writes consecutive fields to a packet.
 ///
-/// What does not fit is left out, and so is all that follows; [`written`](Self::written) says so, once at the end.
+/// A field that does not fit is omitted, with all that follow. [`written`](Self::written) reports this once,
+/// at the end.
 ///
 /// ```
 /// use grebe_packet::Writer;
@@ -128,18 +129,18 @@ impl<'a> Reader<'a> {
 #[derive(Debug)]
 pub struct Writer<'a> {
     out: &'a mut [u8],
-    /// Bytes written; more than there is room for where something did not fit.
+    /// Bytes written; beyond the buffer's length if something did not fit.
     at: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// Begins at the front of `out`.
+    /// Starts at the front of `out`.
     #[inline]
     pub fn new(out: &'a mut [u8]) -> Self {
         Self { out, at: 0 }
     }
 
-    /// These bytes.
+    /// Writes these bytes.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> &mut Self {
         let end = self.at.saturating_add(bytes.len());
@@ -150,7 +151,7 @@ impl<'a> Writer<'a> {
         self
     }
 
-    /// So many zeros.
+    /// Writes `len` zeros.
     #[inline]
     pub fn zeros(&mut self, len: usize) -> &mut Self {
         let end = self.at.saturating_add(len);
@@ -197,7 +198,7 @@ impl<'a> Writer<'a> {
         self.put(&value.to_be_bytes())
     }
 
-    /// A number in LEB128: seven bits a byte, the lowest first.
+    /// Number in LEB128: seven bits per byte, lowest first.
     #[inline]
     pub fn varint(&mut self, mut value: u64) -> &mut Self {
         while value >= 0x80 {
@@ -207,13 +208,13 @@ impl<'a> Writer<'a> {
         self.u8(value as u8)
     }
 
-    /// Bytes written so far; `None` where not everything fitted.
+    /// Bytes written so far; `None` if something did not fit.
     #[inline]
     pub fn written(&self) -> Option<usize> {
         (self.at <= self.out.len()).then_some(self.at)
     }
 
-    /// Goes back to the first `len` bytes, also after something did not fit.
+    /// Returns to the first `len` bytes, even after something did not fit.
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.at = self.at.min(len);

@@ -1,28 +1,28 @@
-/// What this crate returns.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be wrong with a packet, a ticket or a key.
+/// Error in a packet, a ticket or a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bytes that no peer of the protocol sends.
+    /// Malformed bytes, which no peer of the protocol sends.
     #[error("not a packet of this protocol: {what}")]
     Malformed {
-        /// What is wrong with them.
+        /// The fault.
         what: &'static str,
     },
-    /// A word that is no ticket, or not for this. Never quotes the word, which is a secret.
+    /// Invalid ticket, or one for another purpose. Never quotes the word, because it is a secret.
     #[error(
         "not a ticket: {what}; a ticket is one word of 100 letters and digits or more, which begins with grebe: copy it whole"
     )]
     Ticket {
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
-    /// Text that cannot name a host.
+    /// Invalid host name.
     #[error("not the name or address of a host: {what}")]
     Address {
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
     /// The system has no random numbers.

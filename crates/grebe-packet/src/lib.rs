@@ -1,10 +1,9 @@
-//! What grebe's protocols between hosts share: a one-time key, the ticket that carries it, a proof of an address,
-//! a replay window, a byte cursor,
-//! how names that a peer gave are shown, and where a user's programs remember things.
+//! Common parts of grebe's protocols between hosts: one-time key, ticket, address cookie, replay window, byte
+//! cursor, safe display of a peer's text, and the user's state directory.
 //!
-//! A server makes a [`Ticket`] and prints its word; a person takes the word to the other host; the client reads it. From then
-//! on both know the [`Key`], and each packet can be checked: its fields come out of a [`Reader`], its number goes into a
-//! [`ReplayWindow`].
+//! A server makes a [`Ticket`] and prints its word. The user takes the word to the other host, where the
+//! client reads it. Both then know the [`Key`] and can verify each packet: a [`Reader`] reads its fields, and
+//! a [`ReplayWindow`] checks its number.
 //!
 //! ```
 //! use grebe_packet::{Address, Key, Purpose, Reader, ReplayWindow, Ticket, Writer};
@@ -35,7 +34,7 @@
 //! # }
 //! ```
 //!
-//! Nothing here opens a socket, reads a clock or encrypts; only [`Address`] looks a name up, when it is asked to.
+//! Nothing here opens a socket, reads a clock or encrypts. Only [`Address`] resolves a name, on request.
 #![forbid(unsafe_code)]
 
 mod address;

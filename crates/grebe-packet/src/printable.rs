@@ -1,7 +1,7 @@
-//! Words of others, for people: names of files, messages of peers, what a file says of itself.
+//! Safe display of foreign text: file names, messages of peers, text in files.
 
-/// Words on one line: bytes that are no text, letters that would move a terminal's cursor, and letters that are not seen or turn the direction
-/// of others around, are shown as escape sequences.
+/// Shows text on one line. Escapes invalid bytes, control characters, invisible characters, and characters
+/// that change the direction of others.
 pub fn printable(words: &[u8]) -> String {
     let mut text = String::new();
     for chunk in words.utf8_chunks() {
@@ -15,9 +15,9 @@ pub fn printable(words: &[u8]) -> String {
     text
 }
 
-/// Whether a letter is seen, and does nothing to a terminal or to the letters beside it: it is no control character, no line or paragraph
-/// separator, and neither a format character (of Arabic and hieroglyphs, those that are not seen) nor one that is ignored by default
-/// (Unicode 16: `Cf`, `Default_Ignorable_Code_Point`).
+/// Whether a character is visible, and affects neither a terminal nor its neighbours. Excludes control
+/// characters, line and paragraph separators, format characters (except visible Arabic and hieroglyphic
+/// ones), and characters ignored by default (Unicode 16: `Cf`, `Default_Ignorable_Code_Point`).
 pub fn is_printable(letter: char) -> bool {
     !letter.is_control()
         && !matches!(letter,

@@ -1,9 +1,9 @@
-//! Which packet numbers were accepted.
+//! Replay window over packet numbers.
 
-/// A sliding bitmap over the numbers of packets. A number is accepted once; what lies below the window is refused.
+/// Sliding bitmap over packet numbers. Accepts each number once, and refuses numbers below the window.
 ///
-/// It remembers `WORDS` x 64 numbers, less the 63 at most that the newest word leaves room for. A path that reorders packets by more
-/// than that loses them.
+/// Covers `WORDS` x 64 numbers, minus at most 63 in the newest word. A path that reorders by more loses
+/// packets.
 ///
 /// ```
 /// let mut window = grebe_packet::ReplayWindow::<64>::default();
@@ -14,7 +14,7 @@
 #[derive(Debug, Clone)]
 pub struct ReplayWindow<const WORDS: usize> {
     words: Box<[u64; WORDS]>,
-    /// One above the highest number accepted.
+    /// Highest accepted number plus 1.
     next: u64,
 }
 
@@ -25,10 +25,11 @@ impl<const WORDS: usize> Default for ReplayWindow<WORDS> {
 }
 
 impl<const WORDS: usize> ReplayWindow<WORDS> {
-    /// Packet numbers that fit the bitmap.
+    /// Packet numbers in the bitmap.
     pub const PACKETS: u64 = WORDS as u64 * 64;
 
-    /// Takes a packet number in; `false` where it came before or is too old to know. `u64::MAX` is never accepted.
+    /// Accepts a packet number; `false` if it was accepted before, or is below the window. `u64::MAX` is
+    /// never accepted.
     #[inline]
     pub fn accept(&mut self, number: u64) -> bool {
         if !self.would_accept(number) {
@@ -41,7 +42,7 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         true
     }
 
-    /// Whether [`accept`](Self::accept) would take the number.
+    /// Whether [`accept`](Self::accept) would succeed.
     #[inline]
     pub fn would_accept(&self, number: u64) -> bool {
         if number >= self.next {
@@ -50,20 +51,20 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         number >= self.floor() && self.words[Self::word(number)] & bit(number) == 0
     }
 
-    /// The highest number accepted.
+    /// Highest accepted number.
     #[inline]
     pub fn highest(&self) -> Option<u64> {
         self.next.checked_sub(1)
     }
 
-    /// The lowest number that the window covers.
+    /// Lowest number in the window.
     #[inline]
     pub fn floor(&self) -> u64 {
-        // A word less than the whole: the word that the highest number begins is cleared as a whole.
+        // One word less, because the word that the highest number starts is cleared as a whole.
         self.next.saturating_sub(Self::PACKETS - 64)
     }
 
-    /// Runs of accepted numbers, highest first, lowest and highest number of each, down to `floor`.
+    /// Runs of accepted numbers down to `floor`, highest first: lowest and highest number of each.
     pub fn runs_down_to(&self, floor: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let floor = floor.max(self.floor());
         let mut below = self.next;
@@ -77,7 +78,7 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         })
     }
 
-    /// The lower of the ends reached, walking down from below `below`, while the flag is `set`.
+    /// End of the run that starts just below `below`, down to `floor`, in which the flags equal `set`.
     fn walk_down(&self, mut below: u64, floor: u64, set: bool) -> u64 {
         while below > floor {
             let number = below - 1;
@@ -85,7 +86,7 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
             if set {
                 flags = !flags;
             }
-            // A whole word, or as much of it as lies above the floor, in one step.
+            // A whole word, or its part above the floor, in one step.
             let above = flags << (63 - number % 64);
             let steps = u64::from(above.leading_zeros()).min(number % 64 + 1);
             below = below.saturating_sub(steps).max(floor);

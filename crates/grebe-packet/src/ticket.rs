@@ -1,4 +1,4 @@
-//! What one person hands to another: where to, until when, and the one-time key.
+//! Ticket for another user: addresses, expiry, and a one-time key.
 
 use data_encoding::BASE32_NOPAD;
 use zeroize::Zeroizing;
@@ -8,9 +8,10 @@ use crate::cursor::{Reader, Writer};
 use crate::error::{Error, Result};
 use crate::key::Key;
 
-/// Addresses, a key and a time limit, as one word that begins with `grebe`.
+/// Addresses, a key and an expiry, as one word that begins with `grebe`.
 ///
-/// The word *is* the secret: who has it first is the peer. [`word`](Self::word) is the only way to it; `Debug` leaves it out.
+/// The word *is* the secret: its first user becomes the peer. Only [`word`](Self::word) returns it; `Debug`
+/// omits it.
 ///
 /// ```
 /// use std::net::SocketAddr;
@@ -33,34 +34,36 @@ use crate::key::Key;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
-    /// What it opens.
+    /// Purpose of the ticket.
     pub purpose: Purpose,
-    /// Where the peer listens, the best one first; at most [`Ticket::ADDRESSES_MAX`], and at least one where there is no relay.
+    /// Addresses of the peer, best first: at most [`Ticket::ADDRESSES_MAX`], and at least one without a
+    /// relay.
     pub addresses: Vec<Address>,
-    /// Where both ends meet, if they may not reach each other. Only transfers have one.
+    /// Relay for ends that may not reach each other. Only transfers and connections can have one.
     pub relay: Option<Address>,
-    /// Seconds since 1970 after which the peer does not answer any more.
+    /// Expiry in seconds since 1970, after which the peer does not answer.
     pub expires_unix_s: u64,
-    /// What proves both ends to each other.
+    /// Key that proves both ends to each other.
     pub key: Key,
 }
 
-/// What a ticket opens.
+/// Purpose of a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A transfer of files.
+    /// Transfer of files.
     Transfer,
-    /// A probe of the path.
+    /// Probe of a path.
     Probe,
-    /// A connection: a stream of bytes each way.
+    /// Connection: a byte stream each way.
     Connection,
 }
 
 impl Ticket {
-    /// How many addresses a ticket has room for.
+    /// Maximum number of addresses.
     pub const ADDRESSES_MAX: usize = 8;
 
-    /// The ticket as a word; addresses beyond the eighth are left out. Whoever reads it can take the peer's place.
+    /// Encodes the ticket as a word, with at most eight addresses. Anybody with the word can take the peer's
+    /// place.
     pub fn word(&self) -> Zeroizing<String> {
         let mut bytes = Zeroizing::new([0; BYTES_MAX]);
         let mut writer = Writer::new(&mut *bytes);
@@ -81,10 +84,10 @@ impl Ticket {
         Zeroizing::new(format!("{PREFIX}{}", code.to_ascii_lowercase()))
     }
 
-    /// Reads a word; space around it and capitals do not matter.
+    /// Decodes a word, ignoring surrounding space and letter case.
     ///
     /// # Errors
-    /// [`Error::Ticket`] says what is wrong with it, never what is in it.
+    /// [`Error::Ticket`] names the fault, never the content.
     pub fn from_word(word: &str, purpose: Purpose) -> Result<Self> {
         let wrong = |what| Error::Ticket { what };
         let word = Zeroizing::new(word.trim().to_ascii_lowercase());
@@ -137,7 +140,7 @@ impl Purpose {
         }
     }
 
-    /// Where a relay is named; `None`: none can be.
+    /// Code with a relay; `None` if the purpose cannot have one.
     fn code_by_relay(self) -> Option<u8> {
         match self {
             Self::Transfer => Some(TRANSFER_BY_RELAY),
@@ -147,26 +150,26 @@ impl Purpose {
     }
 }
 
-/// Against slips of the hand, not against forgery: the key is what proves a ticket.
+/// Against typing errors, not forgery: the key proves a ticket.
 fn checksum(bytes: &[u8]) -> [u8; CHECK_BYTES] {
     let hash = blake3::derive_key("grebe transfer 1 ticket checksum", bytes);
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
 const PREFIX: &str = "grebe";
-/// The first byte names the purpose and the layout of the rest; another layout takes another number.
+/// The first byte names the purpose and the layout. Another layout takes another number.
 const TRANSFER: u8 = 6;
 const PROBE: u8 = 2;
 const CONNECTION: u8 = 3;
-/// As a transfer's, with the relay before the addresses.
+/// Layout of a transfer, with the relay before the addresses.
 const TRANSFER_BY_RELAY: u8 = 7;
-/// As a connection's, with the relay before the addresses.
+/// Layout of a connection, with the relay before the addresses.
 const CONNECTION_BY_RELAY: u8 = 5;
-/// Of a protocol of their own that transfers had.
+/// Former protocol of transfers.
 const TRANSFER_OF_OLD: u8 = 1;
 const TRANSFER_BY_RELAY_OF_OLD: u8 = 4;
 const CHECK_BYTES: usize = 4;
-/// A name takes 4 bytes beside itself.
+/// A name takes 4 bytes in addition.
 const BYTES_MAX: usize = 1 + Key::BYTES + 8 + (1 + Ticket::ADDRESSES_MAX) * (253 + 4) + CHECK_BYTES;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What either end remembers.
+//! State directory of the user.
 
 use std::path::PathBuf;
 
-/// Where programs keep what is of one user and of no other machine; `None` where the system names no such folder. It may have to be made.
+/// Directory for state of this user and machine; `None` if the system defines none. It may not exist yet.
 pub fn user_state() -> Option<PathBuf> {
     let directory = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = if cfg!(windows) {

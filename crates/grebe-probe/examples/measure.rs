@@ -1,4 +1,5 @@
-//! A probe without the command: `measure serve` at one end; `measure TICKET` at the other prints the report as JSON.
+//! Minimal probe: `measure serve` at one end, `measure TICKET` at the other. The latter prints the report as
+//! JSON.
 
 use std::time::Duration;
 

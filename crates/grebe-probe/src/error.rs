@@ -2,42 +2,42 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What this crate returns.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can end a probe.
+/// Error that ends a probe.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A ticket that cannot be read, or a key that cannot be made.
+    /// Unreadable ticket, or a key that cannot be made.
     #[error(transparent)]
     Ticket(#[from] grebe_packet::Error),
-    /// Nothing answers any more: the ticket's time is over.
+    /// The ticket has expired, so nothing answers.
     #[error("the ticket's time is over; start `grebe probe --serve` again")]
     Expired,
-    /// A limit that no probe can keep to.
+    /// Limit that no probe can meet.
     #[error("{what}")]
     Limit {
-        /// Which one, and what to do.
+        /// The limit, and what to do.
         what: String,
     },
     /// The host of a ticket has no address.
     #[error("cannot find the address of `{host}`: {source}")]
     Resolve {
-        /// As the ticket names it.
+        /// Host name of the ticket.
         host: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Nothing came back.
+    /// No answer arrived.
     #[error(
         "{peer} did not answer within {} s: is `grebe probe --serve` running there, is the ticket of this run, and does UDP to that \
          port reach it, through a firewall or by a router that passes it on?", waited.as_secs()
     )]
     Silent {
-        /// Who was asked.
+        /// The server.
         peer: SocketAddr,
-        /// For how long.
+        /// Time since the first packet.
         waited: Duration,
     },
     /// The server ended the session.
@@ -45,7 +45,7 @@ pub enum Error {
     Ended {
         /// The server.
         peer: SocketAddr,
-        /// What it said.
+        /// The server's reason.
         why: &'static str,
     },
     /// Sending or receiving datagrams failed.
@@ -54,9 +54,9 @@ pub enum Error {
     /// A TCP connection or a thread failed.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried, as a verb.
+        /// The failed action, as a verb.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The probe was cancelled.

@@ -1,4 +1,4 @@
-//! What acts: sockets, clocks and threads. It moves bytes between them and `proto`.
+//! Sockets, clocks and threads. They move bytes to and from `proto`, which decides.
 
 pub(crate) mod client;
 mod endpoint;

@@ -1,8 +1,9 @@
-//! What can this path carry, and why not more?
+//! Measures the capacity of a network path, and finds its bottleneck.
 //!
-//! A [`Server`] waits with a one-time ticket; [`probe`] measures the path to it in both directions, and returns a [`Report`]: round
-//! trip, path MTU, clock offset, loss and its runs, reordering, duplicates, jitter, the highest rate without loss, bufferbloat and
-//! what TCP carries; each with a 95 % interval, and what to do about it in words.
+//! A [`Server`] waits with a one-time ticket. [`probe`] measures the path to it in both directions and
+//! returns a [`Report`] with round trip, path MTU, clock offset, loss and its runs, reordering, duplicates,
+//! jitter, the highest rate without loss, bufferbloat and TCP throughput. Each figure has a 95 % interval.
+//! The report also gives advice in sentences.
 //!
 //! ```
 //! use std::time::Duration;
@@ -39,8 +40,8 @@
 //!
 //! To stop either side, keep a clone of the [`Cancel`] in its options.
 //!
-//! Inside, `proto` decides and `io` acts: packets, trains, the judgement of a train, the search and both sides' sessions know no
-//! socket and no clock, and are tested on simulated links.
+//! Internally, `proto` decides and `io` acts. Packets, trains, their assessment, the search and both sides'
+//! sessions need no socket or clock, so tests run them on simulated links.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,4 +1,4 @@
-//! What decides: it knows no socket, no file and no clock. Time comes in as a number of nanoseconds.
+//! Decisions, without sockets, files or clocks. Time comes in as nanoseconds.
 
 pub(crate) mod client;
 pub(crate) mod direction;

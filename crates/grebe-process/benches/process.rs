@@ -1,7 +1,8 @@
-//! How fast one core takes samples through the processing stages, beside copying as much memory in the same run, by the time that
-//! the thread had of the processor.
+//! Throughput of the processing stages on one core, beside a memory copy in the same run. Measured by the
+//! thread's processor time.
 //!
-//! `cargo bench -p grebe-stages --bench process`, all of them or those whose name has a given word: `-- fir mix`
+//! `cargo bench -p grebe-process --bench process`, all of them or those whose name contains a given word: `--
+//! fir mix`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use grebe_process::{Convert, Decimate, DecimateFiltered, Fir, Gain, Magnitude, M
 use grebe_process::{Format, FrequencyHz};
 
 fn main() {
-    // `cargo test --benches` builds and runs this with `--test`: nothing to measure then.
+    // `cargo test --benches` builds and runs this with `--test`, where nothing is measured.
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
@@ -50,7 +51,7 @@ fn main() {
     }
 }
 
-/// What is measured: something to do again and again, that tells how many bytes of samples it took.
+/// A repeatable task that returns the bytes of samples it processed.
 struct Row {
     name: String,
     sample_bytes: usize,
@@ -68,7 +69,7 @@ impl Row {
     }
 }
 
-/// What this thread had of the processor: what others took from it does not count. Elsewhere than on Linux it does.
+/// Processor time of this thread, without that of other programs. Other systems than Linux use wall time.
 fn processor_time() -> Option<Duration> {
     #[cfg(target_os = "linux")]
     {
@@ -79,7 +80,7 @@ fn processor_time() -> Option<Duration> {
     None
 }
 
-/// Nothing that reads every sample and writes it is faster. As many chunks in turn as the stages have.
+/// Upper bound of anything that reads and writes every sample. Uses as many chunks in turn as the stages.
 fn memcpy() -> Row {
     let (from, mut to) = (vec![1u8; FRAME_BYTES * CHUNKS], vec![0u8; FRAME_BYTES * CHUNKS]);
     let run = move || {
@@ -130,7 +131,7 @@ fn stages() -> Vec<Row> {
     rows
 }
 
-/// Takes samples of this format through a stage.
+/// Runs samples of this format through a stage.
 fn row(name: &str, format: SampleFormat, kind: impl Kind) -> Row {
     let stage = kind.build(&mut Site::new("stage")).expect("the parameters above are good");
     let mut graph = Graph::new();
@@ -152,7 +153,7 @@ fn row(name: &str, format: SampleFormat, kind: impl Kind) -> Row {
     Row { name: format!("{name:<36}{:>8}", format.name()), sample_bytes: format.bytes(), run: Box::new(run) }
 }
 
-/// The filter as one writes it first: a sum after the other.
+/// The naive filter: one sum after another.
 fn plain_loop(taps: usize) -> Row {
     let taps = vec![1.0 / taps as f32; taps];
     let count = FRAME_BYTES / 8;
@@ -193,7 +194,7 @@ impl Relend {
 
     fn batch(&mut self) -> Option<Batch> {
         let mut batch = self.pool.acquire()?;
-        // The bytes stay what they are: nothing is written but the header.
+        // Writes only the header; the samples stay.
         batch.push_bytes(&self.header, |_, _| ()).ok()?;
         self.header.sequence += 1;
         self.header.first_sample_index += u64::from(self.header.block_length_samples);

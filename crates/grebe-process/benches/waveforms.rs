@@ -1,6 +1,6 @@
-//! How fast one core makes each wave, beside the copy that nothing can be faster than, measured in the same run.
+//! Throughput of each wave on one core, beside a memory copy as upper bound, measured in the same run.
 //!
-//! `cargo bench -p grebe-stages --bench waveforms`
+//! `cargo bench -p grebe-process --bench waveforms`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ fn main() {
     }
 }
 
-/// The median of some runs.
+/// Median of several runs.
 fn gsps(out: &mut [i16], mut fill: impl FnMut(u64, &mut [i16])) -> f64 {
     let mut rates: Vec<f64> = (0..RUNS)
         .map(|_| {
@@ -54,7 +54,7 @@ fn gsps(out: &mut [i16], mut fill: impl FnMut(u64, &mut [i16])) -> f64 {
     rates[RUNS / 2]
 }
 
-/// What a frame in shared memory or a loopback datagram holds a channel.
+/// Samples per channel of a frame in shared memory or a loopback datagram.
 const BLOCK_SAMPLES: usize = 8_192;
 const RATE_HZ: f64 = 100e6;
 const RUN: Duration = Duration::from_millis(100);

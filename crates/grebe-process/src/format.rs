@@ -1,4 +1,4 @@
-//! The format of samples and a frequency, as parameters.
+//! Sample format and frequency as parameters.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,11 +10,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde::{Serialize, Serializer};
 
-/// A format of samples by its name: i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 or cf32.
+/// Sample format by name: i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 or cf32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Format(pub SampleFormat);
 
-/// A frequency in hertz, of either sign; in a graph file a number, or text as `"-100k"`.
+/// Frequency in hertz, possibly negative; in a graph file a number, or text such as `"-100k"`.
 ///
 /// ```
 /// use grebe_process::FrequencyHz;

@@ -1,8 +1,8 @@
-//! Samples as numbers, the generators that make them, and the stages that process them.
+//! Generators and processing stages for samples as numbers.
 //!
-//! Each type of a stage holds its parameters, and is its [`Kind`](grebe_flow::Kind) in a graph file. A stage changes samples in
-//! place where nobody else holds the batch, and otherwise in a copy, which its counter `copied_frames` counts. Gaps stay gaps: a
-//! frame keeps its place in the stream.
+//! Each stage type holds its parameters, and is its [`Kind`](grebe_flow::Kind) in a graph file. A stage
+//! changes samples in place if nobody else holds the batch, otherwise in a copy, counted as `copied_frames`.
+//! Gaps stay gaps: a frame keeps its place in the stream.
 //!
 //! ```
 //! use grebe_flow::{Kind, Site};
@@ -13,8 +13,8 @@
 //! # Ok::<(), grebe_flow::StageError>(())
 //! ```
 //!
-//! Below them lie [`numbers`], which reads and writes samples of any format, [`stream`], which cuts and paces streams, and
-//! [`query`], which reads settings in names.
+//! They build on [`numbers`], which reads and writes samples of any format, [`stream`], which divides and
+//! paces streams, and [`query`], which reads settings in names.
 #![deny(unsafe_code)]
 
 mod error;

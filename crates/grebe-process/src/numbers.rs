@@ -1,52 +1,52 @@
-//! Samples as numbers: how components of any format are read, computed with, and written back, saturated and rounded.
+//! Samples as numbers: reading, arithmetic, and writing with saturation and rounding, for any format.
 //!
-//! Everything works on the bytes of a channel as they stand in a frame, so that neither alignment nor the order of bytes is
-//! anybody else's concern. The loops are plain, for compilers to make vector instructions of.
+//! Everything works on the bytes of a channel as in a frame, so callers need not care about alignment or byte
+//! order. The loops are plain, so that compilers vectorise them.
 
 use grebe_frame::{Sample, SampleFormat};
 
-/// What a sample is made of: itself, or I and Q.
+/// Component of a sample: the sample itself, or I and Q.
 pub trait Component: Sample + PartialOrd + 'static {
-    /// The least and the greatest, where there are such.
+    /// Minimum and maximum, if the type has limits.
     const LIMITS: Option<(f64, f64)>;
-    /// Numbers in one unit of full scale: 1 of floating point.
+    /// Full scale in counts; 1 for floating point.
     const FULL_SCALE: f64;
-    /// Starts a search for the smallest and the largest.
+    /// Initial value of a search for minimum and maximum.
     const NOTHING: (Self, Self);
-    /// What stands where a sample is missing, to be found again: the lowest number, or none.
+    /// Mark for a missing sample: the lowest number, or NaN.
     const MARK: Self;
-    /// What is precise enough to compute with.
+    /// Sufficiently precise type for arithmetic.
     type Work: Work;
 
-    /// Reads one, little-endian, from as many bytes as it has.
+    /// Reads one component, little-endian, from its bytes.
     fn read(bytes: &[u8]) -> Self;
-    /// Writes what [`read`](Self::read) reads.
+    /// Writes the format of [`read`](Self::read).
     fn write(self, bytes: &mut [u8]);
-    /// As a number of 32 bits.
+    /// Converts to 32 bits.
     fn to_f32(self) -> f32;
-    /// As a number of 64 bits.
+    /// Converts to 64 bits.
     fn to_f64(self) -> f64;
-    /// Of a number within the limits: the nearest, ties to even.
+    /// Nearest value to a number within the limits, ties to even.
     fn of_f32(within: f32) -> Self;
-    /// As [`of_f32`](Self::of_f32).
+    /// Like [`of_f32`](Self::of_f32).
     fn of_f64(within: f64) -> Self;
-    /// The smaller and the larger of these and of all samples.
+    /// Minimum and maximum of these and of all samples.
     fn extremes(so_far: (Self, Self), samples: &[Self]) -> (Self, Self);
 }
 
-/// Arithmetic of 32 or 64 bits.
+/// Arithmetic with 32 or 64 bits.
 pub trait Work: Copy + PartialEq + 'static {
-    /// The nearest to a number of 64 bits.
+    /// Nearest value to a number of 64 bits.
     fn of(number: f64) -> Self;
     /// Reads a component.
     fn load<C: Component>(bytes: &[u8]) -> Self;
     /// `self * factor + summand`.
     fn scaled(self, factor: Self, summand: Self) -> Self;
-    /// Writes the nearest number; 1 where it was cut to the limits.
+    /// Writes the nearest value. Returns 1 if it was clipped to the limits.
     fn save<C: Component>(self, bytes: &mut [u8]) -> u32;
 }
 
-/// Runs a piece of code for the type of a format's components.
+/// Runs code for the component type of a format.
 #[macro_export]
 macro_rules! with_component {
     ($format:expr, $C:ident => $body:expr) => {
@@ -80,13 +80,13 @@ macro_rules! with_component {
 }
 pub use crate::with_component;
 
-/// What stands for zero: the middle of cu8, 0 of the rest.
+/// Number that stands for zero: the middle of cu8, 0 of the others.
 pub fn zero_of(format: SampleFormat) -> f64 {
     if format == SampleFormat::Cu8 { 127.5 } else { 0.0 }
 }
 
-/// Writes `number * factor + summand` of each component of `from`, as components of another type; how many were saturated.
-/// A number that is none becomes 0, and counts as saturated, where the result is an integer.
+/// Writes `number * factor + summand` of each component of `from`, as components of another type. Returns the
+/// number of saturated ones. NaN becomes 0 and counts as saturated if the result is an integer.
 pub fn scale<S: Component, D: Component, W: Work>(
     from: &[u8],
     to: &mut [u8],
@@ -130,15 +130,15 @@ pub fn scale_in_place<C: Component>(bytes: &mut [u8], factor: f64, summand: f64)
 /// The most used format: a tenth faster than through its bytes.
 fn scale_i16(samples: &mut [i16], factor: f32, summand: f32) -> u64 {
     let mut saturated = 0;
-    // In pieces whose count of saturated samples fits into the lanes that the samples have.
+    // In pieces whose saturation count fits into the lanes of the samples.
     for piece in samples.chunks_mut(PIECE) {
         let mut saturated_here = 0u16;
         for sample in piece {
             let exact = f32::from(*sample) * factor + summand;
             let within = exact.clamp(-32_768.0, 32_767.0);
             saturated_here += u16::from(exact != within);
-            // Within the binade from 2^23 on, a float is a whole number: the sum is rounded by the processor, and its last
-            // 16 bits are the sample.
+            // Within the binade from 2^23 on, floats are whole numbers: the processor rounds the sum, and its
+            // last 16 bits are the sample.
             *sample = (within + 12_582_912.0).to_bits() as i16;
         }
         saturated += u64::from(saturated_here);
@@ -156,7 +156,7 @@ pub fn load(format: SampleFormat, bytes: &[u8], numbers: &mut [f32]) {
     });
 }
 
-/// Writes numbers around zero as components of this format; how many were saturated.
+/// Writes numbers around zero as components of this format. Returns the number of saturated ones.
 pub fn store(format: SampleFormat, numbers: &[f32], bytes: &mut [u8]) -> u64 {
     let zero = zero_of(format) as f32;
     let mut saturated = 0;
@@ -262,7 +262,7 @@ integers! {
     i8: f32, |within: f32| (within + ROUNDER).to_bits() as i8, 128.0;
     u8: f32, |within: f32| (within + ROUNDER).to_bits() as u8, 128.0;
     i16: f32, |within: f32| (within + ROUNDER).to_bits() as i16, 32_768.0;
-    // Saturates: 2^31 is a float, 2^31 - 1 is none.
+    // Saturates, because 2^31 is a float and 2^31 - 1 is not.
     i32: f64, |within: f32| within.round_ties_even() as i32, 2_147_483_648.0;
 }
 
@@ -306,7 +306,8 @@ macro_rules! floats {
             }
 
             fn extremes(so_far: (Self, Self), samples: &[Self]) -> (Self, Self) {
-                // Compilers do not change the order of comparisons of floats: the lanes are ours. NaN is neither smaller nor larger.
+                // Explicit lanes, because compilers do not reorder float comparisons. NaN is neither smaller
+                // nor larger.
                 let (mut lows, mut highs) = ([so_far.0; LANES], [so_far.1; LANES]);
                 let mut chunks = samples.chunks_exact(LANES);
                 for chunk in &mut chunks {
@@ -330,9 +331,9 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// 1.5 x 2^23. Within the binade from 2^23 on, a float is a whole number: a sum is rounded by the processor, ties to even, and its
-/// last bits are the integer.
+/// 1.5 x 2^23. Within the binade from 2^23 on, floats are whole numbers: the processor rounds a sum, ties to
+/// even, and its last bits are the integer.
 const ROUNDER: f32 = 12_582_912.0;
-/// Components at once.
+/// Components per piece.
 const PIECE: usize = 1 << 14;
 const LANES: usize = 16;

@@ -1,4 +1,4 @@
-//! A parameter that is one value for all channels, or one per channel.
+//! Parameter with one value for all channels, or one per channel.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, IntoDeserializer, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
-/// One value for all channels, or one per channel; in a graph file `0.5` or `[0.5, 1.0]`.
+/// One value for all channels, or one per channel; `0.5` or `[0.5, 1.0]` in a graph file.
 ///
 /// ```
 /// use grebe_process::PerChannel;
@@ -23,7 +23,7 @@ use serde::{Serialize, Serializer};
 pub struct PerChannel<T>(Vec<T>);
 
 impl<T> PerChannel<T> {
-    /// The value for this channel, from 0.
+    /// Value for this channel, from 0.
     pub fn of(&self, channel: usize) -> Option<&T> {
         match self.0.as_slice() {
             [only] => Some(only),
@@ -31,12 +31,12 @@ impl<T> PerChannel<T> {
         }
     }
 
-    /// The values, as they were written.
+    /// Values as written.
     pub fn values(&self) -> &[T] {
         &self.0
     }
 
-    /// Whether there is a value for each of so many channels, and none too many.
+    /// Checks that the number of values suits this number of channels.
     pub(crate) fn check(&self, name: &'static str, channels: Option<u32>) -> Result<(), Fault> {
         match (self.0.len(), channels) {
             (0 | 1, _) | (_, None) => Ok(()),
@@ -75,7 +75,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerChannel<T> {
 
 struct OneOrMany<T>(PhantomData<T>);
 
-/// One value of whatever type the file holds, read as a `T`.
+/// Single value of any type in the file, read as a `T`.
 macro_rules! one {
     ($visit:ident, $type:ty) => {
         fn $visit<E: serde::de::Error>(self, value: $type) -> Result<PerChannel<T>, E> {

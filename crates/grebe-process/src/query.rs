@@ -1,7 +1,7 @@
-//! The query of a stream's name, `key=value&flag`: read and written in one way for every scheme.
+//! Query of a stream's name, `key=value&flag`, read and written in the same way for every scheme.
 //!
 //! ```text
-//!  split -> ask for each key that the scheme knows -> end: any other key is an error that names the known ones
+//!  split -> take each key that the scheme knows -> end: any other key is an error that lists the known ones
 //! ```
 
 use std::fmt::{self, Display, Write as _};
@@ -10,10 +10,10 @@ use std::str::FromStr;
 use grebe_flow::{RateHz, nearest};
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 
-/// The words of a choice and their meanings: the same table reads and writes them.
+/// Words of a choice with their meanings, for reading and writing.
 pub type Words<T> = [(&'static str, T)];
 
-/// The pairs of a query that nobody has asked for yet.
+/// Remaining pairs of a query.
 #[derive(Debug)]
 pub struct Query<'a> {
     pairs: Vec<(&'a str, &'a str)>,
@@ -24,16 +24,16 @@ impl<'a> Query<'a> {
     /// Splits a name at its `?`.
     ///
     /// # Errors
-    /// A key is there twice.
+    /// A duplicate key.
     pub fn split(name: &'a str) -> Result<(&'a str, Self), String> {
         let (name, query) = name.split_once('?').unwrap_or((name, ""));
         Ok((name, Self::new(query)?))
     }
 
-    /// The pairs behind a `?`.
+    /// Parses the pairs after a `?`.
     ///
     /// # Errors
-    /// A key is there twice.
+    /// A duplicate key.
     pub fn new(query: &'a str) -> Result<Self, String> {
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -46,24 +46,24 @@ impl<'a> Query<'a> {
         Ok(Self { pairs, known: Vec::new() })
     }
 
-    /// Names a key that belongs to the same name without `format=`, for whoever mistypes it.
+    /// Adds a key to the suggestions for mistyped ones. It belongs to the same name without `format=`.
     pub fn mention(&mut self, key: &'static str) {
         if !self.pairs.iter().any(|(other, _)| *other == "format") {
             self.known.push(key);
         }
     }
 
-    /// The value of a key, as it is written.
+    /// Takes the value of a key as written.
     pub fn take(&mut self, key: &'static str) -> Option<&'a str> {
         self.known.push(key);
         let at = self.pairs.iter().position(|(other, _)| *other == key)?;
         Some(self.pairs.remove(at).1)
     }
 
-    /// The value of a key, which `read` understands; `must` is what to give instead.
+    /// Takes the value of a key through `read`; `must` describes valid values.
     ///
     /// # Errors
-    /// `read` gives `None`.
+    /// `read` returns `None`.
     pub fn value<T>(
         &mut self,
         key: &'static str,
@@ -74,19 +74,19 @@ impl<'a> Query<'a> {
         read(value).map(Some).ok_or_else(|| wrong(key, value, must))
     }
 
-    /// A value that says itself what is wrong with it.
+    /// Takes a value that reports its own errors.
     ///
     /// # Errors
-    /// As its type says.
+    /// The error of its type.
     pub fn parsed<T: FromStr<Err: Display>>(&mut self, key: &'static str) -> Result<Option<T>, String> {
         let Some(value) = self.take(key) else { return Ok(None) };
         value.parse().map(Some).map_err(|error| format!("has a wrong {key}: {error}"))
     }
 
-    /// A whole number within a range.
+    /// Takes a whole number within a range.
     ///
     /// # Errors
-    /// It is none, or outside.
+    /// Not a whole number, or out of range.
     pub fn whole<T>(
         &mut self,
         key: &'static str,
@@ -99,18 +99,18 @@ impl<'a> Query<'a> {
         self.value(key, must, |value| value.parse().ok().filter(|number| range.contains(number)))
     }
 
-    /// Samples per second, above 0.
+    /// Takes a positive number of samples per second.
     ///
     /// # Errors
-    /// It is none.
+    /// Not a positive number.
     pub fn rate_hz(&mut self) -> Result<Option<f64>, String> {
         self.value("rate", "samples per second, as in 2.4M", positive)
     }
 
-    /// A frequency in hertz, 0 or above.
+    /// Takes a frequency in hertz, 0 or above.
     ///
     /// # Errors
-    /// It is none.
+    /// Not such a number.
     pub fn hertz(&mut self, key: &'static str) -> Result<Option<f64>, String> {
         self.value(key, "hertz, as in 433.92M", |value| match value.parse() {
             Ok(RateHz(hz)) => Some(hz),
@@ -118,35 +118,35 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// How many channels.
+    /// Takes the number of channels.
     ///
     /// # Errors
-    /// More than a frame has, or none.
+    /// 0, or more than a frame holds.
     pub fn channels(&mut self) -> Result<Option<usize>, String> {
         self.whole("channels", 1..=MAX_CHANNELS as usize)
     }
 
-    /// A format of samples, by its own name.
+    /// Takes a sample format by name.
     ///
     /// # Errors
-    /// There is no such format.
+    /// Unknown format.
     pub fn format(&mut self, key: &'static str) -> Result<Option<SampleFormat>, String> {
         let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
         self.value(key, format_args!("one of {all}"), |value| value.parse().ok())
     }
 
-    /// Text that is not empty.
+    /// Takes a text that is not empty.
     ///
     /// # Errors
-    /// It is empty.
+    /// Empty text.
     pub fn text(&mut self, key: &'static str, must: &str) -> Result<Option<String>, String> {
         self.value(key, must, |value| Some(value.to_owned()).filter(|text| !text.is_empty()))
     }
 
-    /// One of a few words.
+    /// Takes one of several words.
     ///
     /// # Errors
-    /// It is another.
+    /// Another word.
     pub fn choice<T: Copy>(&mut self, key: &'static str, words: &Words<T>) -> Result<Option<T>, String> {
         let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let must = match all.split_last() {
@@ -158,18 +158,18 @@ impl<'a> Query<'a> {
         self.value(key, must, find)
     }
 
-    /// `yes` or `no`.
+    /// Takes `yes` or `no`.
     ///
     /// # Errors
-    /// It is neither.
+    /// Another word.
     pub fn yes_or_no(&mut self, key: &'static str) -> Result<Option<bool>, String> {
         self.choice(key, &[("yes", true), ("no", false)])
     }
 
-    /// Whether a key is there that has no value.
+    /// Takes a key without a value, and returns whether it is present.
     ///
     /// # Errors
-    /// It has one.
+    /// It has a value.
     pub fn flag(&mut self, key: &'static str) -> Result<bool, String> {
         match self.take(key) {
             Some("") => Ok(true),
@@ -178,7 +178,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// All `PREFIX.NAME=value`; `known` is how an error calls them.
+    /// Takes all `PREFIX.NAME=value`; errors list `known`.
     pub fn named(&mut self, known: &'static str, prefix: &str) -> Vec<(&'a str, &'a str)> {
         self.known.push(known);
         let name = |key: &'a str| key.strip_prefix(prefix)?.strip_prefix('.').filter(|name| !name.is_empty());
@@ -187,10 +187,10 @@ impl<'a> Query<'a> {
         named_of(named, name)
     }
 
-    /// Refuses keys that mean something to another carrier or scheme, and says to which.
+    /// Refuses keys of another carrier or scheme, and names it.
     ///
     /// # Errors
-    /// One of them is there.
+    /// One of them is present.
     pub fn refuse(&self, keys: &[&str], of: &str) -> Result<(), String> {
         match self.pairs.iter().find(|(key, _)| keys.contains(key)) {
             Some((key, _)) => Err(format!("has {key}, which is for {of}")),
@@ -198,10 +198,10 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Nothing is left to ask for.
+    /// Checks that nothing is left.
     ///
     /// # Errors
-    /// A key that nobody asked for, the nearest known one, and all of them.
+    /// An unknown key, with the nearest known one and the full list.
     pub fn end(self) -> Result<(), String> {
         let Some((key, _)) = self.pairs.first() else { return Ok(()) };
         let meant = nearest(key, self.known.iter().copied());
@@ -217,17 +217,17 @@ fn named_of<'a>(
     named.into_iter().filter_map(|(key, value)| Some((name(key)?, value))).collect()
 }
 
-/// What is wrong with a value, in the words of all schemes.
+/// Message about an invalid value, common to all schemes.
 pub fn wrong(key: &str, value: &str, must: impl Display) -> String {
     format!("has {key}={value}: give {must}")
 }
 
-/// A finite number.
+/// Parses a finite number.
 pub fn finite(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Hertz, above 0.
+/// Parses positive hertz.
 pub fn positive(text: &str) -> Option<f64> {
     text.parse().ok().map(|RateHz(hz)| hz).filter(|hz| *hz > 0.0 && hz.is_finite())
 }
@@ -237,7 +237,7 @@ pub fn positive(text: &str) -> Option<f64> {
 pub struct Pairs(String);
 
 impl Pairs {
-    /// `key=value`, where there is one.
+    /// Adds `key=value` if there is a value.
     pub fn add(mut self, key: &str, value: Option<impl Display>) -> Self {
         if let Some(value) = value {
             self.key(key);
@@ -246,12 +246,12 @@ impl Pairs {
         self
     }
 
-    /// `PREFIX.NAME=value` of each.
+    /// Adds `PREFIX.NAME=value` for each item.
     pub fn named(self, prefix: &str, all: &[(String, impl Display)]) -> Self {
         all.iter().fold(self, |pairs, (name, value)| pairs.add(&format!("{prefix}.{name}"), Some(value)))
     }
 
-    /// A key without a value.
+    /// Adds a key without a value.
     pub fn flag(mut self, key: &str, is_there: bool) -> Self {
         if is_there {
             self.key(key);
@@ -259,7 +259,7 @@ impl Pairs {
         self
     }
 
-    /// The word of a choice, unless it is what is chosen without one.
+    /// Adds the word of a choice, unless it is the default.
     pub fn choice<T: Copy + PartialEq>(
         self,
         key: &str,

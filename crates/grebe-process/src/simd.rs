@@ -1,13 +1,13 @@
-//! The inner loops of filters and mixers, compiled for what the processor has and chosen at run time.
+//! Inner loops of filters and mixers, compiled for several processors and chosen at run time.
 //!
-//! Where the processor multiplies and adds in one rounding, results differ from the portable ones by that rounding.
+//! With fused multiply-add, results differ from the portable ones by one rounding.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// Convolves in place: each number becomes the sum of the taps times every `stride`-th number from there on. The numbers that the
-/// last sum needs but has no place for stay at the end as they were.
+/// Convolves in place: each number becomes the sum of the taps times every `stride`-th number from there on.
+/// The last numbers, without enough successors, stay unchanged.
 pub fn convolve(taps: &[f32], stride: usize, line: &mut [f32]) {
     debug_assert!(!taps.is_empty() && stride > 0);
     #[cfg(target_arch = "x86_64")]
@@ -18,8 +18,8 @@ pub fn convolve(taps: &[f32], stride: usize, line: &mut [f32]) {
     portable::convolve::<false>(taps, stride, line);
 }
 
-/// Sums of the products of taps and as many numbers of `line`, those at even and those at odd places apart; each result begins
-/// `step` numbers behind the one before. There must be numbers for all of them.
+/// Dot products of the taps with numbers of `line`, separately for even and odd positions. Each result starts
+/// `step` numbers after the previous one. There must be numbers for all of them.
 pub fn products(taps: &[f32], line: &[f32], step: usize, sums: &mut [[f32; 2]]) {
     debug_assert!(sums.is_empty() || line.len() >= (sums.len() - 1) * step + taps.len());
     #[cfg(target_arch = "x86_64")]
@@ -30,8 +30,8 @@ pub fn products(taps: &[f32], line: &[f32], step: usize, sums: &mut [[f32; 2]]) 
     portable::products(taps, line, step, sums);
 }
 
-/// Multiplies I and Q in turn with a complex number each, and all of them with one more. Of the former, `cosines` and `sines`
-/// have every real and every imaginary part twice.
+/// Multiplies interleaved I and Q by one complex number each, and all of them by another one. `cosines` and
+/// `sines` contain every real and imaginary part twice.
 pub fn turn(numbers: &mut [f32], cosines: &[f32], sines: &[f32], all: [f32; 2]) {
     debug_assert!(cosines.len() >= numbers.len() && sines.len() >= numbers.len());
     #[cfg(target_arch = "x86_64")]
@@ -42,8 +42,8 @@ pub fn turn(numbers: &mut [f32], cosines: &[f32], sines: &[f32], all: [f32; 2]) 
     portable::turn(numbers, cosines, sines, all);
 }
 
-/// Copies numbers of 1, 2, 4 or 8 bytes each with their bytes turned round: from big-endian to little-endian, or back. Both have the
-/// same length; bytes behind the last whole number stay as they were.
+/// Copies numbers of 1, 2, 4 or 8 bytes each with reversed byte order. Both slices have the same length;
+/// bytes after the last whole number stay unchanged.
 pub fn copy_swapped(number_bytes: usize, from: &[u8], to: &mut [u8]) {
     debug_assert_eq!(from.len(), to.len());
     #[cfg(target_arch = "x86_64")]

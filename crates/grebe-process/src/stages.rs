@@ -33,7 +33,7 @@ pub use {
     select::Select,
 };
 
-/// Adds the kinds of all of them.
+/// Adds the kinds of all stages.
 pub fn add_kinds(kinds: &mut Kinds) {
     kinds.add::<Null>().add::<Gain>().add::<Select>().add::<Decimate>().add::<FillGaps>();
     kinds.add::<Convert>().add::<Magnitude>().add::<Mix>().add::<Fir>().add::<DecimateFiltered>();

@@ -1,4 +1,4 @@
-//! What sources share: how many samples make a frame, when a sample is due, and where a stream is cut.
+//! Common parts of sources: block length, pacing, and chunks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,19 +8,20 @@ use grebe_frame::{BatchPool, Description, HEADER_BYTES, SampleFormat};
 
 use crate::error::Error;
 
-/// Bytes of a datagram that crosses any network without fragments.
+/// Length of a datagram that crosses any network without fragmentation.
 pub const DATAGRAM_BYTES: usize = 1400;
 
-/// Bytes of the largest datagram that is chosen by default, where nothing but memory lies between the ends.
+/// Maximum default length of a datagram between two ends on one host.
 pub const DATAGRAM_BYTES_MAX: usize = 65_000;
 
-/// The chunk size of every source: what the kernel fills with coalesced datagrams at most.
+/// Chunk length of every source: the kernel's maximum for coalesced datagrams.
 pub const CHUNK_BYTES: usize = 65_536;
 
-/// A chunk for frames that are made of datagrams: it holds the longest with its header, also where samples of 24 bits become 32.
+/// Chunk length for frames made of datagrams: fits the longest with its header, even if 24-bit samples become
+/// 32-bit.
 pub const DATAGRAM_CHUNK_BYTES: usize = 2 * CHUNK_BYTES;
 
-/// Such chunks: as many as the graph can hold, and some for what a receiver takes at once.
+/// Makes a pool of such chunks: as many as the graph can hold, and some for one receive call.
 pub fn datagram_chunks(ctx: &Context) -> BatchPool {
     let mut pool = BatchPool::new(ctx.batches_in_flight() + TAKEN_AT_ONCE, DATAGRAM_CHUNK_BYTES);
     pool.wake_on_return(ctx.signal().clone());
@@ -29,8 +30,9 @@ pub fn datagram_chunks(ctx: &Context) -> BatchPool {
 
 const TAKEN_AT_ONCE: usize = 66;
 
-/// The block length, in samples per channel: what a datagram holds, at most 10 ms of the signal, at least one sample, and
-/// rounded down to 32 where it is larger (64 of one byte), so that every channel begins at a multiple of 64 bytes.
+/// Block length in samples per channel: as many as a datagram holds, at most 10 ms of signal, at least one
+/// sample. Larger values are rounded down to a multiple of 32 (64 for one-byte samples), so that every
+/// channel begins at a multiple of 64 bytes.
 ///
 /// ```
 /// use grebe_frame::SampleFormat::{Cf32, I16, U8};
@@ -50,7 +52,7 @@ pub fn block_length(datagram_bytes: usize, channels: usize, format: SampleFormat
     (if block > aligned { block - block % aligned } else { block }) as u32
 }
 
-/// Refuses a size of datagrams that holds no frame, or that UDP cannot carry.
+/// Refuses a datagram length that holds no frame, or exceeds UDP.
 pub fn check_datagram_bytes(bytes: usize) -> Result<(), Error> {
     if (DATAGRAM_BYTES_MIN..=grebe_datagram::MAX_DATAGRAM_BYTES).contains(&bytes) {
         return Ok(());
@@ -63,7 +65,7 @@ const DATAGRAM_BYTES_MIN: usize = 80;
 const BLOCK_S_MAX: f64 = 0.010;
 const ALIGN: usize = 32;
 
-/// Whether nothing else is said of a stream than before.
+/// Whether the description is unchanged.
 pub fn is_same(before: Option<&Arc<Description>>, now: Option<&Arc<Description>>) -> bool {
     match (before, now) {
         (Some(before), Some(now)) => Arc::ptr_eq(before, now),
@@ -71,7 +73,7 @@ pub fn is_same(before: Option<&Arc<Description>>, now: Option<&Arc<Description>>
     }
 }
 
-/// A moment by both clocks: the one that waits, and the one of stamps.
+/// Moment by both clocks: for waiting, and for stamps.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     at: Instant,
@@ -79,40 +81,42 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// This one.
+    /// Present moment.
     pub fn now() -> Self {
         Self { at: Instant::now(), ns: monotonic_ns() }
     }
 }
 
-/// Paces a stream to its rate: sample `first + k` is due `k / rate` after the start, whatever happened before.
+/// Paces a stream to its rate: sample `first + k` is due `k / rate` after the start, whatever happened
+/// before.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     began: Instant,
     began_ns: u64,
     first: u64,
-    /// Samples per second and channel; 0 = as fast as it goes.
+    /// Samples per second and channel; 0: unpaced.
     rate_hz: f64,
-    /// The sample up to which the present burst goes.
+    /// End of the present burst.
     burst_end: u64,
 }
 
 impl Pacer {
-    /// Sample `first` is due now.
+    /// Starts with sample `first` due now.
     pub fn start(rate_hz: f64, first: u64) -> Self {
         Self { first, burst_end: first, ..Self::start_at(Moment::now(), rate_hz) }
     }
 
-    /// Sample 0 was due then.
+    /// Starts with sample 0 due at that moment.
     pub fn start_at(began: Moment, rate_hz: f64) -> Self {
         Self { began: began.at, began_ns: began.ns, first: 0, rate_hz, burst_end: 0 }
     }
 
-    /// Up to which sample the stream is due, once `wanted` samples are; `next` is the end of the block to make next. Without a rate,
-    /// all are due.
+    /// Sample up to which the stream is due, once `wanted` samples are; `next` is the end of the next block.
+    /// Without a rate, all are due.
     ///
-    /// A burst holds what was due when it began. What falls due while it is made waits for the next one: at a high rate there is
-    /// always one more block due, and each block on its own would cost a wake-up and a system call.
+    /// A burst contains the samples due at its start. Samples that become due meanwhile wait for the next
+    /// burst. At a high rate one more block is always due, and each alone would cost a wake-up and a system
+    /// call.
     pub fn due_samples(&mut self, next: u64, wanted: u64) -> Option<u64> {
         if self.is_free() {
             return Some(u64::MAX);
@@ -127,30 +131,31 @@ impl Pacer {
         Some(self.burst_end)
     }
 
-    /// Sleeps until `samples` are due or the graph is stopped, and for 100 ms at most, so that a change of the rate is seen.
+    /// Sleeps until `samples` are due or the graph stops, at most 100 ms, so that a change of the rate takes
+    /// effect.
     pub fn sleep_until_due(&self, samples: u64, ctx: &Context) {
         if !self.is_free() {
             ctx.sleep_until((self.began + self.offset(samples)).min(Instant::now() + LOOK_INTERVAL));
         }
     }
 
-    /// The stamp of a sample: when it was due; now, where there is no rate.
+    /// Stamp of a sample: the time it was due, or now without a rate.
     pub fn stamp_ns(&self, sample: u64) -> u64 {
         if self.is_free() { monotonic_ns() } else { self.began_ns + self.offset(sample).as_nanos() as u64 }
     }
 
-    /// Whether the stream goes as fast as it can.
+    /// Whether the stream is unpaced.
     pub fn is_free(&self) -> bool {
         self.rate_hz <= 0.0
     }
 
     fn offset(&self, samples: u64) -> Duration {
-        // Beyond a thousand years the schedule no longer matters.
+        // Beyond a thousand years the schedule is irrelevant.
         Duration::from_secs_f64((samples.saturating_sub(self.first) as f64 / self.rate_hz).min(1e10))
     }
 }
 
-/// How soon a source sees that its settings were changed.
+/// Interval at which a source checks for changed settings.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Synthetic waveforms, at memory speed.
 //!
-//! A sample is a pure function of what was asked for, the rate and its index, so that a stream can be cut into blocks
-//! anywhere, dropped samples leave the rest as it would have been, and a test can compute what a receiver must hold.
+//! A sample is a pure function of the settings, the rate and its index. So a stream can be divided anywhere,
+//! dropped samples do not affect others, and a test can compute the expected samples.
 //!
 //! ```
 //! use grebe_process::synth::{ChannelSpec, Generator, Wave};

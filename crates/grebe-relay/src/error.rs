@@ -1,34 +1,34 @@
 use std::io;
 use std::net::SocketAddr;
 
-/// What this crate returns.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong with a relay, or with meeting at one.
+/// Error of a relay, or of a meeting at one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bytes that are no message of this protocol. They are dropped.
+    /// Malformed message. The receiver drops it.
     #[error("not a message of this protocol: {what}")]
     Malformed {
-        /// What is wrong with them.
+        /// The fault.
         what: &'static str,
     },
-    /// A message that was not made with the ticket's key, or was changed on its way. It is dropped.
+    /// Message that was not made with the ticket's key, or was changed in transit. The receiver drops it.
     #[error("a message that does not authenticate: another ticket's, or changed on its way")]
     NotAuthentic,
-    /// The system has no random numbers, or a key cannot be made of them.
+    /// The system has no random numbers, or a key cannot be derived.
     #[error("cannot make keys: {what}")]
     Keys {
-        /// What failed.
+        /// The step that failed.
         what: String,
     },
-    /// The address for the figures cannot be listened at.
+    /// The relay cannot listen at the address for metrics.
     #[error("cannot listen for HTTP at {address}: {source}; give another address")]
     Metrics {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A socket failed.

@@ -1,4 +1,4 @@
-//! The relay's sockets, and the page with its figures.
+//! Sockets of the relay, and its metrics page.
 
 mod metrics;
 pub(crate) mod server;

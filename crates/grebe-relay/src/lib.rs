@@ -1,10 +1,11 @@
-//! Two ends that may not reach each other meet at a relay: it tells each where the other is, and passes on what they send where no direct
-//! way lets it through.
+//! Meeting point for two ends that may not reach each other. A relay tells each end the other's addresses,
+//! and forwards their datagrams if no direct route works.
 //!
-//! The relay ([`Relay`]) is blind. It knows a meeting by a public key that both ends derive from their ticket's key, checks with it that who
-//! joins has the ticket, and sees sealed datagrams only. An end's side ([`Meeting`]) needs no socket: whoever owns one passes it what came
-//! and sends what it says. **The relayed way is an address like any other**: the relay's own. A session that has a peer's address need not
-//! know which kind it is.
+//! The relay ([`Relay`]) is blind. It identifies a meeting by a public key that both ends derive from their
+//! ticket's key. With that key it verifies that an end has the ticket. It sees only sealed datagrams. An
+//! end's side ([`Meeting`]) needs no socket: the owner of a socket passes in received datagrams and sends its
+//! messages. **The relayed route is an address like any other**: the relay's own. A session need not know
+//! which kind its peer's address is.
 //!
 //! ```
 //! use grebe_packet::Key;
@@ -20,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! The messages are described in `docs/relay.md`.
+//! `docs/relay.md` describes the messages.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -35,7 +36,7 @@ pub use proto::{
     relay::{Figures, Limits},
 };
 
-/// Where a relay listens, if it is not told otherwise.
+/// Default port of a relay.
 pub const PORT: u16 = 4737;
 
 /// The protocol's core for this workspace's fuzz targets. It may change in any release.

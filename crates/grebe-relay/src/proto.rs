@@ -1,4 +1,4 @@
-//! Decides, and knows no socket, clock or name: time comes in as microseconds.
+//! The protocol's core, without sockets, clocks or names. Time comes in as microseconds.
 
 pub(crate) mod candidates;
 pub(crate) mod keys;

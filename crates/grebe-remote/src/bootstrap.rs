@@ -1,7 +1,8 @@
-//! Brings this program along where there is none: into the user's cache there, under a name that says its version and its BLAKE3.
+//! Installs this program on a host without one, in the user's cache there, under a name with its version and
+//! BLAKE3 hash.
 //!
-//! It is taken in only if the system there is of the same kind and every byte has come. When it is started it compares itself with
-//! the hash in its command line before it does anything else, so that a file that was cut or changed meanwhile does nothing.
+//! The remote system must be of the same kind, and every byte must arrive. At its start the program first
+//! compares itself with the hash in its command line, so a truncated or modified file does nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,16 +14,16 @@ use crate::error::{During, Error, Result};
 use crate::hello::VERSION;
 use crate::ssh::{Began, MARK, NotReady};
 
-/// This program, to be brought along.
+/// This program, for installation.
 pub(crate) struct Own {
     bytes: Vec<u8>,
     hash: String,
-    /// What kind of system it runs on: `Linux x86_64`.
+    /// Kind of system it runs on: `Linux x86_64`.
     system: String,
 }
 
 impl Own {
-    /// Reads it.
+    /// Reads this program.
     pub(crate) fn read() -> Result<Self> {
         let path = own_path()?;
         let bytes = fs::read(&path).during(format!("--bootstrap: cannot read {}", path.display()))?;
@@ -32,7 +33,7 @@ impl Own {
         Ok(Self { bytes, hash, system: String::from_utf8_lossy(&told.stdout).trim().to_owned() })
     }
 
-    /// What starts it there if it was brought, and otherwise what is installed there; for the shell there.
+    /// Shell command that starts the installed copy if there is one, otherwise the regular program there.
     pub(crate) fn line(&self, installed: &str, arguments: &str) -> Result<String> {
         let Self { hash, .. } = self;
         let folder = self.folder();
@@ -42,13 +43,13 @@ impl Own {
         Ok(format!("{} {installed}", in_sh(&script)?))
     }
 
-    /// The folder there, for a shell.
+    /// Remote folder, for a shell.
     fn folder(&self) -> String {
         let (version, hash) = (VERSION, self.hash.get(..HASH_DIGITS).unwrap_or_default());
         format!("\"${{XDG_CACHE_HOME:-$HOME/.cache}}/grebe/{version}-{hash}\"")
     }
 
-    /// What takes it in there, from its input.
+    /// Shell command that installs the program from its input.
     fn takes_in(&self) -> Result<String> {
         let (folder, size, system) = (self.folder(), self.bytes.len(), &self.system);
         in_sh(&format!(
@@ -60,7 +61,7 @@ impl Own {
     }
 }
 
-/// Brings it there.
+/// Installs the program on the remote host.
 pub(crate) fn bring(own: &Own, settings: &Settings, is_cancelled: &dyn Fn() -> bool) -> Result<()> {
     let (host, megabytes) = (&settings.host, own.bytes.len() as f64 / 1e6);
     settings.ssh.tell(&format!("bringing grebe {VERSION} to {host} ({megabytes:.1} MB)"));
@@ -90,10 +91,11 @@ pub(crate) fn bring(own: &Own, settings: &Settings, is_cancelled: &dyn Fn() -> b
     Err(refused(ended.last_line()))
 }
 
-/// Refuses to go on if this program is not the one of this hash. Those that were brought here before, and not used lately, go.
+/// Exits with an error if this program does not have this hash. Also removes older installed copies that were
+/// not used lately.
 ///
 /// # Errors
-/// [`Error::Peer`] where it is another program.
+/// [`Error::Peer`] if it is another program.
 pub fn check_self(hash: &str) -> Result<()> {
     let path = own_path()?;
     let bytes = fs::read(&path).during(format!("cannot read {}", path.display()))?;
@@ -109,7 +111,8 @@ pub fn check_self(hash: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes what was brought here but the few that were used last, this one first. What cannot be removed does no harm.
+/// Removes installed copies except the most recently used ones, which include this one. Failures are
+/// harmless.
 fn remove_unused(own: &Path) {
     let _ = fs::File::open(own).and_then(|own| own.set_modified(SystemTime::now()));
     let Some(beside) = own.parent().and_then(|cache| fs::read_dir(cache).ok()) else { return };
@@ -119,13 +122,13 @@ fn remove_unused(own: &Path) {
     let mut others: Vec<_> = others.filter_map(used).collect();
     others.sort_by(|one, other| other.cmp(one));
     for (_, unused) in others.into_iter().skip(KEPT - 1) {
-        // Only what was put there: a folder that has more in it stays.
+        // Only installed files: a folder with other contents stays.
         let _ = fs::remove_file(unused.join("grebe"));
         let _ = fs::remove_dir(unused);
     }
 }
 
-/// Whether it is a folder that a grebe was brought into: `VERSION-HASH`.
+/// Whether it is the folder of an installed copy: `VERSION-HASH`.
 fn is_brought(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('-'));
     name.is_some_and(|(version, hash)| {
@@ -139,7 +142,8 @@ fn own_path() -> Result<PathBuf> {
     std::env::current_exe().during("cannot find the grebe command itself")
 }
 
-/// A script for `sh`, as a line for whatever shell a user has there: between single quotes these letters mean something to csh or fish.
+/// Wraps a script for `sh` into a line for any login shell. Inside single quotes, these characters still mean
+/// something to csh or fish.
 fn in_sh(script: &str) -> Result<String> {
     match script.contains(['\'', '!', '\\', '\n']) {
         true => {
@@ -151,9 +155,10 @@ fn in_sh(script: &str) -> Result<String> {
 
 const OTHER: &str = "{another system} ";
 const GO_ON: &str = "{go on}";
-/// Of the hash that a folder is named by.
+/// Digits of the hash in a folder's name.
 const HASH_DIGITS: usize = 16;
-/// People copy from machines with another grebe each; more than this many are old.
+/// Maximum installed copies. Users copy from several machines with different versions; more copies are old
+/// ones.
 const KEPT: usize = 3;
 
 #[cfg(test)]
@@ -177,7 +182,7 @@ mod tests {
             fs::File::open(&folder).unwrap().set_modified(used).unwrap();
         }
         fs::create_dir(cache.path().join("pictures-of-2026")).unwrap();
-        // The one that is run was not used for the longest time but one.
+        // The running copy was the second longest unused.
         remove_unused(&cache.path().join(names(4)));
         let mut left: Vec<_> =
             fs::read_dir(cache.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

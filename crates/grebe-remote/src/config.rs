@@ -1,4 +1,4 @@
-//! The configuration of remote hosts: defaults, and a section per host.
+//! Configuration of remote hosts: defaults, and a section per host.
 //!
 //! ```toml
 //! [defaults]
@@ -6,12 +6,12 @@
 //! exclude = ["*.tmp"]
 //!
 //! [hosts.lab]
-//! name = "me@lab.example.org"        # what ssh is given; without it, lab
+//! name = "me@lab.example.org"    # host name for ssh; default: lab
 //! remote-path = "/opt/grebe/grebe"
 //! port = 4733
 //! ```
 //!
-//! What the command line says counts more than what the host says, and that more than the defaults.
+//! The command line overrides the host's section, which overrides the defaults.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ use crate::host::{self, SshHost};
 use crate::route::{ModeName, Terms, Via};
 use crate::ssh::Ssh;
 
-/// All of it.
+/// The whole configuration.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
@@ -36,69 +36,69 @@ pub struct Config {
     hosts: BTreeMap<String, HostOptions>,
 }
 
-/// What can be said of how to reach a host: in the configuration for all hosts or for one, and by a command line.
+/// Options for reaching a host, from the defaults, a host's section, or a command line.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostOptions {
-    /// The host for `ssh`, of one section of the configuration only.
+    /// Host name for `ssh`, only in a host's section.
     pub name: Option<String>,
-    /// Where datagrams find the host, if not where `ssh` does.
+    /// Address for datagrams, if it differs from that of `ssh`.
     pub address: Option<String>,
-    /// How to start `ssh`, with options: `ssh -p 2222`.
+    /// `ssh` command with options: `ssh -p 2222`.
     pub ssh: Option<String>,
-    /// The program there.
+    /// Program on the remote host.
     pub remote_path: Option<String>,
-    /// Bring this program along where there is none.
+    /// Installs this program on a host without one.
     pub bootstrap: Option<bool>,
-    /// The routes that are allowed.
+    /// Allowed routes.
     pub via: Option<Via>,
-    /// The port for the data there.
+    /// Port for the data on the remote host.
     pub port: Option<u16>,
-    /// Both ends meet there where neither reaches the other.
+    /// Relay for ends that cannot reach each other.
     #[serde(deserialize_with = "relay")]
     pub relay: Option<Address>,
-    /// Bits per second on the wire.
+    /// Maximum bits per second on the wire.
     #[serde(deserialize_with = "rate")]
     pub bwlimit: Option<f64>,
-    /// The share of a path with others on it.
+    /// Share of a shared path.
     #[serde(deserialize_with = "mode")]
     pub mode: Option<Mode>,
-    /// Patterns to leave out of copies.
+    /// Exclude patterns for copies.
     pub exclude: Vec<String>,
 }
 
-/// How to reach a host, with the defaults filled in.
+/// Options for reaching a host, with defaults filled in.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The host.
     pub host: SshHost,
-    /// The `ssh` that goes there.
+    /// The `ssh` command.
     pub ssh: Ssh,
-    /// The program there.
+    /// Program on the remote host.
     pub program: String,
-    /// Whether to bring this program along where there is none.
+    /// Whether to install this program on a host without one.
     pub bootstrap: bool,
-    /// The routes that are allowed.
+    /// Allowed routes.
     pub via: Via,
-    /// The port for the data there; 0 is any.
+    /// Port for the data on the remote host; 0 is any.
     pub port: u16,
-    /// Where datagrams find the host, if not where `ssh` does.
+    /// Address for datagrams, if it differs from that of `ssh`.
     pub address: Option<String>,
-    /// Both ends meet there where neither reaches the other.
+    /// Relay for ends that cannot reach each other.
     pub relay: Option<Address>,
-    /// Bits per second on the wire.
+    /// Maximum bits per second on the wire.
     pub limit_bits_per_s: Option<f64>,
-    /// The share of a path with others on it.
+    /// Share of a shared path.
     pub mode: Mode,
 }
 
 impl Settings {
-    /// What both ends have to know of that.
+    /// Terms that both ends must know.
     pub fn terms(&self) -> Terms {
         Terms { via: self.via, mode: self.mode, limit_bits_per_s: self.limit_bits_per_s }
     }
 
-    /// How the end there is reached, where it does not have to be `ssh`.
+    /// How to reach the other end, if not only over `ssh`.
     pub fn meet(&self) -> Meet {
         match self.via {
             Via::Ssh => Meet::Here,
@@ -109,10 +109,10 @@ impl Settings {
 }
 
 impl Config {
-    /// The user's own: `~/.config/grebe/cp.toml`.
+    /// Reads the user's configuration: `~/.config/grebe/cp.toml`.
     ///
     /// # Errors
-    /// [`Error::Usage`] with the line that is wrong.
+    /// [`Error::Usage`] with the invalid line.
     pub fn of_user() -> Result<Self> {
         let Some(path) = place() else { return Ok(Self::default()) };
         match std::fs::read_to_string(&path) {
@@ -127,7 +127,7 @@ impl Config {
         let config: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
             let at = line.map(|line| format!(":{line}")).unwrap_or_default();
-            // The rest of what is said repeats the line itself.
+            // The rest of the message repeats the line itself.
             let why = plain_words(&error.message().replace('\n', " "));
             Error::Usage(format!("{}{at}: {}{WITHOUT}", path.display(), why.trim()))
         })?;
@@ -138,7 +138,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Patterns to leave out of copies to or from these hosts.
+    /// Exclude patterns for copies to or from these hosts.
     pub fn exclude<'a>(&self, hosts: impl IntoIterator<Item = &'a SshHost>) -> Vec<String> {
         let hosts = hosts.into_iter().filter_map(|host| self.hosts.get(&host.host));
         let mut exclude = self.defaults.exclude.clone();
@@ -146,10 +146,10 @@ impl Config {
         exclude
     }
 
-    /// How to reach a host. `how` is the command line's, and `note` tells a person.
+    /// Settings for a host. `how` comes from the command line, and `note` shows messages to the user.
     ///
     /// # Errors
-    /// [`Error::Usage`]: what does not fit together.
+    /// [`Error::Usage`] for conflicting options.
     pub fn settings(&self, host: &SshHost, how: &HostOptions, note: fn(&str)) -> Result<Settings> {
         let none = HostOptions::default();
         let own = self.hosts.get(&host.host).unwrap_or(&none);
@@ -186,7 +186,7 @@ impl Config {
     }
 }
 
-/// Where a user's configuration is, if this user has a place for one.
+/// Path of the user's configuration, if the user has a home.
 fn place() -> Option<PathBuf> {
     let directory = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let own = if cfg!(windows) { directory("APPDATA") } else { directory("XDG_CONFIG_HOME") };

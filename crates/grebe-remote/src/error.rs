@@ -1,51 +1,51 @@
 use std::io;
 
-/// What this crate returns.
+/// Result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What keeps a command on another host from its work.
+/// Error of a command on another host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Options or a configuration that make no sense.
+    /// Invalid options or configuration.
     #[error("{0}")]
     Usage(String),
-    /// The caller wanted no more.
+    /// The caller cancelled.
     #[error("interrupted")]
     Interrupted,
-    /// The login was refused, or `ssh` or the command there did not start.
+    /// The login was refused, or `ssh` or the remote command did not start.
     #[error("{why}")]
     NotStarted {
-        /// The reason, and what to do.
+        /// Reason, and what to do.
         why: String,
-        /// The login was refused: only a person can help.
+        /// Whether the login was refused, so that only the user can help.
         is_refused: bool,
     },
-    /// The command there failed.
+    /// The remote command failed.
     #[error("{host}: {why}")]
     Failed {
         /// The host.
         host: String,
-        /// In its own words, printable.
+        /// Its own message, printable.
         why: String,
-        /// The exit status of that.
+        /// Exit status for that failure.
         status: u8,
     },
-    /// The process at the other end of `ssh` speaks otherwise, or is gone.
+    /// The process at the other end of `ssh` violates the protocol, or is gone.
     #[error("{0}")]
     Peer(String),
-    /// A file, a pipe or a name of this host.
+    /// A file, a pipe or a host name failed on this host.
     #[error("{what}: {source}")]
     System {
-        /// What cannot be done.
+        /// The failed action.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A ticket, or the connection beside `ssh`.
+    /// Invalid ticket, or an error of the connection beside `ssh`.
     #[error(transparent)]
     Connection(#[from] grebe_connection::Error),
-    /// The files of a transfer: how they were sent or received.
+    /// Error of sending or receiving files.
     #[error(transparent)]
     Tree(#[from] grebe_tree::Error),
 }
@@ -56,7 +56,7 @@ impl Error {
     }
 }
 
-/// Adds to an error of the system what could not be done.
+/// Adds the failed action to a system error.
 pub(crate) trait During<T> {
     fn during(self, what: impl Into<String>) -> Result<T>;
 }

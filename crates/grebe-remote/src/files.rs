@@ -1,4 +1,4 @@
-//! Files by ticket: a tree over a connection, between ends that know nothing of each other.
+//! Transfers by ticket: a tree of files over a connection, between ends without mutual login.
 //!
 //! ```
 //! use std::thread;
@@ -39,10 +39,10 @@
 //! # }
 //! ```
 //!
-//! - `send` returns when the receiver has written and verified every byte, or named what it could not have.
-//! - A file gets its name when it is whole. After a crash, a [`Cancel`] or a broken path, send the same files to the same directory
-//!   again, with a new ticket: the transfer goes on where it was.
-//! - A file that cannot be sent, or that changes meanwhile, does not stop the others, and is [named](LeftOut).
+//! - `send` returns when the receiver has written and verified every file, or reported it as skipped.
+//! - A file gets its name when it is complete. After a crash, a [`Cancel`] or a broken path, send the same
+//!   files to the same directory again with a new ticket. The transfer then resumes.
+//! - A file that cannot be sent, or that keeps changing, does not stop the others. It is [reported](LeftOut).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -55,52 +55,53 @@ use grebe_tree::{LeftOut, Offer, Offering, Progress, Reception, Report};
 
 use crate::error::{Error, Result};
 
-/// Where a transfer stands, at either end.
+/// Progress of a transfer, at either end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TransferProgress {
-    /// Bytes of files that the other end has, or this one; those that were there already count, too.
+    /// Bytes of files at the receiver, including those that existed before.
     pub bytes: u64,
-    /// Bytes of all files; 0: not known yet.
+    /// Bytes of all files; 0 while unknown.
     pub total_bytes: u64,
-    /// Bytes of files that travelled: without those that were there already.
+    /// Bytes of transferred files, without those that existed before.
     pub moved_bytes: u64,
-    /// How its connection goes.
+    /// Progress of the connection.
     pub connection: ConnectionProgress,
 }
 
-/// What came of a transfer, at either end.
+/// Result of a transfer, at either end.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TransferReport {
-    /// What was offered.
+    /// The offer.
     pub offer: Offer,
-    /// Bytes of the files that are there now: those that came, and those that were there.
+    /// Bytes of the files now present: received ones, and those that existed before.
     pub file_bytes: u64,
-    /// Files that are there now.
+    /// Files now present.
     pub files: u64,
-    /// Of their bytes those that did not travel, since they were there, from an earlier session or in files of the same content.
+    /// Bytes of present files that were not transferred, because they existed from an earlier session or in
+    /// files of the same content.
     pub resumed_bytes: u64,
-    /// What was left out: see [`grebe_tree::Report::left_out`].
+    /// Skipped names: see [`grebe_tree::Report::left_out`].
     pub left_out: Vec<LeftOut>,
-    /// How many were left out.
+    /// Number of skipped names.
     pub left_out_count: u64,
-    /// At the receiver: what was offered by name, where it is now.
+    /// At the receiver: present paths of the offered names.
     pub paths: Vec<PathBuf>,
     /// The other end.
     pub peer: SocketAddr,
-    /// From the connection to the receiver's last word.
+    /// Time from the connection to the receiver's last message.
     pub took: Duration,
-    /// How its connection went.
+    /// Final progress of the connection.
     pub connection: ConnectionProgress,
 }
 
-/// Sends what was looked at to the end of a connection that [receives](receive) it. Returns when everything is written and verified
-/// there, or named in [`TransferReport::left_out`].
+/// Sends an offer to the [receiving](receive) end of a connection. Returns when every file is written and
+/// verified there, or listed in [`TransferReport::left_out`].
 ///
-/// `on_progress` is called ten times a second.
+/// Calls `on_progress` ten times per second.
 ///
 /// # Errors
-/// [`Error::Tree`]; where the connection broke, why.
+/// [`Error::Tree`], or the reason for a broken connection.
 pub fn send(
     connection: Connection,
     offering: &Offering,
@@ -115,12 +116,12 @@ pub fn send(
     watched.run(&offered, on_progress, || grebe_tree::send_offer(reader, writer, offering, &progress, cancel))
 }
 
-/// Receives what the other end of a connection [sends](send).
+/// Receives files from the [sending](send) end of a connection.
 ///
-/// `on_progress` is called ten times a second.
+/// Calls `on_progress` ten times per second.
 ///
 /// # Errors
-/// [`Error::Tree`]; where the connection broke, why.
+/// [`Error::Tree`], or the reason for a broken connection.
 pub fn receive(
     connection: Connection,
     reception: &Reception,
@@ -142,7 +143,7 @@ pub fn receive(
     })
 }
 
-/// One end of a transfer, looked at while it runs.
+/// One end of a running transfer, with its progress.
 struct Watched {
     status: ConnectionStatus,
     peer: SocketAddr,
@@ -179,7 +180,7 @@ impl Watched {
         };
         on_progress(&self.now(&offer));
         let connection = self.status.progress();
-        // The receiver's last word is to arrive; where that cannot be, the sender has gone, and has it.
+        // Lets the receiver's last message arrive. If that is impossible, the sender has left and knows it.
         let _ = if self.is_sender { self.status.leave() } else { self.status.close_within(SENDER_SILENCE) };
         let spared_bytes = report.bytes_copied.saturating_sub(report.data_bytes);
         Ok(TransferReport {
@@ -208,11 +209,11 @@ impl Watched {
         }
     }
 
-    /// A connection that broke knows more of it than who reads from it.
+    /// The connection's own error, which says more than the reader's.
     fn why(&self, error: grebe_tree::Error) -> Error {
         let is_broken = matches!(error, grebe_tree::Error::Stream(_) | grebe_tree::Error::Closed);
         match self.status.close() {
-            // What has come is kept, as the tree says.
+            // Received data is kept, as the tree's error says.
             Err(grebe_connection::Error::Cancelled) if is_broken => Error::Tree(grebe_tree::Error::Cancelled),
             Err(broken) if is_broken => broken.into(),
             _ => Error::Tree(error),
@@ -220,7 +221,7 @@ impl Watched {
     }
 }
 
-/// A sender that is there is heard each second. One that has left says so, and all of that may be lost.
+/// A live sender is heard every second. One that leaves says so, but that may be lost.
 const SENDER_SILENCE: Duration = Duration::from_secs(5);
 
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);

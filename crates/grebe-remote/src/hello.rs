@@ -1,4 +1,4 @@
-//! The handshake through `ssh`: one line of JSON each way, and a third where the data follows.
+//! Handshake through `ssh`: one line of JSON each way, and a third for the route of the data.
 
 use grebe_connection::Ticket;
 use serde::{Deserialize, Serialize};
@@ -7,88 +7,90 @@ use serde_json::{Map, Value};
 use crate::error::Result;
 use crate::route::{Route, Terms};
 
-/// A command that can be started on another host.
+/// A command that can run on another host.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// After the name of the program. Other users of that host can see it, so nothing of the task is in it.
+    /// Arguments after the program name. Other users of that host can see them, so they say nothing about the
+    /// task.
     pub arguments: &'static str,
-    /// The version of the task and of what follows; the same at both ends.
+    /// Version of the task and the rest of the protocol, equal at both ends.
     pub protocol: u32,
-    /// Its work, in the third person, for the message where the versions differ: `copies`.
+    /// Its work in the third person, for the message about different versions: `copies`.
     pub does: &'static str,
-    /// What else a user can do where it does not start: `run grebe serve there by hand`.
+    /// Alternative for the user if it does not start: `run grebe serve there by hand`.
     pub instead: &'static str,
     /// Whether its command line has `--bootstrap`.
     pub can_bootstrap: bool,
 }
 
-/// The first line to the command there: its task, and the routes that are allowed.
+/// First line to the remote command: its task, and the allowed routes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello<T> {
     /// [`Call::protocol`].
     pub protocol: u32,
-    /// Of the program that says it.
+    /// Version of the sending program.
     pub version: String,
-    /// How the data comes or goes.
+    /// Route of the data.
     pub meet: Meet,
-    /// How a connection beside `ssh` is made.
+    /// Parameters of a connection beside `ssh`.
     #[serde(flatten)]
     pub terms: Terms,
-    /// What it is to do.
+    /// The task.
     #[serde(flatten)]
     pub task: T,
 }
 
-/// How its peer reaches the command that was started.
+/// How the started command and its peer meet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meet {
-    /// By a ticket for this port, which it prints; 0 is any. Where that is not reached, both meet at the relay.
+    /// The command listens at this port and prints a ticket; 0 is any port. If it is unreachable, both meet
+    /// at the relay.
     Listen {
-        /// Of UDP and TCP.
+        /// UDP and TCP port.
         port: u16,
         /// `HOST:PORT`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         relay: Option<String>,
     },
-    /// It goes to the peer.
+    /// The command connects to the peer.
     Connect {
-        /// The peer's.
+        /// The peer's ticket.
         ticket: String,
     },
     /// Through `ssh`.
     Here,
 }
 
-/// The answer of a command that is ready, or whose version is another.
+/// Answer of a command that is ready, or that has another version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// [`Call::protocol`] there.
+    /// [`Call::protocol`] of the remote program.
     pub(crate) protocol: u32,
-    /// Of the program there.
+    /// Version of the remote program.
     pub(crate) version: String,
-    /// For the peer, where it listens.
+    /// Ticket for the peer, if it listens.
     #[serde(default)]
     pub(crate) ticket: Option<String>,
-    /// Its own address that `ssh` connected to.
+    /// Its own address, as `ssh` reached it.
     #[serde(default)]
     pub(crate) reached_at: Option<String>,
-    /// Where it went to a peer: the route that reached it.
+    /// Route to the peer that it connected to.
     #[serde(default, rename = "way")]
     pub(crate) route: Option<Route>,
-    /// Facts of one command alone.
+    /// Facts specific to one command.
     #[serde(flatten)]
     pub(crate) facts: Map<String, Value>,
 }
 
-/// Comes after the ticket where it was of no use.
+/// Follows an unusable ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Turn {
     DataFollows,
 }
 
-/// Why the command there could not, and its exit status.
+/// Reason of a failure on the remote host, and its exit status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failed {
     pub(crate) why: String,
@@ -96,26 +98,26 @@ pub(crate) struct Failed {
 }
 
 impl<T> Hello<T> {
-    /// Of this program.
+    /// Makes the greeting of this program.
     pub fn new(call: &Call, meet: Meet, terms: Terms, task: T) -> Self {
         Self { protocol: call.protocol, version: VERSION.to_owned(), meet, terms, task }
     }
 }
 
 impl Ready {
-    /// Of this program.
+    /// Makes the answer of this program.
     pub fn of(protocol: u32) -> Self {
         let version = VERSION.to_owned();
         Self { protocol, version, ticket: None, reached_at: None, route: None, facts: Map::new() }
     }
 
-    /// With a ticket for the peer.
+    /// Adds a ticket for the peer.
     #[must_use]
     pub fn with_ticket(self, ticket: &Ticket) -> Self {
         Self { ticket: Some(ticket.word().to_string()), ..self }
     }
 
-    /// With a fact that the other end may ask for; one that does not hold is not told.
+    /// Adds a fact for the other end if it holds.
     #[must_use]
     pub fn with(mut self, fact: &str, holds: bool) -> Self {
         if holds {
@@ -124,12 +126,12 @@ impl Ready {
         self
     }
 
-    /// Whether a fact holds there. An older program knows fewer facts.
+    /// Whether a fact holds at the other end. Older programs know fewer facts.
     pub fn has(&self, fact: &str) -> bool {
         self.facts.get(fact) == Some(&Value::Bool(true))
     }
 
-    /// As a line of the command's standard output.
+    /// Encodes a line for the command's standard output.
     pub(crate) fn line(&self) -> String {
         serde_json::json!({ READY: self }).to_string()
     }
@@ -140,17 +142,17 @@ impl Ready {
     }
 }
 
-/// A line of standard error for the process that started this one.
+/// Encodes an event for the starting process, as a line of standard error.
 pub fn event_line(event: &impl Serialize) -> String {
     format!("{EVENT}{}}}", serde_json::to_string(event).unwrap_or_default())
 }
 
-/// The line for a failure: the reason, and the exit status.
+/// Encodes a failure as a line: the reason and the exit status.
 pub fn failed_line(why: String, status: u8) -> String {
     event_line(&serde_json::json!({ FAILED: Failed { why, status } }))
 }
 
-/// An event of the command there, or its failure.
+/// Decodes an event or a failure of the remote command.
 pub(crate) fn read_event(line: &str) -> Option<Result<Value, Failed>> {
     let event = line.strip_prefix(EVENT)?.strip_suffix('}')?;
     let mut event: Value = serde_json::from_str(event).ok()?;
@@ -161,10 +163,10 @@ pub(crate) fn read_event(line: &str) -> Option<Result<Value, Failed>> {
 }
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// What stands at the front of a line on standard error that is for the process here, and not for a person.
+/// Prefix of lines on standard error that are for the starting process and not for the user.
 pub(crate) const EVENT: &str = "{\"grebe\":";
 const FAILED: &str = "failed";
-/// The first version of `cp` had it so; older ends still say and read it.
+/// Prefix in the first version of `cp`; older ends still write and read it.
 const READY: &str = "grebe-cp";
 
 #[cfg(test)]
@@ -201,7 +203,7 @@ mod tests {
         assert!(ready.has("knows_order") && !ready.has("is_fresh"));
         assert_eq!(Ready::read("{\"a\":1}"), None);
         assert_eq!(Ready::read("Welcome"), None);
-        // As older programs say it.
+        // Format of older programs.
         let older = "{\"grebe-cp\":{\"protocol\":1,\"version\":\"0.1.0\",\"ticket\":null,\"reached_at\":null,\"way\":\"udp\"}}";
         assert_eq!(Ready::read(older).unwrap().route, Some(Route::Udp));
     }

@@ -6,23 +6,23 @@ use grebe_connection::{Address, RELAY_PORT};
 
 use crate::error::{Error, Result};
 
-/// A host, as `ssh` is given it.
+/// A host as named to `ssh`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshHost {
     /// The account there.
     pub user: Option<String>,
-    /// A name, an alias of the user's ssh, or an address, an IPv6 one without brackets.
+    /// Name, `ssh` alias, or address; an IPv6 address without brackets.
     pub host: String,
-    /// Of the ssh server there.
+    /// Port of the ssh server.
     pub port: Option<u16>,
 }
 
-/// A host, and a port if it is another than the server's own.
+/// A host, and a port if it is not the default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// A name or an address, an IPv6 one without brackets.
+    /// Name or address; an IPv6 address without brackets.
     pub host: String,
-    /// Where one was given.
+    /// Port, if given.
     pub port: Option<u16>,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for SshHost {
     }
 }
 
-/// `[USER@]HOST[:PORT]`.
+/// Parses `[USER@]HOST[:PORT]`.
 ///
 /// # Errors
 /// The reason.
@@ -43,7 +43,7 @@ pub fn ssh_host(text: &str) -> Result<SshHost, String> {
         None => (None, text),
     };
     let Place { host, port } = place(rest)?;
-    // ssh would take it for an option.
+    // `ssh` would take it for an option.
     let odd = |name: &str| name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace);
     if odd(&host) || user.is_some_and(odd) {
         return Err("give ssh://[USER@]HOST[:PORT]".to_owned());
@@ -51,7 +51,7 @@ pub fn ssh_host(text: &str) -> Result<SshHost, String> {
     Ok(SshHost { user: user.map(str::to_owned), host, port })
 }
 
-/// `HOST[:PORT]`; an IPv6 address may stand in brackets.
+/// Parses `HOST[:PORT]`. An IPv6 address may have brackets.
 ///
 /// # Errors
 /// The reason.
@@ -62,7 +62,7 @@ pub fn place(text: &str) -> Result<Place, String> {
     };
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => (host, rest.strip_prefix(':').map(number).transpose()?),
-        // Colons without brackets are those of an IPv6 address.
+        // Without brackets, several colons mean an IPv6 address.
         None => match text.split_once(':').filter(|(_, port)| !port.contains(':')) {
             Some((host, port)) => (host, Some(number(port)?)),
             None => (text, None),
@@ -74,7 +74,7 @@ pub fn place(text: &str) -> Result<Place, String> {
     Ok(Place { host: host.to_owned(), port })
 }
 
-/// The address of a relay: `HOST[:PORT]`.
+/// Parses the address of a relay: `HOST[:PORT]`.
 ///
 /// # Errors
 /// The reason.
@@ -83,10 +83,10 @@ pub fn relay(text: &str) -> Result<Address, String> {
     Address::new(&host, port.unwrap_or(RELAY_PORT)).map_err(|error| error.to_string())
 }
 
-/// The relay of an option, or of `GREBE_RELAY`.
+/// Relay of the option, or of `GREBE_RELAY`.
 ///
 /// # Errors
-/// [`Error::Usage`] where the variable holds no address.
+/// [`Error::Usage`] if the variable is not an address.
 pub fn relay_or_default(option: Option<&Address>) -> Result<Option<Address>> {
     if let Some(relay) = option {
         return Ok(Some(relay.clone()));

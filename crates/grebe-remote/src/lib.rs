@@ -1,16 +1,16 @@
-//! A grebe on another host, started by the user's own `ssh`: login, one handshake, and the route for the data.
+//! Starts grebe on another host by the user's own `ssh`: login, one handshake, and the route for the data.
 //!
 //! ```text
 //!  Remote::start ==ssh==> CALL                  (ssh, config, bootstrap)
-//!                <======= MARK                  it has begun: before, a login may do anything with its input
-//!      Hello<T> ========> serve::hello          the task, and the routes that are allowed
-//!                <======= Ready                 a ticket, where the data may come by another route than ssh
-//!      Turn     ========> serve::accept         only where neither UDP nor TCP came through: then ssh carries the data
-//!                <=stderr Event                 how it ended
+//!                <======= MARK                  it has begun; before, a login may consume its input
+//!      Hello<T> ========> serve::hello          the task, and the allowed routes
+//!                <======= Ready                 a ticket, if the data may take another route than ssh
+//!      Turn     ========> serve::accept         only if both UDP and TCP failed: ssh carries the data
+//!                <=stderr Event                 the result
 //! ```
 //!
-//! `grebe cp`, `run`, `probe` and `view` differ in their [`Call`] and in the `T` of [`Hello`] alone. Where there is no login, [`files`] go by a
-//! ticket that a person hands over.
+//! `grebe cp`, `run`, `probe` and `view` differ only in their [`Call`] and the `T` of [`Hello`]. Without a
+//! login, [`files`] are transferred by a ticket that the user passes on.
 #![forbid(unsafe_code)]
 
 mod bootstrap;

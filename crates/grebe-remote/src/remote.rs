@@ -1,4 +1,4 @@
-//! The end that starts a grebe on another host.
+//! Starts a grebe on another host.
 
 use std::io::{BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -19,20 +19,20 @@ use crate::ssh::{Ended, NotReady, Purpose as Started, SshProcess, word_there};
 /// A grebe on another host, ready.
 pub struct Remote {
     host: SshHost,
-    /// Go before the `ssh`: its input ends with them, and it with its input.
+    /// Dropped before the `ssh`: closing them ends its input, which ends `ssh`.
     pipes: Option<Pipes>,
     ssh: SshProcess,
     ready: Ready,
     limit_bits_per_s: Option<f64>,
-    /// How it ended, once it said so.
+    /// Its failure, once reported.
     failed: Option<Failed>,
     is_cut_since: Option<Instant>,
 }
 
-/// The reason there for an error here.
+/// Remote reason for a local error.
 #[derive(Debug)]
 pub enum LastWord {
-    /// It said why.
+    /// It reported the reason.
     Failed(Error),
     /// Its `ssh` ended.
     Gone(String),
@@ -44,10 +44,11 @@ struct Pipes {
 }
 
 impl Remote {
-    /// Starts it and waits until it is ready, as long as `ssh` takes: it may ask for a password.
+    /// Starts the remote program and waits until it is ready. `ssh` may take its time to ask for a password.
     ///
     /// # Errors
-    /// [`Error::NotStarted`] with what to do, [`Error::Failed`] in its own words, [`Error::Interrupted`] once `is_cancelled` says so.
+    /// [`Error::NotStarted`] with what to do, [`Error::Failed`] with the remote message,
+    /// [`Error::Interrupted`] once `is_cancelled` returns true.
     pub fn start(
         settings: &Settings,
         call: &Call,
@@ -67,7 +68,7 @@ impl Remote {
                 Ok(other) => Err(other.version()),
                 Err(ended) => Ok(ended),
             };
-            // Whether a grebe of ours would do what the one there does not.
+            // Whether installing this program would help.
             let is_of_use = ended.as_ref().map_or(true, |ended| ended.is_missing() || ended.is_too_old());
             match &own {
                 Some(own) if is_of_use && !is_brought => bootstrap::bring(own, settings, is_cancelled)?,
@@ -111,10 +112,10 @@ impl Remote {
         }
     }
 
-    /// The channel for the data: beside `ssh` where a route leads there, else through it.
+    /// Opens the channel for the data: beside `ssh` if a route exists, otherwise through it.
     ///
     /// # Errors
-    /// Those of the connection, where no other route is allowed.
+    /// Those of the connection, if no other route is allowed.
     pub fn channel(&mut self, settings: &Settings, dialer: &Dialer) -> Result<Channel> {
         let Some(ticket) = self.ticket(settings, Purpose::Connection)? else { return self.over_ssh() };
         match dialer.reach(&ticket)? {
@@ -126,26 +127,27 @@ impl Remote {
         }
     }
 
-    /// The ticket, with all addresses where the other end may be found.
+    /// Ticket with all addresses of the other end.
     ///
     /// # Errors
-    /// [`Error::Connection`] where it is none, or an address.
+    /// [`Error::Connection`] if the ticket or an address is invalid.
     pub fn ticket(&mut self, settings: &Settings, purpose: Purpose) -> Result<Option<Ticket>> {
         let Some(word) = &self.ready.ticket else { return Ok(None) };
         let ticket = ticket_of(word, purpose)?;
         self.addressed(ticket, settings, settings.address.is_none()).map(Some)
     }
 
-    /// A ticket that the other end made, with all addresses where a third host may find it: that may be by others than from here.
+    /// Completes a ticket of the other end with all its addresses for a third host. These may differ from
+    /// those seen here.
     ///
     /// # Errors
-    /// [`Error::Connection`] where it is none, or an address.
+    /// [`Error::Connection`] if the ticket or an address is invalid.
     pub fn ticket_for_others(&mut self, ticket: &str, settings: &Settings) -> Result<Ticket> {
         self.addressed(ticket_of(ticket, Purpose::Connection)?, settings, true)
     }
 
-    /// By the name that ssh has for it or the one that was said and, where that is not all, by the address that ssh came to and by those that
-    /// it has itself.
+    /// Adds addresses to a ticket: the configured one or the name that `ssh` uses. If `has_more`, also the
+    /// address that `ssh` reached and the other end's own ones.
     fn addressed(&mut self, mut ticket: Ticket, settings: &Settings, has_more: bool) -> Result<Ticket> {
         let port = ticket.addresses.first().map(Address::port).unwrap_or_default();
         let name = settings.address.clone().unwrap_or_else(|| self.host_name());
@@ -168,35 +170,35 @@ impl Remote {
         Ok(ticket)
     }
 
-    /// The host, as it was named.
+    /// The host, as named by the user.
     pub fn host(&self) -> &SshHost {
         &self.host
     }
 
-    /// What `ssh` calls the host. An alias of the user's ssh means nothing to the rest of the system.
+    /// The host name that `ssh` resolves to. An alias of `ssh` means nothing to the rest of the system.
     pub fn host_name(&self) -> String {
         self.ssh.host_name().unwrap_or(&self.host.host).to_owned()
     }
 
-    /// What it said when it was ready.
+    /// Its answer when it became ready.
     pub fn ready(&self) -> &Ready {
         &self.ready
     }
 
-    /// Of the program there, printable.
+    /// Version of the remote program, printable.
     pub fn version(&self) -> String {
         printable(self.ready.version.as_bytes())
     }
 
-    /// The route by which it reached its peer, if it was told to go to one.
+    /// Route by which it reached its peer, if its task was to connect to one.
     pub fn route(&self) -> Option<Route> {
         self.ready.route
     }
 
-    /// Says that the data comes through `ssh` after all, where it waits at a port for it.
+    /// Announces that the data takes `ssh` after all, although the other end waits at a port.
     ///
     /// # Errors
-    /// [`Error::System`] where `ssh` is gone.
+    /// [`Error::System`] if `ssh` is gone.
     pub fn turn(&mut self) -> Result<()> {
         let Some(pipes) = self.pipes.as_mut().filter(|_| self.ready.ticket.is_some()) else { return Ok(()) };
         let turned = serde_json::to_string(&Turn::DataFollows).map_err(std::io::Error::from);
@@ -204,17 +206,17 @@ impl Remote {
         written.and_then(|()| pipes.stdin.flush()).during("cannot write to ssh")
     }
 
-    /// The pipes of `ssh` as the channel.
+    /// Takes the pipes of `ssh` as the channel.
     ///
     /// # Errors
-    /// [`Error::Peer`] where they carry the data already.
+    /// [`Error::Peer`] if they already carry the data.
     pub fn over_ssh(&mut self) -> Result<Channel> {
         let pipes = self.pipes.take();
         let pipes = pipes.ok_or_else(|| Error::Peer("ssh carries the data already".to_owned()))?;
         Ok(Channel::by_pipes(pipes.rest, pipes.stdin, self.limit_bits_per_s))
     }
 
-    /// Its events since the last time; those of other versions among them.
+    /// Events since the last call, possibly of other versions.
     pub fn poll(&mut self) -> Vec<Value> {
         let lines = self.ssh.poll();
         self.hear(&lines)
@@ -231,7 +233,7 @@ impl Remote {
         events
     }
 
-    /// Whether it said that it failed.
+    /// Whether it reported a failure.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
@@ -241,17 +243,17 @@ impl Remote {
         self.ssh.has_ended_within(patience)
     }
 
-    /// Whether the `ssh` has ended.
+    /// Whether `ssh` has ended.
     pub fn is_gone(&mut self) -> bool {
         self.ends_within(Duration::ZERO)
     }
 
-    /// Whether the `ssh` has ended, and not well.
+    /// Whether `ssh` has ended with an error.
     pub fn is_lost(&mut self) -> bool {
         self.ssh.is_lost()
     }
 
-    /// Why it failed, once it said so, or else the last line of standard error. Shows nothing meanwhile.
+    /// Its reported failure, or the last line of standard error. Prints nothing meanwhile.
     pub fn last_line(&mut self) -> Option<String> {
         let lines = self.ssh.poll_quietly();
         self.hear(&lines);
@@ -259,12 +261,12 @@ impl Remote {
         failed.or_else(|| self.ssh.last_words().map(str::to_owned))
     }
 
-    /// Ends the `ssh` at once.
+    /// Kills `ssh` at once.
     pub fn kill(&mut self) {
         self.ssh.kill();
     }
 
-    /// Ends it once it has had a moment to do so by itself; whether it has.
+    /// Kills `ssh` once the grace period since the first call is over. Returns whether it is over.
     pub fn cut(&mut self) -> bool {
         let since = *self.is_cut_since.get_or_insert_with(Instant::now);
         let is_over = since.elapsed() >= LAST_WORDS;
@@ -274,15 +276,16 @@ impl Remote {
         is_over
     }
 
-    /// Nobody waits for its end: it has done what it was to do.
+    /// Detaches from a process that has done its work, without waiting for its end.
     pub fn let_go(self) {
         drop(self.pipes);
         self.ssh.let_go();
     }
 
-    /// Closes its input, and returns its reason for an error here, if it has one; events that come meanwhile are told.
+    /// Closes its input and returns its reason for a local error, if any. Passes on events that arrive
+    /// meanwhile.
     pub fn last_word(mut self, mut on_event: impl FnMut(Value)) -> Option<LastWord> {
-        // It may be about to say it; once its input is closed, it says nothing more.
+        // It may be about to report; once its input is closed, it reports nothing more.
         let until = Instant::now() + SAID_WITHIN;
         while !self.has_failed() && Instant::now() < until && !self.ends_within(POLL) {
             self.poll().into_iter().for_each(&mut on_event);
@@ -307,7 +310,7 @@ impl Failed {
     }
 }
 
-/// Why there is no other end: it ended, or has another version.
+/// Reason for a missing other end: it ended, or has another version.
 fn why(settings: &Settings, call: &Call, ended: Result<Ended, String>) -> Error {
     let host = &settings.host;
     match ended {
@@ -328,5 +331,5 @@ pub(crate) fn ticket_of(word: &str, purpose: Purpose) -> Result<Ticket> {
 
 const POLL: Duration = Duration::from_millis(20);
 const SAID_WITHIN: Duration = Duration::from_millis(500);
-/// How long the other end may take to say why it ended.
+/// Time for the other end to report why it ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);

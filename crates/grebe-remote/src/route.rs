@@ -1,4 +1,4 @@
-//! The route of the data, and both directions of it.
+//! Route of the data, and its channel.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Result};
 
-/// The routes that data may take.
+/// Allowed routes of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Via {
-    /// UDP, else TCP at the same port, else the relay if one is named, else `ssh`.
+    /// UDP, else TCP at the same port, else a relay if one is named, else `ssh`.
     #[default]
     Auto,
-    /// UDP only, directly or by the relay.
+    /// Only UDP, direct or through the relay.
     Udp,
     /// A TCP connection beside `ssh`.
     Tcp,
-    /// UDP by the relay only.
+    /// Only UDP through the relay.
     Relay,
-    /// The connection that `ssh` has.
+    /// The connection of `ssh`.
     Ssh,
 }
 
-/// The route that data takes.
+/// Route of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
-    /// Over UDP, directly.
+    /// Direct UDP.
     Udp,
-    /// Over TCP, directly.
+    /// Direct TCP.
     Tcp,
-    /// Over UDP, passed on by a relay.
+    /// UDP through a relay.
     Relay,
     /// Through `ssh`.
     Ssh,
@@ -47,7 +47,7 @@ pub enum Route {
     Disk,
 }
 
-/// [`Mode`] by the names of the command line.
+/// [`Mode`] with the names of the command line.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Mode", rename_all = "lowercase")]
 pub(crate) enum ModeName {
@@ -56,29 +56,30 @@ pub(crate) enum ModeName {
     Background,
 }
 
-/// How the data goes, as both ends have to know it.
+/// Parameters of the data's route, equal at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// The routes that are allowed.
+    /// Allowed routes.
     pub via: Via,
-    /// The share of a path with others on it.
+    /// Share of a shared path.
     #[serde(with = "ModeName")]
     pub mode: Mode,
-    /// The most bits per second on the wire.
+    /// Maximum bits per second on the wire.
     pub limit_bits_per_s: Option<f64>,
 }
 
-/// A reader and a writer of bytes to the other end.
+/// Byte stream each way to the other end.
 pub struct Channel {
     /// From the other end.
     pub reader: Box<dyn Read + Send>,
     /// To the other end.
     pub writer: Box<dyn Write + Send>,
-    /// At first.
+    /// Initial route.
     pub route: Route,
-    /// Whether a relay passes it on, at this moment: a direct way that falls silent is left for it.
+    /// Whether a relay forwards the data at present. A direct route that falls silent is replaced by the
+    /// relay.
     pub is_relayed: Arc<AtomicBool>,
-    /// Of a connection of our own.
+    /// Status, for a connection of our own.
     pub status: Option<ConnectionStatus>,
 }
 
@@ -87,14 +88,14 @@ pub struct Channel {
 pub struct Dialer {
     /// As both ends know them.
     pub terms: Terms,
-    /// Ends its connections.
+    /// Cancels its connections.
     pub cancel: Cancel,
-    /// Is told the route where both ends meet at a relay.
+    /// Callback for the route of ends that meet at a relay.
     pub notify: Notify,
 }
 
 impl Route {
-    /// For a person.
+    /// Name for display.
     pub fn name(self) -> &'static str {
         match self {
             Self::Udp => "UDP",
@@ -107,7 +108,7 @@ impl Route {
 }
 
 impl Channel {
-    /// The pipes to an `ssh`, or those of a process that it started.
+    /// Makes a channel from the pipes of `ssh`, or of a process that it started.
     pub fn by_pipes(
         reader: impl Read + Send + 'static,
         writer: impl Write + Send + 'static,
@@ -122,7 +123,8 @@ impl Channel {
         Self { reader: Box::new(reader), writer, route: Route::Ssh, is_relayed: Arc::default(), status: None }
     }
 
-    /// From the end that has the ticket. It says the first word, so that the other end knows that both mean this connection.
+    /// Makes a channel at the end with the ticket. Sends a first word, so that the other end can verify the
+    /// connection.
     ///
     /// # Errors
     /// Those of the connection.
@@ -132,10 +134,10 @@ impl Channel {
         Ok(Self::over(connection))
     }
 
-    /// From the end that listens: waits for the first word.
+    /// Makes a channel at the listening end, after the first word.
     ///
     /// # Errors
-    /// Those of the connection, and another first word.
+    /// Those of the connection, and a wrong first word.
     pub fn accepted(mut connection: Connection) -> io::Result<Self> {
         let mut word = [0];
         connection.reader.read_exact(&mut word)?;
@@ -158,12 +160,12 @@ impl Channel {
 }
 
 impl Dialer {
-    /// At the end that was started; the other one tells of the route.
+    /// Makes a dialer at the started end. The other end reports the route.
     pub fn served(terms: Terms, cancel: &Cancel) -> Self {
         Self { terms, cancel: cancel.clone(), notify: Arc::new(|_| {}) }
     }
 
-    /// Goes to the end that made the ticket; `None`: no route leads there in time, and there is another.
+    /// Connects to the maker of the ticket. `None`: no route worked in time, and another one is allowed.
     ///
     /// # Errors
     /// Those of the connection.
@@ -197,7 +199,7 @@ impl Dialer {
         }
     }
 
-    /// For a connection.
+    /// Options of a connection.
     pub fn options(&self, has_relay: bool) -> ConnectionOptions {
         ConnectionOptions {
             mode: self.terms.mode,
@@ -224,7 +226,7 @@ impl Dialer {
     }
 }
 
-/// Writes no faster than the user wants.
+/// Limits the write rate to the user's maximum.
 struct Limited<W> {
     writer: W,
     bytes_per_s: f64,
@@ -235,7 +237,8 @@ impl<W: Write> Write for Limited<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let now = Instant::now();
         thread::sleep(self.free_at.saturating_duration_since(now));
-        // A fiftieth of a second at once: short enough for others on the path, long enough for the timer.
+        // A fiftieth of a second at once: short enough for other flows on the path, long enough for the
+        // timer.
         let most = (self.bytes_per_s / 50.0).max(1_024.0) as usize;
         let written = self.writer.write(&bytes[..bytes.len().min(most)])?;
         self.free_at = self.free_at.max(now) + Duration::from_secs_f64(written as f64 / self.bytes_per_s);
@@ -248,11 +251,11 @@ impl<W: Write> Write for Limited<W> {
 }
 
 const FIRST_WORD: u8 = b'g';
-/// Where neither UDP nor TCP answers, ssh is there.
+/// If neither UDP nor TCP answers, `ssh` remains.
 const DECIDED_WITHIN: Duration = Duration::from_secs(2);
-/// What answers directly comes first; then the relay takes some round trips.
+/// Direct routes come first, and the relay then takes some round trips.
 const DECIDED_WITH_RELAY_WITHIN: Duration = Duration::from_secs(5);
-/// Where the user wants no other route.
+/// Timeout if the user allows no other route.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
@@ -265,7 +268,7 @@ mod tests {
         let mut limited = Limited { writer: Vec::new(), bytes_per_s: 1e6, free_at: began };
         limited.write_all(&bytes).unwrap();
         assert_eq!(limited.writer, bytes);
-        // Not before: how much later, is the machine's.
+        // Not earlier; how much later depends on the machine.
         assert!(limited.free_at >= began + Duration::from_millis(99));
     }
 }

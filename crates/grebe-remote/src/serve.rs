@@ -1,6 +1,6 @@
-//! The end that `ssh` started: it reads its task, answers, and accepts the data by a ticket or through `ssh`.
+//! The end that `ssh` started: reads its task, answers, and accepts the data by a ticket or through `ssh`.
 //!
-//! Its input is its tether: when that ends, the other end is gone, and so is this one soon.
+//! Its input is its tether. When that ends, the other end is gone, and this one follows soon.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -20,30 +20,30 @@ use crate::remote::ticket_of;
 use crate::route::{Channel, Dialer, Via};
 use crate::ssh::MARK;
 
-/// The process that serves: how it tells a person something, and how it ends.
+/// Callbacks of the serving process.
 #[derive(Debug, Clone, Copy)]
 pub struct Process {
-    /// Tells a person.
+    /// Shows a message to the user.
     pub note: fn(&str),
-    /// Ends it in order, as Ctrl-C does.
+    /// Ends the process in order, like Ctrl-C.
     pub end: fn(),
-    /// Cancels this with it.
+    /// Registers a flag to be cancelled at the end.
     pub ends_too: fn(Cancel),
 }
 
 /// Its input, from the first line on.
 pub type Input = BufReader<File>;
 
-/// Says that it has begun, and reads the first line; `None`: of another version, which has been told.
+/// Prints the mark and reads the first line. `None`: the versions differ, and the other end was informed.
 ///
 /// # Errors
-/// [`Error::Peer`] where it is no hello.
+/// [`Error::Peer`] if the line is not a hello.
 pub fn hello<T: DeserializeOwned>(input: &mut Input, call: &Call) -> Result<Option<Hello<T>>> {
     print(MARK)?;
     let command = call.arguments.split_whitespace().next().unwrap_or_default();
     let wrong = |why: serde_json::Error| Error::Peer(format!("the other end is no `grebe {command}`: {why}"));
     let line = line(input)?.ok_or_else(|| Error::Peer("nothing came from the other end".to_owned()))?;
-    // Only the number is sure to be there in every version.
+    // Only this number is certain to exist in every version.
     let value: Value = serde_json::from_slice(&line).map_err(wrong)?;
     if value.get("protocol").and_then(Value::as_u64) != Some(call.protocol.into()) {
         answer(&Ready::of(call.protocol))?;
@@ -52,18 +52,18 @@ pub fn hello<T: DeserializeOwned>(input: &mut Input, call: &Call) -> Result<Opti
     serde_json::from_value(value).map(Some).map_err(wrong)
 }
 
-/// Says that it is ready.
+/// Announces that it is ready.
 ///
 /// # Errors
-/// [`Error::System`] where `ssh` is gone.
+/// [`Error::System`] if `ssh` is gone.
 pub fn answer(ready: &Ready) -> Result<()> {
     print(&ready.line())
 }
 
-/// Says that it is ready, and waits for the data to come, by whichever route.
+/// Announces that it is ready, and waits for the data on any route.
 ///
 /// # Errors
-/// Those of the connection, and [`Error::Peer`] where the other end is gone.
+/// Those of the connection, and [`Error::Peer`] if the other end is gone.
 pub fn accept(meet: &Meet, dialer: &Dialer, ready: Ready, input: Input, process: Process) -> Result<Channel> {
     match meet {
         Meet::Here => {
@@ -86,7 +86,7 @@ pub fn accept(meet: &Meet, dialer: &Dialer, ready: Ready, input: Input, process:
     }
 }
 
-/// Waits at a port, and for the line that says that the data comes through `ssh` after all.
+/// Waits at a port, and for the line that switches the data to `ssh`.
 fn listen(
     (port, relay): (u16, Option<&str>),
     dialer: &Dialer,
@@ -98,7 +98,7 @@ fn listen(
         listen_anywhere(port, |any| ConnectionListener::bind(any, Purpose::Connection, TICKET_GOOD_FOR));
     let mut listener = match bound {
         Ok(listener) => listener,
-        // There is another route.
+        // Another route exists.
         Err(error) if dialer.terms.via == Via::Auto => {
             (process.note)(&format!("the data can only go through ssh: {error}"));
             answer(&ready)?;
@@ -137,7 +137,7 @@ fn listen(
     }
 }
 
-/// The relay, if its name is known here: else there are other ways.
+/// The relay, if its name can be resolved here; otherwise other routes remain.
 fn found_relay(relay: &str, note: fn(&str)) -> Result<Option<Address>> {
     let address = host::relay(relay).map_err(|error| Error::Usage(format!("the relay {relay}: {error}")))?;
     Ok(match address.to_socket_addrs() {
@@ -149,14 +149,14 @@ fn found_relay(relay: &str, note: fn(&str)) -> Result<Option<Address>> {
     })
 }
 
-/// What may happen while it waits.
+/// Event while waiting.
 enum Met {
     Beside(Result<Channel>),
     Through(Input),
     Gone,
 }
 
-/// Reads on: another line, or the end.
+/// Continues reading: another line, or the end.
 fn watch(mut input: Input, tells: Sender<Met>) {
     thread::spawn(move || {
         let turn = line(&mut input).ok().flatten();
@@ -189,13 +189,13 @@ fn through_ssh(input: Input, dialer: &Dialer) -> Result<Channel> {
     Ok(Channel::by_pipes(input, own_output()?, dialer.terms.limit_bits_per_s))
 }
 
-/// The address of this machine to which `ssh` came: `CLIENT PORT SERVER PORT`.
+/// Address of this machine to which `ssh` connected: `CLIENT PORT SERVER PORT`.
 fn reached_at() -> Option<IpAddr> {
     let connection = std::env::var("SSH_CONNECTION").ok()?;
     connection.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// A line; `None` at the end.
+/// Reads a line; `None` at the end.
 fn line(input: &mut Input) -> Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line).during("cannot read from ssh")?;
@@ -207,10 +207,10 @@ fn print(line: &str) -> Result<()> {
     writeln!(out, "{line}").and_then(|()| out.flush()).during("cannot write to ssh")
 }
 
-/// Standard input without the buffer that the library has for it.
+/// Standard input without the library's buffer.
 ///
 /// # Errors
-/// [`Error::System`] where there is none.
+/// [`Error::System`] if it is missing.
 pub fn own_input() -> Result<Input> {
     Ok(BufReader::with_capacity(PIPE_BYTES, own_input_file()?))
 }
@@ -221,7 +221,7 @@ fn own_input_file() -> Result<File> {
     Ok(io::stdin().as_fd().try_clone_to_owned().during("cannot read from ssh")?.into())
 }
 
-/// Standard output without the buffer that the library has for it, which looks for line ends.
+/// Standard output without the library's line buffer.
 #[cfg(unix)]
 fn own_output() -> Result<File> {
     use std::os::fd::AsFd;
@@ -242,5 +242,5 @@ fn own_output() -> Result<File> {
 
 const LINE_BYTES_MAX: u64 = 16 << 20;
 const PIPE_BYTES: usize = 256 << 10;
-/// From the ready line to the first packet passes a round trip.
+/// Only a round trip passes from the ready line to the first packet.
 const TICKET_GOOD_FOR: Duration = Duration::from_secs(120);

@@ -1,13 +1,14 @@
-//! A command on another host, started by the user's own `ssh`, which knows their keys, aliases and gateways.
+//! Runs a command on another host by the user's own `ssh`, which knows the user's keys, aliases and gateways.
 //!
 //! ```text
-//!  this process <=stdout== ssh <~~~ whatever a login there prints, then the mark of the command
-//!               ==stdin==>          its task, if it needs one
-//!               <=stdout==          one line when it is ready, then whatever it likes
-//!               <=stderr==          what it and ssh say, and lines for this process
+//!  this process <=stdout== ssh <~~~ output of the login, then the mark of the command
+//!               ==stdin==>          its task, if any
+//!               <=stdout==          one line when it is ready, then its own output
+//!               <=stderr==          messages of ssh and the command, and lines for this process
 //! ```
 //!
-//! However this process ends, the pipe to `ssh` closes, `ssh` passes that on, and the command there can end too.
+//! However this process ends, the pipe to `ssh` closes. `ssh` passes that on, so the remote command can end
+//! too.
 
 mod login;
 mod output;
@@ -32,43 +33,43 @@ pub(crate) use self::output::Began;
 use self::output::{Output, SHOWN_AFTER, Said, await_ready, listen};
 pub(crate) use self::why::{Ended, Purpose};
 
-/// How `ssh` is started.
+/// How to start `ssh`.
 #[derive(Debug, Clone)]
 pub struct Ssh {
-    /// Tells a person.
+    /// Shows a message to the user.
     note: fn(&str),
     program: String,
     options: Vec<String>,
-    /// Ctrl-C does not end it.
+    /// Survives Ctrl-C.
     is_shielded: bool,
-    /// Nobody is there to answer it.
+    /// Runs without a user to answer it.
     is_unattended: bool,
 }
 
-/// The `ssh` that a command there runs under.
+/// The `ssh` process of a remote command.
 pub(crate) struct SshProcess {
     child: Child,
     output: Receiver<Output>,
     login: Login,
     noise: Noise,
-    /// Whether `ssh` was made to say when it has logged in.
+    /// Whether `ssh` reports a successful login.
     says_login: bool,
     host_name: Option<String>,
     said: Said,
-    /// Its lines for this process that nobody has taken yet.
+    /// Unread lines for this process.
     events: Vec<String>,
     is_let_go: bool,
-    /// It has ended, and all that it said has been taken in.
+    /// It has ended, and all its output was read.
     is_drained: bool,
 }
 
-/// Why a command did not become ready.
+/// Reason why a command did not become ready.
 pub(crate) enum NotReady {
     Interrupted,
     Ended(Ended),
 }
 
-/// A word for the shell there, whichever that is; `~/` stays the home of who logs in.
+/// Quotes a word for any remote shell. `~/` stays the home of the remote user.
 pub fn word_there(word: &str) -> String {
     let (home, rest) = word.strip_prefix("~/").map_or(("", word), |rest| ("~/", rest));
     if !rest.is_empty() && rest.chars().all(is_plain) {
@@ -76,7 +77,8 @@ pub fn word_there(word: &str) -> String {
     }
     let (mut quoted, mut is_open) = (home.to_owned(), false);
     for letter in rest.chars() {
-        // Within quotes csh sees `!` and fish `\\`; outside, a backslash before them means the same to all.
+        // Inside quotes csh interprets `!` and fish `\\`; outside, a backslash before them works in every
+        // shell.
         let stands_alone = matches!(letter, '\'' | '!' | '\\');
         if is_open == stands_alone {
             quoted.push('\'');
@@ -95,16 +97,17 @@ pub fn word_there(word: &str) -> String {
         }
 }
 
-/// Whether a letter means nothing to any shell.
+/// Whether a character is plain in every shell.
 fn is_plain(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_@%+=:,./-".contains(letter)
 }
 
 impl Ssh {
-    /// By the words of the user, such as `ssh -p 2222`, quoted as for a shell; without any, the plain one. `note` tells a person.
+    /// Parses the user's command, such as `ssh -p 2222`, with shell quoting; the default is plain `ssh`.
+    /// `note` shows messages to the user.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the words are no command.
+    /// [`Error::Usage`] if the words are not a command.
     pub fn by(words: Option<&str>, note: fn(&str)) -> Result<Self> {
         let words = words.unwrap_or("ssh");
         let mut options = shlex::split(words)
@@ -114,7 +117,7 @@ impl Ssh {
         Ok(Self { note, program, options, is_shielded: false, is_unattended: false }.for_channel())
     }
 
-    /// With what keeps a user's configuration for logging in from what is only a channel: as `scp` does it.
+    /// Disables settings of the user's configuration that are only for logins, like `scp` does.
     fn for_channel(mut self) -> Self {
         if self.is_openssh() {
             self.options.push("-x".to_owned());
@@ -122,7 +125,7 @@ impl Ssh {
         self.with_options(&["PermitLocalCommand=no", "ClearAllForwardings=yes", "RemoteCommand=none"])
     }
 
-    /// With options of OpenSSH's, where it is that.
+    /// Adds options of OpenSSH, if it is that.
     fn with_options(mut self, options: &[&str]) -> Self {
         if self.is_openssh() {
             self.options.extend(options.iter().flat_map(|&option| ["-o".to_owned(), option.to_owned()]));
@@ -135,33 +138,36 @@ impl Ssh {
         name.trim_end_matches(".exe") == "ssh"
     }
 
-    /// Such that it ends where nothing comes from the other end for some fifteen seconds: its connection has been cut.
+    /// Makes it end after some fifteen seconds without a sign of the other end, because the connection is
+    /// dead.
     #[must_use]
     pub fn watched(self) -> Self {
         self.with_options(&["ServerAliveInterval=5", "ServerAliveCountMax=3"])
     }
 
-    /// Such that it asks nobody, waits for no host that does not answer, and prints nothing as it goes on: the terminal may be a scope.
+    /// Makes it ask nothing, give up on silent hosts, and print nothing later, because the terminal may show
+    /// a scope.
     #[must_use]
     pub fn unattended(self) -> Self {
         Self { is_unattended: true, ..self }.with_options(&["BatchMode=yes", "ConnectTimeout=10"])
     }
 
-    /// Such that Ctrl-C, which the terminal sends to all its processes, does not end it: what runs there is to end in order.
+    /// Shields it from Ctrl-C, which the terminal sends to all its processes, so that the remote command can
+    /// end in order.
     #[must_use]
     pub fn shielded(self) -> Self {
         Self { is_shielded: cfg!(unix), ..self }
     }
 
-    /// Tells a person, where one is there.
+    /// Shows a message to the user, if there is one.
     pub(crate) fn tell(&self, text: &str) {
         if !self.is_unattended {
             (self.note)(text);
         }
     }
 
-    /// Starts a command, a line for the shell there. Its output is passed over up to [`MARK`], and then up to the line of which
-    /// `is_ready` says so.
+    /// Starts a command, a line for the remote shell. Skips its output up to [`MARK`], and then up to the
+    /// line for which `is_ready` returns true.
     pub(crate) fn start(
         &self,
         host: &SshHost,
@@ -210,7 +216,8 @@ impl Ssh {
         })
     }
 
-    /// What `ssh` calls a host, and whether it may be made to say more: where the user wants to hear less or more than usual, it may not.
+    /// Host name that `ssh` resolves to, and whether its log level may be raised. It may not if the user has
+    /// set another one.
     fn asked(&self, host: &SshHost) -> (Option<String>, bool) {
         let mut command = self.command(host);
         command.arg("-G").arg("--").arg(host.to_string());
@@ -223,7 +230,7 @@ impl Ssh {
     fn command(&self, host: &SshHost) -> Command {
         let mut command = Command::new(if self.is_shielded { "sh" } else { &self.program });
         if self.is_shielded {
-            // `ssh` leaves a signal ignored that it finds so.
+            // `ssh` inherits an ignored signal and leaves it ignored.
             command.args(["-c", "trap '' INT; exec \"$@\"", "sh", &self.program]);
         }
         command.arg("-T").args(&self.options);
@@ -235,18 +242,19 @@ impl Ssh {
 }
 
 impl SshProcess {
-    /// What it reads. When this is dropped, it reads the end.
+    /// Its input. Dropping this ends it.
     pub(crate) fn stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// What `ssh` calls the host.
+    /// Host name that `ssh` resolves to.
     pub(crate) fn host_name(&self) -> Option<&str> {
         self.host_name.as_deref()
     }
 
-    /// Waits until it has begun, gives it its task, and waits until it is ready: as long as `ssh` takes, which may ask for a password, and
-    /// as long as the command takes. A login that never comes to the command is given up.
+    /// Waits for the mark, sends the task, and waits until the command is ready. `ssh` and the command may
+    /// take their time, for instance to ask for a password. Gives up on a login that never reaches the
+    /// command.
     pub(crate) fn ready(&mut self, task: &[u8], is_cancelled: impl Fn() -> bool) -> Result<Began, NotReady> {
         let (mut has_begun, mut ended_at) = (false, None);
         let mut giving: Option<JoinHandle<io::Result<ChildStdin>>> = None;
@@ -258,7 +266,7 @@ impl SshProcess {
                 Ok(Output::Begun) => {
                     has_begun = true;
                     if let Some(mut stdin) = self.child.stdin.take_if(|_| !task.is_empty()) {
-                        // A long one does not fit into a pipe.
+                        // A long task does not fit into a pipe.
                         let task = task.to_vec();
                         giving = Some(thread::spawn(move || stdin.write_all(&task).map(|()| stdin)));
                     }
@@ -276,7 +284,7 @@ impl SshProcess {
                 Err(RecvTimeoutError::Timeout) => self.said.show(),
                 Err(RecvTimeoutError::Disconnected) => return Err(NotReady::Ended(self.ended())),
             }
-            // A master that `ssh` leaves behind may keep its pipes.
+            // A background master of `ssh` may keep its pipes open.
             if ended_at.is_none() && matches!(self.child.try_wait(), Ok(Some(_))) {
                 ended_at = Some(Instant::now());
             }
@@ -294,20 +302,20 @@ impl SshProcess {
         NotReady::Ended(Ended { stuck: Some(why), ..self.ended() })
     }
 
-    /// Takes in what it said meanwhile, and shows what is for the person; its lines for this process.
+    /// Reads new output and shows the user's part. Returns the lines for this process.
     pub(crate) fn poll(&mut self) -> Vec<String> {
         self.take_in();
         self.said.show();
         std::mem::take(&mut self.events)
     }
 
-    /// As [`poll`](Self::poll), and shows nothing: the terminal may be a scope.
+    /// Like [`poll`](Self::poll), but prints nothing, because the terminal may show a scope.
     pub(crate) fn poll_quietly(&mut self) -> Vec<String> {
         self.take_in();
         std::mem::take(&mut self.events)
     }
 
-    /// Waits until it ends, `patience` at most.
+    /// Waits for its end, for at most `patience`.
     pub(crate) fn has_ended_within(&mut self, patience: Duration) -> bool {
         let until = Instant::now() + patience;
         loop {
@@ -321,12 +329,12 @@ impl SshProcess {
         }
     }
 
-    /// Whether it has ended in another way than well: it was killed, or what it ran was.
+    /// Whether it ended with an error: it, or its remote command, was killed.
     pub(crate) fn is_lost(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(status)) if !status.success())
     }
 
-    /// Waits for its end, and says how that was.
+    /// Waits for its end and returns the result.
     pub(crate) fn ended(&mut self) -> Ended {
         drop(self.child.stdin.take());
         let status = self.child.wait().ok().and_then(|status| status.code());
@@ -336,18 +344,18 @@ impl SshProcess {
         Ended { status, printed: noise.clone(), said: noise + &self.said.text(), stuck: None }
     }
 
-    /// The last line that it said.
+    /// Its last line of output.
     pub(crate) fn last_words(&mut self) -> Option<&str> {
         self.take_in();
         self.said.last()
     }
 
-    /// Ends the `ssh`: its pipes break, and the command there reads the end.
+    /// Kills `ssh`: its pipes break, and the remote command reads the end.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
     }
 
-    /// Leaves it to end by itself: once its input is closed, nobody has to wait for it.
+    /// Lets it end by itself. Once its input is closed, nobody has to wait for it.
     pub(crate) fn let_go(mut self) {
         self.is_let_go = true;
     }
@@ -359,7 +367,7 @@ impl SshProcess {
         if self.is_drained || !self.has_ended_within(Duration::ZERO) {
             return;
         }
-        // What it said last may not have been read yet. A connection that it leaves to others keeps its outputs open.
+        // Its last output may not have been read yet. A shared connection can keep its outputs open.
         self.is_drained = true;
         let until = Instant::now() + LAST_LINES_WITHIN;
         while let Ok(output) = self.output.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -370,7 +378,7 @@ impl SshProcess {
     fn take(&mut self, output: Output) {
         let Output::Err(line) = output else { return };
         self.login.heard();
-        // A login may print there, too, without a line end.
+        // A login may print there too, without a line end.
         let (line, event) = line.split_at(line.find(EVENT).unwrap_or(line.len()));
         if !event.is_empty() {
             self.events.push(event.to_owned());
@@ -398,7 +406,7 @@ impl Drop for SshProcess {
     }
 }
 
-/// The input of a command that has read its task; `None` where it has not, although it said so.
+/// Input of a command that has read its task; `None` if it has not, although it claimed to be ready.
 fn given(giving: JoinHandle<io::Result<ChildStdin>>) -> Option<ChildStdin> {
     let until = Instant::now() + PATIENCE;
     while !giving.is_finished() && Instant::now() < until {
@@ -407,16 +415,16 @@ fn given(giving: JoinHandle<io::Result<ChildStdin>>) -> Option<ChildStdin> {
     giving.is_finished().then(|| giving.join().ok()?.ok()).flatten()
 }
 
-/// Whether there is a program of this name: `sh` would say otherwise that it is missing there.
+/// Whether a program of this name exists, because `sh` would blame the other host.
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     program.contains('/') || std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// The first address of a host.
+/// First address of a host.
 ///
 /// # Errors
-/// [`Error::System`] where it has none.
+/// [`Error::System`] if it has none.
 pub fn resolve(host: &str) -> Result<IpAddr> {
     let found = Address::new(host, 0).map_err(grebe_connection::Error::from)?.to_socket_addrs();
     let what = || format!("cannot find `{host}`");
@@ -425,9 +433,9 @@ pub fn resolve(host: &str) -> Result<IpAddr> {
 }
 
 const POLL: Duration = Duration::from_millis(100);
-/// How long the command may take to end by itself.
+/// Time for a command to end by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it may take to read what the command said before it ended.
+/// Time to read the last output of a command.
 const LAST_LINES_WITHIN: Duration = Duration::from_millis(500);
 const OUTPUT_LINES_MAX: usize = 4_096;
 

@@ -1,4 +1,4 @@
-//! Both ends of a transfer in this process: sockets, disks and threads as two hosts would have them.
+//! Tests both ends of a transfer in this process, with sockets, disks and threads as on two hosts.
 
 #[path = "../../grebe-connection/tests/detours/mod.rs"]
 mod detours;
@@ -42,7 +42,7 @@ enum Waits {
     Sender,
 }
 
-/// A file between two ends, the one that waits reached by these addresses.
+/// A file between two ends. The waiting end is reached by these addresses.
 struct Transfer {
     from: tempfile::TempDir,
     into: tempfile::TempDir,
@@ -170,7 +170,7 @@ fn the_first_question_is_sent_twice_at_once_since_one_may_be_lost() {
     assert_eq!(datagrams[0], datagrams[1]);
 }
 
-/// Passes connections on, and takes only so many bytes at a time.
+/// Forwards connections at a limited rate.
 fn pass_tcp_on_slowly(to: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -183,7 +183,7 @@ fn pass_tcp_on_slowly(to: SocketAddr) -> SocketAddr {
             std::thread::spawn(move || {
                 let mut bytes = vec![0; 256 << 10];
                 while let Ok(read @ 1..) = near.read(&mut bytes) {
-                    // As behind a loss: nothing comes for a while, and then all at once.
+                    // Like after a loss: nothing for a while, then everything at once.
                     std::thread::sleep(Duration::from_millis(30));
                     if far.write_all(&bytes[..read]).is_err() {
                         break;
@@ -260,7 +260,7 @@ fn addresses_are_tried_side_by_side_whatever_their_family() {
     let heard = notices.clone();
     let notify: grebe_connection::Notify = Arc::new(move |notice: Notice| heard.lock().unwrap().push(notice));
     let sends = ConnectionOptions { notify, ..ConnectionOptions::default() };
-    // Nobody listens at the first two, and the best one is of another family.
+    // Nobody listens at the first two addresses, and the best one is of another family.
     let way = |alive| vec!["[::1]:9".parse().unwrap(), "127.0.0.1:9".parse().unwrap(), alive];
     let transfer = Transfer::of(100_000);
     let [sent, received] = transfer.run(Waits::Receiver, way, &sends, &ConnectionOptions::default(), |_| {});

@@ -1,8 +1,8 @@
-//! What samples are carried in: a pool of chunks, the lease on a chunk, a bounded ring, and a wake-up.
+//! Memory and wake-ups for samples: a pool of chunks, leases on chunks, a bounded ring, and a signal.
 //!
-//! This is the leaf of the workspace: it knows nothing of frames, sockets or stages. Everything in it runs under
-//! [loom](https://docs.rs/loom), which tries every interleaving of two threads
-//! (`RUSTFLAGS="--cfg loom" cargo test -p grebe-ring --test loom --release`).
+//! This crate is the leaf of the workspace, without frames, sockets or stages. All of it runs under
+//! [loom](https://docs.rs/loom), which tries every interleaving of two threads (`RUSTFLAGS="--cfg loom" cargo
+//! test -p grebe-ring --test loom --release`).
 //!
 //! ```text
 //!            acquire                 freeze               clone
@@ -12,9 +12,10 @@
 //!    +------------- free list, LIFO: the chunk still in cache first <--+
 //! ```
 //!
-//! A chunk is written by one owner, then lent to any number of readers. Taking a chunk and giving it back costs one contended
-//! counter per *chunk*, never one per frame, and nothing is allocated once the pool exists. A [`ring()`] hands leases from one
-//! thread to the next; a [`Signal`] wakes the thread that waits at either end of it.
+//! One owner writes a chunk and then lends it to any number of readers. Taking a chunk and giving it back
+//! costs one contended counter per *chunk*, never one per frame. Nothing is allocated once the pool exists. A
+//! [`ring()`] passes leases from one thread to the next. A [`Signal`] wakes the thread that waits at either
+//! end.
 //!
 //! ```
 //! use std::sync::Arc;

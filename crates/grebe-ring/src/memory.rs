@@ -1,20 +1,21 @@
-//! Where chunks lie.
+//! Memory of chunks.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Memory that chunks are cut from: the heap, or a mapping that another crate made.
+/// Memory that chunks are cut from: the heap, or a mapping made by another crate.
 ///
 /// # Safety
-/// `base..base + len` stays mapped, readable and initialised until the value is dropped, and `base` is aligned to 64 bytes.
-/// Nobody writes to a chunk of it while the chunk is lent, but through the pool that lent it. Where another process writes,
-/// whoever implements this takes that process's word for it, and tells its own callers ([`TrustedImport`](crate::TrustedImport)).
+/// `base..base + len` stays mapped, readable and initialised until the value is dropped, and `base` is
+/// aligned to 64 bytes. Nobody writes to a lent chunk, except through the pool that lent it. If another
+/// process has write access, the implementer trusts that process, and tells its own callers
+/// ([`TrustedImport`](crate::TrustedImport)).
 pub unsafe trait Memory: Send + Sync {
-    /// The first byte.
+    /// First byte.
     fn base(&self) -> NonNull<u8>;
-    /// Bytes in all.
+    /// Length in bytes.
     fn len(&self) -> usize;
-    /// Whether there is none.
+    /// Whether the length is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -23,10 +24,11 @@ pub unsafe trait Memory: Send + Sync {
 /// Memory that this process may write to.
 ///
 /// # Safety
-/// `base..base + len` is writable until the value is dropped, and nothing but the one pool that is made over it writes there.
+/// `base..base + len` is writable until the value is dropped, and only the one pool made over it writes
+/// there.
 pub unsafe trait MemoryMut: Memory {}
 
-/// Zeroed heap memory, aligned to a page; to a huge page where it is large enough to hold one.
+/// Zeroed heap memory, aligned to a page, or to a huge page if it can hold one.
 pub(crate) struct Heap {
     allocated: NonNull<u8>,
     layout: Layout,
@@ -37,8 +39,9 @@ pub(crate) struct Heap {
 impl Heap {
     pub(crate) fn zeroed(len: usize) -> Self {
         let (len, align) = (len.max(ALIGN), if len >= HUGE_PAGE { HUGE_PAGE } else { PAGE });
-        // Aligned by hand: of an allocator that is asked for the alignment the standard library writes the zeros, which would touch
-        // every page of a pool whose chunks may never be used. One that is asked for zeros alone gets fresh pages as they are.
+        // Aligned by hand. For a large alignment the standard library's allocator zeroes the memory itself.
+        // That touches every page, even of chunks that are never used. Without alignment it gets fresh pages
+        // as they are.
         let size = len.checked_add(align).expect("pool size overflows");
         let layout = Layout::from_size_align(size, 1).expect("pool size overflows");
         // SAFETY: the size is not zero.
@@ -51,7 +54,7 @@ impl Heap {
     }
 }
 
-// SAFETY: within an allocation of its own, aligned to a page, zeroed, freed on drop.
+// SAFETY: within its own allocation, aligned to a page, zeroed, freed on drop.
 unsafe impl Memory for Heap {
     fn base(&self) -> NonNull<u8> {
         self.base
@@ -62,10 +65,10 @@ unsafe impl Memory for Heap {
     }
 }
 
-// SAFETY: its own, and handed to nobody but a pool.
+// SAFETY: its own, and passed only to a pool.
 unsafe impl MemoryMut for Heap {}
 
-// SAFETY: plain memory, reached only through the pool.
+// SAFETY: plain memory, accessed only through the pool.
 unsafe impl Send for Heap {}
 // SAFETY: as above.
 unsafe impl Sync for Heap {}
@@ -86,10 +89,10 @@ const HUGE_PAGE: usize = 2 << 20;
 mod tests {
     use super::*;
 
-    /// A mapping of no bytes.
+    /// Mapping of zero bytes.
     struct Nothing;
 
-    // SAFETY: there is no byte that could be read.
+    // SAFETY: there is no byte to read.
     unsafe impl Memory for Nothing {
         fn base(&self) -> NonNull<u8> {
             NonNull::dangling()

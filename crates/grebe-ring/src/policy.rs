@@ -1,11 +1,11 @@
-//! What a full queue does.
+//! Overflow policy of a queue.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a full queue does with the next value.
+/// Reaction of a full queue to the next value.
 ///
-/// Its names in options, graph files and reports are `block`, `drop_oldest` and `drop_latest`.
+/// In options, graph files and reports the names are `block`, `drop_oldest` and `drop_latest`.
 ///
 /// ```
 /// use grebe_ring::Policy;
@@ -18,17 +18,17 @@ use std::str::FromStr;
 pub enum Policy {
     /// The producer waits. Nothing is lost; a slow consumer slows its producer.
     Block,
-    /// The oldest queued value makes room: the consumer sees the newest.
+    /// The oldest queued value is evicted: the consumer sees the newest.
     DropOldest,
     /// The new value is dropped: the consumer sees the oldest.
     DropLatest,
 }
 
 impl Policy {
-    /// Every policy.
+    /// All policies.
     pub const ALL: [Policy; 3] = [Policy::Block, Policy::DropOldest, Policy::DropLatest];
 
-    /// The policy's name in options, graph files and reports.
+    /// Name in options, graph files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Block => "block",
@@ -53,7 +53,7 @@ impl FromStr for Policy {
     }
 }
 
-/// A word that names no policy.
+/// Unknown policy name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownPolicy(String);
 

@@ -1,4 +1,4 @@
-//! A fixed pool of equal chunks, lent and given back without an allocation.
+//! Fixed pool of equal chunks, lent and returned without allocation.
 //!
 //! ```text
 //!   Pool (one owner) --acquire--> ChunkMut --freeze--> Lease --clone--> Lease ...   last drop: back on the free list
@@ -9,21 +9,23 @@
 //!   free  -> 2 -> 0 -> 1                                LIFO: one owner pops, any thread pushes
 //! ```
 //!
-//! **Ownership.** A chunk has one writer, then any number of readers. The reference count belongs to the chunk, so handing a
-//! chunk on costs one contended counter, whatever it holds. In-place change is for the sole owner ([`Lease::try_unique`]).
+//! **Ownership.** A chunk has one writer, then any number of readers. The reference count belongs to the
+//! chunk, so passing a chunk on costs one contended counter, whatever its content. Only a sole owner may
+//! change it in place ([`Lease::try_unique`]).
 //!
-//! **The free list** needs no tags against ABA: only the pool's owner pops, so between the owner's two loads others can
-//! only push, and a chunk that is on the list is not pushed again. It is LIFO, so that the chunk still in cache comes first.
+//! **The free list** needs no tags against ABA. Only the pool's owner pops, so between its two loads others
+//! can only push, and a chunk on the list is not pushed again. The list is LIFO, so that the chunk still in
+//! cache comes first.
 //!
-//! **Metadata** (`M`, for batches the table of frames) rides with the chunk and is reused with it: a chunk and what is known
-//! about it are handed on as one word, and nothing is allocated after the pool is made.
+//! **Metadata** (`M`, for batches the table of frames) belongs to the chunk and is reused with it. So chunk
+//! and metadata travel as one word, and nothing is allocated after the pool is made.
 //!
-//! **The end.** Leases outlive their pool. `close` adds the number of chunks that are out to a counter, each chunk that
-//! comes home afterwards takes one away, and whoever brings the counter to zero frees the memory.
+//! **The end.** Leases outlive their pool. `close` adds the number of lent chunks to a counter, and each
+//! chunk returned afterwards subtracts one. The thread that brings the counter to zero frees the memory.
 //!
-//! **Memory of another process.** A [`Pool`] can cut its chunks from any [`Memory`](crate::Memory); a [`TrustedImport`] gives
-//! out leases at the reading end of memory that another process owns. Reference counts stay private to each process, so that a
-//! killed reader leaves nothing behind that the lender could not find in its own list.
+//! **Memory of another process.** A [`Pool`] can cut its chunks from any [`Memory`](crate::Memory). A
+//! [`TrustedImport`] gives out leases at the reading end of another process's memory. Reference counts are
+//! private to each process. So the lender finds everything that a killed reader held in its own list.
 
 mod lease;
 mod shared;
@@ -38,9 +40,9 @@ use shared::Shared;
 use crate::memory::{ALIGN, Heap, Memory, MemoryMut};
 use crate::signal::Signal;
 
-/// A fixed number of equal chunks, taken by one owner and given back by the last lease, from any thread.
+/// Fixed number of equal chunks. One owner takes them, and the last lease returns them from any thread.
 ///
-/// The pool may be dropped while leases are out: the memory stays until the last of them is gone.
+/// The pool may be dropped before its leases. The memory stays until the last lease is gone.
 ///
 /// ```
 /// use grebe_ring::Pool;
@@ -60,81 +62,81 @@ pub struct Pool<M> {
     shared: NonNull<Shared<M>>,
 }
 
-/// Chunks of memory that another process owns and this one may only read, in place: for a process that is trusted.
+/// Chunks in memory of another, trusted process, read in place.
 ///
-/// The counterpart of [`Pool`] at the other end of shared memory: whoever learns that chunk `i` has been lent to
-/// this process calls [`lease`](TrustedImport::lease); when the last lease is gone, `home(i)` is called, on the thread that
+/// The counterpart of [`Pool`] at the other end of shared memory. Call [`lease`](TrustedImport::lease) when
+/// chunk `i` has been lent to this process. After the last lease, `home(i)` is called on the thread that
 /// dropped it.
 ///
-/// A lease is a `&[u8]` into memory that the other process can write to at any time. Nothing enforces its promise not to. A process that
-/// breaks it changes bytes between two reads of them: a length after it was checked, an index after it was compared. That is a data
-/// race, so the reader's behaviour is undefined, up to reads and writes outside the chunk. Memory of a process that is not trusted has
-/// to be copied before anything looks at it.
+/// A lease is a `&[u8]` into memory that the other process can write to at any time; only its promise
+/// prevents that. A process that breaks the promise changes bytes between two reads: a length after its
+/// check, an index after its comparison. That is a data race, so the reader's behaviour is undefined, up to
+/// reads and writes outside the chunk. Copy the memory of an untrusted process before anything looks at it.
 pub struct TrustedImport<M> {
     shared: NonNull<Shared<M>>,
 }
 
 impl<M: Send + Sync> Pool<M> {
-    /// `chunks` chunks of `chunk_bytes` (rounded up to 64) from the heap, zeroed; pages are touched on first use. `meta` makes
-    /// each chunk's metadata, with the capacity it will ever need.
+    /// Makes a pool of `chunks` chunks with `chunk_bytes` each (rounded up to 64) from the heap, zeroed.
+    /// Pages are touched at the first use. `meta` makes each chunk's metadata with its final capacity.
     ///
     /// # Panics
-    /// Where there are no chunks, more than 2^32 - 3, or their size overflows.
+    /// If `chunks` is 0 or above 2^32 - 3, or if the size overflows.
     pub fn new(chunks: usize, chunk_bytes: usize, meta: impl FnMut() -> M) -> Self {
         let chunk_bytes = round_up(chunk_bytes);
         let memory = Box::new(Heap::zeroed(chunks.checked_mul(chunk_bytes).expect("pool size overflows")));
         Self::over(memory, chunk_bytes, meta)
     }
 
-    /// As many chunks of `chunk_bytes` (a multiple of 64) as fit into `memory`.
+    /// Makes a pool with as many chunks of `chunk_bytes` (a multiple of 64) as fit into `memory`.
     pub fn over(memory: Box<dyn MemoryMut>, chunk_bytes: usize, meta: impl FnMut() -> M) -> Self {
         Self { shared: Shared::boxed(memory, chunk_bytes, meta, None) }
     }
 
-    /// Takes the chunk that was given back last (it is still in cache), or `None` where all are lent.
+    /// Takes the most recently returned chunk, which is still in cache. `None` while all are lent.
     #[inline]
     pub fn acquire(&mut self) -> Option<ChunkMut<M>> {
         Shared::take_free(self.shared).map(ChunkMut::new)
     }
 
-    /// Wakes `signal` whenever a chunk comes back, for an owner that waits for one.
+    /// Notifies `signal` of each returned chunk, for an owner that waits for one.
     ///
     /// # Panics
-    /// Where a chunk was taken already.
+    /// If a chunk was taken already.
     pub fn wake_on_return(&mut self, signal: Arc<Signal>) {
         self.shared().set_owner(signal);
     }
 
-    /// Whether a chunk can be taken now.
+    /// Whether a chunk is free now.
     #[inline]
     pub fn has_free(&self) -> bool {
         self.shared().has_free()
     }
 
-    /// How many chunks are free (a walk of the list: for counters, not for the data path).
+    /// Number of free chunks. Walks the list, so use it for counters and not on the data path.
     pub fn available(&self) -> usize {
         self.shared().available()
     }
 
-    /// How many chunks there are.
+    /// Number of chunks.
     pub fn chunks(&self) -> usize {
         self.shared().chunks()
     }
 
-    /// Bytes in one chunk.
+    /// Length of a chunk in bytes.
     pub fn chunk_bytes(&self) -> usize {
         self.shared().chunk_bytes
     }
 
     #[inline]
     fn shared(&self) -> &Shared<M> {
-        // SAFETY: freed only by `close`, or by the last chunk to come home after it.
+        // SAFETY: freed only by `close`, or by the last chunk returned after it.
         unsafe { self.shared.as_ref() }
     }
 }
 
 impl<M: Send + Sync> TrustedImport<M> {
-    /// Reads `memory`, cut into chunks of `chunk_bytes`; `home` is told each chunk that is no longer read.
+    /// Reads `memory`, cut into chunks of `chunk_bytes`. Calls `home` for each chunk that is no longer read.
     pub fn new(
         memory: Box<dyn Memory>,
         chunk_bytes: usize,
@@ -144,9 +146,10 @@ impl<M: Send + Sync> TrustedImport<M> {
         Self { shared: Shared::boxed(memory, chunk_bytes, meta, Some(Box::new(home))) }
     }
 
-    /// A lease on chunk `index`, which the other side has just lent; `describe` fills in its metadata.
+    /// Makes a lease on chunk `index`, which the other side has just lent; `describe` fills in its metadata.
     ///
-    /// Answers `None` where there is no such chunk or this process holds it already: the other side is wrong.
+    /// Returns `None` if the chunk does not exist or this process holds it already: the other side is in
+    /// error.
     pub fn lease(&mut self, index: u32, describe: impl FnOnce(&mut M, &[u8])) -> Option<Lease<M>> {
         let mut hold = Shared::take_lent(self.shared, index)?;
         // SAFETY: it is the only hold on the chunk.

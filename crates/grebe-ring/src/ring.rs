@@ -1,4 +1,4 @@
-//! A bounded ring between one producer and one consumer, in which the producer may evict.
+//! Bounded ring between one producer and one consumer, with optional eviction by the producer.
 //!
 //! ```text
 //!            head: next to pop            tail: next to push
@@ -7,26 +7,26 @@
 //!   stamp    |p0+1 |p1+1 |p2+1 | ... |pn+1 | pt  |      only under `drop_oldest`
 //! ```
 //!
-//! **`block` and `drop_latest`**: the classic ring of one producer and one consumer, in which only the consumer moves the head.
-//! Each side writes its own index and keeps a copy of the other's, which it looks up again only where the copy says full or
-//! empty: while the ring is neither, no index crosses between the cores.
+//! **`block` and `drop_latest`**: the classic single-producer, single-consumer ring, in which only the
+//! consumer moves the head. Each side writes its own index and keeps a copy of the other's. It refreshes the
+//! copy only when that says full or empty. While the ring is neither, no index crosses between the cores.
 //!
-//! **`drop_oldest`**: the producer may evict, so either side moves the head, and each place has a stamp beside it: `position`
-//! says free, may be filled at that position; `position + 1` says filled, may be claimed. Consumer and evictor claim a value
-//! by moving the head with a compare-and-swap, and free its place (stamp = position + capacity) only after the value is out:
-//! nothing is overwritten while it is claimed. This is Vyukov's bounded queue with the multi-producer half left out, and with
-//! twice as many places as values may wait: a push that follows an eviction has a free place although the consumer is just
-//! moving a value out of another.
+//! **`drop_oldest`**: the producer may evict, so either side moves the head, and each place has a stamp.
+//! `position` means free, to be filled at that position. `position + 1` means filled, to be claimed. Consumer
+//! and evictor claim a value by moving the head with a compare-and-swap. They free its place (stamp =
+//! position + capacity) only after moving the value out, so nothing is overwritten while it is claimed. This
+//! is Vyukov's bounded queue without the multi-producer half. It has twice as many places as values. So a
+//! push after an eviction finds a free place even while the consumer moves a value out of another.
 //!
-//! The ring itself neither waits nor counts: what a full ring means to its producer is up to the queue around it.
+//! The ring itself neither waits nor counts. The queue around it decides what happens when it is full.
 
 use std::mem::MaybeUninit;
 
 use crate::policy::Policy;
 use crate::sync::{Apart, Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 
-/// A ring of at least `capacity` values (rounded up to a power of two, at least 2). Under [`Policy::DropOldest`] its producer
-/// may evict.
+/// Makes a ring for at least `capacity` values (rounded up to a power of two, at least 2). Under
+/// [`Policy::DropOldest`] its producer may evict.
 ///
 /// ```
 /// use grebe_ring::{Policy, ring};
@@ -55,22 +55,22 @@ pub fn ring<T: Send>(capacity: usize, policy: Policy) -> (Producer<T>, Consumer<
     (Producer { shared: shared.clone(), tail: 0, seen_head: 0 }, Consumer { shared, head: 0, seen_tail: 0 })
 }
 
-/// The end that pushes. Dropping it closes the ring: the consumer drains what is there.
+/// Producer's end. Dropping it closes the ring: the consumer drains the remaining values.
 #[derive(Debug)]
 pub struct Producer<T> {
     shared: Arc<Shared<T>>,
     tail: usize,
-    /// Where the head was when it was last looked up; of no use where the producer evicts.
+    /// Last known head; unused if the producer evicts.
     seen_head: usize,
 }
 
-/// The end that pops. Dropping it frees what is queued once the producer is gone too.
+/// Consumer's end. After both ends are dropped, remaining values are freed.
 #[derive(Debug)]
 pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
-    /// Where the next value is looked for; behind `shared.head` after the producer evicted.
+    /// Position of the next value; behind `shared.head` after an eviction.
     head: usize,
-    /// Where the tail was when it was last looked up; of no use where the producer evicts.
+    /// Last known tail; unused if the producer evicts.
     seen_tail: usize,
 }
 
@@ -78,16 +78,16 @@ impl<T> Producer<T> {
     /// Appends a value.
     ///
     /// # Errors
-    /// Hands the value back where the ring is full. A ring that evicts hands it back too while the consumer, inside one
-    /// [`pop`](Consumer::pop), holds up a place for as long as it takes to push a whole ring more.
+    /// Returns the value if the ring is full. An evicting ring also returns it while the consumer, inside one
+    /// [`pop`](Consumer::pop), occupies a place for the time of a whole ring of pushes.
     #[inline]
     pub fn push(&mut self, value: T) -> Result<(), T> {
         if !self.finds_room() {
             return Err(value);
         }
         let place = self.shared.place(self.tail);
-        // SAFETY: the place is free at this position (its stamp says so, or the head is past what it held; both Acquire), and
-        // only this producer fills places.
+        // SAFETY: the place is free at this position (its stamp says so, or the head is past its content;
+        // both Acquire), and only this producer fills places.
         self.shared.values[place].with_mut(|place| unsafe { (*place).write(value) });
         let next = self.tail.wrapping_add(1);
         if let Some(stamp) = self.shared.stamps.get(place) {
@@ -110,10 +110,10 @@ impl<T> Producer<T> {
         self.tail.wrapping_sub(self.seen_head) < self.capacity()
     }
 
-    /// Takes the oldest value out, unless the ring is empty or the consumer is faster.
+    /// Removes the oldest value, unless the ring is empty or the consumer is faster.
     ///
     /// # Panics
-    /// Where the ring was not made for [`Policy::DropOldest`].
+    /// If the ring was not made for [`Policy::DropOldest`].
     pub fn evict(&mut self) -> Option<T> {
         assert!(self.shared.evicts, "only under drop_oldest does the producer evict");
         let mut position = self.shared.head.0.load(Ordering::Relaxed);
@@ -127,17 +127,17 @@ impl<T> Producer<T> {
         has_room && (!self.shared.evicts || self.shared.stamp(self.tail) == self.tail)
     }
 
-    /// Whether nothing was queued a moment ago.
+    /// Whether the ring was empty a moment ago.
     pub fn is_empty(&self) -> bool {
         self.shared.len() == 0
     }
 
-    /// How many values fit.
+    /// Maximum number of values.
     pub fn capacity(&self) -> usize {
         self.shared.capacity
     }
 
-    /// Whether the consumer is gone, so that pushing is in vain.
+    /// Whether the consumer is gone, so that pushing is useless.
     pub fn is_closed(&self) -> bool {
         self.shared.consumer_gone.load(Ordering::Acquire)
     }
@@ -159,15 +159,15 @@ impl<T> Consumer<T> {
             }
         }
         let value = &self.shared.values[self.shared.place(position)];
-        // SAFETY: the tail is past this position (Acquire), so that the value is there; only this consumer takes
-        // values, and the producer fills the place again only once the head below is past it.
+        // SAFETY: the tail is past this position (Acquire), so the value exists. Only this consumer takes
+        // values, and the producer refills the place only once the head below is past it.
         let value = value.with(|place| unsafe { (*place).assume_init_read() });
         self.head = position.wrapping_add(1);
         self.shared.head.0.store(self.head, Ordering::Release);
         Some(value)
     }
 
-    /// Whether a value waits.
+    /// Whether a value is queued.
     #[inline]
     pub fn has_value(&self) -> bool {
         if self.shared.evicts {
@@ -177,7 +177,7 @@ impl<T> Consumer<T> {
         self.shared.tail.0.load(Ordering::Acquire) != self.head
     }
 
-    /// Whether the producer is gone. Values pushed before may still wait: pop until `None` after this said `true`.
+    /// Whether the producer is gone. Earlier values may still be queued: after `true`, pop until `None`.
     pub fn is_closed(&self) -> bool {
         self.shared.producer_gone.load(Ordering::Acquire)
     }
@@ -197,14 +197,14 @@ impl<T> Drop for Consumer<T> {
 
 #[derive(Debug)]
 struct Shared<T> {
-    /// Values that may wait. There are as many places, or twice as many where the producer evicts.
+    /// Maximum number of values. There are as many places, or twice as many if the producer evicts.
     capacity: usize,
     values: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    /// One per place where the producer evicts; else none.
+    /// One per place if the producer evicts; otherwise empty.
     stamps: Box<[AtomicUsize]>,
     evicts: bool,
     head: Apart<AtomicUsize>,
-    /// Where the producer evicts, for `len` alone.
+    /// If the producer evicts, only for `len`.
     tail: Apart<AtomicUsize>,
     producer_gone: AtomicBool,
     consumer_gone: AtomicBool,
@@ -226,12 +226,12 @@ impl<T> Shared<T> {
         tail.wrapping_sub(self.head.0.load(Ordering::Relaxed)).min(self.capacity)
     }
 
-    /// Claims the value at the head for the caller alone, consumer and evictor alike.
+    /// Claims the value at the head, for consumer and evictor alike.
     fn claim(&self, position: &mut usize) -> Option<T> {
         loop {
             let next = position.wrapping_add(1);
             if self.stamp(*position) != next {
-                // Empty, or claimed by the other side between the two loads: look again only where the head moved.
+                // Empty, or claimed by the other side between the two loads: retry only if the head moved.
                 let head = self.head.0.load(Ordering::Relaxed);
                 if head == *position {
                     return None;
@@ -254,8 +254,8 @@ impl<T> Shared<T> {
     #[inline]
     fn take(&self, position: usize) -> T {
         let place = self.place(position);
-        // SAFETY: the caller saw the stamp of a filled place (Acquire) and moved the head past it, so that nobody else
-        // takes it; the producer does not fill it again before the stamp below.
+        // SAFETY: the caller saw the stamp of a filled place (Acquire) and moved the head past it, so nobody
+        // else takes it. The producer does not refill it before the stamp below.
         let value = self.values[place].with(|place| unsafe { (*place).assume_init_read() });
         self.stamps[place].store(position.wrapping_add(self.values.len()), Ordering::Release);
         value
@@ -267,16 +267,16 @@ impl<T> Drop for Shared<T> {
         let tail = self.tail.0.load(Ordering::Relaxed);
         let mut position = self.head.0.load(Ordering::Relaxed);
         while position != tail {
-            // SAFETY: both ends are gone (the last of them brought us here): what lies between head and tail was pushed, and
-            // neither popped nor evicted.
+            // SAFETY: both ends are gone (the last one called this), so the values between head and tail were
+            // pushed, and neither popped nor evicted.
             self.values[self.place(position)].with_mut(|place| unsafe { (*place).assume_init_drop() });
             position = position.wrapping_add(1);
         }
     }
 }
 
-// SAFETY: values cross from the producer's thread to the consumer's, each place accessed by whoever its stamp,
-// or head and tail, name.
+// SAFETY: values cross from the producer's thread to the consumer's. Stamps, or head and tail, name the side
+// that accesses a place.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}

@@ -1,19 +1,19 @@
-//! The wake-up of one waiting thread or task, and the wish that something ends.
+//! Wake-up for one waiting thread or task, and a cancellation flag.
 
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::sync::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering, fence};
 
-/// Wakes the one thread, or the one task, that waits on it, and costs a fence when nobody sleeps.
+/// Wakes the single thread or task that waits on it. Costs a fence while nobody sleeps.
 ///
-/// A stage's thread owns one `Signal` and hands it to everything that may give it work: the queues it reads, the
-/// queues it fills, its pool, whoever may stop it. Each of them calls [`notify`](Signal::notify) *after* publishing;
-/// the thread calls [`wait`](Signal::wait) with the condition it waits for. A future calls [`poll`](Signal::poll) instead; thread
-/// and task do not wait on one signal at the same time.
+/// A stage's thread owns one `Signal` and gives it to all sources of work: its queues, its pool, and the code
+/// that may stop it. Each of them calls [`notify`](Signal::notify) *after* publishing. The thread calls
+/// [`wait`](Signal::wait) with its condition. A future calls [`poll`](Signal::poll) instead. Thread and task
+/// must not wait on one signal at the same time.
 ///
-/// The sleeping flag is fenced on both sides (store flag, fence, check condition / publish, fence, check flag), so that
-/// a wake-up is never lost.
+/// Fences on both sides (store flag, fence, check condition / publish, fence, check flag) ensure that no
+/// wake-up is lost.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
@@ -31,18 +31,18 @@ use crate::sync::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering, fence};
 #[derive(Debug)]
 pub struct Signal {
     sleeping: AtomicBool,
-    /// The task that sleeps; none where it is a thread.
+    /// The sleeping task; `None` for a thread.
     task: Mutex<Option<Waker>>,
     wake: Condvar,
 }
 
 impl Signal {
-    /// A signal nobody waits on yet.
+    /// Makes a signal without a waiter.
     pub fn new() -> Self {
         Self { sleeping: AtomicBool::new(false), task: Mutex::new(None), wake: Condvar::new() }
     }
 
-    /// Wakes whoever waits, if it sleeps. Call it after the change that it waits for is visible.
+    /// Wakes the waiter if it sleeps. Call it after the change that it waits for is visible.
     #[inline]
     pub fn notify(&self) {
         fence(Ordering::SeqCst);
@@ -51,10 +51,10 @@ impl Signal {
         }
     }
 
-    /// Waits until `ready` holds or `timeout` has passed; whether `ready` holds.
+    /// Waits until `ready` returns true or `timeout` has passed. Returns the last result of `ready`.
     ///
-    /// Spins for about a microsecond, yields to the other threads of this core for a few more, then sleeps. `ready` is asked
-    /// again after each wake-up, so a notification that was meant for another condition costs one call of it.
+    /// Spins for about a microsecond, yields to other threads of this core for a few more, then sleeps. Calls
+    /// `ready` after each wake-up, so an irrelevant notification costs one call.
     pub fn wait(&self, timeout: Duration, ready: impl Fn() -> bool) -> bool {
         for _ in 0..SPINS {
             if ready() {
@@ -71,8 +71,8 @@ impl Signal {
         self.sleep(timeout, ready)
     }
 
-    /// For a future: ready where `ready` holds; else the task of `cx` is woken by the next notification, to ask again. Does
-    /// not spin. Who gives up waiting may be woken once more, in vain.
+    /// Polls for a future: ready if `ready` returns true; otherwise the next notification wakes the task of
+    /// `cx` to poll again. Does not spin. A task that stops waiting may get one spurious wake-up.
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -95,7 +95,8 @@ impl Signal {
 
     #[cold]
     fn wake_sleeper(&self) {
-        // Under the lock, or the notification could fall between the sleeper's last look and its sleep.
+        // Under the lock; otherwise the notification could fall between the sleeper's last check and its
+        // sleep.
         let mut guard = self.guard();
         self.sleeping.store(false, Ordering::Relaxed);
         let task = guard.take();
@@ -109,7 +110,7 @@ impl Signal {
     #[cold]
     fn register(&self, task: &Waker, ready: impl Fn() -> bool) -> Poll<()> {
         let mut guard = self.guard();
-        // It may have moved to another executor since it asked last.
+        // The task may have moved to another executor.
         match guard.as_mut() {
             Some(known) => known.clone_from(task),
             None => *guard = Some(task.clone()),
@@ -155,7 +156,7 @@ impl Signal {
         }
     }
 
-    /// Loom has no time: a lost wake-up shows as a deadlock, which is what the model looks for.
+    /// Loom has no time: a lost wake-up shows as a deadlock, which the model looks for.
     #[cfg(loom)]
     fn park<'a>(&self, guard: Guard<'a>, _left: Duration) -> Guard<'a> {
         self.wake.wait(guard).unwrap()
@@ -170,7 +171,7 @@ impl Default for Signal {
     }
 }
 
-/// A point in time that a huge timeout cannot overflow.
+/// Deadline that a huge timeout cannot overflow.
 struct Deadline(Option<std::time::Instant>);
 
 impl Deadline {
@@ -196,18 +197,19 @@ fn spin() {
     loom::thread::yield_now();
 }
 
-/// About a microsecond: less than one wake-up costs, so that the next batch of a fast stream finds this thread awake.
+/// About a microsecond: less than a wake-up, so that the next batch of a fast stream finds this thread awake.
 #[cfg(not(loom))]
 const SPINS: u32 = 64;
 #[cfg(loom)]
 const SPINS: u32 = 0;
-/// Some 3 us: what a sleep and the wake-up cost the two sides. On a shared core the thread that is waited for runs meanwhile.
+/// Some 3 us: the cost of a sleep and a wake-up for both sides. On a shared core the other thread runs
+/// meanwhile.
 #[cfg(not(loom))]
 const YIELDS: u32 = 8;
 #[cfg(loom)]
 const YIELDS: u32 = 0;
 
-/// Asks something to end, from any thread: all clones are one flag.
+/// Cancellation flag, usable from any thread. All clones share it.
 ///
 /// ```
 /// let cancel = grebe_ring::Cancel::default();
@@ -219,17 +221,17 @@ const YIELDS: u32 = 0;
 pub struct Cancel(std::sync::Arc<std::sync::atomic::AtomicBool>);
 
 impl Cancel {
-    /// Asks it to end.
+    /// Requests cancellation.
     pub fn cancel(&self) {
         self.0.store(true, std::sync::atomic::Ordering::Release);
     }
 
-    /// Whether there is no clone of it: whoever could be asked is gone.
+    /// Whether no clone exists, so that nobody could see a cancellation.
     pub fn is_sole(&self) -> bool {
         std::sync::Arc::strong_count(&self.0) == 1
     }
 
-    /// Whether it was asked to end.
+    /// Whether cancellation was requested.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(std::sync::atomic::Ordering::Acquire)
     }
@@ -266,7 +268,7 @@ mod tests {
         assert!(clone.is_cancelled() && cancel.is_cancelled() && !other.is_cancelled());
     }
 
-    /// Counts how often it was woken.
+    /// Counts its wake-ups.
     #[derive(Default)]
     struct Woken(AtomicU32);
 

@@ -1,4 +1,4 @@
-//! The primitives, from `std` or from loom, under one name each.
+//! Synchronisation primitives from `std` or loom under common names.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
@@ -37,7 +37,7 @@ impl<T> UnsafeCell<T> {
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;
 
-/// Keeps what two cores write apart. 128 bytes: adjacent lines are fetched in pairs.
+/// Separates data that two cores write. 128 bytes, because adjacent lines are fetched in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);

@@ -1,4 +1,4 @@
-//! The interleavings of ring, pool and signal, all of them, under loom:
+//! All interleavings of ring, pool and signal under loom:
 //! `RUSTFLAGS="--cfg loom" cargo test -p grebe-ring --test loom --release`
 #![cfg(loom)]
 
@@ -164,7 +164,7 @@ fn a_tasks_wake_up_is_never_lost() {
     });
 }
 
-/// An executor of one task: a wake-up that is lost is a deadlock, which loom reports.
+/// Executor of one task. A lost wake-up is a deadlock, which loom reports.
 fn block_on(mut poll: impl FnMut(&mut Context<'_>) -> Poll<()>) {
     let woken = std::sync::Arc::new(Woken(Notify::new()));
     let waker = Waker::from(woken.clone());

@@ -1,4 +1,4 @@
-//! Where there are no memfds: the same interface as on Linux, of which no value exists, and a clear error.
+//! Systems without memfds: the same interface as on Linux, with uninhabited types and a clear error.
 #![allow(missing_docs, reason = "as on Linux")]
 
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! The cache that a core has to itself.
+//! Size of a core's private cache.
 
-/// Bytes of the second level, where the system tells it.
+/// Size of the second-level cache, if the system provides it.
 #[cfg(target_os = "linux")]
 pub(crate) fn own_bytes() -> Option<usize> {
     (0..8).find_map(|index| {
@@ -16,7 +16,7 @@ pub(crate) fn own_bytes() -> Option<usize> {
     None
 }
 
-/// A size as the kernel writes it: `2048K`.
+/// Size in the kernel's notation: `2048K`.
 #[cfg(any(test, target_os = "linux"))]
 fn size(text: &str) -> Option<usize> {
     let text = text.trim();

@@ -1,35 +1,35 @@
-//! What this crate refuses, and why.
+//! Errors of this crate.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a stream in shared memory cannot be had, or how it ended. The message names the stream, and what to do.
+/// Error of a stream in shared memory. The message names the stream, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]
 pub enum Error {
-    /// A name that is no file name.
+    /// Invalid stream name.
     #[error(
         "'{0}' cannot name a stream: use 1 to 64 letters, digits, '-', '_' and '.', the first a letter or digit"
     )]
     Name(String),
-    /// A setting is out of its range.
+    /// Setting out of range.
     #[error("{what} is {got}: {must}")]
     Setting { what: &'static str, got: u64, must: &'static str },
-    /// The directory of the control sockets cannot be used.
+    /// The directory of the control sockets is unusable.
     #[error("cannot use {} for streams in shared memory: {why}", path.display())]
     Directory { path: PathBuf, why: String },
-    /// A producer of this name is there already.
+    /// A producer with this name exists already.
     #[error("a stream '{0}' is there already: choose another name, or end its producer")]
     InUse(String),
-    /// No producer of this name is there.
+    /// No producer with this name exists.
     #[error("there is no stream '{name}': its producer has not started, or has ended ({})", path.display())]
     NoStream { name: String, path: PathBuf },
     /// The producer refuses this consumer.
     #[error("the producer of '{name}' refuses: {reason}")]
     Refused { name: String, reason: String },
-    /// The producer has cut this consumer off.
+    /// The producer disconnected this consumer.
     #[error("the producer of '{name}' has cut this consumer off: {reason}")]
     CutOff { name: String, reason: String },
     /// The producer ended without an end of stream.
@@ -40,16 +40,16 @@ pub enum Error {
         "the producer of '{name}' did not answer within {timeout:?}: it is stopped, or speaks another protocol"
     )]
     Silent { name: String, timeout: Duration },
-    /// What the producer shares makes no sense.
+    /// The producer's shared data is invalid.
     #[error("the shared memory of '{name}' is damaged: {what}")]
     Damaged { name: String, what: String },
-    /// A batch that does not lie in the stream's own pool.
+    /// Batch outside the stream's own pool.
     #[error("a batch of another pool cannot be lent as '{0}': copy it into a batch of the stream's own pool")]
     ForeignBatch(String),
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {action}: {source}")]
     System { action: &'static str, source: io::Error },
-    /// There is no shared memory of this kind here.
+    /// This platform has no shared memory of this kind.
     #[error(
         "streams in shared memory (shm://) are not on this platform: they need Linux; use udp:// or pipe:"
     )]
@@ -57,7 +57,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Names what was tried, as a verb.
+    /// Names the failed action, as a verb.
     #[cfg(all(target_os = "linux", not(loom)))]
     pub(crate) fn tried(action: &'static str) -> impl FnOnce(rustix::io::Errno) -> Self {
         move |errno| Error::System { action, source: errno.into() }

@@ -1,16 +1,16 @@
-//! What the fuzz targets drive: the parts that read what another process wrote.
+//! Entry points of the fuzz targets: the parts that read data from another process.
 
 use crate::Policy;
 use crate::message::{MESSAGE_BYTES_MAX, Message};
 
-/// A consumer does and writes these steps into its own lane: the producer must neither panic nor lose a chunk.
+/// Drives a lane with these steps and writes of a consumer. The producer must neither panic nor lose a chunk.
 pub fn lane(policy: u8, steps: Vec<(u8, u16, u64)>) {
     let policy = Policy::ALL[usize::from(policy) % Policy::ALL.len()];
     let steps = steps.into_iter().map(|(step, at, word)| (step, usize::from(at), word));
     crate::lane::hostile::harms_nobody(policy, steps);
 }
 
-/// A packet comes over the control socket: what is accepted is in range, and says the same when it is sent on.
+/// Parses a packet from the control socket. An accepted packet is in range, and stays the same when sent on.
 pub fn message(packet: &[u8]) {
     let Ok(message) = Message::decode(packet) else { return };
     if let Message::Welcome(welcome) = &message {

@@ -1,22 +1,24 @@
-//! Batches of samples lent from one process to others, without a copy. Linux only; elsewhere every call says so.
+//! Lends batches of samples from one process to others without a copy. Linux only; elsewhere every call
+//! returns an error.
 //!
 //! ```text
 //!   producer                                                                            consumers
-//!   BatchPool over a memfd  --- payload: mapped, then sealed; everybody else can only read -->  Subscriber
-//!   Publisher  === a lane each: descriptors there, chunks back (a sealed memfd) ==============  Subscriber
-//!              --- control socket: hands over the descriptors, wakes, and hangs up ------------
+//!   BatchPool over a memfd  --- payload: mapped, then sealed; read-only for others --------->  Subscriber
+//!   Publisher  === one lane each: descriptors, returned chunks (a sealed memfd) =============  Subscriber
+//!              --- control socket: passes file descriptors, wakes, hangs up ----------------
 //! ```
 //!
-//! A stream has a name, which is a Unix socket in the user's own directory (`$XDG_RUNTIME_DIR/grebe/NAME.shm`). Whoever
-//! connects is handed the memory by descriptor: there are no names in `/dev/shm`, and no file is left behind but the socket
-//! itself, which the next producer or [`streams`] removes. When a process goes, its socket hangs up; that is the only sign of
-//! life, and there is no heartbeat.
+//! A stream's name is a Unix socket in the user's own directory (`$XDG_RUNTIME_DIR/grebe/NAME.shm`). A
+//! connecting process gets the memory by file descriptor, so there are no names in `/dev/shm`. The only file
+//! left behind is the socket itself, which the next producer or [`streams`] removes. When a process ends, its
+//! socket hangs up. That is the only sign of life; there is no heartbeat.
 //!
-//! A consumer reads in place what a producer of the same user lends, and copies what any other does: see [`Trust`].
+//! A consumer reads batches of the same user's producers in place, and copies those of others: see [`Trust`].
 //!
-//! Each consumer has a [`Policy`] and a quota of chunks. A stopped consumer under a policy that drops costs its quota and nothing
-//! else; one that blocks needs the producer's consent, and is cut off when it takes nothing for too long. Reference counts are
-//! the producer's own: what a dead or a lying consumer was lent is known without asking it.
+//! Each consumer has a [`Policy`] and a quota of chunks. A stopped consumer under a dropping policy costs
+//! only its quota. A blocking consumer needs the producer's consent, and is cut off when it takes nothing for
+//! too long. Reference counts belong to the producer, so it knows the chunks of a dead or lying consumer by
+//! itself.
 //!
 //! ```
 //! # #[cfg(target_os = "linux")] {

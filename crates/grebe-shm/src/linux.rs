@@ -1,4 +1,4 @@
-//! Linux: memfds, seals, and descriptors that go over a Unix socket.
+//! Linux: memfds, seals, and file descriptors over a Unix socket.
 
 mod acceptor;
 mod busy_poll;

@@ -1,10 +1,10 @@
-//! The messages of the control socket. One message is one packet (`SOCK_SEQPACKET`), little-endian.
+//! Messages of the control socket. One message is one packet (`SOCK_SEQPACKET`), little-endian.
 //!
 //! ```text
-//!   consumer --> Hello      policy, how much it wants to queue and to hold, what it is called
-//!   producer --> Welcome    sizes; with it the descriptors of payload and lane       or  Refused: why
-//!            <-> Wake       the other side sleeps, and there is something to do
-//!   producer --> Bye        why the consumer is cut off
+//!   consumer --> Hello      policy, requested queue length and quota, name
+//!   producer --> Welcome    sizes; with the descriptors of payload and lane     or  Refused: reason
+//!            <-> Wake       work for the other, sleeping side
+//!   producer --> Bye        reason for cutting the consumer off
 //! ```
 
 use grebe_frame::HEADER_BYTES;
@@ -16,79 +16,79 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// A consumer introduces itself.
+    /// Introduction of a consumer.
     Hello(Hello),
-    /// It is let in.
+    /// Admission.
     Welcome(Welcome),
-    /// It is not, and why.
+    /// Refusal with the reason.
     Refused(String),
-    /// It is cut off, and why.
+    /// Cut-off with the reason.
     Bye(String),
-    /// There is something to do.
+    /// Work for the other side.
     Wake,
 }
 
-/// What a consumer wants.
+/// Request of a consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hello {
-    /// What is to happen when its queue is full.
+    /// Overflow policy.
     pub policy: Policy,
-    /// Batches that may wait for it.
+    /// Maximum queued batches.
     pub queue_batches: u32,
-    /// Chunks that may be out to it: waiting, and held.
+    /// Maximum chunks on loan: queued and held.
     pub quota_chunks: u32,
-    /// What it is called where consumers are listed; at most 39 bytes are sent.
+    /// Name in lists of consumers; at most 39 bytes are sent.
     pub name: String,
 }
 
-/// What a consumer gets.
+/// Grant of a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Welcome {
     /// Bytes per chunk.
     pub chunk_bytes: u32,
     /// Chunks in the payload.
     pub chunks: u32,
-    /// Words per chunk in the tables behind the chunks.
+    /// Words per chunk in the tables after the chunks.
     pub table_words: u32,
-    /// As granted: batches that may wait.
+    /// Granted maximum of queued batches.
     pub queue_batches: u32,
-    /// As granted: chunks that may be out.
+    /// Granted maximum of chunks on loan.
     pub quota_chunks: u32,
 }
 
-/// A packet that is no message.
+/// Invalid packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
-    /// It has another length, or another beginning.
+    /// Wrong length, or wrong magic.
     #[error("it does not speak this protocol")]
     Foreign,
-    /// It is of another version.
+    /// Unsupported version.
     #[error("it speaks version {0} of the protocol, this is version {VERSION}")]
     Version(u16),
-    /// A field has a value that cannot be.
+    /// Field with an impossible value.
     #[error("its {0} cannot be")]
     Field(&'static str),
 }
 
 impl Welcome {
-    /// Bytes of the payload: the chunks, behind them their tables, and what is said of each.
+    /// Length of the payload in bytes: chunks, then tables, then descriptions.
     pub(crate) fn payload_bytes(&self) -> usize {
         self.said_at() + Said::words(self.chunks) * 8
     }
 
-    /// Where it stands what the stream is.
+    /// Offset of the descriptions.
     pub(crate) fn said_at(&self) -> usize {
         self.tables_at() + self.chunks as usize * self.table_words as usize * 8
     }
 
-    /// Where the tables begin.
+    /// Offset of the tables.
     pub(crate) fn tables_at(&self) -> usize {
         self.chunks as usize * self.chunk_bytes as usize
     }
 }
 
 impl Message {
-    /// Writes the packet; its length.
+    /// Writes the packet and returns its length.
     pub(crate) fn encode(&self, out: &mut [u8; MESSAGE_BYTES_MAX]) -> usize {
         out.fill(0);
         out[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -117,7 +117,7 @@ impl Message {
         len
     }
 
-    /// Reads a packet. What it names is in range: sizes that fit this process, counts that are not zero.
+    /// Reads a packet and checks its values: sizes that fit this process, counts that are not zero.
     pub(crate) fn decode(packet: &[u8]) -> Result<Self, Malformed> {
         if packet == [WAKE] {
             return Ok(Message::Wake);
@@ -163,7 +163,7 @@ fn welcome(packet: &[u8]) -> Result<Message, Malformed> {
         return Err(Malformed::Field("size of a table"));
     }
     let each = u64::from(chunk_bytes) + (u64::from(table_words) + Said::words(1) as u64) * 8;
-    // 2^40 bytes: more than anybody maps, and no sum of such sizes overflows.
+    // 2^40 bytes: more than any mapping, and sums of such sizes cannot overflow.
     let is_many = chunks as usize > CHUNKS_MAX;
     if chunks == 0 || is_many || u64::from(chunks).checked_mul(each).is_none_or(|bytes| bytes > 1 << 40) {
         return Err(Malformed::Field("number of chunks"));
@@ -196,27 +196,27 @@ fn put_text(out: &mut [u8], text: &str) -> usize {
     text.len()
 }
 
-/// What another process says goes to a terminal: no control characters.
+/// Text of another process, which may go to a terminal: no control characters.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// The first characters of a text that fit into `bytes`.
+/// First characters of a text that fit into `bytes`.
 fn head(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// Words of a chunk's table, of two offsets each.
+/// Words of a chunk's table, with two offsets each.
 pub(crate) fn table_words_for(chunk_bytes: usize) -> usize {
     (chunk_bytes / HEADER_BYTES + 1).div_ceil(2)
 }
 
 pub(crate) const CHUNK_BYTES_MAX: usize = 64 << 20;
 pub(crate) const CHUNKS_MAX: usize = 1 << 20;
-/// Batches that may wait at most.
+/// Maximum queued batches.
 pub(crate) const QUEUE_MAX: u32 = 1 << 16;
 
-/// By the number that a packet has for each.
+/// Indexed by the number in a packet.
 const POLICIES: [Policy; 3] = [Policy::Block, Policy::DropOldest, Policy::DropLatest];
 const MAGIC: u32 = u32::from_le_bytes(*b"GSHM");
 const VERSION: u16 = 3;

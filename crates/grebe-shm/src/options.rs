@@ -1,4 +1,4 @@
-//! What either side may choose.
+//! Options of both sides.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,34 +7,35 @@ use grebe_ring::Policy;
 
 use crate::cache;
 
-/// How a stream is made. Nothing of it grows later.
+/// Options of a stream. Nothing grows later.
 #[derive(Debug, Clone)]
 pub struct PublisherOptions {
     /// Bytes per chunk, a multiple of 64. A batch fills one chunk.
     pub chunk_bytes: usize,
-    /// Chunks in all.
+    /// Total number of chunks.
     pub chunks: usize,
-    /// Of them those that no consumer can pin: what the producer itself has in hand and in queues. What neither these nor
-    /// those that rest take is shared out evenly as quotas.
+    /// Chunks that no consumer can pin: for the producer's own stages and queues. The rest, without the
+    /// resting chunks, is shared equally as quotas.
     pub reserve_chunks: usize,
-    /// The batches sent last that are kept from being written again, whoever is done with them. A chunk that comes back at
-    /// once is still in the consumer's cache, from which it is taken more slowly than from a cache that both share. `None`: four
-    /// times a core's own cache (4 MiB where the system does not tell its size), at most a quarter of all chunks.
+    /// Number of last batches kept from reuse, even after all consumers are done with them. A chunk returned
+    /// at once is still in the consumer's cache, from which it is fetched more slowly than from a shared
+    /// cache. `None`: four times a core's own cache (4 MiB if its size is unknown), at most a quarter of all
+    /// chunks.
     pub rest_chunks: Option<usize>,
-    /// Consumers at a time; further ones are refused.
+    /// Maximum consumers; further ones are refused.
     pub consumers_max: usize,
     /// Whether a consumer may make the producer wait.
     pub allow_block: bool,
-    /// For how long a consumer that blocks may take nothing.
+    /// Time without progress after which a blocking consumer is cut off.
     pub block_timeout: Duration,
-    /// Users that may read the stream beside the producer's own. Their processes must also be able to reach the socket.
+    /// Further users that may read the stream. Their processes must also be able to reach the socket.
     pub allow_uids: Vec<u32>,
-    /// Where the control socket is made, instead of the user's own directory.
+    /// Directory of the control socket, instead of the user's own one.
     pub directory: Option<PathBuf>,
 }
 
 impl Default for PublisherOptions {
-    /// 256 MiB in chunks of 256 KiB for 4 consumers, of which 32 chunks are the producer's own.
+    /// 256 MiB in chunks of 256 KiB for 4 consumers, with a reserve of 32 chunks.
     fn default() -> Self {
         Self {
             chunk_bytes: 256 << 10,
@@ -51,7 +52,7 @@ impl Default for PublisherOptions {
 }
 
 impl PublisherOptions {
-    /// How many chunks rest.
+    /// Number of resting chunks.
     #[must_use]
     pub fn resting_chunks(&self) -> usize {
         self.rest_chunks.unwrap_or_else(|| {
@@ -62,38 +63,42 @@ impl PublisherOptions {
     }
 }
 
-/// Whose streams a subscriber reads in place, without a copy.
+/// Producers whose streams a subscriber reads in place, without a copy.
 ///
-/// In place a batch is a `&[u8]` in memory that the producer's process can still write to. A [`Publisher`](crate::Publisher) never writes
-/// to what it has lent. A hostile process can change any byte of it at any time, between two reads of it: samples, and headers after
-/// they were checked. That is a data race, so the reader's behaviour is undefined, up to reads and writes outside the batch.
+/// In place, a batch is a `&[u8]` into memory that the producer's process can still write to. A
+/// [`Publisher`](crate::Publisher) never writes to lent chunks. A hostile process can change any byte at any
+/// time, between two reads: samples, and headers after their check. That is a data race, so the reader's
+/// behaviour is undefined, up to reads and writes outside the batch.
 ///
-/// Frames are copied one by one before anything looks at them, and headers and lengths are checked on the copy. Each is a frame that passed
-/// its checks, and stays what it is. Its samples can be a mixture of what was written meanwhile.
+/// Otherwise frames are copied one by one before anything looks at them, and headers and lengths are checked
+/// on the copy. A copied frame has passed its checks and cannot change. Its samples can be a mixture of
+/// concurrent writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// Those of this user: the kernel names the user of this process for the socket's listener and for the memory's maker.
+    /// Producers of this user: the kernel reports this process's user for both the socket's listener and the
+    /// memory's maker.
     #[default]
     OwnUser,
-    /// Nobody's: every batch is a copy.
+    /// No producer: every batch is a copy.
     Nobody,
 }
 
-/// How a stream is read.
+/// Options for reading a stream.
 #[derive(Debug, Clone)]
 pub struct SubscriberOptions {
-    /// What happens when this consumer's queue is full, or its quota used up. Under `block` the producer waits: it must
-    /// consent ([`PublisherOptions::allow_block`]), and cuts off a consumer that takes nothing for too long.
+    /// Policy when this consumer's queue is full or its quota used up. Under `block` the producer waits. It
+    /// must consent ([`PublisherOptions::allow_block`]), and cuts off a consumer that takes nothing for too
+    /// long.
     pub policy: Policy,
-    /// Batches that may wait; rounded up to a power of two.
+    /// Maximum queued batches; rounded up to a power of two.
     pub queue_batches: u32,
-    /// Chunks that may be out: waiting, and held by this consumer. `None`: as many as the producer grants.
+    /// Maximum chunks on loan: queued, and held by this consumer. `None`: as many as the producer grants.
     pub quota_chunks: Option<u32>,
-    /// Whose streams are read in place. All others are copied.
+    /// Producers whose streams are read in place. All others are copied.
     pub trust: Trust,
-    /// What this consumer is called where the producer lists it.
+    /// Name of this consumer in the producer's list.
     pub name: String,
-    /// Where the control socket is, instead of the user's own directory.
+    /// Directory of the control socket, instead of the user's own one.
     pub directory: Option<PathBuf>,
 }
 
@@ -112,12 +117,13 @@ impl Default for SubscriberOptions {
 }
 
 const OWN_CACHE_BYTES: usize = 1 << 20;
-/// What goes round has to leave the consumer's own cache before it is written again. With as much as that cache, a chunk was handed
-/// over at a third of the full speed, with twice as much at 0.85, with three to eight times at all of it (a plain loop of two threads,
-/// 1 MiB a core and 32 MiB for both; `grebe bench shm` has the loop beside every figure).
+/// Chunks in circulation must leave the consumer's own cache before they are written again. With one cache
+/// size in circulation, chunks moved at a third of the full speed. With two it was 0.85, and with three to
+/// eight the full speed. Measured with a plain loop of two threads, 1 MiB per core and 32 MiB for both;
+/// `grebe bench shm` shows the loop beside every figure.
 const RESTING_CACHES: usize = 4;
 const REST_BYTES_MIN: usize = 2 << 20;
-/// A quarter of the pool at most.
+/// At most a quarter of the pool.
 const REST_SHARE: usize = 4;
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! What the stream is, as its producer wrote it for each chunk: behind the tables, in the payload's memory.
+//! Descriptions of the stream, one per chunk, in the payload's memory after the tables.
 //!
 //! ```text
 //!   serial, serial, ... | bytes, frame ... | bytes, frame ... | ...
-//!   one a chunk           of chunk 0         of chunk 1
+//!   one per chunk         of chunk 0         of chunk 1
 //! ```
 //!
-//! It belongs to the chunk: the producer writes it before it lends the chunk, and whoever has the chunk reads what was said of these
-//! samples, however far behind. The serial is another wherever something else is said; 0 is nothing. A text costs memory only where it
-//! was written.
+//! A description belongs to its chunk. The producer writes it before it lends the chunk, so even a late
+//! reader gets the description of these samples. The serial changes with the description; 0 means none. A
+//! text costs memory only where it was written.
 
 use crate::sync::{Ordering, Words};
 
-/// One side's view of it.
+/// One side's view of the descriptions.
 #[derive(Debug)]
 pub(crate) struct Said {
     words: Words,
@@ -19,25 +19,25 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Words for so many chunks.
+    /// Words for `chunks` chunks.
     pub(crate) fn words(chunks: u32) -> usize {
         chunks as usize * (1 + TEXT_WORDS)
     }
 
-    /// These words, which are zero at first.
+    /// Uses these words, which are zero at first.
     pub(crate) fn new(words: Words, chunks: u32) -> Self {
         Self { words, chunks: chunks as usize }
     }
 
-    /// What was said of a chunk: the same number where it was the same.
+    /// Serial of a chunk's description; equal serials mean equal descriptions.
     #[inline]
     pub(crate) fn serial(&self, chunk: u32) -> u64 {
-        // Relaxed: published with the chunk's descriptor, as its text is.
+        // Relaxed: published with the chunk's descriptor, like its text.
         self.words.at(chunk as usize).load(Ordering::Relaxed)
     }
 
-    /// Says a frame of at most [`FRAME_BYTES_MAX`] bytes of a chunk that nobody has yet; what is longer is cut, and then no frame. By the
-    /// producer alone.
+    /// Writes a frame of at most [`FRAME_BYTES_MAX`] bytes for a chunk that is not lent yet. A longer frame
+    /// is cut, and then invalid. Only for the producer.
     pub(crate) fn write(&self, chunk: u32, serial: u64, frame: &[u8]) {
         let text = self.text(chunk);
         let frame = &frame[..frame.len().min(FRAME_BYTES_MAX)];
@@ -50,7 +50,7 @@ impl Said {
         self.words.at(chunk as usize).store(serial, Ordering::Relaxed);
     }
 
-    /// A copy of what was said of a chunk that was lent. The producer is not trusted: the copy may be any bytes.
+    /// Copy of a lent chunk's description. It may be any bytes, because the producer is not trusted.
     pub(crate) fn read(&self, chunk: u32) -> Vec<u8> {
         let text = self.text(chunk);
         let bytes = (self.words.at(text).load(Ordering::Relaxed) as usize).min(FRAME_BYTES_MAX);
@@ -65,7 +65,7 @@ impl Said {
     }
 }
 
-/// A header and the longest text of a description.
+/// Header and longest text of a description.
 pub(crate) const FRAME_BYTES_MAX: usize = 64 + 65_536;
 const TEXT_WORDS: usize = 1 + FRAME_BYTES_MAX / 8;
 

@@ -1,73 +1,74 @@
-//! What a producer tells of its stream.
+//! Status of a stream, for its producer.
 
 use std::fmt;
 
 use grebe_ring::Policy;
 
-/// The memory of a stream, fixed when it is made.
+/// Memory of a stream, fixed at its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footprint {
-    /// The samples.
+    /// Bytes of the chunks.
     pub chunks_bytes: usize,
-    /// Where frames stand in the chunks. What the stream says of itself costs memory only where it is written: at most 64 KiB a
-    /// chunk, which are not counted.
+    /// Bytes of the frame tables. Descriptions cost memory only when written, at most 64 KiB per chunk, and
+    /// are not included.
     pub tables_bytes: usize,
-    /// The lane of one consumer at most.
+    /// Maximum bytes of one consumer's lane.
     pub lane_bytes: usize,
-    /// Consumers at most.
+    /// Maximum number of consumers.
     pub consumers_max: usize,
 }
 
 impl Footprint {
-    /// All of it.
+    /// Total.
     pub fn total_bytes(&self) -> usize {
         self.chunks_bytes + self.tables_bytes + self.lane_bytes * self.consumers_max
     }
 }
 
-/// How a stream is doing, over all its consumers: to be asked while samples flow, since nothing is allocated for it.
+/// Totals over all consumers of a stream. Cheap enough to read while samples flow, because nothing is
+/// allocated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Consumers that are there now.
+    /// Connected consumers.
     pub consumers: u32,
-    /// Of the consumer whose queue is the fullest: how full it is, 0 to 100.
+    /// Fill of the fullest consumer's queue, 0 to 100.
     pub fullest_queue_percent: u32,
-    /// Chunks that are out, once for each consumer: waiting, and held.
+    /// Chunks on loan, counted per consumer: queued and held.
     pub out_chunks: u32,
-    /// Consumers that were ever let in.
+    /// Consumers admitted so far.
     pub joined: u64,
     /// Consumers that hung up, orderly or not.
     pub hung_up: u64,
     /// Consumers that were cut off.
     pub cut_off: u64,
-    /// Frames lent, once for each consumer.
+    /// Frames lent, counted per consumer.
     pub lent_frames: u64,
-    /// Frames that policies dropped, once for each consumer.
+    /// Frames dropped by policies, counted per consumer.
     pub dropped_frames: u64,
-    /// Samples per channel in them.
+    /// Samples per channel in the dropped frames.
     pub dropped_samples: u64,
 }
 
 /// One consumer of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerStatus {
-    /// What it calls itself.
+    /// Name given by the consumer.
     pub name: String,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// Its policy.
+    /// Overflow policy.
     pub policy: Policy,
-    /// Batches that wait.
+    /// Queued batches.
     pub queued_batches: u32,
-    /// Batches that may wait.
+    /// Maximum queued batches.
     pub queue_batches: u32,
-    /// Chunks that are out to it: waiting, and held.
+    /// Chunks on loan: queued and held.
     pub out_chunks: u32,
-    /// Chunks that may be out to it.
+    /// Maximum chunks on loan.
     pub quota_chunks: u32,
     /// Frames lent to it.
     pub lent_frames: u64,
-    /// Frames that its policy dropped.
+    /// Frames dropped by its policy.
     pub dropped_frames: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The primitives that the model checker replaces, under one name each.
+//! Primitives that the model checker replaces, under common names.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -18,12 +18,12 @@ mod model {
 
     use super::AtomicU64;
 
-    /// What stands in for shared memory under the model checker, whose atomics are no plain words.
+    /// Stand-in for shared memory under the model checker, whose atomics are not plain words.
     #[derive(Debug, Clone)]
     pub(crate) struct Words(Arc<[AtomicU64]>);
 
     impl Words {
-        /// So many words, all zero.
+        /// Makes `count` zeroed words.
         pub(crate) fn model(count: usize) -> Self {
             Self((0..count).map(|_| AtomicU64::new(0)).collect())
         }

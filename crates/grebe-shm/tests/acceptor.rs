@@ -1,4 +1,4 @@
-//! Who gets in, what they get, and what happens to those who misbehave.
+//! Tests admission, grants, and the treatment of misbehaving consumers.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::io::{IoSlice, IoSliceMut};
@@ -34,7 +34,7 @@ fn reader(folder: &Path, policy: Policy) -> Result<Subscriber, Error> {
     Subscriber::connect("x", &options)
 }
 
-/// One that copies.
+/// A reader that copies.
 fn wary(folder: &Path, policy: Policy) -> Subscriber {
     let directory = Some(folder.to_owned());
     let options =
@@ -49,7 +49,7 @@ fn batch(pool: &mut BatchPool, sequence: u64) -> Batch {
     batch.freeze()
 }
 
-/// Waits for what another thread does soon.
+/// Waits for something that another thread does soon.
 fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(30);
     while !is_so() {
@@ -58,7 +58,7 @@ fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A program that speaks the protocol and means no good.
+/// Hostile program that speaks the protocol.
 struct Stranger {
     socket: OwnedFd,
     fds: Vec<OwnedFd>,
@@ -77,7 +77,7 @@ impl Stranger {
         let _ = sendmsg(&self.socket, &[IoSlice::new(bytes)], &mut none, SendFlags::NOSIGNAL);
     }
 
-    /// The next packet; empty once the producer has hung up. Its descriptors are kept.
+    /// Next packet; empty once the producer has hung up. Keeps its descriptors.
     fn hear(&mut self) -> Vec<u8> {
         let mut bytes = [0; 256];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -92,7 +92,7 @@ impl Stranger {
         received.map_or_else(|_| Vec::new(), |received| bytes[..received.bytes].to_vec())
     }
 
-    /// Introduces itself as a reader that drops the oldest, and is let in.
+    /// Joins as a reader that drops the oldest.
     fn join(folder: &Path) -> Self {
         let mut stranger = Self::connect(folder);
         let mut hello = vec![0; 60];
@@ -175,7 +175,7 @@ fn whoever_speaks_something_else_is_told_and_sent_away() {
         assert!(String::from_utf8_lossy(&said).contains(reason), "{said:?}");
         assert!(stranger.hear().is_empty());
     }
-    // Those who say nothing are sent away, and keep nobody out meanwhile.
+    // Silent connections are closed, and meanwhile exclude nobody.
     let silent: Vec<Stranger> = (0..4).map(|_| Stranger::connect(folder.path())).collect();
     assert!(reader(folder.path(), Policy::DropOldest).is_ok());
     for mut stranger in silent {
@@ -223,7 +223,7 @@ fn settings_out_of_range_are_refused_by_name() {
     };
     assert!(refused(|options| options.chunk_bytes = 100).contains("size of a chunk is 100"));
     assert!(refused(|options| options.consumers_max = 0).contains("number of consumers is 0"));
-    // How many rest by default is the processor's.
+    // The default number of resting chunks depends on the processor.
     assert!(refused(|options| options.chunks = options.reserve_chunks + 4).contains("number of chunks is "));
     assert!(refused(|options| options.rest_chunks = Some(usize::MAX)).contains("number of chunks is "));
 }
@@ -244,7 +244,7 @@ fn a_batch_outlives_its_subscriber_and_its_producer() {
     assert!(batch.frames().next().unwrap().channel::<i16>(0).unwrap().iter().all(|&sample| sample == 7));
 }
 
-/// Takes every free chunk of the pool and writes something else over it.
+/// Takes every free chunk of the pool and overwrites it.
 fn write_over(pool: &mut BatchPool) -> Vec<Batch> {
     let mut written = Vec::new();
     while let Some(mut batch) = pool.acquire() {
@@ -255,7 +255,7 @@ fn write_over(pool: &mut BatchPool) -> Vec<Batch> {
     written
 }
 
-/// The value of each batch's samples; -2 where they differ.
+/// Value of each batch's samples; -2 if they differ.
 fn values(batches: &[Batch]) -> Vec<i16> {
     let value = |batch: &Batch| {
         let samples = batch.frames().next().unwrap().channel::<i16>(0).unwrap().into_owned();
@@ -286,7 +286,7 @@ fn what_a_reader_holds_stays_after_it_was_cut_off_and_it_takes_no_more() {
     assert!(matches!(&error, Error::CutOff { reason, .. } if reason.contains("took nothing")), "{error}");
     assert!(matches!(slow.pop(), Err(Error::CutOff { .. })), "and never again");
     assert!(matches!(slow.wait(Duration::from_secs(1)), Err(Error::CutOff { .. })));
-    // It keeps its place and its memory until it has gone.
+    // It keeps its slot and its memory until it has gone.
     drop((slow, written));
     assert!(pool.available() < pool.chunks());
     drop(held);

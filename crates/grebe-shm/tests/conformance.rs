@@ -1,4 +1,4 @@
-//! Shared memory under the suite that every queue passes: real memfds, a real control socket, two threads.
+//! Runs the conformance suite of queues on shared memory: real memfds, a real control socket, two threads.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 #[path = "../../grebe-flow/tests/conformance/mod.rs"]
@@ -77,7 +77,7 @@ impl Sending for Tx {
     }
 
     fn is_closed(&mut self) -> bool {
-        // The hang-up is heard by another thread.
+        // Another thread notices the hang-up.
         let until = Instant::now() + Duration::from_secs(30);
         while !self.publisher.consumers().is_empty() {
             if Instant::now() > until {

@@ -1,4 +1,4 @@
-//! What a producer says of its stream, and what it says no more.
+//! Tests descriptions of a stream, and their end.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use grebe_frame::{Batch, BatchPool, Description, Header};
 use grebe_shm::{Policy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
-/// A frame of the stream that began at `producer_ts_ns`.
+/// Frame of the stream that began at `producer_ts_ns`.
 fn batch(pool: &mut BatchPool, first_sample_index: u64, producer_ts_ns: u64, name: Option<&str>) -> Batch {
     let mut batch = pool.acquire().expect("a free chunk");
     let header = Header {
@@ -45,7 +45,7 @@ fn a_new_stream_that_says_nothing_is_not_the_one_before() {
         Subscriber::connect("x", &options).unwrap()
     };
     let mut reader = connect();
-    // What is left of the first stream is taken after the second has begun.
+    // The rest of the first stream is taken after the second has begun.
     for (index, stamp, name) in [(80, 1_000, Some("first")), (88, 1_010, Some("first")), (0, 2_000, None)] {
         publisher.send(&batch(&mut pool, index, stamp, name), || false).unwrap();
     }

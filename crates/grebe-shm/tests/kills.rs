@@ -1,5 +1,5 @@
-//! Consumers and producers that are killed with SIGKILL at whatever they are doing: how soon it is noticed, what bystanders in other processes
-//! lose, what is left over.
+//! Kills consumers and producers with SIGKILL at any point, and checks detection time, loss at bystanders in
+//! other processes, and leftovers.
 //!
 //! `cargo test -p grebe-shm --test kills -- long` kills 200 consumers and 50 producers instead of 15 and 5.
 
@@ -41,10 +41,11 @@ mod kills {
         }
     }
 
-    /// What a consumer is at when it is killed.
+    /// Activity of a consumer when it is killed.
     const AT: [&str; 5] = ["joining", "claiming", "holding", "taking_nothing", "stopped"];
 
-    /// This process is the producer; beside the victims, one after the other, stands a consumer that has to see every frame.
+    /// This process is the producer. Beside the successive victims there is a consumer that must see every
+    /// frame.
     fn kill_consumers(count: u32) {
         let folder = tempfile::tempdir().unwrap();
         let (mut publisher, mut pool) = stream(folder.path());
@@ -61,7 +62,7 @@ mod kills {
                 load.send(&mut publisher, &mut pool);
             }
             let killing = Killing::soon(victim, at, turn);
-            // One that joins over and over may be outside, and is then not there to be missed.
+            // A consumer that joins repeatedly may be outside, and is then not missed.
             let began = loop {
                 load.send(&mut publisher, &mut pool);
                 match killing.began.get() {
@@ -71,7 +72,7 @@ mod kills {
             };
             noticed.push(began.elapsed());
             killing.thread.join().unwrap();
-            // It may have been let in at the last moment.
+            // It may have been admitted at the last moment.
             while publisher.totals().consumers > 1 {
                 load.send(&mut publisher, &mut pool);
             }
@@ -87,7 +88,7 @@ mod kills {
         tell("consumers", &mut noticed, seen);
     }
 
-    /// Of each producer this process is a consumer, which takes what is complete.
+    /// This process is a consumer of each producer, and takes complete batches.
     fn kill_producers(count: u32) {
         let folder = tempfile::tempdir().unwrap();
         let (mut noticed, mut frames) = (Vec::new(), 0);
@@ -102,7 +103,7 @@ mod kills {
             let ended = reader.read_for(Duration::from_secs(30));
             noticed.push(began.elapsed());
             assert!(matches!(ended, Some(Error::ProducerGone { .. })), "{ended:?}");
-            // What was complete came, in order; what a policy dropped at the very end left no gap to be seen.
+            // Complete batches arrived in order; a drop at the very end leaves no visible gap.
             let dropped = if policy == Policy::Block { 0 } else { reader.subscriber.dropped_frames() };
             assert!(reader.lost <= dropped, "{} lost, {dropped} dropped, policy {policy}", reader.lost);
             frames += reader.frames;
@@ -132,7 +133,7 @@ mod kills {
     fn consumer(folder: &Path, at: &str) {
         if at == "joining" {
             loop {
-                // Refused where the producer has not yet noticed that the last one is gone.
+                // Refused if the producer has not yet noticed that the last one is gone.
                 let _ = Subscriber::connect("x", &options(folder, Policy::DropLatest));
             }
         }
@@ -151,7 +152,7 @@ mod kills {
         }
     }
 
-    /// Reads to the end, every byte; says how much it saw.
+    /// Reads every byte to the end, and reports the amount.
     fn bystander(folder: &Path) {
         let mut reader = Reader::join(folder, Policy::Block);
         assert!(reader.read_for(Duration::from_secs(3600)).is_none());
@@ -191,7 +192,7 @@ mod kills {
         }
     }
 
-    /// Kills a consumer while the producer goes on.
+    /// Kills a consumer while the producer continues.
     struct Killing {
         began: Arc<OnceLock<Instant>>,
         thread: JoinHandle<()>,
@@ -202,13 +203,13 @@ mod kills {
             let began = Arc::new(OnceLock::new());
             let (noted, is_stopped, takes_nothing) = (began.clone(), at == "stopped", at == "taking_nothing");
             let thread = std::thread::spawn(move || {
-                // Anywhere in what it does over and over.
+                // At any point of its loop.
                 std::thread::sleep(Duration::from_micros(u64::from(turn.wrapping_mul(7919) % 5000)));
                 if is_stopped {
                     signal("STOP", &victim);
                 }
                 if is_stopped || takes_nothing {
-                    // Until its queue is full, and the producer waits for who makes it wait.
+                    // Long enough for a full queue, at which the producer waits for a blocking consumer.
                     std::thread::sleep(Duration::from_millis(25));
                 }
                 noted.get_or_init(Instant::now);
@@ -240,7 +241,7 @@ mod kills {
             }
         }
 
-        /// Until the time is over or the stream has ended; with which error, if any.
+        /// Reads until the time is over or the stream has ended. Returns the error, if any.
         fn read_for(&mut self, time: Duration) -> Option<Error> {
             let began = Instant::now();
             while began.elapsed() < time && !self.subscriber.is_ended() {

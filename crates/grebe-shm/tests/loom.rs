@@ -1,4 +1,4 @@
-//! The interleavings of a producer and one consumer of its lane, all of them, under loom:
+//! All interleavings of a producer and one consumer of its lane under loom:
 //! `RUSTFLAGS="--cfg loom" cargo test -p grebe-shm --test loom --release`
 #![cfg(loom)]
 
@@ -13,7 +13,7 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use sync::Words;
 
-// The lane is not public: its files are compiled into this test.
+// The lane is not public, so its files are compiled into this test.
 #[path = "../src/lane/borrower.rs"]
 #[allow(dead_code)]
 mod borrower;
@@ -27,7 +27,7 @@ mod lender;
 #[allow(dead_code)]
 mod sync;
 
-/// The samples of each chunk: loom sees when one is written while it is read.
+/// Samples of each chunk. Loom detects a write during a read.
 type Chunks = Arc<Vec<UnsafeCell<u64>>>;
 
 fn lane(policy: Policy, quota: u32, chunks: u32) -> (Lender<u32>, Borrower, Chunks) {
@@ -51,7 +51,7 @@ fn what(chunk: u32) -> Descriptor {
     Descriptor { chunk, frames: 1, first: 0, stride: 64 }
 }
 
-/// Takes at most `most` batches, reads each, and gives it back.
+/// Takes at most `most` batches, reads each, and returns it.
 fn consume(borrower: &mut Borrower, chunks: &Chunks, most: usize) -> Vec<u64> {
     let mut seen = Vec::new();
     for _ in 0..most {
@@ -98,7 +98,7 @@ fn what_is_evicted_is_not_read_and_what_is_taken_is_not_evicted() {
         write(&chunks, 2, 2);
         let mut evicted = None;
         match lender.offer(2, what(2)).unwrap() {
-            // What was evicted is the producer's again at once.
+            // An evicted chunk belongs to the producer again at once.
             Offer::Queued(Some(chunk)) => {
                 evicted = Some(u64::from(chunk));
                 write(&chunks, chunk, 9);
@@ -116,8 +116,8 @@ fn what_is_evicted_is_not_read_and_what_is_taken_is_not_evicted() {
     });
 }
 
-/// What a lender's owner does with a consumer that is cut off (`Consumers::settle`, `Consumers::attend`): the leases go when the
-/// socket has hung up, and not when the consumer was told.
+/// Models the lender's owner (`Consumers::settle`, `Consumers::attend`) with a consumer that was cut off. It
+/// releases the leases when the socket has hung up, and not earlier.
 #[test]
 fn what_a_consumer_was_lent_is_written_again_only_after_it_hung_up() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! A stream that runs for long: it allocates nothing, and nothing of it leaks.
+//! A long-running stream allocates nothing and leaks nothing.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::fs;
@@ -24,7 +24,7 @@ fn a_billion_frames_allocate_nothing_and_leak_nothing() {
     run(1_000_000_000);
 }
 
-/// Small frames through a stream whose reader makes the producer wait, and sees each.
+/// Sends small frames through a stream with a blocking reader that sees each.
 fn run(frames: u64) {
     let folder = tempfile::tempdir().unwrap();
     let directory = Some(folder.path().to_owned());
@@ -34,7 +34,7 @@ fn run(frames: u64) {
     let began = Instant::now();
     let reader = std::thread::spawn(move || read(directory.as_deref().unwrap(), frames));
     assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
-    // What is allocated and mapped at the beginning belongs to the stream.
+    // Allocations and mappings at the beginning belong to the stream.
     let warm = frames / 20;
     let mut sequence = 0;
     send(&mut publisher, &mut pool, &mut sequence, warm);
@@ -46,7 +46,7 @@ fn run(frames: u64) {
     publisher.end(None);
     assert_eq!(reader.join().unwrap(), 0, "the consumer allocates");
     let until = Instant::now() + Duration::from_secs(30);
-    // The batches sent last rest with the producer.
+    // The last batches rest with the producer.
     while pool.available() < pool.chunks() - PublisherOptions::default().resting_chunks() {
         assert!(Instant::now() < until, "{} of {} chunks came home", pool.available(), pool.chunks());
         publisher.reap();
@@ -89,7 +89,7 @@ fn send(publisher: &mut Publisher, pool: &mut BatchPool, sequence: &mut u64, unt
     }
 }
 
-/// Allocations of the reader between its first batches and its last.
+/// Allocations of the reader between its first and last batches.
 fn read(directory: &Path, frames: u64) -> u64 {
     let options = SubscriberOptions {
         policy: Policy::Block,

@@ -1,4 +1,4 @@
-//! Simulated transfers over the links that long-distance tools are measured on: seconds, phases, what was sent.
+//! Simulated transfers over the standard links of long-distance tools: seconds, phases, packets.
 //!
 //!     cargo run --release -p grebe-simulator --example links
 

@@ -1,5 +1,5 @@
-//! Simulated transfers beside TCP and beside each other: shares and losses of the last 40 of 60 s, each pair begun in several
-//! ways so that one lucky run fools nobody.
+//! Simulated transfers beside TCP and beside each other: shares and losses of the last 40 of 60 s. Each pair
+//! starts in several ways, so that one lucky run cannot mislead.
 //!
 //!     cargo run --release -p grebe-simulator --example shares [part of a pair's name]
 
@@ -7,7 +7,7 @@ use grebe_simulator::{Congestion, Flow, Link, Path, TcpFlow, simulate_beside};
 
 const SECOND: u64 = 1_000_000;
 
-/// When both flows begin, and the seed of ours.
+/// Start times of both flows, and the seed of ours.
 const BEGINNINGS: [(u64, u64, u64); 5] = [
     (0, SECOND / 3, 1),
     (0, 3 * SECOND, 2),
@@ -49,7 +49,7 @@ fn main() {
             let runs = BEGINNINGS.map(|beginning| shares(&path, rtt_ms, ours, theirs, beginning));
             let mut line = format!("  {name:<14}");
             for (rates, _) in &runs {
-                // Of several, the last one's.
+                // With several flows, the rate of the last one.
                 let at = if rates.len() > 2 { rates.len() - 1 } else { 0 };
                 line += &format!(" {:>3.0}", 100.0 * rates[at] / rates.iter().sum::<f64>());
             }
@@ -66,7 +66,7 @@ fn main() {
     }
 }
 
-/// Megabits a second on the wire of both flows, and what all lost.
+/// Rates of both flows on the wire in Mbit/s, and their total loss.
 fn shares(
     path: &Path,
     rtt_ms: u64,

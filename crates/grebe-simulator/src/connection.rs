@@ -1,4 +1,4 @@
-//! A simulated connection: two ends, an application at each, and a path between them.
+//! Simulated connection: two ends with an application each, and a path between them.
 
 use grebe_connection::internals::{
     Arrived, Broken, ConnectionEnd, Frame, HEADER_BYTES, Item, ReceiveBuffer, SendBuffer, SenderOptions,
@@ -9,52 +9,53 @@ use grebe_connection::{SendCounters, Verdict};
 use crate::Events;
 use crate::path::{Path, Pipe, Stalls};
 
-/// What an application does at its end of a connection.
+/// Behaviour of an application at its end of a connection.
 #[derive(Debug, Clone, Default)]
 pub struct Application {
-    /// Writes so many bytes at these times, ascending, as far as there is room; with the last of them it is finished.
+    /// Amounts of bytes to write at these times, ascending, as far as there is room. It finishes with the
+    /// last of them.
     pub writes: Vec<(u64, u64)>,
-    /// Bytes per second that it reads; `None`: all at once.
+    /// Read rate in bytes per second; `None`: everything at once.
     pub reads_bytes_per_s: Option<f64>,
-    /// It reads nothing between these times.
+    /// Pause of reading between these times.
     pub pauses_us: Option<(u64, u64)>,
-    /// It gives up.
+    /// Time of giving up.
     pub stops_us: Option<u64>,
-    /// Its host vanishes.
+    /// Time at which its host vanishes.
     pub dies_us: Option<u64>,
-    /// Its end is stopped: what comes meanwhile is taken later, and was there when it came.
+    /// Stalls of its end: packets keep their arrival time but are processed later.
     pub stalls: Option<Stalls>,
-    /// How its sender behaves.
+    /// Options of its sender.
     pub options: SenderOptions,
 }
 
-/// How a connection went for one of its ends.
+/// Result of a connection at one of its ends.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionReport {
-    /// Bytes that its application has read.
+    /// Bytes read by its application.
     pub read_bytes: u64,
-    /// When the application had read everything that the other one wrote.
+    /// Time at which the application had read everything from the other end.
     pub ended_us: Option<u64>,
-    /// When it knew that the other end has everything.
+    /// Time at which it knew that the other end has everything.
     pub delivered_us: Option<u64>,
-    /// When nothing was left to do.
+    /// Time at which nothing was left to do.
     pub over_us: Option<u64>,
-    /// Why it ended before that.
+    /// Reason for an earlier end.
     pub broken: Option<Broken>,
-    /// Whether a byte came in a wrong place, which must never be.
+    /// Whether a byte arrived at a wrong place, which must never happen.
     pub corrupt: bool,
-    /// The most bytes that waited for the application, in order or not.
+    /// Maximum bytes waiting for the application, in order or not.
     pub waiting_bytes_max: u64,
-    /// The most memory that both halves held beside that.
+    /// Maximum memory of both halves in addition.
     pub memory_bytes_max: usize,
-    /// What its sender did.
+    /// Counters of its sender.
     pub counters: SendCounters,
-    /// Packets that it sent about the other end's stream.
+    /// Packets sent about the other end's stream.
     pub replies: u64,
 }
 
-/// Runs a connection until both ends are over or the time is. The path's forward direction leads from the first end to the second, which
-/// does not know where the first one is until something came from it.
+/// Runs a connection until both ends are over or the time is up. The path's forward direction leads from the
+/// first end to the second, which learns the first one's address from its first packet.
 pub fn simulate_connection(
     path: &Path,
     applications: &[Application; 2],
@@ -99,23 +100,23 @@ pub fn simulate_connection(
     ends.map(End::into_report)
 }
 
-/// A packet on its way.
+/// Packet in transit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Packet {
     to: usize,
-    /// It is about the stream of the end that it goes to.
+    /// Whether it is about its recipient's own stream.
     is_reply: bool,
     number: u64,
     datagram_bytes: usize,
     frame: Vec<u8>,
-    /// When it came, by the clock of the system that it came to.
+    /// Arrival time by the clock of the receiving system.
     arrived_us: Option<u64>,
 }
 
 struct End<'a> {
     application: &'a Application,
     number: usize,
-    /// It knows where the other end is.
+    /// Whether it knows the other end's address.
     is_started: bool,
     core: ConnectionEnd,
     sent: SendBuffer,
@@ -123,7 +124,7 @@ struct End<'a> {
     /// Bytes that the application wants to have written by now.
     wanted_bytes: u64,
     writes: usize,
-    /// In order, and not read yet.
+    /// Ordered bytes that are not read yet.
     unread_bytes: u64,
     read_at_us: u64,
     may_read_bytes: f64,
@@ -154,25 +155,25 @@ impl<'a> End<'a> {
         self.report.over_us.is_some() || self.application.dies_us.is_some_and(|dies_us| now_us >= dies_us)
     }
 
-    /// When it does what it would do at this time.
+    /// Actual time of an action that is due at this time.
     fn awake_us(&self, at_us: u64) -> u64 {
         self.application.stalls.map_or(at_us, |stalls| stalls.let_through_us(at_us))
     }
 
     fn next_time_us(&self, now_us: u64) -> Option<u64> {
         if self.is_dead(now_us) {
-            // What has come can still be read.
+            // Received data can still be read.
             let is_read = self.report.ended_us.is_some() || !self.has_all() && self.unread_bytes == 0;
             return (self.report.over_us.is_some() && !is_read).then_some(now_us + 1_000);
         }
         let core_us = if self.is_started { self.core.next_time_us(now_us) } else { u64::MAX };
         let write_us = self.application.writes.get(self.writes).map_or(u64::MAX, |(at_us, _)| *at_us);
-        // An application that reads slowly, and an end that waits for the other one to confirm.
+        // For a slow reader, and for an end that waits for confirmation.
         let look_us = now_us + if self.unread_bytes > 0 { 1_000 } else { 10_000 };
         Some(self.awake_us(core_us.min(write_us).min(look_us).max(now_us + 1)))
     }
 
-    /// What the application does.
+    /// Runs the application.
     fn work(&mut self, now_us: u64) {
         if self.is_dead(now_us) || !self.is_started {
             if self.report.over_us.is_some() {
@@ -228,12 +229,12 @@ impl<'a> End<'a> {
         }
     }
 
-    /// Whether the other application's last byte has come.
+    /// Whether the other application's last byte has arrived.
     fn has_all(&self) -> bool {
         self.core.receiver.verdict() == Some(Verdict::Whole)
     }
 
-    /// The next packet to the other end.
+    /// Next packet to the other end.
     fn poll(&mut self, now_us: u64) -> Option<Packet> {
         if self.is_dead(now_us) || !self.is_started {
             return None;
@@ -324,7 +325,7 @@ impl<'a> End<'a> {
     }
 }
 
-/// What an end writes.
+/// Byte written by an end at this offset.
 fn byte(at: u64, number: usize) -> u8 {
     ((at + number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }

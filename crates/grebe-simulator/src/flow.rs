@@ -1,4 +1,4 @@
-//! A simulated stream: what is to be sent, both of its ends, and how it went.
+//! Simulated stream: its content, both ends, and the result.
 
 use grebe_connection::internals::{
     Arrived, Frame, HEADER_BYTES, Item, RangeSet, Receiver, Sender, SenderOptions, TAG_BYTES, Transmit,
@@ -8,72 +8,72 @@ use grebe_connection::{Phase, PhaseCost, SendCounters, Verdict};
 /// One stream over the path.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// Bytes of it.
+    /// Length of the stream.
     pub total_bytes: u64,
-    /// When it starts.
+    /// Start time.
     pub start_us: u64,
-    /// How its sender behaves.
+    /// Options of its sender.
     pub options: SenderOptions,
-    /// How far the receiver lets the sender run ahead.
+    /// Receive window.
     pub window_bytes: u64,
 }
 
-/// How a stream went.
+/// Result of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct FlowReport {
-    /// When the receiver had every byte.
+    /// Time at which the receiver had every byte.
     pub whole_us: Option<u64>,
-    /// When the sender knew it.
+    /// Time at which the sender knew it.
     pub done_us: Option<u64>,
-    /// The verdict that reached the sender.
+    /// Verdict that reached the sender.
     pub verdict: Option<Verdict>,
-    /// What the sender did.
+    /// Counters of the sender.
     pub counters: SendCounters,
-    /// What each phase cost.
+    /// Cost of each phase.
     pub costs: [PhaseCost; Phase::COUNT],
-    /// The most memory that both halves held.
+    /// Maximum memory of both halves.
     pub memory_bytes_max: usize,
-    /// Payload bytes that were in place, every tenth of a second.
+    /// Payload bytes in place, every tenth of a second.
     pub received_by_tenth: Vec<u64>,
-    /// The queueing delay of the bottleneck that this flow's packets met, the greatest in every tenth of a second.
+    /// Maximum queue delay of this flow's packets at the bottleneck, in every tenth of a second.
     pub queue_us_by_tenth: Vec<u64>,
-    /// Whether a byte arrived in a wrong place, which must never be.
+    /// Whether a byte arrived at a wrong place, which must never happen.
     pub corrupt: bool,
 }
 
 impl Flow {
-    /// A flow of `total_bytes` that starts at once.
+    /// Makes a flow of `total_bytes` that starts at once.
     pub fn of(total_bytes: u64) -> Self {
         Self { total_bytes, start_us: 0, options: SenderOptions::default(), window_bytes: 64 << 20 }
     }
 }
 
 impl FlowReport {
-    /// Whether every byte arrived in its place, and the sender knows it.
+    /// Whether every byte arrived at its place, and the sender knows it.
     pub fn is_whole(&self) -> bool {
         self.whole_us.is_some() && self.verdict == Some(Verdict::Whole) && !self.corrupt
     }
 }
 
-/// A packet that arrives at one end of a flow.
+/// Packet that arrives at one end of a flow.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event {
-    /// Which flow: transfers first, then TCP flows.
+    /// Index of the flow: transfers first, then TCP flows.
     pub(super) flow: usize,
     pub(super) to_receiver: bool,
     pub(super) number: u64,
     pub(super) datagram_bytes: usize,
-    /// The frame; empty for TCP.
+    /// Frame; empty for TCP.
     pub(super) bytes: Vec<u8>,
 }
 
-/// A sender and a receiver, and the content that the receiver is to get: a pattern, so that a byte in a wrong place shows.
+/// Sender and receiver, with a patterned content that reveals misplaced bytes.
 pub(super) struct FlowEnds {
     pub(super) start_us: u64,
     total_bytes: u64,
     sender: Sender,
     receiver: Receiver,
-    /// Number of the next packet from the receiver.
+    /// Number of the receiver's next packet.
     back_number: u64,
     stored: RangeSet,
     report: FlowReport,
@@ -95,7 +95,7 @@ impl FlowEnds {
         }
     }
 
-    /// When one of the ends has something to do; `None` once the transfer is over.
+    /// Time of the next action at either end; `None` once the transfer is over.
     pub(super) fn next_time_us(&self, now_us: u64) -> Option<u64> {
         if self.report.done_us.is_some() {
             return None;
@@ -107,7 +107,7 @@ impl FlowEnds {
         Some(next_us.max(now_us + 1))
     }
 
-    /// The next packet from the sender: number, length of the datagram, frame.
+    /// Next packet of the sender: number, datagram length, frame.
     pub(super) fn poll_sender(&mut self, now_us: u64, pattern: &[u8]) -> Option<(u64, usize, Vec<u8>)> {
         let transmit = self.sender.poll_transmit(now_us)?;
         let payload_bytes = transmit.item.data().map_or(0, |range| range.end - range.start);
@@ -122,7 +122,7 @@ impl FlowEnds {
         Some((transmit.number, datagram_bytes, bytes))
     }
 
-    /// The next packet from the receiver: number and frame.
+    /// Next packet of the receiver: number and frame.
     pub(super) fn poll_receiver(&mut self, now_us: u64) -> Option<(u64, Vec<u8>)> {
         let mut frame = [0; 1_150];
         let length = self.receiver.poll_report(now_us, &mut frame)?;
@@ -142,7 +142,7 @@ impl FlowEnds {
         self.report.memory_bytes_max = self.report.memory_bytes_max.max(memory_bytes);
     }
 
-    /// Takes a packet that arrives at one of the ends.
+    /// Delivers a packet to one of the ends.
     pub(super) fn take(&mut self, now_us: u64, event: &Event, pattern: &[u8]) {
         match Frame::decode(&event.bytes) {
             Err(_) => self.report.corrupt = true,
@@ -192,7 +192,7 @@ impl FlowEnds {
     }
 }
 
-/// The content of every transfer, long enough for a payload from anywhere in the first period.
+/// Content of every transfer, long enough for a payload from anywhere in the first period.
 pub(super) fn pattern() -> Vec<u8> {
     let byte = |index: u64| (index % PATTERN_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0];
     (0..PATTERN_BYTES + 65_536).map(byte).collect()
@@ -216,8 +216,8 @@ fn encode(transmit: &Transmit, is_last: bool, pattern: &[u8], out: &mut [u8]) ->
     frame.encode(out).unwrap_or(0)
 }
 
-/// No frame of the sender is longer than its payload and this.
+/// Maximum overhead of a sender's frame beyond its payload.
 const HEAD_BYTES_MAX: usize = 128;
 
-/// The period of the pattern. A prime, so that no packet's length divides it.
+/// Period of the pattern: a prime, so that no packet length divides it.
 const PATTERN_BYTES: u64 = 65_521;

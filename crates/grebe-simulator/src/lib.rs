@@ -28,12 +28,12 @@ pub use self::path::{Link, Path, Policer, Stalls};
 use self::tcp::Tcp;
 pub use self::tcp::{Congestion, TcpFlow, TcpReport};
 
-/// Runs all flows over one path until they are done or the time is over.
+/// Runs all flows over one path until they are done or the time is up.
 pub fn simulate(path: &Path, flows: &[Flow], seed: u64, until_us: u64) -> Vec<FlowReport> {
     simulate_beside(path, flows, &[], seed, until_us).0
 }
 
-/// Runs all flows beside TCP flows on the same path until the flows are done or the time is over.
+/// Runs all flows beside TCP flows on the same path, until the flows are done or the time is up.
 pub fn simulate_beside(
     path: &Path,
     flows: &[Flow],
@@ -51,7 +51,7 @@ pub fn simulate_beside(
 
 struct Simulation<'a> {
     path: &'a Path,
-    /// Changes of the path that have happened.
+    /// Number of changes of the path so far.
     changes: usize,
     now_us: u64,
     forward: Pipe,
@@ -80,7 +80,7 @@ impl<'a> Simulation<'a> {
     fn next_time_us(&self) -> Option<u64> {
         let flows_us = self.flows.iter().filter_map(|ends| ends.next_time_us(self.now_us)).min();
         if flows_us.is_none() && !self.flows.is_empty() {
-            return None; // TCP flows alone are of no interest.
+            return None; // TCP flows alone are not of interest.
         }
         let tcp_us = self.tcp_flows.iter().map(|tcp| tcp.next_time_us(self.now_us)).min();
         [self.events.next_time_us(), flows_us, tcp_us].into_iter().flatten().min()
@@ -155,7 +155,7 @@ fn tcp_event(flow: usize, to_receiver: bool, number: u64) -> Event {
     Event { flow, to_receiver, number, datagram_bytes: 0, bytes: Vec::new() }
 }
 
-/// Packets that arrive at the same time do so in the order in which they were sent.
+/// Event queue. Packets with equal arrival times keep their sending order.
 #[derive(Debug)]
 struct Events<E> {
     heap: BinaryHeap<Reverse<(u64, u64, E)>>,
@@ -178,7 +178,7 @@ impl<E: Ord> Events<E> {
         self.heap.peek().map(|Reverse((due_us, ..))| *due_us)
     }
 
-    /// The next packet that has arrived by `now_us`.
+    /// Next packet that has arrived by `now_us`.
     fn pop_due(&mut self, now_us: u64) -> Option<E> {
         self.next_time_us().filter(|due_us| *due_us <= now_us)?;
         self.heap.pop().map(|Reverse((_, _, event))| event)

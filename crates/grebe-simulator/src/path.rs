@@ -1,4 +1,4 @@
-//! The emulated path: a bottleneck, a delay and losses each way.
+//! Emulated path: a bottleneck, a delay and losses in each direction.
 
 use grebe_connection::internals::UDP_IP_BYTES;
 
@@ -9,52 +9,52 @@ pub struct Link {
     pub rate_bits_per_s: f64,
     /// Propagation delay of this direction.
     pub delay_us: u64,
-    /// Each packet is late by up to this much, evenly distributed: packets overtake each other.
+    /// Maximum extra delay per packet, uniformly distributed, so that packets are reordered.
     pub jitter_us: u64,
-    /// Bytes that the bottleneck's queue holds.
+    /// Capacity of the bottleneck's queue in bytes.
     pub queue_bytes: u64,
-    /// In front of the bottleneck: drops what is beyond its rate, and delays nothing.
+    /// Policer before the bottleneck: drops packets beyond its rate, and delays none.
     pub policer: Option<Policer>,
-    /// The share of packets that is lost, 0 to 1.
+    /// Share of lost packets, 0 to 1.
     pub loss: f64,
-    /// Losses happen in runs of this many packets; `loss` stays their share.
+    /// Length of loss runs in packets; `loss` stays their share.
     pub burst: u32,
-    /// The share of packets that arrives twice, 0 to 1.
+    /// Share of duplicated packets, 0 to 1.
     pub duplicates: f64,
-    /// Datagrams longer than this are lost, in bytes of UDP payload.
+    /// Maximum datagram length in bytes of UDP payload; longer ones are lost.
     pub datagram_bytes_max: usize,
-    /// Nothing enters and nothing arrives for a while now and then, and then all of it at once.
+    /// Stalls in which nothing enters or arrives, followed by everything at once.
     pub stalls: Option<Stalls>,
 }
 
-/// A host that forwards is stopped now and then: by its other work, its hypervisor, or a radio that sleeps.
+/// Stalls of a forwarding host: by its load, its hypervisor, or a sleeping radio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stalls {
-    /// One begins in each stretch of this length, anywhere in its first half.
+    /// One stall begins in each interval of this length, in its first half.
     pub every_us: u64,
-    /// How long it lasts; at most half as long.
+    /// Duration; at most half of the interval.
     pub for_us: u64,
-    /// Others begin at other times.
+    /// Seed of the start times.
     pub seed: u64,
 }
 
-/// A token bucket: packets pass as long as there are tokens for their bytes, and vanish otherwise.
+/// Token bucket: packets pass while there are tokens for their bytes, otherwise they are dropped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policer {
-    /// Bits per second at which tokens come.
+    /// Token rate in bits per second.
     pub rate_bits_per_s: f64,
-    /// Tokens that it keeps at most, in bytes; so many pass at once after a pause.
+    /// Capacity in bytes, which is the burst after a pause.
     pub bucket_bytes: u64,
 }
 
-/// Both directions of a path, and how they change.
+/// Both directions of a path, and their changes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Path {
     /// From the sender to the receiver.
     pub forward: Link,
     /// From the receiver to the sender.
     pub back: Link,
-    /// From these times on, in ascending order, the path is another.
+    /// Times of changes, ascending, with the new directions.
     pub changes: Vec<(u64, Link, Link)>,
 }
 
@@ -76,7 +76,7 @@ impl Default for Link {
 }
 
 impl Stalls {
-    /// When what would happen at this time does.
+    /// Actual time of an event that is due at this time.
     pub(super) fn let_through_us(&self, at_us: u64) -> u64 {
         let stretch = at_us / self.every_us;
         let chance = (stretch + self.seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
@@ -86,20 +86,20 @@ impl Stalls {
 }
 
 impl Path {
-    /// The same link both ways, with the loss on the forward one only.
+    /// Makes a path with the same link in both directions, and with loss only on the forward one.
     pub fn symmetric(link: Link) -> Self {
         Self { back: Link { loss: 0.0, ..link.clone() }, forward: link, changes: Vec::new() }
     }
 }
 
-/// A policer, a bottleneck with a drop-tail queue, then delay, loss and jitter.
+/// Policer, bottleneck with a drop-tail queue, then delay, loss and jitter.
 pub(super) struct Pipe {
     pub(super) link: Link,
-    /// When the queue will be empty.
+    /// Time at which the queue will be empty.
     free_us: u64,
-    /// The part of a microsecond that the last packet's time on the wire left over.
+    /// Remaining fraction of a microsecond of the last packet's time on the wire.
     fraction: f64,
-    /// What the policer's tokens fall short of its bucket, and since when.
+    /// Missing tokens in the policer's bucket, and the time of that state.
     spent_bytes: f64,
     spent_us: u64,
     burst_left: u32,
@@ -119,12 +119,12 @@ impl Pipe {
         }
     }
 
-    /// How long a packet that is sent now waits in the queue.
+    /// Queue delay of a packet sent now.
     pub(super) fn queue_us(&self, now_us: u64) -> u64 {
         self.free_us.saturating_sub(now_us)
     }
 
-    /// Sends a datagram; `arrive` is called with the time of each arrival: never, once, or twice.
+    /// Sends a datagram. Calls `arrive` with the time of each arrival: never, once, or twice.
     pub(super) fn send(&mut self, now_us: u64, datagram_bytes: usize, mut arrive: impl FnMut(u64)) {
         let stalls = self.link.stalls;
         if datagram_bytes > self.link.datagram_bytes_max || self.is_lost() {
@@ -154,7 +154,7 @@ impl Pipe {
         }
     }
 
-    /// Whether the policer has tokens for a packet, which then takes them.
+    /// Whether the policer has tokens for a packet, and takes them.
     fn is_conforming(&mut self, now_us: u64, wire_bytes: f64) -> bool {
         let Some(policer) = self.link.policer else { return true };
         let came_bytes = (now_us - self.spent_us) as f64 * policer.rate_bits_per_s / 8e6;
@@ -175,7 +175,7 @@ impl Pipe {
         lost
     }
 
-    /// Evenly distributed from 0 to below 1: xorshift64, because the published tables are of this sequence.
+    /// Uniform from 0 to below 1: xorshift64, because the published tables use this sequence.
     fn draw(&mut self) -> f64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

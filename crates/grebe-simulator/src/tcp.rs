@@ -1,4 +1,4 @@
-//! TCP flows that share the emulated path: when they send how much. They carry no content.
+//! TCP flows on the emulated path: send times and amounts, without content.
 
 mod models;
 
@@ -16,27 +16,27 @@ pub enum Congestion {
     Bbr,
 }
 
-/// A TCP flow from the sender's side to the receiver's that never ends.
+/// Endless TCP flow from the sender's side to the receiver's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpFlow {
-    /// How it behaves.
+    /// Its congestion control.
     pub congestion: Congestion,
-    /// When it starts.
+    /// Start time.
     pub start_us: u64,
 }
 
-/// What a TCP flow got of the path.
+/// Result of a TCP flow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TcpReport {
     /// Packets sent.
     pub packets: u64,
-    /// Packets that were lost.
+    /// Packets lost.
     pub lost: u64,
     /// Bytes on the wire that arrived, every tenth of a second.
     pub delivered_by_tenth: Vec<u64>,
 }
 
-/// The sending half of a TCP flow. The receiving half acknowledges each packet.
+/// Sending half of a TCP flow. The receiving half acknowledges each packet.
 #[derive(Debug)]
 pub(super) struct Tcp {
     start_us: u64,
@@ -46,13 +46,13 @@ pub(super) struct Tcp {
     in_flight: u64,
     delivered: u64,
     delivered_us: u64,
-    /// When the packet left that arrived last.
+    /// Departure of the last packet that arrived.
     delivered_at_us: u64,
     heard_us: u64,
     min_rtt_us: u64,
     min_rtt_since_us: u64,
     next_us: u64,
-    /// What is left of the packets that leave at once.
+    /// Remaining packets of the present burst.
     burst_left: u64,
     report: TcpReport,
 }
@@ -70,7 +70,7 @@ struct Sent {
     delivered: u64,
     delivered_us: u64,
     delivered_at_us: u64,
-    /// It left while BBR drained the queue, so that its delivery rate says nothing about the path.
+    /// It left while BBR drained the queue, so its delivery rate says nothing about the path.
     paused: bool,
     acked: bool,
 }
@@ -102,7 +102,7 @@ impl Tcp {
         self.report
     }
 
-    /// The number of a packet that leaves now.
+    /// Number of a packet that leaves now.
     pub(super) fn poll_transmit(&mut self, now_us: u64) -> Option<u64> {
         if now_us < self.start_us {
             return None;
@@ -130,7 +130,7 @@ impl Tcp {
         Some(number)
     }
 
-    /// Everything in flight is lost where nothing was heard for the retransmission timeout.
+    /// After the retransmission timeout, everything in flight counts as lost.
     fn end_silence(&mut self, now_us: u64) {
         if self.in_flight == 0 || now_us < self.heard_us + self.silence_us() {
             return;
@@ -166,7 +166,7 @@ impl Tcp {
         next_us.min(silent_us).max(self.start_us).max(now_us + 1)
     }
 
-    /// The retransmission timeout.
+    /// Retransmission timeout.
     fn silence_us(&self) -> u64 {
         if self.min_rtt_us == u64::MAX { SILENCE_US } else { SILENCE_US_MIN + 3 * self.min_rtt_us }
     }
@@ -181,7 +181,7 @@ impl Tcp {
         self.in_flight + wants <= window as u64
     }
 
-    /// The other end says that the packet of this number arrived.
+    /// Takes the acknowledgement of this packet.
     pub(super) fn on_ack(&mut self, now_us: u64, number: u64) {
         self.heard_us = now_us;
         let Some(first) = self.unsettled.front().map(|sent| sent.number) else { return };
@@ -196,8 +196,8 @@ impl Tcp {
         self.delivered += 1;
         let rtt_us = now_us - sent.at_us;
         self.take_rtt(now_us, rtt_us);
-        // As the kernel does: the longer of the times between arrivals and between departures, since packets that waited in a
-        // queue arrive faster than they were sent.
+        // Like the kernel: the longer of the times between arrivals and between departures, because packets
+        // from a queue arrive faster than they were sent.
         let took_us = (now_us - sent.delivered_us).max(sent.at_us - sent.delivered_at_us).max(1);
         let packets_per_s = (self.delivered - sent.delivered) as f64 * 1e6 / took_us as f64;
         (self.delivered_us, self.delivered_at_us) = (now_us, sent.at_us);
@@ -231,7 +231,7 @@ impl Tcp {
         (self.min_rtt_us, self.min_rtt_since_us) = (rtt_us, now_us);
     }
 
-    /// Drops what is settled now that packet `number` arrived, and returns how many packets are lost.
+    /// Drops the packets settled by the arrival of `number`. Returns the number of lost packets.
     fn declare_lost(&mut self, number: u64) -> u64 {
         let mut lost = 0;
         while let Some(oldest) = self.unsettled.front()
@@ -253,18 +253,18 @@ impl Tcp {
     }
 }
 
-/// UDP payload of as many bytes on the wire as a full TCP segment has.
+/// UDP payload with as many bytes on the wire as a full TCP segment.
 pub(super) const PACKET_BYTES: usize = 1_472;
 
-/// An acknowledgement's, likewise.
+/// The same for an acknowledgement.
 pub(super) const ACK_BYTES: usize = 24;
 
-/// A packet is lost when one that was sent so many packets later arrived.
+/// Reordering threshold: a packet is lost when one sent this many packets later arrived.
 const DUPLICATES: u64 = 3;
 
-/// The retransmission timeout: before the first round trip is known, and its least part after.
+/// Retransmission timeout before the first round trip, and its minimum afterwards.
 const SILENCE_US: u64 = 1_000_000;
 const SILENCE_US_MIN: u64 = 200_000;
 const MIN_RTT_SPAN_US: u64 = 10_000_000;
-/// For how long BBR drains the queue to measure its round trip.
+/// Time that BBR drains the queue to measure its round trip.
 const BBR_DRAIN_US: u64 = 200_000;

@@ -1,5 +1,5 @@
-//! What transfers take over links that lose packets at any rate, alone: to yield to others where losses are theirs may cost nothing
-//! where losses are the link's. All in virtual time; each time is the mean of some seeds.
+//! Transfer times alone on lossy links. Yielding to losses by others may cost nothing where the link itself
+//! is lossy. All in virtual time; each time is the mean of several seeds.
 //!
 //!     cargo test --release -p grebe-simulator --test lossy -- --ignored --nocapture
 
@@ -8,7 +8,7 @@ use grebe_simulator::{Flow, Link, Path, Policer, simulate};
 
 const SECOND: u64 = 1_000_000;
 
-/// A link, alone on it.
+/// A link with a single transfer.
 struct Alone {
     name: &'static str,
     mbit: f64,
@@ -19,9 +19,9 @@ struct Alone {
     jitter_ms: u64,
     /// 0: the product of rate and round trip.
     queue_bytes: u64,
-    /// 0: no policer. Where there is one, the bottleneck has a gigabit per second.
+    /// 0: no policer. With one, the bottleneck has a gigabit per second.
     bucket_bytes: u64,
-    /// All is lost for 40 ms every 2 s.
+    /// Total loss for 40 ms every 2 s.
     has_outages: bool,
     megabytes: f64,
     mode: Mode,
@@ -78,13 +78,14 @@ impl Alone {
         Path { forward, back, changes }
     }
 
-    /// The file with its headers at the link's rate, and the way to the receiver. Losses happen before the bottleneck, and cost it nothing.
+    /// Time of the file with its headers at the link's rate, and of the path to the receiver. Losses happen
+    /// before the bottleneck, and take no time there.
     fn wire_s(&self) -> f64 {
         self.megabytes * 8.0 * 1.0453 / self.mbit + self.rtt_ms as f64 / 2e3
     }
 
-    /// Seconds until all is known to be there, and bytes pushed in per byte of the file: means over so many seeds; and the greatest
-    /// time.
+    /// Mean seconds until complete confirmation, mean bytes sent per byte of the file, and maximum seconds,
+    /// over these seeds.
     fn run(&self, seeds: u64) -> (f64, f64, f64) {
         let (mut sum_s, mut sent, mut max_s) = (0.0, 0.0, 0.0_f64);
         for seed in 1..=seeds {
@@ -164,7 +165,7 @@ fn links() -> Vec<Alone> {
     links
 }
 
-/// What these took before losses were asked whether they answer to the rate, and 2 %.
+/// Times before the test whether losses depend on the rate, plus 2 %.
 #[test]
 fn the_paths_own_loss_stays_free() {
     let links = links();
@@ -184,13 +185,13 @@ fn the_paths_own_loss_stays_free() {
     }
 }
 
-/// A quarter was once thought to be more than any path loses: from there on transfers crawled, for ever or by chance.
+/// A quarter once counted as more than any path loses, and transfers crawled from there on.
 #[test]
 fn heavy_loss_that_does_not_answer_to_the_rate_costs_little_more_than_itself() {
     for (mode, mbit, rtt_ms, times_max) in [
         (Mode::Fair, 50.0, 100, 2.2),
         (Mode::Fair, 4.0, 60, 1.8),
-        // It asks far below the rate, and waits for others in between.
+        // It tests far below the rate, and waits for others in between.
         (Mode::Background, 50.0, 100, 8.0),
         (Mode::Background, 4.0, 60, 8.0),
     ] {
@@ -216,7 +217,8 @@ fn alone_behind_a_policer_the_wire_is_used_and_little_is_wasted() {
     }
 }
 
-/// What the first train lost was taken for the path's own as long as the window ruled: 13 and 21 times the wire.
+/// The loss of the first train once counted as the path's own as long as the window ruled: 13 and 21 times
+/// the time on the wire.
 #[test]
 fn a_policer_on_a_path_that_loses_packets_itself_is_not_crawled_through() {
     for loss in [0.01, 0.02] {

@@ -1,5 +1,5 @@
-//! Ours beside CUBIC where the queue is shorter than a round trip or the path is a policer: whoever does not answer to losses there
-//! takes everything. All in virtual time, so that the same seed gives the same answer on every machine.
+//! Our flows beside CUBIC with a queue shorter than a round trip, or a policer. A flow that ignores losses
+//! there takes everything. All in virtual time, so that the same seed gives the same result on every machine.
 //!
 //!     cargo test --release -p grebe-simulator --test short_queues -- --ignored --nocapture
 
@@ -10,17 +10,17 @@ use grebe_simulator::{
 
 const SECOND: u64 = 1_000_000;
 const RTT_MS: u64 = 40;
-/// Both flows are there from here on.
+/// Both flows are active from here on.
 const BOTH_S: u64 = 3;
-/// Who begins looks for the rate; what that costs is another table's.
+/// The first flow searches for its rate; another table has that cost.
 const FIRST_S: u64 = 5;
 
-/// What holds the rate back.
+/// Limit of the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Bottleneck {
-    /// A queue of so many times the product of rate and round trip.
+    /// Queue of this multiple of the product of rate and round trip.
     Queue(f64),
-    /// A token bucket that takes so many milliseconds to fill, and no queue.
+    /// Token bucket that fills in this many milliseconds, without a queue.
     Policer(u64),
 }
 
@@ -49,7 +49,7 @@ fn path(mbit: f64, bottleneck: Bottleneck) -> Path {
     Path { forward, back: link, changes: Vec::new() }
 }
 
-/// Who shares the path.
+/// Flows that share the path.
 #[derive(Debug, Clone, Copy)]
 struct Company {
     ours: usize,
@@ -58,7 +58,7 @@ struct Company {
     is_ours_first: bool,
 }
 
-/// What of the path our first flow took in a minute, in percent of all, what share of all packets was lost, and the rate of all.
+/// Share of our first flow in a minute, in percent of all; share of lost packets; total rate.
 fn share(mbit: f64, bottleneck: Bottleneck, company: Company, seed: u64) -> (f64, f64, f64) {
     let Company { ours, cubics, mode, is_ours_first } = company;
     let later_us = |index: usize| BOTH_S * SECOND + index as u64 * 10_000;
@@ -95,13 +95,13 @@ fn our_mbit(end: &FlowReport) -> f64 {
     mbit_of(&end.received_by_tenth) * 1_500.0 / 1_435.0
 }
 
-/// The minute in which both are there.
+/// Rate in the minute with both flows.
 fn mbit_of(by_tenth: &[u64]) -> f64 {
     let at = |tenth: u64| by_tenth.get(tenth as usize).or(by_tenth.last()).copied().unwrap_or(0);
     (at(10 * (BOTH_S + 60)) - at(10 * BOTH_S)) as f64 * 8.0 / 60e6
 }
 
-/// Of all packets that were sent after the first seconds: the same run as far as that is subtracted.
+/// Loss of all packets sent after the first seconds, by subtracting an equal run up to then.
 fn loss_percent(ours: &[FlowReport], others: &[TcpReport], begun: &(Vec<FlowReport>, Vec<TcpReport>)) -> f64 {
     let sums = |ours: &[FlowReport], others: &[TcpReport]| {
         let lost = ours.iter().map(|end| end.counters.lost).chain(others.iter().map(|end| end.lost));
@@ -112,7 +112,8 @@ fn loss_percent(ours: &[FlowReport], others: &[TcpReport], begun: &(Vec<FlowRepo
     100.0 * (lost - lost_before) / (sent - sent_before)
 }
 
-/// Whether CUBIC keeps a third of its fair share at least, and no more is lost than twice what CUBIC alone loses, or six in a thousand.
+/// Whether CUBIC keeps at least a third of its fair share, and the loss is at most twice that of CUBIC alone,
+/// or 0.6 %.
 fn is_fair(company: Company, (share, loss, _): (f64, f64, f64), reference_loss: f64) -> bool {
     let cubics = company.cubics as f64;
     let keeps = cubics == 0.0 || 100.0 - share >= 100.0 / 3.0 * cubics / (cubics + 1.0);
@@ -178,8 +179,8 @@ fn background_mode_does_not_take_cubics_losses_for_the_paths() {
     }
 }
 
-/// `ONLY` names cells to run by parts of their names, with `;` between them; `WHO` is one of the companies; `MODE` is ours; `SEED` begins
-/// it otherwise.
+/// `ONLY` selects cells by parts of their names, separated by `;`. `WHO` selects a company, `MODE` our mode,
+/// `SEED` another start.
 #[test]
 #[ignore = "minutes: prints the table"]
 fn whole_matrix() {

@@ -1,5 +1,5 @@
-//! Transfers over simulated paths: every byte, within the memory bound, at the path's rate. All in virtual time, so that the
-//! same seed gives the same answer on every machine.
+//! Tests transfers over simulated paths: every byte, within the memory bound, at the path's rate. All in
+//! virtual time, so that the same seed gives the same result on every machine.
 
 use grebe_connection::Mode;
 use grebe_connection::internals::SenderOptions;
@@ -19,7 +19,7 @@ fn flow(megabytes: f64, rtt_ms: u64) -> Flow {
     flow
 }
 
-/// Payload bits a second of one flow between two times.
+/// Payload bits per second of one flow between two times.
 fn rate(end: &FlowReport, from_s: f64, to_s: f64) -> f64 {
     let at = |seconds: f64| {
         let received = &end.received_by_tenth;
@@ -82,7 +82,7 @@ fn alone_on_a_short_path_ours_is_nobody_elses_queue() {
             .map(|seed| simulate(&path, &[flow(20.0, 20)], seed, 60 * SECOND)[0].whole_us.unwrap())
             .collect();
         whole_us.sort_unstable();
-        // Where jitter is a quarter of the round trip, one of ten takes as much for a queue and waits for it.
+        // If jitter is a quarter of the round trip, one transfer in ten mistakes it for a queue and waits.
         assert!(whole_us[4] < 9_100_000, "{jitter_us}: {whole_us:?}, the wire alone takes 8.4 s");
     }
 }
@@ -98,7 +98,7 @@ fn jitter_hides_the_rate_of_a_fast_path_for_three_round_trips_at_most() {
         let sent = end.counters.wire_bytes as f64 / 100e6;
         assert!(sent < 1.06, "seed {seed}: {sent} times the file");
     }
-    // The wire alone takes 1.7 s, the first train and the way to the receiver 0.4 s.
+    // The wire alone takes 1.7 s, the first train and the path to the receiver 0.4 s.
     assert!(whole_us < 2_850_000, "{whole_us}");
 }
 
@@ -167,7 +167,7 @@ fn offers_that_are_lost_stall_no_transfer() {
 #[test]
 fn a_rate_that_drops_and_returns_is_followed() {
     let (fast, slow) = (link(100.0, 50, 0.001), link(25.0, 50, 0.001));
-    // The queue stays what it was in bytes: four times as long in time.
+    // The queue keeps its length in bytes, so it lasts four times as long.
     let slow = Link { queue_bytes: fast.queue_bytes, ..slow };
     let changes = vec![(6 * SECOND, slow.clone(), slow.clone()), (14 * SECOND, fast.clone(), fast.clone())];
     let path = Path { changes, ..Path::symmetric(fast) };
@@ -217,7 +217,7 @@ fn two_flows_in_a_short_queue_lose_little() {
     }
 }
 
-/// The share of one flow of ours beside a TCP flow, and the loss of both together.
+/// Share of one of our flows beside a TCP flow, and the loss of both together.
 fn share_beside(congestion: Congestion, start_us: u64) -> (f64, f64) {
     let tcp_flow = TcpFlow { congestion, start_us };
     let path = Path::symmetric(link(100.0, 50, 0.0));
@@ -308,7 +308,7 @@ fn any_link() -> impl Strategy<Value = Link> {
     )
 }
 
-/// Random transfers of one run: `GREBE_TRANSFERS=10000` is the long form, which takes minutes.
+/// Number of random transfers; `GREBE_TRANSFERS=10000` is the long form, which takes minutes.
 fn transfers() -> u32 {
     std::env::var("GREBE_TRANSFERS").ok().and_then(|count| count.parse().ok()).unwrap_or(300)
 }
@@ -316,8 +316,8 @@ fn transfers() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: transfers(), ..ProptestConfig::default() })]
 
-    /// The sizes of files are chosen so that the slowest link takes minutes of virtual time; the case and the seed that fail
-    /// are printed, and kept beside this file.
+    /// File sizes keep the slowest link at minutes of virtual time. A failing case and its seed are printed,
+    /// and stored beside this file.
     #[test]
     fn every_byte_arrives_whatever_the_path_does(
         forward in any_link(), back in any_link(), later in any_link(), dark in prop::option::of((0..4_u64, 1..4_u64)),

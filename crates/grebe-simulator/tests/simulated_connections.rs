@@ -1,5 +1,6 @@
-//! Connections over simulated paths: every byte of both streams in order, within the memory bound, and an end that both ends know. All
-//! in virtual time, so that the same seed gives the same answer on every machine.
+//! Tests connections over simulated paths: every byte of both streams in order, within the memory bound, and
+//! an end that both ends know. All in virtual time, so that the same seed gives the same result on every
+//! machine.
 
 use grebe_connection::Verdict;
 use grebe_connection::internals::{Broken, SenderOptions};
@@ -14,7 +15,7 @@ fn link(mbit: f64, rtt_ms: u64, loss: f64) -> Link {
     Link { rate_bits_per_s: mbit * 1e6, delay_us: rtt_ms * 500, queue_bytes, loss, ..Link::default() }
 }
 
-/// Writes so many bytes at these times.
+/// Writes these amounts at these times.
 fn writes(rtt_ms: u64, writes: &[(u64, u64)]) -> Application {
     let options = SenderOptions { rtt_us: Some(rtt_ms * 1_000), ..SenderOptions::default() };
     Application { writes: writes.to_vec(), options, ..Application::default() }
@@ -24,7 +25,7 @@ fn run(path: &Path, applications: [Application; 2], until_s: u64) -> [Connection
     simulate_connection(path, &applications, 7, until_s * SECOND)
 }
 
-/// Both ends have all that the other one wrote, and know it.
+/// Both ends have everything that the other one wrote, and know it.
 fn assert_whole(ends: &[ConnectionReport; 2], bytes: [u64; 2]) {
     for (end, bytes) in ends.iter().zip([bytes[1], bytes[0]]) {
         assert!(!end.corrupt && end.broken.is_none(), "{end:?}");
@@ -39,7 +40,8 @@ fn seconds(us: Option<u64>) -> f64 {
 
 #[test]
 fn one_way_takes_what_a_transfer_takes() {
-    // What a transfer of a file of as many bytes takes, from the answer of the handshake to the receiver's word, and 3 %.
+    // Time of a file transfer of this length, from the answer of the handshake to the receiver's
+    // confirmation, plus 3 %.
     for (mbit, rtt_ms, loss, loss_back, seconds_max) in [
         (100.0, 250, 0.01, 0.0, 5.27),
         (200.0, 50, 0.001, 0.0, 2.37),
@@ -75,7 +77,7 @@ fn both_ways_at_once_take_what_one_way_takes() {
 
 #[test]
 fn eight_megabytes_in_small_pieces_are_there_within_seconds() {
-    // As 2,000 files of 4 KiB: the first bytes are few, the rest comes as fast as a disk gives it.
+    // Like 2,000 files of 4 KiB: few bytes at first, then the rest at the rate of a disk.
     let mut pieces = vec![(0, 200)];
     pieces.extend((0..2_000).map(|number| (1_000 + number * 20, 4_200)));
     let bytes: u64 = pieces.iter().map(|(_, bytes)| bytes).sum();
@@ -94,7 +96,7 @@ fn eight_megabytes_in_small_pieces_are_there_within_seconds() {
 #[test]
 fn who_only_talked_until_now_is_as_fast_as_who_begins() {
     let path = Path::symmetric(link(100.0, 50, 0.002));
-    // A few bytes each way, a hundred times a second, for half a minute; then much at once.
+    // A few bytes each way, a hundred times per second, for half a minute; then a burst.
     let talk: Vec<_> = (0..3_000).map(|number| (number * 10_000, 300)).collect();
     let mut burst = talk.clone();
     burst.push((30 * SECOND, 20 * MEGABYTE));
@@ -117,7 +119,8 @@ fn talk_across_a_path_that_is_late_does_not_make_what_follows_slow() {
     assert!(took_s < 3.0, "{took_s}: the wire alone takes 1.7 s");
 }
 
-/// Seconds for what takes the wire eight, the worst of five; both ends, the path, or all of them are stopped for so long every so often.
+/// Maximum seconds of five runs for eight seconds of data. Both ends, the path, or all of them stall for
+/// `for_ms` every `every_ms`.
 fn seconds_with_stalls(mbit: f64, rtt_ms: u64, loss: f64, (for_ms, every_ms): (u64, u64), who: &str) -> f64 {
     let bytes = (mbit * 1e6) as u64;
     let stalls = |seed| Some(Stalls { every_us: every_ms * 1_000, for_us: for_ms * 1_000, seed });
@@ -136,7 +139,8 @@ fn seconds_with_stalls(mbit: f64, rtt_ms: u64, loss: f64, (for_ms, every_ms): (u
 
 #[test]
 fn ends_that_are_stopped_now_and_then_lose_little_more_than_their_time() {
-    // Beside other work. What was stopped is no answer of the path: otherwise the rate falls by what was not sent, time and again.
+    // Beside other load. A stall is not the path's rate; otherwise the rate would fall by the unsent data
+    // again and again.
     for (mbit, rtt_ms, loss, stalls, seconds_max) in [
         (100.0, 100, 0.0, (20, 50), 11.0),
         (100.0, 250, 0.01, (20, 50), 12.5),
@@ -156,7 +160,7 @@ fn a_path_that_stands_still_now_and_then_is_not_taken_for_a_slow_one() {
         (100.0, 250, 0.01, (300, 1_000), "path", 15.0),
         (20.0, 60, 0.001, (300, 1_000), "path", 14.0),
         (100.0, 250, 0.01, (300, 1_000), "all", 22.5),
-        // The first train comes at once, when the path goes on.
+        // The first train arrives at once when the path resumes.
         (100.0, 250, 0.01, (20, 50), "path", 11.0),
         (100.0, 250, 0.01, (20, 50), "all", 12.5),
     ] {
@@ -174,14 +178,14 @@ fn an_idle_connection_stays_and_costs_little() {
     assert_whole(&ends, [bytes + 1_000, 1]);
     let took_s = seconds(ends[0].delivered_us) - 300.0;
     assert!(took_s < 2.6, "{took_s}: the wire alone takes 1.7 s");
-    // Five minutes of silence: a packet a second each way, and what is said about it.
+    // Five minutes of silence: a packet per second in each direction, and its reports.
     assert!(ends[1].counters.packets < 700, "{:?}", ends[1].counters);
     assert!(ends[0].replies < 2_400, "{} reports", ends[0].replies);
 }
 
 #[test]
 fn a_question_is_answered_in_a_round_trip_although_packets_are_lost() {
-    // Of a hundred questions a tenth gets lost, and the answers too.
+    // Of a hundred questions, a tenth is lost, and so are answers.
     let path = Path { back: link(20.0, 100, 0.1), forward: link(20.0, 100, 0.1), changes: Vec::new() };
     let questions: Vec<_> = (0..100).map(|number| (number * SECOND, 300)).collect();
     let ends = run(&path, [writes(100, &questions), writes(100, &[(99 * SECOND, 300)])], 200);
@@ -292,7 +296,7 @@ fn any_application() -> impl Strategy<Value = Application> {
     })
 }
 
-/// Random connections of one run: `GREBE_TRANSFERS=10000` is the long form, which takes minutes.
+/// Number of random connections; `GREBE_TRANSFERS=10000` is the long form, which takes minutes.
 fn connections() -> u32 {
     std::env::var("GREBE_TRANSFERS").ok().and_then(|count| count.parse().ok()).unwrap_or(200)
 }
@@ -320,7 +324,8 @@ proptest! {
             prop_assert!(end.ended_us.is_some(), "{:?}", end);
             prop_assert!(end.memory_bytes_max < 2 << 20, "{} bytes of state", end.memory_bytes_max);
         }
-        // The last word may be lost with the path: then one end does not know that the other one has everything.
+        // The last word may be lost with the path. Then one end does not know that the other one has
+        // everything.
         prop_assert!(ends.iter().any(|end| end.broken.is_none() && end.delivered_us.is_some()), "{:?}", ends);
     }
 }

@@ -1,11 +1,11 @@
-//! Copies a tree and says how long it took: in one process, or over a pair of pipes as between two hosts.
+//! Copies a tree and reports the time: in one process, or over a pair of pipes as between two hosts.
 //!
 //! ```text
 //! cargo run --release -p grebe-tree --example copy -- SOURCE DESTINATION           the system copies the content
 //! cargo run --release -p grebe-tree --example copy -- SOURCE DESTINATION pipes     all bytes go through pipes
 //! ```
 //!
-//! `never`, `batch` or `file` behind that says when the disk gets it.
+//! A last argument `never`, `batch` or `file` sets the flush policy.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Copies what is in one directory to another as between two hosts, over two pipes, and says what travelled.
+//! Copies the contents of one directory into another over two pipes, as between two hosts, and reports the
+//! traffic.
 //!
 //! `cargo run --release -p grebe-tree --example pipes -- FROM INTO`
 

@@ -1,9 +1,9 @@
-//! A file that is being copied in blocks, as somebody sees it who looks at it before it is whole.
+//! Viewer's side of a progressive copy: reads a file before all of it has arrived.
 //!
 //! ```text
-//!  receiver --> .grebe-p...  the file, of its full length, with holes where nothing has come
-//!           --> .grebe-m...  which blocks have come            --> viewer
-//!           <-- .grebe-w...  which stretches are to come next  <-- viewer
+//!  receiver --> .grebe-p...  the file at its full length, with holes for missing blocks
+//!           --> .grebe-m...  map of the blocks that arrived   --> viewer
+//!           <-- .grebe-w...  ranges to send next              <-- viewer
 //! ```
 
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use crate::name::{PARTIAL, PartNames, bytes_of, join, os_name};
 use crate::system::read_at;
 use crate::wire::{STRETCHES_MAX, decode_stretches, encode_stretches};
 
-/// A file of a [progressive](crate::Options::progressive) copy that has not all come.
+/// An incomplete file of a [progressive](crate::Options::progressive) copy.
 ///
 /// ```
 /// use grebe_tree::Arriving;
@@ -51,11 +51,11 @@ pub struct Arriving {
 }
 
 impl Arriving {
-    /// The copy of the file that will have this path; `None` where none has left anything. It is looked for in the partial folders of
-    /// all directories above.
+    /// Finds the copy in progress of the file with this final path; `None` if there is none. Searches the
+    /// partial folders of all directories above.
     ///
     /// # Errors
-    /// What the system says of what was found.
+    /// System errors on the files that were found.
     pub fn find(path: &Path) -> io::Result<Option<Self>> {
         let path = std::path::absolute(path)?;
         let Some(beside) = path.parent() else { return Ok(None) };
@@ -75,7 +75,7 @@ impl Arriving {
         Ok(None)
     }
 
-    /// Whether something is being copied into a directory above, so that the file may begin to come.
+    /// Whether a copy into a directory above is in progress, so that the file may appear.
     pub fn may_begin(path: &Path) -> bool {
         let path = std::path::absolute(path).unwrap_or_default();
         path.ancestors().skip(1).any(|root| root.join(own(PARTIAL)).is_dir())
@@ -83,7 +83,7 @@ impl Arriving {
 
     fn open(path: &Path, folder: &Path, beside: &Path, names: &PartNames) -> io::Result<Option<Self>> {
         let map_file = File::open(folder.join(own(&names.map)))?;
-        // On another file system a part lies beside its own place.
+        // For a destination on another file system, the part lies beside its final place.
         let part = [folder, beside].map(|folder| folder.join(own(&names.part)));
         let Some(part) = part.into_iter().find(|part| part.is_file()) else { return Ok(None) };
         let mut head = [0; MAP_HEAD_BYTES];
@@ -105,40 +105,40 @@ impl Arriving {
         Ok(Some(arriving))
     }
 
-    /// The path that it will have.
+    /// Final path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it lies until then, of its full length; what has not come reads as zeros.
+    /// Path of the part until then, at its full length. Missing bytes read as zeros.
     pub fn part(&self) -> &Path {
         &self.part
     }
 
-    /// Its length when it is whole.
+    /// Length of the complete file in bytes.
     pub fn bytes(&self) -> u64 {
         self.map.blocks.bytes
     }
 
-    /// When it was changed at its source.
+    /// Modification time at the source.
     pub fn modified(&self) -> SystemTime {
         self.modified
     }
 
-    /// How many bytes of it have come.
+    /// Number of bytes that have arrived.
     pub fn come_bytes(&self) -> u64 {
         self.map.come_bytes()
     }
 
-    /// Whether the copy is over: it has its name.
+    /// Whether the copy is over and the file has its final name.
     pub fn is_over(&self) -> bool {
         !self.part.exists() && self.path.exists()
     }
 
-    /// Looks what has come; whether anything has.
+    /// Reloads the map of blocks. Returns whether any block arrived.
     ///
     /// # Errors
-    /// What the system says.
+    /// System errors.
     pub fn refresh(&mut self) -> io::Result<bool> {
         if self.map.is_whole() {
             return Ok(false);
@@ -153,25 +153,25 @@ impl Arriving {
         Ok(is_more)
     }
 
-    /// Whether all of a stretch has come.
+    /// Whether the whole range has arrived.
     pub fn is_here(&self, stretch: &Range<u64>) -> bool {
         stretch.is_empty() || self.map.first_here(stretch) == *stretch
     }
 
-    /// How many bytes of a stretch have come, by whole blocks.
+    /// Number of bytes of the range that have arrived, in whole blocks.
     pub fn come_of(&self, stretch: &Range<u64>) -> u64 {
         self.map.come_of(stretch)
     }
 
-    /// The first part of a stretch of which all has come; empty where nothing has.
+    /// First contiguous part of the range that has arrived; empty if there is none.
     pub fn first_here(&self, stretch: &Range<u64>) -> Range<u64> {
         self.map.first_here(stretch)
     }
 
-    /// Says which stretches are to come next, in place of those that were wanted before; at most 64 count.
+    /// Sets the ranges to send next, in place of the earlier ones. At most 64 count.
     ///
     /// # Errors
-    /// What the system says.
+    /// System errors.
     pub fn want(&mut self, stretches: &[Range<u64>]) -> io::Result<()> {
         let missing = |stretch: &&Range<u64>| !self.is_here(stretch);
         let wanted: Vec<Range<u64>> = stretches.iter().filter(missing).take(STRETCHES_MAX).cloned().collect();
@@ -180,7 +180,7 @@ impl Arriving {
         }
         let mut bytes = WANTED_MAGIC.to_vec();
         bytes.extend(encode_stretches(&wanted));
-        // In one step: it is read at any time.
+        // Replaced in one step, because the receiver may read it at any time.
         let mut temporary = self.wanted.clone().into_os_string();
         temporary.push(format!("-{}", std::process::id()));
         let mut file = File::create(&temporary)?;
@@ -195,13 +195,13 @@ impl Arriving {
 impl Drop for Arriving {
     fn drop(&mut self) {
         if self.has_asked {
-            // Nobody looks any more.
+            // This viewer no longer wants anything.
             let _ = fs::remove_file(&self.wanted);
         }
     }
 }
 
-/// What a map begins with.
+/// Head of a map.
 pub(crate) fn map_head(bytes: u64, modified_ns: i64) -> [u8; MAP_HEAD_BYTES] {
     let mut head = [0; MAP_HEAD_BYTES];
     head[..8].copy_from_slice(MAP_MAGIC);
@@ -221,7 +221,7 @@ fn read_head(head: &[u8; MAP_HEAD_BYTES]) -> Option<(u64, SystemTime)> {
     (head[..8] == *MAP_MAGIC && bytes <= i64::MAX as u64).then_some((bytes, modified?))
 }
 
-/// What a viewer left; `None` where that is nothing of ours.
+/// Reads a viewer's request; `None` if the format is unknown.
 pub(crate) fn decode_wanted(bytes: &[u8]) -> Option<Vec<Range<u64>>> {
     decode_stretches(Reader::new(bytes.strip_prefix(WANTED_MAGIC)?)).ok()
 }
@@ -237,7 +237,7 @@ fn read_all(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(got)
 }
 
-/// A name of ours is text on every system.
+/// Our own names are valid text on every system.
 fn own(name: &[u8]) -> OsString {
     os_name(name).map(OsString::from).unwrap_or_default()
 }

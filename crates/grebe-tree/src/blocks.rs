@@ -1,10 +1,11 @@
-//! Files that travel in blocks, in any order: how they are cut, which blocks have come, and in which order they are sent.
+//! Files that travel in blocks, in any order: their division, the map of received blocks, and the order of
+//! sending.
 
 use std::ops::Range;
 
 use crate::wire::GROUP_BYTES;
 
-/// How a file is cut. Both ends derive it from the length.
+/// Division of a file into blocks. Both ends derive it from the length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Blocks {
     pub(crate) bytes: u64,
@@ -12,7 +13,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Of a file of this length: 256 KiB each, and more where that would be more blocks than a map has.
+    /// Divides a file of this length. Blocks have 256 KiB, or more if a map could not hold their number.
     pub(crate) fn of(bytes: u64) -> Self {
         let least = bytes.div_ceil(BLOCKS_MAX).next_power_of_two().ilog2();
         Self { bytes, log2: least.max((GROUP_BYTES as u64).ilog2()) }
@@ -22,12 +23,12 @@ impl Blocks {
         self.bytes.div_ceil(1 << self.log2)
     }
 
-    /// What of the file is in a block.
+    /// Byte range of a block.
     pub(crate) fn range(self, block: u64) -> Range<u64> {
         (block << self.log2).min(self.bytes)..((block + 1) << self.log2).min(self.bytes)
     }
 
-    /// The blocks that a stretch of the file reaches into.
+    /// Blocks that overlap a byte range.
     pub(crate) fn reached_by(self, stretch: &Range<u64>) -> Range<u64> {
         let end = stretch.end.min(self.bytes);
         if stretch.start >= end {
@@ -37,7 +38,7 @@ impl Blocks {
     }
 }
 
-/// Which blocks of a file have come.
+/// Map of the received blocks of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BlockMap {
     pub(crate) blocks: Blocks,
@@ -50,7 +51,7 @@ impl BlockMap {
         Self { blocks, bits: vec![0; map_bytes(blocks)], come: 0 }
     }
 
-    /// From bits that were written or sent; `None` where they are of another number of blocks.
+    /// Makes a map from its bits; `None` if they are for another number of blocks.
     pub(crate) fn from_bits(blocks: Blocks, bits: &[u8]) -> Option<Self> {
         let beyond = blocks.count() % 8;
         let is_clean = beyond == 0 || bits.last().is_some_and(|last| last >> beyond == 0);
@@ -58,7 +59,7 @@ impl BlockMap {
         (bits.len() == map_bytes(blocks) && is_clean).then(|| Self { blocks, bits: bits.to_vec(), come })
     }
 
-    /// Those that lie before `prefix` as a whole.
+    /// Map of the blocks that lie entirely before `prefix`.
     pub(crate) fn of_prefix(blocks: Blocks, prefix: u64) -> Self {
         let mut map = Self::none(blocks);
         let whole = if prefix >= blocks.bytes { blocks.count() } else { prefix >> blocks.log2 };
@@ -66,7 +67,7 @@ impl BlockMap {
         map
     }
 
-    /// Up to where all has come.
+    /// End of the contiguous part at the start.
     pub(crate) fn prefix(&self) -> u64 {
         let first = (0..self.blocks.count()).find(|&block| !self.has(block));
         first.map_or(self.blocks.bytes, |block| self.blocks.range(block).start)
@@ -76,7 +77,7 @@ impl BlockMap {
         &self.bits
     }
 
-    /// The byte of the bits that a block is in, and where that stands.
+    /// Index and value of the byte with a block's bit.
     pub(crate) fn byte_of(&self, block: u64) -> (usize, u8) {
         let at = (block / 8) as usize;
         (at, self.bits.get(at).copied().unwrap_or_default())
@@ -86,7 +87,7 @@ impl BlockMap {
         self.bits.get((block / 8) as usize).is_some_and(|byte| byte >> (block % 8) & 1 == 1)
     }
 
-    /// Notes that a block has come.
+    /// Marks a block as received.
     pub(crate) fn add(&mut self, block: u64) {
         if block < self.blocks.count() && !self.has(block) {
             self.bits[(block / 8) as usize] |= 1 << (block % 8);
@@ -98,7 +99,7 @@ impl BlockMap {
         self.come == self.blocks.count()
     }
 
-    /// Bytes of the blocks that have come.
+    /// Bytes of the received blocks.
     pub(crate) fn come_bytes(&self) -> u64 {
         let Some(last) = self.blocks.count().checked_sub(1) else { return 0 };
         let whole = self.come << self.blocks.log2;
@@ -106,7 +107,7 @@ impl BlockMap {
         if self.has(last) { whole - short } else { whole }
     }
 
-    /// Bytes of a stretch that have come.
+    /// Received bytes of a range.
     pub(crate) fn come_of(&self, stretch: &Range<u64>) -> u64 {
         let here = |block: u64| {
             let range = self.blocks.range(block);
@@ -115,7 +116,7 @@ impl BlockMap {
         self.blocks.reached_by(stretch).filter(|&block| self.has(block)).map(here).sum()
     }
 
-    /// The first stretch of `within` of which all has come; empty where nothing has.
+    /// First contiguous received part of `within`; empty if there is none.
     pub(crate) fn first_here(&self, within: &Range<u64>) -> Range<u64> {
         let reached = self.blocks.reached_by(within);
         let Some(first) = reached.clone().find(|&block| self.has(block)) else {
@@ -127,7 +128,7 @@ impl BlockMap {
     }
 }
 
-/// Each block of a file once, those that halve the gaps between the ones before next: 0, 1/2, 1/4, 3/4, 1/8, ...
+/// Visits each block of a file once and halves the gaps in each round: 0, 1/2, 1/4, 3/4, 1/8, ...
 #[derive(Debug, Clone)]
 pub(crate) struct Halving {
     count: u64,
@@ -156,14 +157,14 @@ impl Iterator for Halving {
     }
 }
 
-/// The blocks at both ends of a file: where a summary has what describes all of the recording.
+/// Blocks at both ends of a file. A summary holds the overview of its recording there.
 pub(crate) fn ends(blocks: Blocks) -> impl Iterator<Item = u64> {
     let count = blocks.count();
     let behind = (count / ENDS_PART + 1).min(count);
     (0..count.min(1)).chain((count - behind).max(1).min(count)..count)
 }
 
-/// Whether a file of this name travels in blocks: the data of a recording, and its summary.
+/// Whether a file of this name travels in blocks: the data of a recording, or its summary.
 pub(crate) fn comes_in_blocks(name: &[u8], bytes: u64) -> bool {
     bytes >= BLOCKED_BYTES_MIN && (name.ends_with(DATA) || is_summary(name))
 }
@@ -172,7 +173,7 @@ pub(crate) fn is_summary(name: &[u8]) -> bool {
     name.ends_with(SUMMARY)
 }
 
-/// Whether a file says what others are: it is sent before them.
+/// Whether a file describes others and so precedes them.
 pub(crate) fn describes(name: &[u8]) -> bool {
     [&b".sigmf-meta"[..], b".sigmf-collection", SUMMARY].iter().any(|end| name.ends_with(end))
 }
@@ -181,11 +182,11 @@ fn map_bytes(blocks: Blocks) -> usize {
     blocks.count().div_ceil(8) as usize
 }
 
-/// A map of them has 128 KiB.
+/// Maximum blocks, for a map of 128 KiB.
 const BLOCKS_MAX: u64 = 1 << 20;
-/// Less is there sooner than anybody has looked.
+/// Minimum length. A shorter file arrives before anybody looks at it.
 const BLOCKED_BYTES_MIN: u64 = 2 << 20;
-/// What stands behind the fine nodes of a summary is a hundredth of it, or a little more.
+/// Share of each end: the part of a summary after its fine nodes is a hundredth of it, or slightly more.
 const ENDS_PART: u64 = 64;
 const DATA: &[u8] = b".sigmf-data";
 const SUMMARY: &[u8] = b".grebe-summary";
@@ -203,7 +204,7 @@ mod tests {
             let mut sorted = order.clone();
             sorted.sort_unstable();
             prop_assert!(sorted.into_iter().eq(0..count));
-            // Whenever all with one distance were sent, there is no longer gap than that, up to the end of the file.
+            // After each round, no gap exceeds its distance, up to the end of the file.
             let mut step = count.next_power_of_two();
             while step > 0 {
                 let sent = count.div_ceil(step) as usize;

@@ -1,33 +1,37 @@
-//! Only what changed: finds in a file that lies here what a new file has in common with it.
+//! Delta transfer: finds the parts of a new file in an older file at the receiver, and sends only the
+//! changes.
 //!
 //! ```text
 //!  receiver                                              sender
-//!    the basis: a file that is there                       the new file
+//!    the basis: an existing file                           the new file
 //!    sign -> pieces of its signature, 64 KiB each ----->   Signature -> compare -> Copy, Data, Copy, ...
 //!         -> BasisMap -> copy_run <----------------- the plan --------------/
 //! ```
 //!
-//! Both ends cut their file where its content says so (`chunks`), at the same time: an insertion moves the cuts with the bytes behind
-//! it, so that those chunks stay the same. The signature has 4 bytes of each chunk's hash (8 for an older sender), enough to find it; that a chunk is the right
-//! one is shown by 16 bytes over all chunks of a [`Copy`](Piece::Copy), which the receiver computes of what it reads while it copies. So a
-//! basis that changes meanwhile, a cache that lies and two chunks with one short hash cost bytes and never content: the receiver asks for
-//! the file as it is.
+//! Both ends cut their files into content-defined chunks (`chunks`), at the same time. An insertion moves the
+//! cuts with the bytes after it, so later chunks stay the same. The signature has 4 bytes of each chunk's
+//! hash (8 for an older sender), enough to find a chunk. A check of 16 bytes over all chunks of a
+//! [`Copy`](Piece::Copy) proves the match; the receiver verifies it while it copies. So a changing basis, a
+//! stale cache or a collision of short hashes never corrupts content. The receiver then requests the real
+//! bytes.
 //!
-//! The receiver reads a large basis once: what it reads for the signature it also writes into the new file, where that probably has it, and the
-//! sender says while it compares how far things have moved ([`Laying`]). A copy then finds most of its chunks there, hashed as they were written.
-//! What was written over in place is told again and sent meanwhile ([`EarlyLooks`]), and lies there, too.
+//! The receiver reads a large basis only once. While it reads for the signature, it also writes the data
+//! ahead into the new file, at the probable offset ([`Laying`]). The sender reports shifts of that offset as
+//! it compares. A copy then finds most of its chunks in place and hashed. Regions that were overwritten in
+//! place are compared in finer chunks and sent meanwhile ([`EarlyLooks`]), so they are in place too.
 //!
-//! # What the messages carry
+//! # Messages
 //! | from | message | fields |
 //! |---|---|---|
-//! | receiver | answer *changed* | [`ChunkSizes::to_byte`] (1), then the pieces of the signature in messages of their own; an empty one first where it writes along |
-//! | sender | *shift* | from here on the basis is found so much further on in the new file |
-//! | sender | record *copy* | where in the new file, [`Run`]: first chunk, chunks, check; its length is the receiver's to know |
-//! | receiver | *made* | whether all checks fitted; if not, all of the file is sent |
+//! | receiver | answer *changed* | [`ChunkSizes::to_byte`] (1), then the pieces of the signature in separate messages; an empty one first if it writes ahead |
+//! | sender | *shift* | offset of the basis in the new file from here on |
+//! | sender | record *copy* | offset in the new file, [`Run`]: first chunk, chunks, check; the receiver knows its length |
+//! | receiver | *made* | whether all checks passed; if not, the whole file is sent |
 //!
 //! # Bounds
-//! A signature has 4 Mi chunks at most, which take the sender 160 MiB, its own file's included, and the receiver 32, and 50 more where it writes along. Chunks grow with the
-//! file, from 2 KiB on average to 4 MiB: files above 8 TiB are sent whole.
+//! A signature has at most 4 Mi chunks. They take 160 MiB at the sender, which also keeps its own file's
+//! chunks. They take 32 MiB at the receiver, plus 50 MiB if it writes ahead. Chunks grow with the file, from
+//! 2 KiB to 4 MiB on average. Files above 8 TiB are sent whole.
 
 mod apply;
 mod chunks;

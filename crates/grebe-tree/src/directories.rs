@@ -1,4 +1,4 @@
-//! The directories of a tree: which is in which, and those that are open.
+//! Directories of a tree: their hierarchy, and a cache of open ones.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -13,28 +13,29 @@ use crate::system::{self, Directory, Kind, Metadata};
 /// A directory in [`Directories`].
 pub(crate) type Place = u32;
 
-/// All directories that were met, a few of them open. Each takes 16 bytes and its name.
+/// All directories met so far, a few of them open. Each takes 16 bytes and its name.
 #[derive(Debug, Default)]
 pub(crate) struct Directories {
     nodes: RwLock<Nodes>,
-    /// The least recently used first.
+    /// Least recently used first.
     open: Mutex<Vec<(Place, Arc<Directory>)>>,
     listed: Listed,
 }
 
-/// What was looked at before: each name with what had it.
+/// Restriction to files that were listed before an offer.
 #[derive(Debug, Default)]
 pub(crate) enum Listed {
-    /// Whatever stands there.
+    /// No restriction.
     #[default]
     Any,
-    /// It is noted now.
+    /// Files are being noted.
     Noting(Mutex<Seen>),
-    /// Only that.
+    /// Only these files.
     Only(Arc<Seen>),
 }
 
-/// Names and what had them. Nobody else knows the key of their hashes, and finds another file with one of them.
+/// Names with the identity of their files, as keyed hashes. Nobody else knows the key, so nobody can
+/// construct another file with the same hash.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     key: RandomState,
@@ -42,7 +43,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// A directory may change.
+    /// Length and time count only for files, because the contents of a directory may change.
     fn hash(&self, path: &[u8], found: &Metadata) -> u64 {
         let is_file = found.kind == Kind::File;
         let content = is_file.then_some((found.bytes, found.modified_ns));
@@ -53,7 +54,7 @@ impl Seen {
 #[derive(Debug, Default)]
 struct Nodes {
     nodes: Vec<Node>,
-    /// All names, one behind the other.
+    /// All names, concatenated.
     names: Vec<u8>,
     roots: Vec<(Place, Arc<Directory>)>,
 }
@@ -62,11 +63,11 @@ struct Nodes {
 struct Node {
     parent: Place,
     depth: u32,
-    /// Where its name begins; it ends where the next one's begins.
+    /// Start of its name, which ends at the start of the next one.
     name_start: u64,
 }
 
-/// So many stay open: more than a path is usually deep.
+/// Maximum open directories, more than a path is usually deep.
 const OPEN_MAX: usize = 64;
 
 impl Listed {
@@ -74,7 +75,7 @@ impl Listed {
         Self::Noting(Mutex::default())
     }
 
-    /// Whether it may be sent.
+    /// Whether the file may be sent.
     pub(crate) fn allows(&self, path: &[u8], found: &Metadata) -> bool {
         match self {
             Self::Any => true,
@@ -88,7 +89,7 @@ impl Listed {
         }
     }
 
-    /// What was noted.
+    /// Takes the noted files.
     pub(crate) fn take(&self) -> Seen {
         match self {
             Self::Noting(noted) => std::mem::take(&mut noted.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -97,7 +98,7 @@ impl Listed {
     }
 }
 
-/// Why something is not sent that was not there when it was looked.
+/// Reason for skipping a file that was not listed.
 pub(crate) const NOT_LISTED: &str =
     "it has changed since it was listed, or something else has its name: send it again";
 
@@ -110,7 +111,7 @@ impl Directories {
         &self.listed
     }
 
-    /// Opens a file for reading, if it is what was listed.
+    /// Opens a file for reading, if it is the one that was listed.
     pub(crate) fn read_file(&self, place: Place, name: &[u8], follows: bool) -> io::Result<File> {
         let open = self.open(place)?.read_file(name, follows)?;
         if matches!(self.listed, Listed::Only(_)) {
@@ -119,7 +120,7 @@ impl Directories {
         Ok(open)
     }
 
-    /// Whether what a file is now may be sent.
+    /// Whether the file in its present state may be sent.
     pub(crate) fn check(&self, place: Place, name: &[u8], now: &Metadata) -> io::Result<()> {
         match &self.listed {
             Listed::Only(_) if !self.listed.allows(&self.path_of(place, name), now) => {
@@ -129,7 +130,7 @@ impl Directories {
         }
     }
 
-    /// A directory that is in no other one. It has a name where what is in it has paths that begin with that.
+    /// Adds a root directory. With a name, the paths of its contents begin with that name.
     pub(crate) fn add_root(&self, directory: Directory, name: &[u8]) -> Place {
         let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
         let place = nodes.nodes.len() as Place;
@@ -144,12 +145,12 @@ impl Directories {
         nodes.add(parent, depth, name)
     }
 
-    /// How many are above it.
+    /// Number of directories above it.
     pub(crate) fn depth(&self, place: Place) -> u32 {
         self.nodes.read().unwrap_or_else(PoisonError::into_inner).nodes[place as usize].depth
     }
 
-    /// Its path below its root.
+    /// Path below its root.
     pub(crate) fn path(&self, place: Place) -> Vec<u8> {
         let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
         let chain = nodes.chain(place, |_| false);
@@ -157,12 +158,12 @@ impl Directories {
         chain.iter().rev().fold(nodes.name(root).to_vec(), |path, place| join(&path, nodes.name(*place)))
     }
 
-    /// The path of a name in it.
+    /// Path of a name in it.
     pub(crate) fn path_of(&self, place: Place, name: &[u8]) -> Vec<u8> {
         join(&self.path(place), name)
     }
 
-    /// The directory itself. Each step on the way is opened without following a link.
+    /// Opens the directory. Each step on the way is opened without following links.
     pub(crate) fn open(&self, place: Place) -> io::Result<Arc<Directory>> {
         if let Some(open) = self.find(place) {
             return Ok(open);
@@ -223,7 +224,8 @@ impl Nodes {
         &self.names[start..end]
     }
 
-    /// It and those above it, up to its root or the first that is `enough`; without those two.
+    /// The directory and those above it, up to but without its root or the first for which `is_enough`
+    /// returns true.
     fn chain(&self, mut place: Place, mut is_enough: impl FnMut(Place) -> bool) -> Vec<Place> {
         let mut chain = Vec::new();
         while self.nodes[place as usize].depth > 0 && !is_enough(place) {

@@ -3,10 +3,10 @@ use std::path::{Path, PathBuf};
 
 use crate::name::printable;
 
-/// What this crate returns.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What ends a copy. What concerns one file alone ends nothing: it is [left out](crate::LeftOut).
+/// Error that ends a copy. An error of a single file ends nothing: the file is [skipped](crate::LeftOut).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,13 +24,13 @@ pub enum Error {
     /// The other end gave up.
     #[error("the other end stopped: {what}")]
     Peer {
-        /// In its own words; nothing in them does anything to a terminal.
+        /// The peer's message, with control characters escaped.
         what: String,
     },
-    /// A message that no end of this protocol makes.
+    /// Malformed message, which no end of this protocol makes.
     #[error("the other end sent what cannot be: {what}")]
     Malformed {
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
     /// The other end speaks another version.
@@ -38,39 +38,39 @@ pub enum Error {
         "the other end speaks version {theirs} of the protocol, this one {ours}: install the same grebe at both ends"
     )]
     Version {
-        /// Of the other end.
+        /// Version of the other end.
         theirs: u64,
-        /// Of this end.
+        /// Version of this end.
         ours: u64,
     },
-    /// Neither end was given options, or both were, or both would send.
+    /// Conflicting roles: neither end has options, both have, or both want to send.
     #[error("the two ends do not fit: {what}")]
     Roles {
-        /// What is wrong.
+        /// The conflict.
         what: &'static str,
     },
-    /// What was named cannot be copied.
+    /// A source that cannot be copied.
     #[error("{}: {why}", shown(path))]
     Source {
-        /// What was named.
+        /// The source.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The fault, and what to do.
         why: &'static str,
     },
     /// The destination cannot be used.
     #[error("{}: {why}", shown(path))]
     Destination {
-        /// The destination, or what is in the way there.
+        /// The destination, or the obstacle there.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The fault, and what to do.
         why: &'static str,
     },
-    /// A pattern that cannot be read.
+    /// Invalid pattern.
     #[error("'{pattern}' is no pattern: {why}")]
     Pattern {
-        /// As it was given.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// The disk is full.
@@ -79,33 +79,33 @@ pub enum Error {
         /// The destination.
         path: PathBuf,
     },
-    /// The disk has less room than was offered.
+    /// The offer exceeds the free space of the disk.
     #[error("{} has room for {free_bytes} bytes, and {needed_bytes} are to come", shown(path))]
     TooMuch {
         /// The destination.
         path: PathBuf,
-        /// What is free, in bytes.
+        /// Free bytes.
         free_bytes: u64,
-        /// What is needed, in bytes.
+        /// Needed bytes.
         needed_bytes: u64,
     },
-    /// The person at this end does not want the files.
+    /// The user at this end declined the files.
     #[error("the files were declined; nothing was received")]
     Declined,
-    /// Something that the whole copy needs could not be opened, read or written.
+    /// A file that the whole copy needs could not be opened, read or written.
     #[error("cannot {action} {}: {source}", shown(path))]
     File {
-        /// What was tried, as a verb.
+        /// The action, as a verb.
         action: &'static str,
-        /// What it was tried on.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Whether this end has found it, so that the other one does not know.
+    /// Whether this end found the error, so that the other end does not know it.
     pub fn is_ours(&self) -> bool {
         !matches!(self, Self::Closed | Self::Stream(_) | Self::Peer { .. })
     }
@@ -120,7 +120,7 @@ impl From<grebe_packet::Error> for Error {
     }
 }
 
-/// A path for people: nothing in it does anything to a terminal.
+/// Path for display, with control characters escaped.
 pub(crate) fn shown(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes())
 }

@@ -1,10 +1,10 @@
-//! Patterns of what is left out.
+//! Exclude patterns.
 
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::{Error, Result};
 
-/// Says of a name whether it is left out.
+/// Decides whether a name is excluded.
 #[derive(Debug, Default)]
 pub(crate) struct Exclude {
     any: GlobSet,
@@ -53,7 +53,7 @@ impl Exclude {
         self.any.is_empty() && self.directories.is_empty()
     }
 
-    /// `path` from the top of what is copied on, `/` between directories.
+    /// `path` begins at the top of the copy, with `/` between directories.
     pub(crate) fn matches(&self, path: &[u8], is_directory: bool) -> bool {
         let candidate = Candidate::from_bytes(path);
         self.any.is_match_candidate(&candidate)

@@ -1,4 +1,4 @@
-//! Peers that lie. Each test speaks for one end, byte by byte, and looks at what the other one did.
+//! Tests against hostile peers. Each test plays one end byte by byte and checks the other one.
 
 mod offers;
 mod receivers;
@@ -21,7 +21,7 @@ use crate::wire::{
     Made, MadeWord, Role, SenderEnd, Shift, Summary, Want,
 };
 
-/// Where both streams go that a lying peer is asked to read.
+/// Records the stream to the hostile peer.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<u8>>>);
 
@@ -36,7 +36,7 @@ impl Write for Heard {
     }
 }
 
-/// A destination with something beside it that nobody may touch.
+/// A destination, and a directory beside it that must stay untouched.
 struct Ground {
     all: tempfile::TempDir,
 }
@@ -47,7 +47,7 @@ impl Ground {
         fs::create_dir(all.path().join("outside")).unwrap();
         fs::write(all.path().join("outside/sentinel"), "untouched").unwrap();
         fs::create_dir(all.path().join("destination")).unwrap();
-        // Not fresh: answers are asked for.
+        // Not fresh, so that answers are requested.
         fs::write(all.path().join("destination/there"), "there").unwrap();
         Self { all }
     }
@@ -56,7 +56,7 @@ impl Ground {
         self.all.path().join("destination")
     }
 
-    /// What the lying sender says, and how the receiver ended.
+    /// Runs a receiver against the hostile sender's stream and returns its result.
     fn receive(&self, stream: Vec<u8>, options: Options) -> Result<Report> {
         let tree = ReceiveTree { destination: self.destination(), options: Some(options), is_fresh: false };
         let received =
@@ -78,7 +78,7 @@ impl Ground {
     }
 }
 
-/// Says what a sender says.
+/// Builds the stream of a sender.
 struct Liar {
     writer: FrameWriter<Vec<u8>>,
 }
@@ -167,7 +167,7 @@ fn names_that_lead_out_are_left_out_and_the_others_arrive() {
 fn a_link_that_leads_out_is_not_gone_through() {
     let ground = Ground::new();
     let outside = ground.all.path().join("outside");
-    // The link first, then the same name as a directory, and files through it.
+    // First the link, then the same name as a directory with files below it.
     for second in [entry(b"way", EntryKind::Directory), file(b"way", 3), symlink(b"way", Path::new("there"))]
     {
         let liar = Liar::new()
@@ -178,7 +178,7 @@ fn a_link_that_leads_out_is_not_gone_through() {
         let _ = fs::remove_file(ground.destination().join("way"));
         let _ = fs::remove_dir_all(ground.destination().join("way"));
     }
-    // One that stood there before.
+    // A link that existed before.
     std::os::unix::fs::symlink(&outside, ground.destination().join("way")).unwrap();
     let liar = || {
         Liar::new()
@@ -190,7 +190,7 @@ fn a_link_that_leads_out_is_not_gone_through() {
     let report = ground.receive(liar(), Options::archive()).unwrap();
     assert_eq!((report.files_copied, report.left_out_count), (0, 1));
     assert_eq!(fs::read_link(ground.destination().join("way")).unwrap(), outside);
-    // With force the link goes, and not what it leads to.
+    // With `force` the link is removed, but not its target.
     let report = ground.receive(liar(), Options { force: true, ..Options::archive() }).unwrap();
     assert_eq!((report.files_copied, report.left_out_count), (2, 0));
     assert!(ground.destination().join("way").symlink_metadata().unwrap().is_dir());
@@ -238,12 +238,12 @@ fn that_something_came_early_is_believed_only_where_it_lies_there() {
         data.end(0, 1_000, 0);
     };
     let listed = Liar::new().list(0, 0, &[file(b"x", 5_000_000)]).data(early);
-    // The stretch is asked for, and does not come.
+    // The range is requested again and does not arrive.
     assert!(matches!(ground.receive(listed.end(), archive()), Err(Error::Closed)));
     assert!(!ground.destination().join("x").exists());
     let not_listed = Liar::new().list(0, 0, &[]).data(|data| data.laid(0, 0, 1_000, &[0; 16]));
     assert!(matches!(ground.receive(not_listed.end(), archive()), Err(Error::Malformed { .. })));
-    // Words of files that nobody compares mean nothing.
+    // Messages about files without a comparison are ignored.
     let mut liar = Liar::new().list(0, 0, &[]);
     let look = Look { id: 7, sizes: ChunkSizes::from_byte(11).unwrap(), first: 0, chunks: u32::MAX };
     liar.writer.write(Kind::Look, &look.encode()).unwrap();
@@ -336,7 +336,7 @@ fn what_was_not_asked_for_is_not_taken() {
     assert_eq!(fs::read(ground.destination().join("same")).unwrap(), b"old");
 }
 
-/// A sender of blocks that lies about one thing; what was good before stays.
+/// A block sender with one false statement. Earlier good data stays.
 #[test]
 fn blocks_that_cannot_be_end_the_copy_and_nothing_gets_its_name() {
     type Lie = fn(&mut DataWriter);
@@ -376,7 +376,7 @@ fn blocks_that_cannot_be_end_the_copy_and_nothing_gets_its_name() {
         assert!(matches!(received, Err(Error::Malformed { .. })), "{lie}: {received:?}");
         assert!(!ground.destination().join("x.sigmf-data").exists(), "{lie}");
     }
-    // Blocks of a file that is no recording, where nobody asked for any: they are as good as pieces.
+    // Unsolicited blocks of a file that is not a recording are as good as pieces.
     let ground = Ground::new();
     let liar = Liar::new().list(0, 0, &[file(b"x", 300_000)]).data(|data| {
         begun(data).piece(0, 1 << 18, &[2; 300_000 - (1 << 18)]);
@@ -394,7 +394,7 @@ fn blocks_that_cannot_be_end_the_copy_and_nothing_gets_its_name() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Blocks and pieces in any order, of a file that somebody may look at.
+    /// Blocks and pieces in any order, of a file that a viewer may read.
     #[test]
     fn whatever_blocks_come_only_a_whole_file_gets_its_name(
         said in prop::collection::vec((0_u8..5, 0_u64..12, 0_u64..1 << 19), 0..40), log2 in prop_oneof![9 => Just(18_u32), 1 => 0_u32..256],
@@ -419,7 +419,7 @@ proptest! {
         }
     }
 
-    /// Frames of any kind in any order with bodies that are nearly good.
+    /// Frames of any kind in any order, with almost valid bodies.
     #[test]
     fn whatever_a_sender_says_nothing_outside_is_touched(
         frames in prop::collection::vec((2_u8..9, prop::collection::vec(any::<u8>(), 0..60), 0_u64..6), 0..12),

@@ -1,7 +1,7 @@
-//! Trees of files over any reliable stream of bytes: a pipe, a socket, ssh, a session of `grebe-connection`.
+//! Copies trees of files over any reliable byte stream: a pipe, a socket, ssh, a `grebe-connection`.
 //!
-//! One end calls [`send`], the other [`receive`]; one of the two is given [`Options`], and they travel to the other. [`copy`] is both
-//! in one process.
+//! One end calls [`send`], the other [`receive`]. One of the two gets [`Options`] and passes them to the
+//! other. [`copy`] does both in one process.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,21 +24,21 @@
 //! # }
 //! ```
 //!
-//! # What holds
-//! - Walking, reading, sending and writing overlap, and no file costs a round trip of its own.
-//! - A file gets its name when all of it is there and was verified. Until then it lies in `.grebe-partial` at the destination, and the
-//!   same copy, begun again, goes on in the middle of it.
-//! - A file that changes while it is read is read again, and left out when it does not hold still.
-//! - Nothing outside the destination is touched, whatever the sender says and whatever links stand there.
-//! - What cannot be copied stops nothing: it is [left out](LeftOut), with a reason, in both ends' reports.
-//! - Holes of sparse files stay holes, and names are bytes.
+//! # Guarantees
+//! - Walking, reading, sending and writing overlap. No file costs a round trip of its own.
+//! - A file gets its final name only when it is complete and verified. Until then it lies in `.grebe-partial`
+//!   at the destination, and the same copy resumes there.
+//! - A file that changes while it is read is read again. It is skipped if it keeps changing.
+//! - Nothing outside the destination is touched, whatever the sender says and whatever links exist there.
+//! - A file that cannot be copied stops nothing. Both ends report it as [skipped](LeftOut), with a reason.
+//! - Holes of sparse files stay holes. Names are bytes.
 //!
 //! # Streams
-//! A read or write that blocks must end with an error when the copy is cancelled from outside, as those of `grebe-connection` do; else
-//! [`send`] and [`receive`] return only after it. Each drops its writer when it has said everything, and both writers are flushed
-//! before anybody waits.
+//! A blocking read or write must return an error when the copy is cancelled from outside, as those of
+//! `grebe-connection` do. Otherwise [`send`] and [`receive`] return only after it. Each end drops its writer
+//! after its last message, and flushes it before it waits.
 //!
-//! The messages are described in `docs/tree-protocol.md`.
+//! `docs/tree-protocol.md` describes the messages.
 #![forbid(unsafe_code)]
 
 mod arriving;

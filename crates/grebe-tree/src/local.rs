@@ -1,4 +1,4 @@
-//! Both ends in one process: messages go through memory, and the system copies the content.
+//! Both ends in one process: messages pass through memory, and the system copies the content.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,8 +20,8 @@ use crate::scan::means_contents;
 use crate::send::{self, SendTree, What};
 use crate::wire::EntryId;
 
-/// Copies trees from here to here. What [`send`](crate::send) and [`receive`](crate::receive) do, but file systems that can share
-/// content share it, and else the system copies it.
+/// Copies trees within this host, like [`send`](crate::send) and [`receive`](crate::receive). File systems
+/// that can share content share it; otherwise the system copies it.
 ///
 /// # Errors
 /// As those of [`send`](crate::send) and [`receive`](crate::receive); `tree` has the options.
@@ -35,7 +35,7 @@ pub fn copy(
     let handover = Handover::default();
     let (sent_read, sent_write) = pipe();
     let (answers_read, answers_write) = pipe();
-    // The receiver knows what is done: its counters are those that are shown.
+    // The receiver's counters are shown, because it knows what is complete.
     let unseen = Arc::new(Progress::default());
     std::thread::scope(|scope| {
         let sending = {
@@ -59,7 +59,7 @@ pub fn copy(
             (Ok(sent), Ok(received)) => {
                 Ok(Report { sender: sent.sender, read_bytes: 0, written_bytes: 0, ..received })
             }
-            // Of two that ended each other the one with a reason of its own is told.
+            // If each end stopped the other, the one with a reason of its own is reported.
             (Err(sent), Err(Error::Closed | Error::Peer { .. })) => Err(sent),
             (_, Err(received)) => Err(received),
             (Err(sent), Ok(_)) => Err(sent),
@@ -67,7 +67,7 @@ pub fn copy(
     })
 }
 
-/// A tree that is copied into itself grows while it is walked.
+/// Refuses to copy a tree into itself, because it would grow during the walk.
 fn check_not_inside(tree: &SendTree, destination: &Path) -> Result<()> {
     let Some(options) = tree.options.as_ref().filter(|options| options.recursive) else { return Ok(()) };
     let exclude = Exclude::new(&options.exclude)?;
@@ -84,7 +84,7 @@ fn check_not_inside(tree: &SendTree, destination: &Path) -> Result<()> {
         if is_link_itself || inside.as_os_str().is_empty() {
             continue;
         }
-        // As the walk names it, from the top of what is copied on.
+        // Path as the walk names it, from the top of the copy.
         let from_top = name.map_or_else(|| inside.to_path_buf(), |name| Path::new(name).join(inside));
         let is_excluded = from_top.ancestors().any(|path| exclude.matches(&bytes_of(path.as_os_str()), true));
         if !is_excluded {
@@ -95,7 +95,7 @@ fn check_not_inside(tree: &SendTree, destination: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A path without links in it, of which the last name need not be there.
+/// Path with links resolved. The last component need not exist.
 fn resolved(path: &Path) -> Option<PathBuf> {
     if let Ok(resolved) = path.canonicalize() {
         return Some(resolved);

@@ -1,22 +1,22 @@
-//! Names as bytes: which of them are taken, and how they are shown.
+//! Names as bytes: validation and display.
 
 use std::borrow::Cow;
 
 pub(crate) use grebe_packet::printable;
 
-/// The folder at the destination's root where files lie until they are whole. No peer may name anything that begins like it.
+/// Folder at the destination's root for incomplete files. Peers may not use names with our prefix.
 pub(crate) const PARTIAL: &[u8] = b".grebe-partial";
 
-/// What all names of our own begin with.
+/// Prefix of all our own names.
 pub(crate) const OWN_PREFIX: &[u8] = b".grebe-";
 
-/// The longest name that is taken; file systems have 255.
+/// Maximum length of a name; file systems have 255.
 pub(crate) const NAME_BYTES_MAX: usize = 1_024;
 
-/// Directories inside directories: more than any path that a system call takes.
+/// Maximum directory depth, beyond any path that a system call accepts.
 pub(crate) const DEPTH_MAX: u32 = 2_048;
 
-/// Whether this names something inside a directory, and nothing of ours.
+/// Checks that this is a plain name inside a directory, and not one of ours.
 pub(crate) fn check(name: &[u8]) -> Result<(), &'static str> {
     match name {
         [] => Err("an empty name"),
@@ -29,7 +29,7 @@ pub(crate) fn check(name: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// Whether grebe makes such files itself. A file system that ignores case finds them by other letters, too.
+/// Whether grebe uses such names itself. Ignores case, as some file systems do.
 pub(crate) fn is_own(name: &[u8]) -> bool {
     name.get(..OWN_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(OWN_PREFIX))
 }
@@ -39,13 +39,13 @@ pub(crate) fn join(above: &[u8], name: &[u8]) -> Vec<u8> {
     if above.is_empty() { name.to_vec() } else { [above, b"/", name].concat() }
 }
 
-/// The names of a part in the folder, and of what belongs to it: they follow from the file's path.
+/// Names of a part in the folder and of its companions, derived from the file's path.
 pub(crate) struct PartNames {
     pub(crate) part: Vec<u8>,
     pub(crate) journal: Vec<u8>,
-    /// Which blocks have come, for who looks at it.
+    /// Map of the received blocks, for viewers.
     pub(crate) map: Vec<u8>,
-    /// What somebody looks at.
+    /// Ranges that a viewer wants.
     pub(crate) wanted: Vec<u8>,
 }
 
@@ -57,13 +57,13 @@ impl PartNames {
     }
 }
 
-/// Words of a peer: printable, and not longer than a line.
+/// Message of a peer for display: printable, at most a line.
 pub(crate) fn words(bytes: &[u8]) -> String {
     const BYTES_MAX: usize = 500;
     printable(&bytes[..bytes.len().min(BYTES_MAX)])
 }
 
-/// A path as the bytes that travel. On Unix they are those of the system, elsewhere UTF-8.
+/// Path as the bytes on the wire: the system's bytes on Unix, UTF-8 elsewhere.
 pub(crate) fn bytes_of(name: &std::ffi::OsStr) -> Cow<'_, [u8]> {
     #[cfg(unix)]
     let bytes = Cow::Borrowed(std::os::unix::ffi::OsStrExt::as_bytes(name));
@@ -75,7 +75,7 @@ pub(crate) fn bytes_of(name: &std::ffi::OsStr) -> Cow<'_, [u8]> {
     bytes
 }
 
-/// The reverse of [`bytes_of`]; `None` where the system has no such names.
+/// Reverse of [`bytes_of`]; `None` if the system cannot have such a name.
 pub(crate) fn os_name(bytes: &[u8]) -> Option<&std::ffi::OsStr> {
     #[cfg(unix)]
     return Some(std::os::unix::ffi::OsStrExt::from_bytes(bytes));

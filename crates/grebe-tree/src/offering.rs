@@ -1,4 +1,4 @@
-//! Files for somebody who has no login here: looked at before anybody comes, and nothing else is sent.
+//! Offers for a receiver without a login here: files are listed in advance, and nothing else is sent.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use crate::progress::Progress;
 use crate::scan::{Scanned, Scanner, means_contents};
 use crate::wire::{EntryKind, OfferedNames, TOP};
 
-/// What is offered: names at the top, for people, and how much there is below them.
+/// Contents of an offer: the names at the top for display, and the amount below them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offer {
-    /// What the sender named; letters that would move a terminal's cursor are escape sequences.
+    /// Names at the top, with control characters escaped.
     pub names: Vec<String>,
-    /// All files in it.
+    /// Total number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Total bytes.
     pub bytes: u64,
 }
 
-/// Says whether an offer is taken. It may take its time: the sender waits.
+/// Decides whether to accept an offer. It may take its time, because the sender waits.
 pub type Accept = dyn Fn(&Offer) -> bool + Send + Sync;
 
-/// Files and directories that were looked at, to be sent by [`send_offer`](crate::send_offer).
+/// Files and directories listed in advance, for [`send_offer`](crate::send_offer).
 ///
-/// Links in directories, devices, sockets and named pipes are left out. What takes the place of a file afterwards is left out, too, and so
-/// is what is added.
+/// Skips links in directories, devices, sockets and named pipes. Later also skips files that were replaced or
+/// added after the listing.
 #[derive(Debug)]
 pub struct Offering {
     pub(crate) sources: Vec<PathBuf>,
@@ -44,11 +44,12 @@ pub struct Offering {
 }
 
 impl Offering {
-    /// Looks at what is named, and at all in it but what the patterns [exclude](Options::exclude). A link that is named stands for what it
-    /// leads to.
+    /// Lists the sources and everything below them, except for the patterns in [exclude](Options::exclude). A
+    /// source that is a link stands for its target.
     ///
     /// # Errors
-    /// [`Error::Source`] and [`Error::File`] for what is named and cannot be sent, [`Error::Pattern`], [`Error::Cancelled`].
+    /// [`Error::Source`] and [`Error::File`] for a source that cannot be sent, [`Error::Pattern`],
+    /// [`Error::Cancelled`].
     pub fn look(sources: &[PathBuf], exclude: &[String], cancel: &Cancel) -> Result<Self> {
         let exclude = exclude.to_vec();
         let options = Options { recursive: true, short_hashes: true, exclude, ..Options::default() };
@@ -97,7 +98,7 @@ impl Offering {
         Ok(Self { sources, options, names, listed: Arc::new(directories.listed().take()) })
     }
 
-    /// What it is, for people.
+    /// Contents of the offer for display.
     pub fn offer(&self) -> Offer {
         (&self.names).into()
     }
@@ -110,7 +111,7 @@ impl From<&OfferedNames> for Offer {
     }
 }
 
-/// A source with the name that it is sent under.
+/// Source with the name under which it is sent.
 fn named(source: &Path) -> Result<PathBuf> {
     let failed = |cause| Error::File { action: "send", path: source.to_path_buf(), source: cause };
     let metadata = source.metadata().map_err(failed)?;
@@ -121,7 +122,7 @@ fn named(source: &Path) -> Result<PathBuf> {
         return Ok(source.to_path_buf());
     }
     match source.file_name() {
-        // A slash behind a name says nothing here: what is sent has names at its top.
+        // A trailing slash has no meaning here, because every source keeps its name.
         Some(name) => Ok(source.with_file_name(name)),
         None => {
             let path = source.canonicalize().map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What the two ends of a copy agree on.
+//! Options that both ends of a copy share.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::name::{bytes_of, os_name};
 use crate::wire::{put_bytes, put_varint, take_bytes};
 
-/// How a tree is copied. One end is given them, by the person who copies; they travel to the other end.
+/// Options of a copy. The user's end gets them and passes them to the other end.
 ///
 /// ```
 /// use grebe_tree::Options;
@@ -18,70 +18,73 @@ use crate::wire::{put_bytes, put_varint, take_bytes};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Directories are copied with what is in them; else they are left out.
+    /// Copies directories with their contents; otherwise skips directories.
     pub recursive: bool,
-    /// Modes are kept to the bit, and those of what is there already are mended; else new files and directories get the
-    /// sender's mode less the receiver's umask, and what is there keeps its own. Symbolic links that are named are copied as
-    /// links, too, and not followed.
+    /// Keeps modes exactly, and corrects those of existing files. Otherwise new files and directories get the
+    /// sender's mode minus the receiver's umask, and existing ones keep theirs. Also copies symbolic links
+    /// among the sources as links instead of following them.
     pub modes: bool,
-    /// Names of one file stay names of one file; else each becomes a file of its own.
+    /// Keeps hard links; otherwise each name becomes a file of its own.
     pub hard_links: bool,
-    /// Owner and group are kept, by number, where the receiver is root; else they are the receiver's.
+    /// Keeps owner and group, by number, if the receiver is root.
     pub owners: bool,
-    /// Extended attributes are kept: those of users, and as root all but those of the system.
+    /// Keeps extended attributes: those of users, and as root all but those of the system.
     pub attributes: bool,
-    /// A file that is there with the same size is compared by BLAKE3 and not by its time.
+    /// Compares existing files of the same size by BLAKE3 instead of by time.
     pub checksum: bool,
-    /// Nothing is changed; reports and events say what would be.
+    /// Changes nothing; reports and events show what a copy would do.
     pub dry_run: bool,
-    /// What is at the destination, in a directory that is copied, and not at the source, is removed when all is there.
+    /// After a complete copy, removes names from copied directories at the destination that the source lacks.
     pub delete: bool,
-    /// What is in the way is removed: a directory where a file comes, the reverse, and devices, sockets and named pipes.
+    /// Removes obstacles: a directory where a file belongs, the reverse, and devices, sockets and named
+    /// pipes.
     pub force: bool,
-    /// Changed files are sent whole, even where parts of them are there.
+    /// Sends changed files whole, even if parts of them exist.
     pub whole_file: bool,
-    /// What lies on another file system than what was named is left out, silently, as `rsync -x` does.
+    /// Silently skips everything on another file system than its source, like `rsync -x`.
     pub one_file_system: bool,
-    /// When the receiver brings to the disk what has come.
+    /// When the receiver flushes data to the disk.
     pub fsync: Fsync,
-    /// Patterns of what is left out, as those of `rsync --exclude`: `*` and `?` match no slash, `**` between slashes
-    /// any directories; a slash at the front
-    /// means from the top, one at the end only directories; without a slash in it a pattern is compared with the last part of
-    /// a name, otherwise with its end. What is excluded is not deleted at the destination.
+    /// Exclude patterns, like those of `rsync --exclude`. `*` and `?` match no slash; `**` between slashes
+    /// matches any directories. A leading slash anchors a pattern at the top; a trailing slash limits it to
+    /// directories. A pattern without a slash is compared with the last component of a name, otherwise with
+    /// its end. Excluded files are not deleted at the destination.
     pub exclude: Vec<String>,
-    /// Each end keeps what it computes of its files, in the user's state directory, and does not read a file again for it
-    /// that did not change. Where that cannot be, or another copy does it, everything is read.
+    /// Keeps an index of computed hashes and signatures at each end, in the user's state directory, so that
+    /// unchanged files are not read again. If the index is unavailable or another copy uses it, everything is
+    /// read.
     pub index: bool,
-    /// Recordings can be looked at while they come: their metadata and summaries are sent before other files, their samples behind
-    /// them, in blocks that halve the gaps each time, and first what somebody [looks at](crate::Arriving).
+    /// Makes recordings viewable while they arrive. Metadata and summaries precede other files, and samples
+    /// follow in blocks that halve the gaps each time. Blocks that a [viewer](crate::Arriving) wants come
+    /// first.
     pub progressive: bool,
-    /// With `progressive`: of what comes in blocks only that is sent which somebody looks at. Such a copy ends when all was
+    /// With `progressive`: sends only the blocks that a viewer wants. Such a copy ends when all blocks were
     /// wanted, or when it is cancelled.
     pub only_wanted: bool,
-    /// Signatures of files that are there have 4 bytes of each chunk's hash instead of 8, which is enough to find what is in common. Both ends have to
-    /// know of it: no version before it does.
+    /// Uses 4 bytes of each chunk's hash in signatures instead of 8, which is enough to find common parts.
+    /// Both ends must support it; earlier versions do not.
     pub short_hashes: bool,
-    /// Files of these names are sent before all others; patterns as those of `exclude`.
+    /// Sends matching files before all others; patterns like those of `exclude`.
     pub first: Vec<String>,
-    /// Directories at the receiver where files that are wanted may lie under any name: what is there is not sent. Paths that are
-    /// not absolute begin at the destination, which itself is always looked into.
+    /// Directories at the receiver to search for content under any name, so that it need not be sent.
+    /// Relative paths begin at the destination, which is always searched.
     pub also_look_in: Vec<PathBuf>,
 }
 
-/// When what has come is brought to the disk.
+/// Flush policy of the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
-    /// The system does it when it likes: after a power cut files may be torn that were told as done.
+    /// Leaves flushing to the system. A power cut may damage files that were reported as done.
     Never,
-    /// Contents before they get their names, many files at a time, and everything before the end.
+    /// Flushes contents before they get their names, many files at a time, and everything before the end.
     #[default]
     Batch,
-    /// Each file and its directory before it is told as done.
+    /// Flushes each file and its directory before reporting it as done.
     File,
 }
 
 impl Options {
-    /// What `-a` means: everything below, with modes, hard links and owners.
+    /// Options of `-a`: recursive, with modes, hard links and owners.
     pub fn archive() -> Self {
         Self { recursive: true, modes: true, hard_links: true, owners: true, ..Self::default() }
     }
@@ -173,7 +176,7 @@ impl Options {
     }
 }
 
-/// Takes patterns behind their number.
+/// Reads patterns after their count.
 fn take_patterns(reader: &mut Reader<'_>) -> Result<Vec<String>> {
     let count = reader.varint()?;
     if count > PATTERNS_MAX {
@@ -191,7 +194,7 @@ fn take_patterns(reader: &mut Reader<'_>) -> Result<Vec<String>> {
 }
 
 const BITS: usize = 18;
-/// The bit that says that patterns of what is sent first follow: no version before it has it.
+/// Bit for the `first` patterns, unknown to earlier versions.
 const HAS_FIRST: usize = 15;
 const PATTERNS_MAX: u64 = 10_000;
 const PATH_BYTES_MAX: usize = 64 << 10;

@@ -4,10 +4,10 @@ use std::io::{self, Read, Write};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-/// Chunks that wait to be read: messages are at most so many, whatever their length.
+/// Maximum chunks in the pipe, whatever their length.
 const CHUNKS_MAX: usize = 64;
 
-/// Both ends of a stream. It ends when its writer is dropped; writing fails when its reader is.
+/// Two ends of a stream. Dropping the writer ends it; dropping the reader makes writes fail.
 pub(crate) fn pipe() -> (PipeReader, PipeWriter) {
     let (chunks_in, chunks) = bounded(CHUNKS_MAX);
     (PipeReader { chunks, chunk: Vec::new(), at: 0 }, PipeWriter { chunks: chunks_in })

@@ -1,10 +1,10 @@
-//! What a copy says while it runs.
+//! Progress of a running copy.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Counters of a copy that runs. Whoever shows them reads a [`snapshot`](Self::snapshot) now and then; that holds nobody up.
+/// Counters of a running copy. Read a [`snapshot`](Self::snapshot) now and then; that blocks nobody.
 #[derive(Default)]
 pub struct Progress {
     pub(crate) files_found: AtomicU64,
@@ -21,87 +21,87 @@ pub struct Progress {
     notify: Option<Box<Notify>>,
 }
 
-/// Is called for each file, from several threads. It may block: then the copy waits.
+/// Callback for each file, from several threads. It may block, and the copy then waits.
 pub type Notify = dyn Fn(&Event<'_>) + Send + Sync;
 
-/// Something was done with one name.
+/// Event about one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// The name, from what was named on down, `/` between directories; any bytes.
+    /// Path below and including the source, with `/` between directories; any bytes.
     pub name: &'a [u8],
-    /// What was done.
+    /// The result.
     pub done: Done<'a>,
-    /// The length of the file; 0 for what is no file.
+    /// Length of the file; 0 for other kinds.
     pub bytes: u64,
 }
 
-/// What was done with a name, or would be where nothing is to be changed.
+/// Result for a name, or the intended result of a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Done<'a> {
-    /// A file was sent, or has its name at the destination.
+    /// A file was sent, or has its final name at the destination.
     Copied,
-    /// A file was there already.
+    /// The file existed already.
     Same,
-    /// A directory, symbolic link or hard link was made.
+    /// A directory, symbolic link or hard link was created.
     Made,
-    /// Something that is not at the source was removed at the destination.
+    /// A name that the source lacks was removed at the destination.
     Deleted,
-    /// It was left out.
+    /// The name was skipped.
     LeftOut {
-        /// Why.
+        /// The reason.
         why: &'a str,
     },
 }
 
-/// How far a copy is.
+/// Progress of a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Files that were found until now.
+    /// Files found so far.
     pub files_found: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes_found: u64,
-    /// Whether all are found, so that the totals are the last ones.
+    /// Whether the walk is complete, so that the totals are final.
     pub is_scanned: bool,
-    /// Files that are done: sent or written. Those that were there count, too.
+    /// Files done: sent, written, or already present.
     pub files_done: u64,
-    /// Bytes of files that are done, and of the one that is under way.
+    /// Bytes of the files done, and of the present one.
     pub bytes_done: u64,
-    /// Files that were there already.
+    /// Files already present.
     pub files_same: u64,
-    /// Their bytes, and those of parts that were there.
+    /// Bytes of these files, and of parts already present.
     pub bytes_same: u64,
-    /// Bytes of files that travelled or, within one host, were read and written.
+    /// Bytes of files that were transferred or, within one host, read and written.
     pub data_bytes: u64,
-    /// Bytes that this end wrote to the stream, or read from it, all told.
+    /// Bytes that this end wrote to or read from the stream in total.
     pub stream_bytes: u64,
-    /// What was left out until now.
+    /// Names skipped so far.
     pub left_out: u64,
-    /// The large file that is under way.
+    /// The large file in progress.
     pub current: Option<Current>,
 }
 
-/// A large file that is under way.
+/// A large file in progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Current {
-    /// Its name, as in [`Event::name`].
+    /// Name, as in [`Event::name`].
     pub name: Vec<u8>,
-    /// How far it is, in bytes.
+    /// Bytes done.
     pub done_bytes: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub total_bytes: u64,
 }
 
 impl Progress {
-    /// Counters that also tell of each file.
+    /// Makes counters that also report each file.
     pub fn with_notify(notify: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         Self { notify: Some(Box::new(notify)), ..Self::default() }
     }
 
-    /// How far it is now.
+    /// Returns the present progress.
     pub fn snapshot(&self) -> Snapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Snapshot {
@@ -146,7 +146,7 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// Adds to a counter that only says how far something is.
+/// Adds to a counter that is only informative.
 pub(crate) fn add(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Ordering::Relaxed);
 }

@@ -1,10 +1,10 @@
-//! A thread that does nothing but read a stream.
+//! A thread that only reads a stream.
 
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Waited for when it is dropped, unless the stream keeps it: nobody can wake a thread from a read. Whatever it hands what it reads to is
-/// dropped before, so that it ends with its next read.
+/// Dropping it waits for the thread, unless the stream blocks it: nobody can wake a thread from a read. Drop
+/// the receiver of its data first, so that it ends after its next read.
 pub(crate) struct ReadingThread(Option<JoinHandle<()>>);
 
 const STEP: Duration = Duration::from_millis(2);
@@ -21,7 +21,7 @@ impl Drop for ReadingThread {
         let Some(thread) = self.0.take() else { return };
         for _ in 0..STEPS {
             if thread.is_finished() {
-                // A panic was told where it happened.
+                // The thread has already reported its panic.
                 let _ = thread.join();
                 return;
             }

@@ -1,4 +1,4 @@
-//! The end that gets the files.
+//! Receiving end.
 //!
 //! ```text
 //!  stream -> frame thread -> this thread --- names ---> choosing thread ---> answers --+
@@ -64,29 +64,31 @@ use crate::wire::{FrameWriter, Hello, Kind, OfferedNames, Role, SenderEnd, Summa
 
 pub use crate::receive::stranger::Reception;
 
-/// What is received.
+/// Destination of a copy and its options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReceiveTree {
-    /// A directory that is there: everything goes into it. Else what comes gets this name, if it is one thing; and several things,
-    /// or what is inside one, go into a new directory of this name.
+    /// An existing directory receives everything. Otherwise a single source gets this name; several sources,
+    /// or the contents of one, go into a new directory of this name.
     pub destination: PathBuf,
-    /// How; `None` where the sender knows.
+    /// Options; `None` if the sender has them.
     pub options: Option<Options>,
-    /// The sender was told beforehand that [nothing is there](is_fresh). What came there since is not asked for: it is replaced.
+    /// The sender was told in advance that the destination [is empty](is_fresh). Files created since then are
+    /// not compared but replaced.
     pub is_fresh: bool,
 }
 
-/// Whether nothing is at a destination that could be kept, and nothing of an earlier copy: a directory that is empty, or a new name.
+/// Whether a destination has nothing to keep and nothing of an earlier copy: an empty directory, or a new
+/// name.
 #[must_use]
 pub fn is_fresh(destination: &Path) -> bool {
     look(destination).is_ok_and(|found| found.is_fresh())
 }
 
-/// Receives what the [`send`](crate::send) at the other end of two streams sends.
+/// Receives from the [`send`](crate::send) at the other end of two streams.
 ///
 /// # Errors
-/// What ends it as a whole; what concerns a file alone is in [`Report::left_out`]. After any error the same copy, begun again, goes on
-/// where this one was.
+/// Errors of the whole copy. Errors of single files are in [`Report::left_out`]. After any error, the same
+/// copy resumes where this one stopped.
 pub fn receive<R, W>(
     reader: R,
     writer: W,
@@ -101,10 +103,10 @@ where
     run(reader, writer, &How::Tree(tree, None), progress, cancel)
 }
 
-/// Receives what the [`send_offer`](crate::send_offer) at the other end offers, and says which of it is there now.
+/// Receives from the [`send_offer`](crate::send_offer) at the other end. The report lists the received names.
 ///
 /// # Errors
-/// As those of [`receive`]; [`Error::Declined`] and [`Error::TooMuch`] for an offer that is not taken.
+/// As those of [`receive`]; [`Error::Declined`] and [`Error::TooMuch`] if the offer is not accepted.
 pub fn receive_offer<R, W>(
     reader: R,
     writer: W,
@@ -119,9 +121,9 @@ where
     run(reader, writer, &How::Offer(reception), progress, cancel)
 }
 
-/// From whom it comes.
+/// Kind of sender.
 pub(crate) enum How<'a> {
-    /// Who has a login; the handover has the files where both ends are one process.
+    /// A sender with a login. The handover has the files if both ends are one process.
     Tree(&'a ReceiveTree, Option<Handover>),
     Offer(&'a Reception),
 }
@@ -143,13 +145,14 @@ where
     if let Err(error) = &received
         && error.is_ours()
     {
-        // It may be gone already.
+        // The sender may be gone already.
         let _ = writer.write(Kind::Failed, error.to_string().as_bytes()).and_then(|()| writer.flush());
     }
     received
 }
 
-/// Says what is there. To a stranger, where somebody is to be asked first, only that it is here.
+/// Sends the greeting. A sender without a login learns only that this end exists, if a user must decide
+/// first.
 fn greet<W: Write>(writer: &mut FrameWriter<W>, how: &How<'_>) -> Result<bool> {
     let hello = Hello {
         role: Role::Receiver,
@@ -183,7 +186,7 @@ fn greet<W: Write>(writer: &mut FrameWriter<W>, how: &How<'_>) -> Result<bool> {
     Ok(hello.is_fresh)
 }
 
-/// What was agreed on before anything comes.
+/// Result of the greeting.
 struct Greeted {
     sender: Hello,
     options: Options,
@@ -210,7 +213,7 @@ fn agree<W: Write>(
         How::Tree(tree, handover) => {
             let mut options = Hello::agree(tree.options.as_ref(), &sender, Role::Receiver)?;
             options.progressive &= handover.is_none();
-            // What lies elsewhere is to be used, so that answers are to be given.
+            // Content elsewhere can be used, so answers are needed.
             let is_fresh = is_fresh && options.also_look_in.is_empty();
             if sender.is_local != handover.is_some() {
                 return Err(Error::Roles { what: "only one of them is in this process" });
@@ -255,7 +258,7 @@ where
     let Greeted { sender, options, is_fresh, stranger } = agree(&mut frames, writer, how, is_fresh, cancel)?;
     let (path, handover, found) = match how {
         How::Tree(tree, handover) => (&tree.destination, handover.clone(), look(&tree.destination)?),
-        // Whatever stands at the name of a directory that is there is not of this copy.
+        // An existing directory at that name is not a part of this copy.
         How::Offer(reception) => (&reception.directory, None, Found::Directory { is_empty: is_fresh }),
     };
     let (destination, directories) = found.open(path, &sender, options.dry_run)?;
@@ -275,7 +278,7 @@ where
     if receiving.flushing.is_on() && !receiving.options.dry_run {
         receiving.destination.flush_name()?;
     }
-    // Where it cannot be had, or another copy uses it, everything is read.
+    // If the index is unavailable or another copy uses it, everything is read.
     if receiving.options.index
         && let Some(tree) = receiving.destination.there()
     {
@@ -284,7 +287,7 @@ where
     let ended: Result<(Report, Waits)> = std::thread::scope(|scope| {
         let writing = scope.spawn(|| write_messages(writer, &said));
         let ended = work(&receiving, &mut frames);
-        // Whatever comes behind this one is said by nobody any more.
+        // Nothing follows this message.
         let last = match &ended {
             Ok((report, _)) => (Kind::End, Summary(report.clone()).encode()),
             Err(_) => (Kind::End, Vec::new()),
@@ -295,9 +298,9 @@ where
         written?;
         Ok((report, waits))
     });
-    // What is not kept is read again.
+    // Entries that are lost are computed again.
     let _ = receiving.index.finish();
-    // A part that is left keeps the folder.
+    // A remaining part keeps the folder.
     if receiving.options.dry_run {
         receiving.partial.close();
     } else {
@@ -314,7 +317,7 @@ where
     Ok(report)
 }
 
-/// Takes the stream to its end. What was done, and what the sender says of itself.
+/// Processes the whole stream. Returns the report, and the sender's waits.
 fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
@@ -352,7 +355,7 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
     });
     let (chosen, end) = result?;
     if let Some(error) = receiving.failure() {
-        // What has its name is told.
+        // Reports the files that have their names.
         receiving.flushing.finish(receiving);
         return Err(error);
     }
@@ -370,17 +373,17 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
     Ok((report, end.waits))
 }
 
-/// Messages of names that were not looked at.
+/// Maximum unprocessed listings.
 const LISTINGS_MAX: usize = 64;
 
-/// Messages of small files that were not written.
+/// Maximum unwritten batches of small files.
 const BATCHES_MAX: usize = 8;
 
-/// Stretches to be told again, of as many files as are told at once.
+/// Maximum open requests for finer chunks, as many as there are bases.
 const AGAIN_MAX: usize = 64;
 
-/// Pieces of large files that were not written.
+/// Maximum unwritten pieces of large files.
 const PIECES_MAX: usize = 16;
 
-/// Messages to the sender that were not written.
+/// Maximum unsent messages.
 const MESSAGES_MAX: usize = 4_096;

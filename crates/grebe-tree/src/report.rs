@@ -1,4 +1,4 @@
-//! What a copy was, in numbers, when it is over.
+//! Final figures of a copy.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -6,74 +6,75 @@ use std::sync::{Mutex, PoisonError};
 use crate::name::printable;
 use crate::progress::{Done, Progress, add};
 
-/// What came of a copy. Both ends return the same figures, but for `written_bytes` and `read_bytes`, which are each end's own.
+/// Result of a copy. Both ends return the same figures, except for `written_bytes` and `read_bytes`, which
+/// are each end's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Files that were copied, new or changed.
+    /// Files copied, new or changed.
     pub files_copied: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes_copied: u64,
-    /// Files that were there already.
+    /// Files that existed already.
     pub files_same: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes_same: u64,
-    /// Directories that were made.
+    /// Directories created.
     pub directories_made: u64,
-    /// Symbolic and hard links that were made.
+    /// Symbolic and hard links created.
     pub links_made: u64,
-    /// Names that were removed at the destination.
+    /// Names removed at the destination.
     pub deleted: u64,
-    /// Bytes of files that travelled or, within one host, were read and written; less than was copied where parts were there, or holes,
-    /// or the file system shares content.
+    /// Bytes of files that were transferred or, within one host, read and written. Less than `bytes_copied`
+    /// if parts existed, files had holes, or the file system shares content.
     pub data_bytes: u64,
     /// Bytes that this end wrote to the stream.
     pub written_bytes: u64,
     /// Bytes that this end read from the stream.
     pub read_bytes: u64,
-    /// What was left out: the first [`LEFT_OUT_KEPT`] of them.
+    /// Skipped names: the first [`LEFT_OUT_KEPT`] of them.
     pub left_out: Vec<LeftOut>,
-    /// How many were left out.
+    /// Number of skipped names.
     pub left_out_count: u64,
-    /// What was offered by name, where it is now; only at an end that [took an offer](crate::receive_offer).
+    /// Present paths of the offered names, only at an end that [accepted an offer](crate::receive_offer).
     pub paths: Vec<PathBuf>,
-    /// Where the time went, at each end.
+    /// Waits of the sender.
     pub sender: Waits,
-    /// Where the time went at the end that received.
+    /// Waits of the receiver.
     pub receiver: Waits,
 }
 
-/// For how long the busiest thread of an end waited, and for whom: the largest of them limited the copy.
+/// Time that the busiest thread of an end waited, by cause. The largest one limited the copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waits {
-    /// For the stream to take or bring bytes, in ms.
+    /// Waits for the stream, in ms.
     pub stream_ms: u64,
-    /// For disks of this end, in ms.
+    /// Waits for disks of this end, in ms.
     pub disk_ms: u64,
 }
 
-/// A name that was not copied, or not as it should be.
+/// A name that was skipped or copied incompletely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// The name, from what was named on down, `/` between directories; any bytes.
+    /// Path below and including the source, with `/` between directories; any bytes.
     pub name: Vec<u8>,
-    /// Why, in words.
+    /// Reason as text.
     pub why: String,
 }
 
 impl LeftOut {
-    /// The name for people: nothing in it does anything to a terminal.
+    /// Name for display, with control characters escaped.
     pub fn shown_name(&self) -> String {
         printable(&self.name)
     }
 }
 
-/// So many names that were left out are kept with their reasons, and at most 4 MiB of them; the others are counted.
+/// Maximum skipped names kept with their reasons, and at most 4 MiB of them; the others are only counted.
 pub const LEFT_OUT_KEPT: usize = 10_000;
 
-/// What is left out, from all threads.
+/// Skipped names, from all threads.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOutList(Mutex<Kept>);
 

@@ -1,7 +1,7 @@
-//! Walks what is to be copied.
+//! Walks the sources.
 //!
-//! All names of a directory come before anything that is in its directories, so that a receiver knows when it has seen all of one.
-//! Directories are entered depth first, names are in the order of their bytes. What waits to be entered takes 24 bytes a directory.
+//! All names of a directory precede anything in its subdirectories, so a receiver knows when a directory is
+//! complete. The walk is depth first, with names in byte order. A waiting directory takes 24 bytes.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -22,16 +22,16 @@ use crate::wire::{
     bytes_of_attributes,
 };
 
-/// What the walk says.
+/// Output of the walk.
 #[derive(Debug)]
 pub(crate) enum Scanned {
     Names(Names),
-    /// Something is left out.
+    /// A skipped name.
     LeftOut {
         name: Vec<u8>,
         why: String,
     },
-    /// That was all.
+    /// End of the walk.
     Done {
         is_complete: bool,
     },
@@ -50,13 +50,13 @@ pub(crate) struct Names {
 pub(crate) struct Found {
     pub(crate) id: EntryId,
     pub(crate) entry: Entry,
-    /// The directory that it is in.
+    /// Directory of the name.
     pub(crate) place: Place,
-    /// A link that was named, and stands for what it leads to.
+    /// A source that is a link and stands for its target.
     pub(crate) follows: bool,
 }
 
-/// Whether what is inside is meant, and not the directory itself.
+/// Whether the contents are meant, not the directory itself.
 pub(crate) fn means_contents(source: &Path) -> bool {
     let bytes = source.as_os_str().as_encoded_bytes();
     let separator = |byte: u8| byte == b'/' || cfg!(windows) && byte == b'\\';
@@ -83,19 +83,19 @@ pub(crate) struct Scanner<'a> {
 struct ToEnter {
     directory: DirectoryId,
     place: Place,
-    /// Of what was named.
+    /// Device of the source.
     device: u64,
-    /// It is on another file system than what was named: its names are not looked at.
+    /// On another file system than the source, so its names are not read.
     is_skipped: bool,
 }
 
-/// What was named, looked up.
+/// A source after its lookup.
 enum Top {
     Contents(ToEnter, Metadata, Vec<Name>),
     Named(ToEnter, Box<[u8]>, Metadata, Follows),
 }
 
-/// Whether a link that was named stands for what it leads to.
+/// Whether a source that is a link stands for its target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Follows {
     No,
@@ -103,19 +103,19 @@ enum Follows {
     Directory(Place),
 }
 
-/// A file with several names of which not all were met.
+/// A file with several names, not all met yet.
 struct Linked {
     first: EntryId,
     names_left: u64,
 }
 
-/// Nobody takes the names any more.
+/// Nobody receives the names any more.
 struct Gone;
 
-/// Names are looked up and sent on so many at a time.
+/// Names per message.
 const NAMES_AT_ONCE: usize = 1_024;
 
-/// And so many with so much of attributes.
+/// Attribute bytes per message.
 const ATTRIBUTE_BYTES_AT_ONCE: usize = 1 << 20;
 
 impl<'a> Scanner<'a> {
@@ -163,13 +163,13 @@ impl<'a> Scanner<'a> {
                     self.send(&next, Vec::new(), true, true)?;
                 }
             }
-            // The first is entered next.
+            // The first one is entered next.
             self.to_enter[first..].reverse();
         }
         Ok(())
     }
 
-    /// What was named.
+    /// Lists the sources.
     fn top(&mut self, sources: &[PathBuf]) -> Result<(), Gone> {
         let mut taken = HashSet::new();
         let mut is_itself_said = false;
@@ -182,7 +182,7 @@ impl<'a> Scanner<'a> {
                         let itself = self.itself(&at, &metadata);
                         self.send(&at, vec![itself], false, false)?;
                     }
-                    // Only where several are named can names meet.
+                    // Only several sources can have equal names.
                     let taken = (sources.len() > 1).then_some(&mut taken);
                     self.names(&at, names, false, taken)?;
                 }
@@ -244,7 +244,7 @@ impl<'a> Scanner<'a> {
         self.listed(at.place, Box::from(&b""[..]), EntryKind::Itself, metadata, attributes)
     }
 
-    /// All names of a directory.
+    /// Lists all names of a directory.
     fn names(
         &mut self,
         at: &ToEnter,
@@ -285,7 +285,7 @@ impl<'a> Scanner<'a> {
                             self.send(at, std::mem::take(&mut found), false, is_incomplete)?;
                         }
                     }
-                    // It was removed meanwhile: as if it had never been there.
+                    // Removed meanwhile, so it counts as never present.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
                         is_incomplete = true;
@@ -301,7 +301,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// One name and what it is; `None` where it is left out.
+    /// Examines one name; `None` if it is skipped.
     fn found(
         &mut self,
         at: &ToEnter,
@@ -365,7 +365,7 @@ impl<'a> Scanner<'a> {
         Ok(Some(found))
     }
 
-    /// A file, or another name of one that was met.
+    /// A file, or another name of a known file.
     fn file(&mut self, metadata: &Metadata) -> EntryKind {
         let is_linked = self.options.hard_links && metadata.links > 1;
         let key = (metadata.device, metadata.inode);
@@ -454,7 +454,7 @@ impl<'a> Scanner<'a> {
 
 const SAME_NAME: &str = "something else that was named has the same name; copy it by itself";
 
-/// What stands under each name, in their order. They are looked up in the order in which they lie on the disk.
+/// Metadata of each name, in order. The lookups follow the order on the disk.
 fn look_up(directory: &Directory, names: &[Name]) -> Vec<io::Result<Metadata>> {
     let mut order: Vec<usize> = (0..names.len()).collect();
     order.sort_unstable_by_key(|at| names[*at].inode);

@@ -1,4 +1,4 @@
-//! The end that has the files.
+//! Sending end.
 //!
 //! ```text
 //!  scan thread -> names ----------------+
@@ -42,23 +42,25 @@ use crate::wire::{FrameWriter, Hello, Kind, Role};
 
 pub(crate) use sending::FILES_AHEAD;
 
-/// What is sent.
+/// Sources of a copy and its options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SendTree {
-    /// Files and directories. One with a slash behind it, `.`, `..` and `/` stand for what is in them.
+    /// Files and directories. A trailing slash, `.`, `..` and `/` stand for the contents.
     pub sources: Vec<PathBuf>,
-    /// How; `None` where the receiver knows.
+    /// Options; `None` if the receiver has them.
     pub options: Option<Options>,
-    /// That nothing is there was said beforehand, see [`ReceiveTree::is_fresh`](crate::ReceiveTree::is_fresh): content leaves with the
-    /// first names, a round trip earlier.
+    /// The receiver announced an empty destination, see
+    /// [`ReceiveTree::is_fresh`](crate::ReceiveTree::is_fresh). Content then leaves with the first names, one
+    /// round trip earlier.
     pub is_fresh: bool,
 }
 
-/// Sends trees to the [`receive`](crate::receive) at the other end of two streams. Returns when everything is written there.
+/// Sends trees to the [`receive`](crate::receive) at the other end of two streams. Returns when everything is
+/// written there.
 ///
 /// # Errors
-/// What ends it as a whole; what concerns a file alone is in [`Report::left_out`]. After any error the same copy, begun again, goes on
-/// where this one was.
+/// Errors of the whole copy. Errors of single files are in [`Report::left_out`]. After any error, the same
+/// copy resumes where this one stopped.
 pub fn send<R, W>(
     reader: R,
     writer: W,
@@ -73,10 +75,10 @@ where
     run(reader, writer, &What::Tree(tree, None), progress, cancel)
 }
 
-/// Sends what was looked at before to the [`receive_offer`](crate::receive_offer) at the other end, if it is wanted there.
+/// Sends an offer to the [`receive_offer`](crate::receive_offer) at the other end, if it is accepted there.
 ///
 /// # Errors
-/// As those of [`send`]; [`Error::Peer`] where it is not wanted.
+/// As those of [`send`]; [`Error::Peer`] if the offer is not accepted.
 pub fn send_offer<R, W>(
     reader: R,
     writer: W,
@@ -91,9 +93,9 @@ where
     run(reader, writer, &What::Offering(offering), progress, cancel)
 }
 
-/// What is sent, and to whom.
+/// Contents and kind of receiver.
 pub(crate) enum What<'a> {
-    /// To who has a login; the handover takes the place of content where both ends are one process.
+    /// A receiver with a login. The handover replaces content if both ends are one process.
     Tree(&'a SendTree, Option<&'a Handover>),
     Offering(&'a Offering),
 }
@@ -109,7 +111,7 @@ where
     R: Read + Send + 'static,
     W: Write,
 {
-    // Before anything is sent: patterns that are none are told at once.
+    // Before the first message, to report invalid patterns at once.
     if let What::Tree(SendTree { options: Some(options), .. }, _) = what {
         Exclude::new(&options.exclude)?;
         Exclude::new(&options.first)?;
@@ -121,7 +123,7 @@ where
     let mut report = match sent {
         Ok(report) => report,
         Err(error) => {
-            // It may be gone already, and then it has perhaps said why.
+            // The receiver may be gone already, after giving a reason.
             let reason = frames.reason(error);
             if reason.is_ours() {
                 let _ =
@@ -151,7 +153,7 @@ fn greet_and_send<W: Write>(
     check_sources(sources)?;
     let Greeted { mut options, greeting, told_fresh, is_fresh, replaces } =
         greet(frames, writer, what, cancel)?;
-    // Where the system copies, nobody has to wait for a part of a file.
+    // When the system copies, nobody has to wait for a part of a file.
     options.progressive &= handover.is_none();
     let exclude = Exclude::new(&options.exclude)?;
     let directories = match what {
@@ -160,11 +162,11 @@ fn greet_and_send<W: Write>(
     };
     let index = SharedIndex::default();
     if let (true, Some(tree)) = (options.index, sources.first()) {
-        // Where it cannot be had, or another copy uses it, everything is read.
+        // If the index is unavailable or another copy uses it, everything is read.
         let _ = index.open(tree);
     }
     let report = std::thread::scope(|scope| {
-        // Small bounds: what waits here is memory, and the window of the names bounds the rest.
+        // Small bounds, because waiting items take memory, and the window of names bounds the rest.
         let (names_in, names) = bounded(8);
         let (jobs, jobs_out) = bounded::<Job>(JOBS_AHEAD);
         let scanner = Scanner::new(&options, exclude, &directories, progress, cancel, names_in);
@@ -206,21 +208,21 @@ fn greet_and_send<W: Write>(
         }
         sending.run(greeting, told_fresh, cancel)
     });
-    // What is not kept is read again.
+    // Entries that are lost are computed again.
     let _ = index.finish();
     report
 }
 
-/// What was agreed on before anything is sent.
+/// Result of the greeting.
 struct Greeted {
     options: Options,
-    /// The message in which the receiver says whether nothing is there.
+    /// Message in which the receiver states whether the destination is empty.
     greeting: Kind,
-    /// What it said, where that was waited for.
+    /// The statement, if the sender waited for it.
     told_fresh: Option<bool>,
-    /// That nothing is there was said beforehand.
+    /// The destination was announced as empty.
     is_fresh: bool,
-    /// Files that are there give way to others of their names.
+    /// Existing files are replaced.
     replaces: bool,
 }
 
@@ -249,7 +251,7 @@ fn greet<W: Write>(
             hello.is_local = handover.is_some();
             writer.write(Kind::Hello, &hello.encode())?;
             writer.flush()?;
-            // Who has the options need not wait: names leave before the other end has said anything.
+            // An end with the options need not wait: names leave before the first message of the other end.
             let (options, told_fresh) = match &tree.options {
                 Some(options) => (options.clone(), None),
                 None => {
@@ -275,10 +277,11 @@ fn greet<W: Write>(
     }
 }
 
-/// Where something of what was named is there, what is missing is left out; where nothing is, there is nothing to copy.
+/// Checks the sources. If some exist, missing ones are skipped later; if none exists, there is nothing to
+/// copy.
 ///
 /// # Errors
-/// [`Error::Source`]: nothing is there.
+/// [`Error::Source`]: none exists.
 pub fn check_sources(sources: &[PathBuf]) -> Result<()> {
     let is_missing = |source: &Path| {
         let found = source.symlink_metadata();
@@ -296,13 +299,13 @@ pub fn check_sources(sources: &[PathBuf]) -> Result<()> {
     }
 }
 
-/// Two at least: while one waits for the disk the other one hashes.
+/// At least two: one hashes while the other waits for the disk.
 fn reading_threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4)
 }
 
-/// Two, so that one cuts its file while the other one waits for the rest of a signature.
+/// Two: one cuts its file while the other waits for the rest of a signature.
 const COMPARING_THREADS: usize = 2;
 
-/// Jobs that are read or wait to be.
+/// Maximum jobs that are read or wait.
 const JOBS_AHEAD: usize = 8;

@@ -1,7 +1,7 @@
-//! What each system does in its own way: directories that are held open, names in them, times, modes, holes.
+//! System interface: open directories, their names, times, modes and holes.
 //!
-//! All names are looked up in a [`Directory`] that is open, one component at a time, and no link is followed on the way: so
-//! nothing that stands in a tree leads out of it, whoever changes it meanwhile.
+//! Each name is looked up in an open [`Directory`], one component at a time, without following links. So
+//! nothing in a tree leads out of it, whoever changes it meanwhile.
 
 #[cfg(unix)]
 #[path = "system/unix.rs"]
@@ -21,23 +21,23 @@ pub(crate) use imp::{
 
 use crate::wire::Owner;
 
-/// What stands under a name; links are not followed.
+/// Properties of a name, without following links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Metadata {
     pub(crate) kind: Kind,
     pub(crate) bytes: u64,
-    /// In nanoseconds since 1970.
+    /// Nanoseconds since 1970.
     pub(crate) modified_ns: i64,
-    /// When anything about it changed, where the system says so.
+    /// Change time, if the system has one.
     pub(crate) changed_ns: i64,
     /// The lower twelve bits.
     pub(crate) mode: u16,
     pub(crate) owner: Owner,
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// Names of the same file.
+    /// Number of hard links.
     pub(crate) links: u64,
-    /// It takes less room than its length: there may be holes in it.
+    /// It occupies less than its length, so it may have holes.
     pub(crate) is_sparse: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
     Special,
 }
 
-/// The next bytes of a file before `end` that are no hole.
+/// Next data before `end` that is not a hole.
 pub(crate) fn next_stretch(
     open: &File,
     at: u64,
@@ -64,13 +64,13 @@ pub(crate) fn next_stretch(
 }
 
 impl Metadata {
-    /// Whether the content may be another one than it was.
+    /// Whether the content may differ from before.
     pub(crate) fn is_same_content(&self, before: &Self) -> bool {
         (self.bytes, self.modified_ns, self.changed_ns, self.device, self.inode)
             == (before.bytes, before.modified_ns, before.changed_ns, before.device, before.inode)
     }
 
-    /// A number that changes with whatever may change the content.
+    /// A number that changes whenever the content may have changed.
     pub(crate) fn touched(&self) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for number in [self.device, self.inode, self.changed_ns as u64] {
@@ -84,11 +84,11 @@ impl Metadata {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Name {
     pub(crate) bytes: Box<[u8]>,
-    /// Where the system tells it with the name; names are looked up faster in its order.
+    /// Present if the system provides it with the name. Lookups in its order are faster.
     pub(crate) inode: u64,
 }
 
-/// Writes zeros, where there can be no hole.
+/// Writes zeros if a hole is not possible.
 fn write_zeros(file: &File, stretch: Range<u64>) -> io::Result<()> {
     let (zeros, mut at) = ([0; 16 << 10], stretch.start);
     while at < stretch.end {
@@ -99,12 +99,12 @@ fn write_zeros(file: &File, stretch: Range<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nothing can be written at all, and not only one file.
+/// Whether the error concerns the whole disk, not only one file.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// What the system says, without its number.
+/// The system's message, without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::FileTooLarge {
         return "a file may not be so large there: the file system (FAT has 4 GB) or the limit of this user (ulimit -f)"

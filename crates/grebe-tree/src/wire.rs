@@ -1,7 +1,7 @@
-//! The messages of a copy. Described in `docs/tree-protocol.md`.
+//! Messages of a copy, described in `docs/tree-protocol.md`.
 //!
-//! Each is a frame: kind (1), length of the body (LEB128), body. What is read was made by a peer: each length has a bound, and
-//! whatever the bytes are, they become a message or an [`Error`](crate::Error).
+//! Each is a frame: kind (1), length of the body (LEB128), body. Input comes from a peer: each length has a
+//! bound, and any bytes become a message or an [`Error`](crate::Error).
 
 mod answers;
 mod blocks;
@@ -28,28 +28,28 @@ pub(crate) use listing::{
 pub(crate) use offer::{OfferedNames, Taken};
 pub(crate) use outcome::{Note, SenderEnd, Summary};
 
-/// The longest body of a frame, in bytes.
+/// Maximum length of a frame's body in bytes.
 pub(crate) const FRAME_BYTES_MAX: usize = 1 << 20;
 
-/// What is hashed, written and remembered as one, in bytes of a file.
+/// Unit of hashing, writing and resuming, in bytes of a file.
 pub(crate) const GROUP_BYTES: usize = 256 << 10;
 
-/// Bytes of a hash that travel: nobody finds two groups with one of these.
+/// Length of a hash on the wire; collisions are infeasible.
 pub(crate) const HASH_BYTES: usize = 16;
 
-/// Part of a BLAKE3 hash.
+/// Truncated BLAKE3 hash.
 pub(crate) type ShortHash = [u8; HASH_BYTES];
 
-/// Files and directories have numbers, in the order in which they are listed.
+/// Number of a file or directory, in listing order.
 pub(crate) type EntryId = u64;
 
-/// Directories have numbers of their own, in the same order; 0 is the top.
+/// Number of a directory, in listing order; 0 is the top.
 pub(crate) type DirectoryId = u32;
 
-/// The top of what is copied.
+/// The top of a copy.
 pub(crate) const TOP: DirectoryId = 0;
 
-/// The first [`HASH_BYTES`] of a hash.
+/// First [`HASH_BYTES`] of a hash.
 pub(crate) fn short(hash: &blake3::Hash) -> ShortHash {
     std::array::from_fn(|at| hash.as_bytes()[at])
 }
@@ -63,23 +63,23 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends bytes behind their number.
+/// Appends bytes after their length.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// A signed number as an unsigned one that is small where its magnitude is.
+/// Maps a signed number to an unsigned one that is small for a small magnitude.
 pub(crate) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
-/// The reverse of [`zigzag`].
+/// Reverse of [`zigzag`].
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Takes bytes behind their number, of which there are at most `max`.
+/// Reads bytes after their length, at most `max`.
 pub(crate) fn take_bytes<'a>(reader: &mut grebe_packet::Reader<'a>, max: usize) -> crate::Result<&'a [u8]> {
     let length = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
     if length > max {

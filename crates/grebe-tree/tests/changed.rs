@@ -1,4 +1,4 @@
-//! Files that changed: what travels, and that what is made is what is there.
+//! Tests of changed files: the traffic, and the equality of the result.
 
 use std::fs;
 use std::io::{self, Seek, Write, pipe};
@@ -8,17 +8,17 @@ use std::sync::Arc;
 use grebe_testing::Rng;
 use grebe_tree::{Cancel, Options, Progress, ReceiveTree, Report, SendTree, receive, send};
 
-/// As two ends of this version agree on it.
+/// Options of two ends of this version.
 fn archive() -> Options {
     Options { short_hashes: true, ..Options::archive() }
 }
 
-/// Copies what is in `from` to `into`, as between two hosts. What the receiver reports.
+/// Copies `from` into `into` as between two hosts. Returns the receiver's report.
 fn sync(from: &Path, into: &Path, options: Options) -> Report {
     sync_and(from, into, options, |_| ())
 }
 
-/// `before_said` is called with each message of the receiver before the sender gets it.
+/// Calls `before_said` with each message of the receiver before the sender gets it.
 fn sync_and(from: &Path, into: &Path, options: Options, before_said: impl FnMut(&[u8]) + Send) -> Report {
     let (data_read, data_write) = pipe().unwrap();
     let (answers_read, answers) = pipe().unwrap();
@@ -58,7 +58,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Two directories: the second has the file as it was.
+/// Two directories; the second has the old file.
 fn two(name: &str, new: &[u8], old: &[u8]) -> [tempfile::TempDir; 2] {
     [new, old].map(|content| {
         let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn of_a_file_that_changed_in_places_little_more_than_these_travels() {
     older(&into.path().join("samples.dat"));
     let report = sync(from.path(), into.path(), archive());
     assert_eq!((report.files_copied, report.left_out_count), (1, 0));
-    // The finest chunks have 2 KiB on average: these places are told twice.
+    // The finest chunks have 2 KiB on average, so these places get finer chunks.
     assert!((10_000..150_000).contains(&report.data_bytes), "{}", report.data_bytes);
     assert!(report.written_bytes < 40_000, "{}", report.written_bytes);
     assert!(fs::read(into.path().join("samples.dat")).unwrap() == new);
@@ -103,22 +103,22 @@ fn bytes_inserted_at_the_front_cost_a_few_chunks() {
         assert!(fs::read(into.path().join("log")).unwrap() == new);
         report.written_bytes
     });
-    // Four bytes of a hash with the length, or eight.
+    // 4 or 8 bytes of a hash, plus the length.
     assert!(written[0] * 10 < written[1] * 7, "{written:?}");
 }
 
-/// Whether it is the message with the last piece of a signature: all of the file was read then, and nothing of it copied.
+/// Whether this is the last piece of a signature: the file was read completely, and nothing copied yet.
 fn ends_signature(said: &[u8]) -> bool {
     let Some((9, rest)) = said.split_first() else { return false };
     let head = rest.iter().take_while(|byte| **byte >= 0x80).count() + 1;
-    // The file's number is short: there are few.
+    // Few files, so the number is short.
     rest.get(head + 1) == Some(&1)
 }
 
 #[test]
 fn of_a_file_that_is_changed_there_meanwhile_that_is_sent_again_and_it_is_never_mixed() {
     let old = noise(1, 30_000_000);
-    // The second half comes first: so early nobody knows where it belongs, and it is copied when the plan has come.
+    // The second half comes first. Nobody knows its place early enough, so it is copied with the plan.
     let new = [b"a line more", &old[15_000_000..], &old[..15_000_000]].concat();
     let middle = [&old[..22_000_000], &noise(2, 100), &old[22_000_100..]].concat();
     let end = [&old[..27_000_000], &noise(2, 3_000_000)].concat();
@@ -162,7 +162,7 @@ fn what_lies_in_the_new_file_already_need_not_be_there_any_more() {
 #[test]
 fn what_was_laid_in_vain_is_not_in_the_file() {
     let old = noise(1, 20_000_000);
-    // Another content of which a little is known again; shorter ones; and with holes where something was.
+    // New content that partly matches, shorter files, and holes in place of data.
     let other = [&noise(2, 15_000_000)[..], &old[..500_000]].concat();
     let moved = [&old[9_000_000..], &noise(3, 100), &old[..9_000_000]].concat();
     let (holes, tail) = (vec![0; 6_000_000], vec![0; 9_000_000]);
@@ -171,7 +171,7 @@ fn what_was_laid_in_vain_is_not_in_the_file() {
         let [from, into] = two("data", &[], &old);
         older(&into.path().join("data"));
         let mut file = fs::File::create(from.path().join("data")).unwrap();
-        // Zeros are holes, where the system has such.
+        // Zeros become holes if the system has them.
         for piece in new.chunks(1_000_000) {
             if piece.iter().any(|byte| *byte != 0) {
                 file.write_all(piece).unwrap();
@@ -280,7 +280,7 @@ fn holes_stay_holes() {
     assert!(bytes == noise(1, 100_000));
 }
 
-/// Files of several lengths with times of their own, below `folder`.
+/// Creates files of several lengths with distinct times below `folder`.
 fn make_tree(folder: &Path, files: u64) -> u64 {
     let mut bytes = 0;
     for n in 0..files {
@@ -322,7 +322,7 @@ fn what_lies_in_a_directory_that_is_named_is_not_sent_whatever_its_name() {
     let [from, into, other] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     let bytes = make_tree(&from.path().join("run"), 10);
     make_tree(&other.path().join("kept/elsewhere"), 10);
-    // One of another content with the same length and time, and one that was edited under the same name.
+    // One file with other content but the same length and time, and one edited under the same name.
     let wrong = other.path().join("kept/elsewhere/1/4.dat");
     let modified = fs::metadata(&wrong).unwrap().modified().unwrap();
     fs::write(&wrong, noise(99, 210_000)).unwrap();
@@ -352,7 +352,7 @@ fn logs_that_were_turned_over_are_known_by_their_new_names() {
     fs::write(name(0), noise(77, 90_000)).unwrap();
     let report = sync(from.path(), into.path(), archive());
     assert_eq!((report.files_copied, report.files_same, report.left_out_count), (6, 1, 0));
-    // The new one; where a thread sleeps too long another one may be replaced before it is copied.
+    // The new file. If a thread sleeps too long, another one may be replaced before it is copied.
     assert!((90_000..300_000).contains(&report.data_bytes), "{}", report.data_bytes);
     for n in 0..6 {
         let read = |folder: &Path| fs::read(folder.join(format!("log.{n}"))).unwrap();
@@ -360,7 +360,7 @@ fn logs_that_were_turned_over_are_known_by_their_new_names() {
     }
 }
 
-/// With an index, in a state directory of the test's own: each test is a process then.
+/// With an index, in a private state directory. Each test is a process.
 #[test]
 #[cfg(target_os = "linux")]
 fn with_an_index_what_did_not_change_is_not_read_again() {
@@ -386,7 +386,7 @@ fn with_an_index_what_did_not_change_is_not_read_again() {
     }
     let options = Options { checksum: true, index: true, ..archive() };
     let run = || sync(from.path(), into.path(), options.clone());
-    // What was touched within the last two seconds is not kept.
+    // Files changed within the last two seconds are not kept.
     std::thread::sleep(std::time::Duration::from_millis(2_100));
     assert_eq!(run().files_same, 2);
     let read_bytes = || {
@@ -397,12 +397,12 @@ fn with_an_index_what_did_not_change_is_not_read_again() {
     let before = read_bytes();
     assert_eq!(run().files_same, 2);
     assert!(read_bytes() - before < 1_000_000, "{}", read_bytes() - before);
-    // Both signatures and hashes are of the file as it is.
+    // Signatures and hashes must be those of the changed file.
     fs::write(from.path().join("changed"), [b"a line more".to_vec(), old.clone()].concat()).unwrap();
     let report = run();
     assert_eq!((report.files_copied, report.files_same), (1, 1));
     assert!(report.data_bytes < 100_000, "{}", report.data_bytes);
-    // A file that was given back its time, but not its content.
+    // A file that got its time back, but not its content.
     let same = into.path().join("same");
     fs::write(&same, noise(2, 4_000_000)).unwrap();
     older(&same);
@@ -415,7 +415,7 @@ fn with_an_index_what_did_not_change_is_not_read_again() {
 #[cfg(unix)]
 fn files_that_go_while_they_are_compared_stop_nothing() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    // More than are compared at once.
+    // More files than are compared at once.
     for n in 0..150 {
         let (old, name) = (noise(n, 200_000), format!("{n:03}"));
         fs::write(into.path().join(&name), &old).unwrap();
@@ -424,7 +424,7 @@ fn files_that_go_while_they_are_compared_stop_nothing() {
     }
     let mut is_gone = false;
     let report = sync_and(from.path(), into.path(), archive(), |said| {
-        // With the first signature, while the others wait for it.
+        // At the first signature, while others wait for it.
         if said.len() > 500 && !is_gone {
             is_gone = true;
             (0..150).step_by(2).for_each(|n| fs::remove_file(from.path().join(format!("{n:03}"))).unwrap());

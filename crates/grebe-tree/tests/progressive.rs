@@ -1,5 +1,4 @@
-//! Recordings that are looked at while they come: the order in which they do, what somebody asks for, and what is left when either end
-//! goes.
+//! Tests of recordings viewed while they arrive: order, requests, and the state after either end leaves.
 
 #[path = "trees/ends.rs"]
 #[allow(dead_code, reason = "the other tests use the rest")]
@@ -25,7 +24,7 @@ fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     noise
 }
 
-/// A recording of some blocks, its summary, and what is no recording.
+/// A recording of some blocks, its summary, and another file.
 fn plant(at: &Path) -> Vec<u8> {
     fs::create_dir_all(at).unwrap();
     let data = noise(1, 23 * GROUP + 1_234);
@@ -60,7 +59,7 @@ fn assert_same(from: &Path, to: &Path) {
     assert!(!to.join(".grebe-partial").exists(), "nothing is left");
 }
 
-/// Waits for a state; how long it takes is the machine's.
+/// Waits for a state, as long as the machine needs.
 fn until<T>(what: &str, mut state: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -101,7 +100,7 @@ fn holes_stay_holes_and_travel_as_nothing() {
     drop(file);
     let report = copied(&[from.join(".")], &to, &options());
     assert_same(&from, &to);
-    // Where the file system has no holes, all is sent.
+    // A file system without holes sends everything.
     #[cfg(target_os = "linux")]
     assert!(report.data_bytes <= 1 << 20, "{}", report.data_bytes);
     #[cfg(not(target_os = "linux"))]
@@ -178,7 +177,7 @@ fn whatever_is_cut_off_by_either_kind_of_copy_is_finished_by_either() {
     }
 }
 
-/// Both ends in threads, until it is cancelled.
+/// Both ends in threads, until cancelled.
 struct Running {
     cancel: Cancel,
     ends: Vec<thread::JoinHandle<Result<grebe_tree::Report>>>,
@@ -220,7 +219,7 @@ fn who_looks_gets_what_he_looks_at_and_nothing_else() {
     let data = plant(&from);
     let running = Running::start(&from, &to, Options { only_wanted: true, ..options() });
     let mut summary = arriving(&to.join("run7.grebe-summary"));
-    // Both its ends come unasked.
+    // Both of its ends arrive unasked.
     wait_for(&mut summary, 0..10);
     wait_for(&mut summary, 9 * GROUP as u64 - 1..9 * GROUP as u64);
     assert!(summary.come_bytes() <= 3 * GROUP as u64);
@@ -254,7 +253,7 @@ fn what_changes_while_it_comes_is_never_mixed() {
     let mut arriving = arriving(&to.join("run7.sigmf-data"));
     arriving.want(std::slice::from_ref(&(0..5 * GROUP as u64))).unwrap();
     wait_for(&mut arriving, 0..5 * GROUP as u64);
-    // Another content, and the rest of it is asked for.
+    // New content, with the rest requested.
     let new = noise(9, 20 * GROUP);
     fs::write(from.join("run7.sigmf-data"), &new).unwrap();
     let later = SystemTime::now() + Duration::from_secs(5);

@@ -1,4 +1,5 @@
-//! Sessions: two ends that find each other by a ticket, and carry a stream each way, over UDP or, where no UDP passes, over TCP.
+//! Sessions: two ends that find each other by a ticket and carry a stream each way. They use UDP, or TCP
+//! where no UDP passes.
 
 mod attempt;
 pub(crate) mod connect;
@@ -20,86 +21,86 @@ use std::time::Duration;
 use grebe_packet::Address;
 use grebe_relay::{Refusal, Through};
 
-/// For how long a peer that was there may be silent, unless the user says otherwise.
+/// Default limit for the silence of a peer that has answered once.
 const KEEP_TRYING: Duration = Duration::from_micros(SILENCE_US_MAX);
 
-/// What is said to somebody with the ticket when it is spent already.
+/// Answer to a holder of the ticket when it is already used.
 fn taken(responder: &mut Option<Responder>, datagram: &mut [u8]) -> Option<Vec<u8>> {
     let mut frame = [0; 2];
     Frame::Outcome(Verdict::Taken).encode(&mut frame)?;
     responder.as_mut()?.refuse(datagram, &frame)
 }
 
-/// What a user may want to know before the end. As text it is a sentence for a person.
+/// Event that a user may want to know before the end. Its `Display` is a sentence for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// Nothing was heard for two seconds, neither over UDP nor over TCP; both are tried on.
+    /// No answer for two seconds, neither over UDP nor over TCP. Both attempts go on.
     NoAnswerYet {
-        /// Who was asked.
+        /// The peer.
         peer: SocketAddr,
     },
-    /// All goes over TCP from now on.
+    /// The connection uses TCP from now on.
     OverTcp,
-    /// Nothing has come from the peer for six seconds; it is told once until the peer is heard.
+    /// No packet from the peer for six seconds. Reported once until the peer is heard again.
     Silent {
-        /// Where the peer was last.
+        /// Last known address of the peer.
         peer: SocketAddr,
-        /// For how long nothing came.
+        /// Duration of the silence.
         silent: Duration,
-        /// This end dials the peer over TCP; otherwise it waits for the peer to dial.
+        /// Whether this end dials the peer over TCP; otherwise it waits for the peer to dial.
         dials: bool,
         /// Silence after which this end gives up.
         ends_after: Duration,
     },
-    /// A peer that was told to be silent is heard.
+    /// A peer that was reported silent is heard again.
     HeardAgain {
-        /// Where the peer is now.
+        /// Present address of the peer.
         peer: SocketAddr,
-        /// For how long nothing came.
+        /// Duration of the silence.
         silent: Duration,
     },
-    /// The relay did not answer for two seconds; it is tried on.
+    /// The relay did not answer for two seconds. The attempts go on.
     NoRelayYet {
-        /// The ticket's.
+        /// The ticket's relay.
         relay: Address,
     },
-    /// The relay does not take this end; it is tried on.
+    /// The relay refuses this end. The attempts go on.
     RelayRefuses {
-        /// The ticket's.
+        /// The ticket's relay.
         relay: Address,
-        /// What it says.
+        /// The relay's reason.
         reason: Refusal,
     },
-    /// Both ends have met at a relay, and found a way without it.
+    /// Both ends met at a relay and found a direct route.
     Direct {
         /// The other end.
         peer: SocketAddr,
-        /// What the way leads through.
+        /// Network elements on the direct route.
         through: Through,
     },
     /// The relay is reached over TCP.
     RelayOverTcp {
-        /// The ticket's.
+        /// The ticket's relay.
         relay: Address,
     },
-    /// Both ends have met at a relay, and go by it from now on.
+    /// Both ends met at a relay and send through it from now on.
     Relayed {
-        /// The ticket's.
+        /// The ticket's relay.
         relay: Address,
-        /// Why not directly.
+        /// Why the route is not direct.
         why: WhyRelayed,
     },
 }
 
-/// Why a transfer goes by the relay.
+/// Why a transfer goes through the relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhyRelayed {
-    /// This end was told to.
+    /// The user chose the relay.
     Chosen,
-    /// No direct way let a datagram through in time.
+    /// No direct route let a datagram through in time.
     NoDirectWay,
-    /// There was one, and it has fallen silent.
+    /// The direct route fell silent.
     DirectWayDied,
 }
 
@@ -151,7 +152,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What a relay's refusal means to a person.
+/// Text for a relay's refusal.
 fn words_of_refusal(reason: Refusal) -> &'static str {
     match reason {
         Refusal::Full => "it has as many sessions as it takes",
@@ -160,10 +161,10 @@ fn words_of_refusal(reason: Refusal) -> &'static str {
     }
 }
 
-/// What may carry a connection.
+/// Transport of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// UDP, and TCP where no UDP passes.
+    /// UDP, or TCP where no UDP passes.
     #[default]
     Any,
     /// UDP only.
@@ -172,5 +173,5 @@ pub enum Transport {
     Tcp,
 }
 
-/// Is called with what a user may want to know before the end.
+/// Callback for each [`Notice`].
 pub type Notify = Arc<dyn Fn(Notice) + Send + Sync>;

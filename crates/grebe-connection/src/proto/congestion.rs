@@ -1,10 +1,11 @@
-//! How fast a transfer sends, and how much it keeps in flight.
+//! Congestion control: the send rate of a transfer, and its bytes in flight.
 //!
-//! The [`Controller`] keeps a model of the path, which reports of the receiver feed, and is in one of five states. Each state
-//! answers the same questions: at what pace to send, how much may be in flight, and which state follows a report.
+//! The [`Controller`] keeps a model of the path, fed by the receiver's reports, and is in one of five states.
+//! Each state gives the pace, the cap of bytes in flight, and the next state after a report.
 //!
-//! Loss slows nothing down unless it rises with the rate. docs/transfer-protocol.md, "Congestion control", is the specification, with
-//! a drawing of all states. [`constants`] has every number with its unit and its source.
+//! Loss slows nothing down unless it rises with the rate. docs/transfer-protocol.md, "Congestion control", is
+//! the specification, with a drawing of all states. [`constants`] has every number with its unit and its
+//! source.
 
 mod competing_window;
 mod constants;
@@ -42,7 +43,7 @@ pub(crate) struct Controller {
 
 #[derive(Debug)]
 enum State {
-    /// The first packets leave at once; how far apart they arrive tells the first rate.
+    /// The first packets leave at once. Their spacing on arrival gives the first rate.
     FirstTrain,
     Ramp(Ramp),
     RateProbing(RateProbing),
@@ -90,7 +91,7 @@ impl Controller {
         self.phases.note(self.phase(), sample.now_us);
     }
 
-    /// Bytes per second to send now; `None`: as fast as it goes, the first packets.
+    /// Present pace in bytes per second. `None`: unpaced, for the first packets.
     pub(crate) fn pace(&self) -> Option<f64> {
         let Some(pace) = self.state.pace(&self.path) else { return self.limit_bytes_per_s };
         let rtt_us = (self.path.rtt.min_us() + REPORT_DELAY_US_MAX) as f64;
@@ -98,12 +99,13 @@ impl Controller {
         Some(self.limit_bytes_per_s.map_or(pace, |limit| pace.min(limit)))
     }
 
-    /// Bytes that may be in flight.
+    /// Maximum bytes in flight.
     pub(crate) fn in_flight_cap_bytes(&self) -> u64 {
         self.state.cap_bytes(&self.path)
     }
 
-    /// Whether a train is to be sent now, of how many packets of so many bytes; `packets_max` of them are there to be sent.
+    /// Number of packets of `packet_bytes` in the train to send now, if one is due; `packets_max` are
+    /// available.
     pub(crate) fn order_train(&mut self, packet_bytes: u64, packets_max: u64) -> Option<u64> {
         match &mut self.state {
             State::Ramp(ramp) if self.limit_bytes_per_s.is_none_or(|limit| limit >= ramp.train_pace()) => {
@@ -113,7 +115,7 @@ impl Controller {
         }
     }
 
-    /// Bytes per second within a train; `None`: as fast as it goes.
+    /// Pace within a train in bytes per second. `None`: unpaced.
     pub(crate) fn train_pace(&self) -> Option<f64> {
         match &self.state {
             State::Ramp(ramp) => Some(ramp.train_pace()),
@@ -131,7 +133,7 @@ impl Controller {
         }
     }
 
-    /// How fast a packet leaves now, relative to what the path is thought to carry.
+    /// Present pace relative to the assumed capacity of the path.
     pub(crate) fn pace_class(&self) -> PaceClass {
         match &self.state {
             State::RateProbing(probing) => probing.pace_class(&self.path),
@@ -140,12 +142,12 @@ impl Controller {
         }
     }
 
-    /// Costs by [`Phase`], in its order, with the time of the present phase until `now_us`.
+    /// Costs by [`Phase`], in its order. The present phase counts until `now_us`.
     pub(crate) fn costs(&self, now_us: u64) -> [PhaseCost; Phase::COUNT] {
         self.phases.until(now_us)
     }
 
-    /// The confirmed rate in bytes per second.
+    /// Confirmed rate in bytes per second.
     pub(crate) fn bandwidth(&self) -> f64 {
         self.path.bandwidth()
     }
@@ -154,38 +156,38 @@ impl Controller {
         self.path.rtt.smoothed_us()
     }
 
-    /// How much queue this flow may build alone.
+    /// Maximum queue that this flow may build alone.
     pub(crate) fn queue_ceiling_us(&self) -> u64 {
         self.path.queue_ceiling_us()
     }
 
-    /// The queueing delay last seen.
+    /// Latest queue delay.
     pub(crate) fn queue_us(&self) -> u64 {
         self.path.queue.now_us
     }
 
-    /// How long to wait for a report before a packet is sent to ask for one.
+    /// Time to wait for a report before a probe packet asks for one.
     pub(crate) fn probe_timeout_us(&self) -> u64 {
         self.path.rtt.probe_timeout_us()
     }
 
-    /// Whether the queue is what holds the rate back.
+    /// Whether the queue limits the rate.
     pub(crate) fn is_over_ceiling(&self) -> bool {
         !self.state.is_window() && self.path.is_over_ceiling()
     }
 
-    /// Whether the set limit holds the rate back.
+    /// Whether the configured limit holds the rate back.
     pub(crate) fn is_limited(&self) -> bool {
         self.limit_bytes_per_s.is_some_and(|limit| self.pace().is_some_and(|pace| pace >= limit))
     }
 
-    /// The share of packets that is lost at any rate.
+    /// Share of packets that the path loses at any rate.
     pub(crate) fn base_loss(&self) -> f64 {
         self.path.loss.base
     }
 
     fn follow(&mut self, next: NextState, now_us: u64) {
-        // Flows that begin together draw other numbers, and so does each new state.
+        // Varies the random numbers between flows that begin together, and between states.
         let seed = self.seed.wrapping_add(now_us);
         self.state = match next {
             NextState::RampFrom(rate) => State::Ramp(Ramp::from_rate(now_us, rate)),
@@ -201,12 +203,12 @@ impl Controller {
 }
 
 impl State {
-    /// Whether a window rules, because others fill the path.
+    /// Whether a window limits the flow, because other flows fill the path.
     fn is_window(&self) -> bool {
         matches!(self, Self::CompetingWindow(_) | Self::LossWindow(_))
     }
 
-    /// In bytes per second; `None`: as fast as it goes.
+    /// Pace in bytes per second. `None`: unpaced.
     fn pace(&self, path: &PathModel) -> Option<f64> {
         match self {
             Self::FirstTrain => None,
@@ -242,7 +244,7 @@ impl State {
         }
     }
 
-    /// Of the path's full rate, where a rate rules.
+    /// Gain relative to the path's full rate, in states that pace by rate.
     fn gain(&self, path: &PathModel) -> f64 {
         match self {
             Self::FirstTrain | Self::Ramp(_) | Self::CompetingWindow(_) | Self::LossWindow(_) => 1.0,

@@ -1,5 +1,5 @@
-//! One end of a connection, without sockets, threads or a clock of its own: a sender of its own stream, a receiver of the other end's,
-//! and how both end.
+//! One end of a connection, without sockets, threads or a clock of its own: a sender, a receiver, and their
+//! orderly end.
 //!
 //! ```text
 //!  this end                                           the other end
@@ -9,8 +9,9 @@
 //!            --- FEEDBACK, OUTCOME ------------------->
 //! ```
 //!
-//! Each stream ends as a transfer does: its receiver says OUTCOME "whole" until it hears CLOSE. The connection ends with both streams. An
-//! end that stops says so on both; whatever else than "whole" is said of one of them ends both.
+//! Each stream ends like a transfer: its receiver sends OUTCOME "whole" until it hears CLOSE. The connection
+//! ends with both streams. An end that stops reports it on both. An outcome other than "whole" on one stream
+//! ends both.
 
 use crate::proto::receiver::{Arrived, Receiver};
 use crate::proto::sender::{Sender, SenderOptions, Transmit};
@@ -21,9 +22,9 @@ use crate::proto::wire::{Frame, Verdict};
 /// Time is microseconds since any moment of the caller's choice, and never goes back.
 #[derive(Debug)]
 pub struct ConnectionEnd {
-    /// Of the stream that this end writes.
+    /// Sender of this end's stream.
     pub sender: Sender,
-    /// Of the stream that it reads.
+    /// Receiver of the other end's stream.
     pub receiver: Receiver,
     silence_us_max: u64,
     heard_us: u64,
@@ -34,16 +35,17 @@ pub struct ConnectionEnd {
 /// Why a connection ended before both streams did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
-    /// Nothing was heard of the other end for too long.
+    /// The other end was silent for too long.
     Silent,
-    /// The other end ended it, or does not take it.
+    /// The other end ended or refused the connection.
     ByPeer(Verdict),
     /// This end stopped.
     Stopped,
 }
 
 impl ConnectionEnd {
-    /// An end that lets the other one run ahead by `window_bytes`, and by twice the bytes that arrive in a round trip.
+    /// Makes an end. The other end may run ahead by `window_bytes`, plus twice the bytes that arrive in a
+    /// round trip.
     pub fn new(now_us: u64, window_bytes: u64, options: SenderOptions) -> Self {
         let silence_us_max = options.silence_us_max;
         let mut receiver = Receiver::new(window_bytes);
@@ -77,7 +79,7 @@ impl ConnectionEnd {
         arrived
     }
 
-    /// Takes what the other end says about this end's stream.
+    /// Takes the other end's reply about this end's stream.
     pub fn on_reply(&mut self, now_us: u64, frame: &Frame<'_>) {
         self.heard_us = now_us;
         match frame {
@@ -91,28 +93,28 @@ impl ConnectionEnd {
         }
     }
 
-    /// Up to where the other end's stream has come without a gap.
+    /// End of the other end's stream that has arrived without a gap.
     pub fn received_in_order(&self) -> u64 {
         let there = self.receiver.received.prefix_end();
         self.receiver.end().map_or(there, |end| there.min(end - 1))
     }
 
-    /// The next packet of this end's stream that is due.
+    /// Returns the next due packet of this end's stream.
     pub fn poll_transmit(&mut self, now_us: u64) -> Option<Transmit> {
         self.sender.poll_transmit(now_us)
     }
 
-    /// Writes what is to be said about the other end's stream into `out`, and returns its length.
+    /// Writes the due reply about the other end's stream into `out` and returns its length.
     pub fn poll_reply(&mut self, now_us: u64, out: &mut [u8]) -> Option<usize> {
         self.receiver.poll_report(now_us, out)
     }
 
-    /// When [`poll_transmit`](Self::poll_transmit) and [`poll_reply`](Self::poll_reply) are to be asked again at the latest.
+    /// Latest time to call [`poll_transmit`](Self::poll_transmit) and [`poll_reply`](Self::poll_reply) again.
     pub fn next_time_us(&self, now_us: u64) -> u64 {
         self.sender.next_time_us(now_us).min(self.receiver.next_time_us())
     }
 
-    /// Ends both streams as they are; the other end is told.
+    /// Ends both streams where they are, and tells the other end.
     pub fn stop(&mut self, now_us: u64) {
         if !self.is_settled() {
             self.end_with(Broken::Stopped);
@@ -120,12 +122,13 @@ impl ConnectionEnd {
         }
     }
 
-    /// Waits no longer than that for an end that is silent.
+    /// Limits the wait for a silent end.
     pub(crate) fn bound_silence(&mut self, silence_us: u64) {
         self.silence_us_max = self.silence_us_max.min(silence_us);
     }
 
-    /// Ends as soon as the other end's stream is whole: that end has said in its stream that it has all of this end's.
+    /// Ends as soon as the other end's stream is complete. That end has confirmed, in its stream, that it has
+    /// all data.
     pub fn leave(&mut self) {
         if !self.is_leaving && self.receiver.is_complete() {
             self.is_leaving = true;
@@ -139,17 +142,17 @@ impl ConnectionEnd {
         self.sender.verdict() == Some(Verdict::Whole)
     }
 
-    /// Whether both streams have come to their end, or will not.
+    /// Whether both streams have ended, or never will.
     pub fn is_settled(&self) -> bool {
         self.broken.is_some() || self.is_delivered() && self.receiver.verdict() == Some(Verdict::Whole)
     }
 
-    /// Why it ended before both streams did, if it did.
+    /// Why the connection ended before both streams did, if it did.
     pub fn broken(&self) -> Option<Broken> {
         self.broken
     }
 
-    /// Whether nothing is left to do: the other end knows how it ended, or is gone.
+    /// Whether nothing is left to do: the other end knows the outcome, or is gone.
     pub fn is_over(&mut self, now_us: u64) -> bool {
         if !self.is_settled() && now_us.saturating_sub(self.heard_us) > self.silence_us_max {
             self.end_with(Broken::Silent);
@@ -157,18 +160,18 @@ impl ConnectionEnd {
         match self.broken {
             Some(Broken::ByPeer(_) | Broken::Silent) => self.sender.is_done(),
             None if self.is_leaving => self.sender.is_done() && self.receiver.has_said_outcome(),
-            // The other end hears of it: it confirms, or the end that stopped waits for a while.
+            // The other end confirms that it knows, or the end that stopped waits for a while.
             Some(Broken::Stopped) | None => self.sender.is_done() && self.receiver.is_over(now_us),
         }
     }
 
-    /// Microseconds since the other end was heard.
+    /// Microseconds since the last packet of the other end.
     pub fn silent_us(&self, now_us: u64) -> u64 {
         now_us.saturating_sub(self.heard_us)
     }
 
-    /// For how long one of the directions has not worked: an end that is there confirms what comes, and is heard every second. Where it only
-    /// repeats itself it hears nothing.
+    /// Time for which one direction has failed. A live end confirms what arrives, and is heard every second.
+    /// An end that only repeats itself hears nothing.
     pub(crate) fn stuck_us(&self, now_us: u64) -> u64 {
         let is_awaited = self.receiver.verdict().is_none()
             || !self.receiver.is_closed()
@@ -177,7 +180,8 @@ impl ConnectionEnd {
         unheard_us.max(self.sender.unconfirmed_us(now_us))
     }
 
-    /// The streams go by another way from now on. The other end learns of it by a report, where there is nothing else to say.
+    /// Notes that the streams use another route from now on. A report shows that to the other end if there is
+    /// nothing else to send.
     pub(crate) fn use_stream(&mut self, now_us: u64, is_stream: bool) {
         self.sender.use_stream(now_us, is_stream);
         self.receiver.heard(now_us);
@@ -192,8 +196,8 @@ impl ConnectionEnd {
     }
 }
 
-/// How often an end that leaves says each of its last words. Where 40 % are lost, all of them are lost in one of 250 connections.
+/// Repeats of each last word of an end that leaves. With 40 % loss, all are lost in one of 250 connections.
 const LAST_WORDS: u8 = 6;
 
-/// An end that waits for a word asks more often.
+/// An end that waits for a word repeats its question within this time.
 const REPEATED_WITHIN_US: u64 = 2_000_000;

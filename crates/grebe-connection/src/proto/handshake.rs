@@ -1,4 +1,5 @@
-//! The handshake: one packet each way, `Noise_NNpsk0_25519_ChaChaPoly_SHA256`, the ticket's key as the pre-shared one.
+//! Handshake: one packet each way, `Noise_NNpsk0_25519_ChaChaPoly_SHA256`, with the ticket's key as the
+//! pre-shared key.
 //!
 //! ```text
 //!  initiator                                             responder
@@ -7,8 +8,8 @@
 //!  first sealed packet -------------------------------------->   proves the address, and spends the ticket
 //! ```
 //!
-//! A peer without the key gets no answer and leaves no state. A replayed INIT gets the same reply again, a twentieth of its
-//! length, and leads no further: who replays it does not know the private half of `e`.
+//! A peer without the key gets no answer and leaves no state. A replayed INIT gets the same reply again, a
+//! twentieth of its length. It leads no further, because the attacker does not know the private half of `e`.
 
 use grebe_packet::Key;
 use snow::{Builder, HandshakeState};
@@ -17,25 +18,25 @@ use crate::error::{Error, Result};
 use crate::proto::packet_protection::{Opener, Sealer, Secret};
 use crate::proto::wire::{HEADER_BYTES, Header, ReceivedPackets, TAG_BYTES};
 
-/// Bytes of the first packet. The reply is far shorter, so that nobody can use it to flood others.
+/// Length of the first packet. The reply is far shorter, so an attacker cannot use it for amplification.
 pub const INIT_BYTES: usize = 1_200;
 
-/// Bytes of the answer.
+/// Length of the reply.
 pub(crate) const REPLY_BYTES: usize = 1 + 4 + 32 + 4 + 16;
 
-/// A session both of whose ends have proven the key.
+/// A session after both ends have proven the key.
 pub struct Session {
     sealer: Sealer,
     opener: Opener,
     second: Option<Box<Session>>,
 }
 
-/// The side that has a ticket.
+/// The side that holds a ticket.
 pub struct Initiator {
     state: HandshakeState,
     connection: u32,
     datagram: [u8; INIT_BYTES],
-    /// The one that brought the session.
+    /// The reply that established the session.
     reply: Option<[u8; REPLY_BYTES]>,
 }
 
@@ -53,8 +54,8 @@ struct Pending {
 }
 
 impl Session {
-    /// From what the handshake gave to each direction: the connection that the peer chose and the secret that we send under, then
-    /// those that we receive under.
+    /// Makes a session from the result of the handshake: connection and secret of the send direction, then of
+    /// the receive direction.
     fn new(sends: (u32, Secret), receives: (u32, Secret)) -> Result<Self> {
         let second = Self {
             sealer: Sealer::new(sends.0 ^ SECOND_CONNECTION, sends.1.second())?,
@@ -68,31 +69,32 @@ impl Session {
         })
     }
 
-    /// The second session of the same handshake, once: it has keys and packet numbers of its own, so that each end of a connection can
-    /// be the sender of one session and the receiver of the other.
+    /// Second session of the same handshake, once. It has its own keys and packet numbers, so that each end
+    /// of a connection sends on one session and receives on the other.
     pub fn take_second(&mut self) -> Option<Session> {
         self.second.take().map(|second| *second)
     }
 
-    /// Whether a packet says that it belongs to this session; it is not proven yet.
+    /// Whether a packet claims to belong to this session, without proof.
     pub(crate) fn is_addressed(&self, datagram: &[u8]) -> bool {
         self.opener.number(datagram, 0).is_ok()
     }
 
-    /// Encrypts one packet in place: `datagram` has [`HEADER_BYTES`](crate::proto::wire::HEADER_BYTES) for the header, the
-    /// frame, and [`TAG_BYTES`](crate::proto::wire::TAG_BYTES) for the tag. Numbers never go back, and none is used twice.
+    /// Encrypts one packet in place: `datagram` has [`HEADER_BYTES`](crate::proto::wire::HEADER_BYTES) for
+    /// the header, the frame, and [`TAG_BYTES`](crate::proto::wire::TAG_BYTES) for the tag. Numbers must
+    /// ascend; none may be used twice.
     ///
     /// # Errors
-    /// [`Error::Malformed`] where the datagram is too short; [`Error::Keys`] where no key can be made.
+    /// [`Error::Malformed`] if the datagram is too short; [`Error::Keys`] if no key can be made.
     pub fn seal(&mut self, number: u64, datagram: &mut [u8]) -> Result<()> {
         self.sealer.seal(number, datagram)
     }
 
-    /// Decrypts one packet in place, and returns its number and its frame. `received` is what arrived before it.
+    /// Decrypts one packet in place and returns its number and frame. `received` is the replay window.
     ///
     /// # Errors
-    /// [`Error::Malformed`]; [`Error::NotAuthentic`] for a replay, and for a packet that the peer did not seal for this session
-    /// or that was changed on its way.
+    /// [`Error::Malformed`]; [`Error::NotAuthentic`] for a replay, for a packet that the peer did not seal
+    /// for this session, and for one that was changed in transit.
     pub fn open<'a>(
         &mut self,
         received: &ReceivedPackets,
@@ -111,7 +113,7 @@ impl Initiator {
     /// Begins a session.
     ///
     /// # Errors
-    /// [`Error::Keys`] where the system has no random numbers.
+    /// [`Error::Keys`] if the system has no random numbers.
     pub fn new(key: &Key) -> Result<Self> {
         let connection = random_u32()?;
         let mut datagram = [0; INIT_BYTES];
@@ -124,7 +126,7 @@ impl Initiator {
         Ok(Self { state, connection, datagram, reply: None })
     }
 
-    /// The first packet. Send it again, unchanged, until a reply arrives.
+    /// The first packet. Send it unchanged until a reply arrives.
     pub fn datagram(&self) -> &[u8] {
         &self.datagram
     }
@@ -132,7 +134,7 @@ impl Initiator {
     /// Reads a reply. Any other packet changes nothing: wait for the next one.
     ///
     /// # Errors
-    /// [`Error::Malformed`] or [`Error::NotAuthentic`] for anything but the reply to this very packet.
+    /// [`Error::Malformed`] or [`Error::NotAuthentic`] for anything but the reply to this packet.
     pub fn on_reply(&mut self, datagram: &[u8]) -> Result<Session> {
         let message = datagram
             .strip_prefix(&[KIND_REPLY])
@@ -140,14 +142,15 @@ impl Initiator {
             .filter(|_| datagram.len() == REPLY_BYTES)
             .ok_or(Error::Malformed { what: "not a reply to this handshake" })?;
         let mut peer = [0; 4];
-        // A message that fails leaves the state as it was.
+        // A failed message leaves the state unchanged.
         self.state.read_message(message, &mut peer).map_err(|_| Error::NotAuthentic)?;
         self.reply = datagram.try_into().ok();
         let (sends, receives) = self.state.dangerously_get_raw_split();
         Session::new((u32::from_be_bytes(peer), Secret(sends)), (self.connection, Secret(receives)))
     }
 
-    /// Whether it is the reply that brought the session, by another way: each copy of the first packet gets the same one.
+    /// Whether this is a copy of the reply that established the session. Each copy of the first packet gets
+    /// the same reply, possibly by another route.
     pub(crate) fn is_reply_again(&self, datagram: &[u8]) -> bool {
         self.reply.as_ref().is_some_and(|reply| reply == datagram)
     }
@@ -159,10 +162,11 @@ impl Responder {
         Self { key, pending: Vec::with_capacity(PENDING_MAX) }
     }
 
-    /// The reply to a first packet.
+    /// Returns the reply to a first packet.
     ///
     /// # Errors
-    /// [`Error::Malformed`] and [`Error::NotAuthentic`]: no answer, so that nobody learns that something listens.
+    /// [`Error::Malformed`] and [`Error::NotAuthentic`]: send no answer, so that nobody learns of the
+    /// listener.
     pub fn on_init(&mut self, datagram: &[u8]) -> Result<[u8; REPLY_BYTES]> {
         let init = datagram
             .first_chunk::<INIT_USED_BYTES>()
@@ -192,8 +196,8 @@ impl Responder {
         Ok(reply)
     }
 
-    /// Reads a sealed packet: the first authentic one proves its sender's address, spends the ticket and brings the session.
-    /// Returns it with the packet's number and frame.
+    /// Reads a sealed packet. The first authentic one proves its sender's address, uses up the ticket and
+    /// establishes the session. Returns the session with the packet's number and frame.
     ///
     /// # Errors
     /// [`Error::Malformed`] and [`Error::NotAuthentic`] for anything else.
@@ -208,8 +212,8 @@ impl Responder {
         Ok((session, number, plain))
     }
 
-    /// What to say to somebody who has the key, but comes after the ticket was spent: the answer to a handshake, or `frame`, sealed, to a
-    /// packet that proves an address. `None` for everybody else.
+    /// Answer to a holder of the key who comes after the ticket was used. It is the reply to a handshake, or
+    /// `frame`, sealed, to a packet that proves an address. `None` for everybody else.
     pub(crate) fn refuse(&mut self, datagram: &mut [u8], frame: &[u8]) -> Option<Vec<u8>> {
         if let Ok(reply) = self.on_init(datagram) {
             return Some(reply.to_vec());
@@ -224,16 +228,17 @@ impl Responder {
 const KIND_INIT: u8 = 1;
 const KIND_REPLY: u8 = 2;
 const VERSION: u8 = 3;
-/// What the connection of the second session differs by from that of the first.
+/// Difference between the connection identifiers of the two sessions.
 const SECOND_CONNECTION: u32 = 1;
 const INIT_HEAD_BYTES: usize = 1 + 1 + 4;
 const INIT_USED_BYTES: usize = INIT_HEAD_BYTES + 32 + 16;
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 
-/// Handshakes by holders of the key that have not sent a sealed packet yet. A second one is a restart.
+/// Maximum handshakes by holders of the key that have not sent a sealed packet yet. A second one is a
+/// restart.
 const PENDING_MAX: usize = 4;
 
-/// The head of the first packet is part of what the handshake proves.
+/// The handshake authenticates the head of the first packet.
 fn builder<'a>(key: &'a Key, head: &'a [u8]) -> Result<Builder<'a>> {
     let params = PATTERN.parse().map_err(keys)?;
     Builder::new(params).psk(0, key.as_bytes()).and_then(|builder| builder.prologue(head)).map_err(keys)
@@ -288,7 +293,8 @@ mod tests {
         let mut there = sealed(&mut our_second, 1, b"there");
         assert!(their_second.is_addressed(&there) && !theirs.is_addressed(&there));
         assert!(theirs.open(&none, &mut there.clone()).is_err());
-        // The connection is not encrypted: one that is changed does not make it the other session's packet.
+        // The connection identifier is authenticated but not encrypted. A changed one does not make the
+        // packet the other session's.
         let mut moved = there.clone();
         moved[4] ^= 1;
         assert!(theirs.is_addressed(&moved));

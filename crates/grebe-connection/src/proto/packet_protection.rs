@@ -6,10 +6,10 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::error::{Error, Result};
 use crate::proto::wire::{HEADER_BYTES, Header, TAG_BYTES, expand_number};
 
-/// Packets under one key: well below what AES-GCM allows, RFC 9001 appendix B.
+/// Packets per key, well below the limit of AES-GCM in RFC 9001, appendix B.
 const PACKETS_PER_KEY_LOG2: u32 = 20;
 
-/// Seals what one side sends.
+/// Seals outgoing packets.
 pub(crate) struct Sealer {
     connection: u32,
     generation: u64,
@@ -17,8 +17,8 @@ pub(crate) struct Sealer {
     key: LessSafeKey,
 }
 
-/// Opens what the other side sends. It knows the keys before and after the present one, so that no packet is lost where packets
-/// overtake each other across a change of keys.
+/// Opens incoming packets. It keeps the keys before and after the present one, so that reordering across a
+/// key change loses no packet.
 pub(crate) struct Opener {
     connection: u32,
     generation: u64,
@@ -28,8 +28,7 @@ pub(crate) struct Opener {
     after: LessSafeKey,
 }
 
-/// The secret from which the keys of one direction are derived, one after the other. An older secret cannot be computed from
-/// it.
+/// Secret from which the keys of one direction are derived in turn. Older secrets cannot be computed from it.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Secret(pub(crate) [u8; 32]);
 
@@ -38,8 +37,8 @@ impl Sealer {
         Ok(Self { connection, generation: 0, key: secret.key()?, secret })
     }
 
-    /// Seals one packet in place: `datagram` has [`HEADER_BYTES`] for the header, the frame, and [`TAG_BYTES`] for the tag.
-    /// Numbers never go back, and none is used twice.
+    /// Seals one packet in place: `datagram` has [`HEADER_BYTES`] for the header, the frame, and
+    /// [`TAG_BYTES`] for the tag. Numbers must ascend; none may be used twice.
     pub(crate) fn seal(&mut self, number: u64, datagram: &mut [u8]) -> Result<()> {
         let generation = number >> PACKETS_PER_KEY_LOG2;
         while self.generation < generation {
@@ -75,7 +74,7 @@ impl Opener {
         })
     }
 
-    /// The full number of a packet, if it claims to belong to this session. What it claims is not proven yet.
+    /// Full number of a packet that claims to belong to this session. The claim is not proven yet.
     pub(crate) fn number(&self, datagram: &[u8], expected: u64) -> Result<u64> {
         let header = Header::decode(datagram)?;
         if header.connection != self.connection {
@@ -84,14 +83,15 @@ impl Opener {
         Ok(expand_number(header.number, expected))
     }
 
-    /// Opens one packet in place and returns the frame. `number` is from [`number`](Self::number), and not a replay.
+    /// Opens one packet in place and returns the frame. `number` comes from [`number`](Self::number) and is
+    /// not a replay.
     pub(crate) fn open<'a>(&mut self, number: u64, datagram: &'a mut [u8]) -> Result<&'a [u8]> {
         let generation = number >> PACKETS_PER_KEY_LOG2;
         let (head, rest) = datagram.split_first_chunk_mut::<HEADER_BYTES>().ok_or(Error::NotAuthentic)?;
         if u64::from(head[0] & 1) != generation & 1 {
             return Err(Error::NotAuthentic);
         }
-        // A forged number must not make us derive keys: only the neighbours are known.
+        // A forged number must not trigger key derivation, so only neighbouring keys are tried.
         let key = match generation.wrapping_sub(self.generation) {
             0 => &self.now,
             1 => &self.after,
@@ -116,7 +116,7 @@ impl Secret {
         Self(blake3::derive_key("grebe transfer 1 next secret", &self.0))
     }
 
-    /// Where another session of the same handshake begins.
+    /// Initial secret of the second session of the same handshake.
     pub(crate) fn second(&self) -> Self {
         Self(blake3::derive_key("grebe transfer 1 second session", &self.0))
     }

@@ -1,11 +1,11 @@
-//! Sets of byte ranges: what arrived, or what is to be sent again.
+//! Sets of byte ranges: received data, or data to retransmit.
 
 use std::ops::Range;
 
 /// Disjoint ranges in ascending order; ranges that touch are one.
 ///
-/// A transfer changes the set nearly always near its end, so that a sorted vector serves best: it allocates only when it has
-/// more holes than ever before.
+/// A transfer nearly always changes the set near its end, so a sorted vector serves best. It allocates only
+/// for a new maximum of holes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RangeSet {
     ranges: Vec<Range<u64>>,
@@ -36,7 +36,7 @@ impl RangeSet {
         new
     }
 
-    /// Takes a range out, as far as it is in.
+    /// Removes a range, as far as it is in the set.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -69,7 +69,7 @@ impl RangeSet {
         }
     }
 
-    /// Takes up to `bytes_max` from the lowest range.
+    /// Removes up to `bytes_max` from the lowest range and returns them.
     pub(crate) fn pop_first(&mut self, bytes_max: u64) -> Option<Range<u64>> {
         let first = self.ranges.first_mut().filter(|_| bytes_max > 0)?;
         let taken = first.start..first.end.min(first.start + bytes_max);
@@ -81,19 +81,19 @@ impl RangeSet {
         Some(taken)
     }
 
-    /// Whether the whole range is in.
+    /// Whether the whole range is in the set.
     pub fn contains(&self, range: &Range<u64>) -> bool {
         let at = self.ranges.partition_point(|held| held.end < range.end);
         range.is_empty() || self.ranges.get(at).is_some_and(|held| held.start <= range.start)
     }
 
-    /// Whether any of the range is in.
+    /// Whether any part of the range is in the set.
     pub(crate) fn touches(&self, range: &Range<u64>) -> bool {
         let at = self.ranges.partition_point(|held| held.end <= range.start);
         self.ranges.get(at).is_some_and(|held| held.start < range.end)
     }
 
-    /// Calls `each` with every part of `range` that is not in.
+    /// Calls `each` with every part of `range` that is missing from the set.
     pub(crate) fn missing(&self, range: Range<u64>, mut each: impl FnMut(Range<u64>)) {
         let mut from = range.start;
         let first = self.ranges.partition_point(|held| held.end <= range.start);
@@ -108,23 +108,23 @@ impl RangeSet {
         }
     }
 
-    /// Where the range that begins at 0 ends; 0 where none does.
+    /// End of the range that begins at 0, or 0 if there is none.
     pub fn prefix_end(&self) -> u64 {
         self.ranges.first().filter(|first| first.start == 0).map_or(0, |first| first.end)
     }
 
-    /// Where the last range ends; 0 where there is none.
+    /// End of the last range, or 0 if the set is empty.
     pub(crate) fn end(&self) -> u64 {
         self.ranges.last().map_or(0, |last| last.end)
     }
 
-    /// Where the range that `at` lies in ends.
+    /// End of the range that contains `at`.
     pub(crate) fn end_of(&self, at: u64) -> Option<u64> {
         let index = self.ranges.partition_point(|held| held.end <= at);
         self.ranges.get(index).filter(|held| held.start <= at).map(|held| held.end)
     }
 
-    /// Where the first range above `at` begins.
+    /// Start of the first range above `at`.
     pub(crate) fn start_after(&self, at: u64) -> Option<u64> {
         self.ranges.get(self.ranges.partition_point(|held| held.start <= at)).map(|held| held.start)
     }
@@ -139,12 +139,12 @@ impl RangeSet {
         self.covered
     }
 
-    /// Whether nothing is in.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// How many ranges there are.
+    /// Number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -163,7 +163,7 @@ mod tests {
 
     const SPACE: usize = 64;
 
-    /// The same thing as one flag per byte.
+    /// The set as one flag per byte.
     fn flags(set: &RangeSet) -> Vec<bool> {
         let mut flags = vec![false; SPACE];
         for range in &set.ranges {

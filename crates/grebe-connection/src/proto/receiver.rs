@@ -1,4 +1,4 @@
-//! The receiving half of a stream, without sockets, threads or a clock of its own.
+//! Receiving half of a stream, without sockets, threads or a clock of its own.
 
 mod reading;
 
@@ -12,49 +12,49 @@ use crate::proto::wire::{
     STREAM_BYTES_MAX, Stamp, UDP_IP_BYTES, Verdict, WINDOW_BYTES_MAX, decode_rtt, report_interval_us,
 };
 
-/// What a packet means to the caller.
+/// Meaning of a packet to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrived<'a> {
     /// Nothing to do.
     Nothing,
-    /// Bytes to put in their place, at least some of which are new.
+    /// Payload to store, at least part of it new.
     Data {
-        /// Where they begin in the stream.
+        /// Offset in the stream.
         offset: u64,
-        /// The bytes.
+        /// The payload.
         payload: &'a [u8],
     },
 }
 
-/// Takes packets in, knows what is missing, and reports it. The caller keeps the bytes.
+/// Takes packets, tracks gaps and reports them. The caller keeps the bytes.
 ///
 /// Time is microseconds since any moment of the caller's choice, and never goes back.
 #[derive(Debug, Default)]
 pub struct Receiver {
     packets: ReceivedPackets,
-    /// Bytes of the stream that are there.
+    /// Received bytes of the stream.
     pub received: RangeSet,
-    /// [`STREAM_BYTES_MAX`] until it is known.
+    /// [`STREAM_BYTES_MAX`] while unknown.
     total_bytes: u64,
     verdict: Option<Verdict>,
     closed: bool,
     window_bytes: u64,
     window_end: u64,
-    /// Bytes that arrived and are not stored yet: the sender is held back by as much.
+    /// Bytes that arrived and are not stored yet. The window holds the sender back by as much.
     pub(crate) backlog_bytes: u64,
     delivered_bytes: u64,
-    /// The sender's round trip, once the sender knows it.
+    /// The sender's round trip, once known.
     pub(crate) rtt_us: Option<u64>,
     pub(crate) heard_us: u64,
-    /// When bytes came that were not there or, of a connection, a sign that there are none.
+    /// Time of the last new bytes or, on a connection, of the last sign of life.
     pub(crate) news_us: u64,
     highest_us: u64,
     first_us: u64,
-    /// The number of the first packet that came of a train, and when.
+    /// Number and arrival time of the first packet of a train.
     first_train: Option<(u64, u64)>,
     train: TrainDispersion,
     delay_us: Option<u32>,
-    /// The lowest packet number that arrived in each of the last report intervals, newest first.
+    /// Lowest packet number that arrived in each of the last report intervals, newest first.
     lowest_new: [u64; INTERVALS],
     gaps_new: u64,
     reports_due: usize,
@@ -66,8 +66,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that lets the sender run ahead of the first missing byte by `window_bytes`, and by twice the bytes that
-    /// arrive in a round trip.
+    /// Makes a receiver. The sender may run ahead of the first missing byte by `window_bytes`, plus twice the
+    /// bytes that arrive in a round trip.
     pub fn new(window_bytes: u64) -> Self {
         Self {
             window_bytes: window_bytes.max(INITIAL_WINDOW_BYTES),
@@ -78,7 +78,7 @@ impl Receiver {
         }
     }
 
-    /// The numbers of the packets that arrived: what [`Session::open`](crate::proto::handshake::Session::open) is to know.
+    /// Packet numbers received so far, for [`Session::open`](crate::proto::handshake::Session::open).
     pub fn packets(&self) -> &ReceivedPackets {
         &self.packets
     }
@@ -107,14 +107,14 @@ impl Receiver {
                 .received
                 .touches(&(offset.saturating_sub(1)..offset.saturating_add(payload.len() as u64 + 1)))
         {
-            // No path makes so many holes: as if the packet had been lost.
+            // No honest path makes this many gaps, so this packet counts as lost.
             return Arrived::Nothing;
         }
         if !self.note_arrival(now_us, number, wire_bytes, stamp) {
             return Arrived::Nothing;
         }
         if self.verdict.is_some() {
-            // The sender did not hear the outcome.
+            // The sender missed the outcome.
             self.outcomes_due = self.outcomes_due.max(1);
             self.next_outcome_us = self.next_outcome_us.min(now_us);
         }
@@ -131,7 +131,7 @@ impl Receiver {
         }
     }
 
-    /// Writes the report that is due at `now_us` into `out` and returns its length; `None`: nothing is due.
+    /// Writes the report due at `now_us` into `out` and returns its length. `None`: none is due.
     pub fn poll_report(&mut self, now_us: u64, out: &mut [u8]) -> Option<usize> {
         if self.outcomes_due > 0 && now_us >= self.next_outcome_us {
             self.outcomes_due -= 1;
@@ -165,31 +165,31 @@ impl Receiver {
         head.encode_with(&self.packets, floor, out)
     }
 
-    /// When [`poll_report`](Self::poll_report) is to be asked again, if no packet arrives before.
+    /// Latest time to call [`poll_report`](Self::poll_report) again if no packet arrives before.
     pub fn next_time_us(&self) -> u64 {
         let report_us = if self.reports_due > 0 { self.next_report_us } else { u64::MAX };
         let outcome_us = if self.outcomes_due > 0 { self.next_outcome_us } else { u64::MAX };
         report_us.min(outcome_us)
     }
 
-    /// Whether every byte is there: verify, then [`conclude`](Self::conclude).
+    /// Whether every byte has arrived. Then verify and call [`conclude`](Self::conclude).
     pub fn is_complete(&self) -> bool {
         self.total_bytes == self.received.covered()
     }
 
-    /// The sender was heard in the handshake.
+    /// Notes that the sender was heard in the handshake.
     pub fn heard(&mut self, now_us: u64) {
         (self.heard_us, self.news_us) = (now_us, now_us);
     }
 
-    /// Has a report sent, although nothing came: the sender may have lost its way here.
+    /// Forces a report without news, because the sender may have lost its route to this end.
     pub(crate) fn report_anyway(&mut self, now_us: u64) {
         if self.packets.highest().is_some() && self.verdict.is_none() {
             (self.reports_due, self.next_report_us) = (self.reports_due.max(1), now_us);
         }
     }
 
-    /// Ends the transfer: the outcome is sent until the sender confirms it.
+    /// Ends the transfer. Sends the outcome until the sender confirms it.
     pub fn conclude(&mut self, now_us: u64, verdict: Verdict) {
         if self.verdict.is_none() {
             self.verdict = Some(verdict);
@@ -198,12 +198,12 @@ impl Receiver {
         }
     }
 
-    /// The outcome is said so often, at once, and then no more.
+    /// Sends the outcome `outcomes` times at once, then stops.
     pub(crate) fn leave(&mut self, outcomes: u8) {
         (self.outcomes_due, self.next_outcome_us, self.is_leaving) = (outcomes.into(), 0, true);
     }
 
-    /// Whether no outcome is left to be said, for now.
+    /// Whether no outcome is due for now.
     pub(crate) fn has_said_outcome(&self) -> bool {
         self.outcomes_due == 0
     }
@@ -213,12 +213,12 @@ impl Receiver {
         self.closed
     }
 
-    /// How the transfer ended, once it has.
+    /// Outcome of the transfer, once it has ended.
     pub fn verdict(&self) -> Option<Verdict> {
         self.verdict
     }
 
-    /// Whether the sender knows the verdict, or has been silent for so long since that it is gone.
+    /// Whether the sender knows the verdict, or has been silent long enough to count as gone.
     pub fn is_over(&self, now_us: u64) -> bool {
         let linger_us = 4 * self.rtt_us.unwrap_or(0) + LINGER_US;
         self.closed || self.verdict.is_some() && now_us.saturating_sub(self.heard_us) > linger_us
@@ -251,7 +251,8 @@ impl Receiver {
         self.delivered_bytes += wire_bytes;
         self.rtt_us = decode_rtt(stamp.rtt_code).or(self.rtt_us);
         let delay_us = (now_us as u32).wrapping_sub(stamp.sent_us);
-        // The clocks differ by an unknown constant and the difference may wrap: the lesser of two by serial-number arithmetic.
+        // The clocks differ by an unknown constant and the difference may wrap, so this compares by
+        // serial-number arithmetic.
         self.delay_us = Some(match self.delay_us {
             Some(least) if least.wrapping_sub(delay_us).cast_signed() < 0 => least,
             _ => delay_us,
@@ -259,13 +260,13 @@ impl Receiver {
         self.lowest_new[0] = self.lowest_new[0].min(number);
         self.schedule_report(now_us);
         if train_is_over {
-            // The sender waits for its measurement.
+            // The sender waits for this measurement.
             self.next_report_us = now_us;
         }
         true
     }
 
-    /// The lowest packet number that a report covers.
+    /// Lowest packet number that a report covers.
     fn report_floor(&self, highest: u64) -> u64 {
         let lowest =
             |intervals: usize| self.lowest_new[..intervals].iter().copied().min().unwrap_or(u64::MAX);
@@ -284,7 +285,7 @@ impl Receiver {
             && self.packets.highest().is_none_or(|highest| highest < first.saturating_add(FIRST_PACKETS))
             && self.train.packets() < FIRST_PACKETS
         {
-            // The first packets arrive together: their report waits until no more arrive.
+            // The first packets arrive together, so their report waits until they stop arriving.
             self.next_report_us =
                 (now_us + TRAIN_QUIET_US).min(first_us + REPORT_INTERVAL_US_MAX).max(now_us);
         }
@@ -305,7 +306,7 @@ impl Receiver {
         Arrived::Data { offset, payload }
     }
 
-    /// Where the window would end if it were told now.
+    /// Window end if it were reported now.
     fn window_end_now(&self) -> u64 {
         let span_us = self.highest_us.saturating_sub(self.first_us).max(1_000_000);
         let rate = self.delivered_bytes as f64 / span_us as f64;
@@ -320,25 +321,25 @@ impl Receiver {
     }
 }
 
-/// For how long a receiver that has concluded waits for the sender to confirm, beside four round trips.
+/// Time that a concluded receiver waits for the sender's confirmation, in addition to four round trips.
 const LINGER_US: u64 = 1_000_000;
 
-/// Each arrival is in at least this many reports.
+/// Minimum number of reports that repeat each arrival.
 const REPEATS: usize = 4;
 
-/// Where packets are few, each arrival is in as many reports as may get lost in a row.
+/// Number of reports that repeat each arrival while packets are few: as many as may get lost in a row.
 const INTERVALS: usize = 12;
 const DEEP_PACKETS: u64 = 4_096;
 
 const TRAIN_QUIET_US: u64 = 5_000;
 
-/// Holes between the bytes that arrived: each takes 16 bytes of memory.
+/// Maximum gaps between received bytes, at 16 bytes of memory each.
 const HOLES_MAX: usize = 1 << 18;
 
 /// A report of 1200 bytes holds some 400 gaps; four intervals go into one.
 const GAPS_PER_REPORT: u64 = 90;
 
-/// How often the outcome is sent unasked.
+/// Number of unsolicited outcomes.
 const OUTCOMES: u32 = 3;
 
 #[cfg(test)]

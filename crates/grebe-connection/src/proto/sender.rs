@@ -1,7 +1,7 @@
-//! The sending half of a stream, without sockets, threads or a clock of its own.
+//! Sending half of a stream, without sockets, threads or a clock of its own.
 //!
-//! Here is what a sender knows; `transmit` chooses the next packet from it, `feedback` changes it by what the receiver reports. The
-//! controller in `congestion` answers how fast to send and how much may be in flight.
+//! This module holds the state. `transmit` chooses the next packet from it, and `feedback` updates it from
+//! the receiver's reports. The controller in `congestion` sets the pace and the cap of bytes in flight.
 
 mod datagram_sizes;
 mod feedback;
@@ -20,75 +20,75 @@ use crate::proto::ranges::RangeSet;
 use crate::proto::sent_packets::{Item, SentPackets};
 use crate::proto::wire::{INITIAL_WINDOW_BYTES, SILENCE_US_MAX, STREAM_BYTES_MAX, Stamp, Verdict};
 
-/// How a sender behaves. Every field has a default that is right for a path of which nothing is known.
+/// Options of a sender. The defaults suit an unknown path.
 #[derive(Debug, Clone)]
 pub struct SenderOptions {
-    /// How much of a shared path to take.
+    /// Share of a shared path to take.
     pub mode: Mode,
-    /// Bits per second on the wire, at most; `None`: what the path gives.
+    /// Maximum bits per second on the wire. `None`: no limit.
     pub limit_bits_per_s: Option<f64>,
-    /// The round trip of the handshake, if there was one.
+    /// Round trip of the handshake, if any.
     pub rtt_us: Option<u64>,
     /// Bytes of UDP payload that every path carries.
     pub datagram_bytes: usize,
     /// Larger datagrams to try, in bytes of UDP payload, ascending. At most four are tried.
     pub probe_datagram_bytes: Vec<usize>,
-    /// Senders that start together probe the path at different times if their seeds differ.
+    /// Seed. Senders that start together with different seeds probe the path at different times.
     pub seed: u64,
-    /// For how long the receiver may be silent.
+    /// Maximum silence of the receiver.
     pub silence_us_max: u64,
 }
 
-/// What keeps a transfer from being faster.
+/// Bottleneck of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Nothing yet: the rate is still growing.
+    /// None yet: the rate is still growing.
     Start,
-    /// The path delivers no more.
+    /// The path delivers no faster.
     Path,
     /// A queue has built up on the path.
     Queue,
-    /// As much is in flight as the round trip allows.
+    /// The bytes in flight fill the round trip.
     InFlight,
-    /// The receiver takes no more.
+    /// The receiver accepts no more.
     Receiver,
-    /// The stream is not written as fast.
+    /// The application writes no faster.
     Source,
-    /// The limit that was set.
+    /// The configured limit.
     Bandwidth,
 }
 
-/// Where a transfer stands.
+/// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SendProgress {
-    /// Bytes of the stream that the receiver confirmed.
+    /// Bytes of the stream that the receiver has confirmed.
     pub confirmed_bytes: u64,
-    /// The confirmed rate on the wire, in bits per second.
+    /// Confirmed rate on the wire, in bits per second.
     pub rate_bits_per_s: f64,
-    /// The smoothed round trip.
+    /// Smoothed round trip.
     pub rtt_us: u64,
-    /// The queueing delay last seen.
+    /// Latest queue delay.
     pub queue_us: u64,
-    /// Packets that were lost, of those sent so far: 0 to 1.
+    /// Share of sent packets that were lost: 0 to 1.
     pub loss: f64,
-    /// What keeps it from being faster now.
+    /// Present bottleneck.
     pub limit: Limit,
 }
 
-/// What a sender has done so far.
+/// Counters of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SendCounters {
     /// Packets sent.
     pub packets: u64,
-    /// Their bytes with UDP and IP headers.
+    /// Bytes on the wire, with UDP and IP headers.
     pub wire_bytes: u64,
     /// Packets declared lost.
     pub lost: u64,
     /// Packets that were declared lost and arrived after all.
     pub late: u64,
-    /// Packets that carried bytes sent before.
+    /// Packets that carried retransmitted bytes.
     pub repeats: u64,
-    /// Probe timeouts: nothing was heard for so long that a packet was sent to ask.
+    /// Probe timeouts: a long silence made the sender send a packet to ask for a report.
     pub probes: u64,
 }
 
@@ -109,78 +109,79 @@ impl Default for SenderOptions {
 /// One packet to send now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
-    /// The packet's number: each is used once.
+    /// Packet number, used once.
     pub number: u64,
-    /// What it carries.
+    /// Content.
     pub item: Item,
-    /// What the frame begins with.
+    /// Head of the frame.
     pub stamp: Stamp,
 }
 
-/// Decides which bytes go out when. The caller brings the bytes, the clock and the socket.
+/// Decides which bytes leave when. The caller brings the bytes, the clock and the socket.
 ///
 /// Time is microseconds since any moment of the caller's choice, and never goes back.
 #[derive(Debug)]
 pub struct Sender {
-    /// [`STREAM_BYTES_MAX`] until it is known.
+    /// [`STREAM_BYTES_MAX`] while unknown.
     total_bytes: u64,
-    /// The stream is written up to here.
+    /// End of the written part of the stream.
     available: u64,
-    /// Everything below was sent once, or is confirmed.
+    /// All bytes below were sent once, or are confirmed.
     pub(crate) fresh: u64,
-    /// The receiver takes nothing at or above this offset.
+    /// The receiver accepts nothing at or above this offset.
     window_end: u64,
-    /// Bytes of the stream that the receiver reported to have.
+    /// Bytes of the stream that the receiver reports to have.
     received_bytes: u64,
     pub(crate) sizes: DatagramSizes,
     in_flight: SentPackets,
-    /// The number of the packet that was declared lost last.
+    /// Number of the last packet that was declared lost.
     last_lost: Option<u64>,
-    /// What the receiver is known to have.
+    /// Bytes that the receiver is known to have.
     pub confirmed: RangeSet,
-    /// Lost bytes, to be sent again.
+    /// Lost bytes to retransmit.
     repairs: RangeSet,
-    /// Repairs that are sent again while nothing else is to be sent, and how often.
+    /// Retransmissions to repeat while the sender is idle, and the number of repeats.
     copies: VecDeque<(Range<u64>, u8)>,
     closes_due: u8,
     pub(crate) controller: Controller,
     trains: Trains,
-    /// When the pace allows the next packet.
+    /// Time at which the pace allows the next packet.
     next_us: u64,
     highest_confirmed: Option<u64>,
-    /// When the newest confirmed packet was sent.
+    /// Send time of the newest confirmed packet.
     newest_confirmed_us: u64,
-    /// The round ends when this packet number is confirmed.
+    /// Packet number whose confirmation ends the round.
     round_end: u64,
     round_since_us: u64,
-    /// A packet is lost when one that left so much later was confirmed.
+    /// Reordering window: a packet is lost once a packet sent this much later was confirmed.
     reorder_us: u64,
-    /// When something was confirmed last, or left while nothing was in flight.
+    /// Time of the last confirmation, or of a packet that left while nothing was in flight.
     confirmed_us: u64,
-    /// When something was confirmed, or a probe was sent after a timeout.
+    /// Time of the last confirmation or of the last probe after a timeout.
     progress_us: u64,
     timeouts_in_a_row: u32,
     tail_probe_us: u64,
     tail_probes: u32,
     last_limit: Limit,
-    /// The next packet waits for its time alone.
+    /// The next packet waits only for the pace.
     waits_for_pace: bool,
-    /// This end came too late to send in time: packets that left between these times tell how it sends, not what the path brings.
+    /// Stall of this host: packets sent between these times measure the host, not the path.
     own_stall_us: Option<(u64, u64)>,
-    /// What the schedule lost by that and makes good, little by little.
+    /// Schedule debt of that stall, repaid gradually.
     owed_us: f64,
     started: bool,
     verdict: Option<Verdict>,
-    /// A byte stream carries the packets: it loses none, and holds the caller back.
+    /// A byte stream carries the packets. It loses none, and blocks the caller when full.
     is_stream: bool,
     writing: Writing,
     options: SenderOptions,
-    /// What it has done so far.
+    /// Counters so far.
     pub counters: SendCounters,
 }
 
 impl Sender {
-    /// A sender of a stream of which nothing is written yet: [`extend`](Self::extend), then [`finish`](Self::finish).
+    /// Makes a sender of an empty stream. Continue with [`extend`](Self::extend), then
+    /// [`finish`](Self::finish).
     pub fn new(options: SenderOptions) -> Self {
         Self {
             total_bytes: STREAM_BYTES_MAX,
@@ -221,8 +222,8 @@ impl Sender {
         }
     }
 
-    /// From now on a byte stream carries the packets, or datagrams do: the path is another one. With a stream the pace is the limit that was
-    /// set, and the caller asks for packets only while the stream takes them.
+    /// Switches between a byte stream and datagrams as carrier; the path is a new one. On a stream the pace
+    /// is the configured limit, and the caller polls packets only while the stream accepts them.
     pub(crate) fn use_stream(&mut self, now_us: u64, is_stream: bool) {
         self.is_stream = is_stream;
         self.sizes = if is_stream {
@@ -238,8 +239,8 @@ impl Sender {
         }
     }
 
-    /// Takes the receiver's verdict. The sender then has [`Item::Close`](crate::proto::sent_packets::Item::Close) to send, and
-    /// is done.
+    /// Takes the receiver's verdict. The sender then sends
+    /// [`Item::Close`](crate::proto::sent_packets::Item::Close) and is done.
     pub fn on_outcome(&mut self, verdict: Verdict) {
         if self.verdict.is_none() {
             self.verdict = Some(verdict);
@@ -250,7 +251,7 @@ impl Sender {
         }
     }
 
-    /// Ends the transfer: the receiver is told, a few times.
+    /// Ends the transfer and tells the receiver a few times.
     pub(crate) fn cancel(&mut self) {
         if self.verdict.is_none() {
             self.verdict = Some(Verdict::Cancelled);
@@ -258,13 +259,13 @@ impl Sender {
         }
     }
 
-    /// The receiver has everything, as was said elsewhere, and hears no more.
+    /// Ends the stream: the receiver has everything, as its own stream said, and hears no more.
     pub(crate) fn leave(&mut self, closes: u8) {
         self.on_outcome(Verdict::Whole);
         self.closes_due = closes;
     }
 
-    /// How the transfer ended, once it has.
+    /// Outcome of the transfer, once it has ended.
     pub fn verdict(&self) -> Option<Verdict> {
         self.verdict
     }
@@ -274,13 +275,13 @@ impl Sender {
         self.verdict.is_some() && self.closes_due == 0
     }
 
-    /// For how long nothing was confirmed of what is in flight: no packet comes there, or no report comes back.
+    /// Time without any confirmation of the bytes in flight: either direction may have failed.
     pub(crate) fn unconfirmed_us(&self, now_us: u64) -> u64 {
         let waits = self.in_flight.packets() > 0 && self.verdict.is_none();
         if waits { now_us.saturating_sub(self.confirmed_us) } else { 0 }
     }
 
-    /// Where the transfer stands.
+    /// Returns the progress of the transfer.
     pub(crate) fn progress(&self) -> SendProgress {
         let packets = self.counters.packets.max(1);
         SendProgress {
@@ -293,12 +294,12 @@ impl Sender {
         }
     }
 
-    /// What each phase of the controller has cost.
+    /// Cost of each phase of the controller.
     pub fn costs(&self, now_us: u64) -> [PhaseCost; Phase::COUNT] {
         self.controller.costs(now_us)
     }
 
-    /// Bytes of memory that this half holds; the bytes in flight bound it.
+    /// Bytes of memory that this half holds, bounded by the bytes in flight.
     pub fn memory_bytes(&self) -> usize {
         self.in_flight.memory_bytes()
             + self.confirmed.memory_bytes()
@@ -311,12 +312,12 @@ impl Sender {
         self.sizes.payload_bytes(self.controller.pace().unwrap_or(0.0))
     }
 
-    /// Whether everything was sent and nothing is known to be lost.
+    /// Whether everything was sent and no loss is known.
     fn is_tail(&self) -> bool {
         self.is_all_sent() && self.repairs.is_empty() && self.copies.is_empty()
     }
 
-    /// Whether everything that there is was sent once.
+    /// Whether all available bytes were sent once.
     fn is_all_sent(&self) -> bool {
         self.fresh == self.available
     }
@@ -335,10 +336,10 @@ impl SenderOptions {
     }
 }
 
-/// What a stream carries costs less the longer it is; longer ones would hold up a report.
+/// On a byte stream, longer packets cost less per byte. Beyond this length they would delay reports.
 const STREAM_PACKET_BYTES: usize = 16 << 10;
 
-/// Packets that tell the receiver that the session is over: one of them may be lost.
+/// Packets that end the session: some of them may be lost.
 const CLOSES: u8 = 3;
 
 const REORDER_US_MIN: u64 = 1_000;

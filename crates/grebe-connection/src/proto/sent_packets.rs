@@ -1,33 +1,33 @@
-//! SentPacket packets: what each number carried, and what became of it.
+//! Sent packets: their content, and whether they arrived.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::proto::congestion::PaceClass;
 
-/// What a packet carries.
+/// Content of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
     /// Bytes of the stream.
     Data {
-        /// Where they begin.
+        /// Offset in the stream.
         offset: u64,
-        /// How many; at least one.
+        /// Length; at least 1.
         len: u32,
     },
-    /// A datagram of this many bytes, to learn whether the path carries it.
+    /// A datagram of this length, to test whether the path carries it.
     Probe {
         /// Bytes of UDP payload.
         datagram_bytes: u32,
     },
-    /// A sign of life of a connection that has nothing to send.
+    /// Sign of life of an idle connection.
     Ping,
-    /// The end of the session.
+    /// End of the session.
     Close,
 }
 
 impl Item {
-    /// The bytes of the stream in it, if it has any.
+    /// Its bytes of the stream, if any.
     pub fn data(&self) -> Option<Range<u64>> {
         match *self {
             Item::Data { offset, len } => Some(offset..offset + u64::from(len)),
@@ -52,15 +52,15 @@ pub(crate) struct SentPacket {
     pub(crate) pace: PaceClass,
 }
 
-/// A window over packet numbers. Twice what may be in flight bounds its length: lost packets stay a while, so that one that
-/// arrives after all is recognised.
+/// Window over packet numbers, bounded by twice the packets that may be in flight. Lost packets stay a while,
+/// so that a late arrival is recognised.
 #[derive(Debug, Default)]
 pub(crate) struct SentPackets {
     base: u64,
     ring: VecDeque<SentPacket>,
     bytes: u64,
     packets: usize,
-    /// All numbers below are decided: acknowledged or lost.
+    /// All lower numbers are decided: acknowledged or lost.
     decided: u64,
 }
 
@@ -81,7 +81,7 @@ impl SentPackets {
         self.ring.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
-    /// Marks a packet as arrived; returns it with its state before, `None` where it was known to have arrived.
+    /// Marks a packet as arrived. Returns it with its previous state, or `None` if it had already arrived.
     pub(crate) fn on_ack(&mut self, number: u64) -> Option<(SentPacket, PacketState)> {
         let sent = self.ring.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)?;
         let before = std::mem::replace(&mut sent.state, PacketState::Acked);
@@ -92,8 +92,8 @@ impl SentPackets {
         (before != PacketState::Acked).then_some((*sent, before))
     }
 
-    /// Declares lost every packet in flight that was sent before `sent_before_us` and below `below`, and calls `on_lost` with each
-    /// and its number.
+    /// Declares lost every packet in flight that was sent before `sent_before_us` and has a number below
+    /// `below`. Calls `on_lost` with each packet and its number.
     pub(crate) fn declare_lost(
         &mut self,
         below: u64,
@@ -132,13 +132,13 @@ impl SentPackets {
         }
     }
 
-    /// The oldest packet in flight.
+    /// Oldest packet in flight.
     pub(crate) fn oldest(&self) -> Option<&SentPacket> {
         let from = self.decided.saturating_sub(self.base) as usize;
         self.ring.range(from.min(self.ring.len())..).find(|sent| sent.state == PacketState::InFlight)
     }
 
-    /// The newest packet in flight that carries data.
+    /// Newest packet in flight that carries data.
     pub(crate) fn newest_data(&self) -> Option<&SentPacket> {
         self.ring.iter().rev().find(|sent| sent.state == PacketState::InFlight && sent.item.data().is_some())
     }
@@ -158,7 +158,7 @@ impl SentPackets {
     }
 }
 
-/// Records of lost packets are kept only beside so many others: a receiver may claim that everything is lost.
+/// Maximum records, because a receiver may claim that everything is lost.
 const RECORDS_MAX: usize = 1 << 21;
 
 #[cfg(test)]

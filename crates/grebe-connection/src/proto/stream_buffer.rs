@@ -1,31 +1,31 @@
-//! The bytes of a connection's stream: at its sender until they are confirmed, at its receiver until they are in order.
+//! Bytes of a connection's stream: unconfirmed ones at the sender, unordered ones at the receiver.
 //!
 //! ```text
 //!  written blocks --push--> [ SendBuffer ] --fill--> packets ~~~> put --> [ ReceiveBuffer ] --pass--> chunks in order
 //! ```
 //!
-//! A byte is copied once into a packet and once out of it. Blocks move by ownership and are used again.
+//! A byte is copied once into a packet and once out of it. Blocks move by ownership and are reused.
 
 use std::collections::VecDeque;
 
-/// What was written and may have to be sent again.
+/// Written bytes that may have to be retransmitted.
 #[derive(Debug, Default)]
 pub struct SendBuffer {
-    /// Where each block begins in the stream; they follow each other.
+    /// Start of each block in the stream. Blocks are contiguous.
     blocks: VecDeque<(u64, Vec<u8>)>,
     end: u64,
 }
 
-/// What has come of a stream and was not passed on yet.
+/// Received bytes that are not passed on yet.
 #[derive(Debug, Default)]
 pub struct ReceiveBuffer {
-    /// The number of the first block.
+    /// Number of the first block.
     first: u64,
-    /// Blocks of [`BLOCK_BYTES`]; `None`: nothing of it has come.
+    /// Blocks of [`BLOCK_BYTES`]; `None` if nothing of a block has arrived.
     blocks: VecDeque<Option<Vec<u8>>>,
-    /// Everything below was passed on.
+    /// All bytes below were passed on.
     passed: u64,
-    /// Blocks to be used again.
+    /// Blocks to reuse.
     spare: Vec<Vec<u8>>,
 }
 
@@ -38,7 +38,7 @@ pub struct Chunk {
 }
 
 impl SendBuffer {
-    /// Appends what was written. Returns a block that is free again: little is copied behind what is there.
+    /// Appends written bytes. A short block is copied into the last one and returned for reuse.
     pub fn push(&mut self, block: Vec<u8>) -> Option<Vec<u8>> {
         let bytes = block.len();
         self.end += bytes as u64;
@@ -53,12 +53,12 @@ impl SendBuffer {
         None
     }
 
-    /// Bytes that were written so far.
+    /// Number of bytes written so far.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Copies the bytes from `offset` on; what lies behind the end, or was released, is zeros.
+    /// Copies the bytes from `offset` on. Bytes beyond the end, or already released, are zero.
     pub fn fill(&self, offset: u64, out: &mut [u8]) {
         let mut at = self.blocks.partition_point(|(start, block)| start + block.len() as u64 <= offset);
         let (mut offset, mut out) = (offset, out);
@@ -76,17 +76,17 @@ impl SendBuffer {
         }
     }
 
-    /// Everything below `confirmed` is not asked for any more; returns the next block that is free by that.
+    /// Releases the bytes below `confirmed`. Returns the next block that becomes free.
     pub fn release(&mut self, confirmed: u64) -> Option<Vec<u8>> {
         let (start, block) = self.blocks.front()?;
-        // The last one may be appended to.
+        // The last block may still grow.
         let is_free = start + block.len() as u64 <= confirmed && self.blocks.len() > 1;
         if is_free { self.blocks.pop_front().map(|(_, block)| block) } else { None }
     }
 }
 
 impl ReceiveBuffer {
-    /// Puts bytes in their place. What was passed on already stays as it is.
+    /// Stores bytes at their offset. Bytes that were passed on stay unchanged.
     pub fn put(&mut self, offset: u64, payload: &[u8]) {
         let skipped = self.passed.saturating_sub(offset).min(payload.len() as u64);
         let (mut offset, mut payload) = (offset + skipped, &payload[skipped as usize..]);
@@ -105,8 +105,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Passes on what is in order below `until`, up to which everything has come: whole blocks as they are, and a copy of the beginning of
-    /// the last one.
+    /// Passes on the contiguous bytes below `until`, all of which must have arrived. Whole blocks move; the
+    /// start of the last block is copied.
     pub fn pass(&mut self, until: u64, mut take: impl FnMut(Chunk)) {
         while self.passed < until {
             let start = self.first * BLOCK_BYTES as u64;
@@ -124,7 +124,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Bytes that were passed on so far.
+    /// Number of bytes passed on so far.
     pub fn passed(&self) -> u64 {
         self.passed
     }
@@ -138,29 +138,29 @@ impl ReceiveBuffer {
 }
 
 impl Chunk {
-    /// What of it was not consumed yet.
+    /// Bytes that are not consumed yet.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.from..self.to]
     }
 
-    /// The first bytes were read.
+    /// Consumes the first bytes.
     pub fn consume(&mut self, bytes: usize) {
         self.from = (self.from + bytes).min(self.to);
     }
 
-    /// Its memory.
+    /// Returns the memory of the chunk.
     pub fn into_memory(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Bytes of a block: still in a core's cache when it is read, and few enough of them that a stretch of a few bytes costs little.
+/// Block length: small enough to stay in a core's cache until it is read, and to be cheap for a few bytes.
 pub(crate) const BLOCK_BYTES: usize = 128 << 10;
 
-/// So many bytes cost less to copy than a block of their own.
+/// Length up to which copying is cheaper than a block of its own.
 const COPIED_BYTES_MAX: usize = 4 << 10;
 
-/// Blocks that wait to be used again.
+/// Maximum spare blocks.
 const SPARE_BLOCKS_MAX: usize = 64;
 
 #[cfg(test)]
@@ -220,7 +220,7 @@ mod tests {
             let mut read = Vec::new();
             for at in shuffled {
                 let (offset, bytes) = pieces[at];
-                // A repeat overlaps what was there.
+                // A retransmission overlaps data that is already there.
                 let before = offset.min(100);
                 buffer.put(offset, &stretch(offset, bytes));
                 let is_known = there.contains(&(offset - before..offset));

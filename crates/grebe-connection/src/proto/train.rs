@@ -1,41 +1,41 @@
-//! Packet trains: how one left, and how far apart its packets arrive, which is as far as the bottleneck of the path lets them through.
+//! Packet trains: send times, and the spacing on arrival, which the bottleneck of the path sets.
 
 use crate::proto::wire::{TRAIN_US_MAX, Train};
 
-/// A train as the receiver saw it.
+/// A train as received.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TrainHeard {
     pub(crate) train: Train,
-    /// How long it took to leave, and its bytes on the wire.
+    /// Time that it took to send, and its bytes on the wire.
     pub(crate) sent_span_us: u64,
     pub(crate) sent_bytes: u64,
 }
 
 impl TrainHeard {
-    /// The rate that the path spread it to, in bytes per second; `None`: jitter hides it.
+    /// Rate to which the path spread it, in bytes per second. `None`: jitter hides it.
     pub(crate) fn rate(&self) -> Option<f64> {
         let Train { span_us, bytes, jitter_us, .. } = self.train;
         (span_us > jitter_us).then(|| f64::from(bytes) * 1e6 / f64::from(span_us))
     }
 }
 
-/// Packets of the first train, with which a transfer begins.
+/// Packets of the first train of a transfer.
 pub(crate) const FIRST_PACKETS: u64 = 32;
 
-/// The arrivals of the newest train: sums over their numbers and times, for the line that fits them best.
+/// Arrivals of the newest train: sums over their numbers and times, for a least-squares line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TrainDispersion {
-    /// The mark of the train; 0: no train has arrived yet.
+    /// Mark of the train; 0 before the first train.
     mark: u8,
     first: u64,
     first_us: u64,
-    /// A packet arrived that was sent after the train.
+    /// A packet from after the train has arrived.
     passed: bool,
     packets: u64,
     highest: u64,
     overtaken: u64,
     last_us: u64,
-    /// Of packets that came later than the first, and of those that came after it in the same microsecond.
+    /// Bytes that arrived after the first packet, and bytes that arrived after it in the same microsecond.
     bytes: u64,
     at_once_bytes: u64,
     number_sum: f64,
@@ -46,8 +46,8 @@ pub(crate) struct TrainDispersion {
 }
 
 impl TrainDispersion {
-    /// Takes a packet of the train with this mark; 0: of no train. The first packet with a new mark begins the next train;
-    /// later packets of the train before are ignored.
+    /// Takes a packet with the mark of a train; 0: outside of a train. The first packet with a new mark
+    /// begins the next train, and later packets of the old one are ignored.
     pub(crate) fn take(&mut self, mark: u8, number: u64, now_us: u64, wire_bytes: u64) {
         if mark == 0 {
             return;
@@ -60,15 +60,15 @@ impl TrainDispersion {
         }
     }
 
-    /// Takes a packet that belongs to no train, and returns whether it is the first that was sent after this train.
+    /// Takes a packet outside of a train. Returns whether it is the first that was sent after this train.
     pub(crate) fn end_with(&mut self, number: u64) -> bool {
         let ends = self.mark > 0 && !self.passed && number > self.highest;
         self.passed |= ends;
         ends
     }
 
-    /// The train for a report at this time about packets up to `highest`; `None` once enough reports had it, and where it was
-    /// interrupted for so long that it measures nothing.
+    /// Train for a report at this time about packets up to `highest`. `None` once enough reports had it, or
+    /// if it was interrupted too long to measure anything.
     pub(crate) fn reported_at(&self, now_us: u64, highest: u64) -> Option<Train> {
         let is_fresh = now_us <= self.first_us + self.last_us + REPORTED_US
             || highest < self.highest.saturating_add(REPORTED_PACKETS);
@@ -100,7 +100,7 @@ impl TrainDispersion {
     }
 
     fn train(&self) -> Train {
-        // Where all came at once, nothing tells the rate, but that there was a train.
+        // If all packets arrived at once, the rate is unknown and only the existence of the train is certain.
         let bytes = if self.last_us > 0 { self.bytes } else { self.at_once_bytes };
         let plain =
             Train { mark: self.mark, span_us: self.last_us as u32, bytes: bytes as u32, jitter_us: 0 };
@@ -116,8 +116,8 @@ impl TrainDispersion {
         }
         let slope_us = (both / numbers).max(0.0);
         let scatter_us = ((times - slope_us * both) / (packets - 2.0)).max(0.0).sqrt();
-        // The standard error of the slope is added: a rate too low costs less than one too high, which fills a queue for a
-        // round trip.
+        // Adds the standard error of the slope. Too low a rate costs less than too high a rate, which fills a
+        // queue for a round trip.
         let error_us = scatter_us / numbers.sqrt();
         let span_us = (slope_us + 0.5 * error_us).max(error_us) * (packets - 1.0);
         // The range of a uniform distribution is 3.5 times its standard deviation.
@@ -126,12 +126,12 @@ impl TrainDispersion {
     }
 }
 
-/// Reports repeat a train for so long, or for so many packets, after its last one: a report may be lost, and a sender that
-/// waits for it sends little else.
+/// Time and number of packets after a train for which reports repeat it. A report may be lost, and a sender
+/// that waits for it sends little else.
 const REPORTED_US: u64 = 150_000;
 const REPORTED_PACKETS: u64 = 32;
 
-/// With so many packets overtaken, jitter spread the train as much as the path's rate did.
+/// With this many packets overtaken, jitter spread the train as much as the path's rate did.
 const OVERTAKEN_MIN: u64 = 4;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What packets say. `docs/transfer-protocol.md` has the tables.
+//! Wire format of packets. `docs/transfer-protocol.md` has the tables.
 //!
 //! ```text
 //!  datagram = header (9 bytes, authenticated) + frame (encrypted) + tag (16 bytes)
@@ -19,33 +19,33 @@ pub(crate) use self::{
     header::{TRAIN_MARKS, decode_rtt, encode_rtt, expand_number},
 };
 
-/// Bytes that IPv4 and UDP put before each datagram.
+/// Bytes of IPv4 and UDP headers per datagram.
 pub const UDP_IP_BYTES: usize = 28;
 
-/// Bytes of a datagram that carries data, beside its payload.
+/// Overhead of a data packet beside its payload.
 pub(crate) const OVERHEAD_BYTES: usize = HEADER_BYTES + DATA_HEADER_BYTES + TAG_BYTES;
 
-/// What may be sent before the receiver has said how much it takes.
+/// Window before the first report of the receiver.
 pub(crate) const INITIAL_WINDOW_BYTES: u64 = 1 << 20;
 
-/// The most that a receiver lets a sender run ahead of the first missing byte: it may have to hold as much in
-/// memory. A path of 10 Gbit/s and 400 ms needs as much.
+/// Maximum receive window beyond the first missing byte, because the receiver may have to hold as much in
+/// memory. A path of 10 Gbit/s and 400 ms needs this much.
 pub(crate) const WINDOW_BYTES_MAX: u64 = 1 << 30;
 
-/// The most that a sender runs ahead of the first byte that is not confirmed, and has in flight, whatever the receiver says.
+/// Maximum bytes beyond the first unconfirmed byte, whatever the receiver says.
 pub(crate) const SENT_AHEAD_BYTES_MAX: u64 = 4 << 30;
 pub(crate) const IN_FLIGHT_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes that the stream of a connection cannot have: its length is not known yet.
+/// Exceeds any possible stream of a connection, and stands for an unknown length.
 pub(crate) const STREAM_BYTES_MAX: u64 = (1 << 48) - 1;
 
-/// For how long a peer that was there may be silent.
+/// Maximum silence of a peer that has answered once.
 pub(crate) const SILENCE_US_MAX: u64 = 60_000_000;
 
-/// The receiver reports eight times per round trip, and at least this often.
+/// Maximum report interval. Usually the receiver reports eight times per round trip.
 pub(crate) const REPORT_INTERVAL_US_MAX: u64 = 25_000;
 
-/// How often the receiver reports on a path with this round trip.
+/// Report interval of the receiver on a path with this round trip.
 pub(crate) fn report_interval_us(rtt_us: u64) -> u64 {
     (rtt_us / 8).clamp(1_000, REPORT_INTERVAL_US_MAX)
 }

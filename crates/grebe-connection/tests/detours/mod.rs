@@ -1,4 +1,4 @@
-//! Ways between two ends on this host that are not the direct one.
+//! Indirect paths between two ends on this host.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
@@ -11,7 +11,7 @@ pub(crate) fn address_of(ticket: &Ticket) -> SocketAddr {
     ticket.addresses[0].to_socket_addrs().unwrap().next().unwrap()
 }
 
-/// A port where only TCP is answered: it passes connections on.
+/// A TCP-only port that forwards connections.
 pub(crate) fn pass_tcp_on(to: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -27,12 +27,13 @@ pub(crate) fn pass_tcp_on(to: SocketAddr) -> SocketAddr {
     address
 }
 
-/// A path on this host that can be cut: datagrams go both ways between whoever sends first and `to`.
+/// A path on this host that can be cut. It forwards datagrams between the first sender and `to`, in both
+/// directions.
 pub(crate) fn pass_udp_on(to: SocketAddr, is_cut: Arc<AtomicBool>) -> SocketAddr {
     pass_udp_on_where(to, move |_, _| !is_cut.load(Ordering::Relaxed))
 }
 
-/// The same for those datagrams that may pass: whether one goes to `to`, and its bytes.
+/// The same for selected datagrams. The filter gets the direction and the bytes.
 pub(crate) fn pass_udp_on_where(
     to: SocketAddr,
     passes: impl Fn(bool, usize) -> bool + Clone + Send + 'static,

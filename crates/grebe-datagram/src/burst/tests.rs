@@ -98,7 +98,8 @@ proptest! {
                         match burst.push_run(to, run, segment, usize::MAX, rule) {
                             Ok(taken) => run = &run[taken..],
                             Err(Full) => {
-                                // Many short segments, a message each: what did not fit is not expected.
+                                // With many short segments, each a message, the rest did not fit and is not
+                                // expected.
                                 expected.truncate(burst.datagrams());
                                 destinations.resize(expected.len(), to);
                                 break 'pieces;

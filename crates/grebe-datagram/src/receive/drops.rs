@@ -1,20 +1,20 @@
-//! Arithmetic of the kernel's drop counter, and the sampler that says when dropping begins and ends.
+//! Arithmetic of the kernel's drop counter, and the sampler for start and end of dropping.
 
 use std::time::{Duration, Instant};
 
-/// How often the counter is asked for: it otherwise arrives only with a later datagram, which may never come.
+/// Poll interval of the counter, which otherwise arrives only with a later datagram that may never come.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// The kernel began, or ceased, to drop datagrams because the receive buffer is full. Sampled once per second.
+/// Start or end of kernel drops due to a full receive buffer, sampled once per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Congestion {
-    /// The counter grew within the last second, and had not in the one before.
+    /// The counter grew within the last second, but not in the one before.
     Began,
-    /// One second passed without a drop.
+    /// A second passed without a drop.
     Cleared,
 }
 
-/// Kernel buffers dropped since the socket was opened. The kernel counts in 32 bits that wrap.
+/// Kernel buffers dropped since the socket was opened. The kernel's counter has 32 bits and wraps.
 #[derive(Debug, Default)]
 pub(super) struct DropCounter {
     last: Option<u32>,
@@ -22,13 +22,13 @@ pub(super) struct DropCounter {
 }
 
 impl DropCounter {
-    /// Starts at `baseline`; `None` where the platform has no counter.
+    /// Starts at `baseline`; `None` if the platform has no counter.
     pub(super) fn from_baseline(baseline: Option<u32>) -> Self {
         Self { last: baseline, total: 0 }
     }
 
-    /// Takes a reading. One that is older than the last is ignored: a datagram carries the count of when it was queued, a
-    /// poll that of now.
+    /// Takes a reading. Ignores one older than the last: a datagram carries the count at its queueing, a poll
+    /// the present one.
     pub(super) fn read(&mut self, now: u32) {
         let Some(last) = self.last else {
             self.last = Some(now);
@@ -46,7 +46,7 @@ impl DropCounter {
     }
 }
 
-/// Samples the counter once per second: one event on the rising edge, one when a whole second was clean.
+/// Samples the counter once per second: one event when drops begin, one after a whole second without drops.
 #[derive(Debug)]
 pub(super) struct Sampler {
     at: Instant,

@@ -1,24 +1,25 @@
-//! When to block and when to sleep.
+//! Choice between blocking and sleeping.
 //!
-//! A receiver that blocks is woken by the sender, and the wake-up costs the sender 15-19 % of its time. A receiver that polls
-//! every few hundred microseconds costs the sender nothing, and loses nothing while the kernel's buffer holds what arrives
-//! meanwhile. But with a slow stream each poll finds at most one datagram, and blocking delivers it sooner. So: block while
-//! datagrams arrive one by one, sleep while every sleep finds several.
+//! A blocked receiver is woken by the sender, which costs the sender 15-19 % of its time. A receiver that
+//! polls every few hundred microseconds costs the sender nothing, and loses nothing while the kernel's buffer
+//! holds the arrivals. But on a slow stream each poll finds at most one datagram, and blocking delivers it
+//! sooner. So the receiver blocks while datagrams arrive one by one, and sleeps while every sleep finds
+//! several.
 
 use std::time::{Duration, Instant};
 
-/// Wake-ups in a row that must follow each other closely before sleeping begins.
+/// Consecutive wake-ups in close succession before sleeping begins.
 const CLOSE_WAKEUPS: u32 = 4;
 
-/// Sleeps in a row that may find one message only before blocking begins.
+/// Consecutive sleeps with a single message before blocking begins.
 const LEAN_SLEEPS: u32 = 4;
 
-/// What to do while there is nothing to receive.
+/// Action while there is nothing to receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Until the kernel says that there is something.
+    /// Block until the kernel reports something.
     Block,
-    /// For this long, then look again.
+    /// Sleep for this time, then check again.
     Sleep(Duration),
 }
 
@@ -26,7 +27,7 @@ pub(super) enum Wait {
 pub(super) struct Waiting {
     nap: Duration,
     nap_max: Duration,
-    /// Bytes that may gather during one sleep: a part of the kernel's buffer.
+    /// Maximum bytes to gather during one sleep: a part of the kernel's buffer.
     bytes_max: usize,
     sleeping: bool,
     streak: u32,
@@ -56,7 +57,7 @@ impl Waiting {
         self.bytes += bytes;
     }
 
-    /// The socket is empty: how to wait.
+    /// Returns how to wait for an empty socket.
     pub(super) fn empty(&mut self) -> Wait {
         if self.sleeping {
             self.judge_sleep();
@@ -65,7 +66,7 @@ impl Waiting {
         if self.sleeping { Wait::Sleep(self.nap) } else { Wait::Block }
     }
 
-    /// A blocking wait ended with something to receive.
+    /// Notes that a blocking wait ended with something to receive.
     pub(super) fn woke(&mut self, now: Instant) {
         let close = self.woken.is_some_and(|before| now.duration_since(before) < self.nap_max / 2);
         self.woken = Some(now);
@@ -73,7 +74,7 @@ impl Waiting {
         if self.streak >= CLOSE_WAKEUPS && !self.nap_max.is_zero() {
             self.sleeping = true;
             self.streak = 0;
-            // The first sleep is judged by what it finds: it must not be ended by what came before it.
+            // The first sleep is assessed by its own result, not by earlier ones.
             (self.messages, self.bytes) = (2, 0);
         }
     }
@@ -109,7 +110,8 @@ mod tests {
 
     const BUDGET: Duration = Duration::from_micros(500);
 
-    /// Runs a stream of one message every `gap` and says how many waits blocked and how many slept in the last half.
+    /// Runs a stream with one message every `gap`. Returns how many waits blocked and how many slept in the
+    /// last half.
     fn play(gap: Duration, waits: usize) -> (usize, usize) {
         let mut waiting = Waiting::new(BUDGET, 32 << 20);
         let start = Instant::now();

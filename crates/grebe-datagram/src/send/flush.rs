@@ -1,4 +1,4 @@
-//! Handing a burst to the kernel until all of it is sent: what to do about each error, free of system calls.
+//! Sends a whole burst through the kernel, and handles each error, without system calls of its own.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -9,71 +9,72 @@ use crate::burst::{Burst, Message};
 use crate::error::{Error, Result};
 use crate::sys::{is_absent, is_forbidden, is_out_of_buffers, may_be_gso, may_pass};
 
-/// What a sender has done since it was made.
+/// Counters of a sender since its creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendCounters {
-    /// Datagrams that the kernel took.
+    /// Datagrams accepted by the kernel.
     pub datagrams: u64,
-    /// Their bytes, without headers of UDP and below.
+    /// Their bytes, without UDP and lower headers.
     pub bytes: u64,
-    /// Kernel buffers they were in; with GSO fewer than datagrams.
+    /// Kernel buffers used; fewer than datagrams with GSO.
     pub messages: u64,
-    /// System calls that sent.
+    /// Successful system calls.
     pub syscalls: u64,
-    /// Datagrams that were copied in user space.
+    /// Datagrams copied in user space.
     pub copies: u64,
-    /// Times the kernel had no room and was waited for.
+    /// Waits for room in the kernel.
     pub backoffs: u64,
-    /// Times a message that GSO could not send was sent again as plain datagrams.
+    /// Messages that GSO could not send, resent as plain datagrams.
     pub gso_fallbacks: u64,
-    /// Times the peer's host said that nobody listens.
+    /// Reports of the peer's host that nobody listens.
     pub refused: u64,
-    /// Datagrams that were pushed and never sent: the link was down, a firewall dropped them, or the send failed.
+    /// Datagrams pushed and never sent: the link was down, a firewall dropped them, or the send failed.
     pub unsent: u64,
 }
 
-/// What a flush asks of the kernel. Tests have a fake one.
+/// Kernel interface of a flush, for a fake in tests.
 pub(super) trait Kernel {
-    /// Sends messages of the burst from number `from` on, and returns how many of them the kernel took. One datagram each after
-    /// [`degrade`](Self::degrade).
+    /// Sends messages of the burst from index `from` on. Returns how many of them the kernel accepted. One
+    /// datagram each after [`degrade`](Self::degrade).
     fn send(&mut self, burst: &Burst<'_>, from: usize) -> io::Result<usize>;
-    /// Sends one datagram with one plain call.
+    /// Sends one datagram by one plain call.
     fn send_one(&mut self, parts: &[IoSlice<'_>], to: Option<SocketAddr>) -> io::Result<()>;
-    /// Waits until the socket may take more, at most `timeout`.
+    /// Waits until the socket may accept more, at most `timeout`.
     fn wait_writable(&mut self, timeout: Duration) -> io::Result<()>;
-    /// Gives a full device queue time (nothing says when it has room again).
+    /// Gives a full device queue time, because nothing reports free room.
     fn pause(&mut self, time: Duration);
-    /// The longest segment that the destination's route carries now (asked after an error only).
+    /// Maximum segment on the destination's present route. Called only after an error.
     fn segment_limit(&mut self, to: Option<SocketAddr>) -> usize;
-    /// The system has no call for several messages: one datagram per call from now on. `false` where that is so already.
+    /// Switches to one datagram per call, because the system lacks a call for several messages. `false` if
+    /// already switched.
     fn degrade(&mut self) -> bool;
-    /// Whether that call has sent something.
+    /// Whether the call for several messages has succeeded before.
     fn has_sent_several(&self) -> bool;
 }
 
-/// How far a flush has gone, so that it can go on after an error.
+/// Progress of a flush, to continue after an error.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     message: usize,
-    /// Datagrams of that message that went out one by one, or were left out.
+    /// Datagrams of that message that were sent singly or skipped.
     datagrams: usize,
-    /// Limits of GSO that this flush found, for the batches after it.
+    /// GSO limits found by this flush, for later batches.
     pub(super) learned: Learned,
 }
 
-/// Limits of GSO that a kernel's refusal showed; `None` where it showed none.
+/// GSO limits found by refusals of the kernel; `None` if unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Learned {
     pub(super) max_segments: Option<usize>,
     pub(super) max_segment_bytes: Option<usize>,
 }
 
-/// What kernels before 6.9 take.
+/// Limit of kernels before 6.9.
 const OLD_MAX_SEGMENTS: usize = 64;
 
 impl Progress {
-    /// Datagrams of the burst that need no further sending.
+    /// Datagrams of the burst that are finished.
     pub(super) fn settled(&self, burst: &Burst<'_>) -> usize {
         burst.messages()[..self.message].iter().map(|message| message.datagrams).sum::<usize>()
             + self.datagrams
@@ -83,10 +84,11 @@ impl Progress {
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(2);
 
-/// Refusals in a row after which a datagram is left out. Each is the error of an earlier datagram to a closed port, and reading it clears it.
+/// Consecutive refusals after which a datagram is skipped. Each is the error of an earlier datagram to a
+/// closed port, and reading it clears it.
 const REFUSALS_MAX: u32 = 8;
 
-/// One flush: a burst, how far it has gone, and what it changes.
+/// One flush: burst, progress and changed state.
 pub(super) struct Flush<'a, 'd, K> {
     pub(super) burst: &'a Burst<'d>,
     pub(super) progress: &'a mut Progress,
@@ -94,15 +96,16 @@ pub(super) struct Flush<'a, 'd, K> {
     pub(super) kernel: &'a mut K,
     pub(super) counters: &'a mut SendCounters,
     pub(super) patience: &'a mut Patience,
-    /// Why a datagram was left out last.
+    /// Reason for the last skipped datagram.
     pub(super) outage: &'a mut Option<io::Error>,
 }
 
 impl<K: Kernel> Flush<'_, '_, K> {
-    /// Sends what is left of the burst. What the network does not take now, and may take later, is left out and counted.
+    /// Sends the rest of the burst. Skips and counts datagrams that the network rejects for now.
     ///
     /// # Errors
-    /// `Stalled`: nothing is lost, call again. `Send`: one message was left out and counted; call again for the others.
+    /// `Stalled`: nothing is lost, call again. `Send`: one message was skipped and counted; call again for
+    /// the others.
     pub(super) fn run(mut self) -> Result<()> {
         self.patience.begin();
         while let Some(message) = self.burst.messages().get(self.progress.message) {
@@ -149,11 +152,12 @@ impl<K: Kernel> Flush<'_, '_, K> {
         self.progress.message += messages;
     }
 
-    /// The kernel refused a message that GSO was to cut: sends its datagrams one by one, and learns from that whether GSO or one
-    /// of its limits was the reason.
+    /// Sends the datagrams of a refused GSO message singly, and learns from that whether GSO or one of its
+    /// limits was the reason.
     fn send_without_gso(&mut self, message: &Message) -> Result<()> {
         self.counters.gso_fallbacks += 1;
-        // EINVAL for a segment that the route does not carry, or for too many of them, says nothing about GSO.
+        // EINVAL for a segment that is too long for the route, or for too many segments, says nothing about
+        // GSO.
         let limit = self.kernel.segment_limit(message.to);
         if message.segment_bytes > limit {
             self.progress.learned.max_segment_bytes = Some(limit);
@@ -170,7 +174,7 @@ impl<K: Kernel> Flush<'_, '_, K> {
         sent
     }
 
-    /// A firewall drops the message, or the system call is hidden: a plain call tells which.
+    /// A firewall drops the message, or the system call is hidden: a plain call distinguishes them.
     fn send_forbidden(&mut self) -> Result<()> {
         let before = self.counters.datagrams;
         let sent = self.send_singly();
@@ -219,11 +223,12 @@ impl<K: Kernel> Flush<'_, '_, K> {
     }
 }
 
-/// For how long a sender tries again while the kernel takes nothing.
+/// Retry policy of a sender while the kernel accepts nothing.
 #[derive(Debug)]
 pub(super) struct Patience {
     timeout: Duration,
-    /// What still has no room after that is left out, instead of an error; until some has room nothing is waited for any more.
+    /// Skips datagrams without room after that, instead of failing. Until one has room, nothing waits any
+    /// more.
     leaves_out: bool,
     waited: Duration,
     pause: Duration,
@@ -235,7 +240,7 @@ impl Patience {
         Self { timeout, leaves_out, waited: Duration::ZERO, pause: PAUSE_MIN, refusals: 0 }
     }
 
-    /// A flush begins.
+    /// Starts a flush.
     fn begin(&mut self) {
         if !self.leaves_out {
             self.renew();
@@ -246,7 +251,7 @@ impl Patience {
         (self.waited, self.pause, self.refusals) = (Duration::ZERO, PAUSE_MIN, 0);
     }
 
-    /// Whether to make the same call again. Waits first where the kernel had no room.
+    /// Whether to repeat the same call. Waits first if the kernel had no room.
     fn forgives(
         &mut self,
         error: &io::Error,
@@ -279,7 +284,7 @@ impl Patience {
             kernel.pause(self.pause);
             self.pause = (self.pause * 2).min(PAUSE_MAX);
         }
-        // A fake kernel does not wait: the pause counts at least.
+        // A fake kernel does not wait, so at least the pause counts.
         self.waited += before.elapsed().max(PAUSE_MIN);
         Ok(true)
     }

@@ -1,4 +1,4 @@
-//! Whether several datagrams may go into one kernel buffer on this socket: a small state machine, free of system calls.
+//! Whether this socket may use GSO: a small state machine without system calls.
 //!
 //! ```text
 //!            first GSO send works                GSO send fails            the same data fails plainly: not GSO's fault
@@ -6,7 +6,8 @@
 //!     |                                                          |
 //!     +---------------- GSO send fails ------------------------> +-- the same data is sent plainly --> Disabled
 //! ```
-//! EIO and EINVAL can begin after GSO has worked (quinn #2202, #2399: a route changed to a device without checksum offload).
+//! EIO and EINVAL can begin after GSO has worked (quinn #2202, #2399: a route changed to a device without
+//! checksum offload).
 
 /// The state of segmentation offload on a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,9 +16,10 @@ pub enum Gso {
     Probe,
     /// It works.
     Active,
-    /// It failed just now; the same datagrams are being sent one by one to learn why.
+    /// Just failed; the same datagrams are being sent singly to find the reason.
     Inactive,
-    /// Off for this socket: by option, by environment, by platform, or because it failed where plain datagrams passed.
+    /// Off for this socket: by option, by environment, by platform, or because plain datagrams passed where
+    /// it failed.
     Disabled,
 }
 
@@ -26,21 +28,21 @@ impl Gso {
         matches!(self, Gso::Probe | Gso::Active)
     }
 
-    /// A GSO message was taken by the kernel.
+    /// Notes that the kernel accepted a GSO message.
     pub(super) fn worked(&mut self) {
         if *self == Gso::Probe {
             *self = Gso::Active;
         }
     }
 
-    /// A GSO message was refused with an error that GSO may have caused.
+    /// Notes that a GSO message was refused with an error that GSO may have caused.
     pub(super) fn failed(&mut self) {
         if self.usable() {
             *self = Gso::Inactive;
         }
     }
 
-    /// What was refused has now been tried as plain datagrams.
+    /// Notes the result of sending the refused data as plain datagrams.
     pub(super) fn resent_plainly(&mut self, passed: bool) {
         if *self == Gso::Inactive {
             *self = if passed { Gso::Disabled } else { Gso::Probe };

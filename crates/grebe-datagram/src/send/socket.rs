@@ -1,4 +1,4 @@
-//! A sender's socket, as the flush asks it.
+//! Socket of a sender, as the flush uses it.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(super) struct SendSocket {
 }
 
 impl SendSocket {
-    /// Payload of one packet to the connected peer, by what the route says now.
+    /// Payload of one packet to the connected peer, by the present route.
     pub(super) fn path_payload_bytes(&self) -> Option<usize> {
         let peer = self.peer?;
         sys::route_mtu_bytes(&self.socket, peer.is_ipv4()).map(|mtu| path::payload_for_mtu(peer, mtu))

@@ -1,4 +1,4 @@
-//! What systems other than Linux do not have, answered as Linux would.
+//! Stand-ins for Linux-only features.
 
 use std::io;
 
@@ -26,7 +26,7 @@ pub(crate) fn enable_timestamps(_: &Socket) -> bool {
     false
 }
 
-/// Windows takes an index in the form of an address 0.x.x.x; others have no such way.
+/// Windows takes an index as an address 0.x.x.x; other systems have no equivalent.
 pub(crate) fn set_multicast_index_v4(socket: &Socket, index: u32) -> io::Result<()> {
     if !cfg!(windows) {
         return Err(io::ErrorKind::Unsupported.into());
@@ -34,7 +34,7 @@ pub(crate) fn set_multicast_index_v4(socket: &Socket, index: u32) -> io::Result<
     socket.set_multicast_if_v4(&index.into())
 }
 
-/// Elsewhere than on Unix a name is not looked up.
+/// Names are looked up only on Unix.
 #[cfg(not(unix))]
 pub(crate) fn interface_index(_: &str) -> Option<u32> {
     None

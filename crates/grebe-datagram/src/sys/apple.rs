@@ -1,4 +1,5 @@
-//! macOS: `sendmsg_x` and `recvmsg_x`, looked up at run time; where they are missing or unsafe, one datagram per call.
+//! macOS: `sendmsg_x` and `recvmsg_x`, looked up at run time. If they are missing or unsafe, one datagram per
+//! call.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -16,7 +17,7 @@ use crate::received::Received;
 type SendFn = unsafe extern "C" fn(c_int, *const msghdr_x, c_uint, c_int) -> isize;
 type RecvFn = unsafe extern "C" fn(c_int, *mut msghdr_x, c_uint, c_int) -> isize;
 
-/// The private calls, as far as this system has them.
+/// Private calls available on this system.
 #[derive(Clone, Copy, Default)]
 struct Private {
     send: Option<SendFn>,
@@ -25,8 +26,8 @@ struct Private {
 
 impl Private {
     fn look_up() -> Self {
-        // SAFETY: the names are C strings; what is found has the signature of XNU's `socket_private.h`, and a missing symbol is
-        // a null pointer, which is `None`.
+        // SAFETY: the names are C strings; the functions found have the signature of XNU's
+        // `socket_private.h`, and a missing symbol is a null pointer, which is `None`.
         unsafe {
             let find = |name: &CStr| libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
             let send = find(c"sendmsg_x");
@@ -111,7 +112,7 @@ pub(crate) fn has_gso(_: &Socket) -> bool {
 
 /// IPv4 has the option since macOS 11.
 pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
-    // A socket of IPv6 that carries both families has a setting for each.
+    // A dual-stack IPv6 socket has a setting per family.
     let set_v4 = set_flag(socket, libc::IPPROTO_IP, libc::IP_DONTFRAG);
     if v4 { set_v4 } else { set_flag(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG) }
 }
@@ -124,7 +125,7 @@ fn set_flag(socket: &Socket, level: c_int, option: c_int) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The kernel's version, "24.6.0"; empty where it does not say.
+/// Kernel version, such as "24.6.0"; empty if unknown.
 fn darwin_release() -> String {
     // SAFETY: a zeroed `utsname` is valid, and `uname` fills it with strings that end in zero.
     unsafe {

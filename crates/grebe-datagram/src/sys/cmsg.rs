@@ -1,4 +1,4 @@
-//! Control messages, read and written as bytes: safe code, and indifferent to what a kernel put there.
+//! Control messages, read and written as bytes in safe code, whatever a kernel wrote there.
 //!
 //! ```text
 //!   | len | level | type | data ... | pad | len | level | type | ...
@@ -12,12 +12,12 @@ type Len = usize;
 const ALIGN: usize = size_of::<Len>();
 const HEADER: usize = (size_of::<Len>() + 8).next_multiple_of(ALIGN);
 
-/// Bytes that a control message with `data` bytes occupies.
+/// Space of a control message with `data` bytes.
 pub(super) const fn space(data: usize) -> usize {
     HEADER + data.next_multiple_of(ALIGN)
 }
 
-/// Writes one control message and returns how many bytes of `into` it takes; 0 where it does not fit.
+/// Writes one control message and returns its length in `into`; 0 if it does not fit.
 #[inline]
 pub(super) fn write<const N: usize>(into: &mut [u8], level: i32, kind: i32, data: [u8; N]) -> usize {
     let total = space(N);
@@ -30,7 +30,7 @@ pub(super) fn write<const N: usize>(into: &mut [u8], level: i32, kind: i32, data
     total
 }
 
-/// The messages of a control buffer, as (level, type, data). A length that cannot be ends the iteration.
+/// Messages of a control buffer as (level, type, data). An impossible length ends the iteration.
 #[cfg(any(not(windows), test))]
 #[derive(Debug, Clone)]
 pub(super) struct Messages<'a> {
@@ -93,7 +93,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_a_panic_and_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0_usize..40) {
             let mut bytes = bytes;
-            // Often a plausible length, so that the iteration goes on.
+            // Often a plausible length, so that the iteration continues.
             if bytes.len() > 8 {
                 bytes[1..8].fill(0);
                 bytes[0] = cut as u8;

@@ -1,4 +1,4 @@
-//! What an error of a sending or receiving call means.
+//! Classification of send and receive errors.
 
 use std::io;
 
@@ -13,8 +13,7 @@ use windows_sys::Win32::Networking::WinSock::{
     WSAENETUNREACH, WSAENOBUFS, WSAENOPROTOOPT, WSAEOPNOTSUPP,
 };
 
-/// Nothing leaves now, and it may later: the link is down, there is no route, a firewall forbids it, nobody listens, or a queue
-/// stays full.
+/// Whether the error is temporary: link down, no route, firewall, nobody listening, or a full queue.
 pub(crate) fn may_pass(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODES: [i32; 7] = [ENETUNREACH, EHOSTUNREACH, EHOSTDOWN, ENETDOWN, ENETRESET, EADDRNOTAVAIL, EPERM];
@@ -29,7 +28,7 @@ pub(crate) fn may_pass(error: &io::Error) -> bool {
         )
 }
 
-/// The kernel or a device has no room now, and nothing tells when it has again.
+/// Whether the kernel or a device has no room now, without a signal when it has.
 pub(crate) fn is_out_of_buffers(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODES: [i32; 2] = [ENOBUFS, ENOMEM];
@@ -38,7 +37,7 @@ pub(crate) fn is_out_of_buffers(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
 
-/// Segmentation offload may be the reason for this error.
+/// Whether segmentation offload may have caused this error.
 pub(crate) fn may_be_gso(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODES: [i32; 5] = [EIO, EINVAL, EMSGSIZE, EOPNOTSUPP, ENOPROTOOPT];
@@ -47,7 +46,7 @@ pub(crate) fn may_be_gso(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
 
-/// The system call does not exist here, or a container's filter hides it.
+/// Whether the system call does not exist, or a container's filter hides it.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODES: [i32; 1] = [ENOSYS];
@@ -56,7 +55,7 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| CODES.contains(&code)) || is_forbidden(error)
 }
 
-/// A firewall drops the datagram, or a container's filter hides the system call.
+/// Whether a firewall drops the datagram, or a container's filter hides the system call.
 pub(crate) fn is_forbidden(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODES: [i32; 1] = [EPERM];

@@ -1,8 +1,8 @@
-//! The number of a network interface on Unix.
+//! Index of a network interface on Unix.
 
 use std::ffi::CString;
 
-/// The index of the interface with this name (if_nametoindex(3)).
+/// Index of the interface with this name (if_nametoindex(3)).
 pub(crate) fn interface_index(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     // SAFETY: `name` ends with a zero byte, and is only read.

@@ -1,4 +1,4 @@
-//! Linux: `sendmmsg` whose messages are GSO buffers made of iovecs, `recvmmsg` of GRO buffers.
+//! Linux: `sendmmsg` with GSO buffers made of iovecs, `recvmmsg` with GRO buffers.
 
 use std::fmt;
 use std::io;
@@ -21,16 +21,16 @@ type Control = [u64; 16];
 const CONTROL_BYTES: usize = size_of::<Control>();
 const _: () = assert!(CONTROL_BYTES >= cmsg::space(4) + cmsg::space(4) + cmsg::space(16));
 
-/// Nothing of these options is in `libc`'s tables for every target.
+/// `libc` lacks these options for some targets.
 const SK_MEMINFO_VARS: usize = 9;
 const SK_MEMINFO_DROPS: usize = 8;
 
-/// The arrays of one `sendmmsg`, owned for life.
+/// Arrays of `sendmmsg`, owned permanently.
 pub(crate) struct SendArrays {
     headers: Vec<mmsghdr>,
     controls: Vec<[u64; 3]>,
     names: Vec<SockAddr>,
-    /// One entry for each message that was copied together.
+    /// One entry per message of copied datagrams.
     copied: Vec<iovec>,
 }
 
@@ -67,8 +67,8 @@ impl SendArrays {
                 (header.msg_control, header.msg_controllen) = (ptr::null_mut(), 0);
             }
         }
-        // SAFETY: the first `count` headers point at slices that `burst` borrows and at entries of our own arrays, all alive
-        // until the call returns; the kernel only reads through them.
+        // SAFETY: the first `count` headers point at slices that `burst` borrows and at entries of our own
+        // arrays, all alive until the call returns; the kernel only reads through them.
         let sent = unsafe {
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
             libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), count as c_uint, flags as _)
@@ -77,14 +77,14 @@ impl SendArrays {
     }
 }
 
-/// The arrays of one `recvmmsg`, owned for life.
+/// Arrays of `recvmmsg`, owned permanently.
 pub(crate) struct RecvArrays {
     headers: Vec<mmsghdr>,
     controls: Vec<Control>,
     names: Vec<SockAddrStorage>,
     buffers: Vec<iovec>,
     last_drops: Option<u32>,
-    /// The system has no call for several, or hides it.
+    /// The system lacks a call for several messages, or hides it.
     is_single: bool,
 }
 
@@ -128,7 +128,7 @@ impl RecvArrays {
             header.msg_flags = 0;
         }
         let got = match self.call(socket, count) {
-            // A plain `recv` would lose the segment size, which tells joined datagrams apart.
+            // A plain `recv` would lose the segment size, which separates coalesced datagrams.
             Err(error) if !self.is_single && is_absent(&error) => {
                 self.is_single = true;
                 self.call(socket, count)?
@@ -141,12 +141,12 @@ impl RecvArrays {
         Ok(())
     }
 
-    /// How many of the first `count` headers were filled.
+    /// Returns how many of the first `count` headers were filled.
     fn call(&mut self, socket: &Socket, count: usize) -> io::Result<usize> {
         let (socket, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT);
         let Some(first) = self.headers[..count].first_mut().filter(|_| self.is_single) else {
-            // SAFETY: the first `count` headers point at slots that the caller borrows mutably until it has the answer, and at
-            // entries of our own arrays, each with its true length.
+            // SAFETY: the first `count` headers point at slots that the caller borrows mutably until it has
+            // the answer, and at entries of our own arrays, each with its true length.
             let got = unsafe {
                 libc::recvmmsg(
                     socket,
@@ -186,7 +186,7 @@ impl RecvArrays {
                         received.segment_bytes = usize::try_from(segment).unwrap_or(0).clamp(1, len.max(1));
                     }
                 }
-                // The last message that carries the counter is the newest.
+                // The last message with the counter has the newest value.
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
                     self.last_drops = data.first_chunk().map(|drops| u32::from_ne_bytes(*drops));
                 }
@@ -212,7 +212,7 @@ fn bytes_of<const N: usize>(words: &mut [u64; N]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), N * 8) }
 }
 
-/// Linux reports twice what was asked for, since its own bookkeeping is counted against the buffer.
+/// Linux reports twice the requested size, because its own bookkeeping counts against the buffer.
 pub(crate) fn usable_buffer_bytes(reported: usize) -> usize {
     reported / 2
 }
@@ -230,7 +230,7 @@ pub(crate) fn has_gso(socket: &Socket) -> bool {
     set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
 }
 
-/// Not to have it (before 5.12, or a filter) is no error: segments then come one by one.
+/// Without it (before 5.12, or with a filter), segments arrive singly, which is not an error.
 pub(crate) fn enable_gro(socket: &Socket) -> bool {
     set(socket, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
 }
@@ -243,9 +243,10 @@ pub(crate) fn enable_timestamps(socket: &Socket) -> bool {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).is_ok()
 }
 
-/// DF on every datagram, and no cached path MTU: what a search for the path MTU needs (ip(7), IP_PMTUDISC_PROBE).
+/// DF on every datagram, and no cached path MTU, as a search for the path MTU needs (ip(7),
+/// IP_PMTUDISC_PROBE).
 pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
-    // A socket of IPv6 that carries both families has a setting for each.
+    // A dual-stack IPv6 socket has a setting per family.
     let set_v4 = set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
     if v4 {
         return set_v4;
@@ -253,7 +254,7 @@ pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
     set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
 }
 
-/// Multicast leaves by the interface with this index (ip(7), IP_MULTICAST_IF).
+/// Sets the interface for outgoing multicast by index (ip(7), IP_MULTICAST_IF).
 pub(crate) fn set_multicast_index_v4(socket: &Socket, index: u32) -> io::Result<()> {
     let any = libc::in_addr { s_addr: 0 };
     let request = libc::ip_mreqn { imr_multiaddr: any, imr_address: any, imr_ifindex: index as c_int };
@@ -266,7 +267,7 @@ pub(crate) fn set_multicast_index_v4(socket: &Socket, index: u32) -> io::Result<
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The drop counter now: SO_RXQ_OVFL tells it only with a later datagram.
+/// Present drop counter; SO_RXQ_OVFL reports it only with a later datagram.
 pub(crate) fn drops_now(socket: &Socket) -> Option<u32> {
     let mut info = [0_u32; SK_MEMINFO_VARS];
     let mut len = size_of_val(&info) as socklen_t;
@@ -283,7 +284,7 @@ pub(crate) fn drops_now(socket: &Socket) -> Option<u32> {
     (answer == 0 && len as usize >= size_of_val(&info)).then_some(info[SK_MEMINFO_DROPS])
 }
 
-/// The MTU of the route of a connected socket, in bytes.
+/// MTU of a connected socket's route, in bytes.
 pub(crate) fn route_mtu_bytes(socket: &Socket, v4: bool) -> Option<usize> {
     let (level, option) =
         if v4 { (libc::IPPROTO_IP, libc::IP_MTU) } else { (libc::IPPROTO_IPV6, libc::IPV6_MTU) };

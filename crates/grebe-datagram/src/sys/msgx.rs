@@ -1,8 +1,9 @@
-//! The batches of macOS: `sendmsg_x` and `recvmsg_x`, over whatever answers those calls.
+//! Batches of macOS: `sendmsg_x` and `recvmsg_x`, over any implementation of these calls.
 //!
-//! They are like `sendmmsg` and `recvmmsg`, with three differences that matter: lengths come back in `msg_datalen`; there is no
-//! per-message control length to trust (`recvmsg_x` leaves `msg_controllen` as it was); and they are private, so that they may
-//! be missing. The calls are a trait, so that this logic is tested on any Unix.
+//! They resemble `sendmmsg` and `recvmmsg`, with three important differences. Lengths come back in
+//! `msg_datalen`. There is no reliable control length per message (`recvmsg_x` leaves `msg_controllen`
+//! unchanged). They are private, so they may be missing. The calls are a trait, so that any Unix can test
+//! this logic.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -35,13 +36,13 @@ const _: () = assert!(size_of::<msghdr_x>() == 56);
 
 /// The two calls.
 pub(crate) trait Calls {
-    /// Takes the first messages and says how many.
+    /// Sends the first messages and returns their number.
     ///
     /// # Safety
     /// The headers describe memory that may be read until the call returns.
     unsafe fn sendmsg_x(&mut self, fd: RawFd, headers: &[msghdr_x]) -> io::Result<usize>;
 
-    /// Fills the first messages and says how many.
+    /// Fills the first messages and returns their number.
     ///
     /// # Safety
     /// The headers describe memory that may be written until the call returns.
@@ -66,7 +67,7 @@ impl SendBatches {
         }
     }
 
-    /// Sends messages of the burst from the `from`-th on; each is one datagram, since there is no GSO.
+    /// Sends messages of the burst from index `from` on. Each is one datagram, because there is no GSO.
     pub(crate) fn send(
         &mut self,
         calls: &mut impl Calls,
@@ -124,7 +125,7 @@ impl RecvBatches {
                 msg_namelen: size_of::<SockAddrStorage>() as u32,
                 msg_iov: &mut self.buffers[index],
                 msg_iovlen: 1,
-                // None is asked for: the length that comes back could not be trusted.
+                // Not requested, because the returned length would be unreliable.
                 msg_control: ptr::null_mut(),
                 msg_controllen: 0,
                 msg_flags: 0,
@@ -149,8 +150,8 @@ impl RecvBatches {
     }
 }
 
-/// Whether `recvmsg_x` is safe to use: before macOS 15.6 (Darwin 24.6) a socket that two processes share stops receiving until
-/// the next boot.
+/// Whether `recvmsg_x` is safe to use. Before macOS 15.6 (Darwin 24.6), a socket shared by two processes
+/// stops receiving until the next boot.
 pub(crate) fn may_receive_batches(darwin_release: &str) -> bool {
     let mut numbers = darwin_release.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let release = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -174,7 +175,7 @@ mod tests {
     #[derive(Default)]
     struct Fake {
         queue: VecDeque<(SocketAddr, Vec<u8>)>,
-        /// Messages that one call takes.
+        /// Messages per call.
         room: usize,
     }
 
@@ -243,7 +244,7 @@ mod tests {
                 _ => burst.push_copied(Some(*to), &data[..index], &data[index..60], RULE).unwrap(),
             }
         }
-        // The kernel takes four messages per call: the rest follows in the next.
+        // The kernel takes four messages per call, so the rest follows in the next.
         let mut fake = Fake { room: 4, ..Fake::default() };
         let mut sending = SendBatches::new(16);
         let mut sent = 0;

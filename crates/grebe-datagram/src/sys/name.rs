@@ -1,11 +1,11 @@
-//! What of a message the kernel is told, and what of its sender it tells.
+//! Addresses and buffers of a message for the kernel, and the sender that it reports.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Where no address was told.
+/// Address if the kernel reported none.
 pub(super) const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// The address in a name that the kernel filled, `len` bytes of it.
+/// Address in a name of `len` bytes that the kernel filled.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple", all(test, unix)))]
 pub(super) fn address(name: &socket2::SockAddrStorage, len: usize) -> SocketAddr {
     let len = len.min(size_of::<socket2::SockAddrStorage>()) as socket2::socklen_t;
@@ -15,7 +15,7 @@ pub(super) fn address(name: &socket2::SockAddrStorage, len: usize) -> SocketAddr
     name.as_socket().unwrap_or(NOWHERE)
 }
 
-/// Where the bytes of a message lie, and in how many pieces; `copied` is to describe those that were copied together.
+/// Buffers of a message and their number; `copied` describes datagrams that were copied together.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple", all(test, unix)))]
 pub(super) fn pieces(
     burst: &crate::burst::Burst<'_>,
@@ -32,7 +32,7 @@ pub(super) fn pieces(
     }
 }
 
-/// Where a message goes, written to `name`; nowhere for the peer of a connected socket.
+/// Writes the destination of a message to `name`; none for a connected socket.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple", all(test, unix)))]
 pub(super) fn destination(
     to: Option<SocketAddr>,

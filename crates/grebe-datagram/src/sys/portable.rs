@@ -1,4 +1,4 @@
-//! One datagram per call, on any system: the fallback, and the baseline that benches compare with.
+//! One datagram per call on any system: the fallback, and the baseline of benches.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,7 +8,7 @@ use socket2::{MaybeUninitSlice, Socket};
 use super::name::NOWHERE;
 use crate::received::Received;
 
-/// Sends one message, which is one datagram: without GSO nothing is put together.
+/// Sends one message, which is a single datagram without GSO.
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 pub(super) fn send(socket: &Socket, burst: &crate::burst::Burst<'_>, from: usize) -> io::Result<usize> {
     let message = burst.messages()[from];
@@ -22,7 +22,7 @@ pub(super) fn send(socket: &Socket, burst: &crate::burst::Burst<'_>, from: usize
     Ok(1)
 }
 
-/// What receives one slot per call, where the system has no other way.
+/// Receives one slot per call, for systems without batches.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 #[derive(Debug)]
 pub(crate) struct RecvArrays;
@@ -54,12 +54,12 @@ pub(super) fn receive<S: AsMut<[u8]>>(
 ) -> io::Result<()> {
     let Some(slot) = slots.first_mut() else { return Ok(()) };
     let bytes: *mut [u8] = slot.as_mut();
-    // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, the bytes are borrowed mutably from the slot until the end of the call,
-    // and the kernel only writes initialised bytes into them.
+    // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, the bytes are borrowed mutably from the slot until
+    // the end of the call, and the kernel only writes initialised bytes into them.
     let bytes = unsafe { &mut *(bytes as *mut [MaybeUninit<u8>]) };
     let room = bytes.len();
     let (len, flags, from) = socket.recv_from_vectored(&mut [MaybeUninitSlice::new(bytes)])?;
-    // Windows reports no length of a datagram that it cut.
+    // Windows does not report the length of a truncated datagram.
     let len = if flags.is_truncated() { room } else { len };
     received.push(Received {
         len,

@@ -1,4 +1,4 @@
-//! Unix systems without batches of their own: one datagram per call.
+//! Unix systems without batches: one datagram per call.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::portable;
 pub(crate) use super::portable::RecvArrays;
 use crate::burst::Burst;
 
-/// The system call that takes one message.
+/// Sends one message per system call.
 #[derive(Debug)]
 pub(crate) struct SendArrays;
 

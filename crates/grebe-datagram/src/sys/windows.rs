@@ -1,5 +1,6 @@
-//! Windows: `WSASendMsg` of several buffers, with USO where the stack has it. One message per call: there are no batches of
-//! messages. URO stays off (it delivers wrong boundaries on some drivers), so that receiving needs nothing of its own.
+//! Windows: `WSASendMsg` with several buffers, and USO if the stack has it. One message per call, because
+//! there are no batches of messages. URO stays off (some drivers deliver wrong boundaries), so receiving
+//! needs nothing special.
 
 use std::fmt;
 use std::io;
@@ -26,7 +27,7 @@ impl SendArrays {
         Self { control: [0; 4] }
     }
 
-    /// Sends one message, which USO cuts into datagrams.
+    /// Sends one message, which USO splits into datagrams.
     pub(crate) fn send(&mut self, socket: &Socket, burst: &Burst<'_>, from: usize) -> io::Result<usize> {
         let message = &burst.messages()[from];
         let mut one;
@@ -62,7 +63,8 @@ impl SendArrays {
     }
 }
 
-/// Whether the stack has USO. Only the option tells: some stacks ignore the control message and send one long datagram.
+/// Whether the stack has USO. Only the option shows it: some stacks ignore the control message and send one
+/// long datagram.
 pub(crate) fn has_gso(socket: &Socket) -> bool {
     set_send_segment(socket, 1_400) && set_send_segment(socket, 0)
 }
@@ -72,7 +74,7 @@ fn set_send_segment(socket: &Socket, bytes: u32) -> bool {
 }
 
 pub(crate) fn set_dont_fragment(socket: &Socket, v4: bool) -> io::Result<()> {
-    // A socket of IPv6 that carries both families has a setting for each.
+    // A dual-stack IPv6 socket has a setting per family.
     let set_v4 = set(socket, IPPROTO_IP, IP_DONTFRAGMENT, 1);
     if v4 { set_v4 } else { set(socket, IPPROTO_IPV6, IPV6_DONTFRAG, 1) }
 }
@@ -83,12 +85,12 @@ fn set(socket: &Socket, level: i32, option: i32, value: u32) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether one of them has something to read (or an error to fetch) within `timeout`.
+/// Whether any socket becomes readable (or has an error) within `timeout`.
 pub(crate) fn wait_readable<const N: usize>(sockets: [&Socket; N], timeout: Duration) -> io::Result<bool> {
     wait(sockets, POLLIN, timeout)
 }
 
-/// Waits until something may be sent, at most `timeout`.
+/// Waits until the socket is writable, at most `timeout`.
 pub(crate) fn wait_writable(socket: &Socket, timeout: Duration) -> io::Result<()> {
     wait([socket], POLLOUT, timeout).map(drop)
 }

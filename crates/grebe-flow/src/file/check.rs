@@ -1,4 +1,4 @@
-//! Whether what stands in a graph file makes a graph: names, inputs, the way it flows, threads, channels, formats.
+//! Checks that a graph file describes a valid graph: names, inputs, flow, threads, channels, formats.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,16 +14,16 @@ use crate::graph::fused;
 use crate::kind::{Fault, KindInfo, Kinds, Ready, StageName};
 use crate::mistake::Mistakes;
 
-/// What is in a graph file, checked.
+/// Contents of a graph file after the check.
 pub(super) struct Checked {
     pub(super) stages: Vec<FileStage>,
     pub(super) edges: Vec<FileEdge>,
     pub(super) hosts: Vec<FileHost>,
-    /// Of each edge, as far as the file says it; empty where it was not looked at.
+    /// Rate of each edge, as far as the file determines it; empty if not computed.
     pub(super) bytes_per_s: Vec<Option<f64>>,
 }
 
-/// Checks everything that can be checked without opening anything. What it answers is good where no mistake was added.
+/// Checks everything that needs nothing opened. The result is valid if no mistake was added.
 pub(super) fn check(draft: Draft<'_>, kinds: &Kinds, mistakes: &mut Mistakes) -> Checked {
     if draft.stages.is_empty() && draft.edges.is_empty() && mistakes.is_empty() {
         mistakes.add(0..0, "there is no [[stage]] in this file");
@@ -77,7 +77,7 @@ fn refuse_twin_hosts<'a>(named: impl Iterator<Item = &'a Spanned<String>>, mista
 }
 
 fn refuse_double_claims(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
-    // A file of the same name on another host is another file.
+    // The same file name on another host means another file.
     let claim = |stage: &CheckedStage<'_, '_>| {
         let host = stage.host_name().map(str::to_owned);
         Some(((host, stage.ready.as_ref()?.claims()?), stage.place()))
@@ -89,7 +89,7 @@ fn refuse_double_claims(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes
     }
 }
 
-/// Stages that parameters of others name.
+/// Refuses unknown stages in parameters of others.
 fn refuse_wrong_names(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
     for stage in stages {
         let Some(StageName { param, id, kinds }) = stage.ready.as_ref().and_then(|ready| ready.names())
@@ -111,7 +111,7 @@ fn refuse_wrong_names(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) 
     }
 }
 
-/// What runs elsewhere is started by `ssh`, which has its standard input and output.
+/// Refuses pipes on other hosts, because `ssh` uses standard input and output there.
 fn refuse_far_pipes(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
     for stage in stages.iter().filter(|stage| stage.host.is_some()) {
         let claim = stage.ready.as_ref().and_then(|ready| ready.claims());
@@ -137,7 +137,7 @@ fn refuse_double_inputs(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], 
     }
 }
 
-/// What stands there more than once: each time after the first, with both places.
+/// Reports each repetition, with both positions.
 fn repeated<T: Eq + Hash>(
     all: impl Iterator<Item = (T, Range<usize>)>,
 ) -> impl Iterator<Item = (T, Range<usize>, Range<usize>)> {
@@ -168,7 +168,7 @@ fn refuse_open_ends(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mist
     }
 }
 
-/// Names the stages of each cycle, at the edge that closes it.
+/// Reports the stages of each cycle, at the edge that closes it.
 fn refuse_cycles(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
     let mut kept: Vec<(usize, usize)> = Vec::new();
     for edge in edges {
@@ -200,7 +200,7 @@ fn path(from: usize, to: usize, edges: &[(usize, usize)], seen: &mut Vec<usize>)
     })
 }
 
-/// Stages that share a thread cannot be kept on different processors.
+/// Refuses different processors for stages that share a thread.
 fn refuse_split_workers(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
     let is_fused = |edge: &&CheckedEdge| edge.queue.is_none();
     let workers = fused(stages.len(), edges.iter().filter(is_fused).map(|edge| (edge.from.0, edge.to.0)));
@@ -216,8 +216,8 @@ fn refuse_split_workers(edges: &[CheckedEdge], stages: &[CheckedStage<'_, '_>], 
     }
 }
 
-/// Follows something that is known of a stream, from the sources on; `next` says what a stage makes of it. There is neither a cycle
-/// nor an unknown stage. What each stage hands on.
+/// Propagates a property of the streams from the sources; `next` computes a stage's output from its inputs.
+/// The graph has no cycles or unknown stages. Returns the output of each stage.
 fn follow<T: Copy>(
     edges: &[CheckedEdge],
     stages: &[CheckedStage<'_, '_>],
@@ -225,7 +225,7 @@ fn follow<T: Copy>(
     next: impl Fn(&dyn Ready, &[Option<T>]) -> Result<Option<T>, Fault>,
 ) -> Vec<Option<T>> {
     let mut settled: Vec<Option<Option<T>>> = vec![None; stages.len()];
-    // Each round settles at least the next stage in the order of the stream.
+    // Each round settles at least the next stage in stream order.
     for _ in 0..stages.len() {
         for at in 0..stages.len() {
             let incoming = edges.iter().filter(|edge| edge.to.0 == at);

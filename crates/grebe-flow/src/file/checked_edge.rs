@@ -1,4 +1,4 @@
-//! An edge of a graph file whose ends exist.
+//! Edge of a graph file with valid ends.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use crate::mistake::{Mistakes, nearest};
 use crate::queue::QueueOptions;
 use crate::stage::Ports;
 
-/// An `[[edge]]` of a graph file.
+/// `[[edge]]` of a graph file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEdge {
-    /// The stage that it leads from, and which of its outputs.
+    /// Source stage and its output.
     pub from: (String, String),
-    /// The stage that it leads to, and which of its inputs.
+    /// Target stage and its input.
     pub to: (String, String),
-    /// The queue from one thread to the other; `None`: both stages share a thread (`fuse = true`).
+    /// Queue between the threads; `None`: both stages share a thread (`fuse = true`).
     pub queue: Option<QueueOptions>,
 }
 
 pub(super) struct CheckedEdge {
-    /// Stage and port, by position.
+    /// Positions of stage and port.
     pub(super) from: (usize, usize),
     pub(super) to: (usize, usize),
     pub(super) to_span: Range<usize>,
@@ -69,7 +69,7 @@ impl CheckedEdge {
     }
 }
 
-/// A fused edge leads from a first output to a stage without other inputs.
+/// Checks that a fused edge leads from a first output to a stage without other inputs.
 fn check_fused(
     span: Range<usize>,
     from: (usize, usize),
@@ -103,7 +103,7 @@ fn refuse_queue(edge: &DraftEdge, mistakes: &mut Mistakes) {
     }
 }
 
-/// What the edge says of its queue; `None` where that is wrong.
+/// Options of the edge's queue; `None` if they are invalid.
 fn queue(edge: &DraftEdge, mistakes: &mut Mistakes) -> Option<QueueOptions> {
     let capacity_batches = match &edge.capacity {
         None => CAPACITY_BATCHES,
@@ -142,7 +142,7 @@ fn find_policy(written: &Spanned<String>, mistakes: &mut Mistakes) -> Option<Pol
     found
 }
 
-/// The stage and the port that `id.port`, or `id` where there is one port, names.
+/// Finds the stage and port named by `id.port`, or by `id` if there is one port.
 fn find_end(
     end: &Spanned<String>,
     side: Side,
@@ -161,7 +161,7 @@ fn find_end(
         }
         return None;
     };
-    // A stage whose kind is unknown has been told of.
+    // An unknown kind was already reported.
     let ports = stages[at].kind?.ports();
     let own = side.of(ports);
     match port {
@@ -214,7 +214,7 @@ impl Side {
         }
     }
 
-    /// The ports of a stage that an edge can have at this side.
+    /// Ports of a stage on this side of an edge.
     fn of(self, ports: Ports) -> &'static [&'static str] {
         match self {
             Side::From => ports.outputs,
@@ -229,7 +229,7 @@ impl Side {
         }
     }
 
-    /// What a stage is that has no such port.
+    /// Description of a stage without such a port.
     fn missing(self) -> &'static str {
         match self {
             Side::From => "sink: nothing comes out of it",
@@ -238,7 +238,7 @@ impl Side {
     }
 }
 
-/// Of an edge that says nothing of its queue.
+/// Default capacity.
 const CAPACITY_BATCHES: usize = 64;
 /// 4 GiB of chunks.
 const CAPACITY_BATCHES_MAX: usize = 65_536;

@@ -1,4 +1,4 @@
-//! What a graph file says of the hosts that its stages name.
+//! Hosts in a graph file.
 
 use toml::Spanned;
 
@@ -6,29 +6,29 @@ use super::checked_stage::CheckedStage;
 use super::draft::DraftHost;
 use crate::mistake::{Mistakes, nearest};
 
-/// A `[[host]]` of a graph file.
+/// `[[host]]` of a graph file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileHost {
-    /// As stages name it: `[USER@]HOST[:PORT]`.
+    /// Name as in stages: `[USER@]HOST[:PORT]`.
     pub name: String,
-    /// What happens when it goes away.
+    /// Action after the loss of the host.
     pub restart: Restart,
 }
 
-/// What happens when a host goes away while the graph runs.
+/// Action after the loss of a host while the graph runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Restart {
-    /// The graph goes on without it where it can, and ends where it cannot.
+    /// The graph continues without it if it can, and otherwise ends.
     #[default]
     No,
-    /// Its stages are started again, as often as it takes.
+    /// Its stages are restarted as often as necessary.
     Always,
 }
 
 impl Restart {
     const ALL: [Self; 2] = [Self::No, Self::Always];
 
-    /// As a file has it.
+    /// Name in a file.
     pub fn name(self) -> &'static str {
         match self {
             Self::No => "no",

@@ -1,4 +1,4 @@
-//! A stage of a graph file, as far as it is good.
+//! Stage of a graph file after the check.
 
 use std::ops::Range;
 
@@ -10,22 +10,22 @@ use super::draft::{DraftStage, unknown_field};
 use crate::kind::{Fault, KindInfo, Kinds, Ready};
 use crate::mistake::{Mistakes, nearest, plain_words};
 
-/// A `[[stage]]` of a graph file.
+/// `[[stage]]` of a graph file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileStage {
-    /// Its name in the graph: letters, digits, `_` and `-`.
+    /// Name in the graph: letters, digits, `_` and `-`.
     pub id: String,
-    /// What it is.
+    /// Name of its kind.
     pub kind: String,
-    /// As they stand in the file.
+    /// Parameters as written in the file.
     pub params: toml::Table,
-    /// The processor that its thread is kept on.
+    /// Processor for its thread.
     pub cpu: Option<usize>,
-    /// The machine that it runs on, as `ssh` is told it: `[USER@]HOST[:PORT]`. `None`: the one that runs the graph.
+    /// Host that runs it, as named to `ssh`: `[USER@]HOST[:PORT]`. `None`: the host that runs the graph.
     pub host: Option<String>,
 }
 
-/// A stage of the file, as far as it is good.
+/// Stage of the file, as far as it is valid.
 pub(super) struct CheckedStage<'a, 'k> {
     span: Range<usize>,
     pub(super) id: Option<Spanned<String>>,
@@ -45,7 +45,7 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
         }
         match (&stage.cpu, &stage.host) {
             (Some(cpu), None) => check_cpu(cpu, mistakes),
-            // Which processors there are, is known there.
+            // Only that host knows its processors.
             (_, Some(host)) => check_host(host, mistakes),
             (None, None) => {}
         }
@@ -73,7 +73,7 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
         let schema = kind.params();
         let known: Vec<&str> = schema.iter().map(|param| param.name).collect();
         let what = format!("'{}'", kind.name());
-        // Where the fields are known, every one that is unknown is said, not only the first.
+        // Reports every unknown field if the fields are known, not only the first one.
         let mut good = DeTable::new();
         for (key, value) in params.get_ref() {
             if kind.takes_any_param() || known.contains(&key.get_ref().as_ref()) {
@@ -118,12 +118,12 @@ impl<'a, 'k> CheckedStage<'a, 'k> {
         self.id.as_ref().map_or("", |id| id.get_ref())
     }
 
-    /// The machine that it is to run on, if it is another.
+    /// Host that runs it, if it is another one.
     pub(super) fn host_name(&self) -> Option<&str> {
         self.host.as_ref().map(|host| host.get_ref().as_str())
     }
 
-    /// Where a message that is about the stage as a whole points.
+    /// Position for messages about the whole stage.
     pub(super) fn place(&self) -> Range<usize> {
         self.id.as_ref().map_or(self.span.clone(), Spanned::span)
     }
@@ -164,7 +164,7 @@ fn find_kind<'k>(kind: &Spanned<String>, kinds: &'k Kinds, mistakes: &mut Mistak
     found
 }
 
-/// What ssh takes for a host: nothing that it would take for an option, or a shell for several words.
+/// Checks a host name for `ssh`: no options, and a single word for a shell.
 fn check_host(host: &Spanned<String>, mistakes: &mut Mistakes) {
     let text = host.get_ref();
     let (user, place) = match text.rsplit_once('@') {
@@ -214,7 +214,7 @@ pub(super) fn processors() -> Vec<usize> {
     (0..std::thread::available_parallelism().map_or(usize::from(u16::MAX), usize::from)).collect()
 }
 
-/// `0-3, 6`.
+/// Formats numbers like `0-3, 6`.
 fn listed(numbers: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {

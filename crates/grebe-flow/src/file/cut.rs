@@ -1,74 +1,74 @@
-//! A graph whose stages are on several hosts, cut into one graph for each.
+//! Cuts a graph over several hosts into one graph per host.
 //!
 //! ```text
-//!   adc --queue--> recorder        mast:  adc --queue, as the edge says--> adc-to-recorder (link_out)
+//!   adc --queue--> recorder        mast:  adc --queue of the edge-----> adc-to-recorder (link_out)
 //!   mast           here                                                        |  link 0
 //!                                  here:           recorder-from-adc (link_in) -+--small queue--> recorder
 //! ```
 //!
-//! What the edge's policy does happens where the samples are made: what is dropped was never on the way.
+//! The edge's policy applies at the producer, so dropped samples never use the network.
 
 use std::collections::HashSet;
 
 use super::{FileEdge, FileStage, GraphFile, Restart};
 use crate::queue::QueueOptions;
 
-/// A graph that was cut at the edges between hosts.
+/// Graph that was cut at the edges between hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cut {
-    /// A graph for each host, in the order in which the file names them. The stages have no `host` any more.
+    /// One graph per host, in file order. The stages no longer have a `host`.
     pub parts: Vec<Part>,
-    /// The edges that were cut; an edge's position is the number of its link.
+    /// Cut edges. The position of an edge is the number of its link.
     pub links: Vec<CutEdge>,
 }
 
-/// What runs on one host.
+/// Part of a graph for one host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Where, as the file says it; `None`: here.
+    /// Host as in the file; `None`: this one.
     pub host: Option<String>,
-    /// What happens when that goes away.
+    /// Action after the loss of the host.
     pub restart: Restart,
-    /// The stages there, the edges between them, and a stage of the kind [`LINK_OUT`] or [`LINK_IN`] for each edge that was cut. The
-    /// registry of kinds has to have these two.
+    /// Its stages, the edges between them, and a stage of kind [`LINK_OUT`] or [`LINK_IN`] per cut edge. The
+    /// registry must contain these two kinds.
     pub file: GraphFile,
 }
 
-/// An edge between two hosts.
+/// Edge between two hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CutEdge {
-    /// Position of the part that fills it.
+    /// Position of the producing part.
     pub from: usize,
-    /// Position of the part that empties it.
+    /// Position of the consuming part.
     pub to: usize,
-    /// As the file has it.
+    /// The edge in the file.
     pub edge: FileEdge,
-    /// As the file has it, of its own queue.
+    /// Options of its queue in the file.
     pub queue: QueueOptions,
-    /// Bytes of samples a second, as far as that is known before it runs.
+    /// Bytes of samples per second, if known in advance.
     pub bytes_per_s: Option<f64>,
 }
 
-/// The kind that an edge is cut into where it begins: a sink, with the parameters `link` (its number) and `window` (batches under
-/// way at most).
+/// Kind at the start of a cut edge: a sink with the parameters `link` (its number) and `window` (maximum
+/// batches in flight).
 pub const LINK_OUT: &str = "link_out";
-/// The kind that an edge is cut into where it ends: a source, with the parameter `link`.
+/// Kind at the end of a cut edge: a source with the parameter `link`.
 pub const LINK_IN: &str = "link_in";
 
 impl Cut {
-    /// What runs here, if anything does.
+    /// Part for this host, if any.
     pub fn here(&self) -> Option<&Part> {
         self.parts.iter().find(|part| part.host.is_none())
     }
 }
 
 impl GraphFile {
-    /// Whether a stage is for another host.
+    /// Whether any stage is for another host.
     pub fn has_hosts(&self) -> bool {
         self.stages.iter().any(|stage| stage.host.is_some())
     }
 
-    /// Cuts it into one graph for each host.
+    /// Cuts the graph into one graph per host.
     pub fn cut(&self) -> Cut {
         let mut parts: Vec<Part> = Vec::new();
         for stage in &self.stages {
@@ -87,7 +87,7 @@ impl GraphFile {
         for (at, edge) in self.edges.iter().enumerate() {
             let part_of =
                 |id: &str| parts.iter().position(|part| part.file.stages.iter().any(|it| it.id == id));
-            // Neither is missing: the file was checked.
+            // Both exist, because the file was checked.
             let (Some(from), Some(to)) = (part_of(&edge.from.0), part_of(&edge.to.0)) else { continue };
             let Some(queue) = edge.queue.filter(|_| from != to) else {
                 parts[from].file.edges.push(edge.clone());
@@ -116,7 +116,7 @@ fn link(id: &str, kind: &str, params: &[(&str, usize)]) -> FileStage {
     FileStage { id: id.to_owned(), kind: kind.to_owned(), params: params.collect(), cpu: None, host: None }
 }
 
-/// The name, with a number where a stage of the user's has it.
+/// The name, with a number if a stage of the user has it.
 fn free_name(wanted: &str, names: &mut HashSet<String>) -> String {
     let mut name = wanted.to_owned();
     let mut number = 2;
@@ -127,7 +127,7 @@ fn free_name(wanted: &str, names: &mut HashSet<String>) -> String {
     name
 }
 
-/// Behind a link: what it takes to keep the stage at work. What waits beyond that waits where the edge's own queue is.
+/// Queue after a link: enough to keep the stage busy. Further batches wait in the edge's own queue.
 const ARRIVED_BATCHES: usize = 8;
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
     use crate::kind::{Kind, Kinds, Site};
     use crate::stage::{Ports, Stage, StageError};
 
-    /// Makes a kind of this name with these ports, which is never built.
+    /// Makes a kind with this name and these ports for tests; it cannot be built.
     macro_rules! kind {
         ($type:ident, $name:expr, $ports:expr) => {
             /// Of a test.
@@ -202,11 +202,11 @@ mod tests {
         assert_eq!(restarts, [Restart::No, Restart::Always, Restart::No]);
         assert_eq!(cut.links.iter().map(|link| (link.from, link.to)).collect::<Vec<_>>(), [(0, 1), (0, 2)]);
         let ids = |part: &Part| part.file.stages().iter().map(|stage| stage.id.clone()).collect::<Vec<_>>();
-        // A stage of the user's has the first name already.
+        // A stage of the user already has the first name.
         assert_eq!(ids(&cut.parts[0]), ["adc", "clean", "clean-to-clean-to-disk", "clean-to-meter"]);
         assert_eq!(ids(&cut.parts[1]), ["clean-to-disk", "disk", "clean-to-disk-from-clean"]);
         assert_eq!(ids(&cut.parts[2]), ["meter", "meter-from-clean"]);
-        // The edge's policy is the producer's.
+        // The producer's part applies the edge's policy.
         let queues: Vec<_> = cut.parts[0].file.edges().iter().map(|edge| edge.queue).collect();
         assert_eq!(queues, [None, Some(QueueOptions::block(16)), Some(QueueOptions::drop_oldest(8))]);
         assert_eq!(cut.parts[2].file.edges()[0].queue, Some(QueueOptions::block(ARRIVED_BATCHES)));

@@ -1,4 +1,4 @@
-//! The first look at a graph file: which tables there are, and whether each field holds what it should.
+//! First pass over a graph file: its tables, and the type of each field.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use toml::de::{DeTable, DeValue};
 use crate::mistake::{Mistakes, nearest, plain_words};
 use crate::quantity::{Count, SizeBytes};
 
-/// What stands in the file, each thing with its place. What is missing or wrong was said, and is `None`.
+/// Contents of the file with their positions. Missing or wrong items are `None` and were reported.
 #[derive(Debug, Default)]
 pub(super) struct Draft<'a> {
     pub(super) stages: Vec<DraftStage<'a>>,
     pub(super) edges: Vec<DraftEdge>,
     pub(super) hosts: Vec<DraftHost>,
-    /// Whether every table of it was understood: else what seems to be missing may only be misspelt.
+    /// Whether every table was understood; otherwise an apparently missing one may be misspelt.
     pub(super) is_whole: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn read<'a>(text: &'a str, mistakes: &mut Mistakes) -> Draft<'a> {
         mistakes.add(error.span().unwrap_or(0..0), error.message());
     }
     if !errors.is_empty() {
-        // What follows would be said of text that was misread.
+        // Further messages would concern misread text.
         return Draft::default();
     }
     let mut draft = Draft::default();
@@ -123,7 +123,7 @@ fn params<'a>(value: Spanned<DeValue<'a>>, mistakes: &mut Mistakes) -> Option<Sp
     }
 }
 
-/// The fields of a table that were not looked at yet.
+/// Fields of a table that were not read yet.
 struct Fields<'a> {
     span: Range<usize>,
     what: &'static str,
@@ -233,7 +233,7 @@ fn boolean(name: &str, value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes) -> 
     }
 }
 
-/// Bytes above 0: a number, or text such as "64K".
+/// Positive number of bytes: a number, or text such as "64K".
 fn size(name: &str, value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes) -> Option<Spanned<usize>> {
     let span = value.span();
     let read = SizeBytes::deserialize(value.into_deserializer());
@@ -250,7 +250,7 @@ fn size(name: &str, value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes) -> Opt
     }
 }
 
-/// A whole number, or text such as "1k".
+/// Whole number, or text such as "1k".
 fn whole(name: &str, value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes) -> Option<Spanned<usize>> {
     let span = value.span();
     let count = match value.get_ref() {

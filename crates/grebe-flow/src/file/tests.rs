@@ -159,7 +159,7 @@ fn kinds() -> Kinds {
     kinds
 }
 
-/// A good beginning, to which each case adds what is wrong.
+/// Valid start of a file, to which each case adds a mistake.
 const GOOD: &str = r#"[[stage]]
 id = "gen"
 kind = "source"
@@ -174,9 +174,9 @@ from = "gen"
 to = "end"
 "#;
 
-/// What is wrong with a graph file, and what it is told.
+/// Mistakes in a graph file, and the expected messages.
 const CASES: &[(&str, &str, &str)] = &[
-    // (what, the good text's part, what stands there instead)
+    // (mistake, part of the valid text, replacement)
     ("text that is no TOML", "id = \"gen\"\nkind = \"source\"", "id = gen\nkind = \"source"),
     ("a key twice", "kind = \"sink\"", "kind = \"sink\"\nkind = \"sink\""),
     ("an empty file", GOOD, ""),
@@ -383,7 +383,7 @@ fn every_mistake_is_told_at_its_place() {
                 GOOD.replacen(part, instead, 1)
             }
         };
-        // Where a case needs a stage in between.
+        // Some cases need a stage in between.
         let text = if text.contains("mid") && !text.contains("id = \"mid\"") {
             format!(
                 "{text}\n[[stage]]\nid = \"mid\"\nkind = \"pick\"\n[[edge]]\nfrom = \"gen\"\nto = \"mid\"\n"
@@ -541,7 +541,7 @@ fn a_stage_that_waits_says_so_at_once_is_cancelled_and_keeps_no_source_open() {
     };
     let error = file.build(&kinds, &cancel, &mut notify).unwrap_err();
     assert_eq!(error.to_string(), "end: cancelled");
-    // The source would have said that it opens its device.
+    // The source would have noted that it opens its device.
     assert_eq!(notes, ["end: waiting"]);
 }
 
@@ -564,7 +564,7 @@ fn a_file_that_cannot_be_had_is_named() {
     assert!(error.starts_with("cannot read /no/such/graph.toml: "), "{error}");
 }
 
-/// Kinds that take any parameters, for files made by chance.
+/// Kinds with arbitrary parameters, for random files.
 #[derive(JsonSchema)]
 #[schemars(transparent)]
 struct Any(#[allow(dead_code)] serde_json::Value);
@@ -617,7 +617,7 @@ static KINDS: Mutex<Option<Kinds>> = Mutex::new(None);
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Whatever the parameters, ids and queues are: what is saved reads as the same graph, and saves as the same text.
+    /// Any parameters, ids and queues: a saved file parses to the same graph, and saves as the same text.
     #[test]
     fn what_is_saved_reads_the_same(
         sources in prop::collection::vec(

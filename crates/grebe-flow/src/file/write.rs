@@ -1,4 +1,4 @@
-//! A graph as text that a person can go on editing.
+//! Graph as text for further editing.
 
 use std::fmt::Write;
 
@@ -94,7 +94,7 @@ fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { text(name) }
 }
 
-/// On one line, whatever is in it.
+/// On one line, whatever the text.
 fn text(of: &str) -> String {
     let mut out = String::from('"');
     for c in of.chars() {
@@ -110,7 +110,7 @@ fn text(of: &str) -> String {
     out
 }
 
-/// With its thousands apart, as `10_000_000`.
+/// Groups thousands: `10_000_000`.
 fn integer(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut out = if number < 0 { String::from("-") } else { String::new() };
@@ -127,7 +127,7 @@ fn float(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
     }
-    // Of Rust's two ways the one that says 1e300 in five characters, not in three hundred.
+    // Debug formatting, because it writes 1e300 in five characters, not in three hundred.
     let text = format!("{number:?}");
     match text.strip_suffix(".0").and_then(|whole| whole.parse::<i64>().ok()) {
         Some(whole) if whole != 0 => format!("{}.0", integer(whole)),

@@ -1,4 +1,4 @@
-//! From a checked graph to workers: queues are made, and every stage gets its ends of them.
+//! Turns a checked graph into workers: makes the queues and gives every stage its ends.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,8 @@ use crate::queue::{QueueSender, queue};
 use crate::runtime::{Assembly, Handles, QueueHandle, Route, StageHandle, StageSlot, Worker};
 use crate::stage::{Context, Flags, InPort, InlineOut, Inputs, Newcomers, Outputs, Waker};
 
-/// Makes the queues and the workers of a graph whose stages are called in `order`; `worker_of` names the worker of each stage.
+/// Makes the queues and workers of a graph. Stages are called in `order`; `worker_of` gives the worker of
+/// each stage.
 pub(super) fn assemble(topology: Topology, order: &[usize], worker_of: &[usize]) -> Assembly {
     let (graph, wakers) = (topology.id, wakers(worker_of));
     let (mut ends, queues) = connect(&topology, &wakers);
@@ -24,7 +25,7 @@ pub(super) fn assemble(topology: Topology, order: &[usize], worker_of: &[usize])
         entries.iter().zip(&wakers).map(|(entry, waker)| handle(entry, waker.clone())).collect();
     let mut entries: Vec<Option<StageEntry>> = entries.into_iter().map(Some).collect();
     let mut workers: Vec<(usize, Worker)> = Vec::new();
-    // Where each stage is among its worker's slots.
+    // Position of each stage among its worker's slots.
     let mut slot_of = vec![0; entries.len()];
     for &stage in order {
         let Some(entry) = entries[stage].take() else { continue };
@@ -43,25 +44,25 @@ pub(super) fn assemble(topology: Topology, order: &[usize], worker_of: &[usize])
     }
     let mut workers: Vec<Worker> = workers.into_iter().map(|(_, worker)| worker).collect();
     for route in workers.iter_mut().flat_map(|worker| &mut worker.slots).flat_map(|slot| &mut slot.routes) {
-        // Known only now: a route leads to a stage that comes later.
+        // Known only now, because a route leads to a later stage.
         route.slot = slot_of[route.slot];
     }
     Assembly { handles: Handles { graph, stages: handles, queues }, flags, batches_in_flight, workers }
 }
 
-/// The stage before, where there is just one.
+/// The only stage before this one, if there is exactly one.
 fn upstream_of(stage: usize, edges: &[Edge]) -> Option<usize> {
     let mut before = edges.iter().filter(|edge| edge.to == stage).map(|edge| edge.from);
     before.next().filter(|_| before.next().is_none())
 }
 
-/// The ends that a stage has of the queues and buffers around it.
+/// A stage's ends of the queues and buffers around it.
 #[derive(Default)]
 struct Ends {
     inputs: Vec<Input>,
     queues: Vec<(usize, QueueSender)>,
     inline: Vec<InlineOut>,
-    /// Of each inline output; the slot is a stage's position still.
+    /// Route of each inline output; the slot is still a stage's position.
     routes: Vec<Route>,
 }
 
@@ -76,7 +77,7 @@ fn wakers(worker_of: &[usize]) -> Vec<Waker> {
     worker_of.iter().map(|&worker| by_worker[worker].get_or_insert_default().clone()).collect()
 }
 
-/// Makes a queue or a buffer for each edge; the ends by stage.
+/// Makes a queue or a buffer for each edge. Returns the ends by stage.
 fn connect(topology: &Topology, wakers: &[Waker]) -> (Vec<Ends>, Vec<QueueHandle>) {
     let mut ends: Vec<Ends> = topology.stages.iter().map(|_| Ends::default()).collect();
     let mut queues = topology.async_queues.clone();

@@ -1,4 +1,4 @@
-//! The stages of a graph and the edges between them, by position; and whether they can run.
+//! Stages of a graph and the edges between them by position, with their checks.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use crate::stage::{Ports, Stage};
 
 #[derive(Default)]
 pub(super) struct Topology {
-    /// Tells its nodes from those of other graphs.
+    /// Distinguishes its nodes from those of other graphs.
     pub(super) id: u64,
     pub(super) has_foreign: bool,
     pub(super) stages: Vec<StageEntry>,
     pub(super) edges: Vec<Edge>,
-    /// From the end of a thread's stages to a task.
+    /// Queues from the last stage of a thread to a task.
     pub(super) async_queues: Vec<QueueHandle>,
-    /// Batches that the queues of consumers may hold that come later.
+    /// Capacity reserved for the queues of later consumers.
     pub(super) reserved_batches: usize,
 }
 
@@ -29,13 +29,13 @@ pub(super) struct StageEntry {
     pub(super) ends_graph: bool,
 }
 
-/// Stages and ports are positions.
+/// Edge, with stages and ports by position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Edge {
     pub(super) from: usize,
     pub(super) output: usize,
     pub(super) to: usize,
-    /// Among the names of the stage's inputs; `None` where they have none.
+    /// Position among the names of the stage's inputs; `None` if they have no names.
     pub(super) input: Option<usize>,
     /// `None`: on the same thread, without a queue.
     pub(super) queue: Option<QueueOptions>,
@@ -53,7 +53,7 @@ impl StageEntry {
 }
 
 impl Topology {
-    /// Where the stage of this node is.
+    /// Position of this node's stage.
     pub(super) fn at(&self, node: Node) -> Result<usize, Error> {
         if node.graph == self.id { Ok(node.at) } else { Err(Error::ForeignNode) }
     }
@@ -62,14 +62,14 @@ impl Topology {
         self.edges.iter().filter(move |edge| edge.to == stage)
     }
 
-    /// Which worker each stage belongs to.
+    /// Worker of each stage.
     pub(super) fn workers(&self) -> Vec<usize> {
         let is_fused = |edge: &&Edge| edge.queue.is_none();
         fused(self.stages.len(), self.edges.iter().filter(is_fused).map(|edge| (edge.from, edge.to)))
     }
 }
 
-/// Which worker each of so many stages belongs to, where each of these edges puts two stages on one thread.
+/// Worker of each of `stages` stages, if each of these edges puts two stages on one thread.
 pub(crate) fn fused(stages: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
     let mut workers: Vec<usize> = (0..stages).collect();
     for (from, to) in edges {
@@ -79,7 +79,7 @@ pub(crate) fn fused(stages: usize, edges: impl Iterator<Item = (usize, usize)>) 
     workers
 }
 
-/// Checks a graph; its stages, each behind all that lead to it.
+/// Checks a graph. Returns its stages in topological order.
 pub(super) fn check(topology: &Topology) -> Result<Vec<usize>, Error> {
     if topology.has_foreign {
         return Err(Error::ForeignNode);
@@ -105,7 +105,7 @@ fn check_inputs(stage: &StageEntry, arriving: &[&Edge]) -> Result<(), Error> {
     }
     let inputs = stage.ports.inputs;
     for (position, input) in inputs.iter().enumerate() {
-        // An edge that names no input leads to the only one.
+        // An edge without a named input leads to the only one.
         let leads_here = |edge: &&&Edge| edge.input.map_or(inputs.len() == 1, |input| input == position);
         let port = format!("{}.{input}", stage.name);
         match arriving.iter().filter(leads_here).count() {
@@ -118,14 +118,14 @@ fn check_inputs(stage: &StageEntry, arriving: &[&Edge]) -> Result<(), Error> {
     if is_ambiguous { stage.port(inputs, "").map(drop) } else { Ok(()) }
 }
 
-/// The stages, each behind all that lead to it.
+/// Stages in topological order.
 fn order(topology: &Topology) -> Result<Vec<usize>, Error> {
     let mut left: Vec<usize> = (0..topology.stages.len()).collect();
     let mut order = Vec::new();
     while !left.is_empty() {
         let is_free = |stage: usize| !topology.arriving(stage).any(|edge| left.contains(&edge.from));
         let Some(at) = left.iter().position(|&stage| is_free(stage)) else {
-            // What only hangs on a cycle is left over too: name a stage of the cycle itself.
+            // Stages after a cycle remain too; this reports a stage of the cycle itself.
             let leads_back = |stage: &usize| leads_to(topology, *stage, *stage, &mut HashSet::new());
             let on_cycle = left.iter().copied().find(leads_back);
             return Err(Error::Cycle(topology.stages[on_cycle.unwrap_or(left[0])].name.clone()));

@@ -1,4 +1,4 @@
-//! What is left of a graph for those who watch it, wake it, attach to it and wait for it once its stages are on their threads.
+//! Handles of a running graph for observing, waking, attaching and waiting.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use crate::queue::QueueCounts;
 use crate::snapshot::{QueueSnapshot, Snapshot};
 use crate::stage::{Newcomers, Waker};
 
-/// A stage of a graph.
+/// Stage of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Node {
     pub(crate) graph: u64,
@@ -22,7 +22,7 @@ pub struct Node {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Handles {
-    /// Of the graph, as in its nodes.
+    /// Graph of the node.
     pub(crate) graph: u64,
     pub(crate) stages: Vec<StageHandle>,
     pub(crate) queues: Vec<QueueHandle>,
@@ -86,12 +86,12 @@ impl Handles {
 
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// Its position in the graph.
+    /// Position in the graph.
     pub(crate) at: usize,
     pub(crate) error: Error,
 }
 
-/// How each stage ended, for those who wait for it; `None` as long as it runs.
+/// Result of each stage for waiting threads; `None` while it runs.
 #[derive(Debug)]
 pub(super) struct Ended {
     results: Mutex<Vec<Option<Result<(), Error>>>>,
@@ -103,7 +103,7 @@ impl Ended {
         Self { results: Mutex::new((0..stages).map(|_| None).collect()), changed: Condvar::new() }
     }
 
-    /// A worker has ended, with these stages.
+    /// Notes that a worker has ended, with its stages.
     pub(super) fn tell(&self, stages: &[usize], result: Result<(), Failed>) {
         let mut results = self.lock();
         for &stage in stages {
@@ -119,12 +119,12 @@ impl Ended {
         self.lock().iter().all(Option::is_some)
     }
 
-    /// Whether this is so of one that has not ended.
+    /// Whether the predicate holds for a stage that has not ended.
     pub(super) fn is_any_missing(&self, is_so: impl Fn(usize) -> bool) -> bool {
         self.lock().iter().enumerate().any(|(stage, result)| result.is_none() && is_so(stage))
     }
 
-    /// Waits until all have ended; whether they have.
+    /// Waits until all have ended. Returns whether they have.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
         let unfinished = |results: &mut Vec<Option<_>>| results.iter().any(Option::is_none);
         match self.changed.wait_timeout_while(self.lock(), timeout, unfinished) {
@@ -133,7 +133,7 @@ impl Ended {
         }
     }
 
-    /// The first error of a stage, or that one (called `name` of it) has not come back.
+    /// First error of a stage, or the name of a stage that has not returned.
     pub(super) fn result(&self, name: impl FnOnce(usize) -> String) -> Result<(), Error> {
         if let Some(error) = self.take_error() {
             return Err(error);
@@ -145,7 +145,7 @@ impl Ended {
         }
     }
 
-    /// The first error of a stage, once.
+    /// Takes the first error of a stage, once.
     pub(super) fn take_error(&self) -> Option<Error> {
         let mut results = self.lock();
         let failed = results.iter_mut().find(|result| matches!(result, Some(Err(_))))?;
@@ -153,14 +153,14 @@ impl Ended {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Option<Result<(), Error>>>> {
-        // Written in one assignment per stage: a panic cannot leave it half done.
+        // One assignment per stage, so a panic leaves no partial write.
         self.results.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-/// How long stages may take what is queued once the sources were asked to end, while they get on with it.
+/// Maximum time for draining queues after the sources end, while frames move.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(5);
-/// For how long none of them gets on before the rest is given up.
+/// Maximum time without progress before the rest is discarded.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_millis(700);
-/// How long stages may take to come back after that: a disk that is slow holds up a write for as long.
+/// Maximum time for stages to return afterwards; a slow disk can block a write this long.
 pub(super) const ABORT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -1,4 +1,4 @@
-//! The thread of a worker, and what it asks of the scheduler.
+//! Thread of a worker, and its scheduling.
 
 use std::sync::Arc;
 use std::thread;
@@ -7,25 +7,25 @@ use super::handles::Ended;
 use super::worker::Worker;
 use crate::error::Error;
 
-/// Drives a worker on a thread of its own, and tells `ended` when its stages are done.
+/// Drives a worker on its own thread, and informs `ended` afterwards.
 pub(super) fn spawn(mut worker: Worker, ended: Arc<Ended>) -> Result<(), Error> {
     let name = worker.slots.first().map(|slot| slot.name.clone()).unwrap_or_default();
     let thread = thread::Builder::new().name(name.clone()).spawn(move || {
         if let Some(cpu) = worker.cpu {
             pin(cpu);
         }
-        // Where it is not granted, threads wait longer for each other.
+        // Without it, threads wait longer for each other.
         short_slices();
         let stages = worker.stages();
         let result = worker.drive();
-        // The stages, their queues and their chunks go before the end is told: whoever waits finds everything free.
+        // Frees stages, queues and chunks before announcing the end, so that waiters find everything free.
         drop(worker);
         ended.tell(&stages, result);
     });
     thread.map(drop).map_err(|source| Error::Thread { stage: name, source })
 }
 
-/// A processor that is not there leaves the thread where it is.
+/// An unknown processor leaves the thread unpinned.
 #[cfg(target_os = "linux")]
 fn pin(cpu: usize) {
     use rustix::thread::{CpuSet, sched_setaffinity};
@@ -39,12 +39,13 @@ fn pin(cpu: usize) {
 #[cfg(not(target_os = "linux"))]
 fn pin(_: usize) {}
 
-/// Asks the scheduler for slices of 0.1 ms for the calling thread and those that it starts, instead of some 3 ms; whether that was
-/// granted. A thread that is woken is let in sooner, and threads that share a processor take turns within a fraction of a
-/// millisecond: at 8 GB/s, 3 ms are 24 MB that lie waiting and push each other out of the cache. Each thread's share of the
-/// processor stays what it was. No privilege is needed, but Linux 6.12; a thread under a real-time policy is left as it is.
+/// Requests time slices of 0.1 ms instead of some 3 ms, for the calling thread and threads that it starts.
+/// Returns whether the system granted them. A woken thread then runs sooner, and threads on one processor
+/// alternate within a fraction of a millisecond. At 8 GB/s, 3 ms are 24 MB of waiting data, which exceeds the
+/// cache. Each thread's share of the processor is unchanged. Needs Linux 6.12 but no privilege, and does not
+/// affect threads under a real-time policy.
 ///
-/// The runtime does this for each thread of a graph. A thread that handles batches outside of one may do the same.
+/// The runtime calls this for each thread of a graph. Other threads that handle batches may call it too.
 ///
 /// ```
 /// std::thread::spawn(|| {
@@ -63,30 +64,31 @@ pub fn short_slices() -> bool {
     attributes.sched_runtime = SLICE_NS;
     // SAFETY: 0 is this thread, and the kernel reads as many bytes as `size` says, all of them written above.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
-    // An older kernel takes the number and forgets it.
+    // An older kernel accepts the value and ignores it.
     self::attributes().is_some_and(|granted| granted.sched_runtime == SLICE_NS)
 }
 
 #[cfg(target_os = "linux")]
 fn attributes() -> Option<libc::sched_attr> {
-    // SAFETY: plain numbers, for which zero is a value.
+    // SAFETY: plain numbers, for which zero is valid.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::sched_attr>() as u32;
-    // SAFETY: 0 is this thread, and the kernel writes no more than `size` bytes to a place of that size.
+    // SAFETY: 0 is this thread, and the kernel writes at most `size` bytes to a place of that size.
     let status = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
     (status == 0).then_some(attributes)
 }
 
-/// Not to be had here: `false`.
+/// Not available here: `false`.
 #[cfg(not(target_os = "linux"))]
 pub fn short_slices() -> bool {
     false
 }
 
-/// Lets the disk serve everybody else before the calling thread and those that it starts from now on; whether that was granted. For
-/// work in the background that reads or writes as fast as a disk can. Large reads in order keep a disk's queue at one place: where
-/// the scheduler of Linux is `mq-deadline`, any other read then waits for its deadline of half a second, a program's own pages among
-/// them. It has an effect there and with `bfq`; disks without a scheduler serve in the order of what comes.
+/// Gives the calling thread, and threads that it starts, the lowest disk priority. Returns whether the system
+/// granted it. For background work at the full rate of a disk. Large sequential reads otherwise keep the disk
+/// at one place. Under the scheduler `mq-deadline` of Linux, any other read, even of a program's own pages,
+/// then waits half a second for its deadline. Effective with `mq-deadline` and `bfq`; disks without a
+/// scheduler serve in order of arrival.
 ///
 /// ```
 /// std::thread::spawn(|| {
@@ -102,19 +104,19 @@ pub fn idle_disk_priority() -> bool {
     status == 0
 }
 
-/// Not to be had here: `false`.
+/// Not available here: `false`.
 #[cfg(not(target_os = "linux"))]
 pub fn idle_disk_priority() -> bool {
     false
 }
 
-/// `linux/ioprio.h`: a class in the upper bits, a level in the lower ones.
+/// `linux/ioprio.h`: class in the upper bits, level in the lower ones.
 #[cfg(target_os = "linux")]
 const IOPRIO_IDLE: libc::c_long = 3 << 13;
 #[cfg(target_os = "linux")]
 const IOPRIO_WHO_PROCESS: libc::c_long = 1;
 
-/// The shortest that Linux grants.
+/// Shortest slice that Linux grants.
 #[cfg(target_os = "linux")]
 const SLICE_NS: u64 = 100_000;
 
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn nothing_but_the_slice_changes() {
         std::thread::spawn(|| {
-            // Unlike what a thread has that nobody asked anything for.
+            // Distinguishes this thread from one with default attributes.
             let _ = rustix::process::nice(3);
             let Some(before) = attributes() else { return eprintln!("skipped: the system does not tell") };
             let is_granted = short_slices();

@@ -1,7 +1,8 @@
-//! The stages of one thread, driven in the order of the stream.
+//! Stages of one thread, driven in stream order.
 //!
-//! Most workers have one stage. Fused stages share one: what a stage hands on lies in a buffer until the next is called, so
-//! that a chain of cheap stages costs no queue. The single-step scheduler of tests is one worker with all stages.
+//! Most workers have one stage. Fused stages share one: a stage's output waits in a buffer until the next
+//! stage is called. So a chain of cheap stages needs no queue. The single-step scheduler of tests is one
+//! worker with all stages.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +15,7 @@ use crate::counters::add;
 use crate::error::Error;
 use crate::stage::{Context, Flags, Inputs, Outcome, Outputs, STEP_TIMEOUT, Stage, StageError, Waker};
 
-/// A checked graph whose queues exist.
+/// Checked graph with its queues.
 pub(crate) struct Assembly {
     pub(crate) handles: Handles,
     pub(crate) flags: Arc<Flags>,
@@ -32,18 +33,18 @@ pub(crate) struct Worker {
 }
 
 pub(crate) struct StageSlot {
-    /// Its position in the graph.
+    /// Position in the graph.
     pub(crate) at: usize,
     pub(crate) name: String,
     pub(crate) stage: Box<dyn Stage>,
     pub(crate) is_source: bool,
-    /// A source that ends when what feeds it does.
+    /// A source that ends together with its external feed.
     pub(crate) is_fed: bool,
-    /// The graph is stopped when it has ended.
+    /// Its end stops the graph.
     pub(crate) ends_graph: bool,
     pub(crate) input: Inputs,
     pub(crate) output: Outputs,
-    /// Where each inline output leads.
+    /// Target of each inline output.
     pub(crate) routes: Vec<Route>,
     pub(crate) ctx: Context,
     pub(crate) is_ended: bool,
@@ -64,7 +65,7 @@ impl Worker {
     /// Drives all stages to their ends.
     ///
     /// # Errors
-    /// The first stage that failed; the others have ended in order.
+    /// The first stage that failed. The others have ended in order.
     pub(crate) fn drive(&mut self) -> Result<(), Failed> {
         let mut failed = None;
         while !self.is_ended() {
@@ -82,7 +83,8 @@ impl Worker {
         self.slots.iter().all(|slot| slot.is_ended)
     }
 
-    /// Calls every stage once, and those with inline input until it is used up; whether anything was done.
+    /// Calls every stage once, and stages with inline input until it is used up. Returns whether anything was
+    /// done.
     pub(crate) fn round(&mut self) -> Result<bool, Failed> {
         let mut has_progress = false;
         for at in 0..self.slots.len() {
@@ -96,7 +98,7 @@ impl Worker {
                     Err(error) => {
                         // The rest ends in order: sources stop, queues drain.
                         self.slots[at].ctx.flags.stop.store(true, Ordering::Release);
-                        // Instead of a last call it is dropped, and may have as much to do.
+                        // It is dropped instead of finished, which may take as long.
                         self.slots[at].ctx.counts.is_finishing.store(true, Ordering::Release);
                         self.end(at);
                         return Err(Failed { at: self.slots[at].at, error });
@@ -113,12 +115,12 @@ impl Worker {
         Ok(has_progress)
     }
 
-    /// Moves what a stage put into its buffers to where they lead.
+    /// Moves a stage's buffered output to its targets.
     fn hand_over(&mut self, at: usize) {
         let (_, from_here) = self.slots.split_at_mut(at);
         let Some((slot, after)) = from_here.split_first_mut() else { return };
         for (out, route) in slot.output.inline().iter_mut().zip(&slot.routes) {
-            // Upstream first: routes lead on, never back.
+            // Routes always lead downstream.
             let target = route.slot.checked_sub(at + 1).and_then(|position| after.get_mut(position));
             let Some(target) = target else { continue };
             if target.is_ended {
@@ -130,7 +132,7 @@ impl Worker {
         }
     }
 
-    /// A stage is done: closes its ends, so that the others learn of it.
+    /// Closes the ends of a finished stage, so that its neighbours notice.
     fn end(&mut self, at: usize) {
         let slot = &mut self.slots[at];
         slot.is_ended = true;

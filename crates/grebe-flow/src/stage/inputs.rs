@@ -1,4 +1,4 @@
-//! What leads to a stage.
+//! Inputs of a stage.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::clock::LatencyMeter;
 use crate::counters::{StageCounts, add};
 use crate::queue::QueueReceiver;
 
-/// What leads to a stage.
+/// Inputs of a stage.
 #[derive(Debug)]
 pub struct Inputs {
     ports: Vec<InPort>,
-    /// Which port `next` asks first, so that a busy input does not starve the others.
+    /// First port for the next `next`, so that a busy input does not starve others.
     turn: usize,
-    /// A bit each: inputs that the stage found empty in its step, and those that had not ended when the step began.
+    /// One bit per input: found empty in this step, and not ended at its start.
     dry: u64,
     open: u64,
     counts: Arc<StageCounts>,
-    /// Frames and samples that were counted when the step began.
+    /// Counts of frames and samples at the start of the step.
     counted: (u64, u64),
     latency: LatencyMeter,
 }
@@ -39,7 +39,7 @@ impl Inputs {
         Self { ports, turn: 0, dry: 0, open: 0, counts, counted: (0, 0), latency }
     }
 
-    /// The next batch of any input, in turn.
+    /// Next batch of any input, round robin.
     #[allow(clippy::should_implement_trait, reason = "an iterator would end; an input may have more later")]
     pub fn next(&mut self) -> Option<Batch> {
         for _ in 0..self.ports.len() {
@@ -52,8 +52,8 @@ impl Inputs {
         None
     }
 
-    /// The next batch of one input: by position in [`Ports::inputs`](crate::Ports::inputs), or in the order they were
-    /// connected where they have no names.
+    /// Next batch of one input: by position in [`Ports::inputs`](crate::Ports::inputs), or in order of
+    /// connecting if inputs have no names.
     pub fn pop(&mut self, port: usize) -> Option<Batch> {
         let next = match self.ports.get_mut(port)? {
             InPort::Queue(queue) => queue.pop(),
@@ -69,7 +69,7 @@ impl Inputs {
         Some(batch)
     }
 
-    /// How many inputs there are.
+    /// Number of inputs.
     pub fn ports(&self) -> usize {
         self.ports.len()
     }
@@ -84,7 +84,7 @@ impl Inputs {
         self.ports.get(port).is_none_or(InPort::is_ended)
     }
 
-    /// A step of the stage begins: from here on it is noted which inputs it finds empty.
+    /// Starts a step, in which empty inputs are recorded.
     pub(crate) fn begin_step(&mut self) {
         let open = |mask, (at, port): (usize, &InPort)| mask | u64::from(!port.is_ended()) << at;
         self.open = self.ports.iter().take(64).enumerate().fold(0, open);
@@ -93,16 +93,16 @@ impl Inputs {
         self.counted = (frames_in.load(Ordering::Relaxed), samples_in.load(Ordering::Relaxed));
     }
 
-    /// The step failed: the stage has refused what it took in it, and has not handled that.
+    /// Reverts the counts of a failed step, because the stage refused its input.
     pub(crate) fn take_back_step(&mut self) {
         self.counts.frames_in.store(self.counted.0, Ordering::Relaxed);
         self.counts.samples_in.store(self.counted.1, Ordering::Relaxed);
     }
 
-    /// Whether an input that the stage found empty has a batch, or one has ended since the step began. A stage that lets one
-    /// input wait until another has something is not called for the first again and again.
+    /// Whether an input that the stage found empty has a batch, or one has ended since the step began. A
+    /// stage that lets one input wait for another is not called again and again for the first.
     pub(crate) fn has_news(&self) -> bool {
-        // A stage that looked at none of them wants any.
+        // A stage that read none of them wants any.
         let dry = if self.dry == 0 { u64::MAX } else { self.dry };
         self.ports.iter().take(64).enumerate().any(|(at, port)| {
             dry >> at & 1 == 1 && port.has_batch() || self.open >> at & 1 == 1 && port.is_ended()
@@ -113,7 +113,7 @@ impl Inputs {
         self.ports.iter().any(|port| matches!(port, InPort::Inline { waiting, .. } if !waiting.is_empty()))
     }
 
-    /// Takes over what a stage of the same thread handed on.
+    /// Takes over the output of a stage on the same thread.
     pub(crate) fn take_over(&mut self, port: usize, from: &mut VecDeque<Batch>) {
         if let Some(InPort::Inline { waiting, .. }) = self.ports.get_mut(port) {
             waiting.append(from);

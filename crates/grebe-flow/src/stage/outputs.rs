@@ -1,4 +1,4 @@
-//! What leads on from a stage.
+//! Outputs of a stage.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,11 @@ use super::context::{Context, STEP_TIMEOUT};
 use crate::counters::{StageCounts, add};
 use crate::queue::{Offer, QueueSender};
 
-/// What leads on from a stage.
+/// Outputs of a stage.
 #[derive(Debug)]
 pub struct Outputs {
     queues: Vec<(usize, QueueSender)>,
-    /// A buffer for each stage of the same thread that is fed, until the runtime takes it there.
+    /// Buffer for each fed stage of the same thread, until the runtime moves it.
     inline: Vec<InlineOut>,
     newcomers: Arc<Newcomers>,
     counts: Arc<StageCounts>,
@@ -37,13 +37,14 @@ impl Outputs {
         Self { queues, inline, newcomers, counts }
     }
 
-    /// Lends a batch to every queue of the first output, each under its own policy. Waits where a `block` queue is full,
-    /// until there is room, its consumer is gone, or the graph is aborted.
+    /// Lends a batch to every queue of the first output, each under its own policy. Blocks on a full `block`
+    /// queue until there is room, its consumer is gone, or the graph is aborted.
     pub fn send(&mut self, batch: Batch, ctx: &Context) {
         self.send_to(0, batch, ctx);
     }
 
-    /// As [`send`](Self::send), for the output at this position of [`Ports::outputs`](crate::Ports::outputs).
+    /// Like [`send`](Self::send), for the output at this position of
+    /// [`Ports::outputs`](crate::Ports::outputs).
     pub fn send_to(&mut self, port: usize, batch: Batch, ctx: &Context) {
         add(&self.counts.frames_out, batch.len() as u64);
         add(&self.counts.samples_out, batch.samples());
@@ -73,7 +74,7 @@ impl Outputs {
             }
         }
         if has_gone && self.newcomers.is_open {
-            // Only where consumers come and go: else the last one's absence must be seen.
+            // Only for stages with temporary consumers; otherwise the loss of the last one must be noticed.
             self.queues.retain(|(_, queue)| !queue.is_closed());
         }
     }
@@ -105,7 +106,7 @@ impl Outputs {
     }
 }
 
-/// Offers a batch until it is taken, or the graph is aborted; whether the consumer is still there.
+/// Offers a batch until it is taken or the graph is aborted. Returns whether the consumer still exists.
 pub(crate) fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> bool {
     let mut offered = batch;
     loop {
@@ -124,10 +125,10 @@ pub(crate) fn deliver(queue: &mut QueueSender, batch: Batch, ctx: &Context) -> b
     }
 }
 
-/// Queues of consumers that were attached while the graph runs, until the producing stage takes them up.
+/// Queues of newly attached consumers, until the producing stage takes them.
 #[derive(Debug)]
 pub(crate) struct Newcomers {
-    /// Whether consumers may be attached at all: such a stage goes on although nobody listens.
+    /// Whether consumers may be attached; such a stage continues without any.
     is_open: bool,
     waiting: AtomicBool,
     /// `None` once the stage has ended.
@@ -143,7 +144,7 @@ impl Newcomers {
         self.is_open
     }
 
-    /// For a stage that has ended, the consumer learns so at once.
+    /// After the stage has ended, the consumer learns so at once.
     pub(crate) fn push(&self, queue: QueueSender) {
         if let Some(queues) = self.lock().as_mut() {
             queues.push(queue);

@@ -1,4 +1,5 @@
-//! The memory that a processing stage writes into: the batch that came, where nobody else holds it, else chunks of its own.
+//! Memory that a processing stage writes to: the input batch if nobody else holds it, otherwise its own
+//! chunks.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use grebe_frame::{
 use super::context::Context;
 use super::outputs::Outputs;
 
-/// Chunks of a stage's own, made when the first is needed.
+/// A stage's own chunks, allocated at the first use.
 ///
 /// ```
 /// use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult, Workspace};
@@ -52,7 +53,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// An empty batch of at least this many bytes; `None` while all chunks are lent.
+    /// Empty batch of at least this many bytes; `None` while all chunks are lent.
     pub fn acquire(&mut self, bytes: usize, ctx: &Context) -> Option<BatchMut> {
         let pool = match &mut self.pool {
             Some(pool) if pool.chunk_bytes() >= bytes => pool,
@@ -65,35 +66,36 @@ impl Workspace {
         ctx.acquire(pool)
     }
 
-    /// The batch to change: itself where nobody else holds it, else a copy, which is counted.
+    /// Writable batch: the same one if nobody else holds it, otherwise a copy, which is counted.
     ///
     /// # Errors
-    /// The batch again, where there is no chunk for a copy: keep it, and return [`Outcome::Again`](crate::Outcome::Again).
+    /// The batch, if no chunk is free for a copy. Keep it and return
+    /// [`Outcome::Again`](crate::Outcome::Again).
     pub fn own(&mut self, batch: Batch, ctx: &Context) -> Result<BatchMut, Batch> {
         batch.try_unique().or_else(|batch| self.copy(&batch, ctx).ok_or(batch))
     }
 
-    /// A copy, which is counted; `None` while there is no chunk for it.
+    /// Copy of the batch, which is counted; `None` without a free chunk.
     pub fn copy(&mut self, batch: &Batch, ctx: &Context) -> Option<BatchMut> {
         let frame_bytes = |payload: &[u8]| (HEADER_BYTES + payload.len()).next_multiple_of(64);
         let bytes = batch.frames().map(|frame| frame_bytes(frame.payload())).sum();
         let mut copy = self.acquire(bytes, ctx)?;
         copy.describe(batch.description());
         for frame in batch.frames() {
-            // Fits: the chunk is as large as all of them, alignment included.
+            // Fits, because the chunk has the size of all frames with alignment.
             let _ = copy.push_copy(&frame);
         }
         self.copied_frames += batch.len() as u64;
         Some(copy)
     }
 
-    /// Frames that were copied because somebody else held them.
+    /// Frames copied because another stage held them.
     pub fn copied_frames(&self) -> u64 {
         self.copied_frames
     }
 }
 
-/// Gathers frames that are rewritten, and hands them on in batches.
+/// Collects rewritten frames and sends them in batches.
 #[derive(Debug, Default)]
 pub struct Rewriter {
     workspace: Workspace,
@@ -101,13 +103,13 @@ pub struct Rewriter {
     described: Described,
 }
 
-/// What the stream is that came, and what that makes of the one that is handed on.
+/// Description of the input stream, and the resulting one of the output stream.
 #[derive(Debug, Default)]
 pub struct Described(Option<(Arc<Description>, Arc<Description>)>);
 
 impl Described {
-    /// What to say of the stream that is handed on: what `change` makes of what a batch says. To be called for each batch; `change`
-    /// is, once per description.
+    /// Description of the output stream: `change` applied to that of a batch. Call it for each batch; it
+    /// calls `change` once per description.
     pub fn change(
         &mut self,
         came: Option<&Arc<Description>>,
@@ -125,11 +127,11 @@ impl Described {
 }
 
 impl Rewriter {
-    /// Appends a frame; whether there was a chunk for it. Where there is none, nothing has changed: come back to it in the next
-    /// step, and return [`Outcome::Again`](crate::Outcome::Again).
+    /// Appends a frame. Returns whether there was a chunk for it. If not, nothing has changed: retry in the
+    /// next step, and return [`Outcome::Again`](crate::Outcome::Again).
     ///
     /// # Errors
-    /// No receiver would take a frame with this header, or its format is not `T`'s.
+    /// A header that no receiver would accept, or another sample format than `T`'s.
     pub fn push<T: Sample>(
         &mut self,
         header: &Header,
@@ -140,10 +142,10 @@ impl Rewriter {
         self.append(header, |out| out.push(header, &mut fill), output, ctx)
     }
 
-    /// As [`push`](Self::push), of samples as they stand on the wire, whatever their format.
+    /// Like [`push`](Self::push), for samples in wire format of any kind.
     ///
     /// # Errors
-    /// No receiver would take a frame with this header.
+    /// A header that no receiver would accept.
     pub fn push_bytes(
         &mut self,
         header: &Header,
@@ -154,8 +156,8 @@ impl Rewriter {
         self.append(header, |out| out.push_bytes(header, &mut fill), output, ctx)
     }
 
-    /// Says what the stream is that is handed on: what `change` makes of what the batch says that is being rewritten. To be
-    /// called for each batch; `change` is, once per description.
+    /// Sets the description of the output stream: `change` applied to that of the present batch. Call it for
+    /// each batch; it calls `change` once per description.
     pub fn describe(
         &mut self,
         description: Option<&Arc<Description>>,
@@ -171,7 +173,7 @@ impl Rewriter {
         output: &mut Outputs,
         ctx: &Context,
     ) -> Result<bool, Refusal> {
-        // What was gathered of an earlier description goes on with that.
+        // Frames collected under an earlier description leave with it.
         if self.out.as_ref().is_some_and(|out| !is_same(out.description(), self.described.made())) {
             self.flush(output, ctx);
         }
@@ -187,14 +189,14 @@ impl Rewriter {
                 Ok(()) => return Ok(true),
                 Err(PushError::Refused(reason)) => return Err(reason),
                 Err(PushError::Format { .. }) => return Err(Refusal::Format),
-                // Or from a pool of smaller chunks.
+                // The batch may also come from a pool of smaller chunks.
                 Err(PushError::Full(_)) => self.flush(output, ctx),
             }
         }
         Ok(false)
     }
 
-    /// Hands on what has been gathered.
+    /// Sends the collected frames.
     pub fn flush(&mut self, output: &mut Outputs, ctx: &Context) {
         if let Some(out) = self.out.take_if(|out| !out.is_empty()) {
             output.send(out.freeze(), ctx);
@@ -203,7 +205,7 @@ impl Rewriter {
         }
     }
 
-    /// The chunks that it gathers in.
+    /// Chunks for collecting.
     pub fn workspace(&mut self) -> &mut Workspace {
         &mut self.workspace
     }
@@ -213,7 +215,7 @@ fn is_same(one: Option<&Arc<Description>>, other: Option<&Arc<Description>>) -> 
     one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
 }
 
-/// The most memory that one stage takes.
+/// Maximum memory of one stage.
 const POOL_BYTES_MAX: usize = 256 << 20;
-/// As a receive slab has: the largest datagram fits.
+/// Like a receive slab, fits the largest datagram.
 const CHUNK_BYTES: usize = 64 << 10;

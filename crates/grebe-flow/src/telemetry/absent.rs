@@ -1,4 +1,4 @@
-//! Where there are no Unix sockets: the same interface, and a clear error.
+//! Systems without Unix sockets: the same interface, with a clear error.
 #![allow(missing_docs, reason = "as on Unix")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Where the sockets lie: a folder that only this user can write to.
+//! Directory of the sockets, writable only for this user.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -9,7 +9,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use crate::error::Error;
 
-/// The folder to publish in, made where it is not there.
+/// Directory for publishing, created if missing.
 pub(super) fn own_folder() -> Result<PathBuf, Error> {
     let mut refused = None;
     for folder in candidates() {
@@ -28,14 +28,14 @@ pub(super) fn own_folder() -> Result<PathBuf, Error> {
     Err(refused.unwrap_or_else(nowhere))
 }
 
-/// Every socket that a process of this user may have left, alive or dead.
+/// All sockets of this user's processes, alive or dead.
 pub(super) fn sockets() -> Vec<Socket> {
     let mut sockets: Vec<Socket> = entries().filter_map(Socket::of).collect();
     sockets.sort();
     sockets
 }
 
-/// Removes what is called `PID.NAME.new` still: its process was killed before the socket got its name.
+/// Removes leftover `PID.NAME.new` sockets of processes that were killed before renaming them.
 pub(super) fn remove_unnamed() {
     let is_dead = |pid: i32| Pid::from_raw(pid).is_none_or(|pid| test_kill_process(pid).is_err());
     for path in entries().filter(|path| pid_of_unnamed(path).is_some_and(is_dead)) {
@@ -56,7 +56,7 @@ fn entries() -> impl Iterator<Item = PathBuf> {
         .map(|entry| entry.path())
 }
 
-/// A socket by its name: `PID.NAME.top`.
+/// Socket by its name: `PID.NAME.top`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Socket {
     pub(super) pid: u32,
@@ -71,14 +71,15 @@ impl Socket {
     }
 }
 
-/// A name for a file: letters, digits and `-`, at most 32 of them (a socket's path has room for about 100 bytes in all).
+/// File name with letters, digits and `-`, at most 32 of them (a socket's path has room for about 100 bytes
+/// in total).
 pub(super) fn file_name(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
     let name: String = name.chars().take(32).map(plain).collect();
     if name.is_empty() { "graph".to_owned() } else { name }
 }
 
-/// The user's run-time folder where there is one, else a folder of the user's own among the temporary files.
+/// The user's run-time directory, or else a private one among the temporary files.
 fn candidates() -> impl Iterator<Item = PathBuf> {
     let uid = rustix::process::getuid().as_raw();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -93,7 +94,7 @@ fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Among the temporary files anybody could have made it before us.
+/// Among the temporary files, anybody could have created it before us.
 fn check(folder: &Path) -> io::Result<()> {
     let meta = fs::symlink_metadata(folder)?;
     let is_ours = meta.is_dir() && meta.uid() == rustix::process::getuid().as_raw();

@@ -1,34 +1,34 @@
-//! Reports of other hosts, which are believed less than those of the user's own processes.
+//! Reports of other hosts, which are less trusted than those of the user's own processes.
 
 use serde::{Deserialize, Serialize};
 
 use super::report::Report;
 
-/// A report, with where its process runs and what streams it handles: what processes of a lab tell each other. As JSON its report's
-/// fields stand beside its own.
+/// Report with the host of its process and its streams, exchanged between processes of a lab. In JSON, the
+/// fields of the report are inlined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostReport {
-    /// The host.
+    /// Host name.
     pub host: String,
     /// Names of the streams that the process sends or reads by name.
     #[serde(default)]
     pub streams: Vec<String>,
-    /// What it counts.
+    /// Report of the process.
     #[serde(flatten)]
     pub report: Report,
 }
 
 impl HostReport {
-    /// As it is sent: a line of JSON.
+    /// Encodes it as a line of JSON.
     pub fn to_json(&self) -> String {
-        // Fails only for maps whose keys are no strings.
+        // Fails only for maps with keys that are not strings.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what another host sent: nothing of it does anything to a terminal, and there is no more of it than a table shows.
+    /// Decodes a report of another host. Escapes control characters and limits its size to that of a table.
     ///
     /// # Errors
-    /// Why it is none.
+    /// The reason why it is invalid.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         let mut this: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let report = &mut this.report;
@@ -52,7 +52,7 @@ impl HostReport {
     }
 }
 
-/// A line of text, and not a long one.
+/// Limits a text to a short line without control characters.
 fn tame(text: &mut String) {
     if text.len() > TEXT_BYTES_MAX || text.contains(char::is_control) {
         *text = text.chars().filter(|c| !c.is_control()).take(TEXT_BYTES_MAX / 4).collect();

@@ -1,4 +1,4 @@
-//! What two snapshots say of the time between them, and which stage holds the others up.
+//! Differences between two snapshots, and the slowest stage.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::report::{FULL, QueueReport, Report, Slowest, StageReport};
 use crate::snapshot::{QueueSnapshot, Snapshot, StageSnapshot};
 
 impl Report {
-    /// What happened between two snapshots of one graph, the older one first.
+    /// Compares two snapshots of one graph, the older one first.
     ///
     /// ```
     /// # use grebe_flow::{Snapshot, StageSnapshot, telemetry::Report};
@@ -46,7 +46,7 @@ struct Interval {
 }
 
 impl Interval {
-    /// Of a counter that had one value and has another.
+    /// Rate of a counter between two values.
     fn per_s(&self, before: u64, after: u64) -> f64 {
         if self.ns == 0 { 0.0 } else { after.saturating_sub(before) as f64 * 1e9 / self.ns as f64 }
     }
@@ -72,7 +72,7 @@ fn stage_report(interval: &Interval, before: Option<&StageSnapshot>, after: &Sta
         samples: samples(after),
         borrowed_frames: after.borrowed_frames(),
         copied_frames: after.copied_frames,
-        // What was measured before the stream paused says nothing of now.
+        // A latency from before a pause of the stream is obsolete.
         latency: after.latency.filter(|_| has_moved),
         own: after.own.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
     }
@@ -88,10 +88,10 @@ fn queue_report(interval: &Interval, before: Option<&QueueSnapshot>, after: &Que
     }
 }
 
-/// The stage before which work piles up and behind which it does not; where nothing piles up, the busiest.
+/// The last stage with a full input, or the busiest stage if no input is full.
 ///
-/// A slow stage fills the `block` queues before it, one after the other up to the source: the slow one is the last of the
-/// stages with a full input.
+/// A slow stage fills the `block` queues before it one by one, up to the source. So the slow one is the last
+/// stage with a full input.
 fn slowest(stages: &[StageReport], queues: &[QueueReport]) -> Option<Slowest> {
     let input_fill = |stage: &StageReport| {
         queues.iter().filter(|at| at.queue.to == stage.name).map(|at| at.fill).fold(0.0, f64::max)
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Report>(&line).unwrap(), report);
     }
 
-    /// A chain source > filter > sink with these busy shares and fills.
+    /// Chain source > filter > sink with these busy shares and fills.
     fn slowest_of(busy: [u64; 3], fills: [usize; 2], policy: Policy) -> Option<Slowest> {
         let names = ["source", "filter", "sink"];
         let at = |at_ns: u64| Snapshot {
@@ -211,7 +211,8 @@ mod tests {
             "sink, busy 60 %: its input is 97 % full and the stages before it wait or drop"
         );
         assert_eq!(slowest_of([90, 70, 60], [100, 3], Policy::Block).unwrap().stage, "filter");
-        // A queue that drops holds nobody up: both are too slow for their input, and the busier one is named.
+        // A dropping queue blocks nobody: both stages are too slow for their input, and the busier one is
+        // named.
         assert_eq!(slowest_of([20, 95, 60], [100, 97], Policy::DropOldest).unwrap().stage, "filter");
     }
 

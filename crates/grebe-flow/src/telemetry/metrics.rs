@@ -1,4 +1,4 @@
-//! Snapshots as figures for Prometheus, and the page that serves them.
+//! Snapshots as Prometheus metrics, and the page that serves them.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use grebe_ring::Policy;
 use crate::error::Error;
 use crate::snapshot::{LatencyTotals, QueueSnapshot, Snapshot, StageSnapshot};
 
-/// An address at which figures will be served: to be had before a graph starts, so that one that is taken is said first.
+/// Address of a metrics page. Bind it before the graph starts, so that an address in use is reported first.
 ///
 /// ```
 /// use grebe_flow::telemetry::MetricsListener;
@@ -27,35 +27,36 @@ use crate::snapshot::{LatencyTotals, QueueSnapshot, Snapshot, StageSnapshot};
 #[derive(Debug)]
 pub struct MetricsListener(Listener);
 
-/// Serves figures until it is dropped.
+/// Serves metrics until it is dropped.
 #[derive(Debug)]
 pub struct MetricsPage(#[allow(dead_code, reason = "it is served as long as it is held")] Page);
 
 impl MetricsListener {
-    /// Listens at `address`, over HTTP; port 0 is any that is free. Requests by another name than an address, `localhost` and this
-    /// machine's own name (Linux) are refused.
+    /// Listens at `address` over HTTP; port 0: any free port. Refuses requests whose host name is not an
+    /// address, `localhost` or this machine's own name (Linux).
     ///
     /// # Errors
-    /// [`Error::Metrics`] where that cannot be.
+    /// [`Error::Metrics`] if it cannot listen.
     pub fn bind(address: SocketAddr) -> Result<Self, Error> {
         Listener::bind(address).map(Self).map_err(|source| Error::Metrics { address, source })
     }
 
-    /// Answers requests by this name, too.
+    /// Also accepts requests with this host name.
     #[must_use]
     pub fn named(self, name: Option<String>) -> Self {
         Self(self.0.named(name))
     }
 
-    /// Where.
+    /// The address.
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
 
-    /// Serves what these graphs count, each under its name. They are asked when somebody asks, five times a second at most.
+    /// Serves the counters of these graphs under their names. Reads them on request, at most five times per
+    /// second.
     ///
     /// # Errors
-    /// [`Error::Metrics`] where the system gives no thread.
+    /// [`Error::Metrics`] if the system cannot start a thread.
     pub fn serve<F: Fn() -> Snapshot + Send + Sync + 'static>(
         self,
         graphs: impl IntoIterator<Item = (String, F)>,
@@ -76,10 +77,10 @@ impl MetricsListener {
     }
 }
 
-/// What graphs of these names have counted, as figures: of stages, and of the queues between them.
+/// Metrics of the stages and queues of these graphs.
 ///
-/// A stage's own counters are families called after them: `lost_frames` is `grebe_stage_lost_frames_total`. Times are in
-/// seconds, shares in parts of one.
+/// A stage's own counters become families with their names: `lost_frames` is `grebe_stage_lost_frames_total`.
+/// Times are in seconds, shares from 0 to 1.
 ///
 /// ```
 /// # use grebe_flow::{Snapshot, StageSnapshot, telemetry::families};
@@ -124,14 +125,14 @@ fn add_stage(all: &mut Families, graph: &str, stage: &StageSnapshot) {
         all.histogram("grebe_stage_latency_seconds", help, &labels, &histogram(totals));
     }
     for (name, value) in &stage.own {
-        // It is in the sum above.
+        // Already part of the sum above.
         if name != "copied_frames" {
             add_own(all, &labels, name, *value, &stage.own_gauges);
         }
     }
 }
 
-/// A counter of the stage's own.
+/// Adds one of the stage's own counters.
 fn add_own(
     all: &mut Families,
     labels: &[(&str, &str)],
@@ -152,7 +153,7 @@ fn add_own(
         Some(disk) => [labels, &[("disk", disk)]].concat(),
         None => labels.to_vec(),
     };
-    // Of each of several disks, and of all of them: two families, or their sum would count everything twice.
+    // Several disks and their total need two families, or a sum would count everything twice.
     let each = if disk.is_some() { "each_" } else { "" };
     let is_gauge = gauges.iter().any(|gauge| *gauge == name);
     let (name, value) = in_base_units(&name, value);
@@ -174,7 +175,7 @@ fn without_number(name: &str) -> (String, Option<&str>) {
     }
 }
 
-/// Names with their unit last, but for what says that it is the largest.
+/// Converts to base units, with the unit last, except before a suffix for a maximum.
 fn in_base_units(name: &str, value: u64) -> (String, f64) {
     let (stem, end) = match name.strip_suffix("_max") {
         Some(stem) => (stem, "_max"),

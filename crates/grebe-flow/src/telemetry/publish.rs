@@ -1,4 +1,4 @@
-//! The thread that serves reports.
+//! Thread that serves reports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,26 +22,26 @@ use crate::snapshot::Snapshot;
 #[derive(Debug)]
 pub struct Publisher {
     path: PathBuf,
-    /// The thread ends when this is closed.
+    /// Closing it ends the thread.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Serves what `running` counts to whoever connects: one sleeping thread, woken once a second.
+/// Serves the counters of `running` to each connection: one sleeping thread that wakes once per second.
 ///
-/// `name` says what the process does; letters, digits, `_` and `-` of it are used.
+/// `name` describes the process; its letters, digits, `_` and `-` are used.
 ///
 /// # Errors
-/// [`Error::Telemetry`] where there is no private folder for the socket, or no socket or thread to be had. The graph is none
-/// the worse: most callers go on with `.ok()`.
+/// [`Error::Telemetry`] if there is no private directory for the socket, or no socket or thread. The graph is
+/// unaffected, so most callers use `.ok()`.
 pub fn publish(running: &Running, name: &str) -> Result<Publisher, Error> {
     publish_about(running, name, BTreeMap::new())
 }
 
-/// The same, with what its program says of it ([`Report::about`]).
+/// Like [`publish`], with facts from the program ([`Report::about`]).
 ///
 /// # Errors
-/// As [`publish`].
+/// Those of [`publish`].
 pub fn publish_about(
     running: &Running,
     name: &str,
@@ -50,16 +50,16 @@ pub fn publish_about(
     publish_observed(running.observer(), name, about)
 }
 
-/// The same, of whatever `observe` has counted: of several graphs that belong together.
+/// Like [`publish_about`], for the counters that `observe` returns, for example of several related graphs.
 ///
 /// # Errors
-/// As [`publish`].
+/// Those of [`publish`].
 pub fn publish_observed(
     observe: impl Fn() -> Snapshot + Send + 'static,
     name: &str,
     about: BTreeMap<String, String>,
 ) -> Result<Publisher, Error> {
-    // Two threads of this process would find the same name free.
+    // Otherwise two threads of this process could find the same name free.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let folder = own_folder()?;
@@ -85,7 +85,7 @@ pub fn publish_observed(
 }
 
 impl Publisher {
-    /// The socket.
+    /// Path of the socket.
     pub fn path(&self) -> &std::path::Path {
         &self.path
     }
@@ -93,17 +93,17 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        // Gone already where somebody cleaned up.
+        // Possibly already removed by a clean-up.
         let _ = fs::remove_file(&self.path);
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It cannot panic; if it did, the graph goes on without reports.
+            // It cannot panic; if it did, the graph would continue without reports.
             let _ = thread.join();
         }
     }
 }
 
-/// Whether nobody listens there; what a dead process of the same number left is removed.
+/// Whether nobody listens there. Removes the socket of a dead process with the same number.
 fn is_free(path: &std::path::Path) -> bool {
     match UnixStream::connect(path) {
         Ok(_) => false,
@@ -112,7 +112,8 @@ fn is_free(path: &std::path::Path) -> bool {
     }
 }
 
-/// Listens under another name first: a socket that is there answers, or its process is dead.
+/// Listens under another name first, so that a socket under the final name either answers or belongs to a
+/// dead process.
 fn bind(path: &std::path::Path, before: &std::path::Path) -> io::Result<UnixListener> {
     let _ = fs::remove_file(before);
     let listener = UnixListener::bind(before)?;
@@ -130,7 +131,7 @@ struct Server<F> {
     observe: F,
     began_ns: u64,
     last: Snapshot,
-    /// The newest report; `None` in the first second.
+    /// Newest report; `None` in the first second.
     line: Option<Arc<[u8]>>,
     readers: Vec<Reader>,
 }
@@ -160,13 +161,13 @@ impl<F: Fn() -> Snapshot> Server<F> {
         }
     }
 
-    /// Sleeps until a report is due or somebody wants something; `false` at the end.
+    /// Sleeps until a report is due or a connection needs service; `false` at the end.
     fn wait(&self, due: Instant) -> bool {
         let left = due.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
         let mut fds = Vec::with_capacity(2 + self.readers.len());
         fds.push(PollFd::new(&self.stopped, PollFlags::IN));
-        // With every place taken the rest waits in the listener's queue.
+        // With all places taken, further connections wait in the listener's queue.
         let listens = if self.readers.len() < READERS_MAX { PollFlags::IN } else { PollFlags::empty() };
         fds.push(PollFd::new(&self.listener, listens));
         for reader in &self.readers {
@@ -184,7 +185,8 @@ impl<F: Fn() -> Snapshot> Server<F> {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Out of descriptors, most likely: the connection waits in the listener's queue until there are some.
+                // Probably out of descriptors: the connection waits in the listener's queue until some are
+                // free.
                 Err(_) => return thread::sleep(LATER),
             };
             if stream.set_nonblocking(true).is_ok() {
@@ -212,20 +214,20 @@ impl<F: Fn() -> Snapshot> Server<F> {
 
 struct Reader {
     stream: UnixStream,
-    /// What is being written, and how much of it is.
+    /// Line in progress, and the number of bytes written.
     pending: Option<(Arc<[u8]>, usize)>,
     served: Instant,
 }
 
 impl Reader {
-    /// Gives it the newest line, unless it is still at an older one: then it misses this.
+    /// Gives it the newest line. A reader still busy with an older one misses this line.
     fn offer(&mut self, line: &Option<Arc<[u8]>>) {
         if self.pending.is_none() {
             self.pending = line.clone().map(|line| (line, 0));
         }
     }
 
-    /// Writes what it takes; `false` where it is gone.
+    /// Writes as much as the reader accepts; `false` if it is gone.
     fn serve(&mut self) -> bool {
         let Some((line, written)) = &mut self.pending else { return !self.is_gone() };
         match self.stream.write(&line[*written..]) {
@@ -250,11 +252,11 @@ impl Reader {
 }
 
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// A reader that has taken nothing for this long is hung up on.
+/// Time without progress after which a reader is disconnected.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const LATER: Duration = Duration::from_millis(100);
 const READERS_MAX: usize = 16;
-/// Graphs of one name in one process.
+/// Maximum graphs of one name in one process.
 const PUBLISHED_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A report of a graph: rates, shares and fills over an interval.
+//! Report of a graph: rates, shares and fills over an interval.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,95 +8,97 @@ use serde::{Deserialize, Serialize};
 
 use crate::snapshot::{Latency, QueueSnapshot};
 
-/// What a graph did over an interval, and all it counted since it started.
+/// Activity of a graph over an interval, and its totals since the start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The process that the graph runs in.
+    /// Process of the graph.
     pub pid: u32,
-    /// What it was published as.
+    /// Published name.
     pub name: String,
-    /// What its program says of it, by keys of its own: of `grebe record --ring` the `stream` and the folder of the `ring`.
+    /// Facts from its program, under its own keys. `grebe record --ring` sets `stream`, and the folder as
+    /// `ring`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub about: BTreeMap<String, String>,
-    /// Seconds since it was published.
+    /// Seconds since publishing.
     pub uptime_s: f64,
-    /// Seconds that the rates and shares are of; 0 before there was an interval, and they are 0 then.
+    /// Length of the interval in seconds; before the first interval 0, as are all rates and shares.
     pub interval_s: f64,
-    /// Which stage holds the others up, if any does work.
+    /// Stage that limits the others, if any is active.
     pub slowest: Option<Slowest>,
-    /// In the order they were added.
+    /// In the order of adding.
     pub stages: Vec<StageReport>,
-    /// In the order they were connected.
+    /// In the order of connecting.
     pub queues: Vec<QueueReport>,
 }
 
-/// What a stage did.
+/// Activity of a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Frames per second that went through it.
+    /// Frames per second through the stage.
     pub frames_per_s: f64,
     /// Samples per second and channel.
     pub samples_per_s: f64,
-    /// The share of the interval that it worked, 0 to 1.
+    /// Share of the interval spent working, 0 to 1.
     pub busy_share: f64,
-    /// The share that it waited inside its steps, 0 to 1: for room, for a chunk, for its time. What is left, it was not called.
+    /// Share spent waiting inside its steps, 0 to 1: for room, a chunk or its time. In the rest it was not
+    /// called.
     pub waiting_share: f64,
     /// Frames since the start.
     pub frames: u64,
     /// Samples per channel since the start.
     pub samples: u64,
-    /// Frames that it read or handed on where they lie, since the start.
+    /// Frames read or passed on in place since the start.
     pub borrowed_frames: u64,
-    /// Frames whose samples it copied, since the start.
+    /// Frames copied since the start.
     pub copied_frames: u64,
-    /// From the producer's stamp to this stage, over about the last second.
+    /// Latency from the producer's stamp to this stage, over about the last second.
     pub latency: Option<Latency>,
-    /// The stage's own counters, since the start.
+    /// The stage's own counters since the start.
     pub own: BTreeMap<String, u64>,
 }
 
-/// What a queue did.
+/// Activity of a queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueReport {
-    /// What it is, and what it has carried since the start.
+    /// Options and totals since the start.
     #[serde(flatten)]
     pub queue: QueueSnapshot,
-    /// How full it is, 0 to 1: by batches or by bytes, whichever is nearer to its bound.
+    /// Fill, 0 to 1: by batches or bytes, whichever is closer to its limit.
     pub fill: f64,
-    /// Frames per second taken in.
+    /// Accepted frames per second.
     pub frames_per_s: f64,
-    /// Frames per second dropped.
+    /// Dropped frames per second.
     pub dropped_frames_per_s: f64,
 }
 
-/// The stage that limits the graph.
+/// Stage that limits the graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slowest {
-    /// Its name.
+    /// Name.
     pub stage: String,
-    /// The share of the interval that it worked, 0 to 1.
+    /// Share of the interval spent working, 0 to 1.
     pub busy_share: f64,
-    /// How full its fullest input is, 0 to 1.
+    /// Fill of its fullest input, 0 to 1.
     pub input_fill: f64,
 }
 
-/// A process that publishes.
+/// Publishing process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watched {
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// What it publishes its graph as.
+    /// Published name.
     pub name: String,
-    /// Its last report; `None` until one has come.
+    /// Last report; `None` before the first.
     pub report: Option<Report>,
-    /// How long ago that was, or since it was found.
+    /// Time since then, or since the process was found.
     pub silent_for: Duration,
 }
 
 impl Report {
-    /// The stage of this name.
+    /// Stage with this name.
     pub fn stage(&self, name: &str) -> Option<&StageReport> {
         self.stages.iter().find(|stage| stage.name == name)
     }
@@ -120,7 +122,7 @@ impl fmt::Display for Slowest {
     }
 }
 
-/// A queue this full counts as full: its consumer has always just taken one.
+/// Fill from which a queue counts as full, because its consumer has always just taken a batch.
 pub(super) const FULL: f64 = 0.85;
-/// From here on a stage counts as busy all the time.
+/// Share from which a stage counts as fully busy.
 const BUSY: f64 = 0.85;

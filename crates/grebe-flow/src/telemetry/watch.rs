@@ -1,4 +1,4 @@
-//! The reading end: finds the processes that publish, and reads their reports.
+//! Finds publishing processes and reads their reports.
 
 use std::fs;
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use super::directory::{Socket, remove_unnamed, sockets};
 use super::report::{Report, Watched};
 use crate::error::Error;
 
-/// Connections to every graph that this user's processes publish.
+/// Connections to all published graphs of this user's processes.
 ///
 /// ```no_run
 /// let mut watch = grebe_flow::telemetry::Watch::new()?;
@@ -24,7 +24,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Without connections yet.
+    /// Starts without connections.
     ///
     /// # Errors
     /// [`Error::Telemetry`] on a system without Unix sockets.
@@ -32,10 +32,11 @@ impl Watch {
         Ok(Self { connections: Vec::new() })
     }
 
-    /// The processes that publish now, by process id, each with its last report; returns at once. Sockets that dead processes
-    /// left are removed.
+    /// Processes that publish now, by process id, each with its last report. Returns at once. Removes sockets
+    /// of dead processes.
     pub fn look(&mut self) -> Vec<Watched> {
-        // Before the sockets: a process that was being killed still took our connection, and its socket is dead by now.
+        // Before listing the sockets: a process being killed may still have accepted our connection, and its
+        // socket is dead by now.
         self.connections.retain_mut(Connection::read);
         remove_unnamed();
         for socket in sockets() {
@@ -56,12 +57,12 @@ impl Watch {
     }
 }
 
-/// Connects, or removes the socket where nobody is behind it any more.
+/// Connects, or removes the socket if its process is gone.
 fn connect(socket: &Socket) -> Option<UnixStream> {
     match UnixStream::connect(&socket.path) {
         Ok(stream) => stream.set_nonblocking(true).ok().map(|()| stream),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // Sockets take this name once they listen. Another watcher may have been faster.
+            // A socket gets this name only once it listens. Another watcher may have been faster.
             let _ = fs::remove_file(&socket.path);
             None
         }
@@ -73,14 +74,14 @@ fn connect(socket: &Socket) -> Option<UnixStream> {
 struct Connection {
     socket: Socket,
     stream: UnixStream,
-    /// The beginning of a line whose end has not come yet.
+    /// Start of an incomplete line.
     unread: Vec<u8>,
     report: Option<Report>,
     read_at: Instant,
 }
 
 impl Connection {
-    /// Reads what has come; `false` where the other side is gone.
+    /// Reads available data; `false` if the other side is gone.
     fn read(&mut self) -> bool {
         let mut part = [0; 16 << 10];
         loop {
@@ -102,7 +103,7 @@ impl Connection {
 
     fn take_lines(&mut self) {
         while let Some(end) = self.unread.iter().position(|&byte| byte == b'\n') {
-            // What another version says and this one does not understand is passed over.
+            // Unknown messages of another version are skipped.
             if let Ok(report) = serde_json::from_slice(&self.unread[..end]) {
                 self.report = Some(report);
                 self.read_at = Instant::now();
@@ -121,5 +122,5 @@ impl Connection {
     }
 }
 
-/// A thousand stages fit.
+/// Fits a thousand stages.
 const LINE_BYTES_MAX: usize = 1 << 20;

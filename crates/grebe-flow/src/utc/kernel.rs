@@ -1,20 +1,20 @@
-//! What Linux believes of its clock.
+//! Linux's estimate of its clock error.
 
-/// The error that the kernel was told of, or has counted up since; `None` where nobody disciplines the clock.
+/// Error that was set in the kernel, or has grown since; `None` if nothing disciplines the clock.
 pub(super) fn error_ns() -> Option<u64> {
     // SAFETY: a struct of numbers; with modes = 0 the call changes nothing.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };
-    // SAFETY: adjtimex(2): the struct is filled in; any user may ask.
+    // SAFETY: adjtimex(2): the kernel fills in the struct; any user may call it.
     let asked = unsafe { libc::adjtimex(&mut state) };
     let is_known = asked >= 0 && state.status & libc::STA_UNSYNC == 0;
     is_known.then(|| believed(state.esterror as u64, state.maxerror as u64) * 1_000)
 }
 
-/// Of the estimate and the bound, in microseconds, what says something: some daemons set only the bound, and leave the estimate at
-/// zero, or above it as it is after the start.
+/// Meaningful one of estimate and bound, in microseconds. Some daemons set only the bound, and leave the
+/// estimate at zero, or above the bound as at the start.
 fn believed(estimate_us: u64, bound_us: u64) -> u64 {
     match (estimate_us, bound_us) {
-        // Set just now: the kernel adds as much each second.
+        // Set just now: the kernel adds this much per second.
         (_, 0) => GROWTH_US,
         (0, bound_us) => bound_us,
         (estimate_us, bound_us) => estimate_us.min(bound_us),

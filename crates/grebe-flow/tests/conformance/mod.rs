@@ -1,4 +1,4 @@
-//! What every queue of batches must do, whatever carries it: a suite over a [`Carrier`], which each kind of queue runs.
+//! Conformance suite for any queue of batches, over a [`Carrier`] that each kind of queue implements.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,28 +11,28 @@ pub(crate) trait Carrier {
     type Sender: Sending + Send + 'static;
     type Receiver: Receiving;
 
-    /// A pool of `chunks` chunks of 4096 bytes, and a queue of `capacity` batches for what is made in it.
+    /// Pool of `chunks` chunks of 4096 bytes, and a queue of `capacity` batches for it.
     fn open(chunks: usize, capacity: usize, policy: Policy) -> (BatchPool, Self::Sender, Self::Receiver);
 }
 
-/// The end that is filled. Dropping it ends the stream.
+/// Producer's end. Dropping it ends the stream.
 pub(crate) trait Sending {
     fn offer(&mut self, batch: Batch) -> Offer;
     fn has_room(&mut self) -> bool;
     fn is_closed(&mut self) -> bool;
-    /// Sleeps until there is room, 30 s at most; whether there is.
+    /// Sleeps until there is room, at most 30 s. Returns whether there is.
     fn wait_for_room(&mut self) -> bool;
 }
 
-/// The end that is emptied.
+/// Consumer's end.
 pub(crate) trait Receiving {
     fn pop(&mut self) -> Option<Batch>;
     fn is_ended(&mut self) -> bool;
-    /// Sleeps until there is a batch or the end, 30 s at most; whether there is.
+    /// Sleeps until there is a batch or the end, at most 30 s. Returns whether there is.
     fn wait(&mut self) -> bool;
 }
 
-/// Runs the suite over a carrier, each part as a test of its own.
+/// Runs the suite over a carrier, with a test per part.
 macro_rules! conforms {
     ($carrier:ty) => {
         conforms!(
@@ -99,7 +99,7 @@ pub(crate) fn a_stopped_consumer_pins_no_more_than_its_capacity<C: Carrier>() {
         }
         assert_eq!(source.pool.available(), 2);
         drop((tx, rx));
-        // Another process may read what it was lent until its hang-up is heard, by another thread.
+        // Another process may read its batches until another thread notices its hang-up.
         let until = Instant::now() + Duration::from_secs(30);
         while source.pool.available() < 6 {
             assert!(Instant::now() < until, "what was queued goes home");
@@ -163,7 +163,7 @@ pub(crate) fn across_threads_nothing_is_lost_twice_or_reordered<C: Carrier>() {
     }
 }
 
-/// Batches of two frames, numbered.
+/// Makes numbered batches of two frames.
 struct Source {
     pool: BatchPool,
     sequence: u64,

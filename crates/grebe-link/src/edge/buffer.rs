@@ -1,15 +1,15 @@
-//! Buffers of messages that are used again, and how much may be under way.
+//! Reusable message buffers, and the limit of data in flight.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A buffer for a message, which goes back to where it came from.
+/// Message buffer, which returns to its origin when dropped.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     pub(super) bytes: Vec<u8>,
     pub(super) home: Arc<Spares>,
 }
 
-/// Buffers that are not used just now.
+/// Unused buffers.
 #[derive(Debug, Default)]
 pub(super) struct Spares(pub(super) Mutex<Vec<Vec<u8>>>);
 
@@ -31,11 +31,12 @@ impl Drop for Buffer {
     }
 }
 
-/// A panic while it was held has ended the thread that held it, and left nothing half done.
+/// Ignores poisoning: a panic has ended its thread and left nothing half done.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes of frames that may be under way on one link, beside its batches. One message more may be.
+/// Maximum bytes of frames in flight per link, in addition to the batch limit. One further message is
+/// allowed.
 pub(super) const WINDOW_BYTES: u64 = 8 << 20;
 const SPARES_MAX: usize = 64;

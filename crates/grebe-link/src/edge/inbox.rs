@@ -1,4 +1,4 @@
-//! What has come over a link and was not taken yet.
+//! Received messages of a link that are not taken yet.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use grebe_frame::Header;
 use super::buffer::{Buffer, WINDOW_BYTES, locked};
 use super::message::{BadLink, Begin, FRAMES_BYTES_MAX};
 
-/// What has come over a link and was not taken yet: filled by the reader of a connection, emptied by a [`LinkIn`](super::LinkIn).
+/// Received messages of a link: filled by the reader of a connection, emptied by a [`LinkIn`](super::LinkIn).
 #[derive(Debug, Default)]
 pub struct Inbox(Mutex<State>);
 
@@ -27,18 +27,18 @@ enum Message {
     Begin(Begin),
 }
 
-/// Whether more will come.
+/// Whether more messages follow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) enum End {
     #[default]
     Open,
-    /// The stream has ended, where the source said so.
+    /// The stream has ended, with its final header if the source reported one.
     Ended(Option<Header>),
-    /// The stage here takes nothing any more: what comes is forgotten.
+    /// The stage here takes nothing any more; further messages are discarded.
     Left,
 }
 
-/// The next message of a link.
+/// Next message of a link.
 pub(super) enum Next {
     Frames(Buffer),
     Begin(Begin),
@@ -47,14 +47,14 @@ pub(super) enum Next {
 }
 
 impl Inbox {
-    /// The producer is gone, and the stream ends where it is, if it has not ended yet.
+    /// The producer is gone, and the stream ends here unless it has already ended.
     pub fn end(&self) {
         self.end_with(None);
     }
 
     pub(super) fn push(&self, link: u16, message: Buffer) -> Result<(), BadLink> {
         let mut state = locked(&self.0);
-        // What of the era before was not taken yet may still be there.
+        // Data of the previous era may still be waiting.
         if state.bytes > 2 * (WINDOW_BYTES + u64::from(FRAMES_BYTES_MAX)) {
             return Err(BadLink::Window(link));
         }
@@ -66,13 +66,13 @@ impl Inbox {
         Ok(())
     }
 
-    /// An era begins; whether anybody takes anything of it.
+    /// Begins an era. Returns whether anybody takes its messages.
     pub(super) fn begin(&self, begin: Begin) -> bool {
         let mut state = locked(&self.0);
         if state.end != End::Open {
             return false;
         }
-        // Of an era that nobody has begun to take nothing is kept: there are two at most.
+        // Discards an era that nobody has begun to take, so there are at most two.
         let begun = |message: &Message| if let Message::Begin(begin) = message { Some(*begin) } else { None };
         let before = state.messages.iter().enumerate().find_map(|(at, message)| Some((at, begun(message)?)));
         let mut is_fresh = begin.is_fresh;
@@ -94,7 +94,7 @@ impl Inbox {
         }
     }
 
-    /// The next message; where there is none, `waker` is woken once there is.
+    /// Next message. If there is none, the next one wakes `waker`.
     pub(super) fn pop(&self, waker: impl FnOnce() -> Waker) -> Next {
         let mut state = locked(&self.0);
         if state.waker.is_none() {
@@ -112,7 +112,7 @@ impl Inbox {
         }
     }
 
-    /// Nothing is taken any more; whether the stream had not ended.
+    /// Stops taking messages. Returns whether the stream had not ended.
     pub(super) fn leave(&self) -> bool {
         let mut state = locked(&self.0);
         state.messages.clear();

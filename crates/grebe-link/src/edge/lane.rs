@@ -1,4 +1,4 @@
-//! What one link has to say over a connection.
+//! Outgoing messages of one link.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -8,38 +8,38 @@ use grebe_frame::Batch;
 use super::buffer::{Buffer, WINDOW_BYTES};
 use super::message::{Begin, Count, FRAMES_BYTES_MAX, Head, Kind, Taken};
 
-/// What one link has to say. It is filled from this end of the link, or tells the other end what was taken here.
+/// Outgoing messages of one link: data from this end's producer, or acknowledgements of this end's consumer.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     pub(super) link: u16,
     pub(super) items: VecDeque<Item>,
     queued_bytes: u64,
-    /// Told once; what is not told yet is replaced by what comes.
+    /// Sent once; a newer value replaces a pending one.
     pub(super) taken_here: Option<Taken>,
-    /// That nothing is taken here any more is not told yet.
+    /// The end of this end's consumer is not sent yet.
     holds_closed: bool,
-    /// Where the producer is of this process.
+    /// Present if the producer is in this process.
     pub(super) producer: Producer,
 }
 
-/// What the producer of a link knows of its consumer.
+/// A producer's knowledge of its consumer.
 #[derive(Debug, Default)]
 pub(super) struct Producer {
     era: u32,
     sent: Count,
     taken: Count,
-    /// Frames and samples of each batch that was sent and not taken, the oldest first.
+    /// Frames and samples of each batch in flight, oldest first.
     under_way: VecDeque<(u64, u64)>,
     is_away: bool,
-    /// Its process took the place of another, and has begun nothing yet.
+    /// This process replaced another one, and has not begun an era yet.
     is_fresh: bool,
     is_closed: bool,
     end: Option<End>,
-    /// Of the stage, once there is one.
+    /// Counters of the stage, once it exists.
     counters: Option<Unconfirmed>,
 }
 
-/// That the stream has ended, and where.
+/// End of the stream, with its position.
 #[derive(Debug, Clone)]
 struct End {
     told: Vec<u8>,
@@ -48,11 +48,11 @@ struct End {
 
 #[derive(Debug)]
 pub(super) enum Item {
-    /// What is said before the frames, the frames, and the bytes of both.
+    /// Description frames, the batch, and the length of both.
     Batch(Vec<u8>, Batch, usize),
     Message(Kind, Buffer),
     Begin(Begin),
-    /// The end of a stream that ends here.
+    /// End of a stream that originates here.
     End(Vec<u8>),
     Closed,
     Away,
@@ -62,10 +62,10 @@ pub(super) enum Item {
 /// Whether a link has room for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
-    /// In this era.
+    /// Room in this era.
     Yes(u32),
     NotYet,
-    /// Nobody takes anything any more.
+    /// The consumer takes nothing any more.
     Closed,
 }
 
@@ -85,19 +85,20 @@ impl Lane {
         Some(item)
     }
 
-    /// Nobody is there who would read it.
+    /// Clears the messages, because nobody would read them.
     pub(super) fn clear(&mut self) {
         self.items.clear();
         self.queued_bytes = 0;
         self.taken_here = None;
     }
 
-    /// Whether more waits than a producer may have under way, with what of the era before may still wait.
+    /// Whether more is waiting than a producer may have in flight, including leftovers of the previous era.
     pub(super) fn is_overfull(&self) -> bool {
         self.queued_bytes > 2 * (WINDOW_BYTES + u64::from(FRAMES_BYTES_MAX))
     }
 
-    /// A message on its way through this process. Of an era that nobody has begun to take nothing is kept: there are two at most.
+    /// Forwards a message through this process. Discards an era that nobody has begun to take, so there are
+    /// at most two.
     pub(super) fn relay(&mut self, kind: Kind, message: Buffer) {
         let is_begin = |item: &Item| matches!(item, Item::Message(Kind::Begin, _));
         if let Some(at) = self.items.iter().position(is_begin).filter(|_| kind == Kind::Begin) {
@@ -107,7 +108,7 @@ impl Lane {
         self.push(Item::Message(kind, message));
     }
 
-    /// The stage that fills it is there. One that takes the place of another begins when it is told to.
+    /// Registers the producing stage. A stage that replaces an earlier one begins when it is told to.
     pub(super) fn open(&mut self, is_again: bool, counters: Unconfirmed) {
         self.producer.counters = Some(counters);
         self.producer.is_fresh = is_again;
@@ -120,7 +121,7 @@ impl Lane {
             batches: sent.batches.saturating_sub(taken.batches),
             bytes: sent.bytes.saturating_sub(taken.bytes),
         };
-        // The writer has one in hand, and one to go on with: what waits beyond that waits in the stage's queue.
+        // The writer has one batch in hand and one in reserve; the rest waits in the stage's queue.
         let has_room =
             self.items.len() < 2 && under_way.batches < window_batches && under_way.bytes < WINDOW_BYTES;
         match (is_closed, has_room && !is_away) {
@@ -130,12 +131,12 @@ impl Lane {
         }
     }
 
-    /// Frames of this process, for which there was room in that era.
+    /// Queues frames of this process, for which that era had room.
     pub(super) fn send(&mut self, era: u32, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
         let bytes = before.len() + frames_bytes;
         let producer = &mut self.producer;
         if producer.is_away || producer.era != era {
-            // The consumer has gone away since.
+            // The consumer has left since.
             return producer.count(batch.len() as u64, batch.samples());
         }
         producer.sent.add(bytes);
@@ -143,7 +144,8 @@ impl Lane {
         self.push(Item::Batch(before, batch, bytes));
     }
 
-    /// The stream ends behind what waits of it. One that is held is told once it is sure that the producer does not begin again.
+    /// Ends the stream after its queued data. A held end is sent once it is certain that the producer does
+    /// not restart.
     pub(super) fn end(&mut self, told: Vec<u8>, is_held: bool) {
         self.producer.end = Some(End { told: told.clone(), is_held });
         if !is_held && !self.producer.is_away {
@@ -151,7 +153,7 @@ impl Lane {
         }
     }
 
-    /// The consumer of this process takes nothing any more, which is told once it is sure that it does not begin again.
+    /// Marks this process's consumer as closed. Sent once it is certain that the consumer does not restart.
     pub(super) fn hold_closed(&mut self) {
         self.holds_closed = true;
     }
@@ -167,7 +169,7 @@ impl Lane {
         }
     }
 
-    /// What the consumer at the other end has taken until now.
+    /// Takes an acknowledgement of the other end's consumer.
     pub(super) fn was_taken(&mut self, taken: Taken) {
         let producer = &mut self.producer;
         if taken.era != producer.era || producer.is_away {
@@ -180,26 +182,26 @@ impl Lane {
         }
     }
 
-    /// The consumer at the other end is gone.
+    /// Notes that the other end's consumer is closed.
     pub(super) fn was_closed(&mut self) {
         self.producer.is_closed = true;
         self.clear();
     }
 
-    /// Whether the stage that fills it is of this process.
+    /// Whether the producing stage is in this process.
     pub(super) fn has_producer(&self) -> bool {
         self.producer.counters.is_some()
     }
 
-    /// The consumer's host has gone away: what was under way is counted, and nothing is sent.
+    /// The consumer's host has gone away: counts the data in flight, and pauses.
     pub(super) fn leave(&mut self) {
         self.producer.is_away = true;
         self.producer.count_unconfirmed();
         self.clear();
     }
 
-    /// The link goes over another connection from here on, where its producer of this process, if there is one, waits until it is to
-    /// [join](Self::join).
+    /// Releases the link for another connection. Returns its producer, if it is in this process; it waits
+    /// there until it is to [join](Self::join).
     pub(super) fn release(&mut self) -> Option<Producer> {
         self.clear();
         if !self.has_producer() {
@@ -211,7 +213,7 @@ impl Lane {
             era: producer.era,
             is_away: true,
             is_fresh: std::mem::take(&mut producer.is_fresh),
-            // A stage that waits here is to look where its link leads.
+            // A waiting stage must look up its link's new connection.
             is_closed: std::mem::replace(&mut producer.is_closed, true),
             end: producer.end.take(),
             counters: producer.counters.clone(),
@@ -219,7 +221,7 @@ impl Lane {
         })
     }
 
-    /// It is back, and knows nothing of what it has taken before.
+    /// The consumer is back, without knowledge of earlier data.
     pub(super) fn join(&mut self, era: u32) {
         self.leave();
         let producer = &mut self.producer;
@@ -287,6 +289,6 @@ pub(super) fn write(to: &mut impl Write, kind: Kind, link: u16, bytes: &[u8]) ->
 }
 
 grebe_flow::counters! {
-    /// What a producer counts, beside what every stage does.
+    /// Counters of a producer, in addition to those of every stage.
     pub(super) struct Unconfirmed { unconfirmed_frames, unconfirmed_samples }
 }

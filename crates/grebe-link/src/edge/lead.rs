@@ -1,13 +1,14 @@
-//! Which connection has a link just now.
+//! Present connection of a link.
 
 use std::sync::{Arc, Mutex};
 
 use super::buffer::locked;
 use super::outbox::Outbox;
 
-/// What leads to the other end of a link: the outbox of one connection and, once its two hosts have another way to each other, that of another.
+/// Path to the other end of a link: the outbox of its connection. It changes if the two hosts get a new
+/// route.
 ///
-/// The stage at this end holds on to it, whoever knows of the ways [turns](Self::turn) it.
+/// The stage at this end holds it; the code that manages routes [turns](Self::turn) it.
 #[derive(Debug)]
 pub struct Lead {
     link: u16,
@@ -15,13 +16,13 @@ pub struct Lead {
 }
 
 impl Lead {
-    /// Of a link that goes over this connection until it is [turned](Self::turn).
+    /// Makes a lead of a link over this connection until it is [turned](Self::turn).
     pub fn new(link: u16, to: Arc<Outbox>) -> Self {
         Self { link, to: Mutex::new(to) }
     }
 
-    /// The link goes over another connection from here on. What was under way from here is counted, as it may have arrived or not; the stage
-    /// goes on once that link is [joined](Outbox::join) there.
+    /// Moves the link to another connection. Counts the data in flight, which may or may not have arrived.
+    /// The stage continues once the link is [joined](Outbox::join) there.
     pub fn turn(&self, to: &Arc<Outbox>) {
         let mut now = locked(&self.to);
         if Arc::ptr_eq(&now, to) {
@@ -33,7 +34,7 @@ impl Lead {
         now.clone_from(to);
     }
 
-    /// Whether it leads there.
+    /// Whether it uses that outbox.
     pub fn is(&self, to: &Arc<Outbox>) -> bool {
         Arc::ptr_eq(&locked(&self.to), to)
     }
@@ -42,12 +43,12 @@ impl Lead {
         self.link
     }
 
-    /// What it leads to at this moment: for who waits, since it can be turned meanwhile.
+    /// Present outbox, for a waiter, because it may turn meanwhile.
     pub(super) fn now(&self) -> Arc<Outbox> {
         locked(&self.to).clone()
     }
 
-    /// Says something there, and is not turned meanwhile.
+    /// Sends something there, without turning meanwhile.
     pub(super) fn say(&self, words: impl FnOnce(&Outbox, u16)) {
         words(&locked(&self.to), self.link);
     }

@@ -1,4 +1,4 @@
-//! Where an edge comes in from another host.
+//! Incoming end of an edge between hosts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,31 +18,31 @@ use super::seam::Seam;
 
 /// Receives a stream from a stage on another host.
 ///
-/// It is no source of its own: a graph that is stopped goes on until the stream has ended.
+/// It continues until the stream ends when the graph is stopped, unlike an ordinary source.
 pub struct LinkIn {
     from: Arc<Inbox>,
-    /// Tells the producer what was taken.
+    /// Sends acknowledgements to the producer.
     tells: Arc<Lead>,
     era: Era,
-    /// What came, and for which there was no memory yet.
+    /// Received message without memory so far.
     pending: Option<Buffer>,
     pool: Option<BatchPool>,
     descriptions: DescriptionReader,
-    /// As it was said, until it is told to the stages behind.
+    /// Received description, until it is passed to later stages.
     said: Option<Description>,
     description: Option<Arc<Description>>,
     seam: Seam,
     end: Option<Header>,
-    /// The graph ended before the stream did: it may have failed, and be started again.
+    /// The graph ended before the stream: it may have failed and be restarted.
     is_cut_short: bool,
     counters: Counted,
 }
 
-/// What was taken since one of the two processes was another one.
+/// Acknowledgements since the start of this era.
 #[derive(Debug)]
 struct Era {
     number: u32,
-    /// Whether what comes is of it: before, it was sent to the process that was here before.
+    /// Whether messages belong to this era; earlier ones were sent to the previous process.
     has_begun: bool,
     taken: Count,
 }
@@ -56,8 +56,8 @@ pub struct LinkInKind {
 }
 
 impl LinkIn {
-    /// What comes into an inbox; `tells` leads to the producer. Where the stage takes the place of one that is gone, `behind` is the last era
-    /// that its producer was told to begin before: only what comes of a later one is meant for it.
+    /// Makes a source for an inbox; `tells` leads to the producer. If the stage replaces an earlier one,
+    /// `behind` is the last era announced to the producer before. Only later eras are meant for this stage.
     pub fn new(from: Arc<Inbox>, tells: Arc<Lead>, behind: Option<u32>) -> Self {
         Self {
             from,
@@ -75,7 +75,7 @@ impl LinkIn {
         }
     }
 
-    /// What comes from here on is of this era.
+    /// Begins an era with the following messages.
     fn begin(&mut self, begin: Begin) {
         if begin.era <= self.era.number {
             return;
@@ -88,7 +88,7 @@ impl LinkIn {
         }
     }
 
-    /// The first frame of a producer that was started again goes on with the stream.
+    /// Joins the first frame of a restarted producer to the stream.
     fn join(&mut self, header: &Header, batch: &mut BatchMut, ctx: &Context) {
         if let Some(gap) = self.seam.close(header, self.said.as_ref(), Instant::now()) {
             self.counters.producer_restarts.add(1);
@@ -105,7 +105,7 @@ impl LinkIn {
         batch.describe(self.description.as_ref());
     }
 
-    /// A chunk that such a message fits into.
+    /// Chunk for a message of this length.
     fn acquire(&mut self, bytes: usize, ctx: &Context) -> Option<BatchMut> {
         let pool = match &mut self.pool {
             Some(pool) if pool.chunk_bytes() >= bytes => pool,
@@ -117,13 +117,13 @@ impl LinkIn {
         };
         let batch = ctx.acquire(pool);
         if batch.is_none() && ctx.is_stopping() {
-            // Nobody waits for memory in a graph that is stopped; what is under way still wants some.
+            // A stopping graph does not wait for memory by itself, but data in flight still needs it.
             ctx.waiting(|| std::thread::sleep(Duration::from_millis(1)));
         }
         batch
     }
 
-    /// Enters the frames of a message, which stand in the chunk.
+    /// Enters the frames of a message in the chunk.
     fn enter(&mut self, batch: &mut BatchMut, bytes: usize, ctx: &Context) -> Result<(), StageError> {
         let mut at = 0;
         batch.describe(self.description.as_ref());
@@ -141,7 +141,7 @@ impl LinkIn {
                         header.write(bytes);
                     }
                     if !header.is_end_of_stream() {
-                        // Never full: the table has room for as many frames as the chunk has headers' worth of bytes.
+                        // Never full: the table has room for as many frames as headers fit into the chunk.
                         let _ = batch.adopt(at, &header);
                         self.seam.follow(&header);
                     }
@@ -153,7 +153,7 @@ impl LinkIn {
                     let frame = rest.get(..frame_bytes).ok_or_else(|| refused(Refusal::Truncated))?;
                     if let Some(description) = self.descriptions.take(frame).map_err(refused)? {
                         self.said = Some(description);
-                        // Behind a seam its indices are not known before the first frame.
+                        // After a seam, the indices are unknown before the first frame.
                         if !self.seam.is_open() {
                             self.describe(batch);
                         }
@@ -221,7 +221,7 @@ impl Stage for LinkIn {
 }
 
 impl Drop for LinkIn {
-    /// However it ended, its producer learns of it.
+    /// Informs the producer, whatever the reason for the end.
     fn drop(&mut self) {
         if self.from.leave() {
             self.tells.say(|to, link| to.leave_link(link, self.is_cut_short));
@@ -248,9 +248,9 @@ impl Kind for LinkInKind {
 }
 
 grebe_flow::counters! {
-    /// How often its producer was started again, and what is missing of the stream for that.
+    /// Number of producer restarts, and samples missing because of them.
     struct Counted { producer_restarts, away_samples }
 }
-/// As a receive slab has.
+/// Like a receive slab.
 const CHUNK_BYTES: usize = 64 << 10;
 const POOL_BYTES_MAX: usize = 128 << 20;

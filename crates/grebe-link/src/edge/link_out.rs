@@ -1,4 +1,4 @@
-//! Where an edge leaves for another host.
+//! Outgoing end of an edge between hosts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::announce::Announcer;
 
 /// Sends a stream to a stage on another host.
 ///
-/// It takes a batch only when there is room for it at the other end, so that what waits, waits in the queue before it, under the policy
-/// of the edge. Ends without an error when the consumer has gone.
+/// It takes a batch only if the other end has room. So data waits in the queue before it, under the policy of
+/// the edge. Ends without an error when the consumer is gone.
 #[derive(Debug)]
 pub struct LinkOut {
     to: Arc<Lead>,
@@ -39,8 +39,9 @@ pub struct LinkOutKind {
 }
 
 impl LinkOut {
-    /// Over a connection, with so many batches under way at most. Where `is_again`, the stage takes the place of one that is gone, and begins
-    /// when the process that runs the graph says so ([`Outbox::tell_join`](super::Outbox::tell_join)).
+    /// Makes a sink with at most `window_batches` in flight. With `is_again`, the stage replaces an earlier
+    /// one, and begins when the process that runs the graph says so
+    /// ([`Outbox::tell_join`](super::Outbox::tell_join)).
     pub fn new(to: Arc<Lead>, window_batches: u64, is_again: bool) -> Self {
         let counters = Unconfirmed::default();
         to.say(|to, link| to.open(link, is_again, counters.clone()));
@@ -50,7 +51,7 @@ impl LinkOut {
 
     fn send(&mut self, batch: Batch, era: u32) -> Result<(), StageError> {
         if std::mem::replace(&mut self.era, era) != era {
-            // Another consumer, which was told nothing yet.
+            // A new consumer, without any description yet.
             self.announcer = Announcer::once();
         }
         let before = self.announcer.before(&batch, DESCRIPTION_BYTES)?.concat();
@@ -86,7 +87,7 @@ impl Stage for LinkOut {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
-        // What the source said of its end, and nothing of our own: the stages behind know their last frame themselves.
+        // Only the source's report, because later stages know their last frame themselves.
         let told = ctx.end_of_stream(None).map(|header| {
             let mut bytes = [0; HEADER_BYTES];
             header.write(&mut bytes);
@@ -110,7 +111,7 @@ impl Kind for LinkOutKind {
     }
 }
 
-/// As long as a step may take.
+/// Maximum length of a step.
 const STEP: Duration = Duration::from_millis(100);
-/// No description needs two frames then.
+/// Large enough for every description in one frame.
 const DESCRIPTION_BYTES: usize = 128 << 10;

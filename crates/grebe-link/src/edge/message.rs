@@ -1,15 +1,15 @@
-//! What passes over a connection: messages, each with the number of the link that it is about.
+//! Messages on a connection, each with the number of its link.
 //!
 //! ```text
 //!   kind u8 | 0 u8 | link u16 | length u32 | length bytes        little-endian
 //! ```
 //!
-//! An *era* of a link lasts as long as the processes at both of its ends: what was sent and taken is counted anew in each. The process
-//! that runs the graph numbers them.
+//! An *era* of a link lasts as long as the processes at both of its ends. Each era counts sent and taken data
+//! from zero. The process that runs the graph numbers the eras.
 
 use grebe_frame::HEADER_BYTES;
 
-/// What stands before each message.
+/// Head of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) kind: Kind,
@@ -19,44 +19,44 @@ pub(super) struct Head {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// What the two processes tell each other: text of theirs.
+    /// Text between the two processes.
     Control,
-    /// Frames back to back as in a pipe, those of a description before the frames that it is about. Never a part of one.
+    /// Complete frames back to back as in a pipe, description frames first.
     Frames,
-    /// The stream ends; the frame that says where, if the source told.
+    /// End of the stream, with a final frame if the source reported its end.
     End,
-    /// What the consumer has taken of an era: the era u32, batches u64, bytes u64.
+    /// Consumed data of an era: era u32, batches u64, bytes u64.
     Taken,
-    /// The consumer is gone.
+    /// The consumer is closed.
     Closed,
-    /// An era begins: its number u32, and whether the producer is another process than before u32.
+    /// Start of an era: its number u32, and whether the producer's process is new u32.
     Begin,
-    /// The consumer's host has gone away, and may come back.
+    /// The consumer's host has gone away, and may return.
     Away,
-    /// It is back: the producer is to begin the era u32.
+    /// The consumer's host is back: the producer must begin the era u32.
     Join,
 }
 
-/// Why what came over a connection is none of ours.
+/// Error of a connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLink {
-    /// The connection broke.
+    /// Connection error.
     #[error("the connection broke: {0}")]
     Io(#[from] std::io::Error),
-    /// It ended within a message.
+    /// The connection ended within a message.
     #[error("the connection ended within a message")]
     Cut,
-    /// No message begins like this.
+    /// Unknown kind of message.
     #[error("a message of an unknown kind ({0})")]
     Kind(u8),
-    /// No message of this kind is as long.
+    /// Invalid length for this kind of message.
     #[error("a message of {0} bytes, where none may be as long")]
     Length(u32),
-    /// There is no such link, or not in this direction.
+    /// Unknown link, or wrong direction.
     #[error("a message for the link {0}, which does not lead here")]
     Link(u16),
-    /// More was sent than there was room for.
+    /// Data beyond the window.
     #[error("more came over the link {0} than was asked for")]
     Window(u16),
 }
@@ -71,7 +71,7 @@ impl Head {
     }
 
     /// # Errors
-    /// It is no message, or longer than its kind may be.
+    /// Unknown kind, or a length beyond the maximum of its kind.
     pub(super) fn parse([kind, zero, l0, l1, n0, n1, n2, n3]: [u8; Self::BYTES]) -> Result<Self, BadLink> {
         let known = Kind::ALL.into_iter().find(|known| *known as u8 + 1 == kind);
         let kind = known.filter(|_| zero == 0).ok_or(BadLink::Kind(kind))?;
@@ -108,7 +108,7 @@ impl Kind {
     }
 }
 
-/// Batches and bytes that a consumer has taken in an era, or a producer sent.
+/// Batches and bytes taken by a consumer, or sent by a producer, in an era.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) batches: u64,
@@ -159,24 +159,24 @@ impl Begin {
     }
 }
 
-/// What a consumer has taken of an era.
+/// Acknowledgement of a consumer in an era.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) era: u32,
     pub(super) count: Count,
 }
 
-/// What stands before the first frame of an era, but for the one that a graph starts with.
+/// Precedes the first frame of an era, except for the first era of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begin {
     pub(super) era: u32,
-    /// The producer is another process than before.
+    /// The producer's process is new.
     pub(super) is_fresh: bool,
 }
 
-/// The counters of a large graph have a tenth of that.
+/// Ten times the counters of a large graph.
 pub(super) const CONTROL_BYTES_MAX: u32 = 4 << 20;
-/// As the largest frame that a pipe takes, a description before it, and some room.
+/// Largest frame of a pipe, with a description and some room.
 pub(super) const FRAMES_BYTES_MAX: u32 = 8 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is to be written to a connection: words first, then the links in turn.
+//! Outgoing data of a connection: control text first, then the links in turn.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -11,7 +11,8 @@ use super::buffer::{Buffer, locked};
 use super::lane::{Item, Lane, Producer, Room, Unconfirmed, write};
 use super::message::{BadLink, CONTROL_BYTES_MAX, Kind, Taken};
 
-/// What is to be written to a connection, filled by stages and by readers of other connections, emptied by one writer.
+/// Outgoing data of a connection: filled by stages and by readers of other connections, emptied by one
+/// writer.
 #[derive(Debug, Default)]
 pub struct Outbox {
     state: Mutex<State>,
@@ -21,7 +22,7 @@ pub struct Outbox {
     room: Condvar,
 }
 
-/// One connection of the possibly several that an outbox has one after the other.
+/// One of possibly several successive connections of an outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line(u64);
 
@@ -29,17 +30,17 @@ pub struct Line(u64);
 struct State {
     words: VecDeque<Vec<u8>>,
     lanes: Vec<Lane>,
-    /// Which lane is asked first, so that a busy one does not starve the others.
+    /// First lane to ask, so that a busy one does not starve others.
     turn: usize,
-    /// Of the connection that there is.
+    /// Present connection.
     line: u64,
     /// Another connection may follow this one.
     is_kept: bool,
-    /// There is none just now: nothing is kept for it but what a link needs to begin anew.
+    /// No connection at present: keeps only the data that links need to begin an era.
     is_away: bool,
-    /// Ends of streams wait until they are released where the graph here is about to end.
+    /// Ends of streams wait for their release, because the graph here is about to end.
     holds_ends: bool,
-    /// Nothing comes any more; what is there is still written.
+    /// Nothing follows; pending data is still written.
     is_finishing: bool,
     /// Nobody reads any more.
     is_closed: bool,
@@ -47,13 +48,13 @@ struct State {
 }
 
 impl Outbox {
-    /// One that is kept where its connection is lost, since another may follow.
+    /// Makes an outbox that survives the loss of its connection, because another may follow.
     pub fn kept() -> Self {
         let state = State { is_kept: true, ..State::default() };
         Self { state: Mutex::new(state), ..Self::default() }
     }
 
-    /// There is a connection: what is said from here on goes there.
+    /// Starts a connection for all later data.
     pub fn connect(&self) -> Line {
         let mut state = self.state();
         state.line += 1;
@@ -61,8 +62,8 @@ impl Outbox {
         Line(state.line)
     }
 
-    /// The connection is gone, and the host at the other end with it, which may come back. What was under way to it is counted by the stages
-    /// that sent it; they wait, or drop, as the policy of their edge says, until they [join](Self::join) again.
+    /// Notes the loss of the connection and of its host, which may return. The sending stages count their
+    /// data in flight. They wait or drop by the policy of their edge, until they [join](Self::join) again.
     pub fn hang_up(&self) {
         let mut state = self.state();
         state.line += 1;
@@ -78,19 +79,19 @@ impl Outbox {
         self.room.notify_all();
     }
 
-    /// Whether this is the connection that there is.
+    /// Whether this is the present connection.
     pub(super) fn has(&self, line: Line) -> bool {
         let state = self.state();
         state.line == line.0 && !state.is_away
     }
 
-    /// The ends of streams that come while the graph ends, and that nobody takes any more of one, are not told before they are [released](Self::release_ends): a graph that has
-    /// failed may be started again, and its streams go on then.
+    /// Holds back ends of streams and closed consumers until [`release_ends`](Self::release_ends), because a
+    /// failed graph may be restarted and its streams continue.
     pub fn hold_ends(&self) {
         self.state().holds_ends = true;
     }
 
-    /// The graph will not be started again.
+    /// Releases held ends: the graph will not be restarted.
     pub fn release_ends(&self) {
         let mut state = self.state();
         state.holds_ends = false;
@@ -98,7 +99,7 @@ impl Outbox {
         self.news.notify_one();
     }
 
-    /// Says something to the process at the other end, before all that waits.
+    /// Sends text to the process at the other end, ahead of all pending data.
     pub fn say(&self, words: impl Into<Vec<u8>>) {
         let words = words.into();
         debug_assert!(words.len() <= CONTROL_BYTES_MAX as usize);
@@ -110,13 +111,13 @@ impl Outbox {
         }
     }
 
-    /// Nothing comes any more: the writer ends once all is written.
+    /// Marks the end of data: the writer ends once everything is written.
     pub fn finish(&self) {
         self.state().is_finishing = true;
         self.news.notify_one();
     }
 
-    /// Nobody reads any more: what waits is forgotten, and links that lead there are closed.
+    /// Discards pending data and closes the links, because nobody reads any more.
     pub fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -126,7 +127,8 @@ impl Outbox {
         self.room.notify_all();
     }
 
-    /// Waits until all is written, or nobody reads any more, `patience` at most; whether it is.
+    /// Waits until everything is written or nobody reads any more, at most `patience`. Returns whether
+    /// everything is written.
     pub fn wait_written(&self, patience: Duration) -> bool {
         let state = self.state();
         let waited =
@@ -134,10 +136,11 @@ impl Outbox {
         waited.is_ok_and(|(state, _)| state.is_written)
     }
 
-    /// Writes what there is, until it is [finished](Self::finish) or [closed](Self::close), or the connection is no longer this one.
+    /// Writes pending data until it is [finished](Self::finish) or [closed](Self::close), or the connection
+    /// is no longer this one.
     ///
     /// # Errors
-    /// It cannot be written: it is closed then, where no other connection may follow.
+    /// A write error. Without a possible successor, the outbox is closed then.
     pub fn write_to(&self, line: Line, mut to: impl Write) -> io::Result<()> {
         let written = self.write_all(line, &mut to);
         if written.is_err() && !self.state().is_kept {
@@ -195,25 +198,25 @@ impl Outbox {
         state.room(link, window_batches)
     }
 
-    /// The stage that fills a link is there, and counts what may have been lost on the way.
+    /// Registers the producing stage of a link, with counters for data that may be lost in transit.
     pub(super) fn open(&self, link: u16, is_again: bool, counters: Unconfirmed) {
         self.at(link, |lane| lane.open(is_again, counters));
     }
 
-    /// Frames of this process, with what is said before them, for which there was room in that era.
+    /// Queues frames of this process with their description, for which that era had room.
     pub(super) fn send(&self, link: u16, era: u32, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
         self.at(link, |lane| lane.send(era, before, batch, frames_bytes));
         self.news.notify_one();
     }
 
-    /// The stream of a link ends, behind what waits of it, with the frame that says where if there is one.
+    /// Ends a link's stream after its queued data, with a final frame if there is one.
     pub(super) fn end(&self, link: u16, end: Vec<u8>, may_begin_again: bool) {
         let is_held = may_begin_again && self.state().holds_ends;
         self.at(link, |lane| lane.end(end, is_held));
         self.news.notify_one();
     }
 
-    /// The consumer of a link, of this process, takes nothing any more.
+    /// Closes this process's consumer of a link.
     pub(super) fn leave_link(&self, link: u16, may_begin_again: bool) {
         if may_begin_again && self.state().holds_ends {
             return self.at(link, Lane::hold_closed);
@@ -221,49 +224,50 @@ impl Outbox {
         self.close_link(link);
     }
 
-    /// The producer of a link is gone: its stream ends behind what waits of it.
+    /// Ends a link's stream after its queued data, because its producer is gone.
     pub fn end_link(&self, link: u16) {
         self.tell(link, Item::End(Vec::new()));
     }
 
-    /// The consumer of a link is gone.
+    /// Closes a link, because its consumer is gone.
     pub fn close_link(&self, link: u16) {
         self.tell(link, Item::Closed);
     }
 
-    /// The host of the consumer of a link is gone for now: told to the producer at the other end.
+    /// Tells the other end's producer that the host of its consumer is gone for now.
     pub fn tell_away(&self, link: u16) {
         self.tell(link, Item::Away);
     }
 
-    /// It is back: the producer at the other end is to begin this era.
+    /// Tells the other end's producer to begin this era, because its consumer is back.
     pub fn tell_join(&self, link: u16, era: u32) {
         self.tell(link, Item::Join(era));
     }
 
-    /// The consumer of a link that begins here is back: its producer begins this era.
+    /// Begins this era at this end's producer, because its consumer is back.
     pub fn join(&self, link: u16, era: u32) {
         self.at(link, |lane| lane.join(era));
         self.news.notify_one();
         self.room.notify_all();
     }
 
-    /// A link goes over another connection from here on: what is known of its consumer, if its producer is of this process.
+    /// Releases a link for another connection. Returns the knowledge of its consumer, if its producer is in
+    /// this process.
     pub(super) fn release(&self, link: u16) -> Option<Producer> {
         let released = self.state().lane(link).release();
         self.room.notify_all();
         released
     }
 
-    /// A link goes over this connection from here on.
+    /// Takes over a link from another connection.
     pub(super) fn take_over(&self, link: u16, producer: Producer) {
         self.at(link, |lane| lane.producer = producer);
     }
 
-    /// A message on its way through this process.
+    /// Forwards a message through this process.
     ///
     /// # Errors
-    /// The other end has sent more than it may.
+    /// The other end has exceeded its window.
     pub(super) fn relay(&self, link: u16, kind: Kind, message: Buffer) -> Result<(), BadLink> {
         let mut state = self.state();
         if state.is_closed || state.is_away {
@@ -278,7 +282,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// What the consumer at this end has taken until now, or at the end to which this one relays.
+    /// Sends the acknowledgement of this end's consumer, or of the end behind this relay.
     pub(super) fn tell_taken(&self, link: u16, taken: Taken) {
         let mut state = self.state();
         if !state.is_closed && !state.is_away {
@@ -287,24 +291,24 @@ impl Outbox {
         }
     }
 
-    /// What the consumer at the other end has taken until now.
+    /// Takes an acknowledgement of the other end's consumer.
     pub(super) fn was_taken(&self, link: u16, taken: Taken) {
         self.at(link, |lane| lane.was_taken(taken));
         self.room.notify_all();
     }
 
-    /// The consumer at the other end is gone.
+    /// Notes that the other end's consumer is closed.
     pub(super) fn was_closed(&self, link: u16) {
         self.at(link, Lane::was_closed);
         self.room.notify_all();
     }
 
-    /// The host of the consumer at the other end is gone for now.
+    /// Notes that the host of the other end's consumer is gone for now.
     pub(super) fn was_left(&self, link: u16) {
         self.at(link, Lane::leave);
     }
 
-    /// Something for the other end of a link, if anybody is there.
+    /// Queues a message for the other end of a link, if anybody is there.
     fn tell(&self, link: u16, item: Item) {
         let mut state = self.state();
         if !state.is_closed && !state.is_away {
@@ -313,7 +317,7 @@ impl Outbox {
         }
     }
 
-    /// Changes what is known of a link, unless all is over.
+    /// Changes the state of a link, unless everything is over.
     fn at(&self, link: u16, change: impl FnOnce(&mut Lane)) {
         let mut state = self.state();
         if state.is_closed {
@@ -358,7 +362,7 @@ impl State {
     }
 }
 
-/// What is written next.
+/// Next data to write.
 enum Next {
     Words(Vec<u8>),
     Taken(u16, Taken),

@@ -1,4 +1,4 @@
-//! What comes over a connection, to where it belongs.
+//! Dispatches received messages of a connection.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
@@ -11,24 +11,25 @@ use super::inbox::Inbox;
 use super::message::{BadLink, Begin, Head, Kind, Taken};
 use super::outbox::{Line, Outbox};
 
-/// Where what comes over a connection about a link goes.
+/// Destination of a link's messages.
 #[derive(Debug, Clone)]
 pub enum Route {
-    /// The stream comes to a stage of this process.
+    /// A stage of this process receives the stream.
     In(Arc<Inbox>),
-    /// The stream goes out from a stage of this process over the same connection: what comes is what was taken of it.
+    /// A stage of this process sends the stream over the same connection; messages are acknowledgements.
     Out,
     /// The other end of the link is at another connection.
     Relay(Arc<Outbox>),
 }
 
-/// The links of a connection.
+/// Links of a connection.
 pub type Routes = HashMap<u16, Route>;
 
-/// Reads to the end of the connection, or until `answers`, which writes to it, has another; what the other process says goes to `hear`.
+/// Reads to the end of the connection, or until `answers`, which writes to it, has another one. Passes text
+/// of the other process to `hear`.
 ///
 /// # Errors
-/// It broke, or what came is not as it should be: none of it can be believed any more.
+/// A connection error, or an invalid message, after which nothing can be trusted.
 pub fn read_messages(
     mut from: impl Read,
     routes: &Routes,
@@ -40,7 +41,7 @@ pub fn read_messages(
     while let Some(head) = next_head(&mut from)? {
         let mut message = Buffer::of(&spares);
         let length = head.length as usize;
-        // Only as far as it comes: a length alone reserves nothing.
+        // Reads only what arrives: a length alone reserves nothing.
         from.by_ref().take(length as u64).read_to_end(&mut message.bytes)?;
         if message.bytes.len() < length {
             return Err(BadLink::Cut);
@@ -63,7 +64,7 @@ fn deliver(head: Head, message: Buffer, route: &Route, answers: &Outbox) -> Resu
     match (kind, route) {
         (Kind::Frames, Route::In(inbox)) => inbox.push(link, message)?,
         (Kind::End, Route::In(inbox)) => {
-            // A frame that cannot be read says nothing of the end.
+            // An unreadable frame says nothing about the end.
             inbox.end_with(message.bytes.first_chunk::<HEADER_BYTES>().and_then(|it| Header::parse(it).ok()));
         }
         (Kind::Begin, Route::In(inbox)) => {
@@ -107,7 +108,7 @@ fn next_head(from: &mut impl Read) -> Result<Option<Head>, BadLink> {
     Head::parse(head).map(Some)
 }
 
-/// Any bytes come over a connection with a link of each kind; what comes for this process is looked at by its stage.
+/// Feeds arbitrary bytes to a connection with a link of each kind. Stages examine messages for this process.
 #[cfg(fuzzing)]
 pub fn fuzz(bytes: &[u8]) {
     use grebe_flow::StageBench;
@@ -127,7 +128,7 @@ pub fn fuzz(bytes: &[u8]) {
         outbox.finish();
         let mut written = Vec::new();
         outbox.write_to(outbox.connect(), &mut written).expect("memory takes everything");
-        // What is handed on is read at the next host.
+        // The next host reads forwarded data.
         let all: Routes = (0..3).flat_map(|link| [(link, Route::Relay(Arc::default()))]).collect();
         let answers = Outbox::default();
         read_messages(&written[..], &all, &answers, answers.connect(), |_| {})

@@ -1,25 +1,25 @@
-//! Where the stream of a producer that was started again is joined to that of the one before.
+//! Joins the stream of a restarted producer to the previous one.
 //!
-//! A source that begins again counts from zero. What was missing meanwhile is as long as the stamps of both streams say, where one clock
-//! made them, else as long as nothing came: the new stream goes on behind a gap of so many samples.
+//! A restarted source counts from zero. The gap is as long as the stamps of both streams show if one clock
+//! made them, otherwise as long as nothing arrived. The new stream continues after that number of samples.
 
 use std::fmt;
 use std::time::Instant;
 
 use grebe_frame::{Description, Header};
 
-/// Follows a stream, and shifts what a producer that was started again sends.
+/// Follows a stream, and shifts the frames of a restarted producer.
 #[derive(Debug, Default)]
 pub(super) struct Seam {
     last: Option<Header>,
-    /// Which clock has stamped it.
+    /// Clock of its stamps.
     clock: Option<u64>,
     came: Option<Instant>,
     is_open: bool,
     shift: Shift,
 }
 
-/// What is added to the numbers of frames, each round its range.
+/// Offsets added to the numbers of frames, modulo their ranges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Shift {
     sequence: u64,
@@ -27,27 +27,27 @@ struct Shift {
     sg_drops_total: u64,
 }
 
-/// What is missing between the two streams.
+/// Gap between the two streams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SeamGap {
-    /// Per channel.
+    /// Missing samples per channel.
     pub(super) samples: u64,
     seconds: f64,
     by: By,
 }
 
-/// How long the gap is.
+/// Basis for the length of the gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// The source was not started again, and has counted on.
+    /// The source was not restarted and continued counting.
     Count,
     Stamps,
-    /// The stamps are of two clocks, as behind a reboot.
+    /// The stamps are of two clocks, as after a reboot.
     Arrival,
 }
 
 impl Seam {
-    /// The next frame is of a producer that was started again.
+    /// Notes that the next frame comes from a restarted producer.
     pub(super) fn open(&mut self) {
         self.is_open = true;
     }
@@ -56,8 +56,8 @@ impl Seam {
         self.is_open
     }
 
-    /// Joins the first frame behind the seam, of which so much was said; how large the gap is. `None` where there is no seam, or the stream is
-    /// another one.
+    /// Joins the first frame after the seam, with its description. Returns the gap; `None` without a seam, or
+    /// if the stream is a different one.
     pub(super) fn close(
         &mut self,
         header: &Header,
@@ -85,7 +85,7 @@ impl Seam {
         {
             let seconds = samples as f64 / header.sample_rate_hz;
             if header.sequence <= last.sequence {
-                // A stage between the two was, and numbers its frames anew.
+                // An intermediate stage was restarted and numbers its frames from zero.
                 self.shift.sequence = last.sequence.wrapping_add(1).wrapping_sub(header.sequence);
             }
             return Some(SeamGap { samples, seconds, by: By::Count });
@@ -99,7 +99,7 @@ impl Seam {
         Some(SeamGap { samples, seconds: seconds.max(0.0), by })
     }
 
-    /// Shifts a frame behind a seam; whether that changed it.
+    /// Shifts a frame after a seam. Returns whether that changed it.
     pub(super) fn shift(&self, header: &mut Header) -> bool {
         if self.shift == Shift::default() {
             return false;
@@ -110,7 +110,7 @@ impl Seam {
         true
     }
 
-    /// What is said of the stream, with the indices that it has here.
+    /// Description of the stream with the indices used here.
     pub(super) fn described(&mut self, mut said: Description) -> Description {
         self.clock = said.clock.and_then(|clock| clock.clock);
         let shift = self.shift.sample_index;
@@ -121,19 +121,19 @@ impl Seam {
         said
     }
 
-    /// A frame is handed on.
+    /// Notes a frame that was passed on.
     pub(super) fn follow(&mut self, header: &Header) {
         self.last = Some(*header);
     }
 
-    /// What was handed on last came then.
+    /// Notes the arrival time of the last passed frame.
     pub(super) fn came(&mut self, now: Instant) {
         self.came = Some(now);
     }
 }
 
 impl SeamGap {
-    /// Those of them that the source did not send, since it was away itself: what was lost behind it is counted where that was.
+    /// Missing samples that the absent source never sent; losses after it are counted where they happen.
     pub(super) fn of_source(&self) -> u64 {
         if self.by == By::Count { 0 } else { self.samples }
     }
@@ -159,8 +159,8 @@ fn is_alike(last: &Header, header: &Header) -> bool {
     of(last) == of(header)
 }
 
-/// How far a source's stamps may be off what its count of samples says: stamps of large batches jump, and a source that began again counts
-/// from zero, which is further off.
+/// Tolerance between a source's stamps and its sample count. Stamps of large batches jump, and a restarted
+/// source counts from zero, which differs more.
 const STAMPS_WITHIN_S: f64 = 1.0;
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
         assert!(seam.shift(&mut next));
         assert_eq!((next.sequence, next.first_sample_index), (10, 51_000));
         assert_eq!(seam.described(said(1)).first_sample_index, 51_007);
-        // And once more, from where it is now.
+        // And once more from its present state.
         seam.follow(&next);
         seam.open();
         let gap = seam.close(&frame(3, 52_100_000), Some(&said(1)), now).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     fn a_source_that_was_not_started_again_counts_on() {
         let now = Instant::now();
         let mut seam = followed(now);
-        // A stage between them was, and numbers its frames anew.
+        // An intermediate stage was restarted and numbers its frames from zero.
         let next = Header { first_sample_index: 3_000, sequence: 0, ..frame(30, 3_000_000) };
         let gap = seam.close(&next, Some(&said(1)), now).unwrap();
         assert_eq!((gap.samples, gap.by), (2_000, By::Count));

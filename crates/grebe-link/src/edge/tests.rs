@@ -1,4 +1,4 @@
-//! Two graphs in one process, joined by pipes as two hosts are.
+//! Tests two graphs in one process, joined by pipes like two hosts.
 
 use std::io::{PipeReader, PipeWriter, pipe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::message::{Head, Kind};
 use super::*;
 
-/// Makes so many frames of 100 samples that count up, described from the start and anew half way.
+/// Makes frames of 100 counting samples, described at the start and again halfway.
 struct Count {
     frames: u64,
     made: u64,
@@ -71,7 +71,7 @@ fn header_at(frame: u64) -> Header {
     }
 }
 
-/// What a stage saw.
+/// Data seen by a stage.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Seen {
     samples: Vec<i32>,
@@ -82,11 +82,11 @@ struct Seen {
 
 struct Collect {
     seen: Arc<Mutex<Seen>>,
-    /// Takes nothing before.
+    /// Takes nothing until it is set.
     may: Arc<AtomicBool>,
-    /// Ends behind so many frames.
+    /// Ends after this many frames.
     most: usize,
-    /// Takes no more behind so many, until it may.
+    /// Pauses after this many frames, until `may` is set.
     pauses_at: usize,
 }
 
@@ -119,7 +119,7 @@ impl Stage for Collect {
     }
 }
 
-/// An end of a connection at work.
+/// Runs one end of a connection.
 fn connect(
     outbox: &Arc<Outbox>,
     routes: Routes,
@@ -129,7 +129,7 @@ fn connect(
     let line = outbox.connect();
     thread::spawn(move || writes.write_to(line, to));
     thread::spawn(move || {
-        // One that is cut in a test may be so within a message.
+        // A connection cut by a test may end within a message.
         let read = read_messages(from, &routes, &reads, line, |_| {});
         if reads.has(line) {
             reads.close();
@@ -138,7 +138,7 @@ fn connect(
     })
 }
 
-/// `frames` from one graph into another, through a process in the middle if so wanted.
+/// Sends `frames` from one graph to another, optionally through an intermediate process.
 struct Joined {
     producer: Running,
     consumer: Running,
@@ -215,7 +215,7 @@ fn a_consumer_that_stands_still_costs_what_the_policy_says_and_no_more_than_the_
         joined.consumer.wait().unwrap();
         let seen = joined.seen.lock().unwrap().clone();
         assert_eq!(seen.indices.len() as u64 + dropped, 300, "what was dropped is counted");
-        // The window, what the small queue and the stages there have, and the edge's own queue.
+        // The window, the small queue and the stages there, and the edge's own queue.
         assert!(seen.indices.len() <= 16 + 4 + 2 + 8 + 2, "{}", seen.indices.len());
         assert_eq!(seen.indices.last(), Some(&29_900), "the newest was kept");
     }
@@ -255,7 +255,7 @@ fn who_sends_more_than_it_may_is_not_believed() {
         [&Head { kind: Kind::Frames, link: 1, length: 1 << 20 }.to_bytes()[..], &[0; 1 << 20]].concat();
     let answers = Outbox::default();
     let line = answers.connect();
-    // Twice the window, since what of the era before was not taken yet may still be there.
+    // Twice the window, because data of the previous era may still be waiting.
     let read = read_messages(&message.repeat(34)[..], &routes, &answers, line, |_| {});
     assert!(matches!(read, Err(BadLink::Window(1))), "{read:?}");
     let other = Head { kind: Kind::Closed, link: 2, length: 0 }.to_bytes();
@@ -263,13 +263,13 @@ fn who_sends_more_than_it_may_is_not_believed() {
     assert!(matches!(read, Err(BadLink::Link(2))), "{read:?}");
 }
 
-/// A connection that can be cut: what the two ends hold of it.
+/// A connection that can be cut: the parts at its two ends.
 fn crossed() -> ((PipeReader, PipeWriter), (PipeReader, PipeWriter)) {
     let ((here, there), (back, forth)) = (pipe().unwrap(), pipe().unwrap());
     ((here, forth), (back, there))
 }
 
-/// A consumer, as another process has it.
+/// A consumer, like in another process.
 struct Consumer {
     running: Running,
     inbox: Arc<Inbox>,
@@ -321,7 +321,7 @@ fn a_consumer_that_comes_back_goes_on_and_what_was_under_way_is_counted() {
     let (one, other) = crossed();
     connect(&producing, Routes::from([(LINK, Route::Out)]), one);
     let second = Consumer::start(other, Some(1), usize::MAX);
-    // What is sent in an era that it was not there for is not for it.
+    // Data of an era before its start is not for it.
     producing.join(LINK, 1);
     producing.join(LINK, 2);
     let counted = producer.wait().unwrap();
@@ -335,7 +335,8 @@ fn a_consumer_that_comes_back_goes_on_and_what_was_under_way_is_counted() {
     let begin = after.indices[0];
     assert_eq!(after.indices, (begin..300_000).step_by(100).collect::<Vec<_>>());
     assert_eq!(after.samples, (begin as i32..300_000).collect::<Vec<_>>());
-    // What the process that is gone had taken and not handled is nobody's to count: the links and queues there have room for so much.
+    // Data that the dead process had taken and not processed is uncounted; its links and queues have room for
+    // this much.
     let missing = begin / 100 - 100;
     assert!(frames <= missing && missing <= frames + 16, "{frames} of {missing}");
     assert_eq!(after.descriptions, ["half 0", "half 1"], "it was told what the stream is");
@@ -357,7 +358,7 @@ fn a_producer_that_comes_back_goes_on_behind_a_gap_in_one_stream() {
     let again = Arc::new(Outbox::kept());
     let (one, other) = crossed();
     connect(&again, Routes::from([(LINK, Route::Out)]), one);
-    // The stage stays, and its inbox.
+    // The stage and its inbox stay.
     let inbox = consumer.inbox.clone();
     connect(&consumer.outbox, Routes::from([(LINK, Route::In(inbox))]), other);
     let second = produce(&again, 200, QueueOptions::block(8), true);
@@ -374,7 +375,7 @@ fn a_producer_that_comes_back_goes_on_behind_a_gap_in_one_stream() {
     assert_eq!(seen.end, Some((new[199] + 110, 10)), "what its end says is shifted, too");
 }
 
-/// Both ends of a link go over another connection, once what has come over the one before was read.
+/// Moves both ends of a link to another connection, after reading everything on the previous one.
 fn turn(
     leads: &[Arc<Lead>; 2],
     inbox: &Arc<Inbox>,
@@ -436,7 +437,7 @@ fn a_link_goes_on_over_another_connection_and_what_was_under_way_is_counted() {
     let own = |name| counted.stage("out").unwrap().own(name).unwrap();
     let (unconfirmed, missing) = (own("unconfirmed_frames"), 3_000 - seen.indices.len() as u64);
     assert!((1..=3 * 16).contains(&unconfirmed), "{unconfirmed}");
-    // What came all the same is counted, too: nobody was told.
+    // Data that arrived anyway counts too, because nobody was told.
     assert!(missing <= unconfirmed, "{missing} of {unconfirmed}");
     assert_eq!(own("unconfirmed_samples"), 100 * unconfirmed);
 }
@@ -446,9 +447,9 @@ fn the_end_of_a_stream_that_may_begin_again_waits() {
     let outbox = Outbox::default();
     outbox.hold_ends();
     outbox.end(LINK, Vec::new(), true);
-    // That of a source that has ended by itself does not.
+    // The end of a source that ended by itself is not held.
     outbox.end(LINK + 1, Vec::new(), false);
-    // So that nothing is taken any more of another one.
+    // Nothing more is taken of another one.
     outbox.leave_link(LINK + 2, true);
     outbox.leave_link(LINK + 3, false);
     let mut written = Vec::new();
@@ -474,7 +475,8 @@ fn the_end_of_a_stream_that_may_begin_again_waits() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Words come as they were said, however the connection cuts them; a connection that ends within one says so.
+    /// Text arrives as it was sent, however the connection splits it. A connection that ends within a text
+    /// reports that.
     #[test]
     fn words_come_whole_or_not_at_all(said in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..8), cut in any::<prop::sample::Index>()) {
         let outbox = Outbox::default();

@@ -24,7 +24,7 @@ fn stamped(producer_ts_ns: u64) -> Header {
 
 #[test]
 fn another_hosts_stamps_become_times_of_this_one() {
-    // 37 ms ahead, and 20 parts in a million faster.
+    // 37 ms ahead, and 20 parts per million faster.
     static BEGAN: LazyLock<u64> = LazyLock::new(monotonic_ns);
     fn ahead_ns(ours_ns: u64) -> u64 {
         37_000_000 + (ours_ns - *BEGAN) / 50_000
@@ -57,7 +57,7 @@ fn another_hosts_stamps_become_times_of_this_one() {
     assert!(time.ns.abs_diff(ours_ns as i64) <= time.error_ns, "{time:?} is not {ours_ns}");
     let later = told.axis_time_of(&theirs, 1_000).unwrap();
     assert!((later.ns - time.ns).abs_diff(1_000_000) <= 1_000, "of this frame");
-    // UTC as this host has it.
+    // UTC of this host.
     let utc = std::time::SystemTime::now();
     let made = told.time_of(&stamped(ours_ns + ahead_ns(ours_ns)), 0).unwrap();
     assert!(made <= utc + Duration::from_secs(1) && made + Duration::from_secs(60) > utc, "{made:?}");
@@ -86,7 +86,7 @@ fn two_kernels_that_know_utc_know_each_other() {
         clock: Some(clock_id()),
     };
     let relation = by_utc((theirs, ours)).unwrap();
-    // At this UTC theirs showed 15,000.
+    // At this UTC their clock showed 15,000.
     assert_eq!((relation.at_ns, relation.offset_ns, relation.error_ns), (900_000, 15_000 - 900_000, 1_500));
     assert_eq!(by_utc((theirs, ClockReading { error_ns: None, ..ours })), None);
 
@@ -118,7 +118,7 @@ fn what_a_host_between_measured_adds_up() {
         drift_error_ppb: 7,
     };
     let whole = measured(&said, 5, &relation, None);
-    // A second behind what was measured between, by a clock that is 1 us a second faster.
+    // A second after the intermediate measurement, by a clock that gains 1 us per second.
     assert_eq!(whole.producer_ts_ns, 2_000_001_000);
     let axis = AxisTime {
         clock: clock_id(),

@@ -1,4 +1,4 @@
-//! The asking side: what is measured, in which order, and within which bounds.
+//! Client: the sequence of measurements, and their bounds.
 
 mod session;
 
@@ -18,20 +18,20 @@ use crate::proto::report::{Advice, Direction, ProbeEvent, Report, Rtt};
 use crate::proto::train::{Train, UDP_IP_BYTES};
 use crate::proto::verdict;
 
-/// How a probe probes.
+/// Options of a probe.
 #[derive(Debug, Clone)]
 pub struct ProbeOptions {
-    /// What to keep to.
+    /// Limits of the probe.
     pub bounds: Bounds,
-    /// Bytes of UDP payload of each datagram; `None`: the longest that comes through in both directions.
+    /// Bytes of UDP payload per datagram. `None`: the longest that passes in both directions.
     pub datagram_bytes: Option<u16>,
-    /// Send at this interval, instead of looking for the highest rate.
+    /// Fixed interval between datagrams, instead of a search for the highest rate.
     pub interval: Option<Duration>,
-    /// One TCP stream in each direction for each of these lengths of a write, in bytes; empty: no TCP.
+    /// Lengths of TCP writes in bytes. Each one takes a TCP stream in each direction; empty: no TCP.
     pub tcp_writes: Vec<u32>,
-    /// Amounts of data to predict the transfer time of, in bytes.
+    /// Amounts of data in bytes whose transfer time to predict.
     pub moves: Vec<u64>,
-    /// Stops it.
+    /// Stops the probe.
     pub cancel: Cancel,
 }
 
@@ -48,11 +48,11 @@ impl Default for ProbeOptions {
     }
 }
 
-/// Probes the path to the server of a ticket. `on_event` hears how it goes.
+/// Probes the path to the server of a ticket, and reports progress to `on_event`.
 ///
 /// # Errors
-/// [`Error::Silent`] where nothing answers, [`Error::Ended`] where the server ends it, [`Error::Limit`] for limits that cannot be kept
-/// to, [`Error::Cancelled`] after [`ProbeOptions::cancel`].
+/// [`Error::Silent`] if nothing answers, [`Error::Ended`] if the server ends the session, [`Error::Limit`]
+/// for limits that cannot be met, [`Error::Cancelled`] after [`ProbeOptions::cancel`].
 pub fn probe(
     ticket: &Ticket,
     options: &ProbeOptions,
@@ -75,7 +75,7 @@ pub fn probe(
     report
 }
 
-/// The first address of a ticket that the system can resolve.
+/// First resolvable address of a ticket.
 fn resolve(ticket: &Ticket) -> Result<SocketAddr> {
     let mut failed = None;
     for address in &ticket.addresses {
@@ -88,7 +88,7 @@ fn resolve(ticket: &Ticket) -> Result<SocketAddr> {
     Err(failed.unwrap_or(Error::Ticket(grebe_packet::Error::Ticket { what: "it has no address" })))
 }
 
-/// Asked only where nothing answers, so that a wrong clock prevents no probe.
+/// Checked only if nothing answers, so that a wrong clock cannot prevent a probe.
 fn is_expired(ticket: &Ticket) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_secs() >= ticket.expires_unix_s
@@ -131,7 +131,7 @@ impl PathProbe<'_> {
         Ok(report)
     }
 
-    /// Round trips and the offset of the clocks, while nothing else is sent.
+    /// Round trips and clock offset of the idle path.
     fn idle_path(&mut self) -> Result<(Rtt, Estimate)> {
         (self.on_event)(ProbeEvent::Part { name: "round trip", is_down: None });
         let (echoes, pings) = self.session.ping(PING_INTERVAL, PING_TIME)?;
@@ -143,7 +143,7 @@ impl PathProbe<'_> {
         Ok((rtt, clock_offset_ns(&echoes).shifted(epochs_ns).scaled(1e-6)))
     }
 
-    /// Trains up and down. `reserved` is the time that is kept for what comes after them.
+    /// Sends trains up and down. `reserved` is the time for the later measurements.
     fn trains(
         &mut self,
         mtu_bytes: &[Option<Estimate>; 2],
@@ -175,7 +175,7 @@ impl PathProbe<'_> {
         Ok(directions)
     }
 
-    /// TCP streams up and down, one for each length of a write.
+    /// Runs TCP streams up and down, one for each length of a write.
     fn tcp(&mut self, directions: &mut [Direction; 2], time: Duration, rtt: &Rtt) -> Result<()> {
         let bytes_left = self.limits.bytes_max.saturating_sub(self.session.spent_bytes());
         let bytes_max = bytes_left / u64::from(self.tcp_streams().max(1));
@@ -184,7 +184,7 @@ impl PathProbe<'_> {
                 (self.on_event)(ProbeEvent::Part { name: "TCP", is_down: Some(is_down) });
                 let (arrivals, echoes) = self.session.tcp(is_down, write_bytes, time, bytes_max)?;
                 direction.tcp.extend(arrivals.map(|arrivals| tcp_result(write_bytes, &arrivals)));
-                // A stream may fill a deeper queue than a train, which ends as soon as it has shown something.
+                // A stream may fill a deeper queue than a train, which ends as soon as a queue shows.
                 let worst = [direction.bufferbloat_ms, bufferbloat_ms(&echoes, rtt)].into_iter().flatten();
                 direction.bufferbloat_ms = worst.max_by(|a, b| a.value.total_cmp(&b.value));
             }
@@ -197,14 +197,15 @@ impl PathProbe<'_> {
     }
 }
 
-/// UDP payload of the longest packet that is known to come through in both directions.
+/// UDP payload of the longest packet known to pass in both directions.
 fn longest_datagram(session: &ClientSession, mtu_bytes: &[Option<Estimate>; 2]) -> u16 {
     let headers = if session.peer.is_ipv4() { UDP_IP_BYTES } else { UDP_IP_BYTES + 20 } as f64;
     let shorter = mtu_bytes.iter().flatten().map(|mtu| mtu.low - headers).reduce(f64::min);
     shorter.map_or(CAUTIOUS_BYTES, |bytes| bytes as u16)
 }
 
-/// The path MTU in each direction, by datagrams of many lengths at once, none of which may be fragmented: the longest packet that came through, up and down; its interval ends below the shortest that did not.
+/// Path MTU up and down, by unfragmented datagrams of many lengths at once. The estimate is the longest
+/// packet that passed; its interval ends below the shortest that did not.
 fn search_mtu(session: &mut ClientSession, rtt: Duration) -> Result<[Option<Estimate>; 2]> {
     let headers = if session.peer.is_ipv4() { 28 } else { 48 };
     let own = session.endpoint.route_payload_bytes().and_then(|bytes| u16::try_from(bytes).ok());
@@ -226,7 +227,7 @@ fn search_mtu(session: &mut ClientSession, rtt: Duration) -> Result<[Option<Esti
         }
         known[1] = narrow(known[1], &down, session.core.longest_size);
         if let Some(own) = own {
-            // This host's interface lets no more out, and is assumed to let as much in.
+            // The limit of this host's interface, assumed to hold in both directions.
             known[0].1 = known[0].1.min(own);
             if known[1].0 == own {
                 known[1].1 = own;
@@ -265,7 +266,7 @@ fn narrow((low, high): (u16, u16), sent: &[u16; SIZES_MAX], seen: u16) -> (u16, 
     (low, next.map_or(high, |next| high.min(next - 1)))
 }
 
-/// Lengths between the longest that came through and the shortest that did not.
+/// Lengths between the longest that passed and the shortest that did not.
 fn between(low: u16, high: u16) -> [u16; SIZES_MAX] {
     let gap = u32::from(high.saturating_sub(low));
     let mut sizes = [0; SIZES_MAX];
@@ -283,11 +284,11 @@ const PING_INTERVAL: Duration = Duration::from_millis(10);
 const PING_TIME: Duration = Duration::from_millis(1_000);
 const TCP_MIN: Duration = Duration::from_millis(1_000);
 const TCP_MAX: Duration = Duration::from_millis(2_500);
-/// What a stream takes beside its own time.
+/// Overhead of a stream beside its duration.
 const TCP_AROUND: Duration = Duration::from_millis(100);
-/// Where no length came through: what any path carries.
+/// Minimum that every path carries, if no length passed.
 const CAUTIOUS_BYTES: u16 = 1_200;
-/// The share of the bytes that trains of one direction may take.
+/// Share of the total bytes for the trains of one direction.
 const DIRECTION_PERCENT: u64 = 35;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One UDP socket with a clock: receiving, answering, and sending trains on time. Each side of a probe has one.
+//! UDP socket with a clock, one per side: receives, answers, and sends trains on schedule.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use crate::proto::packet::{Body, DATA_BYTES, PACKET_MAX, Packet};
 use crate::proto::signing::Signer;
 use crate::proto::train::{Train, UDP_IP_BYTES};
 
-/// Nanoseconds since the endpoint was made, and the wall clock then.
+/// Nanoseconds since its creation, with the wall clock at that moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     start: Instant,
@@ -27,7 +27,8 @@ impl Clock {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// What has to be added to a wall clock's time to get this clock's. Computed once per batch: the wall clock may be set.
+    /// Offset from a wall clock's time to this clock's. Computed once per batch, because the wall clock may
+    /// be set.
     fn since_wall(&self) -> i64 {
         (self.now_ns() as i64).wrapping_sub(wall().as_nanos() as i64)
     }
@@ -40,14 +41,14 @@ pub(crate) struct Endpoint {
     pub(crate) clock: Clock,
     pub(crate) kernel_drops: Option<u64>,
     outbox: Outbox,
-    /// Datagrams that are of no train: they wait for the end of the batch, when the drop counter is known.
+    /// Datagrams outside of trains. They wait for the end of the batch, when the drop counter is known.
     deferred: Vec<(SocketAddr, Vec<u8>, u64)>,
     heads: Vec<[u8; PACKET_MAX]>,
     filler: Vec<u8>,
-    /// Bytes of IP packets that this endpoint sent.
+    /// Bytes of IP packets sent.
     pub(crate) sent_bytes: u64,
     peer: Option<SocketAddr>,
-    /// The socket is one of IPv6, and writes addresses of IPv4 as such.
+    /// Whether the socket is IPv6 and takes IPv4 addresses in mapped form.
     is_v6: bool,
 }
 
@@ -90,12 +91,13 @@ impl Endpoint {
         self.receiver.granted()
     }
 
-    /// Bytes of payload that this host's interface carries to the peer in one packet, where that is known.
+    /// Payload that this host's interface carries to the peer in one packet, if known.
     pub(crate) fn route_payload_bytes(&self) -> Option<usize> {
         self.sender.path_payload_bytes()
     }
 
-    /// Waits for datagrams, hands them to `handler` and sends the answers. Returns after the first batch, or after `wait`.
+    /// Waits for datagrams, passes them to `handler` and sends its answers. Returns after the first batch, or
+    /// after `wait`.
     pub(crate) fn pump(&mut self, wait: Duration, handler: &mut impl PacketHandler) -> Result<()> {
         let Self { receiver, deferred, clock, kernel_drops, outbox, .. } = self;
         let clock = *clock;
@@ -140,7 +142,7 @@ impl Endpoint {
         self.flush()
     }
 
-    /// Sends one packet, padded to `len` bytes if it is shorter.
+    /// Sends one packet, padded to at least `len` bytes.
     pub(crate) fn send(
         &mut self,
         to: Option<SocketAddr>,
@@ -158,7 +160,7 @@ impl Endpoint {
         tolerate(batch.flush())
     }
 
-    /// Sends a train on time, and serves `handler` meanwhile. Returns how many datagrams it sent.
+    /// Sends a train on schedule, and serves `handler` meanwhile. Returns the number of datagrams sent.
     pub(crate) fn send_train(
         &mut self,
         train: Train,
@@ -181,7 +183,8 @@ impl Endpoint {
                 }
                 continue;
             }
-            // After a long delay the schedule moves on: a burst that catches up would measure something else.
+            // After a long delay the schedule shifts, because a burst to catch up would distort the
+            // measurement.
             start_ns += (now_ns - due_ns).saturating_sub(LATE_MAX_NS);
             let due =
                 (now_ns - start_ns).checked_div(train.interval_ns).map_or(u64::from(u32::MAX), |due| due + 1);
@@ -240,7 +243,7 @@ fn push<'d>(
     }
 }
 
-/// A datagram that could not be sent counts as lost; `Sender` has counted it.
+/// Ignores a datagram that could not be sent. It counts as lost, and `Sender` has counted it.
 fn tolerate(sent: grebe_datagram::Result<()>) -> Result<()> {
     match sent {
         Ok(()) | Err(grebe_datagram::Error::Send { .. } | grebe_datagram::Error::Stalled { .. }) => Ok(()),
@@ -248,12 +251,12 @@ fn tolerate(sent: grebe_datagram::Result<()>) -> Result<()> {
     }
 }
 
-/// An IPv4 address instead of its form in IPv6.
+/// IPv4 address in place of its mapped form.
 fn unmapped(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// An address as a socket of that family takes it.
+/// Address in the family of the socket.
 fn mapped(address: SocketAddr, is_v6: bool) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) if is_v6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
@@ -267,9 +270,9 @@ fn wall() -> Duration {
 
 const SLOTS: usize = 32;
 const SLOT_BYTES: usize = 65_536;
-/// Datagrams that are signed and sent together at most.
+/// Maximum datagrams to sign and send together.
 const GROUP: usize = 64;
-/// A sender that is preempted for longer falls behind; its stamps show it.
+/// Maximum delay to catch up. A sender preempted for longer falls behind, and its stamps show it.
 const LATE_MAX_NS: u64 = 2_000_000;
-/// How often a busy sender takes in what arrived.
+/// Interval at which a busy sender reads its socket.
 const SERVE_EVERY_NS: u64 = 2_000_000;

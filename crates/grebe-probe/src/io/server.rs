@@ -1,4 +1,4 @@
-//! The serving side: one socket for datagrams, and TCP connections at the same port.
+//! Server: one socket for datagrams, and TCP connections at the same port.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,22 +15,22 @@ use crate::proto::packet::{Body, Packet};
 use crate::proto::server::session::SendTask;
 use crate::proto::server::{ServerCore, ServerFacts};
 
-/// How a server serves.
+/// Options of a server.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Where to listen; port 0: any. `None`: any port of every address of either family.
+    /// Address to listen at; port 0: any. `None`: any port of every address of both families.
     pub bind: Option<SocketAddr>,
-    /// What each probe keeps to; the default for what is left open depends on the address of its client.
+    /// Limits per probe. Open ones get a default by the client's address.
     pub bounds: Bounds,
-    /// Probes that the ticket is good for.
+    /// Number of probes that the ticket allows.
     pub clients: u32,
-    /// The server ends after it had no client for this long.
+    /// Maximum time without a client, after which the server ends.
     pub idle_max: Duration,
-    /// Stops it.
+    /// Stops the server.
     pub cancel: Cancel,
 }
 
-/// A server that waits for its clients.
+/// A server for the probes of one ticket.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,13 +53,13 @@ pub struct Server {
     cancel: Cancel,
 }
 
-/// What a server is doing.
+/// Event of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServeEvent {
     /// A client began.
     Began(SocketAddr),
-    /// It ended.
+    /// A client ended.
     Ended,
 }
 
@@ -79,7 +79,7 @@ impl Server {
     /// Opens the sockets, UDP and TCP at one port, and makes a ticket.
     ///
     /// # Errors
-    /// [`Error::Datagram`], [`Error::System`] where a socket cannot be opened.
+    /// [`Error::Datagram`], [`Error::System`] if a socket cannot be opened.
     pub fn bind(options: &ServeOptions) -> Result<Self> {
         let open = |at| Endpoint::bind(at, None);
         let (endpoint, address, listener) = match options.bind {
@@ -115,15 +115,17 @@ impl Server {
         })
     }
 
-    /// What a client needs. Its address is this host's as seen from here; behind a NAT it is another.
+    /// Ticket for the client. It names this host's own address, which differs from the public one behind a
+    /// NAT.
     pub fn ticket(&self) -> &Ticket {
         &self.ticket
     }
 
-    /// Serves until the ticket is used up, nobody has come for long enough, or it is cancelled. Returns the probes served.
+    /// Serves until the ticket is used up, the idle time is over, or it is cancelled. Returns the number of
+    /// probes.
     ///
     /// # Errors
-    /// [`Error::Datagram`] where the socket fails.
+    /// [`Error::Datagram`] if the socket fails.
     pub fn run(mut self, mut on_event: impl FnMut(ServeEvent)) -> Result<u32> {
         let acceptor = Acceptor::start(self.listener.try_clone());
         let (mut client, mut idle_since) = (None, Instant::now());
@@ -142,7 +144,7 @@ impl Server {
         Ok(self.core.served)
     }
 
-    /// Takes in what came, answers, and sends what a client asked for.
+    /// Reads and answers packets, and sends the data that a client requested.
     fn turn(&mut self, acceptor: &Acceptor) -> Result<()> {
         let mut handler = ServerHandler { core: &mut self.core, acceptor, cancel: &self.cancel };
         self.endpoint.pump(PUMP, &mut handler)?;
@@ -158,7 +160,7 @@ impl Server {
             }
             SendTask::Sizes(sizes) => {
                 let packet = Packet { session: id, number: 0, body: Body::Size };
-                // Three times, since the path may lose some.
+                // Three times, because the path may lose some.
                 for &size in sizes.iter().cycle().take(3 * sizes.len()).filter(|&&size| size > 0) {
                     self.endpoint.send(client, &packet, &signer, size.into())?;
                 }
@@ -168,7 +170,7 @@ impl Server {
     }
 }
 
-/// The core, together with what TCP connections ask for.
+/// The core, with the requests of TCP connections.
 struct ServerHandler<'a> {
     core: &'a mut ServerCore,
     acceptor: &'a Acceptor,
@@ -186,7 +188,7 @@ impl PacketHandler for ServerHandler<'_> {
             match message {
                 FromConnection::Open { from, bytes, answer } => {
                     let granted = session.and_then(|session| session.open_tcp(from, &bytes, now_ns));
-                    // A connection that is gone does not ask any more.
+                    // The connection may be gone.
                     let _ = answer.send(granted);
                 }
                 FromConnection::Done { id, moved } => {
@@ -204,7 +206,7 @@ impl PacketHandler for ServerHandler<'_> {
     }
 }
 
-/// How long a server can live: it waits for each of its clients, and serves it.
+/// Maximum lifetime of a server: it waits for each of its clients, and serves it.
 fn lifetime_max(options: &ServeOptions) -> Duration {
     let session_max = options.bounds.duration_max.unwrap_or(Limits::DURATION_MAX);
     options.idle_max.saturating_add(session_max).saturating_mul(options.clients)

@@ -1,6 +1,7 @@
-//! TCP streams beside the datagrams: how much the system's own transport carries over the same path.
+//! TCP streams beside the datagrams: throughput of the system's own transport on the same path.
 //!
-//! At the server one thread accepts, and one per connection moves bytes; the server's own thread decides.
+//! At the server one thread accepts, and one thread per connection moves bytes. The server's own thread
+//! decides.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -15,11 +16,11 @@ use socket2::SockRef;
 use crate::proto::packet::{PACKET_MAX, Packet, TCP_BINS, TCP_OPENING_BYTES, TcpArrivals, TcpRequest};
 use crate::proto::signing::Signer;
 
-/// What a stream carried.
+/// Result of a stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TcpMoved {
     pub(crate) bytes: u64,
-    /// What arrived, where this is the receiving side.
+    /// Arrivals, at the receiving side.
     pub(crate) arrivals: Option<TcpArrivals>,
 }
 
@@ -43,7 +44,7 @@ impl TcpThread {
     }
 }
 
-/// Opens a stream to the server, and sends or receives as `request` says.
+/// Opens a stream to the server, and sends or receives as `request` specifies.
 pub(crate) fn connect(
     peer: SocketAddr,
     packet: Packet,
@@ -64,7 +65,7 @@ pub(crate) fn connect(
         }
         match request.is_down {
             true => receive(&mut socket, &request, patience, &stopped),
-            // The server stops counting after the duration; what this host's buffer holds then is thrown away.
+            // The server stops counting after the duration. The rest of this host's buffer is discarded.
             false => {
                 let longer = TcpRequest { duration_ns: request.duration_ns + 10_000_000_000, ..request };
                 send(&mut socket, &longer, rate_max_bps, &stopped)
@@ -74,7 +75,7 @@ pub(crate) fn connect(
     TcpThread { thread, stop }
 }
 
-/// Writes for as long as was requested.
+/// Writes for the requested time.
 pub(crate) fn send(
     socket: &mut TcpStream,
     request: &TcpRequest,
@@ -105,7 +106,7 @@ pub(crate) fn send(
     TcpMoved { bytes, arrivals: None }
 }
 
-/// Reads for as long as was requested, from the first byte on.
+/// Reads for the requested time after the first byte.
 pub(crate) fn receive(
     socket: &mut TcpStream,
     request: &TcpRequest,
@@ -146,7 +147,7 @@ pub(crate) fn receive(
     TcpMoved { bytes: arrivals.bytes, arrivals: (arrivals.bytes > 0).then_some(arrivals) }
 }
 
-/// Ends the connection without sending what is still in its buffer.
+/// Closes the connection without sending its remaining buffer.
 pub(crate) fn abandon(socket: &TcpStream) {
     let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
     let _ = socket.shutdown(std::net::Shutdown::Read);
@@ -165,9 +166,9 @@ pub(crate) struct Acceptor {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread of a connection tells the server.
+/// Message from the thread of a connection to the server.
 pub(crate) enum FromConnection {
-    /// Its first bytes. The answer is what to move and how fast, or that it is refused.
+    /// Its first bytes. The answer has the amount and rate, or is a refusal.
     Open { from: IpAddr, bytes: [u8; TCP_OPENING_BYTES], answer: Sender<Option<(TcpRequest, f64)>> },
     /// It is over.
     Done { id: u32, moved: TcpMoved },
@@ -178,13 +179,13 @@ impl Acceptor {
         let (tells, messages) = mpsc::sync_channel(CONNECTIONS_MAX);
         let stop = Cancel::default();
         let stopped = stop.clone();
-        // Without a listener a probe goes on, without TCP.
+        // Without a listener the probe continues without TCP.
         let thread =
             listener.ok().map(|listener| std::thread::spawn(move || accept(&listener, &tells, &stopped)));
         Self { messages: Some(messages), stop, thread }
     }
 
-    /// The next message of a connection, if there is one.
+    /// Next message of a connection, if any.
     pub(crate) fn next(&self) -> Option<FromConnection> {
         self.messages.as_ref()?.try_recv().ok()
     }
@@ -193,7 +194,7 @@ impl Acceptor {
 impl Drop for Acceptor {
     fn drop(&mut self) {
         self.stop.cancel();
-        // A thread that waits for room in the channel goes on.
+        // Unblocks a thread that waits for room in the channel.
         self.messages = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -202,7 +203,7 @@ impl Drop for Acceptor {
 }
 
 fn accept(listener: &TcpListener, tells: &SyncSender<FromConnection>, stop: &Cancel) {
-    // Each connection holds a clone.
+    // Counts the connections, because each holds a clone.
     let connections = Arc::new(());
     while !stop.is_cancelled() {
         let Ok((socket, from)) = listener.accept() else {
@@ -221,7 +222,7 @@ fn accept(listener: &TcpListener, tells: &SyncSender<FromConnection>, stop: &Can
     }
 }
 
-/// One connection. Nothing is sent before its first bytes have proved that it belongs to the session.
+/// Serves one connection. Sends nothing until its first bytes have proven that it belongs to the session.
 fn serve(mut socket: TcpStream, from: SocketAddr, tells: &SyncSender<FromConnection>, stop: &Cancel) {
     let mut bytes = [0; TCP_OPENING_BYTES];
     let is_heard = socket.set_nonblocking(false).is_ok()

@@ -1,4 +1,4 @@
-//! The state of a client: before its session, and within it.
+//! State of a client, before and within its session.
 
 use grebe_clock::Echo;
 use grebe_packet::ReplayWindow;
@@ -9,15 +9,15 @@ use crate::proto::signing::Keys;
 use crate::proto::tracker::Tracker;
 use crate::proto::train::UDP_IP_BYTES;
 
-/// What a client knows of its session.
+/// A client's state within its session.
 pub(crate) struct ClientCore {
     pub(crate) session: u64,
     pub(crate) keys: Keys,
     window: ReplayWindow<REPLAY_WORDS>,
     next_number: u64,
-    /// Pings that were answered, since they were last taken.
+    /// Answered pings that were not taken yet.
     pub(crate) echoes: Vec<Echo>,
-    /// The newest response, and the id of its request.
+    /// Newest response, with the id of its request.
     pub(crate) response: Option<(u32, Response)>,
     pub(crate) tracker: Option<Tracker>,
     drops_before: Option<u64>,
@@ -25,9 +25,9 @@ pub(crate) struct ClientCore {
     pub(crate) longest_size: u16,
     pub(crate) ended: Option<EndReason>,
     pub(crate) heard_ns: u64,
-    /// Bytes of IP packets that arrived.
+    /// Received bytes of IP packets.
     pub(crate) bytes: u64,
-    /// Interval between pings; 0: none are sent.
+    /// Interval between pings; 0: no pings.
     pub(crate) ping_interval_ns: u64,
     pinged_ns: u64,
     pub(crate) pings: u32,
@@ -57,19 +57,19 @@ impl ClientCore {
         }
     }
 
-    /// A packet of this session, with the next number.
+    /// Makes a packet of this session, with the next number.
     pub(crate) fn packet(&mut self, body: Body) -> Packet {
         self.next_number += 1;
         Packet { session: self.session, number: self.next_number, body }
     }
 
-    /// Begins to follow the train that comes next.
+    /// Starts tracking the next train.
     pub(crate) fn expect(&mut self, tracker: Tracker) {
         self.drops_before = self.kernel_drops;
         self.tracker = Some(tracker);
     }
 
-    /// Datagrams of the train that this host's kernel had no room for.
+    /// Datagrams of the train that this host's kernel dropped.
     pub(crate) fn train_drops(&self) -> Option<u64> {
         self.kernel_drops.map(|drops| drops.saturating_sub(self.drops_before.unwrap_or(0)))
     }
@@ -141,7 +141,7 @@ impl PacketHandler for Opening {
             Body::Bye { .. } => true,
             _ => false,
         };
-        // A late challenge does not take the place of a welcome.
+        // A late challenge must not replace a welcome.
         let is_news = !matches!(packet.body, Body::Challenge { .. }) || self.reply.is_none();
         if is_ours && is_news {
             self.reply = Some(packet.body);

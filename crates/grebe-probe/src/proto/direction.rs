@@ -1,4 +1,5 @@
-//! One direction: a burst, a quiet train, and the search for the highest rate; or one train at a rate that the user chose.
+//! One direction: a burst, a quiet train and the search for the highest rate, or one train at the user's
+//! rate.
 
 mod budget;
 mod tally;
@@ -21,25 +22,26 @@ use crate::proto::search::{Search, Step};
 use crate::proto::tracker::Summary;
 use crate::proto::train::{Train, packet_bits};
 
-/// A path that trains can be sent over.
+/// Path that carries trains.
 pub(crate) trait TrainCarrier {
-    /// Carries a train in one direction, with pings beside it. Datagrams may come `settle` behind the last one.
+    /// Carries a train in one direction, with pings beside it. Datagrams may arrive up to `settle` after the
+    /// last one.
     fn carry(&mut self, is_down: bool, train: Train, settle: Duration) -> Result<(Summary, Vec<Echo>)>;
-    /// What the time is.
+    /// Present time.
     fn now_ns(&self) -> u64;
-    /// Bytes of IP packets so far, both ways.
+    /// Bytes of IP packets so far, in both directions.
     fn spent_bytes(&self) -> u64;
 }
 
-/// What to measure in one direction, and what that may cost.
+/// Measurement of one direction, and its budget.
 pub(crate) struct DirectionTask<'a> {
     pub(crate) is_down: bool,
     pub(crate) datagram_bytes: u16,
-    /// Send one train at this interval instead of a search.
+    /// Interval of a single train, instead of a search.
     pub(crate) interval: Option<Duration>,
     pub(crate) limits: Limits,
     pub(crate) bytes_max: u64,
-    /// What the whole probe may have spent when this direction ends.
+    /// Maximum bytes of the whole probe at the end of this direction.
     pub(crate) spent_bytes_max: u64,
     pub(crate) began_ns: u64,
     pub(crate) end_ns: u64,
@@ -47,13 +49,13 @@ pub(crate) struct DirectionTask<'a> {
     pub(crate) rtt: &'a Rtt,
 }
 
-/// Measures one direction of a path. `on_event` hears of each train.
+/// Measures one direction of a path, and reports each train to `on_event`.
 pub(crate) fn measure<C: TrainCarrier>(
     carrier: &mut C,
     task: &DirectionTask<'_>,
     on_event: &mut dyn FnMut(ProbeEvent),
 ) -> Result<Direction> {
-    // Datagrams are late by as much as round trips differ.
+    // Delays of datagrams vary as much as the round trips.
     let spread_ms = task.rtt.p99_ms.value - task.rtt.min_ms.value;
     let settle = Duration::from_secs_f64((spread_ms * 2.0 + 10.0).clamp(10.0, 300.0) / 1e3);
     let tally = Tally::new(task.datagram_bytes);
@@ -78,7 +80,7 @@ struct Measuring<'a, C> {
 }
 
 impl<C: TrainCarrier> Measuring<'_, C> {
-    /// One train of the user's size at the user's interval.
+    /// Sends one train with the user's size and interval.
     fn fixed_rate(&mut self, interval: Duration) -> Result<()> {
         self.begin_part("train");
         let task = self.task;
@@ -87,9 +89,9 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         let seconds = (left.as_secs_f64() * 0.7).min(FIXED_S);
         let train = task.train(rate_bps.min(task.limits.rate_max_bps), seconds, task.bytes_max);
         let (trial, summary) = self.carry(train, false)?;
-        // Its loss is the answer here, whether the path kept up or not.
+        // Its loss is the result, whether the path kept up or not.
         self.tally.count(&train, &summary);
-        // There is no quiet train to compare delays with, but round trips show whether a queue was full.
+        // There is no quiet train for comparison, but round trips show a full queue.
         let result = self.tally.report.trains.last_mut().expect("a train was carried");
         let is_queued = result.rtt_ms > task.rtt.p99_ms.value + STANDING_MS;
         let limit = trial.failed.map(|limit| match limit {
@@ -101,7 +103,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         Ok(())
     }
 
-    /// The search for the highest rate that passes.
+    /// Searches for the highest rate that passes.
     fn highest_rate(&mut self) -> Result<()> {
         self.begin_part("UDP");
         let guess_bps = self.guess()?;
@@ -116,7 +118,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
             if step == Step::Quiet
                 && let Some(train) = self.tally.report.trains.last()
             {
-                // A first quiet train that a policer's bucket let through was not quiet.
+                // A first quiet train within a policer's bucket was not quiet.
                 quiet_bps = quiet_bps.min(0.5 * train.delivered_bps.max(1e5));
             }
             let Some(train) = self.train_for(step, quiet_bps) else { break };
@@ -145,7 +147,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         Ok(())
     }
 
-    /// A first idea of the rate: how far apart datagrams arrive that were sent at once.
+    /// Initial guess of the rate, from the spacing of a burst on arrival.
     fn guess(&mut self) -> Result<f64> {
         let task = self.task;
         let bits = packet_bits(task.datagram_bytes);
@@ -158,7 +160,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
             if summary.delivered_pps > 0.0 && summary.received >= count / 8 {
                 rates_bps.push(summary.delivered_pps * bits);
             }
-            // On a long path there is time for one burst only.
+            // A long path allows only one burst.
             if !rates_bps.is_empty() && task.rtt.p50_ms.value > 30.0 {
                 break;
             }
@@ -168,9 +170,9 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         Ok(guess_bps.clamp(1e5, task.limits.rate_max_bps))
     }
 
-    /// Sends the quiet train, twice where the path loses so much that one does not say enough. A burst passes a policer as if it were not
-    /// there: where the train loses packets, a slower one tells what the path loses anyway from what a policer takes. Returns the train
-    /// that was quiet, and the guess of the rate, which a policer makes less.
+    /// Sends the quiet train, and a second one if high loss makes one too inaccurate. A burst passes a
+    /// policer undisturbed. So if the train loses packets, a slower train separates the path's own loss from
+    /// a policer's. Returns the quiet train and the guess of the rate, which a policer lowers.
     fn quiet(&mut self, mut guess_bps: f64) -> Result<(Train, f64)> {
         let rate_bps = (guess_bps * QUIET_SHARE).min(self.task.limits.rate_max_bps * 0.5);
         let (mut quiet, trial, mut summary) = self.first_quiet(rate_bps)?;
@@ -207,8 +209,8 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         Ok((quiet, guess_bps))
     }
 
-    /// A quiet train at this rate, after shorter ones where the path has not shown yet that it carries so much. Of one that loses most of what it
-    /// sends, no longer one is sent.
+    /// Sends a quiet train at this rate, after shorter ones on an unproven path. A train that loses most of
+    /// its datagrams is not followed by a longer one.
     fn first_quiet(&mut self, rate_bps: f64) -> Result<(Train, Trial, Summary)> {
         loop {
             let train = self.quiet_train(rate_bps);
@@ -220,7 +222,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         }
     }
 
-    /// A quiet train at this rate, or as much of it as the budget has left.
+    /// Quiet train at this rate, within the remaining budget.
     fn quiet_train(&self, rate_bps: f64) -> Train {
         let train = self.whole_quiet_train(rate_bps);
         let count = (self.budget.left_bytes() / train.packet_bytes()).max(QUIET_DATAGRAMS_MIN);
@@ -231,7 +233,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         self.task.train(rate_bps, QUIET_S, self.task.bytes_max / 10)
     }
 
-    /// The train for a step of the search; `None` where the search is over, or time or bytes do not suffice.
+    /// Train for a step of the search; `None` if the search is over, or if time or bytes are insufficient.
     fn train_for(&self, step: Step, quiet_bps: f64) -> Option<Train> {
         let task = self.task;
         let (rate_bps, seconds, bytes_max) = match step {
@@ -269,22 +271,23 @@ impl<C: TrainCarrier> Measuring<'_, C> {
 }
 
 impl DirectionTask<'_> {
-    /// A train of about so long, within so many bytes.
+    /// Train of about this duration, within this number of bytes.
     fn train(&self, rate_bps: f64, seconds: f64, bytes_max: u64) -> Train {
         let seconds = seconds.min(bytes_max as f64 * 8.0 / rate_bps);
         Train::at_rate(1, self.datagram_bytes, rate_bps, seconds)
     }
 }
 
-/// Whether two trains lost different shares, and the first so much that a path by itself does not: the bucket of a policer, full at first,
-/// hides how much it takes, so the slower train may even have lost more. Runs are long by that alone, and say nothing here.
+/// Whether two trains lost different shares, and the first one too much for a path without a policer. A
+/// policer's bucket, full at first, hides its rate, so the slower train may even have lost more. Such loss
+/// alone makes long runs, so the interval ignores runs.
 fn is_load_dependent(first: (&Train, &Summary), slower: (&Train, &Summary)) -> bool {
     let [first, slower] = [first, slower]
         .map(|(train, summary)| share(f64::from(summary.lost_on_the_way()), f64::from(train.count), 1.0));
     first.value > HOPELESS_LOSS && (slower.high < first.low || slower.low > first.high)
 }
 
-/// Goodput of a stream with its interval, from the bytes of equal times.
+/// Goodput of a stream with its interval, from the bytes of equal time slices.
 pub(crate) fn tcp_result(write_bytes: u32, arrivals: &TcpArrivals) -> TcpResult {
     let seconds = arrivals.span_ns.max(1) as f64 / 1e9;
     let bin_ns = arrivals.bin_ns.max(1);
@@ -307,36 +310,36 @@ pub(crate) fn tcp_result(write_bytes: u32, arrivals: &TcpArrivals) -> TcpResult 
     }
 }
 
-/// The longest datagram of which enough fit into a short train, by the rate and by the bytes that a train may take.
+/// Maximum datagram length at which enough datagrams fit into a short train, by rate and byte limit.
 pub(crate) fn datagram_bytes_max(limits: &Limits, direction_bytes_max: u64) -> u16 {
     let train_bytes = (limits.rate_max_bps / 8.0 * TRIAL_S).min((direction_bytes_max / 10) as f64);
     (train_bytes / TRIAL_DATAGRAMS).clamp(ETHERNET_BYTES.into(), LOOPBACK_BYTES.into()) as u16
 }
 
-/// Pings go out this often beside a train or a TCP stream.
+/// Interval of pings beside a train or a TCP stream.
 pub(crate) const PING_INTERVAL_NS: u64 = 20_000_000;
 const QUIET_S: f64 = 1.0;
-/// Of the rate that a burst told.
+/// Rate of the quiet train relative to that of the burst.
 const QUIET_SHARE: f64 = 0.3;
-/// Loss of the quiet train that may be a policer's, and how often a slower one is sent.
+/// Minimum loss of the quiet train that may be a policer's, and the number of slower trains.
 const POLICED_LOSS_MIN: f64 = 0.01;
 const SLOWER_MAX: u32 = 4;
-/// A short quiet train that loses more than this tells enough.
+/// Loss of a short quiet train above which no longer one follows.
 const HOPELESS_LOSS: f64 = 0.3;
-/// They are sent even where the budget has nothing left: what came before may have been lost by chance.
+/// Minimum, even without remaining budget: earlier trains may have been lost by chance.
 const QUIET_DATAGRAMS_MIN: u64 = 100;
-/// A slower train that loses no more than this share of it shows a policer.
+/// If a slower train loses at most this share of the first one's loss, there is a policer.
 const POLICED_SHARE: f64 = 0.7;
 const TRIAL_S: f64 = 0.5;
 const CONFIRM_S: f64 = 1.5;
 const FIXED_S: f64 = 5.0;
-/// Datagrams of a trial that say enough of loss.
+/// Datagrams of a trial for a sufficient estimate of loss.
 const TRIAL_DATAGRAMS: f64 = 400.0;
-/// A queue that delays by more than this is standing.
+/// Delay above which a queue is standing.
 const STANDING_MS: f64 = 1.0;
 const TRIALS_MAX: u32 = 14;
 const BURST: u32 = 128;
 /// UDP payload of an Ethernet frame.
 const ETHERNET_BYTES: u16 = 1_472;
-/// As `grebe_datagram` sends over loopback.
+/// Datagram length of `grebe_datagram` over loopback.
 const LOOPBACK_BYTES: u16 = 65_000;

@@ -1,17 +1,17 @@
-//! Pings that were answered, and what they say of the path.
+//! Answered pings, and their evaluation.
 
 use grebe_clock::{Echo, Estimator};
 
 use crate::proto::estimate::{Estimate, quantile, share};
 use crate::proto::report::Rtt;
 
-/// What pings on an idle path say; `None` where none was answered.
+/// Round trips on an idle path; `None` without answered pings.
 pub(crate) fn round_trips(echoes: &[Echo], pings: u32) -> Option<Rtt> {
     let sorted = sorted_ms(echoes);
     let &min = sorted.first()?;
     let p50 = quantile(&sorted, 0.5);
     let lost = pings.saturating_sub(sorted.len() as u32);
-    // The shortest contains what the two hosts take for a packet, which is no less than what it differs by from the median.
+    // The minimum includes the hosts' time per packet, which is at least its distance from the median.
     let min_ms = Estimate::new(min, min - (p50.value - min).max(HOSTS_MS), sorted[sorted.len().min(5) - 1]);
     Some(Rtt {
         min_ms: min_ms.at_least_zero(),
@@ -22,7 +22,8 @@ pub(crate) fn round_trips(echoes: &[Echo], pings: u32) -> Option<Rtt> {
     })
 }
 
-/// The server's clock less ours: the truth lies within, however the directions share the round trips.
+/// The server's clock minus ours. The interval contains the truth, however the two directions share the round
+/// trips.
 pub(crate) fn clock_offset_ns(echoes: &[Echo]) -> Estimate {
     let mut estimator = Estimator::default();
     echoes.iter().for_each(|&echo| estimator.add(echo));
@@ -32,12 +33,12 @@ pub(crate) fn clock_offset_ns(echoes: &[Echo]) -> Estimate {
     }
 }
 
-/// The median round trip.
+/// Median round trip.
 pub(crate) fn median_rtt_ms(echoes: &[Echo]) -> f64 {
     quantile(&sorted_ms(echoes), 0.5).value
 }
 
-/// How much longer round trips took under load than on the idle path.
+/// Increase of round trips under load over the idle path.
 pub(crate) fn bufferbloat_ms(echoes: &[Echo], idle: &Rtt) -> Option<Estimate> {
     let idle_ms = idle.p50_ms.value;
     let loaded = quantile(&sorted_ms(echoes), 0.95);
@@ -51,5 +52,5 @@ fn sorted_ms(echoes: &[Echo]) -> Vec<f64> {
     sorted
 }
 
-/// What the kernels of two hosts take for a packet, at least.
+/// Minimum time of two kernels per packet.
 const HOSTS_MS: f64 = 0.3;

@@ -1,4 +1,4 @@
-//! Figures with their 95 % intervals.
+//! Figures with 95 % intervals.
 
 use serde::Serialize;
 
@@ -14,45 +14,45 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A figure between two bounds; the bounds are put in order around it.
+    /// Figure between two bounds, which may be in any order.
     pub fn new(value: f64, low: f64, high: f64) -> Self {
         Self { value, low: low.min(value), high: high.max(value) }
     }
 
-    /// A figure that is known exactly.
+    /// Figure that is known exactly.
     pub fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
 
-    /// A figure with `error` to either side.
+    /// Figure with an error of `error` to either side.
     pub fn around(value: f64, error: f64) -> Self {
         Self::new(value, value - error.abs(), value + error.abs())
     }
 
-    /// The same with another origin.
+    /// Shifts figure and bounds by an offset.
     pub(crate) fn shifted(self, by: f64) -> Self {
         Self::new(self.value + by, self.low + by, self.high + by)
     }
 
-    /// The same in another unit.
+    /// Scales figure and bounds to another unit.
     pub fn scaled(self, factor: f64) -> Self {
         Self::new(self.value * factor, self.low * factor, self.high * factor)
     }
 
-    /// With the figure and its bounds raised to zero, for what cannot be negative.
+    /// Raises negative values to zero, for figures that cannot be negative.
     pub fn at_least_zero(self) -> Self {
         Self { value: self.value.max(0.0), low: self.low.max(0.0), high: self.high.max(0.0) }
     }
 
-    /// Whether the interval has `truth` in it.
+    /// Whether the interval contains `truth`.
     #[cfg(test)]
     pub(crate) fn contains(&self, truth: f64) -> bool {
         (self.low..=self.high).contains(&truth)
     }
 }
 
-/// The share of events among trials, by Wilson's interval. `design_effect` (1: trials are independent) is by
-/// how many times fewer observations there are than trials, because events come together.
+/// Share of events among trials, with Wilson's interval. `design_effect` divides the number of trials,
+/// because events are clustered; 1: independent trials.
 pub(crate) fn share(events: f64, trials: f64, design_effect: f64) -> Estimate {
     if trials <= 0.0 {
         return Estimate::new(0.0, 0.0, 1.0);
@@ -64,7 +64,7 @@ pub(crate) fn share(events: f64, trials: f64, design_effect: f64) -> Estimate {
     Estimate::new(p, (centre - half).max(0.0), (centre + half).min(1.0))
 }
 
-/// The mean of values that are independent of each other, by Student's interval.
+/// Mean of independent values, with Student's interval.
 pub(crate) fn mean(values: &[f64]) -> Estimate {
     let n = values.len() as f64;
     if values.is_empty() {
@@ -78,7 +78,7 @@ pub(crate) fn mean(values: &[f64]) -> Estimate {
     Estimate::around(mean, student95(values.len() - 1) * (variance / n).sqrt())
 }
 
-/// The `q`-quantile (0 to 1) of sorted values; the interval is that of the order statistics, whatever the distribution.
+/// `q`-quantile (0 to 1) of sorted values. Its interval uses order statistics and holds for any distribution.
 pub(crate) fn quantile(sorted: &[f64], q: f64) -> Estimate {
     let Some(last) = sorted.len().checked_sub(1) else { return Estimate::exact(0.0) };
     let n = sorted.len() as f64;
@@ -87,7 +87,7 @@ pub(crate) fn quantile(sorted: &[f64], q: f64) -> Estimate {
     Estimate::new(at(q * last as f64), at((n * q - half).floor()), at((n * q + half).ceil()))
 }
 
-/// The two-sided 95 % quantile of Student's distribution.
+/// Two-sided 95 % quantile of Student's distribution.
 fn student95(degrees: usize) -> f64 {
     const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     match degrees {

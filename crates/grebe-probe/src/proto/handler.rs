@@ -1,34 +1,34 @@
-//! What an endpoint hands datagrams to, and where the answers go.
+//! Interface between an endpoint and the handler of its datagrams.
 
 use std::net::SocketAddr;
 
 use crate::proto::packet::{PACKET_MAX, Packet};
 use crate::proto::signing::Signer;
 
-/// Decides what to do with what comes in. It has no socket and no clock: it is told the time.
+/// Handles received datagrams, without a socket or clock of its own.
 pub(crate) trait PacketHandler {
-    /// A datagram came; `out` takes the answers.
+    /// Handles a datagram; answers go to `out`.
     fn arrived(&mut self, arrival: Arrival<'_>, out: &mut Outbox);
-    /// Called every few milliseconds; `out` takes what is due by now.
+    /// Called every few milliseconds; due packets go to `out`.
     fn tick(&mut self, now_ns: u64, out: &mut Outbox);
-    /// Whether a train that is being sent should end early.
+    /// Whether to end the train in progress early.
     fn should_stop(&self) -> bool;
 }
 
-/// A datagram that came in.
+/// A received datagram.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival<'a> {
     pub(crate) from: SocketAddr,
     pub(crate) bytes: &'a [u8],
-    /// When it arrived, by the endpoint's clock.
+    /// Arrival time by the endpoint's clock.
     pub(crate) arrived_ns: u64,
-    /// What the time is now.
+    /// Present time.
     pub(crate) now_ns: u64,
-    /// Datagrams that the kernel had no room for since the socket was opened.
+    /// Datagrams that the kernel dropped since the socket was opened.
     pub(crate) kernel_drops: Option<u64>,
 }
 
-/// Signed packets that wait to be sent.
+/// Signed packets to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox(Vec<(Option<SocketAddr>, [u8; PACKET_MAX], usize)>);
 
@@ -40,7 +40,7 @@ impl Outbox {
         self.0.push((to, buffer, len));
     }
 
-    /// Each packet and where it goes.
+    /// Each packet with its destination.
     pub(crate) fn packets(&self) -> impl Iterator<Item = (Option<SocketAddr>, &[u8])> {
         self.0.iter().map(|(to, buffer, len)| (*to, &buffer[..*len]))
     }

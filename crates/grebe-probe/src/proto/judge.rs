@@ -1,32 +1,32 @@
-//! Whether a path kept up with a train.
+//! Assessment of whether a path kept up with a train.
 //!
-//! A rate *passes* when the path keeps up with it: delays do not rise while the train lasts, and loss does not rise above what the
-//! path loses at any rate. Rising delays betray a full link long before a deep queue overflows; rising loss betrays a policer or a
-//! shallow queue, where delays say nothing.
+//! A rate *passes* if delays do not rise during the train, and loss stays within the path's base loss. Rising
+//! delays reveal a full link long before a deep queue overflows. Rising loss reveals a policer or a shallow
+//! queue, where delays say nothing.
 
 use crate::proto::estimate::{Estimate, share};
 use crate::proto::report::LimitedBy;
 use crate::proto::tracker::Summary;
 use crate::proto::train::{Train, packet_bits};
 
-/// What a train at some rate showed.
+/// Result of a train at some rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Trial {
-    /// The rate at which it was sent, by the sender's stamps, in bits of IP packets per second.
+    /// Rate by the sender's stamps, in bits of IP packets per second.
     pub(crate) sent_bps: f64,
-    /// The rate at which it arrived.
+    /// Rate of arrival.
     pub(crate) delivered_bps: f64,
     /// `None`: it passed.
     pub(crate) failed: Option<LimitedBy>,
 }
 
-/// The loss that a path has at any rate.
+/// Loss of a path at any rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct BaseLoss {
     lost: f64,
     sent: f64,
     squares: f64,
-    /// By how much the shortest delays vary on an idle path.
+    /// Variation of the shortest delays on an idle path.
     delay_ns: Option<i64>,
 }
 
@@ -40,19 +40,19 @@ impl BaseLoss {
         self.delay_ns = Some(self.delay_ns.map_or(delay, |least| least.min(delay)));
     }
 
-    /// Adds a train that passed, unless it lost more than the base: just above the knee a little is lost.
+    /// Adds a train that passed, unless it lost more than the base: just above the knee, loss is slight.
     pub(crate) fn add_passed(&mut self, train: &Train, summary: &Summary) {
         if summary.lost_share(train, 1.0).low <= self.estimate().high {
             self.add(train, summary);
         }
     }
 
-    /// The share of datagrams that are lost.
+    /// Share of lost datagrams.
     pub(crate) fn estimate(&self) -> Estimate {
         share(self.lost, self.sent, self.design_effect())
     }
 
-    /// Datagrams that a train needs so that its loss can be compared with this one.
+    /// Datagrams that a train needs for a comparison of its loss with this one.
     pub(crate) fn trial_count(&self) -> f64 {
         TRIAL_COUNT.max(2e4 * self.estimate().value * self.design_effect())
     }
@@ -62,7 +62,7 @@ impl BaseLoss {
     }
 }
 
-/// Judges a train.
+/// Assesses a train.
 pub(crate) fn judge(train: &Train, summary: &Summary, base: &BaseLoss) -> Trial {
     let bits = packet_bits(train.size);
     let interval_ns =
@@ -75,7 +75,7 @@ pub(crate) fn judge(train: &Train, summary: &Summary, base: &BaseLoss) -> Trial 
         let here = of(lost, f64::from(train.count) / summary.design_effect().min(64.0));
         (here + of(base_loss.value, base.sent / base.design_effect())).sqrt()
     };
-    // Without a base the first train cannot be judged by its loss, unless that is very high.
+    // Without a base, only a very high loss of the first train is conclusive.
     let excess = lost - base_loss.value;
     let margin = if base.lost == 0.0 { LOSS_MARGIN_CLEAN } else { LOSS_MARGIN };
     let is_lossy = if base.sent > 0.0 { excess > (3.0 * error).max(margin) } else { lost > 0.3 };
@@ -83,7 +83,7 @@ pub(crate) fn judge(train: &Train, summary: &Summary, base: &BaseLoss) -> Trial 
     let rise = summary.rise_ns as f64;
     let is_filling =
         rise > RISE_MIN_NS && rise > 4.0 * summary.rise_error_ns as f64 && rise > SLOPE_MARGIN * span_ns;
-    // A queue that is full from early on does not grow any more, but it never runs empty either.
+    // A queue that fills early stops growing, but it never runs empty either.
     let is_standing = base.delay_ns.is_some_and(|quiet| summary.late_low_ns - quiet > STANDING_NS);
     let failed = if summary.kernel_drops.is_some_and(|drops| drops > 0) && is_lossy {
         Some(LimitedBy::ReceiveBuffer)
@@ -99,15 +99,15 @@ pub(crate) fn judge(train: &Train, summary: &Summary, base: &BaseLoss) -> Trial 
 
 /// Loss above the base that counts as risen.
 const LOSS_MARGIN: f64 = 0.005;
-/// The same on a path that has lost nothing yet.
+/// The same on a path without loss so far.
 const LOSS_MARGIN_CLEAN: f64 = 0.002;
-/// Growth of the delay, in seconds per second, that counts as a queue that fills.
+/// Growth of the delay, in seconds per second, that shows a filling queue.
 pub(crate) const SLOPE_MARGIN: f64 = 0.015;
-/// Growth below this may be due to a machine that was busy for a moment.
+/// A briefly busy machine can cause growth below this.
 const RISE_MIN_NS: f64 = 700_000.0;
 /// A queue whose delay never falls below this is standing: the path does not keep up.
 const STANDING_NS: i64 = 700_000;
-/// Datagrams that any trial needs to tell anything about loss.
+/// Minimum datagrams of a trial to estimate loss.
 const TRIAL_COUNT: f64 = 400.0;
 
 #[cfg(test)]

@@ -1,26 +1,26 @@
-//! How fast, how much and how long a probe may send.
+//! Limits of a probe: rate, bytes and duration.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// What the user of one side has set. The default for what is `None` depends on the address of the other side, which a server knows only
-/// once a client comes.
+/// Limits set by the user of one side. The default for `None` depends on the other side's address, which a
+/// server knows only once a client arrives.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bounds {
     /// Bits of IP packets per second.
     pub rate_max_bps: Option<f64>,
     /// Bytes of IP packets of one probe, both ways together.
     pub bytes_max: Option<u64>,
-    /// How long one probe may take.
+    /// Maximum duration of one probe.
     pub duration_max: Option<Duration>,
-    /// Allow more than 1 Gbit/s to an address that is not private.
+    /// Allows more than 1 Gbit/s to a public address.
     pub allow_fast_public: bool,
 }
 
 impl Bounds {
-    /// The limits for a path to `peer`.
+    /// Limits for a path to `peer`.
     pub(crate) fn for_peer(&self, peer: IpAddr) -> Limits {
         let usual = Limits::for_peer(peer);
         Limits {
@@ -30,7 +30,7 @@ impl Bounds {
         }
     }
 
-    /// The limits that a server keeps to: 1 Gbit/s at most for a client outside private networks, unless more is allowed.
+    /// Limits of a server: at most 1 Gbit/s for a client outside private networks, unless more is allowed.
     pub(crate) fn for_client(&self, client: IpAddr) -> Limits {
         let limits = self.for_peer(client);
         let most = if self.allow_fast_public || is_private(client) { f64::INFINITY } else { PUBLIC_RATE_BPS };
@@ -38,22 +38,22 @@ impl Bounds {
     }
 }
 
-/// What one side of a probe keeps to. Each side has its own, and the smaller of each counts.
+/// Limits of one side of a probe. The smaller limit of both sides applies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Limits {
     /// Bits of IP packets per second.
     pub(crate) rate_max_bps: f64,
     /// Bytes of IP packets of one probe, both ways together.
     pub(crate) bytes_max: u64,
-    /// How long one probe may take.
+    /// Maximum duration of one probe.
     pub(crate) duration_max: Duration,
 }
 
 impl Limits {
-    /// How long a probe takes by default, at most.
+    /// Default maximum duration.
     pub(crate) const DURATION_MAX: Duration = Duration::from_secs(28);
 
-    /// The defaults for a path to `peer`: 1 Gbit/s and 500 MB; 40 Gbit/s and 8 GB within private networks.
+    /// Defaults for a path to `peer`: 1 Gbit/s and 500 MB, or 40 Gbit/s and 8 GB within private networks.
     pub(crate) fn for_peer(peer: IpAddr) -> Self {
         let (rate_max_bps, bytes_max) =
             if is_private(peer) { (40e9, 8_000_000_000) } else { (PUBLIC_RATE_BPS, 500_000_000) };
@@ -85,7 +85,7 @@ impl Limits {
         Ok(())
     }
 
-    /// The smaller of each.
+    /// The smaller of each limit.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             rate_max_bps: self.rate_max_bps.min(other.rate_max_bps),
@@ -95,12 +95,12 @@ impl Limits {
     }
 }
 
-/// Whether an address is this host's or that of a private network.
+/// Whether an address belongs to this host or a private network.
 fn is_private(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => {
             let shared = ip.octets()[0] == 100 && ip.octets()[1] & 0xC0 == 64;
-            // 198.18.0.0/15 is for measurements like this one (RFC 2544).
+            // 198.18.0.0/15 is reserved for benchmarks (RFC 2544).
             let bench = ip.octets()[0] == 198 && ip.octets()[1] & 0xFE == 18;
             ip.is_private() || ip.is_loopback() || ip.is_link_local() || shared || bench
         }

@@ -1,4 +1,4 @@
-//! The packets. Every one is signed; nothing is believed, and nothing answered, before its tag is checked.
+//! Packets. Each is signed, and its tag is checked before anything is used or answered.
 //!
 //! ```text
 //!  0       4      5       8         16        24             40
@@ -6,8 +6,8 @@
 //!  '---------------- signed, with the length and the body ---'
 //! ```
 //!
-//! Numbers are big-endian. The filler carries nothing and is not signed: a train costs one hash of some hundred bytes per datagram,
-//! whatever its size.
+//! Numbers are big-endian. The filler is not signed, so a datagram of any size costs one hash of some hundred
+//! bytes.
 
 mod body;
 mod request;
@@ -22,16 +22,16 @@ use self::request::TCP_REQUEST_BYTES;
 pub(crate) use self::request::{Request, Response, SIZES_MAX, TCP_BINS, TcpArrivals, TcpRequest};
 use crate::proto::signing::{Keys, Signer, TAG_BYTES};
 
-/// The version of what two ends of a probe say to each other. Ends of different versions do not understand each other.
+/// Version of the protocol. Ends of different versions do not understand each other.
 pub const PROTOCOL: u32 = 2;
 
-/// The longest packet without its filler.
+/// Maximum length of a packet without its filler.
 pub(crate) const PACKET_MAX: usize = 320;
 
-/// What a client pads its first packets to, so that no answer before its address is proven is longer.
+/// Length of a client's first packets, so that no answer before the proof of its address is longer.
 pub(crate) const OPENING_BYTES: usize = 256;
 
-/// Bytes of a datagram of a train before its filler.
+/// Bytes of a train's datagram before its filler.
 pub(crate) const DATA_BYTES: usize = HEADER_BYTES + DATA_BODY_BYTES;
 
 /// Bytes that open a TCP connection.
@@ -46,8 +46,8 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// Writes and signs the packet; `len` is how long the datagram will be with its filler (or 0: as long as the packet).
-    /// Returns the bytes written.
+    /// Writes and signs the packet, and returns the bytes written. `len` is the length of the datagram with
+    /// its filler, or 0 for no filler.
     pub(crate) fn encode(&self, signer: &Signer, len: usize, buffer: &mut [u8; PACKET_MAX]) -> usize {
         let mut writer = Writer::new(buffer);
         writer.put(&MAGIC).u8(self.body.kind()).zeros(3).u64(self.session).u64(self.number);
@@ -62,7 +62,7 @@ impl Packet {
         written
     }
 
-    /// The packet in a datagram, if `signer` signed it.
+    /// Packet of a datagram, if `signer` signed it.
     #[inline]
     pub(crate) fn decode(datagram: &[u8], signer: &Signer) -> Option<Self> {
         let mut reader = Reader::new(datagram);
@@ -85,18 +85,18 @@ impl Packet {
         Some(Self { session, number, body: Body::read(kind, body).ok()? })
     }
 
-    /// Whether a datagram claims to be of a train, before anything is checked.
+    /// Whether a datagram claims to belong to a train, before any check.
     #[inline]
     pub(crate) fn may_be_data(datagram: &[u8]) -> bool {
         datagram.len() >= DATA_BYTES && datagram[4] == KIND_DATA
     }
 
-    /// Whether a datagram claims to ask whether its length comes through, before anything is checked.
+    /// Whether a datagram claims to test its length, before any check.
     pub(crate) fn may_be_size(datagram: &[u8]) -> bool {
         datagram.len() >= HEADER_BYTES && datagram[4] == KIND_SIZE
     }
 
-    /// The session that a datagram claims to be of, before anything is checked.
+    /// Session that a datagram claims, before any check.
     #[inline]
     pub(crate) fn claimed_session(datagram: &[u8]) -> Option<u64> {
         datagram.get(8..16)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
@@ -107,9 +107,9 @@ const HEADER_BYTES: usize = 8 + 8 + 8 + TAG_BYTES;
 const SIGNED_BYTES: usize = HEADER_BYTES - TAG_BYTES;
 const MAGIC: [u8; 4] = *b"GPB2";
 
-/// Hands arbitrary bytes to the decoder, signed so that they get past the tag; for fuzzing.
+/// Passes arbitrary bytes to the decoder with a valid signature, for fuzzing.
 ///
-/// What is accepted must say the same when it is written again.
+/// An accepted packet must stay the same when written again.
 #[doc(hidden)]
 pub fn fuzz_packet(bytes: &[u8]) {
     let signer = Keys::before_session(&Key::from_bytes([7; Key::BYTES])).client;

@@ -1,30 +1,31 @@
-//! What a probe found, for people and for programs.
+//! Report of a probe, for users and programs.
 
 use serde::Serialize;
 
 use crate::proto::estimate::Estimate;
 
-/// Everything a probe found. Rates are in bits of IP packets per second where nothing else is said.
+/// Complete result of a probe. Rates are in bits of IP packets per second unless stated otherwise.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Report {
     /// The server.
     pub peer: String,
-    /// How long it took.
+    /// Duration of the probe.
     pub elapsed_s: f64,
-    /// Bytes of IP packets that it cost, both ways together.
+    /// Bytes of IP packets spent, in both directions together.
     pub spent_bytes: u64,
-    /// Round trip of small packets while nothing else was sent.
+    /// Round trip of small packets on the idle path.
     pub rtt: Rtt,
-    /// The server's clock less this one's. It may be off by half a round trip: nothing says how the two directions share it.
+    /// Server's clock minus this one's. It may be off by half a round trip, because nothing shows how the two
+    /// directions share it.
     pub clock_offset_ms: Estimate,
-    /// From here to the server.
+    /// From this host to the server.
     pub up: Direction,
-    /// From the server to here.
+    /// From the server to this host.
     pub down: Direction,
-    /// What it means, a sentence each.
+    /// Findings, one sentence each.
     pub verdict: Vec<String>,
-    /// What to set.
+    /// Recommended settings.
     pub advice: Advice,
 }
 
@@ -32,13 +33,13 @@ pub struct Report {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Rtt {
-    /// The shortest.
+    /// Minimum.
     pub min_ms: Estimate,
-    /// The median.
+    /// Median.
     pub p50_ms: Estimate,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99_ms: Estimate,
-    /// Round trips measured.
+    /// Number of measured round trips.
     pub count: usize,
     /// Share of pings without an answer.
     pub loss: Estimate,
@@ -48,11 +49,11 @@ pub struct Rtt {
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Direction {
-    /// The longest IP packet that comes through whole.
+    /// Longest IP packet that passes without fragmentation.
     pub mtu_bytes: Option<Estimate>,
-    /// Bytes of UDP payload that were sent in each datagram.
+    /// UDP payload of each datagram, in bytes.
     pub datagram_bytes: u16,
-    /// Share of datagrams lost on the way, at rates that the path keeps up with.
+    /// Share of datagrams lost on the path, at rates that the path keeps up with.
     pub loss: Option<Estimate>,
     /// Mean length of a run of lost datagrams.
     pub loss_run: Option<Estimate>,
@@ -60,50 +61,51 @@ pub struct Direction {
     pub longest_run: u32,
     /// Runs by length: 1, 2, 3-4, 5-8, 9-16, 17-32, 33-64, above.
     pub run_counts: [u32; 8],
-    /// Share of datagrams that arrived behind a later one.
+    /// Share of datagrams that arrived after a later one.
     pub reordered: Option<Estimate>,
-    /// How many datagrams one of them was behind at most.
+    /// Maximum number of datagrams that such a one was behind.
     pub reorder_extent: u32,
     /// Share of datagrams that arrived more than once.
     pub duplicated: Option<Estimate>,
-    /// Mean difference of the delay of neighbours.
+    /// Mean difference in delay between neighbours.
     pub jitter_ms: Option<Estimate>,
-    /// 99th percentile of the delay above the shortest, at rates that the path keeps up with.
+    /// 99th percentile of the delay above the minimum, at rates that the path keeps up with.
     pub delay_variation_p99_ms: f64,
-    /// Datagrams that the receiver's kernel had no room for; `None` where it does not say.
+    /// Datagrams that the receiver's kernel dropped; `None` if it does not report them.
     pub kernel_drops: Option<u64>,
-    /// The receive buffer that the receiver's kernel granted.
+    /// Receive buffer granted by the receiver's kernel.
     pub receive_buffer_bytes: u64,
-    /// The highest rate without loss; on a lossy path the rate where loss rises above its base.
+    /// Knee: the highest rate without loss. On a lossy path, the rate above which loss exceeds its base.
     pub knee_bps: Option<Estimate>,
     /// Whether a longer train at the lower end of that interval passed.
     pub confirmed: bool,
-    /// What is in the way of more.
+    /// Bottleneck.
     pub limit: Option<LimitedBy>,
-    /// Payload that arrived in the longest train that the path kept up with.
+    /// Received payload rate of the longest train that the path kept up with.
     pub udp_goodput_bps: Option<Estimate>,
-    /// Interval between two datagrams of that train: asked for, and kept by the sender.
+    /// Datagram interval of that train: planned and actual.
     pub spacing_us: Option<Spacing>,
-    /// 95th percentile of the round trip above the unloaded one while more was sent than the path carries, or by TCP.
+    /// 95th percentile of the round trip above the idle one, under overload or by TCP.
     pub bufferbloat_ms: Option<Estimate>,
-    /// Whether a train was seen to fill the queue. Otherwise the queue may hold more than [`bufferbloat_ms`](Self::bufferbloat_ms).
+    /// Whether a train filled the queue. Otherwise the queue may hold more than
+    /// [`bufferbloat_ms`](Self::bufferbloat_ms).
     pub queue_filled: bool,
-    /// What TCP carried, by the length of its writes.
+    /// TCP throughput, by the length of the writes.
     pub tcp: Vec<TcpResult>,
-    /// Bytes of IP packets that the trains took.
+    /// Bytes of IP packets sent in trains.
     pub sent_bytes: u64,
-    /// Those of them that arrived.
+    /// Bytes of them that arrived.
     pub arrived_bytes: u64,
     /// Every train.
     pub trains: Vec<TrainResult>,
 }
 
-/// The interval between two datagrams.
+/// Interval between two datagrams.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Spacing {
-    /// As the train was planned.
+    /// As planned.
     pub asked_us: f64,
-    /// As the sender's stamps say.
+    /// By the sender's stamps.
     pub sent_us: f64,
 }
 
@@ -112,105 +114,105 @@ pub struct Spacing {
 pub struct TcpResult {
     /// Bytes of each write.
     pub write_bytes: u32,
-    /// Payload that arrived, from the first byte on.
+    /// Received payload rate, from the first byte on.
     pub goodput_bps: Estimate,
-    /// For how long.
+    /// Duration in seconds.
     pub span_s: f64,
-    /// The same for the second half only: without the slow start.
+    /// Goodput of the second half only, without slow start.
     pub late_bps: Estimate,
 }
 
 /// One train of the search.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TrainResult {
-    /// Seconds since the probe began.
+    /// Seconds since the start of the probe.
     pub at_s: f64,
-    /// As sent, in bits of IP packets.
+    /// Send rate, in bits of IP packets.
     pub sent_bps: f64,
-    /// As arrived.
+    /// Rate of arrival.
     pub delivered_bps: f64,
     /// Datagrams sent.
     pub count: u32,
-    /// Datagrams that did not arrive.
+    /// Datagrams lost.
     pub lost: u32,
-    /// Median round trip meanwhile.
+    /// Median round trip during the train.
     pub rtt_ms: f64,
-    /// What kept it from passing.
+    /// Reason why it did not pass.
     pub failed: Option<LimitedBy>,
 }
 
-/// What to set, and what to expect.
+/// Recommended settings, and expectations.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Advice {
-    /// For `--datagram-size`, bytes.
+    /// Value for `--datagram-size`, in bytes.
     pub datagram_bytes: u16,
-    /// A rate that each direction keeps up with, in bits of payload per second: up, down.
+    /// Sustainable rate per direction, in bits of payload per second: up, down.
     pub rate_bps: [f64; 2],
     /// Receive buffer of the UDP sockets, bytes.
     pub udp_buffer_bytes: u64,
-    /// What TCP's windows have to hold, bytes.
+    /// Required size of TCP windows, bytes.
     pub tcp_buffer_bytes: u64,
-    /// Expected times to move data.
+    /// Expected transfer times.
     pub moves: Vec<TransferTime>,
 }
 
-/// How long it takes to move data one way.
+/// Transfer time in one direction.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TransferTime {
-    /// Down, from the server to here; otherwise up.
+    /// Down: from the server to this host; otherwise up.
     pub down: bool,
-    /// How much.
+    /// Amount of data.
     pub bytes: u64,
-    /// By TCP with CUBIC, by a model of loss and round trip.
+    /// By TCP with CUBIC, from a model of loss and round trip.
     pub tcp_cubic_s: Estimate,
-    /// By TCP as it was measured here.
+    /// By TCP as measured here.
     pub tcp_measured_s: Option<Estimate>,
-    /// By `grebe send`: 0.97 of the knee, less what is lost.
+    /// By `grebe send`: 0.97 of the knee, minus the loss.
     pub grebe_s: Option<Estimate>,
 }
 
-/// What kept a rate from passing.
+/// Bottleneck that kept a rate from passing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// A queue filled: the rate of a link.
+    /// Rate of a link: a queue filled.
     Link,
-    /// Loss rose while delays did not: a policer, or a queue too short to show.
+    /// Policer, or a queue too short to see: loss rose without delays.
     Policer,
-    /// The receiver's kernel had no room.
+    /// Receive buffer of the receiver's kernel.
     ReceiveBuffer,
-    /// The sender did not reach the rate.
+    /// Sender: it did not reach the rate.
     Sender,
-    /// Nothing up to the highest rate that was allowed.
+    /// No bottleneck up to the highest allowed rate.
     Allowed,
-    /// The time or the bytes of the probe ended before a rate failed.
+    /// The probe ran out of time or bytes before a rate failed.
     Unfinished,
 }
 
-/// What a probe is doing.
+/// Event of a probe.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum ProbeEvent {
-    /// The server serves others first.
+    /// The server serves other clients first.
     Waiting {
-        /// How many.
+        /// Number of clients ahead.
         ahead: u16,
     },
     /// A part of the probe begins.
     Part {
-        /// What it is.
+        /// Name of the part.
         name: &'static str,
-        /// Which direction it is about, if one: down, or up.
+        /// Direction, if only one is concerned: down, or up.
         is_down: Option<bool>,
     },
     /// The round trip in ms is known.
     RoundTrip(Estimate),
     /// A train is over.
     Train {
-        /// Whether it went down.
+        /// Whether it was sent down.
         is_down: bool,
-        /// What became of it.
+        /// Result.
         result: TrainResult,
     },
 }

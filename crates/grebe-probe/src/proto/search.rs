@@ -1,4 +1,4 @@
-//! The search for the highest rate without loss: bracketing, with confirmation.
+//! Search for the highest rate without loss: bracketing, with confirmation.
 
 #[cfg(test)]
 mod tests;
@@ -7,42 +7,42 @@ use crate::proto::estimate::Estimate;
 use crate::proto::judge::{SLOPE_MARGIN, Trial};
 use crate::proto::report::LimitedBy;
 
-/// What to do next.
+/// Next step of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Step {
     /// A short train at this rate.
     Try(f64),
     /// A long train at this rate.
     Confirm(f64),
-    /// Another quiet train, after which the last train is judged again: it may have shown the path's own loss, of which too little
-    /// was known.
+    /// Another quiet train, after which the last train is assessed again. It may have shown the path's own
+    /// loss, of which too little was known.
     Quiet,
     /// The search is over.
     Done,
 }
 
-/// What came of a search.
+/// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
-    /// The knee, in bits of IP packets per second.
+    /// Knee, in bits of IP packets per second.
     pub(crate) rate: Estimate,
-    /// What limits it.
+    /// Bottleneck.
     pub(crate) limit: LimitedBy,
     /// Whether a long train at the lower end of the interval passed.
     pub(crate) confirmed: bool,
 }
 
-/// A search that is under way. It knows no socket and no clock: it is told what was seen and says what to try.
+/// Search in progress, without a socket or clock. It takes results and returns the next step.
 #[derive(Debug, Clone)]
 pub(crate) struct Search {
-    /// Rates that passed, and did not fail since.
+    /// Rates that passed and have not failed since.
     passes: Vec<f64>,
     fail: Option<(f64, LimitedBy)>,
-    /// The rate at which trains arrived that the path did not keep up with.
+    /// Rate of arrival of trains that the path did not keep up with.
     knee: Option<f64>,
-    /// A rate whose train is repeated, since what it showed may be chance.
+    /// Rate to be repeated, because its result may be chance.
     doubt: Option<f64>,
-    /// A train that is to be judged again after a quiet one.
+    /// Train to be assessed again after a quiet one.
     unsure: Option<(Step, Trial)>,
     /// Quiet trains so far.
     quiets: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// A search between two rates that begins at a first guess.
+    /// Starts a search between two rates at an initial guess.
     pub(crate) fn new(guess_bps: f64, floor_bps: f64, ceiling_bps: f64, trials_max: u32) -> Self {
         let ceiling = ceiling_bps.max(floor_bps);
         Self {
@@ -76,7 +76,7 @@ impl Search {
         }
     }
 
-    /// What to do next.
+    /// Returns the next step.
     pub(crate) fn step(&self) -> Step {
         if self.unsure.is_some() {
             return Step::Quiet;
@@ -98,7 +98,7 @@ impl Search {
             }
             (Some(pass), Some((fail, _))) if fail <= pass * NARROW => Step::Confirm(pass),
             (Some(pass), Some((fail, _))) => {
-                // Just beside the knee, on the side that is not settled; in the middle where the knee is not known.
+                // Just beside the knee, on the unsettled side; in the middle if the knee is unknown.
                 let beside = self.knee.into_iter().flat_map(|knee| [knee * 0.97, knee * 1.03]);
                 let inside = |rate: &f64| *rate > pass * 1.01 && *rate < fail * 0.99;
                 Step::Try(beside.into_iter().find(inside).unwrap_or((pass * fail).sqrt()))
@@ -106,8 +106,8 @@ impl Search {
         }
     }
 
-    /// Takes in what the train of the last [`step`](Self::step) showed; after [`Step::Quiet`], the train before it as it is judged
-    /// now. `base_loss` is the share that is lost at any rate.
+    /// Takes the result of the last [`step`](Self::step). After [`Step::Quiet`], takes the new assessment of
+    /// the train before it. `base_loss` is the share lost at any rate.
     pub(crate) fn record(&mut self, step: Step, trial: &Trial, base_loss: f64) {
         self.trials += u32::from(step != Step::Quiet);
         let step = self.unsure.take().map_or(step, |(step, _)| step);
@@ -120,7 +120,7 @@ impl Search {
             self.unsure = Some((step, *trial));
             return;
         }
-        // Three kinds of failure that may be due to a machine or a path that was busy for a moment.
+        // Three kinds of failure that a briefly busy machine or path can cause.
         let by_loss_alone = trial.failed == Some(LimitedBy::Policer) && base_loss > 0.0 && is_slight;
         let below_the_knee = trial.failed.is_some() && self.knee.is_some_and(|knee| rate < knee * BELOW);
         if (is_short || by_loss_alone || below_the_knee) && self.doubt.is_none() {
@@ -136,7 +136,7 @@ impl Search {
             None => {
                 self.passes.push(rate);
                 self.confirmed |= matches!(step, Step::Confirm(_));
-                // A rate that failed by chance does not stand in the way of one that passed.
+                // A rate that failed by chance must not block one that passed.
                 self.fail = self.fail.filter(|&(fail, _)| fail > rate);
             }
             Some(limit) => {
@@ -147,8 +147,8 @@ impl Search {
                 if self.fail.is_none_or(|(fail, _)| rate < fail) {
                     self.fail = Some((rate, limit));
                 }
-                // What passed in a short train did not in a long one; and what passed a policer far above its rate was let through by its
-                // bucket.
+                // A long train failed at a rate that a short one passed. A rate far above a policer's passed
+                // only because of its bucket.
                 let bucket =
                     if limit == LimitedBy::Policer && knee > 0.0 { knee * BUCKET } else { f64::INFINITY };
                 self.passes.retain(|&pass| pass < rate.min(bucket));
@@ -156,9 +156,9 @@ impl Search {
         }
     }
 
-    /// What is known now; `None` before the first train.
+    /// Present result; `None` before the first train.
     pub(crate) fn found(&self) -> Option<Found> {
-        // A train that was to be judged again counts as it was judged, where no time is left for that.
+        // Without time for another assessment, the last one counts.
         let unsure = self.unsure.and_then(|(_, trial)| Some((trial.sent_bps, trial.failed?)));
         let fail = self.fail.into_iter().chain(unsure).min_by(|(a, _), (b, _)| a.total_cmp(b));
         let limit = match fail {
@@ -167,7 +167,7 @@ impl Search {
             None if self.pass().is_some_and(|pass| pass >= self.ceiling * 0.95) => LimitedBy::Allowed,
             None => LimitedBy::Unfinished,
         };
-        // Rates are judged with a margin: the knee may lie beyond either by as much.
+        // Assessments have a margin, so the knee may lie beyond either bound by as much.
         let low = self.pass().map(|pass| pass * (1.0 - 2.0 * SLOPE_MARGIN));
         let high = fail.map(|(fail, _)| fail * (1.0 + SLOPE_MARGIN));
         let rate = match (low, high) {
@@ -191,11 +191,11 @@ impl Search {
     }
 }
 
-/// A rate this far below what once arrived should have passed.
+/// A rate this far below an earlier arrival rate should have passed.
 const BELOW: f64 = 0.985;
-/// A rate this far above what a policer lets through did not pass by itself.
+/// A rate this far above a policer's did not pass by itself.
 const BUCKET: f64 = 1.25;
-/// Quiet trains beyond the first.
+/// Maximum quiet trains beyond the first.
 const QUIETS_MAX: u32 = 2;
-/// A failed rate within this factor of a passed one settles the bracket.
+/// Ratio of failed to passed rate that settles the bracket.
 const NARROW: f64 = 1.07;

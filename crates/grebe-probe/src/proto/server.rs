@@ -1,12 +1,12 @@
-//! What a server decides, without sockets: who may speak, who is next, what is answered.
+//! Decisions of a server, without sockets: admission, order of clients, and answers.
 //!
 //! ```text
-//!  Hello ----> Challenge       no state but which hellos were seen; no longer than the hello
+//!  Hello ----> Challenge       no state except the hellos seen; no longer than the hello
 //!  Start ----> Wait | Welcome  the cookie proves the address; from here on answers may be longer than requests
 //!  Request, Ping, Data ...     signed with the session's own key, from the proven address only
 //! ```
 //!
-//! What is not signed, was seen before, or comes from elsewhere, changes nothing and is not answered.
+//! A packet that is unsigned, replayed or from another address changes nothing and gets no answer.
 
 pub(crate) mod session;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use crate::proto::limits::Bounds;
 use crate::proto::packet::{Body, EndReason, Packet, Welcome};
 use crate::proto::signing::{self, Keys};
 
-/// What a client is told about the server.
+/// Facts about the server for its clients.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ServerFacts {
     pub(crate) epoch_ns: u64,
@@ -39,7 +39,7 @@ pub(crate) struct ServerCore {
     cookies: CookieMaker,
     bounds: Bounds,
     facts: ServerFacts,
-    /// Clients that said hello with the key, by their nonce.
+    /// Clients with a valid hello, by their nonce.
     clients: HashMap<[u8; 16], ClientRecord>,
     queue: VecDeque<QueuedClient>,
     session: Option<ServerSession>,
@@ -79,12 +79,12 @@ impl ServerCore {
         self.clients_left == 0 && self.session.is_none()
     }
 
-    /// The client that is served.
+    /// Present client.
     pub(crate) fn client(&self) -> Option<SocketAddr> {
         self.session.as_ref().map(|session| session.peer)
     }
 
-    /// The session that is served.
+    /// Present session.
     pub(crate) fn session(&mut self) -> Option<&mut ServerSession> {
         self.session.as_mut()
     }
@@ -128,7 +128,7 @@ impl ServerCore {
         true
     }
 
-    /// Begins the session of a proven client, or says how many are before it.
+    /// Begins the session of a proven client, or returns the number of clients ahead.
     fn admit(&mut self, nonce: [u8; 16], arrival: &Arrival<'_>) -> Body {
         if let Some(session) = self.session.as_ref().filter(|session| session.welcome.nonce == nonce) {
             return Body::Welcome(session.welcome);
@@ -161,7 +161,7 @@ impl ServerCore {
         let welcome = Welcome {
             nonce,
             server_nonce,
-            // 0 is what goes before a session.
+            // 0 stands for packets before a session.
             session: u64::from_be_bytes([a, b, c, d, e, f, g, h]) | 1,
             epoch_ns: self.facts.epoch_ns,
             rate_max_bps: limits.rate_max_bps,

@@ -1,25 +1,25 @@
-//! The keys that each direction signs its packets with, derived from the key of the ticket.
+//! Signing keys of each direction, derived from the ticket's key.
 
 use grebe_packet::Key;
 
 use crate::error::{Error, Result};
 
-/// Bytes of the tag of a packet.
+/// Length of a packet's tag.
 pub(crate) const TAG_BYTES: usize = 16;
 
-/// One signing key per direction: each side signs with its own, so that nothing can be sent back to its sender.
+/// One signing key per direction, so that no packet can be reflected to its sender.
 #[derive(Clone)]
 pub(crate) struct Keys {
     pub(crate) client: Signer,
     pub(crate) server: Signer,
 }
 
-/// Signs and checks packets.
+/// Signs and verifies packets.
 #[derive(Clone)]
 pub(crate) struct Signer([u8; 32]);
 
 impl Keys {
-    /// The keys for what goes before a session.
+    /// Keys for packets before a session.
     pub(crate) fn before_session(key: &Key) -> Self {
         Self::derive(&[key.as_bytes()])
     }
@@ -45,7 +45,7 @@ impl Keys {
 }
 
 impl Signer {
-    /// The tag over the parts, one behind the other.
+    /// Tag over the concatenated parts.
     #[inline]
     pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; TAG_BYTES] {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
@@ -57,14 +57,14 @@ impl Signer {
         tag
     }
 
-    /// Whether the tag is right, in a time that does not depend on where it is wrong.
+    /// Whether the tag is right, in constant time.
     #[inline]
     pub(crate) fn accepts(&self, parts: &[&[u8]], tag: &[u8; TAG_BYTES]) -> bool {
         self.tag(parts).iter().zip(tag).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
     }
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)

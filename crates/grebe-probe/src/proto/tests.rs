@@ -1,5 +1,5 @@
-//! What tests of several modules use: a report, and a link in virtual time: a drop-tail queue in front of a bottleneck,
-//! then loss in runs, delay, jitter and copies.
+//! Helpers for several test modules: a report, and a link in virtual time. The link has a drop-tail queue, a
+//! bottleneck, loss in runs, delay, jitter and duplicates.
 
 use grebe_clock::Echo;
 
@@ -18,13 +18,13 @@ pub(crate) struct SimulatedLink {
     pub(crate) run: u32,
     pub(crate) copies: f64,
     pub(crate) seed: u64,
-    /// A token bucket in front of all: its rate in bits per second, and the bytes that it holds.
+    /// Token bucket before the queue: rate in bits per second, and capacity in bytes.
     pub(crate) policer: Option<(f64, f64)>,
     tokens: f64,
     filled_ns: u64,
     /// Bytes of all trains.
     pub(crate) sent_bytes: u64,
-    /// Pings beside the last train, one in 20 ms, none of which is lost or drops anything.
+    /// Pings beside the last train, one per 20 ms; they are neither lost nor cause loss.
     pub(crate) echoes: Vec<Echo>,
     busy_until: f64,
     run_left: u32,
@@ -54,7 +54,7 @@ impl SimulatedLink {
         }
     }
 
-    /// Sends a train, waits until all is quiet, and says what arrived.
+    /// Sends a train, waits for the last arrival, and summarises it.
     pub(crate) fn carry(&mut self, train: Train) -> Summary {
         let mut tracker = Tracker::new(train);
         let mut arrivals = Vec::new();
@@ -130,7 +130,7 @@ fn direction(knee_mbps: f64, loss: f64) -> Direction {
     }
 }
 
-/// What a probe found of a path of 100 Mbit/s and 250 ms that loses 1 % up.
+/// Report of a path with 100 Mbit/s, 250 ms and 1 % loss up.
 pub(crate) fn report() -> Report {
     let ms = Estimate::around(250.0, 0.5);
     Report {

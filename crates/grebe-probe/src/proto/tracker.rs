@@ -1,11 +1,11 @@
-//! Follows a train where it arrives.
+//! Tracks a train at its receiver.
 
 use grebe_packet::{Reader, Result, Writer};
 
 use crate::proto::estimate::{Estimate, mean, share};
 use crate::proto::train::Train;
 
-/// Follows one train at its receiver. It allocates once, when it is made.
+/// Tracker of one train. It allocates once, at its creation.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     train: Train,
@@ -14,7 +14,7 @@ pub(crate) struct Tracker {
     duplicates: u32,
     reordered: u32,
     reorder_extent: u32,
-    /// One above the highest sequence number that arrived.
+    /// Highest sequence number that arrived, plus 1.
     next: u32,
     first: Option<Stamp>,
     last: Stamp,
@@ -43,17 +43,18 @@ impl Tracker {
         }
     }
 
-    /// The train it follows.
+    /// The tracked train.
     pub(crate) fn train(&self) -> &Train {
         &self.train
     }
 
-    /// Whether the last datagram is here.
+    /// Whether the last datagram has arrived.
     pub(crate) fn saw_last(&self) -> bool {
         self.next == self.train.count
     }
 
-    /// Takes in a datagram of the train: its sequence number, the sender's stamp and the time of arrival, each by its own clock.
+    /// Takes a datagram of the train: its sequence number, the sender's stamp and the arrival time, each by
+    /// its own clock.
     pub(crate) fn arrived(&mut self, seq: u32, sent_ns: u64, arrived_ns: u64) {
         if seq >= self.train.count {
             return;
@@ -81,13 +82,14 @@ impl Tracker {
         if let Some(bin) = self.bins.get_mut(bin as usize) {
             *bin += 1;
         }
-        // Neighbours are kept in pairs: the difference of their delays is jitter.
+        // Keeps neighbours in pairs, because the difference of their delays is jitter.
         if seq % self.stride < 2 && self.delays.len() < DELAYS_MAX {
             self.delays.push((seq, delay));
         }
     }
 
-    /// What arrived so far. `kernel_drops` is what the receiver's kernel dropped since the train began.
+    /// Summary of the arrivals so far. `kernel_drops` counts the drops of the receiver's kernel since the
+    /// start of the train.
     pub(crate) fn summary(&self, kernel_drops: Option<u64>) -> Summary {
         let mut summary = Summary {
             received: self.received,
@@ -154,7 +156,7 @@ impl Tracker {
             .filter(|pair| pair[0].0 + 1 == pair[1].0)
             .map(|pair| pair[1].1.saturating_sub(pair[0].1).unsigned_abs() as f64)
             .collect();
-        // Neighbouring differences share a datagram: only their means over stretches are independent.
+        // Neighbouring differences share a datagram, so only their means over stretches are independent.
         let stretch = differences.len().div_ceil(STRETCHES).max(1);
         let means: Vec<f64> = differences
             .chunks_exact(stretch)
@@ -173,7 +175,7 @@ impl Tracker {
         }
         summary.sent_interval_ns = (self.last.sent_ns as f64 - first.sent_ns as f64).abs() / steps;
         summary.delivered_pps = f64::from(self.received - 1) / span_ns as f64 * 1e9;
-        // The first and the last bin are not whole.
+        // The first and the last bin are incomplete.
         let whole = (span_ns / self.bin_ns()).min(BINS as u64) as usize;
         let rates: Vec<f64> = self.bins[..whole].iter().map(|&count| f64::from(count)).collect();
         if let [_, rates @ ..] = rates.as_slice()
@@ -185,17 +187,17 @@ impl Tracker {
     }
 
     fn bin_ns(&self) -> u64 {
-        // Twice the train's own time: a bottleneck stretches it.
+        // Twice the train's own time, because a bottleneck stretches it.
         (self.train.duration_ns() * 2 / BINS as u64).max(50_000)
     }
 }
 
-/// The summary of a train of which nothing arrived.
+/// Summary of a train without arrivals.
 pub(crate) fn nothing_arrived(train: &Train) -> Summary {
     Tracker::new(*train).summary(None)
 }
 
-/// The median and its standard error by the quartiles, so that single outliers move neither.
+/// Median with its standard error from the quartiles, robust against single outliers.
 fn middle<'a>(delays: impl Iterator<Item = &'a (u32, i64)>) -> Option<(i64, f64)> {
     let mut sorted: Vec<i64> = delays.map(|&(_, delay)| delay).collect();
     sorted.sort_unstable();
@@ -206,7 +208,7 @@ fn middle<'a>(delays: impl Iterator<Item = &'a (u32, i64)>) -> Option<(i64, f64)
     Some((sorted[sorted.len() / 2], 0.93 * quartiles as f64 / (sorted.len() as f64).sqrt()))
 }
 
-/// When one datagram was sent, and when it arrived.
+/// Send and arrival time of one datagram.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stamp {
     seq: u32,
@@ -218,53 +220,53 @@ const STRETCHES: usize = 16;
 const BINS: usize = 64;
 const DELAYS_MAX: usize = 4_096;
 
-/// What arrived of a train as a [`Tracker`] saw it, small enough for one datagram.
+/// Arrivals of a train as its [`Tracker`] saw them, small enough for one datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Summary {
     /// Datagrams that arrived, without duplicates.
     pub(crate) received: u32,
-    /// Further copies of them.
+    /// Duplicates.
     pub(crate) duplicates: u32,
-    /// Datagrams that arrived behind a later one (RFC 4737).
+    /// Datagrams that arrived after a later one (RFC 4737).
     pub(crate) reordered: u32,
-    /// How many datagrams one of them was behind at most.
+    /// Maximum number of datagrams that such a one was behind.
     pub(crate) reorder_extent: u32,
-    /// Datagrams that did not arrive.
+    /// Datagrams lost.
     pub(crate) lost: u32,
-    /// Runs of neighbours that did not arrive.
+    /// Runs of lost neighbours.
     pub(crate) runs: u32,
     /// The longest run.
     pub(crate) longest_run: u32,
-    /// Sum of the squares of the runs' lengths.
+    /// Sum of the squared lengths of the runs.
     pub(crate) run_squares: u64,
     /// Runs by length: 1, 2, 3-4, 5-8, 9-16, 17-32, 33-64, above.
     pub(crate) run_counts: [u32; RUN_CLASSES],
-    /// Datagrams of this train that the receiver's kernel had no room for; `None` where it does not say.
+    /// Datagrams of this train that the receiver's kernel dropped; `None` if it does not report them.
     pub(crate) kernel_drops: Option<u64>,
-    /// Mean time between two datagrams as they were stamped by the sender.
+    /// Mean interval between datagrams, by the sender's stamps.
     pub(crate) sent_interval_ns: f64,
-    /// Datagrams per second that arrived, from the first to the last.
+    /// Arrival rate in datagrams per second, from the first to the last.
     pub(crate) delivered_pps: f64,
-    /// Its uncertainty (95 %).
+    /// Uncertainty of `delivered_pps` (95 %).
     pub(crate) delivered_error_pps: f64,
-    /// The shortest delay, taken from two clocks: only differences mean something.
+    /// Minimum delay between two unsynchronised clocks: only differences are meaningful.
     pub(crate) delay_min_ns: i64,
-    /// Its median, 95th and 99th percentile above the shortest.
+    /// Median, 95th and 99th percentile above the minimum.
     pub(crate) delay_above_min_ns: [i64; 3],
-    /// The 2nd percentile of the second half, above the shortest: above zero where a queue never ran empty.
+    /// 2nd percentile of the second half, above the minimum: positive if a queue never ran empty.
     pub(crate) late_low_ns: i64,
-    /// Median delay of the last quarter of the train less that of the first.
+    /// Median delay of the train's last quarter minus that of the first.
     pub(crate) rise_ns: i64,
-    /// Its standard error.
+    /// Standard error of `rise_ns`.
     pub(crate) rise_error_ns: i64,
-    /// Mean difference between the delays of neighbours.
+    /// Mean difference in delay between neighbours.
     pub(crate) jitter_ns: f64,
-    /// Its uncertainty (95 %).
+    /// Uncertainty of `jitter_ns` (95 %).
     pub(crate) jitter_error_ns: f64,
 }
 
 impl Summary {
-    /// Mean length of the run that a lost datagram is in: the design effect of runs on an estimate of loss.
+    /// Mean length of the run around a lost datagram: the design effect of runs on an estimate of loss.
     pub(crate) fn design_effect(&self) -> f64 {
         match self.lost {
             0 => 1.0,
@@ -272,13 +274,14 @@ impl Summary {
         }
     }
 
-    /// The share of a train's datagrams that were lost on the way; losses come at least in such runs.
+    /// Share of a train's datagrams lost on the path. Uses the larger design effect of the given one and the
+    /// train's own.
     pub(crate) fn lost_share(&self, train: &Train, design_effect: f64) -> Estimate {
         let design_effect = self.design_effect().max(design_effect);
         share(f64::from(self.lost_on_the_way()), f64::from(train.count), design_effect)
     }
 
-    /// Datagrams lost on the way, without those that the receiver's kernel had no room for.
+    /// Datagrams lost on the path, without the drops of the receiver's kernel.
     pub(crate) fn lost_on_the_way(&self) -> u32 {
         self.lost.saturating_sub(u32::try_from(self.kernel_drops.unwrap_or(0)).unwrap_or(u32::MAX))
     }
@@ -330,7 +333,7 @@ impl Summary {
     }
 }
 
-/// Classes of the lengths of runs.
+/// Number of run length classes.
 pub(crate) const RUN_CLASSES: usize = 8;
 
 #[cfg(test)]

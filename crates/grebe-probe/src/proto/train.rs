@@ -1,34 +1,34 @@
-//! A train: datagrams of one size, sent at even intervals.
+//! Train: datagrams of one size at even intervals.
 
 use std::ops::RangeInclusive;
 
 use grebe_packet::{Error, Reader, Result, Writer};
 
-/// Lengths that a datagram of a train can have, in bytes of UDP payload.
+/// Valid datagram lengths of a train, in bytes of UDP payload.
 pub const DATAGRAM_BYTES: RangeInclusive<u16> = Train::SIZE_MIN..=Train::SIZE_MAX;
 
 /// A train of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Train {
-    /// Number within the session, from 1 on, each direction for itself.
+    /// Number within the session and direction, from 1 on.
     pub(crate) id: u32,
-    /// Datagrams, 1 to [`Train::COUNT_MAX`].
+    /// Number of datagrams, 1 to [`Train::COUNT_MAX`].
     pub(crate) count: u32,
     /// Bytes of UDP payload, [`Train::SIZE_MIN`] to [`Train::SIZE_MAX`].
     pub(crate) size: u16,
-    /// Time between two datagrams; 0: all at once.
+    /// Interval between two datagrams; 0: unpaced.
     pub(crate) interval_ns: u64,
 }
 
 impl Train {
-    /// The longest train: its map of what arrived takes 512 KiB.
+    /// Maximum number of datagrams. The receiver's map of arrivals then takes 512 KiB.
     pub(crate) const COUNT_MAX: u32 = 1 << 22;
-    /// The smallest datagram that has room for header and stamp.
+    /// Minimum datagram length, for header and stamp.
     pub(crate) const SIZE_MIN: u16 = 64;
-    /// The longest datagram of UDP over IPv4.
+    /// Maximum length of a UDP datagram over IPv4.
     pub(crate) const SIZE_MAX: u16 = 65_507;
 
-    /// The train that takes about `duration_s` at `rate_bps`, counted as bits of IP packets.
+    /// Train of about `duration_s` at `rate_bps`, in bits of IP packets.
     pub(crate) fn at_rate(id: u32, size: u16, rate_bps: f64, duration_s: f64) -> Self {
         let size = size.clamp(Self::SIZE_MIN, Self::SIZE_MAX);
         let interval_ns = (packet_bits(size) / rate_bps.max(1.0) * 1e9).round().clamp(1.0, 1e10);
@@ -41,7 +41,7 @@ impl Train {
         packet_bits(self.size) * 1e9 / self.interval_ns.max(1) as f64
     }
 
-    /// From the first to one interval behind the last.
+    /// Time from the first datagram to one interval after the last.
     pub(crate) fn duration_ns(&self) -> u64 {
         self.interval_ns * u64::from(self.count)
     }
@@ -78,7 +78,7 @@ impl Train {
     }
 }
 
-/// Bits of the IPv4 packet around a datagram of `size` bytes.
+/// Bits of the IPv4 packet for a datagram of `size` bytes.
 pub(crate) fn packet_bits(size: u16) -> f64 {
     (f64::from(size) + UDP_IP_BYTES as f64) * 8.0
 }

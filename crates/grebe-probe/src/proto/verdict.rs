@@ -1,10 +1,10 @@
-//! From figures to sentences: what limits the path, what to set, how long a transfer takes.
+//! Findings in sentences: the bottleneck, recommended settings, and transfer times.
 
 use crate::proto::estimate::Estimate;
 use crate::proto::report::{Advice, Direction, LimitedBy, Report, TransferTime};
 
-/// What TCP with CUBIC carries over a path that loses packets at random, in bits of payload per second (RFC 9438, section 5; where
-/// the formula of Mathis et al. gives more, that counts, as in CUBIC itself).
+/// Throughput of TCP with CUBIC on a path with random loss, in bits of payload per second (RFC 9438, section
+/// 5). If the formula of Mathis et al. gives more, that counts, as in CUBIC itself.
 pub(crate) fn tcp_cubic_bps(segment_bytes: f64, rtt_s: f64, loss: f64) -> f64 {
     if loss <= 0.0 || rtt_s <= 0.0 {
         return f64::INFINITY;
@@ -14,7 +14,7 @@ pub(crate) fn tcp_cubic_bps(segment_bytes: f64, rtt_s: f64, loss: f64) -> f64 {
     segment_bytes * 8.0 / rtt_s * cubic.max(mathis)
 }
 
-/// Fills in the report's verdict and advice.
+/// Fills in findings and advice of the report.
 pub(crate) fn conclude(report: &mut Report, sizes: &[u64]) {
     let rtt_s = report.rtt.p50_ms.value / 1e3;
     report.advice = advise(report, rtt_s, sizes);
@@ -137,7 +137,7 @@ fn expect(bytes: u64, down: bool, direction: &Direction, rtt_s: f64) -> Transfer
     let share = f64::from(direction.datagram_bytes) / (f64::from(direction.datagram_bytes) + 28.0);
     let knee = direction.knee_bps.unwrap_or(Estimate::exact(0.0));
     let loss = direction.loss.unwrap_or(Estimate::exact(0.0));
-    // CUBIC reacts once to a run, as most of it falls into one round trip.
+    // CUBIC reacts once to a run, because most of it falls into one round trip.
     let run = direction.loss_run.map_or(1.0, |run| run.value.max(1.0));
     let cubic = |loss: f64, knee: f64| tcp_cubic_bps(1_448.0, rtt_s, loss / run).min(knee * 0.94);
     let time = |rate: f64| if rate > 0.0 { bits / rate + rtt_s } else { f64::INFINITY };
@@ -159,7 +159,7 @@ fn expect(bytes: u64, down: bool, direction: &Direction, rtt_s: f64) -> Transfer
     }
 }
 
-/// What `grebe send` takes of the knee, in the tables of docs/benchmarks-transfer.md.
+/// Share of the knee that `grebe send` uses, from docs/benchmarks-transfer.md.
 const GREBE_SHARE: f64 = 0.97;
 
 fn mbit(bps: f64) -> String {

@@ -1,6 +1,7 @@
-//! The loops in plain Rust, for any processor.
+//! Loops in plain Rust for any processor.
 
-/// As [`super::convolve`]; `FUSED` where the processor multiplies and adds at once: elsewhere that is a call of a function.
+/// Like [`super::convolve`]. `FUSED` if the processor has fused multiply-add; otherwise that would be a
+/// function call.
 #[inline(always)]
 pub(super) fn convolve<const FUSED: bool>(taps: &[f32], stride: usize, line: &mut [f32]) {
     let count = line.len().saturating_sub((taps.len() - 1) * stride);
@@ -19,8 +20,8 @@ pub(super) fn convolve<const FUSED: bool>(taps: &[f32], stride: usize, line: &mu
     }
 }
 
-/// Makes as many sums as fit into registers: for each tap one after the other, so that they do not wait for themselves. Each
-/// is added up in the order of the taps, whatever stands beside it.
+/// Computes as many sums as fit into registers, tap by tap, so that they do not depend on each other. Each is
+/// added in tap order, whatever its neighbours.
 #[inline(always)]
 fn sum<const FUSED: bool, const LANES: usize, const REGISTERS: usize>(
     taps: &[f32],
@@ -43,7 +44,7 @@ fn sum<const FUSED: bool, const LANES: usize, const REGISTERS: usize>(
     line[at..at + LANES * REGISTERS].copy_from_slice(sums.as_flattened());
 }
 
-/// As [`super::products`].
+/// Like [`super::products`].
 pub(super) fn products(taps: &[f32], line: &[f32], step: usize, sums: &mut [[f32; 2]]) {
     for (at, sum) in sums.iter_mut().enumerate() {
         *sum = product(taps, &line[at * step..at * step + taps.len()]);
@@ -66,7 +67,7 @@ fn product(taps: &[f32], numbers: &[f32]) -> [f32; 2] {
     pairs.iter().fold([0.0; 2], |[even, odd], [a, b]| [even + a, odd + b])
 }
 
-/// As [`super::turn`].
+/// Like [`super::turn`].
 pub(super) fn turn(numbers: &mut [f32], cosines: &[f32], sines: &[f32], [cos, sin]: [f32; 2]) {
     let (numbers, _) = numbers.as_chunks_mut::<2>();
     let (cosines, _) = cosines.as_chunks::<2>();
@@ -77,7 +78,7 @@ pub(super) fn turn(numbers: &mut [f32], cosines: &[f32], sines: &[f32], [cos, si
     }
 }
 
-/// As [`super::copy_swapped`].
+/// Like [`super::copy_swapped`].
 #[inline(always)]
 pub(super) fn copy_swapped(number_bytes: usize, from: &[u8], to: &mut [u8]) {
     match number_bytes {
@@ -95,9 +96,9 @@ fn turn_round<const N: usize>(from: &[u8], to: &mut [u8], turn: impl Fn([u8; N])
     }
 }
 
-/// A register of AVX2, two of what every x86-64 and Arm has.
+/// Register width of AVX2, and two registers of every x86-64 and Arm.
 const LANES: usize = 8;
-/// Sums at once: with as many, neither additions nor loads wait, and the taps still find a place.
+/// Sums at once: enough to hide the latency of additions and loads, with registers left for the taps.
 const REGISTERS: usize = 8;
-/// Sums of one result that are made at once.
+/// Partial sums per result.
 const PLACES: usize = 16;

@@ -9,7 +9,7 @@ fn numbers(count: usize, seed: u64) -> Vec<f32> {
 }
 
 fn near(got: f32, expected: f64, terms: usize) {
-    // Each step may round by half a unit of a sum that is at most as large as there are terms.
+    // Each step may round by half a unit of a sum, which is at most the number of terms.
     let error = (f64::from(got) - expected).abs();
     assert!(error <= terms as f64 * f64::from(f32::EPSILON) * 2.0, "{got} where {expected} is expected");
 }
@@ -58,7 +58,7 @@ fn both_kernels_multiply_and_add_by_rows_and_read_nothing_else() {
             let taps = numbers(taps, 5);
             let mut line = numbers((rows.max(1) - 1) * step + taps.len(), 6);
             let length = line.len();
-            // Behind the last row stands what would spoil it.
+            // A value after the last row that would spoil it.
             line.push(f32::NAN);
             for kernel in [products, portable::products] {
                 let mut sums = vec![[f32::NAN; 2]; rows];

@@ -14,8 +14,8 @@ pub(super) fn convolve(taps: &[f32], stride: usize, line: &mut [f32]) {
     portable::convolve::<true>(taps, stride, line);
 }
 
-/// Several results at once, so that the taps are loaded once for all of them and no sum waits for itself. By hand: compilers
-/// do not keep so many sums in registers.
+/// Several results at once, so that the taps are loaded once for all and sums do not depend on each other. By
+/// hand, because compilers do not keep this many sums in registers.
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn products(taps: &[f32], line: &[f32], step: usize, sums: &mut [[f32; 2]]) {
     let (groups, rest) = sums.as_chunks_mut::<ROWS>();
@@ -41,7 +41,7 @@ fn rows<const ROWS: usize>(taps: &[f32], line: &[f32], step: usize) -> [[f32; 2]
         let pair = unsafe { [_mm256_loadu_ps(pair.as_ptr()), _mm256_loadu_ps(pair.as_ptr().add(LANES))] };
         for (row, sums) in rows.iter().zip(&mut sums) {
             for (half, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: a row is as long as the taps, of which 16 stand at this place.
+                // SAFETY: a row is as long as the taps, of which 16 are at this position.
                 let numbers = unsafe { _mm256_loadu_ps(row.as_ptr().add(at * 2 * LANES + half * LANES)) };
                 *sum = _mm256_fmadd_ps(pair[half], numbers, *sum);
             }
@@ -49,9 +49,9 @@ fn rows<const ROWS: usize>(taps: &[f32], line: &[f32], step: usize) -> [[f32; 2]
     }
     let mut at = pairs.len() * 2 * LANES;
     while at < taps.len() {
-        // Up to eight: what is masked is not read, so that nothing behind the taps' reach takes part, be it a number or none.
+        // Up to eight. Masked numbers are not read, so nothing beyond the taps contributes, not even NaN.
         let mask = mask(taps.len() - at);
-        // SAFETY: the mask ends where the taps do.
+        // SAFETY: the mask ends with the taps.
         let last = unsafe { _mm256_maskload_ps(taps.as_ptr().add(at), mask) };
         for (row, sums) in rows.iter().zip(&mut sums) {
             // SAFETY: a row is as long as the taps.
@@ -73,7 +73,7 @@ pub(super) fn copy_swapped(number_bytes: usize, from: &[u8], to: &mut [u8]) {
     portable::copy_swapped(number_bytes, from, to);
 }
 
-/// The sign of the first `count` lanes of eight is set.
+/// Sets the sign of the first `count` lanes of eight.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn mask(count: usize) -> __m256i {
@@ -108,5 +108,5 @@ fn times(number: __m256, cos: __m256, sin: __m256) -> __m256 {
 }
 
 const LANES: usize = 8;
-/// Results at once: with two sums each, and the taps, they fill the sixteen registers.
+/// Results at once: two sums each, and the taps, fill the sixteen registers.
 const ROWS: usize = 6;

@@ -1,4 +1,4 @@
-//! Samples that a stage of another rate has made, until there are enough for a frame.
+//! Samples of a stage with another rate, collected for a frame.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use grebe_frame::{Header, Refusal, SampleFormat};
 
 use crate::stream::{DATAGRAM_BYTES, block_length};
 
-/// Samples that wait to become a frame.
+/// Samples for the next frame.
 #[derive(Debug)]
 pub(super) struct Block<T> {
     channels: Vec<Vec<T>>,
-    /// Of these, how many make a sample.
+    /// Values per sample.
     width: usize,
-    /// Of the frame to come, but for its length.
+    /// Header of the next frame, except for its length.
     header: Header,
     length_max: usize,
 }
 
-/// Where finished frames go, numbered from 0.
+/// Output of complete frames, numbered from 0.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     pub(super) rewriter: Rewriter,
@@ -28,7 +28,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// # Errors
-    /// No receiver would take a frame that was made.
+    /// A frame that no receiver would accept.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         self.refused.map_or(Ok(()), Err)
     }
@@ -39,8 +39,8 @@ impl<T: Copy> Block<T> {
         Self { channels: Vec::new(), width: 1, header: Header::default(), length_max: 0 }
     }
 
-    /// The next frame begins with this header; its length is a multiple of `together` samples of `width` values. Nothing
-    /// must be waiting.
+    /// Starts the next frame with this header. Its length is a multiple of `together` samples of `width`
+    /// values. No samples may be waiting.
     pub(super) fn begin(&mut self, header: Header, together: usize, width: usize) {
         let Header { format, channel_count, sample_rate_hz, .. } = header;
         let fits = block_length(DATAGRAM_BYTES, channel_count as usize, format, sample_rate_hz) as usize;
@@ -56,7 +56,7 @@ impl<T: Copy> Block<T> {
         }
     }
 
-    /// As [`extend`](Self::extend), two values at a time.
+    /// Like [`extend`](Self::extend), two values at a time.
     pub(super) fn extend_pairs(&mut self, channel: usize, pairs: impl Iterator<Item = [T; 2]>) {
         if let Some(waiting) = self.channels.get_mut(channel) {
             pairs.for_each(|pair| waiting.extend_from_slice(&pair));
@@ -72,17 +72,18 @@ impl<T: Copy> Block<T> {
         self.len() > 0 && self.len() >= self.length_max
     }
 
-    /// Samples per channel that fit into the frame to come.
+    /// Samples per channel that still fit into the frame.
     pub(super) fn room(&self) -> usize {
         self.length_max.saturating_sub(self.len())
     }
 
-    /// Of the frame to come.
+    /// Format of the next frame.
     pub(super) fn format(&self) -> SampleFormat {
         self.header.format
     }
 
-    /// Makes a frame of what waits, by a function that writes samples as they stand on the wire; whether there was a chunk for it.
+    /// Makes a frame of the collected samples, by a function that writes wire format. Returns whether there
+    /// was a chunk.
     pub(super) fn flush(
         &mut self,
         frames: &mut Frames,
@@ -99,7 +100,7 @@ impl<T: Copy> Block<T> {
         match frames.rewriter.push_bytes(&header, fill, output, ctx) {
             Ok(false) => return false,
             Ok(true) => frames.sequence += 1,
-            // It would be refused again: it is not waited for, and ends the stage.
+            // A retry would be refused again, so this ends the stage without waiting.
             Err(refusal) => frames.refused = Some(refusal),
         }
         self.channels.iter_mut().for_each(Vec::clear);
@@ -107,7 +108,7 @@ impl<T: Copy> Block<T> {
     }
 }
 
-/// Tries again where there is no chunk: a graph that is being stopped does not wait for one by itself.
+/// Retries without a chunk, because a stopping graph does not wait for one by itself.
 pub(super) fn finish(mut flush: impl FnMut() -> bool) -> StageResult<()> {
     for _ in 0..FINISH_TRIES {
         if flush() {

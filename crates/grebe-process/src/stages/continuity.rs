@@ -1,13 +1,13 @@
-//! Whether a frame follows the one before, for stages that remember samples.
+//! Continuity of frames, for stages with memory of samples.
 
 use grebe_frame::Header;
 
-/// Where the next frame begins, if nothing is missing.
+/// Start of the next frame, if nothing is missing.
 #[derive(Debug, Default)]
 pub(super) struct Continuity(Option<Header>);
 
 impl Continuity {
-    /// Whether the frame goes on where the last ended, in a stream of the same shape.
+    /// Whether the frame continues the last one, with the same shape.
     pub(super) fn goes_on(&self, header: &Header) -> bool {
         self.0.is_some_and(|last| {
             last.next_sample_index() == header.first_sample_index
@@ -17,7 +17,7 @@ impl Continuity {
         })
     }
 
-    /// The frame is the last from now on.
+    /// Notes the last frame.
     pub(super) fn note(&mut self, header: &Header) {
         self.0 = Some(*header);
     }

@@ -1,4 +1,4 @@
-//! Makes samples of one format into those of another.
+//! Converts samples to another format.
 
 use grebe_flow::{Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
 use grebe_frame::{Description, SampleFormat};
@@ -11,13 +11,16 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::numbers::{Component, scale, with_component, zero_of};
 
-/// Converts samples to another format: real ones to real, complex to complex. What the other cannot hold is saturated, and counted.
+/// Converts samples to another format: real ones to real, complex to complex. What the other cannot hold is
+/// saturated, and counted.
 ///
-/// Results are rounded to the nearest number, ties to even, once: 32-bit arithmetic where it is exact, 64-bit else. A frame whose
-/// samples become larger becomes several, so that what fitted into a datagram still does.
+/// Results are rounded once, to the nearest number, ties to even, in 32-bit arithmetic if that is exact,
+/// otherwise in 64-bit. A frame whose samples become larger is split, so that each part still fits into a
+/// datagram.
 ///
-/// Full scale is 128 counts of 8 bits, 32,768 of 16, 2,147,483,648 of 32, and 1.0 of floating point; counts are from 0 on, but 128
-/// is zero in `u8` (as in WAV files), and 127.5 in `cu8`. Thus `-1.0` is `-32768`, and `1.0` saturates at `32767`.
+/// Full scale is 128 counts of 8 bits, 32,768 of 16, 2,147,483,648 of 32, and 1.0 of floating point. Counts
+/// start at 0, except that zero is 128 in `u8` (as in WAV files) and 127.5 in `cu8`. Thus `-1.0` is `-32768`,
+/// and `1.0` saturates at `32767`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Convert {
@@ -63,7 +66,7 @@ pub(crate) struct ConvertStage {
     counters: Counted,
 }
 
-/// How numbers of a format become those of another: `number * factor + summand`, of the numbers as they stand in memory.
+/// Conversion between two formats: `number * factor + summand`, for the numbers as stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversion {
     from: SampleFormat,
@@ -84,7 +87,7 @@ impl ConvertStage {
 }
 
 impl Conversion {
-    /// `description` may say that the samples have fewer bits than their format.
+    /// Makes a conversion. `description` may state fewer bits than the format has.
     pub fn new(
         from: SampleFormat,
         to: SampleFormat,
@@ -100,7 +103,7 @@ impl Conversion {
         Self { from, to, factor, summand }
     }
 
-    /// Converts the components of a channel; how many were saturated.
+    /// Converts the components of a channel. Returns the number of saturated ones.
     pub fn apply(&self, from: &[u8], to: &mut [u8]) -> u64 {
         let wide = |format: SampleFormat| matches!(format, SampleFormat::I32 | SampleFormat::F64);
         if wide(self.from) || wide(self.to) {
@@ -114,9 +117,9 @@ impl Conversion {
         }
     }
 
-    /// What the stream says of its samples afterwards: a volt stays a volt.
+    /// Description after the conversion: a volt stays a volt.
     pub fn describe(&self, description: &Description) -> Description {
-        // A description speaks of numbers around the zero of cu8, and of bare ones of the rest.
+        // Descriptions count from the zero of cu8, and use plain numbers for the others.
         let summand = self.summand - zero_of(self.to) + zero_of(self.from) * self.factor;
         let channel = |channel| rescaled(channel, 1.0 / self.factor, -summand / self.factor);
         let mut described = Description {
@@ -177,7 +180,7 @@ impl Stage for ConvertStage {
     }
 }
 
-/// Why samples of one format cannot become those of another.
+/// Reason why samples of one format cannot become those of another.
 pub fn check(from: SampleFormat, to: SampleFormat) -> Result<(), String> {
     match (from.is_complex(), to.is_complex()) {
         (false, true) => Err(format!(
@@ -200,7 +203,7 @@ fn full_scale(format: SampleFormat) -> f64 {
     with_component!(format, C => C::FULL_SCALE)
 }
 
-/// What stands for zero where this stays the same.
+/// Zero point that stays the same.
 fn middle(format: SampleFormat, scaling: Scaling) -> f64 {
     match (format, scaling) {
         (SampleFormat::U8, Scaling::Full) => 128.0,
@@ -223,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of samples, and how many were saturated.
+    /// Converted samples, and the number of saturated ones.
     fn converted<S: Sample, D: Sample>(samples: &[S], scale: Scaling) -> (Vec<D>, u64) {
         let conversion = Conversion::new(S::FORMAT, D::FORMAT, scale, None);
         let mut out = vec![D::default(); samples.len()];
@@ -291,7 +294,7 @@ mod tests {
     #[test]
     fn frames_become_several_that_are_no_larger_and_losses_stay_losses() {
         for channels in [1, 3, 100] {
-            // Frame 2 and 3 were lost, with 72 samples.
+            // Frames 2 and 3 were lost, with 72 samples.
             let batches = batches_of(channels, &[(0, 64), (64, 64), (200, 64), (264, 7)], 2);
             let before = frames_of(&batches);
             let mut bench = stage(SampleFormat::F64);

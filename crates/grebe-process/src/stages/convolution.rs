@@ -1,4 +1,4 @@
-//! Convolution with given taps: sum by sum, or, where there are many, in blocks of frequencies (overlap-save).
+//! Convolution with given taps: directly, or in the frequency domain (overlap-save) for many taps.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use rustfft::{Fft, FftPlanner};
 
 use crate::simd::convolve;
 
-/// Taps, and what is known of them.
+/// Taps, with their transforms.
 #[derive(Debug)]
 pub(super) struct Convolution {
-    /// The last first.
+    /// In reverse order.
     taps: Vec<f32>,
-    /// From the shortest on; none for few taps.
+    /// In ascending length; empty for few taps.
     transforms: Vec<Transform>,
     block: Vec<Complex<f32>>,
     scratch: Vec<Complex<f32>>,
 }
 
-/// A circular convolution of as many numbers, all but the first `taps - 1` of which are as if it were none.
+/// Circular convolution of this length. All results except the first `taps - 1` equal the linear one.
 struct Transform {
     forward: Arc<dyn Fft<f32>>,
     inverse: Arc<dyn Fft<f32>>,
-    /// Of the taps, over the length: transforms there and back multiply by it.
+    /// Response of the taps divided by the length, which forward and inverse transforms multiply in.
     response: Vec<Complex<f32>>,
 }
 
@@ -33,7 +33,7 @@ impl Convolution {
         let transforms: Vec<Transform> = if taps.len() < TRANSFORMED_TAPS_MIN {
             Vec::new()
         } else {
-            // Twice the taps at least, so that half of a block is new.
+            // At least twice the taps, so that half of a block is new.
             let shortest = (2 * taps.len()).next_power_of_two();
             let mut planner = FftPlanner::new();
             (0..LENGTHS).map(|doubled| Transform::new(&mut planner, taps, shortest << doubled)).collect()
@@ -48,13 +48,14 @@ impl Convolution {
         }
     }
 
-    /// Numbers that the line must begin with: those before the first that is to become another. Of `stride` interleaved sequences,
-    /// one or two.
+    /// Length of the history at the start of the line, before the first number to convert. For `stride`
+    /// interleaved sequences, one or two.
     pub(super) fn past(&self, stride: usize) -> usize {
         (self.taps.len() - 1) * stride
     }
 
-    /// Makes of each number behind the past its sum; they move to the front by the length of the past, and the rest stays as it was.
+    /// Replaces each number after the history by its sum. Results move to the front by the length of the
+    /// history; the rest stays.
     pub(super) fn apply(&mut self, stride: usize, line: &mut [f32]) {
         let count = line.len().saturating_sub(self.past(stride));
         let direct = count * self.taps.len();
@@ -92,20 +93,20 @@ impl Transform {
         self.forward.get_inplace_scratch_len().max(self.inverse.get_inplace_scratch_len())
     }
 
-    /// Numbers of a sequence that one block makes.
+    /// Results of one block per sequence.
     fn step(&self, taps: usize) -> usize {
         self.length() + 1 - taps
     }
 
-    /// What it costs to make so many numbers, in multiplications and additions of the direct way.
+    /// Cost of `count` results, in multiply-adds of the direct method.
     fn cost(&self, count: usize, taps: usize) -> usize {
-        // A block makes numbers of two sequences.
+        // A block computes two sequences.
         let blocks = count.div_ceil(2 * self.step(taps));
         blocks * self.length() * self.length().ilog2() as usize * BUTTERFLY_COST
     }
 
-    /// The taps are real: what stands in the real parts stays there, and so does what stands in the imaginary ones. So a block
-    /// takes I and Q, or of real numbers two pieces of the line.
+    /// The taps are real, so real and imaginary parts stay separate. A block therefore holds I and Q, or two
+    /// pieces of a real line.
     fn convolve(
         &self,
         taps: &[f32],
@@ -117,13 +118,14 @@ impl Transform {
         let step = self.step(taps.len());
         let past = (taps.len() - 1) * stride;
         let count = line.len() - past;
-        // Where the imaginary parts stand, seen from the real ones.
+        // Distance of the imaginary parts from the real ones.
         let other = if stride == 2 { 1 } else { step };
         for at in (0..count).step_by(2 * step) {
             let until = count.min(at + 2 * step);
             let used = &mut line[at..until + past];
             if !used.iter().all(|number| number.abs() <= LARGEST) {
-                // Infinite and absent numbers would spoil the block, here they spoil what they belong to.
+                // Infinities and NaN would spoil the whole block; directly computed, they spoil only their
+                // own results.
                 convolve(taps, stride, used);
                 continue;
             }
@@ -154,14 +156,14 @@ impl fmt::Debug for Transform {
     }
 }
 
-/// With fewer, no transform is faster.
+/// With fewer taps, no transform is faster.
 const TRANSFORMED_TAPS_MIN: usize = 65;
-/// Transforms of so many lengths, each twice the one before: short ones for short frames.
+/// Number of transform lengths, each twice the previous one: short ones for short frames.
 const LENGTHS: usize = 3;
-/// What each number of a block costs for each doubling of its length, both transforms together, in multiplications and additions of
-/// the direct way. Measured: `cargo bench -p grebe-stages --bench process`.
+/// Cost per number of a block and per doubling of its length, for both transforms, in multiply-adds of the
+/// direct method. Measured: `cargo bench -p grebe-process --bench process`.
 const BUTTERFLY_COST: usize = 15;
-/// Sums of larger numbers might be infinite within a block, where the result is not.
+/// Sums of larger numbers might overflow within a block, although the result does not.
 const LARGEST: f32 = 1e30;
 
 #[cfg(test)]
@@ -177,7 +179,7 @@ mod tests {
         numbers.iter().map(|&number| number as f32).collect()
     }
 
-    /// The largest error, of what double precision makes of the same numbers.
+    /// Maximum error against double precision.
     fn error(taps: &[f64], stride: usize, line: &[f64], made: &[f32]) -> f64 {
         let past = (taps.len() - 1) * stride;
         let exact = |at: usize| -> f64 {

@@ -9,11 +9,12 @@ use super::block::{Block, Frames, finish};
 use crate::error::Error;
 use crate::numbers::{Component, with_component};
 
-/// Makes two samples, the smallest and the largest, of each group of `factor`: an envelope that no spike slips through.
+/// Makes two samples, the smallest and the largest, of each group of `factor`: an envelope that no spike
+/// slips through.
 ///
-/// Groups begin at multiples of `factor` in the stream, whatever the frames are. A group that is cut by a gap or by the end is
-/// made of the samples there are. The stream's rate becomes 2 / `factor` of what it was. Samples of real formats; of floating
-/// point, those that are no number count for nothing.
+/// Groups begin at multiples of `factor` in the stream, whatever the frames. A group cut by a gap or by the
+/// end uses its available samples. The new rate is 2 / `factor` of the old one. Takes real formats, and
+/// ignores NaN.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decimate {
@@ -51,18 +52,19 @@ impl Kind for Decimate {
 #[derive(Debug)]
 pub(crate) struct DecimateStage {
     factor: u64,
-    /// Made for the format that the stream has.
+    /// Made for the stream's format.
     envelope: Option<Box<dyn Envelope>>,
     frames: Frames,
-    /// A batch, how many of its frames are done, and how many samples of the next.
+    /// Batch, number of its finished frames, and number of finished samples of the next one.
     pending: Option<(Batch, usize, usize)>,
 }
 
-/// The search for extremes, whatever they are extremes of.
+/// Search for extremes, for any component type.
 trait Envelope: std::fmt::Debug + Send {
     fn format(&self) -> SampleFormat;
 
-    /// Takes a frame from this sample on. The error is where it stopped because there was no chunk to write into.
+    /// Takes a frame from this sample on. On an error, returns the position at which it stopped for lack of a
+    /// chunk.
     fn take(
         &mut self,
         frame: &Frame<'_>,
@@ -72,16 +74,16 @@ trait Envelope: std::fmt::Debug + Send {
         ctx: &Context,
     ) -> Result<(), usize>;
 
-    /// Ends the group that has begun, and hands on what waits; whether there was a chunk for it.
+    /// Ends the current group, and sends the waiting samples. Returns whether there was a chunk.
     fn end(&mut self, frames: &mut Frames, output: &mut Outputs, ctx: &Context) -> bool;
 }
 
 #[derive(Debug)]
 struct EnvelopeOf<C> {
     factor: u64,
-    /// The stream's last header, and the index behind its last sample.
+    /// Last header of the stream, and the index after its last sample.
     stream: Option<(Header, u64)>,
-    /// Of the group that has begun, by channel.
+    /// Extremes of the current group, by channel.
     extremes: Vec<(C, C)>,
     has_begun: bool,
     block: Block<C>,
@@ -92,7 +94,8 @@ impl DecimateStage {
         Self { factor: decimate.factor.0.max(2), envelope: None, frames: Frames::default(), pending: None }
     }
 
-    /// Makes ready for samples of this format; whether there was a chunk for what was made of others.
+    /// Prepares for samples of this format. Returns whether there was a chunk for the output in the previous
+    /// format.
     fn adopt(&mut self, format: SampleFormat, output: &mut Outputs, ctx: &Context) -> Result<bool, Error> {
         if let Some(envelope) = &mut self.envelope {
             if envelope.format() == format {
@@ -116,7 +119,7 @@ impl<C: Component> EnvelopeOf<C> {
         Self { factor, stream: None, extremes: Vec::new(), has_begun: false, block: Block::new() }
     }
 
-    /// Whether the frame's first pair stands right behind the last, or its group has begun.
+    /// Whether the frame's first pair directly follows the last one, or its group has begun.
     fn goes_on(&self, header: &Header) -> bool {
         let Some((last, next)) = self.stream else { return false };
         let group = header.first_sample_index / self.factor;
@@ -162,7 +165,7 @@ impl<C: Component> Envelope for EnvelopeOf<C> {
         let header = frame.header();
         let index = header.first_sample_index;
         if from == 0 && !self.goes_on(&header) {
-            // The next pair does not follow those that wait.
+            // The next pair does not follow the waiting ones.
             if !self.end(frames, output, ctx) {
                 return Err(0);
             }
@@ -185,7 +188,8 @@ impl<C: Component> Envelope for EnvelopeOf<C> {
             let is_at_its_start = !self.has_begun && here == group * self.factor;
             let whole = ((length - at) as u64 / self.factor).min(self.block.room() as u64 / 2);
             if is_at_its_start && whole > 0 {
-                // None needs to be remembered: channel by channel. They are not longer than the frame.
+                // Whole groups need no memory, so this goes channel by channel. The result is not longer than
+                // the frame.
                 let (factor, count) = (self.factor as usize, (whole * self.factor) as usize);
                 for channel in 0..self.extremes.len() {
                     let start = channel * length + at;
@@ -262,12 +266,12 @@ impl Stage for DecimateStage {
     }
 }
 
-/// What becomes of a group: of one in which nothing is a number, marks.
+/// Result of a group; marks if it has no valid number.
 fn pair<C: Component>((low, high): (C, C)) -> [C; 2] {
     if low > high { [C::MARK; 2] } else { [low, high] }
 }
 
-/// A header as it is behind the stage, at this sample index there.
+/// Header after the stage, at this output index.
 fn scaled(header: &Header, first_sample_index: u64, factor: u64) -> Header {
     let ratio = 2.0 / factor as f64;
     let sg_drops_total = (header.sg_drops_total as f64 * ratio) as u64;
@@ -303,7 +307,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// However the stream is cut into frames and batches, and whatever is missing of it.
+        /// However the stream is divided into frames and batches, and whatever is missing.
         #[test]
         fn every_group_becomes_its_extremes_at_its_place(
             factor in 3u64..300, channels in 1u32..=8, together in 1usize..9,
@@ -345,7 +349,7 @@ mod tests {
     fn small_pairs_travel_together() {
         let frames: Vec<(u64, u32)> = (0..64).map(|frame| (frame * 640, 640)).collect();
         let made = decimated(100, batches_of(1, &frames, 40));
-        // 40,960 samples become 820; 10 ms of 20 kS/s are 200, rounded down to 192.
+        // 40,960 samples become 820; 10 ms at 20 kS/s are 200, rounded down to 192.
         let lengths: Vec<u32> = made.iter().map(|(header, _)| header.block_length_samples).collect();
         assert_eq!(lengths, [192, 192, 192, 192, 52]);
         assert_eq!(made[1].0.producer_ts_ns, 1_000_000 + 9_600_000);
@@ -361,7 +365,7 @@ mod tests {
         assert_eq!(shapes, [(1, 10), (2, 10)]);
     }
 
-    /// The envelope of these samples, 255 channels of them.
+    /// Envelope of these samples in 255 channels.
     fn envelope_of<T: Sample>(factor: u64, samples: &[T]) -> Vec<T> {
         let header = Header {
             format: T::FORMAT,

@@ -1,4 +1,4 @@
-//! Reduces the rate of a stream behind a low-pass filter.
+//! Reduces the rate of a stream after a low-pass filter.
 
 use std::f64::consts::PI;
 
@@ -13,12 +13,14 @@ use super::block::{Block, Frames, finish};
 use crate::numbers::{load, store};
 use crate::simd::products;
 
-/// Makes one sample of each `factor`, behind a low-pass filter that lets nothing fold into the band that is kept.
+/// Makes one sample of each `factor`, behind a low-pass filter that lets nothing fold into the band that is
+/// kept.
 ///
-/// The filter is a Kaiser window of 26 x `factor` + 1 taps: flat within 0.01 dB up to 0.4 of the new rate, and 80 dB down from 0.6
-/// of it on, so that what folds lands above 0.4. Its delay is taken off: sample n stands for the sample n x `factor` that came, and
-/// has that one's time. Samples before the stream, behind its end and in gaps count as zero: the 13 samples next to them are less than they
-/// should be. Any format; computed in 32-bit floating point, integers are rounded, ties to even, and saturated, which is counted.
+/// The filter is a Kaiser window of 26 x `factor` + 1 taps. It is flat within 0.01 dB up to 0.4 of the new
+/// rate. From 0.6 on it is 80 dB down, so that aliases land above 0.4. Its delay is compensated: output
+/// sample n has the time of input sample n x `factor`. Samples before the stream, after its end and in gaps
+/// count as zero, so the 13 samples at each edge are attenuated. Takes any format and computes in 32-bit
+/// floating point. Integers are rounded, ties to even, and saturated, which is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecimateFiltered {
@@ -52,14 +54,14 @@ impl Kind for DecimateFiltered {
 #[derive(Debug)]
 pub(crate) struct DecimateFilteredStage {
     factor: u64,
-    /// Taps of real samples, and the same for I and Q in turn.
+    /// Taps for real samples, and for interleaved I and Q.
     taps: [Vec<f32>; 2],
     stretch: Option<Stretch>,
-    /// By channel: numbers that the next sample needs, and those behind them.
+    /// By channel: history for the next sample, and newer numbers.
     lines: Vec<Vec<f32>>,
     block: Block<f32>,
     frames: Frames,
-    /// A batch, how many of its frames are done, and how many samples of the next.
+    /// Batch, number of its finished frames, and number of finished samples of the next one.
     pending: Option<(Batch, usize, usize)>,
     saturated_samples: u64,
     counters: Counted,
@@ -68,15 +70,15 @@ pub(crate) struct DecimateFilteredStage {
 /// Samples without a gap.
 #[derive(Debug)]
 struct Stretch {
-    /// Of its last frame.
+    /// Header of its last frame.
     header: Header,
-    /// The index behind its last sample.
+    /// Index after its last sample.
     end: u64,
-    /// The index, as it will be, of the next sample to make.
+    /// Output index of the next sample.
     next: u64,
-    /// The index of the first sample in the lines: the filter reaches back before the first of all.
+    /// Index of the first sample in the lines; negative at first, because the filter reaches back.
     origin: i64,
-    /// Whether the zeros behind the end are in the lines.
+    /// Whether the zeros after the end are in the lines.
     is_ended: bool,
 }
 
@@ -98,12 +100,13 @@ impl DecimateFilteredStage {
         }
     }
 
-    /// Samples that the filter reaches to either side.
+    /// Reach of the filter to either side, in samples.
     fn reach(&self) -> i64 {
         (HALF_SPAN * self.factor) as i64
     }
 
-    /// Takes a frame from this sample on. The error is where it stopped because there was no chunk to write into.
+    /// Takes a frame from this sample on. On an error, returns the position at which it stopped for lack of a
+    /// chunk.
     fn take(
         &mut self,
         frame: &Frame<'_>,
@@ -131,7 +134,7 @@ impl DecimateFilteredStage {
             for (channel, line) in self.lines.iter_mut().enumerate() {
                 let (start, bytes) = (line.len(), header.format.bytes());
                 line.resize(start + count * header.format.components(), 0.0);
-                // It has the channels that the lines are for.
+                // It has the channels of the lines.
                 let samples = frame.channel_bytes(channel).unwrap_or_default();
                 load(header.format, &samples[at * bytes..(at + count) * bytes], &mut line[start..]);
             }
@@ -155,7 +158,7 @@ impl DecimateFilteredStage {
         self.stretch = Some(Stretch { header: *header, end, next, origin, is_ended: false });
     }
 
-    /// Makes the samples that can be made; whether there were chunks for those that make a frame.
+    /// Computes the available samples. Returns whether there were chunks for complete frames.
     fn make(&mut self, output: &mut Outputs, ctx: &Context) -> bool {
         let (factor, reach) = (self.factor, self.reach());
         loop {
@@ -168,7 +171,7 @@ impl DecimateFilteredStage {
             let start = ((stretch.next * factor) as i64 - reach - stretch.origin) as usize;
             let ready = stretch.ready(held, reach, factor);
             if ready == 0 {
-                // What no sample needs any more is left behind once there is as much of it as of the rest.
+                // Drops unneeded history once it is as long as the rest.
                 let unneeded = start.min(held);
                 if unneeded > 2 * reach as usize + 1 {
                     self.lines.iter_mut().for_each(|line| drop(line.drain(..unneeded * width)));
@@ -193,7 +196,7 @@ impl DecimateFilteredStage {
         }
     }
 
-    /// Makes the samples up to the end of what came without a gap, and hands them on; whether there were chunks for it.
+    /// Computes and sends the samples up to the end of the stretch. Returns whether there were chunks.
     fn end(&mut self, output: &mut Outputs, ctx: &Context) -> bool {
         let reach = self.reach() as usize;
         if let Some(stretch) = &mut self.stretch
@@ -218,10 +221,10 @@ impl DecimateFilteredStage {
 }
 
 impl Stretch {
-    /// Samples that can be made of so many in the lines, with this reach to either side.
+    /// Number of output samples that `held` samples in the lines allow, with this reach to either side.
     fn ready(&self, held: usize, reach: i64, factor: u64) -> usize {
         let first = (self.next * factor) as i64;
-        // The last that came, and the last whose reach has.
+        // Last sample received, and last one whose reach is complete.
         let last = (self.end as i64 - 1).min(self.origin + held as i64 - 1 - reach);
         if last < first { 0 } else { ((last - first) as u64 / factor) as usize + 1 }
     }
@@ -283,7 +286,7 @@ impl Stage for DecimateFilteredStage {
     }
 }
 
-/// A header as it is behind the stage, at this sample index there.
+/// Header after the stage, at this output index.
 fn scaled(header: &Header, first_sample_index: u64, factor: u64) -> Header {
     let came = (first_sample_index * factor) as f64 - header.first_sample_index as f64;
     let later_ns = if header.sample_rate_hz > 0.0 { came / header.sample_rate_hz * 1e9 } else { 0.0 };
@@ -296,7 +299,7 @@ fn scaled(header: &Header, first_sample_index: u64, factor: u64) -> Header {
     }
 }
 
-/// The taps of a low-pass filter whose edge is the new half of the rate: a sinc in a Kaiser window, 1 for a constant.
+/// Taps of a low-pass filter at the new Nyquist frequency: a sinc in a Kaiser window, with unit gain.
 fn low_pass(factor: usize) -> Vec<f32> {
     let half = HALF_SPAN as i64 * factor as i64;
     let tap = |at: i64| {
@@ -310,7 +313,7 @@ fn low_pass(factor: usize) -> Vec<f32> {
     taps.iter().map(|tap| (tap / sum) as f32).collect()
 }
 
-/// The modified Bessel function of the first kind and order 0, by its series.
+/// Modified Bessel function of the first kind and order 0, by its series.
 fn bessel_i0(x: f64) -> f64 {
     let (mut sum, mut term) = (1.0, 1.0);
     for k in 1..60 {
@@ -324,15 +327,15 @@ grebe_flow::counters! {
     struct Counted { saturated_samples }
 }
 const FACTOR_MAX: u64 = 1_000;
-/// Samples behind the stage that the filter reaches to either side.
+/// Reach of the filter to either side, in output samples.
 const HALF_SPAN: u64 = 13;
 /// Kaiser's formula for 80 dB: 0.1102 (80 - 8.7).
 const KAISER_BETA: f64 = 7.857;
-/// Of the new rate, what is flat, on both sides of zero.
+/// Flat part of the new rate, on both sides of zero together.
 const KEPT: f64 = 0.8;
-/// Samples that are loaded at once.
+/// Samples to load at once.
 const PIECE: usize = 4_096;
-/// Samples that are made at once.
+/// Samples to compute at once.
 const MADE_MAX: usize = 256;
 
 #[cfg(test)]
@@ -365,7 +368,7 @@ mod tests {
         batch.freeze()
     }
 
-    /// Index and sample of what was made, and the headers.
+    /// Index and value of the output samples, and the headers.
     fn decimated<T: Sample>(factor: u64, batches: Vec<Batch>) -> (Vec<(u64, T)>, Vec<Header>) {
         let stage = DecimateFilteredStage::new(&DecimateFiltered { factor: Count(factor) });
         let mut bench = StageBench::new(stage).unwrap();
@@ -392,7 +395,7 @@ mod tests {
     fn what_is_kept_stands_at_its_place_and_what_would_fold_is_80_db_down() {
         for factor in [2u64, 5, 10, 64] {
             let of = |frequency: f64| {
-                // Part of the new rate, whatever the frames are.
+                // Fraction of the new rate, whatever the frames.
                 let frequency = frequency / factor as f64;
                 let batches = (0..8).map(|at| frame(at * 1_500, 1_500, tone(frequency))).collect();
                 let (samples, _) = decimated::<Complex<f32>>(factor, batches);

@@ -23,16 +23,16 @@ pub struct FillGaps {
     pub longest: Count,
 }
 
-/// What stands where samples are missing.
+/// Filler for missing samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Filler {
-    /// Zeros; of cu8, the 128 that is nearest to its zero of 127.5.
+    /// Zeros; for cu8 the value 128, nearest to its zero of 127.5.
     #[default]
     Zero,
-    /// The last sample before the gap, of each channel.
+    /// Last sample before the gap, of each channel.
     Hold,
-    /// The lowest number there is, -32768 of i16; NaN of floating point.
+    /// Lowest number, such as -32768 of i16; NaN for floating point.
     Mark,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct FillGapsStage {
     longest: u64,
     position: Option<Position>,
     rewriter: Rewriter,
-    /// A batch, and how many of its frames are done.
+    /// Batch, and number of its finished frames.
     pending: Option<(Batch, usize)>,
     filled_samples: u64,
     filled_gaps: u64,
@@ -70,7 +70,7 @@ pub(crate) struct FillGapsStage {
     counters: Counted,
 }
 
-/// Behind the last frame: what comes next if nothing is missing.
+/// Position after the last frame: the start of the next one if nothing is missing.
 #[derive(Debug)]
 struct Position {
     index: u64,
@@ -79,7 +79,7 @@ struct Position {
     format: SampleFormat,
     channel_count: u32,
     sample_rate_hz: f64,
-    /// The last sample of each channel, as on the wire.
+    /// Last sample of each channel, in wire format.
     last: Vec<u8>,
     is_filling: bool,
 }
@@ -99,12 +99,12 @@ impl FillGapsStage {
         }
     }
 
-    /// How many samples per channel are missing before the frame, and are to be filled in.
+    /// Samples per channel that are missing before the frame and must be filled.
     fn missing_before(&mut self, header: &Header) -> u64 {
         let gap = match &self.position {
             Some(position) if position.goes_on(header) => header.first_sample_index - position.index,
             _ => {
-                // Another stream begins, with sequence numbers of its own.
+                // Another stream begins, with its own sequence numbers.
                 self.position = Some(Position::at(header));
                 0
             }
@@ -124,13 +124,13 @@ impl FillGapsStage {
         0
     }
 
-    /// Fills the gap before the frame; whether there were chunks for all of it.
+    /// Fills the gap before the frame. Returns whether there were chunks for all of it.
     fn fill(&mut self, header: &Header, output: &mut Outputs, ctx: &Context) -> StageResult<bool> {
         loop {
             let left = self.missing_before(header);
             let Some(position) = self.position.as_mut().filter(|_| left > 0) else { return Ok(true) };
             position.is_filling = true;
-            // The end of a stream has no samples, and there is a gap before it as before any other frame.
+            // The end of a stream has no samples, but may follow a gap like any frame.
             let most = match header.block_length_samples {
                 0 => block_length(
                     DATAGRAM_BYTES,
@@ -167,7 +167,7 @@ impl FillGapsStage {
         }
     }
 
-    /// Whether all frames of the batch follow each other, so that it can go on as one.
+    /// Whether the frames of the batch are contiguous, so that it can pass as a whole.
     fn is_whole(batch: &Batch) -> bool {
         let mut before: Option<Header> = None;
         batch.frames().all(|frame| {
@@ -184,7 +184,7 @@ impl FillGapsStage {
         })
     }
 
-    /// Hands on a batch without holes; the batch again where there was no chunk.
+    /// Passes a contiguous batch. Returns the batch if there was no chunk.
     fn pass_whole(
         &mut self,
         batch: Batch,
@@ -207,7 +207,7 @@ impl FillGapsStage {
             own.update_headers(|header| header.sequence = header.sequence.wrapping_add(shift));
             own.freeze()
         };
-        // What was filled in before the batch goes first.
+        // The filler before the batch leaves first.
         self.rewriter.flush(output, ctx);
         if let (Some(position), Some(last)) = (self.position.as_mut(), renumbered.frames().last()) {
             position.pass(&last, renumbered.len() as u64, shift);
@@ -216,7 +216,7 @@ impl FillGapsStage {
         Ok(None)
     }
 
-    /// Writes the frames of a batch with holes anew; where it stopped, if there was no chunk.
+    /// Rewrites the frames of a batch with gaps. Returns the position if it stopped for lack of a chunk.
     fn pass_pieces(
         &mut self,
         batch: &Batch,
@@ -276,7 +276,7 @@ impl Position {
             && header.sample_rate_hz == self.sample_rate_hz
     }
 
-    /// So many frames went on, of which this is the last, numbered `shift` above what came.
+    /// Notes that `frames` frames passed, the last one given, with numbers `shift` above the input.
     fn pass(&mut self, last: &Frame<'_>, frames: u64, shift: u64) {
         let header = last.header();
         self.index = header.next_sample_index();
@@ -308,7 +308,7 @@ impl Stage for FillGapsStage {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
-        // Numbered as the frames that went on.
+        // Numbered like the passed frames.
         if let (Some(end), Some(position)) = (ctx.end_of_stream(None), &self.position) {
             let lost = end.sequence.saturating_sub(position.sequence_in);
             ctx.set_end_of_stream(Header { sequence: position.sequence_out + lost, ..end });
@@ -325,7 +325,7 @@ impl Stage for FillGapsStage {
     }
 }
 
-/// Fills in what is found again.
+/// Writes marks, which can be found again.
 fn mark(format: SampleFormat, out: &mut [u8]) {
     with_component!(format, C => out.chunks_exact_mut(size_of::<C>()).for_each(|out| C::MARK.write(out)));
 }
@@ -364,7 +364,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Wherever the holes are: afterwards there is none, each sample stands at its place, and the numbers go on by one.
+        /// Wherever the gaps are: afterwards there is none, each sample is at its place, and numbers increase
+        /// by one.
         #[test]
         fn a_stream_with_holes_becomes_one_without(
             channels in 1u32..=8, together in 1usize..7,
@@ -405,7 +406,7 @@ mod tests {
         }
     }
 
-    /// What is put between a frame of these samples and one like it, in 100 channels.
+    /// Filler between two frames with these samples, in 100 channels.
     fn between<T: Sample>(with: Filler, samples: [T; 2]) -> T {
         let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
         for (sequence, first_sample_index) in [(0, 0), (2, 3)] {
@@ -488,7 +489,7 @@ mod tests {
 
     #[test]
     fn what_the_generator_dropped_is_filled_too_and_the_rest_renumbered() {
-        // The same numbers of frames, although samples are missing.
+        // Consecutive frame numbers, although samples are missing.
         let mut batches = batches_of(1, &[(0, 10)], 1);
         for (sequence, index) in [(1, 50), (2, 60)] {
             let mut batch = BatchPool::new(1, 4096).acquire().unwrap();

@@ -16,11 +16,12 @@ use crate::numbers::{load, store};
 
 /// Filters each channel with a finite impulse response of real taps.
 ///
-/// A sample becomes the sum of itself times the first tap, the sample before it times the second, and so on: symmetric taps delay
-/// by half of their number less one, and no index is corrected for it. Samples before the stream, and those that are missing in a
-/// gap, count as zero: behind a gap the filter begins anew. Of complex samples I and Q are filtered alike. Computed in 32-bit
-/// floating point, where there are many taps in blocks of frequencies: the error is some millionths of the largest samples nearby.
-/// Integers are rounded, ties to even, and saturated, which is counted.
+/// A sample becomes the sum of itself times the first tap, the sample before it times the second, and so on.
+/// Symmetric taps delay by half of their number less one; indices are not corrected for it. Samples before
+/// the stream and in gaps count as zero, so the filter starts anew after a gap. I and Q of complex samples
+/// are filtered separately with the same taps. Computes in 32-bit floating point, and in the frequency domain
+/// for many taps. The error is some millionths of the largest samples nearby. Integers are rounded, ties to
+/// even, and saturated, which is counted.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fir {
@@ -84,7 +85,7 @@ fn check_taps(taps: &[f64]) -> Result<(), String> {
 pub(crate) struct FirStage {
     convolution: Convolution,
     continuity: Continuity,
-    /// By channel: as many numbers of the past as the taps reach back, and those of the frames behind them.
+    /// By channel: history as long as the taps reach back, then numbers of the present frames.
     lines: Vec<Vec<f32>>,
     in_place: InPlace,
     saturated_samples: u64,
@@ -103,7 +104,7 @@ impl FirStage {
         }
     }
 
-    /// Filters the frames from `first` on that follow one another without a gap, as one; the first that does not.
+    /// Filters contiguous frames from `first` on as one. Returns the first frame after a gap.
     fn filter(&mut self, batch: &mut BatchMut, first: usize) -> usize {
         let mut end = first;
         let mut format = SampleFormat::I16;
@@ -118,7 +119,7 @@ impl FirStage {
             self.continuity.note(&header);
             (format, end) = (header.format, end + 1);
             for (channel, line) in self.lines.iter_mut().enumerate() {
-                // The lines are for the channels that it has.
+                // The lines are for its channels.
                 let bytes = frame.channel_bytes(channel).unwrap_or_default();
                 let start = line.len();
                 line.resize(start + bytes.len() / format.component().bytes(), 0.0);
@@ -148,7 +149,7 @@ impl FirStage {
         }
     }
 
-    /// Writes what the lines begin with into these frames.
+    /// Writes the results at the start of the lines to these frames.
     fn store(&mut self, batch: &mut BatchMut, frames: Range<usize>) {
         let (lines, saturated) = (&self.lines, &mut self.saturated_samples);
         let (mut begun, mut numbers) = (0, 0..0);
@@ -204,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// Frames of two channels; the second is the first turned around.
+    /// Frames of two channels; the second is the negated first.
     fn batch<T: Sample>(frames: &[(u64, Vec<T>)]) -> Batch {
         let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
         for (first, samples) in frames {
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(torn, [1.0, 2.0, 3.0, 3.0, 1.0, 2.0, 3.0]);
     }
 
-    /// What double precision makes of samples from 0 on, where those of the ranges are there.
+    /// Double precision result for samples from 0 on, of which only the given ranges exist.
     fn exact(taps: &[f64], sample: impl Fn(u64) -> f64, there: &[Range<u64>], index: u64) -> f64 {
         let stretch = there.iter().find(|stretch| stretch.contains(&index)).unwrap();
         let reach = (taps.len() as u64 - 1).min(index - stretch.start);
@@ -304,7 +305,7 @@ mod tests {
         for stretch in &there {
             let mut at = stretch.start;
             while at < stretch.end {
-                // Prime to everything, so that frames and batches end anywhere.
+                // Coprime to everything, so that frames and batches end anywhere.
                 let end = stretch.end.min(at + 349);
                 waiting.push((at, (at..end).map(&make).collect()));
                 at = end;
@@ -330,7 +331,7 @@ mod tests {
         many_taps(|index| number(index) as f32, |&sample| [sample.into(), 0.0], 2e-6);
         let pair = |index: u64| Complex::new(number(index) as f32, number(3 * index + 1) as f32);
         many_taps(pair, |sample| [sample.re.into(), sample.im.into()], 2e-6);
-        // Half a unit of rounding, and what single precision makes of 20000.
+        // Half a unit of rounding, and the error of single precision for 20000.
         let integer = |index: u64| (number(index) * 20_000.0) as i16;
         many_taps(integer, |&sample| [sample.into(), 0.0], 0.55);
     }

@@ -9,11 +9,12 @@ use super::in_place::InPlace;
 use crate::numbers::{scale_in_place, with_component, zero_of};
 use crate::per_channel::PerChannel;
 
-/// Multiplies each sample with a gain and adds an offset; what exceeds the sample's integer is clipped, and counted.
+/// Multiplies each sample with a gain and adds an offset; what exceeds the sample's integer is clipped, and
+/// counted.
 ///
-/// Samples of any format; of complex ones, I and Q alike. Computed in 32-bit floating point (64-bit for i32 and f64) and rounded to
-/// the nearest number, ties to even. Where the stream says what its samples stand for, it says so of the new ones: a volt stays
-/// a volt.
+/// Takes samples of any format, and treats I and Q of complex ones alike. Computes in 32-bit floating point
+/// (64-bit for i32 and f64), and rounds to the nearest number, ties to even. The description follows: a volt
+/// stays a volt.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gain {
@@ -62,7 +63,7 @@ impl Kind for Gain {
 
 #[derive(Debug)]
 pub(crate) struct GainStage {
-    /// Gain and offset, by channel; a channel that has none of its own stays as it is.
+    /// Gain and offset by channel; a channel without its own stays unchanged.
     scale: Vec<(f64, f64)>,
     is_identity: bool,
     in_place: InPlace,
@@ -128,14 +129,14 @@ impl Stage for GainStage {
     }
 }
 
-/// Changes the samples of a channel; how many of their components were clipped.
+/// Changes the samples of a channel. Returns the number of clipped components.
 fn apply(format: SampleFormat, gain: f64, offset: f64, bytes: &mut [u8]) -> u64 {
     let zero = zero_of(format);
     with_component!(format, C => scale_in_place::<C>(bytes, gain, offset + zero - zero * gain))
 }
 
-/// What a channel is where its samples have become others, of which each `sample * factor + summand` is what it was. One that
-/// says neither a unit nor a scale stays as it is: nothing is known of what its samples stand for.
+/// Description of a channel whose samples changed so that `sample * factor + summand` of the new ones gives
+/// the old. Without a unit or scale it stays unchanged, because the meaning of its samples is unknown.
 pub(super) fn rescaled(channel: &ChannelDescription, factor: f64, summand: f64) -> ChannelDescription {
     if channel.unit.is_empty() && (channel.scale, channel.offset) == (1.0, 0.0) {
         return channel.clone();
@@ -220,7 +221,8 @@ mod tests {
         }
     }
 
-    /// What a gain of -1.5 and an offset of 2 make of these samples, 200 channels of them, and how many of the components it clips.
+    /// Result of a gain of -1.5 and an offset of 2 for these samples in 200 channels, and the number of
+    /// clipped components.
     fn all_channels<T: Sample>(samples: &[T]) -> (Vec<T>, u64) {
         let header = Header {
             format: T::FORMAT,

@@ -1,21 +1,21 @@
-//! What stages share that change batches where they are.
+//! Common part of stages that change batches in place.
 
 use std::sync::Arc;
 
 use grebe_flow::{Context, Described, Inputs, Outcome, Workspace};
 use grebe_frame::{Batch, BatchMut, Description};
 
-/// Takes batches to change them: themselves where nobody else holds them, else copies.
+/// Provides writable batches: the input if nobody else holds it, otherwise a copy.
 #[derive(Debug, Default)]
 pub(super) struct InPlace {
     workspace: Workspace,
     described: Described,
-    /// What came, and found no chunk for its copy.
+    /// Input without a chunk for its copy so far.
     pending: Option<Batch>,
 }
 
 impl InPlace {
-    /// The next batch. The error is no failure but what the step is to return: nothing has come, or there is no chunk for a copy yet.
+    /// Next batch. The error is the normal result of the step: no input, or no chunk for a copy yet.
     pub(super) fn next(&mut self, input: &mut Inputs, ctx: &Context) -> Result<BatchMut, Outcome> {
         let batch = self.pending.take().or_else(|| input.next()).ok_or(Outcome::WantsInput)?;
         self.workspace.own(batch, ctx).map_err(|batch| {
@@ -24,7 +24,7 @@ impl InPlace {
         })
     }
 
-    /// Says of the stream what `change` makes of what the batch says; `change` is called once per description.
+    /// Sets the description: `change` applied to that of the batch, once per description.
     pub(super) fn describe(
         &mut self,
         batch: &mut BatchMut,
@@ -34,7 +34,7 @@ impl InPlace {
         batch.describe(self.described.change(came.as_ref(), change));
     }
 
-    /// Frames that were copied because somebody else held them.
+    /// Frames copied because another stage held them.
     pub(super) fn copied_frames(&self) -> u64 {
         self.workspace.copied_frames()
     }

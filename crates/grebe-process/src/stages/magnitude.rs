@@ -1,4 +1,4 @@
-//! Makes real samples of complex ones: how large they are.
+//! Magnitude of complex samples.
 
 use grebe_flow::{Context, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
 use grebe_frame::{ChannelDescription, Description, SampleFormat};
@@ -18,14 +18,14 @@ pub struct Magnitude {
     pub unit: MagnitudeUnit,
 }
 
-/// How the size of a complex sample is told.
+/// Unit of the magnitude of a complex sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MagnitudeUnit {
-    /// The root of I squared and Q squared.
+    /// Root of I squared plus Q squared.
     #[default]
     Linear,
-    /// I squared and Q squared.
+    /// I squared plus Q squared.
     Power,
     /// 10 lg of the power.
     Db,
@@ -111,7 +111,7 @@ fn measure(format: SampleFormat, of_bits: Option<f64>, unit: MagnitudeUnit, from
     }
 }
 
-/// Names stay, and so do units as far as they can; what is real has no centre frequency.
+/// Keeps names, and units as far as possible; real samples have no centre frequency.
 fn described(input: &Description, format: SampleFormat, unit: MagnitudeUnit) -> Description {
     let full_scale = input.full_scale(format).unwrap_or(with_component!(format, C => C::FULL_SCALE));
     let channel = |channel: &ChannelDescription| {

@@ -1,4 +1,4 @@
-//! Puts the channels of several streams side by side.
+//! Combines the channels of several streams.
 
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ pub struct Merge {
     pub align: Align,
 }
 
-/// Which samples of several streams belong together.
+/// Matching of samples between streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Align {
-    /// Those of the same sample index.
+    /// By sample index.
     #[default]
     Index,
-    /// Those of the same time, by the stamps of the first frames.
+    /// By time, from the stamps of the first frames.
     Time,
 }
 
@@ -44,7 +44,7 @@ impl Kind for Merge {
     fn all_channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault> {
         let known: Vec<u32> = incoming.iter().flatten().copied().collect();
         let (sum, unknown) = (known.iter().sum::<u32>(), incoming.len() - known.len());
-        // Of a stream that is not known, one channel at least will come.
+        // An unknown stream has at least one channel.
         if sum as usize + unknown > MAX_CHANNELS as usize {
             let counts: Vec<String> = known.iter().map(u32::to_string).collect();
             let more = if unknown > 0 { ", and of another stream" } else { "" };
@@ -75,26 +75,26 @@ pub(crate) struct MergeStage {
     lanes: Vec<Lane>,
     is_aligned: bool,
     rewriter: Rewriter,
-    /// What the streams are: as they say, and as it is handed on.
+    /// Descriptions of the inputs, and of the output.
     described: (Vec<Option<Arc<Description>>>, Option<Arc<Description>>),
-    /// Of the last frame that went out.
+    /// Last output frame.
     last: Option<Header>,
     counters: Counters,
 }
 
-/// One of the streams, and how far it has gone out. Places are sample indexes of the first stream.
+/// Input stream, with its progress. Positions are sample indices of the first stream.
 #[derive(Debug, Default)]
 struct Lane {
     batch: Option<Batch>,
-    /// The frame that is next, of the batch.
+    /// Next frame of the batch.
     frame: usize,
     header: Header,
-    /// Where the next sample of that frame belongs, and where the frame ends.
+    /// Position of the next sample of that frame, and of the frame's end.
     begin: i64,
     end: i64,
-    /// What makes a sample index of this stream one of the first.
+    /// Offset from this stream's sample index to the first stream's.
     shift: i64,
-    /// What its generator had dropped by the last frame that went out.
+    /// Drops reported by its generator up to the last output frame.
     drops: Option<u64>,
 }
 
@@ -111,7 +111,7 @@ impl MergeStage {
         }
     }
 
-    /// Makes the streams' frames comparable, once the first of each is there.
+    /// Aligns the streams, once the first frame of each has arrived.
     fn begin(&mut self) -> Result<(), Error> {
         let channels: u32 = self.lanes.iter().map(|lane| lane.header.channel_count).sum();
         if channels > MAX_CHANNELS {
@@ -147,7 +147,7 @@ impl MergeStage {
         Ok(())
     }
 
-    /// What comes out is what the streams say of their channels, one behind the other.
+    /// Describes the output: the channels of all streams in order.
     fn describe(&mut self) {
         let said = |lane: &Lane| lane.batch.as_ref().and_then(Batch::description).cloned();
         let is_same = |(lane, known): (&Lane, &Option<Arc<Description>>)| {
@@ -163,7 +163,7 @@ impl MergeStage {
         self.rewriter.describe(self.described.1.as_ref(), Description::clone);
     }
 
-    /// What streams of which these are said are as one. `any` is the first of them.
+    /// Combined description of these streams. `any` is the first available one.
     fn merged(&self, any: &Description, parts: &[Option<Arc<Description>>]) -> Description {
         let lanes = || self.lanes.iter().zip(parts);
         let channels = lanes().flat_map(|(lane, part)| {
@@ -182,7 +182,7 @@ impl MergeStage {
             })
             .collect();
         annotations.sort_by_key(|annotation| annotation.first_sample_index);
-        // Stamps and indexes are those of the first stream, and so are times.
+        // Stamps, indices and times are those of the first stream.
         let first = parts.first().and_then(Option::as_deref);
         let mut merged = Description {
             first_sample_index: lanes()
@@ -202,7 +202,7 @@ impl MergeStage {
         merged
     }
 
-    /// The next frame: what all streams have at its place. Whether there was memory for it.
+    /// Sends the next frame, where all streams have samples. Returns whether there was memory.
     fn push(&mut self, begin: i64, end: i64, output: &mut Outputs, ctx: &Context) -> StageResult<bool> {
         self.describe();
         let first = self.lanes[0].header;
@@ -212,14 +212,14 @@ impl MergeStage {
             .lanes
             .iter()
             .map(|lane| lane.drops.map_or(0, |drops| lane.header.sg_drops_total.saturating_sub(drops)));
-        // A gap that all of them have is one gap.
+        // A gap common to all counts once.
         let dropped = dropped.sum::<u64>().min(if gap > 0 { gap } else { u64::MAX });
         let since_ns = match first.sample_rate_hz {
             rate_hz if rate_hz > 0.0 => (self.lanes[0].offset(begin) as f64 / rate_hz * 1e9) as u64,
             _ => 0,
         };
         let header = Header {
-            // What was lost on the way, and by no generator, was at least a frame.
+            // A loss that no generator reported was at least one frame.
             sequence: self.last.map_or(0, |last| last.sequence + 1) + u64::from(gap > dropped),
             producer_ts_ns: first.producer_ts_ns.saturating_add(since_ns),
             channel_count: self.lanes.iter().map(|lane| lane.header.channel_count).sum(),
@@ -257,7 +257,7 @@ impl MergeStage {
 }
 
 impl Lane {
-    /// Goes on to the next frame with samples, of the same batch or of the next; whether there is one.
+    /// Advances to the next frame with samples, in this batch or the next. Returns whether there is one.
     fn advance(&mut self, port: usize, input: &mut Inputs) -> Result<bool, Error> {
         while self.begin >= self.end {
             let end = self.end;
@@ -295,12 +295,12 @@ impl Lane {
         Ok(())
     }
 
-    /// Samples of the frame before this place.
+    /// Number of samples in the frame before this position.
     fn offset(&self, place: i64) -> usize {
         (place - (self.end - i64::from(self.header.block_length_samples))) as usize
     }
 
-    /// Copies samples of a channel, from a place on.
+    /// Copies samples of a channel from a position on.
     fn copy(&self, channel: usize, begin: i64, out: &mut [u8]) {
         let frame = self.batch.as_ref().and_then(|batch| batch.frames().nth(self.frame));
         if let Some(bytes) = frame.and_then(|frame| frame.channel_bytes(channel).ok()) {
@@ -340,7 +340,7 @@ impl Stage for MergeStage {
                 }
                 continue;
             }
-            // The others have nothing at its place.
+            // The other streams have nothing here.
             for lane in self.lanes.iter_mut().filter(|lane| lane.end <= begin) {
                 self.counters.add(1, (lane.end - lane.begin) as u64);
                 lane.begin = lane.end;
@@ -366,7 +366,7 @@ impl Stage for MergeStage {
     }
 }
 
-/// So that a step ends although all streams have more.
+/// Ends a step even if all streams have more.
 const FRAMES_PER_STEP: usize = 256;
 
 #[cfg(test)]
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// What comes out of it, as samples by channel of each index, the frames' headers, and what was counted.
+    /// Result: samples by channel for each index, headers, and counters.
     type Merged = (Vec<(u64, Vec<i16>)>, Vec<Header>, Snapshot);
 
     fn merged(align: Align, first: Vec<Batch>, second: Vec<Batch>) -> Result<Merged, GraphError> {
@@ -422,7 +422,7 @@ mod tests {
         Ok((samples.collect(), frames.iter().map(|(header, _)| *header).collect(), stepper.snapshot()))
     }
 
-    /// Both streams' channels at these indexes, the second one's from another index.
+    /// Channels of both streams at these indices, the second one's from another index.
     fn expected(
         channels: (usize, usize),
         indexes: impl Iterator<Item = u64>,
@@ -452,7 +452,7 @@ mod tests {
             merged(Align::Index, batches_of(3, &first, 7), batches_of(2, &second, 4)).unwrap();
         assert_eq!(samples, expected((3, 2), 0..21_000, 0));
         assert!(headers.windows(2).all(|pair| pair[0].sequence + 1 == pair[1].sequence));
-        // A microsecond a sample, as the frames that came were stamped.
+        // A microsecond per sample, like the stamps of the input.
         assert!(
             headers
                 .iter()
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(samples, expected((1, 1), (120..150).chain(180..200).chain(300..380), 0));
         assert_eq!(counted(&snapshot, "gap_samples"), 30 + 100);
         assert_eq!(counted(&snapshot, "left_out_samples"), 20 + 30 + 100);
-        // Whoever comes behind sees that frames are missing.
+        // Later stages notice the missing frames.
         let mut tracker = grebe_frame::StreamTracker::new();
         for header in &headers {
             tracker.arrive(header);
@@ -504,7 +504,8 @@ mod tests {
 
     #[test]
     fn streams_that_began_apart_are_aligned_by_their_stamps() {
-        // Stamped a microsecond a sample: the second one's index 0 is the first one's index 40, 40 us later.
+        // Stamped at a microsecond per sample: the second stream's index 0 is the first one's index 40, 40 us
+        // later.
         let (first, second) = (stream(1, &[(0, 64), (64, 64)]), stream(2, &[(0, 100)]));
         let mut later = Vec::new();
         for batch in second {
@@ -586,7 +587,7 @@ mod tests {
                 .iter()
                 .map(|it| (it.first_sample_index, it.label.clone().unwrap()))
                 .collect();
-            // Index 10 of the second one is index 20 of the first.
+            // Index 10 of the second stream is index 20 of the first.
             let mut expected = vec![(20, "two".to_owned()), (30, "one".to_owned())];
             if !is_first_described {
                 expected.pop();

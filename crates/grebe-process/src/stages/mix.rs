@@ -15,9 +15,10 @@ use crate::simd::turn;
 
 /// Shifts a complex stream in frequency: what was at 0 Hz stands at `frequency` afterwards.
 ///
-/// The phase is a function of the sample's index, kept as a 64-bit part of a turn: it goes on through gaps as if they were none, and
-/// the frequency is off by at most one part in 2^53. The stream's centre frequency moves the other way, so that everything keeps
-/// its frequency on the air. Computed in 32-bit floating point; integers are rounded, ties to even, and saturated, which is counted.
+/// The phase is a function of the sample's index, as a 64-bit fraction of a turn. So it continues through
+/// gaps, and the frequency is off by at most one part in 2^53. The stream's centre frequency moves the other
+/// way, so that signals keep their frequency on the air. Computes in 32-bit floating point. Integers are
+/// rounded, ties to even, and saturated, which is counted.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
@@ -58,13 +59,13 @@ pub(crate) struct MixStage {
     counters: Counted,
 }
 
-/// A rotation of constant frequency.
+/// Rotation at constant frequency.
 #[derive(Debug)]
 struct Oscillator {
     rate_hz: f64,
-    /// From sample to sample, 2^64 a turn.
+    /// Step per sample; 2^64 is a turn.
     step: u64,
-    /// The rotation of each sample of a piece against its first: the cosine twice, as I and Q need it.
+    /// Rotation of each sample of a piece relative to its first: each cosine twice, for I and Q.
     cosines: Vec<f32>,
     sines: Vec<f32>,
 }
@@ -85,7 +86,7 @@ impl MixStage {
         }
     }
 
-    /// Refuses what cannot be shifted.
+    /// Refuses unsuitable samples.
     fn check(&self, batch: &BatchMut) -> Result<(), Error> {
         for frame in batch.frames() {
             let header = frame.header();
@@ -111,7 +112,7 @@ impl Oscillator {
             return;
         }
         self.rate_hz = rate_hz;
-        // Half a turn at most: it fits.
+        // Fits, because it is at most half a turn.
         self.step = (shift_hz / rate_hz * TURN).round() as i64 as u64;
         for index in 0..PIECE {
             let [cos, sin] = self.at(index as u64);
@@ -120,14 +121,14 @@ impl Oscillator {
         }
     }
 
-    /// The rotation at a sample.
+    /// Rotation at a sample.
     fn at(&self, index: u64) -> [f32; 2] {
         let turns = self.step.wrapping_mul(index) as i64 as f64 / TURN;
         let (sin, cos) = (turns * TAU).sin_cos();
         [cos as f32, sin as f32]
     }
 
-    /// Turns up to [`PIECE`] samples, I and Q each, from this index on.
+    /// Rotates up to [`PIECE`] samples, I and Q each, from this index on.
     fn turn(&self, index: u64, numbers: &mut [f32]) {
         turn(numbers, &self.cosines, &self.sines, self.at(index));
     }
@@ -145,7 +146,7 @@ impl Stage for MixStage {
             let mut shifted = input.clone();
             match &mut shifted.centre_frequency_hz {
                 Some(centre_hz) => *centre_hz -= shift_hz,
-                // Without a centre, annotations name frequencies from the zero that moves.
+                // Without a centre frequency, annotations count from the zero that moves.
                 None => {
                     for annotation in &mut shifted.annotations {
                         let edges = [&mut annotation.lower_edge_hz, &mut annotation.upper_edge_hz];
@@ -190,7 +191,7 @@ fn is_real(format: SampleFormat) -> String {
 grebe_flow::counters! {
     struct Counted { copied_frames, saturated_samples }
 }
-/// Samples at once: the sine of the processor is asked once for so many.
+/// Samples per piece, with one sine of the processor each.
 const PIECE: usize = 256;
 /// 2^64.
 const TURN: f64 = 18_446_744_073_709_551_616.0;
@@ -207,7 +208,7 @@ mod tests {
 
     const RATE_HZ: f64 = 1e6;
 
-    /// A frame of two channels whose samples `of` makes, by index.
+    /// Frame of two channels with samples from `of`, by index.
     fn frame<T: Sample>(first: u64, length: u32, of: impl Fn(u64) -> T) -> Batch {
         let header = Header {
             format: T::FORMAT,
@@ -241,7 +242,7 @@ mod tests {
                 let made = bench.feed(batch).unwrap();
                 let turned =
                     made[0].frames().next().unwrap().channel::<Complex<f32>>(1).unwrap().into_owned();
-                // Whole periods are taken off without rounding: in millihertz and microseconds these are integers.
+                // Removes whole periods without rounding: in millihertz and microseconds these are integers.
                 let turns = |index: u64| {
                     let milli = (shift_hz * 1e3).round() as i128;
                     (i128::from(index) * milli).rem_euclid(1_000_000_000) as f64 / 1e9
@@ -249,7 +250,7 @@ mod tests {
                 for (sample, index) in turned.iter().zip(first..) {
                     let (sin, cos) = (turns(index) * TAU).sin_cos();
                     let error = (f64::from(sample.re) - cos / 2.0).hypot(f64::from(sample.im) - sin / 2.0);
-                    // One part in 2^53 of the turns so far, and what 32 bits can say.
+                    // One part in 2^53 of the turns so far, and the precision of 32 bits.
                     let drift = shift_hz.abs() / RATE_HZ * index as f64 * f64::EPSILON * TAU;
                     assert!(error < 4e-7 + drift, "{shift_hz} Hz at {index}: {error}");
                 }

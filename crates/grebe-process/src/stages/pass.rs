@@ -1,4 +1,4 @@
-//! Stages that leave samples as they are: they discard, copy, slow down or measure a stream.
+//! Stages that leave samples unchanged: they discard, copy, slow down or measure a stream.
 
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,8 @@ impl Stage for Null {
 
 /// Hands the stream on as it is at `out`, and a copy of it in memory of its own at `copy`.
 ///
-/// Any output may lead to several stages, which then share the samples. Behind `copy` a stage may keep or change them, and
-/// one behind `out` may still change them in place.
+/// Any output may lead to several stages, which then share the samples. A stage after `copy` may keep or
+/// change them, and one after `out` may still change them in place.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tee {}
@@ -112,7 +112,7 @@ impl Kind for Throttle {
 #[derive(Debug)]
 pub(crate) struct ThrottleStage {
     rate_hz: Option<f64>,
-    /// When the next batch may pass.
+    /// Time for the next batch.
     due: Option<Instant>,
     pending: Option<Batch>,
 }
@@ -122,7 +122,7 @@ impl ThrottleStage {
         Self { rate_hz: throttle.rate.map(|rate| rate.0), due: None, pending: None }
     }
 
-    /// How long the batch takes at the rate; zero where there is no rate.
+    /// Duration of the batch at the rate; zero without a rate.
     fn length(&self, batch: &Batch) -> Duration {
         let told = || batch.frames().next().map_or(0.0, |frame| frame.header().sample_rate_hz);
         let rate_hz = self.rate_hz.unwrap_or_else(told);
@@ -139,12 +139,12 @@ impl Stage for ThrottleStage {
         let now = Instant::now();
         let due = self.due.unwrap_or(now);
         ctx.sleep_until(due.min(now + STEP));
-        // A graph that is being stopped drains at once.
+        // A stopping graph drains at once.
         if Instant::now() < due && !ctx.is_stopping() {
             self.pending = Some(batch);
             return Ok(Outcome::Again);
         }
-        // A stream that was late may catch up a little, so that a pause of the machine does not slow it for good.
+        // A late stream may catch up slightly, so that a pause of the machine does not slow it permanently.
         let from = now.checked_sub(CATCH_UP).map_or(due, |earliest| due.max(earliest));
         self.due = Some(from + self.length(&batch));
         output.send(batch, ctx);
@@ -156,15 +156,16 @@ impl Stage for ThrottleStage {
     }
 }
 
-/// A step must not last long.
+/// Maximum length of a step.
 const STEP: Duration = Duration::from_millis(50);
 const CATCH_UP: Duration = Duration::from_millis(100);
-/// For rates near zero: longer than anybody waits, and no time overflows.
+/// Bound for rates near zero, without overflow.
 const LENGTH_MAX: Duration = Duration::from_secs(1 << 30);
 
 /// Measures samples and frames per second, hands on what comes as it is.
 ///
-/// The counters `samples_per_s` and `frames_per_s` hold the last whole interval, `samples_per_s_max` the fastest.
+/// The counters `samples_per_s` and `frames_per_s` show the last complete interval, `samples_per_s_max` the
+/// fastest.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateMeter {
@@ -208,7 +209,7 @@ impl RateMeterStage {
 
 impl Stage for RateMeterStage {
     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        // Also where nothing came: a stream that stands still has a rate of 0.
+        // Also without input: a paused stream has a rate of 0.
         if let Some(rate) = self.meter.at(self.began.elapsed()) {
             self.counters.samples_per_s.set(rate.samples_per_s);
             self.counters.frames_per_s.set(rate.frames_per_s);
@@ -229,7 +230,7 @@ impl Stage for RateMeterStage {
     }
 }
 
-/// Counts, and divides by the time that has passed: no clock of its own.
+/// Counts, and divides by the elapsed time, which callers pass in.
 #[derive(Debug)]
 struct Meter {
     every: Duration,
@@ -255,7 +256,7 @@ impl Meter {
         self.frames += frames;
     }
 
-    /// The rate, where an interval has passed by now.
+    /// Rate, if an interval has passed.
     fn at(&mut self, now: Duration) -> Option<Rate> {
         let passed = now.saturating_sub(self.since);
         if passed < self.every {
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn everything_is_taken_and_nothing_comes() {
-        // On a bench there is an output to look at.
+        // On a bench it needs an output.
         struct Open(Null);
         impl Stage for Open {
             fn process(
@@ -327,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Tells whether it alone holds each batch, and hands the batch to the test.
+    /// Reports whether it alone holds each batch, and passes the batch to the test.
     struct Tray(Sender<(bool, Batch)>);
 
     impl Stage for Tray {

@@ -1,12 +1,12 @@
-//! Rewrites frames as frames of another format.
+//! Rewrites frames in another format.
 
 use grebe_flow::{Context, Inputs, Outcome, Outputs, Rewriter, StageResult};
 use grebe_frame::{Batch, Header, SampleFormat};
 
-/// Rewrites batches as others whose samples have another format.
+/// Rewrites batches with samples of another format.
 ///
-/// A frame whose samples become larger becomes several, none larger than it was, so that what fitted into a datagram still does.
-/// They are numbered anew, and a frame that was lost counts as several.
+/// A frame whose samples become larger is split into parts no larger than it was, so that each still fits
+/// into a datagram. Frames are renumbered, and a lost frame counts as several.
 #[derive(Debug, Default)]
 pub(super) struct Reformatter {
     pub(super) rewriter: Rewriter,
@@ -14,16 +14,16 @@ pub(super) struct Reformatter {
     pending: Option<Place>,
 }
 
-/// How far a batch has been rewritten.
+/// Progress in a batch.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) batch: Batch,
     frame: usize,
-    /// Samples of the frame that are done; `None`: it has not been numbered.
+    /// Finished samples of the frame; `None` before its numbering.
     samples: Option<usize>,
 }
 
-/// What comes next if nothing is missing.
+/// Next numbers, if nothing is missing.
 #[derive(Debug, Clone, Copy)]
 struct Numbering {
     came: u64,
@@ -35,14 +35,14 @@ impl Reformatter {
         self.pending.take().or_else(|| Some(Place { batch: input.next()?, frame: 0, samples: None }))
     }
 
-    /// Whether the batch can go on as it is, where its samples need not be changed.
+    /// Whether the batch can pass unchanged, if its samples need no change.
     pub(super) fn passes(&mut self, place: &Place) -> bool {
         place.frame == 0
             && place.samples.is_none()
             && self.numbering.is_none_or(|numbering| numbering.came == numbering.made)
     }
 
-    /// Rewrites the rest of a batch; `change` makes of bytes of a channel those of the other format.
+    /// Rewrites the rest of a batch; `change` converts the bytes of a channel.
     pub(super) fn rewrite(
         &mut self,
         mut place: Place,
@@ -84,7 +84,7 @@ impl Reformatter {
         Ok(Outcome::Produced)
     }
 
-    /// Says how the stream ends that is handed on.
+    /// Reports the end of the output stream.
     pub(super) fn finish(&self, to: SampleFormat, ctx: &mut Context) {
         if let Some(end) = ctx.end_of_stream(None) {
             let sequence = self.numbering.map_or(end.sequence, |numbering| {
@@ -94,7 +94,7 @@ impl Reformatter {
         }
     }
 
-    /// Numbers a frame that becomes so many; from which sample on it is to be rewritten.
+    /// Numbers a frame that is split into `pieces`. Returns the first sample to rewrite.
     fn number(&mut self, header: &Header, pieces: usize) -> usize {
         let made = match self.numbering {
             Some(Numbering { came, made }) if header.sequence >= came => {
@@ -120,12 +120,12 @@ impl Reformatter {
     }
 }
 
-/// Samples per channel of the frames that one becomes.
+/// Samples per channel of each part of a frame.
 fn piece_length(header: &Header, to: SampleFormat) -> usize {
     let length = header.block_length_samples as usize;
     let pieces = to.bytes().div_ceil(header.format.bytes());
     let even = length.div_ceil(pieces).max(1);
-    // Channels begin at multiples of 64 bytes where they did.
+    // Keeps the alignment of channels to 64 bytes, if there was one.
     if even > ALIGN && pieces > 1 { even.next_multiple_of(ALIGN) } else { even }
 }
 

@@ -1,4 +1,4 @@
-//! Hands on some of the channels.
+//! Selects channels.
 
 use grebe_flow::{Context, Fault, Inputs, Kind, Outcome, Outputs, Ports, Rewriter, Site, Stage, StageResult};
 use grebe_frame::{Batch, Description, Frame, Header, MAX_CHANNELS};
@@ -50,7 +50,7 @@ pub(crate) struct SelectStage {
     /// From 0.
     channels: Vec<usize>,
     rewriter: Rewriter,
-    /// A batch, and how many of its frames are done.
+    /// Batch, and number of its finished frames.
     pending: Option<(Batch, usize)>,
 }
 
@@ -60,7 +60,7 @@ impl SelectStage {
         Self { channels, rewriter: Rewriter::default(), pending: None }
     }
 
-    /// Whether the frame can go on as it is.
+    /// Whether the frame can pass unchanged.
     fn is_same(&self, header: &Header) -> bool {
         self.channels.len() == header.channel_count as usize
             && self.channels.iter().copied().eq(0..self.channels.len())
@@ -76,7 +76,7 @@ impl SelectStage {
         }
         let fewer = Header { channel_count: self.channels.len() as u32, ..header };
         let fill = |at: usize, out: &mut [u8]| {
-            // It was looked for above.
+            // Its existence was checked above.
             out.copy_from_slice(frame.channel_bytes(self.channels[at]).unwrap_or_default());
         };
         Ok(self.rewriter.push_bytes(&fewer, fill, output, ctx)?)
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn one_channel_can_become_eight() {
-        // More than a chunk comes out of one that is full.
+        // A full chunk gives more than a chunk.
         let frames: Vec<(u64, u32)> = (0..60).map(|frame| (frame * 500, 500)).collect();
         let after = frames_of(&selected(&[1; 8], batches_of(1, &frames, 60)).unwrap());
         assert_eq!(after.len(), 60);

@@ -1,4 +1,5 @@
-//! Waves that are computed sample by sample, in any format: tones of complex samples, Gaussian noise, QPSK, whatever has noise added.
+//! Waves computed sample by sample in any format: complex tones, Gaussian noise, QPSK, and waves with added
+//! noise.
 
 use std::f64::consts::{PI, SQRT_2, TAU};
 use std::sync::Arc;
@@ -8,20 +9,20 @@ use grebe_frame::SampleFormat;
 use super::wave::{ChannelSpec, Course, Hash, Wave, periods};
 use crate::numbers::{Component, with_component};
 
-/// A wave as a function of the sample's index.
+/// Wave as a function of the sample's index.
 #[derive(Debug, Clone)]
 pub(super) struct Computed {
     format: SampleFormat,
     shape: Shape,
     amplitude: f64,
     offset: f64,
-    /// Its RMS and where it comes from.
+    /// RMS and source of the added noise.
     noise: Option<(f64, Hash)>,
 }
 
 #[derive(Debug, Clone)]
 enum Shape {
-    /// A function of the phase; of complex samples, Q is a quarter of a turn behind I.
+    /// Function of the phase. For complex samples, Q lags I by a quarter of a turn.
     Periodic(fn(f64) -> f64, Course),
     TwoTone(Course, Course),
     Uniform(Hash),
@@ -30,7 +31,7 @@ enum Shape {
 }
 
 impl Computed {
-    /// The wave of a channel; its settings are good.
+    /// Wave of a channel with valid settings.
     pub(super) fn new(spec: &ChannelSpec, rate_hz: f64, format: SampleFormat) -> Self {
         let constant = |frequency_hz| Course::constant(&ChannelSpec { frequency_hz, ..*spec }, rate_hz);
         let course = constant(spec.frequency_hz);
@@ -52,13 +53,13 @@ impl Computed {
         };
         let power = power(spec.wave, format.is_complex()) * spec.amplitude * spec.amplitude;
         let noise = |snr_db: f64| {
-            // Another than any that is a wave by itself.
+            // Differs from the seed of any wave.
             ((power / 10f64.powf(snr_db / 10.0)).sqrt(), Hash::new(!spec.noise_seed))
         };
         Self { format, shape, amplitude: spec.amplitude, offset: spec.offset, noise: spec.snr_db.map(noise) }
     }
 
-    /// A block that repeats for ever, as it stands on the wire, where there is one of at most this many samples.
+    /// Repeating block in wire format, if there is one of at most this many samples.
     pub(super) fn tile(&self, spec: &ChannelSpec, rate_hz: f64, samples_max: u64) -> Option<Arc<[u8]>> {
         let period = |frequency_hz: f64| periods(frequency_hz.abs() / rate_hz, samples_max);
         let (samples, tones) = match (spec.wave, self.noise) {
@@ -75,7 +76,7 @@ impl Computed {
         if samples > samples_max {
             return None;
         }
-        // Phases as fractions are exact: the block ends where it began.
+        // Phases as fractions are exact, so the block ends where it began.
         let turns = |index: u64, frequency_hz: f64| {
             let (periods, length) = period(frequency_hz)?;
             let turns = (index % length * periods % length) as f64 / length as f64;
@@ -95,14 +96,14 @@ impl Computed {
         Some(once.repeat(TILE_BYTES_MIN.div_ceil(once.len().max(1))).into())
     }
 
-    /// Writes the samples from `index` on as they stand on the wire.
+    /// Writes the samples from `index` on in wire format.
     pub(super) fn fill(&self, index: u64, out: &mut [u8]) {
         for (index, bytes) in (index..).zip(out.chunks_exact_mut(self.format.bytes())) {
             self.save(self.value(index), index, bytes);
         }
     }
 
-    /// The wave itself, I and Q: between -1 and 1 where it has limits.
+    /// Value of the wave, I and Q: from -1 to 1 for bounded waves.
     fn value(&self, index: u64) -> [f64; 2] {
         match &self.shape {
             Shape::Periodic(shape, course) => pair(*shape, course.turns(index)),
@@ -174,7 +175,7 @@ fn saw(turns: f64) -> f64 {
     2.0 * turns - 1.0
 }
 
-/// Two independent numbers of variance 1 (Box and Muller).
+/// Two independent numbers of variance 1 (Box-Muller).
 fn gaussian(hash: Hash, index: u64) -> [f64; 2] {
     let [size, turns] = hash.uniform(index);
     let (sin, cos) = (turns * TAU).sin_cos();
@@ -182,13 +183,13 @@ fn gaussian(hash: Hash, index: u64) -> [f64; 2] {
     [radius * cos, radius * sin]
 }
 
-/// Quadrature phase-shift keying: a symbol is a corner of the square, its pulse the root of a raised cosine.
+/// Quadrature phase-shift keying with corner symbols and root-raised-cosine pulses.
 #[derive(Debug, Clone)]
 struct Qpsk {
-    /// From sample to sample, 2^64 a symbol.
+    /// Step per sample; 2^64 is a symbol.
     step: u64,
     symbols: Hash,
-    /// The pulse, [`POINTS`] a symbol, from its middle on.
+    /// Pulse with [`POINTS`] per symbol, from its middle on.
     pulse: Arc<[f64]>,
 }
 
@@ -200,7 +201,7 @@ impl Qpsk {
         Self { step, symbols: Hash::new(seed), pulse: pulse.collect() }
     }
 
-    /// I and Q, of a mean power of 1.
+    /// I and Q with a mean power of 1.
     fn at(&self, index: u64) -> [f64; 2] {
         let place = u128::from(self.step) * u128::from(index);
         let (symbol, fraction) = ((place >> 64) as i64, place as u64 as f64 / TURN);
@@ -228,7 +229,7 @@ impl Qpsk {
     }
 }
 
-/// The pulse whose square has an integral of 1, so many symbols from its middle.
+/// Pulse `t` symbols from its middle, normalised to an energy of 1.
 fn root_raised_cosine(t: f64, roll_off: f64) -> f64 {
     if t == 0.0 {
         return 1.0 - roll_off + 4.0 * roll_off / PI;
@@ -242,7 +243,7 @@ fn root_raised_cosine(t: f64, roll_off: f64) -> f64 {
         / (PI * t * (1.0 - edge * edge))
 }
 
-/// The mean power of a wave of amplitude 1, I and Q together.
+/// Mean power of a wave of amplitude 1, I and Q together.
 fn power(wave: Wave, is_complex: bool) -> f64 {
     let of_component = match wave {
         Wave::Sine | Wave::Chirp { .. } => 0.5,
@@ -254,7 +255,7 @@ fn power(wave: Wave, is_complex: bool) -> f64 {
     if is_complex { 2.0 * of_component } else { of_component }
 }
 
-/// What an amplitude of 1 is, and what stands for zero.
+/// Full scale, and the zero point.
 fn full_scale(format: SampleFormat) -> (f64, f64) {
     match format {
         SampleFormat::U8 => (127.0, 128.0),
@@ -271,13 +272,13 @@ fn least_common_multiple(a: u64, b: u64) -> Option<u64> {
     (a / x.max(1)).checked_mul(b)
 }
 
-/// Of Gaussian noise and QPSK of amplitude 1: their peaks, which nothing bounds, are rarely larger than 4 times that.
+/// RMS of Gaussian noise and QPSK of amplitude 1: their unbounded peaks rarely exceed 4 times that.
 const RMS: f64 = 0.25;
 /// 2^64.
 const TURN: f64 = 18_446_744_073_709_551_616.0;
-/// Symbols to either side that a pulse reaches.
+/// Reach of a pulse to either side, in symbols.
 const SPAN: i64 = 16;
-/// Of the pulse, a symbol; in between it is interpolated, to some -100 dB.
+/// Points of the pulse per symbol. Interpolation between them is accurate to some -100 dB.
 const POINTS: usize = 512;
 const TILE_BYTES_MIN: usize = 1 << 16;
 

@@ -1,4 +1,4 @@
-//! The samples of one channel.
+//! Samples of one channel.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::computed::Computed;
 use super::wave::{self, ChannelSpec, Course, Noise, Scale, Shape, Table, Wave};
 use crate::error::Error;
 
-/// Makes the samples of one channel. A clone shares what was computed.
+/// Makes the samples of one channel. Clones share computed data.
 ///
-/// Where the period, or a number of periods, is a whole number of samples up to 2^20, that block is computed once and copied
-/// from then on; the frequency is then right to the last bit of an f64. Other waves are computed from a 64-bit phase:
-/// their frequency is off by at most rate x 2^-54.
+/// If one or several periods are a whole number of samples up to 2^20, that block is computed once and then
+/// copied. The frequency is then exact to the last bit of an f64. Other waves use a 64-bit phase, with a
+/// frequency error of at most rate x 2^-54.
 #[derive(Debug, Clone)]
 pub struct Generator {
     method: Method,
@@ -23,24 +23,24 @@ enum Method {
     Tile(Arc<[i16]>),
     Phase(Course, Table),
     Noise(Noise),
-    /// Samples of so many bytes, as on the wire.
+    /// Block in wire format, and the bytes per sample.
     Bytes(Arc<[u8]>, usize),
     Computed(Arc<Computed>),
 }
 
 impl Generator {
-    /// A generator of `spec` at `rate_hz` samples per second.
+    /// Makes a generator of `spec` at `rate_hz` samples per second.
     ///
     /// # Errors
-    /// [`Error::Setting`] where a value is not finite or out of its range.
+    /// [`Error::Setting`] if a value is not finite or out of range.
     pub fn new(spec: &ChannelSpec, rate_hz: f64) -> Result<Self, Error> {
         Self::of_format(spec, rate_hz, SampleFormat::I16)
     }
 
-    /// A generator of `spec` in any format.
+    /// Makes a generator of `spec` in any format.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn of_format(spec: &ChannelSpec, rate_hz: f64, format: SampleFormat) -> Result<Self, Error> {
         spec.check(rate_hz, format)?;
         if format != SampleFormat::I16 || spec.snr_db.is_some() {
@@ -85,7 +85,7 @@ impl Generator {
         }
     }
 
-    /// Writes the samples from `first_sample_index` on as they stand on the wire, in the format that the generator is for.
+    /// Writes the samples from `first_sample_index` on in wire format, in the generator's sample format.
     #[inline]
     pub fn fill_bytes(&self, first_sample_index: u64, out: &mut [u8]) {
         match &self.method {
@@ -121,7 +121,7 @@ fn periodic(shape: Shape, spec: &ChannelSpec, rate_hz: f64) -> Method {
 }
 
 const FULL_SCALE: f64 = 32_767.0;
-/// 2 MiB: a few of them stay in the second-level cache, and computing one takes 20 ms.
+/// 2 MiB: a few of them fit into the second-level cache, and computing one takes 20 ms.
 const TILE_SAMPLES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]

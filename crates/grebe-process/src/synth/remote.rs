@@ -1,4 +1,4 @@
-//! Commands to a running generator, as they go over its standard input.
+//! Commands to a running generator, over its standard input.
 
 use grebe_flow::RateHz;
 
@@ -6,7 +6,7 @@ use super::settings::{Synth, WaveName};
 use super::source::{SynthControl, SynthSource};
 use crate::error::Error;
 
-/// What a viewer tells its generator: 16 bytes, little-endian.
+/// Command of a viewer to its generator: 16 bytes, little-endian.
 ///
 /// | bytes | field |
 /// |---|---|
@@ -14,7 +14,7 @@ use crate::error::Error;
 /// | 4..8 | 1 rate, 2 pause or go on, 3 end, 4 waveform |
 /// | 8..16 | `f64`: samples per second and channel; 0 sine, 1 square, 2 triangle, 3 saw, 4 chirp, 5 noise, 6 gaussian, 7 two_tone, 8 qpsk |
 ///
-/// 1 to 3 are as other generators of these frames have them.
+/// Other generators of these frames also know 1 to 3.
 ///
 /// ```
 /// use grebe_process::synth::GeneratorCommand;
@@ -28,19 +28,19 @@ use crate::error::Error;
 pub enum GeneratorCommand {
     /// Samples per second and channel.
     Rate(f64),
-    /// Stops making samples, or goes on where it stopped.
+    /// Pauses, or continues at the same sample.
     TogglePause,
     /// Ends the stream.
     End,
-    /// The waveform of all channels.
+    /// Waveform of all channels.
     Wave(WaveName),
 }
 
 impl GeneratorCommand {
-    /// Bytes of a command.
+    /// Length of a command.
     pub const BYTES: usize = 16;
 
-    /// The command as it is sent.
+    /// Encodes the command.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let (kind, value) = match self {
             GeneratorCommand::Rate(rate_hz) => (RATE, rate_hz),
@@ -57,10 +57,10 @@ impl GeneratorCommand {
         bytes
     }
 
-    /// The command that was sent.
+    /// Decodes a command.
     ///
     /// # Errors
-    /// [`Error::Setting`] where the bytes are none.
+    /// [`Error::Setting`] for invalid bytes.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Result<Self, Error> {
         let [a, b, c, d, e, f, g, h, value @ ..] = *bytes;
         let (magic, kind) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
@@ -80,7 +80,7 @@ impl GeneratorCommand {
     }
 }
 
-/// Carries out the commands to a running generator.
+/// Applies commands to a running generator.
 ///
 /// ```
 /// use grebe_process::synth::{GeneratorCommand, Synth, SynthRemote};
@@ -99,20 +99,20 @@ pub struct SynthRemote {
 }
 
 impl SynthRemote {
-    /// A generator, and its remote.
+    /// Makes a generator with its remote.
     ///
     /// # Errors
-    /// [`Error::Setting`] for what the settings cannot be together.
+    /// [`Error::Setting`] for conflicting settings.
     pub fn new(synth: Synth) -> Result<(SynthSource, SynthRemote), Error> {
         let source = SynthSource::new(synth.options())?;
         let control = source.control();
         Ok((source, SynthRemote { synth, control }))
     }
 
-    /// Carries out a command. A frequency that was given stays; one that was not follows the rate.
+    /// Applies a command. An explicit frequency stays; a default one follows the rate.
     ///
     /// # Errors
-    /// The generator cannot make this; it goes on as before.
+    /// Settings that the generator cannot make; it continues unchanged.
     pub fn obey(&mut self, command: GeneratorCommand) -> Result<(), Error> {
         let synth = match command {
             GeneratorCommand::TogglePause => {
@@ -154,7 +154,7 @@ mod tests {
         for command in waves.into_iter().chain(others) {
             assert_eq!(GeneratorCommand::from_bytes(&command.to_bytes()).unwrap(), command);
         }
-        // As other viewers send it.
+        // Format of other viewers.
         let pause = *b"GIC2\x02\0\0\0\0\0\0\0\0\0\0\0";
         assert_eq!(GeneratorCommand::from_bytes(&pause).unwrap(), GeneratorCommand::TogglePause);
     }

@@ -1,4 +1,4 @@
-//! `synth`: the settings of a generator, in the words of a command line or a graph file.
+//! Settings of a `synth` generator, as on a command line or in a graph file.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub struct Synth {
     pub latency: Time,
 }
 
-/// A waveform by its name.
+/// Waveform by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaveName {
@@ -84,7 +84,7 @@ pub enum WaveName {
 }
 
 impl WaveName {
-    /// All of them.
+    /// All waveforms.
     pub const ALL: [WaveName; 9] = [
         WaveName::Sine,
         WaveName::Square,
@@ -97,7 +97,7 @@ impl WaveName {
         WaveName::Qpsk,
     ];
 
-    /// As it is written.
+    /// Name as written.
     pub fn name(self) -> &'static str {
         match self {
             WaveName::Sine => "sine",
@@ -128,7 +128,7 @@ impl FromStr for WaveName {
 }
 
 impl Default for Synth {
-    /// One channel of a sine, 1 MS/s, for ever.
+    /// One channel with a sine at 1 MS/s, without an end.
     fn default() -> Self {
         Self {
             channels: 1,
@@ -154,7 +154,7 @@ impl Default for Synth {
 }
 
 impl Synth {
-    /// What a [`SynthSource`] is made of.
+    /// Options of the [`SynthSource`].
     pub(super) fn options(&self) -> SynthOptions {
         let rate_hz = self.rate.0;
         let channels = self.channels as usize;
@@ -213,7 +213,7 @@ impl Synth {
         }
     }
 
-    /// The parameter that a setting of the generator came from.
+    /// Parameter behind an invalid setting.
     fn fault(error: &Error) -> Fault {
         let param = match error {
             Error::Setting { what: "frequency", .. } => "frequency",
@@ -257,7 +257,7 @@ impl Kind for Synth {
             values.check(name, channels)?;
         }
         for channel in 0..self.channels as usize {
-            // Noise takes no frequency, and no wave is computed for this: only the ranges are looked at.
+            // Noise ignores the frequency, and this only checks ranges without computing a wave.
             self.spec(channel).check(self.rate.0, self.format.0).map_err(|error| Self::fault(&error))?;
         }
         Ok(())

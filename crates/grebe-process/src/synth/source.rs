@@ -1,4 +1,4 @@
-//! `synth:` a generator as a source.
+//! Source with a generator (`synth:`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,36 +12,36 @@ use super::wave::ChannelSpec;
 use crate::error::Error;
 use crate::stream::{CHUNK_BYTES, LOOK_INTERVAL, Pacer};
 
-/// What a [`SynthSource`] makes.
+/// Options of a [`SynthSource`].
 #[derive(Debug, Clone)]
 pub struct SynthOptions {
-    /// What a sample is.
+    /// Sample format.
     pub format: SampleFormat,
-    /// One waveform a channel, 1 to 255.
+    /// One waveform per channel, 1 to 255.
     pub channels: Vec<ChannelSpec>,
     /// Samples per second and channel.
     pub rate_hz: f64,
-    /// Whether the stream keeps to the rate; else it runs as fast as its consumers take it.
+    /// Whether the stream keeps to the rate; otherwise it runs as fast as its consumers accept.
     pub paced: bool,
     /// Samples per channel and frame ([`block_length`](crate::stream::block_length)).
     pub block_samples: u32,
-    /// Samples per channel after which the stream ends by itself.
+    /// Samples per channel after which the stream ends.
     pub samples: Option<u64>,
-    /// The longest that a finished block waits for others to travel with.
+    /// Maximum time that a finished block waits for others.
     pub flush_every: Duration,
 }
 
-/// Makes frames of synthetic signals, paced to the rate, and says how the clock that stamps them relates to UTC.
+/// Makes frames of synthetic signals, paced to the rate, and relates the stamping clock to UTC.
 ///
-/// A generator that has fallen more than 100 ms behind its rate drops the samples it is late with, counts them, and
-/// says so in every header from then on (`sg_drops_total`): a stream in real time does not wait.
+/// A generator more than 100 ms behind its rate drops the late samples and counts them in every later header
+/// (`sg_drops_total`), because a real-time stream does not wait.
 #[derive(Debug)]
 pub struct SynthSource {
     generators: Vec<Generator>,
     options: SynthOptions,
     counters: Counted,
     pool: Option<BatchPool>,
-    /// The pool to write into instead, until the first step takes it.
+    /// Pool to use instead of its own, until the first step takes it.
     given: Option<BatchPool>,
     pacer: Option<Pacer>,
     clock: UtcClock,
@@ -52,24 +52,24 @@ pub struct SynthSource {
     is_paused: bool,
 }
 
-/// Changes what a running [`SynthSource`] makes, from any thread. Clones change the same one.
+/// Changes the settings of a running [`SynthSource`] from any thread. Clones control the same one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SynthControl(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Looked at once per step, without the lock.
+    /// Checked once per step without the lock.
     is_changed: AtomicBool,
     wanted: Mutex<Wanted>,
 }
 
-/// What a generator should do from the next block on; the indices of its samples go on.
+/// Settings from the next block on. Sample indices continue.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// Other settings for the same channels, and the generators that were made of them in the caller's thread, which may take
-    /// some 20 ms per channel.
+    /// New settings for the same channels, with generators made in the caller's thread, which may take some
+    /// 20 ms per channel.
     pub(super) remade: Option<(SynthOptions, Vec<Generator>)>,
-    /// Where it stopped, it goes on: no sample is left out.
+    /// Pauses without omitting a sample.
     pub(super) is_paused: bool,
     pub(super) is_ended: bool,
 }
@@ -80,7 +80,7 @@ impl SynthControl {
         self.0.is_changed.store(true, Ordering::Release);
     }
 
-    /// What is wanted, where that has changed since it was last asked for.
+    /// Takes the changed settings, if any.
     fn take_change(&self) -> Option<Wanted> {
         if !self.0.is_changed.swap(false, Ordering::Acquire) {
             return None;
@@ -91,13 +91,13 @@ impl SynthControl {
     }
 
     fn wanted(&self) -> MutexGuard<'_, Wanted> {
-        // Each change leaves it whole, so a poisoned lock still guards good values.
+        // Each change leaves valid values, even if the lock is poisoned.
         self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SynthOptions {
-    /// A generator per channel.
+    /// Makes a generator per channel.
     pub(super) fn generators(&self) -> Result<Vec<Generator>, Error> {
         let setting = |what, got: String, must| Err(Error::Setting { what, got, must });
         if self.channels.is_empty() || self.channels.len() > MAX_CHANNELS as usize {
@@ -113,10 +113,10 @@ impl SynthOptions {
 }
 
 impl SynthSource {
-    /// A generator of these channels.
+    /// Makes a source of these channels.
     ///
     /// # Errors
-    /// A setting out of its range.
+    /// A setting out of range.
     pub fn new(options: SynthOptions) -> Result<Self, Error> {
         let generators = options.generators()?;
         Ok(Self {
@@ -135,19 +135,19 @@ impl SynthSource {
         })
     }
 
-    /// What changes it while it runs.
+    /// Control handle for changes while it runs.
     pub(super) fn control(&self) -> SynthControl {
         self.control.clone()
     }
 
-    /// Writes into this pool instead of one of its own, so that what is made lies where it is wanted: in memory that other
-    /// processes read. Its chunks must be at least 64 KiB.
+    /// Uses this pool instead of its own, for example in memory that other processes read. Its chunks need at
+    /// least 64 KiB.
     pub fn pool(mut self, pool: BatchPool) -> Self {
         self.given = Some(pool);
         self
     }
 
-    /// Takes over what was changed.
+    /// Applies changed settings.
     fn adopt(&mut self, wanted: Wanted) {
         self.is_paused = wanted.is_paused;
         if wanted.is_ended {
@@ -157,7 +157,7 @@ impl SynthSource {
             self.options = SynthOptions { samples: self.options.samples, ..options };
             self.generators = generators;
         }
-        // What fell due meanwhile is neither made nor lost: the schedule begins anew.
+        // Samples due during the pause are neither made nor lost, because the schedule starts anew.
         self.pacer = None;
     }
 
@@ -170,7 +170,7 @@ impl SynthSource {
         u64::from(self.options.block_samples).min(self.samples_left())
     }
 
-    /// Of a frame of so many samples, the next ones; of none, where the stream ends.
+    /// Header of the next frame with this number of samples; 0 for the end of the stream.
     fn header(&self, block_samples: u32) -> Header {
         Header {
             format: self.options.format,
@@ -184,21 +184,21 @@ impl SynthSource {
         }
     }
 
-    /// When the next sample was due.
+    /// Due time of the next sample.
     fn stamp_ns(&self) -> u64 {
         self.pacer.as_ref().map_or(0, |pacer| pacer.stamp_ns(self.next_sample))
     }
 
-    /// The end of the blocks that travel together: those that end within the flush interval.
+    /// End of the blocks that travel together, within the flush interval.
     fn together(&self) -> u64 {
         let interval = (self.options.rate_hz * self.options.flush_every.as_secs_f64()) as u64;
         self.next_sample + self.next_block().max(interval.min(self.samples_left()))
     }
 
-    /// Leaves out what is too late to be made.
+    /// Drops samples that are too late.
     fn skip_what_is_late(&mut self, due_samples: u64) {
         let late = due_samples.saturating_sub(self.next_sample).min(self.samples_left());
-        // What travels together is due together, and not late.
+        // Blocks that travel together are due together, and not late.
         let together = self.together() - self.next_sample;
         if late as f64 > self.options.rate_hz * BACKLOG_S_MAX + together as f64 {
             self.next_sample += late;
@@ -207,7 +207,7 @@ impl SynthSource {
         }
     }
 
-    /// Fills the batch with the blocks that are due.
+    /// Fills the batch with the due blocks.
     fn fill(&mut self, batch: &mut BatchMut, due_samples: u64) {
         loop {
             let block = self.next_block();

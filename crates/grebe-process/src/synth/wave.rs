@@ -1,4 +1,4 @@
-//! What a channel carries, and how each wave is computed: from an integer phase, as copies of a tile, or as a hash.
+//! Waveform of a channel and its computation: from an integer phase, as copies of a tile, or as a hash.
 
 use std::sync::Arc;
 
@@ -17,31 +17,33 @@ pub enum Wave {
     Triangle,
     /// Rises from low to high over a period.
     Saw,
-    /// A sine that sweeps in `sweep_s` seconds (rounded to whole samples) from the channel's frequency to `end_hz`,
-    /// linearly, and begins again.
+    /// A sine that sweeps linearly from the channel's frequency to `end_hz` in `sweep_s` seconds (rounded to
+    /// whole samples), and repeats.
     Chirp {
-        /// The frequency at the end of a sweep.
+        /// Final frequency of a sweep.
         end_hz: f64,
-        /// How long a sweep takes, in seconds: 2 to 2^32 samples.
+        /// Duration of a sweep in seconds: 2 to 2^32 samples.
         sweep_s: f64,
     },
-    /// Two sines of half the amplitude each: that of the channel's frequency, and another.
+    /// Two sines of half the amplitude each: at the channel's frequency and at another one.
     TwoTone {
-        /// The frequency of the other.
+        /// Frequency of the second sine.
         second_hz: f64,
     },
-    /// White Gaussian noise, whose RMS is a quarter of the amplitude (of complex samples, I and Q together).
+    /// White Gaussian noise with an RMS of a quarter of the amplitude (for complex samples, of I and Q
+    /// together).
     Gaussian {
         /// Channels with different seeds are independent of each other.
         seed: u64,
     },
-    /// QPSK of random symbols in pulses of a root-raised cosine, for complex samples; its RMS is a quarter of the amplitude.
+    /// QPSK of random symbols in root-raised-cosine pulses, for complex samples. Its RMS is a quarter of the
+    /// amplitude.
     Qpsk {
         /// Symbols per second, at most half the rate.
         symbol_rate_hz: f64,
-        /// 0 to 1: the part by which the band is wider than the symbol rate.
+        /// Roll-off, 0 to 1: excess of the bandwidth over the symbol rate.
         roll_off: f64,
-        /// What the symbols come from.
+        /// Seed of the symbols.
         seed: u64,
     },
     /// White noise, uniform between low and high. Repeats after 2^66 samples.
@@ -51,23 +53,23 @@ pub enum Wave {
     },
 }
 
-/// What one channel carries.
+/// Settings of one channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChannelSpec {
     /// The waveform.
     pub wave: Wave,
-    /// Periods per second, up to half the rate, negative only for complex samples; where a chirp begins; of no meaning to noise
-    /// and QPSK.
+    /// Periods per second, up to half the rate; negative only for complex samples. The initial frequency of a
+    /// chirp; ignored by noise and QPSK.
     pub frequency_hz: f64,
-    /// Where in its period the wave begins, in turns: 0.25 is 90 degrees.
+    /// Initial phase in turns: 0.25 is 90 degrees.
     pub phase_turns: f64,
-    /// 0 to 1, of the full scale: 32,767 of 16 bits, 1.0 of floating point.
+    /// Part of full scale, 0 to 1: 32,767 of 16 bits, 1.0 of floating point.
     pub amplitude: f64,
-    /// -1 to 1, of the full scale. What exceeds full scale with it is clipped.
+    /// Part of full scale, -1 to 1. Samples beyond full scale are clipped.
     pub offset: f64,
-    /// How far below the wave white Gaussian noise lies that is added to it, in decibels of the powers in the whole band.
+    /// Adds white Gaussian noise. Signal-to-noise ratio in decibels, by the powers in the whole band.
     pub snr_db: Option<f64>,
-    /// What that noise comes from.
+    /// Seed of that noise.
     pub noise_seed: u64,
 }
 
@@ -128,30 +130,30 @@ impl Default for ChannelSpec {
     }
 }
 
-/// What a wave between -1 and 1 is multiplied with, and what is added, in counts.
+/// Factor and summand in counts for a wave between -1 and 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
     pub(super) amplitude: f64,
     pub(super) offset: f64,
 }
 
-/// Beyond it the 64-bit phase of a sweep is off by more than a quarter turn at its end.
+/// Beyond this, the 64-bit phase at the end of a sweep is off by more than a quarter turn.
 const SWEEP_SAMPLES_MAX: f64 = 4_294_967_296.0;
 
-/// How the phase advances from sample to sample. It is an integer, 2^64 a turn, so that it wraps exactly and never drifts.
+/// Phase from sample to sample, as an integer with 2^64 per turn, so that it wraps exactly and never drifts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Course {
-    /// At sample 0.
+    /// Phase at sample 0.
     phase: u64,
-    /// From sample 0 to 1.
+    /// Step from sample 0 to 1.
     step: u64,
-    /// What the step grows by per sample.
+    /// Growth of the step per sample.
     growth: u64,
-    /// The course begins again after this many samples; 0 = never.
+    /// Samples until the course repeats; 0: never.
     samples: u64,
 }
 
-/// What a phase becomes.
+/// Function of the phase.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
     Sine(Scale),
@@ -172,7 +174,7 @@ impl Course {
 
     pub(super) fn sweep(spec: &ChannelSpec, end_hz: f64, samples: u64, rate_hz: f64) -> Self {
         let growth = (end_hz - spec.frequency_hz) / rate_hz / samples as f64;
-        // Half a growth on top: the frequency is right in the middle of each step.
+        // Plus half a growth, so that the frequency is right in the middle of each step.
         let step = spec.frequency_hz / rate_hz + growth / 2.0;
         Self { phase: turns(spec.phase_turns), step: turns(step), growth: signed_turns(growth), samples }
     }
@@ -192,7 +194,7 @@ impl Course {
         (phase, self.step.wrapping_add(self.growth.wrapping_mul(index)))
     }
 
-    /// Samples from `index` to where the course begins again.
+    /// Samples from `index` until the course repeats.
     #[inline]
     fn left(&self, index: u64) -> usize {
         if self.samples == 0 { usize::MAX } else { (self.samples - index % self.samples) as usize }
@@ -200,7 +202,7 @@ impl Course {
 }
 
 impl Shape {
-    /// One sample, to the last bit.
+    /// One exact sample.
     pub(super) fn sample(&self, turns: f64) -> i16 {
         let turns = turns.rem_euclid(1.0);
         let (wave, scale) = match *self {
@@ -214,8 +216,8 @@ impl Shape {
     }
 }
 
-/// One period of a shape, finely enough that looking a sample up is within one count: half an entry away, the steepest wave
-/// is off by 0.4 counts, and rounding adds half a count. (A polynomial instead took three times as long.)
+/// One period of a shape, fine enough for an error within one count. Half an entry away, the steepest wave is
+/// off by 0.4 counts, and rounding adds half a count. (A polynomial took three times as long.)
 #[derive(Debug, Clone)]
 pub(super) struct Table(Arc<[i16]>);
 
@@ -243,22 +245,22 @@ impl Table {
     }
 }
 
-/// Turns as an integer; whole turns are dropped.
+/// Fraction of a turn as an integer, without whole turns.
 fn turns(turns: f64) -> u64 {
     let fraction = turns - turns.floor();
     // 2^64 itself saturates to the largest phase, one part in 2^64 away.
     (fraction * 18_446_744_073_709_551_616.0) as u64
 }
 
-/// Less than half a turn either way, as precise as an f64 is near 0.
+/// Less than half a turn in either direction, as precise as an f64 near 0.
 fn signed_turns(turns: f64) -> u64 {
     (turns * 18_446_744_073_709_551_616.0).round() as i64 as u64
 }
 
-/// 512 KiB: the second-level cache of most machines holds one.
+/// 512 KiB: fits into the second-level cache of most machines.
 const TABLE_SAMPLES: usize = 1 << 18;
 
-/// Writes the samples from `index` on of a wave that repeats with `tile`.
+/// Writes samples from `index` on of a wave that repeats with `tile`.
 #[inline]
 pub(super) fn fill_from<T: Copy>(tile: &[T], index: u64, mut out: &mut [T]) {
     let mut at = (index % tile.len() as u64) as usize;
@@ -270,9 +272,10 @@ pub(super) fn fill_from<T: Copy>(tile: &[T], index: u64, mut out: &mut [T]) {
     }
 }
 
-/// The smallest block of a wave of `frequency` periods per sample: how many periods it holds, in how many samples.
+/// Smallest block of a wave with `frequency` periods per sample: number of periods and of samples.
 ///
-/// Walks the convergents of the continued fraction of `frequency`; one that is as good as an f64 can say is exact.
+/// Walks the convergents of the continued fraction of `frequency`. One within the precision of an f64 counts
+/// as exact.
 pub(super) fn periods(frequency: f64, samples_max: u64) -> Option<(u64, u64)> {
     let (mut before, mut now) = ((1u64, 0u64), (0u64, 1u64));
     let mut rest = frequency;
@@ -295,10 +298,10 @@ pub(super) fn periods(frequency: f64, samples_max: u64) -> Option<(u64, u64)> {
     None
 }
 
-/// Computes `periods` periods in `samples` samples, repeated to a length that is worth copying.
+/// Computes `periods` periods in `samples` samples, repeated to a length worth copying.
 pub(super) fn compute(shape: &Shape, phase_turns: f64, periods: u64, samples: u64) -> Arc<[i16]> {
     let sample = |index: u64| {
-        // Exact: the product stays below 2^41.
+        // Exact, because the product stays below 2^41.
         let turns = (index * periods % samples) as f64 / samples as f64;
         shape.sample(turns + phase_turns)
     };
@@ -306,7 +309,7 @@ pub(super) fn compute(shape: &Shape, phase_turns: f64, periods: u64, samples: u6
     once.repeat(copies(samples)).into()
 }
 
-/// One period that `fill` computes, repeated to a length that is worth copying.
+/// One period computed by `fill`, repeated to a length worth copying.
 pub(super) fn repeat(samples: u64, fill: impl FnOnce(&mut [i16])) -> Arc<[i16]> {
     let mut once = vec![0; samples as usize];
     fill(&mut once);
@@ -317,24 +320,25 @@ fn copies(samples: u64) -> usize {
     TILE_SAMPLES_MIN.div_ceil(samples) as usize
 }
 
-/// 64 KiB: a block rarely needs more than two copies, and eight channels' tiles stay in the second-level cache.
+/// 64 KiB: a block rarely needs more than two copies, and eight channels' tiles fit into the second-level
+/// cache.
 const TILE_SAMPLES_MIN: u64 = 1 << 15;
-/// A continued fraction's denominators at least double every other step.
+/// The denominators of a continued fraction at least double every other step.
 const CONVERGENTS_MAX: usize = 64;
 
-/// White noise as a hash of the sample's index: no state, so any block can be made alone.
+/// White noise as a hash of the sample's index. Without state, so that any block can be made alone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Noise {
     key: u64,
-    /// Counts, times a uniform sample of 15 fractional bits.
+    /// Amplitude in counts, for uniform samples of 15 fractional bits.
     amplitude: i32,
-    /// Counts in 15 fractional bits, with one half to round.
+    /// Offset in counts with 15 fractional bits, plus one half for rounding.
     offset: i32,
 }
 
 impl Noise {
     pub(super) fn new(seed: u64, scale: Scale) -> Self {
-        // At most 32,768 x 32,767 each: the sum of both and a half fits into an i32.
+        // At most 32,768 x 32,767 each, so their sum plus a half fits into an i32.
         let offset = (scale.offset.round() as i32 * (1 << 15)) + (1 << 14);
         Self { key: wyrand(seed.wrapping_add(STEP)), amplitude: scale.amplitude.round() as i32, offset }
     }
@@ -348,7 +352,7 @@ impl Noise {
             head.copy_from_slice(&self.lanes(word)[lane..lane + head.len()]);
             word = word.wrapping_add(1);
         }
-        // Hashes first, then samples of them: the compiler makes vectors of the second loop.
+        // First hashes, then samples of them, so that the compiler vectorises the second loop.
         let mut chunks = body.chunks_exact_mut(BLOCK_SAMPLES);
         for chunk in &mut chunks {
             for four in chunk.as_chunks_mut().0 {
@@ -367,7 +371,7 @@ impl Noise {
         self.uniform(word).map(|uniform| self.scale(uniform))
     }
 
-    /// Four samples between the least and the greatest i16.
+    /// Four samples between the minimum and maximum of i16.
     #[inline]
     fn uniform(&self, word: u64) -> [i16; LANES] {
         let hash = wyrand(word.wrapping_mul(STEP).wrapping_add(self.key));
@@ -396,7 +400,7 @@ impl Hash {
         wyrand(number.wrapping_mul(STEP).wrapping_add(self.key))
     }
 
-    /// Two independent numbers between 0 and 1, neither of them ever.
+    /// Two independent numbers strictly between 0 and 1.
     pub(super) fn uniform(&self, number: u64) -> [f64; 2] {
         let word = self.word(number);
         [word >> 32, word & 0xffff_ffff].map(|half| (half as f64 + 0.5) / 4_294_967_296.0)
@@ -411,9 +415,9 @@ fn wyrand(state: u64) -> u64 {
 }
 
 const LANES: usize = 4;
-/// Stays in registers and the first-level cache.
+/// Fits into registers and the first-level cache.
 const BLOCK_SAMPLES: usize = 256;
-/// What wyrand's state grows by a step.
+/// Increment of wyrand's state per step.
 const STEP: u64 = 0xa076_1d64_78bd_642f;
 
 #[cfg(test)]

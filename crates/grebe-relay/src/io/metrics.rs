@@ -1,4 +1,4 @@
-//! The figures over HTTP, as the relay's thread last told them.
+//! Metrics over HTTP, as last updated by the relay's thread.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use grebe_metrics::{Listener, Page};
 use crate::error::{Error, Result};
 use crate::proto::relay::Figures;
 
-/// The page, which is served as long as it is held.
+/// Metrics page, served until it is dropped.
 pub(crate) struct Metrics {
     pub(crate) address: SocketAddr,
     figures: Arc<Mutex<Figures>>,
@@ -17,7 +17,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// # Errors
-    /// [`Error::Metrics`] where the address cannot be listened at.
+    /// [`Error::Metrics`] if it cannot listen at the address.
     pub(crate) fn listen(address: SocketAddr, name: Option<String>) -> Result<Self> {
         let failed = |source| Error::Metrics { address, source };
         let figures = Arc::new(Mutex::new(Figures::default()));
@@ -28,7 +28,7 @@ impl Metrics {
         Ok(Self { address: page.address(), figures, _page: page })
     }
 
-    /// What the page says from now on.
+    /// Updates the page.
     pub(crate) fn tell(&self, figures: Figures) {
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
     }

@@ -1,4 +1,4 @@
-//! The thread that relays: it takes in what the kernel has coalesced, and hands it on as it lies there.
+//! Relay thread: receives coalesced datagrams and forwards them as they are.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,22 +14,23 @@ use crate::error::Result;
 use crate::proto::message::{MESSAGE_BYTES, Message, MessageBuf};
 use crate::proto::relay::{Figures, Limits, Outbox, RelayCore};
 
-/// How a relay relays.
+/// Options of a relay.
 #[derive(Debug, Clone, Default)]
 pub struct RelayOptions {
-    /// Where to listen, over UDP, and over TCP at the same port; `None`: at [`PORT`](crate::PORT) of every address of either family.
+    /// Address to listen at, over UDP, and over TCP at the same port. `None`: [`PORT`](crate::PORT) of every
+    /// address of both families.
     pub listen: Option<SocketAddr>,
-    /// Where Prometheus asks for the figures, over HTTP.
+    /// Address of the metrics page for Prometheus, over HTTP.
     pub metrics: Option<SocketAddr>,
-    /// The name by which it asks, where that is neither an address nor this machine's own name.
+    /// Host name in its requests, if that is neither an address nor this machine's own name.
     pub metrics_name: Option<String>,
-    /// What it gives, at most.
+    /// Limits of the service.
     pub limits: Limits,
-    /// Stops it.
+    /// Stops the relay.
     pub cancel: Cancel,
 }
 
-/// A relay that is listening.
+/// A listening relay.
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,13 +51,13 @@ pub struct Relay {
     address: SocketAddr,
     metrics: Option<Metrics>,
     core: Arc<Mutex<RelayCore>>,
-    /// Ends that no UDP reaches; or why there are none.
+    /// Connections for ends that block UDP, or the reason for their absence.
     streams: io::Result<Streams>,
     cancel: Cancel,
     clock: Instant,
-    /// Buffers that wait to be filled.
+    /// Empty receive buffers.
     pool: Vec<Vec<u8>>,
-    /// What came, until it has left.
+    /// Received data, until it has left.
     held: Vec<(Vec<u8>, Received)>,
     passed: Vec<Passed>,
     answers: Outbox,
@@ -65,7 +66,7 @@ pub struct Relay {
     next_look: Duration,
 }
 
-/// Datagrams of one length that lie one behind the other, and where they go.
+/// Contiguous datagrams of one length, and their destination.
 struct Passed {
     held: usize,
     from: usize,
@@ -78,8 +79,8 @@ impl Relay {
     /// Opens the sockets.
     ///
     /// # Errors
-    /// [`Error::Socket`](crate::Error::Socket) and [`Error::Metrics`](crate::Error::Metrics) where an address cannot be bound;
-    /// [`Error::Keys`](crate::Error::Keys) where the system has no random numbers.
+    /// [`Error::Socket`](crate::Error::Socket) and [`Error::Metrics`](crate::Error::Metrics) if an address
+    /// cannot be bound; [`Error::Keys`](crate::Error::Keys) if the system has no random numbers.
     pub fn bind(options: &RelayOptions) -> Result<Self> {
         let open = |at| Receiver::bind(at, &socket_options());
         let bind = |address| bind_with_tcp(address, open, Receiver::local_addr);
@@ -113,25 +114,25 @@ impl Relay {
         })
     }
 
-    /// Where ends find it.
+    /// Address for the ends.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Why it is not reached over TCP, where that is so.
+    /// Why it accepts no TCP, if so.
     pub fn no_tcp(&self) -> Option<&io::Error> {
         self.streams.as_ref().err()
     }
 
-    /// Where Prometheus finds its figures.
+    /// Address of the metrics page.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(|metrics| metrics.address)
     }
 
-    /// Relays until it is cancelled; what it has done.
+    /// Relays until cancelled, and returns its totals.
     ///
     /// # Errors
-    /// [`Error::Socket`](crate::Error::Socket) where the socket fails.
+    /// [`Error::Socket`](crate::Error::Socket) if the socket fails.
     pub fn run(mut self) -> Result<Figures> {
         while !self.cancel.is_cancelled() {
             let outcome = self.datagrams.recv(
@@ -151,7 +152,7 @@ impl Relay {
         Ok(self.figures())
     }
 
-    /// Decides about all that came.
+    /// Decides about all received data.
     fn sort(&mut self) {
         if self.held.is_empty() {
             return;
@@ -170,7 +171,7 @@ impl Relay {
                 }
                 continue;
             }
-            // Among datagrams of one length only the last, which may be shorter, can be a question.
+            // Among datagrams of one length, only the last one, which may be shorter, can be a question.
             let last = received.len - received.len % received.segment_bytes.max(1);
             let is_question =
                 last < received.len && sorter.take_question(received.from, &slot[last..received.len]);
@@ -181,7 +182,7 @@ impl Relay {
         }
     }
 
-    /// Hands on what may pass, in as few calls as possible.
+    /// Forwards the allowed datagrams in as few calls as possible.
     fn pass_on(&mut self) {
         if self.passed.is_empty() {
             return;
@@ -194,12 +195,13 @@ impl Relay {
                 streams.give(passed.to, run, passed.segment_bytes);
                 continue;
             }
-            // What cannot be sent to one end is counted, and stops nobody else's.
+            // A failed send to one end is counted and does not affect others.
             if batch.push_run_to(passed.to, run, passed.segment_bytes).is_err() {
                 self.unsent += run.len().div_ceil(passed.segment_bytes) as u64;
             }
         }
-        // Each failure leaves one message out; a stall leaves all that is left to the batch's end, which tries once more.
+        // Each failure skips one message. A stall leaves the rest to the end of the batch, which tries once
+        // more.
         while let Err(grebe_datagram::Error::Send { .. }) = batch.flush() {}
         drop(batch);
         self.unsent += self.sender.counters().unsent - unsent_before;
@@ -229,7 +231,7 @@ impl Relay {
         }
     }
 
-    /// What is due now and then.
+    /// Periodic work.
     fn look(&mut self) {
         let now = self.clock.elapsed();
         if now < self.next_look {
@@ -237,7 +239,8 @@ impl Relay {
         }
         self.next_look = now + LOOK_EVERY;
         lock(&self.core).tick(now.as_micros() as u64);
-        // A path that takes no coalesced datagrams, or only short ones, shall slow down its own session, and that for a moment.
+        // A path that rejects coalesced or long datagrams may slow down only its own session, and only
+        // briefly.
         let is_slowed = self.sender.counters().gso_fallbacks > 0 || self.sender.gso() == Gso::Disabled;
         if is_slowed && let Ok(sender) = Sender::on(&self.datagrams, &socket_options()) {
             self.sender = sender;
@@ -266,7 +269,7 @@ struct Sorter<'a> {
 }
 
 impl Sorter<'_> {
-    /// Whether a datagram is for the relay itself, which then has answered it.
+    /// Whether a datagram is for the relay itself. If so, it is answered.
     fn take_question(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         let Ok(message) = <&MessageBuf>::try_from(datagram) else { return false };
         let is_question = Message::is_of_relay(message);
@@ -289,8 +292,8 @@ impl Sorter<'_> {
     }
 }
 
-/// Datagrams keep the length that their sender gave them: what is too long for the other end's path is lost there, and its sender's
-/// probe of that length with it.
+/// Datagrams keep their sender's length. One that is too long for the other path is lost there, and so is its
+/// sender's probe of that length.
 fn socket_options() -> Options {
     Options {
         slots: SLOTS,
@@ -307,7 +310,7 @@ const SLOTS: usize = 32;
 /// One kernel buffer of coalesced datagrams.
 const SLOT_BYTES: usize = 65_536;
 
-/// Runs that are handed on at once: each buffer is one, but for those whose datagrams are as long as a question.
+/// Maximum runs per batch: one per buffer, except for buffers with datagrams as long as a question.
 const PASSED_MAX: usize = SLOTS * (SLOT_BYTES / MESSAGE_BYTES + 1);
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -1,13 +1,14 @@
-//! Ends that no UDP reaches: the same datagrams over TCP, each behind its length (2 bytes, big-endian).
+//! Connections for ends that block UDP: the same datagrams over TCP, each after its length (2 bytes,
+//! big-endian).
 //!
 //! ```text
-//!  thread of datagrams --- what goes to an end over TCP ---> outboxes, bounded --+
+//!  datagram thread ------- datagrams for an end over TCP ---> outboxes, bounded --+
 //!        |                                                                       v
-//!     the core, one lock a batch <--- datagrams, as if they had come by UDP --- this thread --- connections
+//!     the core, one lock per batch <--- datagrams, as if over UDP --- this thread --- connections
 //! ```
 //!
-//! A connection is an address like any other, which no datagram has: the core need not know. What an end does not take is dropped as on
-//! any path, so a slow one holds up nobody.
+//! A connection has an address that no datagram can have, so the core need not know the difference. Datagrams
+//! that an end does not accept are dropped, as on any path, so a slow end delays nobody.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -25,7 +26,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use crate::proto::message::{Message, MessageBuf};
 use crate::proto::relay::{Outbox as Answers, RelayCore};
 
-/// The connections, for the thread of datagrams. They are closed when this is dropped.
+/// The connections, for the datagram thread. Dropping this closes them.
 pub(crate) struct Streams {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -33,7 +34,7 @@ pub(crate) struct Streams {
 
 struct Shared {
     outboxes: Mutex<HashMap<SocketAddr, Arc<Mutex<Outbox>>>>,
-    /// Connections for which something was left.
+    /// Connections with new data to send.
     filled: Mutex<Vec<usize>>,
     waker: Waker,
     bounds: Bounds,
@@ -43,29 +44,30 @@ struct Shared {
     dropped_of_slow: AtomicU64,
 }
 
-/// What goes out to an end, each datagram behind its length.
+/// Data for an end, each datagram after its length.
 #[derive(Default)]
 struct Outbox {
     number: usize,
     bytes: VecDeque<u8>,
 }
 
-/// What carries its length in front: the longest datagram and that.
+/// Maximum length of a datagram with its prefix.
 const FRAME_BYTES_MAX: usize = LENGTH_BYTES + u16::MAX as usize;
 const LENGTH_BYTES: usize = 2;
 
-/// What connections may take.
+/// Bounds of the connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Connections at a time, with 64 KiB for what comes, each.
+    /// Maximum connections, with 64 KiB of receive buffer each.
     pub(crate) connections: usize,
-    /// Those of one host, of which several may be behind one address.
+    /// Maximum connections per host; several ends may share one address.
     pub(crate) of_host: usize,
-    /// Bytes that wait for one end. The kernel holds what is under way; these are for the moment until the thread has its turn.
+    /// Maximum bytes that wait for one end. The kernel holds the bytes in flight; these wait for the thread's
+    /// turn.
     pub(crate) outbox_bytes: usize,
-    /// Within this somebody with a ticket has spoken, and after this nobody with a ticket is there any more.
+    /// Time within which a ticket holder must speak, and after which a connection without one is closed.
     pub(crate) strange_for: Duration,
-    /// One that takes nothing for so long is closed.
+    /// Time without progress after which a connection is closed.
     pub(crate) stuck_for: Duration,
 }
 
@@ -85,7 +87,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 
-/// An address of a connection. Its mark is one that no datagram's address has.
+/// Address of a connection, with a mark that no datagram's address has.
 fn marked(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -94,7 +96,7 @@ fn marked(address: SocketAddr) -> SocketAddr {
     SocketAddrV6::new(ip, address.port(), TCP_MARK, 0).into()
 }
 
-/// Whether it is one of a connection.
+/// Whether an address belongs to a connection.
 pub(crate) fn is_connection(address: SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(address) if address.flowinfo() == TCP_MARK)
 }
@@ -102,7 +104,8 @@ pub(crate) fn is_connection(address: SocketAddr) -> bool {
 const TCP_MARK: u32 = u32::from_be_bytes(*b"tcp\0");
 
 impl Streams {
-    /// Takes connections in from now on. `sender` is one to the socket of datagrams, and `clock` what the core's times are of.
+    /// Starts accepting connections. `sender` uses the socket of datagrams; `clock` is the zero of the core's
+    /// times.
     pub(crate) fn start(
         listener: std::net::TcpListener,
         core: Arc<Mutex<RelayCore>>,
@@ -140,20 +143,20 @@ impl Streams {
         Ok(Self { shared, thread: Some(thread.spawn(move || worker.run())?) })
     }
 
-    /// Leaves datagrams of `segment_bytes` each, the last one perhaps shorter, for a connection.
+    /// Queues datagrams of `segment_bytes` each, the last one possibly shorter, for a connection.
     pub(crate) fn give(&self, to: SocketAddr, run: &[u8], segment_bytes: usize) {
         self.shared.give(to, run, segment_bytes);
     }
 
-    /// What was left is sent.
+    /// Wakes the thread to send queued data.
     pub(crate) fn wake(&self) {
         if !lock(&self.shared.filled).is_empty() {
-            // What cannot be woken looks by itself a moment later.
+            // Without the wake-up, the thread polls a moment later.
             let _ = self.shared.waker.wake();
         }
     }
 
-    /// Connections, those that were closed, and datagrams that ends did not take.
+    /// Open connections, closed connections, and datagrams that ends did not accept.
     pub(crate) fn counts(&self) -> (u64, u64, u64) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Shared { connections, closed, dropped_of_slow, .. } = &*self.shared;
@@ -166,7 +169,7 @@ impl Drop for Streams {
         self.shared.is_over.store(true, Ordering::Release);
         let _ = self.shared.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // A panic was told by the thread itself.
+            // The thread has already reported its panic.
             let _ = thread.join();
         }
     }
@@ -174,7 +177,7 @@ impl Drop for Streams {
 
 impl Shared {
     fn give(&self, to: SocketAddr, run: &[u8], segment_bytes: usize) {
-        // An end whose connection was just closed is gone.
+        // The connection was just closed.
         let Some(outbox) = lock(&self.outboxes).get(&to).cloned() else { return };
         let mut outbox = lock(&outbox);
         let was_empty = outbox.bytes.is_empty();
@@ -192,7 +195,7 @@ impl Shared {
     }
 }
 
-/// The thread of the connections.
+/// Thread of the connections.
 struct Worker {
     poll: Poll,
     listener: TcpListener,
@@ -201,7 +204,7 @@ struct Worker {
     sender: Sender,
     clock: Instant,
     connections: Vec<Option<Connection>>,
-    /// Those in which there may be more to read.
+    /// Connections that may have more to read.
     readable: Vec<usize>,
     passed: Vec<(Range<usize>, SocketAddr)>,
     answers: Answers,
@@ -214,18 +217,18 @@ struct Connection {
     outbox: Arc<Mutex<Outbox>>,
     inbox: Box<[u8]>,
     filled: usize,
-    /// When somebody with a ticket was there last, or it was let in.
+    /// Time of the last packet from a ticket holder, or of the accept.
     known: Duration,
     is_member: bool,
-    /// Since when it takes nothing of what there is for it.
+    /// Time since which it accepts no data.
     stuck_since: Option<Duration>,
 }
 
-/// Why a connection is to be closed.
+/// Reason for closing a connection.
 enum Close {
-    /// Its end is gone.
+    /// The other end closed it.
     Gone,
-    /// For what it sent, or did not.
+    /// The end sent something invalid, or nothing in time.
     Refused,
 }
 
@@ -234,7 +237,7 @@ impl Worker {
         let mut events = Events::with_capacity(256);
         while !self.shared.is_over.load(Ordering::Acquire) {
             let wait = if self.readable.is_empty() { LOOK_EVERY } else { Duration::ZERO };
-            // A wait that fails is a short one.
+            // A failed wait only shortens the turn.
             if self.poll.poll(&mut events, Some(wait)).is_err() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -299,7 +302,7 @@ impl Worker {
         }
     }
 
-    /// A place for a connection. Where there is none, the oldest one gives way of which nobody with a ticket has spoken.
+    /// Finds a slot for a connection. If all are taken, replaces the oldest one without a ticket holder.
     fn room_for(&mut self, from: SocketAddr) -> Option<usize> {
         let host = marked(from).ip();
         let of_host = self.connections.iter().flatten().filter(|other| other.address.ip() == host).count();
@@ -317,7 +320,7 @@ impl Worker {
         Some(number)
     }
 
-    /// Reads once, and passes on what came whole. Whether there may be more.
+    /// Reads once and forwards complete datagrams. Returns whether there may be more.
     fn read(&mut self, number: usize) -> Result<bool, Close> {
         let Some(connection) = self.connections[number].as_mut() else { return Ok(false) };
         let read = match connection.stream.read(&mut connection.inbox[connection.filled..]) {
@@ -338,7 +341,7 @@ impl Worker {
         if connection.is_member {
             connection.known = self.clock.elapsed();
         }
-        // What was decided before something that cannot be is passed on all the same.
+        // Datagrams decided before the invalid one are forwarded all the same.
         let taken_bytes = *taken.as_ref().unwrap_or(&0);
         pass_on(&self.shared, &mut self.sender, &connection.inbox, &mut self.passed, &mut self.answers);
         connection.inbox.copy_within(taken_bytes..connection.filled, 0);
@@ -346,7 +349,7 @@ impl Worker {
         taken.map(|_| true)
     }
 
-    /// Gives a connection what it takes of what there is for it.
+    /// Writes pending data as far as the connection accepts it.
     fn write(&mut self, number: usize) -> Result<(), Close> {
         let now = self.clock.elapsed();
         let Some(connection) = self.connections[number].as_mut() else { return Ok(()) };
@@ -372,7 +375,7 @@ impl Worker {
         }
     }
 
-    /// Closes those of strangers, and those that take nothing.
+    /// Closes connections of strangers, and those without progress.
     fn look(&mut self) {
         let now = self.clock.elapsed();
         if now < self.next_look {
@@ -411,7 +414,7 @@ impl Worker {
     }
 }
 
-/// Decides about what came whole over a connection; how many bytes that was.
+/// Decides about complete datagrams of a connection, and returns their length.
 fn sort(
     core: &mut RelayCore,
     now_us: u64,
@@ -425,7 +428,7 @@ fn sort(
         let bytes = &connection.inbox[datagram.clone()];
         match <&MessageBuf>::try_from(bytes) {
             Ok(message) if Message::is_of_relay(message) => core.on_message(now_us, from, message, answers),
-            // Whoever has no place begins with a question.
+            // An end without a place must begin with a question.
             _ if bytes.is_empty() || !core.is_member(from) => return Err(Close::Refused),
             _ => {
                 if let Some((to, _)) = core.route(now_us, from, bytes.len(), bytes.len()) {
@@ -437,7 +440,7 @@ fn sort(
     Ok(at)
 }
 
-/// The datagram that begins with its length at `at`, if all of it is there.
+/// Range of the datagram whose length prefix is at `at`, if it is complete.
 pub fn next_datagram(inbox: &[u8], at: usize) -> Option<Range<usize>> {
     let (length, rest) = inbox.get(at..)?.split_first_chunk::<LENGTH_BYTES>()?;
     let length = usize::from(u16::from_be_bytes(*length));
@@ -459,7 +462,7 @@ fn pass_on(
         if is_connection(to) {
             shared.give(to, datagram, datagram.len());
         } else {
-            // What cannot be sent to one end stops nobody else's.
+            // A failed send to one end does not affect others.
             let _ = batch.push_to(to, datagram, &[]);
         }
     }

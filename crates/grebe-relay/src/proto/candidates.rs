@@ -1,4 +1,4 @@
-//! Where an end may be reached: its own addresses, those of IPv6 first, and the one that the relay sees.
+//! Candidate addresses of an end: its own, IPv6 first, and the one that the relay observes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,15 +8,15 @@ use crate::error::{Error, Result};
 use crate::proto::keys::PLAIN_BYTES_MAX;
 use crate::proto::message::{read_address, write_address};
 
-/// An address that an end may be reached at.
+/// A candidate address of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) address: SocketAddr,
-    /// The relay saw it; the end itself does not know it as its own.
+    /// Observed by the relay, and not one of the end's own addresses.
     pub(crate) is_observed: bool,
 }
 
-/// The candidates of an end that has these addresses, the best first; as many as a message holds.
+/// Candidates of an end with these addresses, best first, as many as a message holds.
 pub(crate) fn candidates(own: &[SocketAddr], observed: Option<SocketAddr>) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     let mut add = |address: SocketAddr, is_observed| {
@@ -25,7 +25,7 @@ pub(crate) fn candidates(own: &[SocketAddr], observed: Option<SocketAddr>) -> Ve
         }
     };
     own.iter().filter(|address| address.is_ipv6()).for_each(|address| add(*address, false));
-    // Before the many that a host with virtual networks has: nothing else leads through its NAT.
+    // Before the many addresses of a host with virtual networks, because only this one leads through its NAT.
     let is_own = |address: &SocketAddr| own.contains(address);
     observed.iter().filter(|address| !is_own(address)).for_each(|address| add(*address, true));
     own.iter().filter(|address| address.is_ipv4()).for_each(|address| add(*address, false));
@@ -46,7 +46,7 @@ pub(crate) fn encode(candidates: &[Candidate]) -> Vec<u8> {
 }
 
 /// # Errors
-/// [`Error::Malformed`] for what no end of this version writes.
+/// [`Error::Malformed`] for input that no end of this version writes.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<Candidate>> {
     let mut reader = Reader::new(bytes);
     let mut found = Vec::new();
@@ -64,7 +64,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<Candidate>> {
     Ok(found)
 }
 
-/// What may be one host's: nobody shall have us send to a whole network, or to a port that means nothing.
+/// Whether it can be one host's address. Nobody may make us send to a whole network, or to an invalid port.
 fn is_usable(address: SocketAddr) -> bool {
     let is_one = match address.ip() {
         IpAddr::V4(ip) => !ip.is_unspecified() && !ip.is_broadcast() && !ip.is_multicast(),
@@ -73,7 +73,7 @@ fn is_usable(address: SocketAddr) -> bool {
     is_one && address.port() != 0
 }
 
-/// How many addresses of an end the other one tries.
+/// Maximum addresses of an end that the other one tries.
 pub(crate) const CANDIDATES_MAX: usize = 12;
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
         for (found, (address, is_observed)) in listed.iter().zip(expected) {
             assert_eq!((found.0.as_str(), found.1), (address, is_observed));
         }
-        // Without a NAT the relay sees what the end knows.
+        // Without a NAT the observed address is one of the end's own.
         assert!(candidates(&own, Some(own[0])).iter().all(|candidate| !candidate.is_observed));
         let many: Vec<_> = (0..99).map(|port| SocketAddr::from(([10, 0, 0, 1], 1 + port))).collect();
         assert_eq!(candidates(&many, None).len(), CANDIDATES_MAX);

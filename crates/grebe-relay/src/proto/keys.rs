@@ -1,4 +1,5 @@
-//! What the two ends of a ticket derive from its key. The relay learns the public half of one pair, and nothing that leads back.
+//! Keys that both ends of a ticket derive from its key. The relay learns the public half of one pair, from
+//! which nothing leads back.
 
 use grebe_packet::Key;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -10,11 +11,11 @@ use crate::proto::message::{
     KNOCK_BYTES, MeetingKey, MessageBuf, SEALED_BYTES_MAX, SIGNATURE_BYTES, Side, put_signature, signed_parts,
 };
 
-/// The keys of one meeting.
+/// Keys of one meeting.
 pub(crate) struct MeetingKeys {
     pub(crate) meeting: MeetingKey,
     pair: Ed25519KeyPair,
-    /// For the candidates of each side.
+    /// Keys for the candidates of each side.
     waits: LessSafeKey,
     asks: LessSafeKey,
     knock: LessSafeKey,
@@ -22,7 +23,7 @@ pub(crate) struct MeetingKeys {
 
 impl MeetingKeys {
     /// # Errors
-    /// [`Error::Keys`] where they cannot be computed.
+    /// [`Error::Keys`] if they cannot be computed.
     pub(crate) fn new(key: &Key) -> Result<Self> {
         let seed = derive("grebe relay 1 meeting", key);
         let pair = Ed25519KeyPair::from_seed_unchecked(&*seed)
@@ -46,10 +47,10 @@ impl MeetingKeys {
         put_signature(join, &bytes);
     }
 
-    /// What only the other end can read, of `side`.
+    /// Encrypts data of `side` for the other end.
     ///
     /// # Errors
-    /// [`Error::Keys`] where the system has no random numbers.
+    /// [`Error::Keys`] if the system has no random numbers.
     pub(crate) fn seal(&self, side: Side, plain: &[u8]) -> Result<Vec<u8>> {
         debug_assert!(plain.len() <= PLAIN_BYTES_MAX);
         let nonce = random_nonce()?;
@@ -66,7 +67,7 @@ impl MeetingKeys {
         Ok(sealed)
     }
 
-    /// Reads what the end of `side` has sealed.
+    /// Decrypts data of the end of `side`.
     ///
     /// # Errors
     /// [`Error::NotAuthentic`].
@@ -75,7 +76,7 @@ impl MeetingKeys {
     }
 
     /// # Errors
-    /// [`Error::Keys`] where the system has no random numbers.
+    /// [`Error::Keys`] if the system has no random numbers.
     pub(crate) fn knock(&self) -> Result<[u8; KNOCK_BYTES]> {
         let nonce = random_nonce()?;
         let tag = self
@@ -104,12 +105,12 @@ impl MeetingKeys {
     }
 }
 
-/// Whether whoever made a JOIN has the ticket of the meeting that it names.
+/// Whether the sender of a JOIN has the ticket of its meeting.
 pub(crate) fn is_signed(join: &MessageBuf, meeting: &MeetingKey, signature: &[u8; SIGNATURE_BYTES]) -> bool {
     UnparsedPublicKey::new(&ED25519, meeting).verify(&said(join), signature).is_ok()
 }
 
-/// What the signature of a JOIN covers.
+/// Signed bytes of a JOIN.
 fn said(join: &MessageBuf) -> Vec<u8> {
     let [before, behind] = signed_parts(join);
     [&b"grebe relay 1 join"[..], before, behind].concat()
@@ -137,7 +138,7 @@ fn derive(context: &str, key: &Key) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(blake3::derive_key(context, key.as_bytes()))
 }
 
-/// A few hundred are used under one key: 96 random bits do not meet again.
+/// A few hundred nonces per key: collisions of 96 random bits are negligible.
 fn random_nonce() -> Result<[u8; NONCE_LEN]> {
     let mut nonce = [0; NONCE_LEN];
     getrandom::fill(&mut nonce).map_err(|error| Error::Keys { what: error.to_string() })?;

@@ -1,4 +1,4 @@
-//! An end's side: it asks at the relay, learns where the other end may be reached, and says what to try when.
+//! An end's side: asks at the relay, learns the other end's candidates, and schedules the attempts.
 //!
 //! ```text
 //!  the end that waits               relay                 the end that asks
@@ -7,12 +7,12 @@
 //!  JOIN with cookie, candidates ---->|
 //!       <--------------------JOINED--|<---- JOIN with cookie, candidates
 //!       <--- JOINED, the other's ----|---- JOINED, the other's --->
-//!  KNOCK, paced, to each candidate ~~~~~~~> opens the way back      each candidate <~~ the session's first packet
-//!       <~~~~~~~~~~~~~~~~~~ first packet of the session: the way that answers first is taken ~~~~~~~~~~~~~~~
+//!  KNOCK, paced, to each candidate ~~> opens the return path   each candidate <~~ the session's first packet
+//!       <~~~~~~~~~~~~~~~~~~ first packet of the session: the first route to answer is used ~~~~~~~~~~~~~~~
 //! ```
 //!
-//! The relayed way is an address like the others, the relay's own: what comes there from one end it passes on to the other. It is named
-//! only when the direct ones have had their time.
+//! The relayed route is an address like the others, the relay's own. The relay forwards datagrams from one
+//! end to the other. Direct routes get a head start.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -24,55 +24,55 @@ use crate::proto::candidates::{Candidate, candidates, decode, encode};
 use crate::proto::keys::MeetingKeys;
 use crate::proto::message::{Join, MESSAGE_BYTES, Message, MessageBuf, Refusal, SIGNATURE_BYTES, Side};
 
-/// Which ways an end takes.
+/// Allowed routes of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Via {
-    /// A direct one where there is one, else the relayed one.
+    /// A direct route if possible, otherwise the relayed one.
     #[default]
     Any,
-    /// Direct ones only.
+    /// Only direct routes.
     Direct,
-    /// The relayed one only: the other end does not learn this one's addresses.
+    /// Only the relayed route. The other end does not learn this one's addresses.
     Relay,
 }
 
-/// How an end stands with the relay.
+/// An end's standing at the relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// The relay has not answered yet.
     Unheard,
-    /// The other end is not there.
+    /// The other end is absent.
     Alone,
-    /// Both are there.
+    /// Both ends are present.
     Together,
-    /// The relay does not take this end.
+    /// The relay refuses this end.
     Refused(Refusal),
 }
 
-/// What a direct way leads through.
+/// Network elements on a direct route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Through {
-    /// Addresses of the public network, or not known to be others.
+    /// None known: public addresses.
     Nothing,
-    /// A private network that both are in.
+    /// A private network that contains both ends.
     PrivateNetwork,
-    /// A NAT of this end.
+    /// This end's NAT.
     OwnNat,
-    /// A NAT of the other end.
+    /// The other end's NAT.
     TheirNat,
-    /// One of each.
+    /// Both ends' NATs.
     BothNats,
 }
 
 /// An end's side of a meeting. All times are microseconds of one clock.
 ///
-/// Whoever owns the socket calls [`poll`](Self::poll) until it has nothing to send, and [`take`](Self::take) with what came that is
-/// not the session's.
+/// The owner of the socket calls [`poll`](Self::poll) until there is nothing to send, and
+/// [`take`](Self::take) with received data that is not the session's.
 pub struct Meeting {
     keys: MeetingKeys,
     side: Side,
     via: Via,
-    /// Addresses of the relay, as the socket says them; one of them is in use.
+    /// Addresses of the relay in the socket's family; one of them is in use.
     relays: Vec<SocketAddr>,
     at: usize,
     is_v6: bool,
@@ -81,42 +81,43 @@ pub struct Meeting {
     number: u64,
     cookie: Option<Cookie>,
     observed: Option<SocketAddr>,
-    /// This end's candidates, and the same sealed: as long as they are the same, so are the bytes, and nobody takes them for news.
+    /// This end's candidates, and their sealed form. Unchanged candidates keep their bytes, so that nobody
+    /// takes them for news.
     plain: Vec<u8>,
     sealed: Vec<u8>,
     standing: Standing,
     theirs: Vec<Candidate>,
     their_sealed: Vec<u8>,
-    /// Times this end has asked without an answer, and since when.
+    /// Number of unanswered questions, and time of the first one.
     unanswered: u32,
     unanswered_since_us: u64,
     next_join_us: u64,
     joined_us: u64,
-    /// When the direct ways have had their time.
+    /// End of the head start of direct routes.
     relayed_from_us: Option<u64>,
     is_settled: bool,
     knocks: Knocks,
-    /// Where knocks came from that are not answered yet.
+    /// Sources of knocks that are not answered yet.
     heard: VecDeque<SocketAddr>,
 }
 
-/// What the end that waits sends to the other's candidates.
+/// Knocks of the waiting end at the other's candidates.
 #[derive(Default)]
 struct Knocks {
     round: usize,
     next_us: u64,
-    /// Which candidate is next in this round.
+    /// Next candidate in this round.
     at: usize,
-    /// How many more may be sent before the budget has to grow again.
+    /// Remaining knocks until the budget grows again.
     budget: u32,
     grown_us: u64,
 }
 
 impl Meeting {
-    /// `own` are the addresses that `local` is bound to, `relays` those of the relay.
+    /// `own` are the addresses behind `local`, `relays` those of the relay.
     ///
     /// # Errors
-    /// [`Error::Keys`] where keys cannot be made.
+    /// [`Error::Keys`] if keys cannot be made.
     pub fn new(
         key: &Key,
         side: Side,
@@ -156,7 +157,7 @@ impl Meeting {
         Ok(meeting)
     }
 
-    /// The next message that is due, and where it goes.
+    /// Returns the next due message and its destination.
     pub fn poll(&mut self, now_us: u64) -> Option<(SocketAddr, MessageBuf)> {
         if now_us >= self.next_join_us && !self.relays.is_empty() {
             return self.join(now_us, false);
@@ -164,8 +165,9 @@ impl Meeting {
         self.knock(now_us)
     }
 
-    /// Takes what came from `from` and is not the session's. Anything but what the relay and the other end say changes nothing.
-    /// Returns how many bytes at the front are messages: where the kernel joins datagrams, others may stand behind them.
+    /// Takes received data that is not the session's. Only messages of the relay and the other end change
+    /// anything. Returns the length of the messages at the front, because the kernel may coalesce further
+    /// datagrams after them.
     pub fn take(&mut self, now_us: u64, from: SocketAddr, bytes: &[u8]) -> usize {
         let messages = bytes.chunks_exact(MESSAGE_BYTES).take_while(|bytes| Message::may_be(bytes));
         let mut taken = 0;
@@ -178,28 +180,28 @@ impl Meeting {
         taken
     }
 
-    /// Where the other end may be reached directly, the best first.
+    /// Direct addresses of the other end, best first.
     pub fn direct(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         let is_wanted = self.via != Via::Relay;
         self.theirs.iter().filter(move |_| is_wanted).filter_map(|candidate| self.as_sent(candidate.address))
     }
 
-    /// Where the other end is reached through the relay, once the direct ways have had their time.
+    /// Address of the other end through the relay, after the head start of direct routes.
     pub fn relayed(&self, now_us: u64) -> Option<SocketAddr> {
         self.relayed_from_us.filter(|from_us| now_us >= *from_us).and_then(|_| self.relay())
     }
 
-    /// Where what is passed on comes from and goes to; `None` where only direct ways are wanted.
+    /// Relay address for forwarded data; `None` if only direct routes are allowed.
     pub fn relay(&self) -> Option<SocketAddr> {
         self.relays.get(self.at).copied().filter(|_| self.via != Via::Direct)
     }
 
-    /// The address of the relay that is asked, whichever ways are wanted.
+    /// Relay address in use for questions, whatever routes are allowed.
     pub fn in_use(&self) -> Option<SocketAddr> {
         self.relays.get(self.at).copied()
     }
 
-    /// Whether what comes from there may be the other end's.
+    /// Whether packets from this address may be the other end's.
     pub fn is_wanted(&self, from: SocketAddr) -> bool {
         match self.via {
             Via::Any => true,
@@ -208,17 +210,18 @@ impl Meeting {
         }
     }
 
-    /// Where somebody with the ticket has knocked from, once for each knock: an address that no list has, where a NAT chose it.
+    /// Source of a knock by a ticket holder, once per knock. A NAT may have chosen this address, so no list
+    /// has it.
     pub fn next_knock(&mut self) -> Option<SocketAddr> {
         self.heard.pop_front()
     }
 
-    /// For how long no question to the relay was answered, in microseconds.
+    /// Microseconds without an answer of the relay.
     pub fn unanswered_us(&self, now_us: u64) -> u64 {
         if self.unanswered == 0 { 0 } else { now_us.saturating_sub(self.unanswered_since_us) }
     }
 
-    /// The relay has another address, which is asked at once: one that stands for a way to it of another kind.
+    /// Adds another address of the relay, such as a stand-in over TCP, and asks it at once.
     pub fn add_relay(&mut self, now_us: u64, relay: SocketAddr) {
         let Some(relay) = self.as_sent(relay) else { return };
         self.at = self.relays.len();
@@ -226,29 +229,31 @@ impl Meeting {
         (self.cookie, self.unanswered, self.next_join_us) = (None, 0, now_us);
     }
 
-    /// How this end stands with the relay.
+    /// Standing of this end at the relay.
     pub fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// Both ends have found each other: from now on only the place at the relay is kept, for the case that the way dies.
+    /// Notes that the ends have found each other. From now on, this only keeps the place at the relay as a
+    /// fallback.
     pub fn settle(&mut self) {
         (self.is_settled, self.knocks.round) = (true, usize::MAX);
         self.heard.clear();
     }
 
-    /// Nothing was heard of the other end for long: the relay may have been started again, or the way to it be another one.
+    /// Notes a long silence of the other end: the relay may have been restarted, or its route may have
+    /// changed.
     pub fn on_silence(&mut self, now_us: u64) {
         self.next_join_us = self.next_join_us.min((self.joined_us + HURRY_US).max(now_us));
     }
 
-    /// The last message: the relay need not keep the place.
+    /// Returns the last message, which frees the place at the relay.
     pub fn leave(&mut self, now_us: u64) -> Option<(SocketAddr, MessageBuf)> {
         self.cookie?;
         self.join(now_us, true)
     }
 
-    /// What the direct way to `peer` leads through, as far as this end knows.
+    /// Network elements on the direct route to `peer`, as far as known.
     pub fn through(&self, peer: SocketAddr) -> Through {
         let peer = canonical(peer);
         if is_private(peer.ip()) {
@@ -278,10 +283,10 @@ impl Meeting {
             return;
         }
         let Some(at) = self.relays.iter().position(|relay| *relay == from) else { return };
-        // The number is what an answer shows that its sender has seen a question: nobody off the path has.
+        // The number proves that the sender has seen a question. Off-path attackers have not.
         let is_answer = |number: u64| number <= self.number && self.number - number < ANSWERS_LATE_MAX;
         if at != self.at {
-            // An address that answers late is a better one than one that does not.
+            // A late address is better than a silent one.
             let is_late = match message {
                 Message::Challenge { number, .. } | Message::Joined { number, .. } => is_answer(number),
                 _ => false,
@@ -300,8 +305,8 @@ impl Meeting {
                 let is_asked = self.unanswered > 0;
                 self.unanswered = 0;
                 self.on_joined(now_us, other);
-                // What was not asked for says that the other end has come: the relay is to know that this end has heard. The other
-                // end is to hear of a new address.
+                // An unsolicited message means that the other end has arrived. The relay must learn that this
+                // end knows, and the other end must learn a new address.
                 let is_news = !is_asked || self.observed != Some(observed);
                 let wait_us = match (is_news, self.standing) {
                     (true, _) => ANSWER_US,
@@ -327,7 +332,7 @@ impl Meeting {
         };
         self.standing = Standing::Together;
         if self.their_sealed != sealed {
-            // What does not open is not the other end's: the relay, or somebody on the path to it, made it.
+            // Data that does not decrypt comes from the relay or an attacker on the path to it.
             let side = if self.side == Side::Asks { Side::Waits } else { Side::Asks };
             let Ok(theirs) = self.keys.open(side, sealed).and_then(|plain| decode(&plain)) else { return };
             (self.theirs, self.their_sealed) = (theirs, sealed.to_vec());
@@ -345,7 +350,7 @@ impl Meeting {
 
     fn join(&mut self, now_us: u64, is_leaving: bool) -> Option<(SocketAddr, MessageBuf)> {
         if self.unanswered > 0 && self.unanswered.is_multiple_of(ASKED_EACH) && self.relays.len() > 1 {
-            // Another address of the relay may be reached where this one is not. Its proof is another one.
+            // Another address of the relay may work where this one fails. It needs its own cookie.
             self.at = (self.at + 1) % self.relays.len();
             self.cookie = None;
         }
@@ -361,7 +366,7 @@ impl Meeting {
         let observed = self.observed.filter(|_| self.via != Via::Relay);
         let plain = encode(&candidates(&self.own, observed));
         if self.sealed.is_empty() || self.plain != plain {
-            // Without random numbers nothing can be sealed: then the relayed way is what is left.
+            // Without random numbers nothing can be sealed, and only the relayed route remains.
             (self.sealed, self.plain) = (self.keys.seal(self.side, &plain).unwrap_or_default(), plain);
         }
         let join = Join {
@@ -411,7 +416,7 @@ impl Meeting {
         }
     }
 
-    /// An address as this end's socket says it; `None` where the socket cannot reach its family.
+    /// Address in this socket's family; `None` if the socket cannot reach its family.
     pub fn as_sent(&self, address: SocketAddr) -> Option<SocketAddr> {
         match canonical(address) {
             SocketAddr::V4(v4) if self.is_v6 => {
@@ -423,7 +428,7 @@ impl Meeting {
     }
 }
 
-/// An address of IPv4 as such, also where a socket for both families wrote it as one of IPv6.
+/// Canonical address: IPv4 as such, even if a dual-stack socket wrote it as IPv6.
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -435,40 +440,40 @@ fn is_private(ip: IpAddr) -> bool {
     }
 }
 
-/// When an end asks again that has no answer.
+/// Delays between unanswered questions.
 const JOIN_AGAIN_US: [u64; 6] = [100_000, 250_000, 250_000, 500_000, 1_000_000, 2_000_000];
 
-/// After so many questions without an answer the relay's next address is asked.
+/// Unanswered questions before the next address of the relay gets its turn.
 const ASKED_EACH: u32 = 2;
 
-/// How often the end that has the ticket asks while the other one is not there, and until the session has begun.
+/// Question interval of the ticket holder while it is alone, and until the session begins.
 const ALONE_US: u64 = 1_000_000;
 const HEARD_US: u64 = 300_000;
 
-/// How often an end asks because of what it was told.
+/// Minimum interval of questions in response to messages.
 const ANSWER_US: u64 = 50_000;
 
-/// NATs forget a way that was silent for 30 s or more (RFC 4787 asks for two minutes, and is not always heard).
+/// NATs forget a mapping after 30 s or more of silence (RFC 4787 asks for two minutes, which some ignore).
 const KEEP_US: u64 = 15_000_000;
 const REFUSED_US: u64 = 5_000_000;
 const HURRY_US: u64 = 1_000_000;
 
-/// How much longer than their round trips direct ways have before the relayed one is tried: two more tries of each end.
+/// Head start of direct routes beyond their round trips: two more tries of each end.
 const HEAD_START_US: u64 = 400_000;
 const HEAD_START_US_MAX: u64 = 3_000_000;
 
-/// How long after a round of knocks the next one begins.
+/// Delays between rounds of knocks.
 const KNOCK_AFTER_US: [u64; 8] =
     [50_000, 100_000, 200_000, 400_000, 800_000, 1_000_000, 1_000_000, 1_000_000];
 
-/// Knocks that may be sent at once, and how often one more: whoever has the ticket chooses where they go.
+/// Knock budget and its refill interval. A bound, because any ticket holder chooses the destinations.
 const KNOCKS_MAX: u32 = 100;
 const KNOCK_EACH_US: u64 = 100_000;
 
-/// Knocks that wait to be answered.
+/// Maximum unanswered knocks.
 const KNOCKS_HEARD_MAX: usize = 16;
 
-/// Answers to questions before the last one count too.
+/// Number of earlier questions whose late answers still count.
 const ANSWERS_LATE_MAX: u64 = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Messages, of [`MESSAGE_BYTES`] each, so that no answer is longer than its question. `docs/relay.md` has the table.
+//! Messages of [`MESSAGE_BYTES`] each, so that no answer exceeds its question. `docs/relay.md` has the table.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,98 +6,99 @@ use grebe_packet::{Cookie, Reader, Writer};
 
 use crate::error::{Error, Result};
 
-/// Bytes of each message; what a message does not need is zeros.
+/// Length of every message; unused bytes are zero.
 pub const MESSAGE_BYTES: usize = 400;
 
-/// Bytes of a message.
+/// Buffer of one message.
 pub type MessageBuf = [u8; MESSAGE_BYTES];
 
-/// What ends and relays say to each other.
+/// Message between an end and a relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// An end wants to be found at the relay, or to leave.
+    /// An end joins or leaves a meeting.
     Join(Join<'a>),
-    /// The relay has no proof of the address: the end is to ask again, with this cookie.
+    /// The relay has no proof of the address yet; the end must ask again with this cookie.
     Challenge {
-        /// That of the question.
+        /// Number of the question.
         number: u64,
         /// The end's address as the relay sees it.
         observed: SocketAddr,
-        /// What proves that address.
+        /// Proof of that address.
         cookie: Cookie,
     },
-    /// The relay knows the end.
+    /// The relay accepts the end.
     Joined {
-        /// That of the end's last question.
+        /// Number of the end's last question.
         number: u64,
         /// The end's address as the relay sees it.
         observed: SocketAddr,
-        /// The other end's sealed candidates, once it is there.
+        /// The other end's sealed candidates, once it is present.
         other: Option<&'a [u8]>,
     },
-    /// The relay does not take the end.
+    /// The relay refuses the end.
     Refused {
-        /// That of the question.
+        /// Number of the question.
         number: u64,
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
-    /// From the end that waits to the other one: it opens the way back through a NAT, and shows where it comes from.
+    /// From the waiting end to the other one. Opens the return path through a NAT, and shows its source
+    /// address.
     Knock {
-        /// Shows that the one who knocks has the ticket.
+        /// Proof that the sender has the ticket.
         seal: &'a [u8; KNOCK_BYTES],
     },
 }
 
-/// The question of an end.
+/// Question of an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Join<'a> {
-    /// Which of the two.
+    /// Side of the end.
     pub side: Side,
-    /// The end is done here.
+    /// The end leaves the meeting.
     pub is_leaving: bool,
-    /// Where both meet: a public key, whose private half whoever has the ticket can compute.
+    /// Identifier of the meeting: a public key, whose private half any ticket holder can compute.
     pub meeting: MeetingKey,
-    /// Tells an end that asks again from another one.
+    /// Distinguishes a restarted or repeated end from another one.
     pub end: u64,
-    /// Rises with each question of an end.
+    /// Increases with each question of an end.
     pub number: u64,
-    /// What proves the end's address; zeros before there is one.
+    /// Proof of the end's address; zeros before it has one.
     pub cookie: Cookie,
-    /// Shows that the end has the ticket.
+    /// Proof that the end has the ticket.
     pub signature: [u8; SIGNATURE_BYTES],
-    /// For the other end only: where this one may be reached.
+    /// This end's candidates, readable only for the other end.
     pub sealed: &'a [u8],
 }
 
-/// The two ends of a meeting.
+/// Side of a meeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Made the ticket, and waits.
+    /// The maker of the ticket, which waits.
     Waits,
-    /// Has the ticket, and asks.
+    /// The holder of the ticket, which asks.
     Asks,
 }
 
-/// Why a relay does not take an end.
+/// Reason for refusing an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It has as many sessions as it takes.
+    /// Maximum number of sessions reached.
     Full,
-    /// It has as many sessions of that host as it takes from one.
+    /// Maximum number of sessions of that host reached.
     TooMany,
-    /// Somebody else with the ticket is there.
+    /// Another holder of the ticket is present.
     Taken,
 }
 
 impl Message<'_> {
-    /// Whether bytes are for a relay or from one: it does not pass those on.
+    /// Whether bytes are addressed to or sent by a relay, and so must not be forwarded.
     #[inline]
     pub fn is_of_relay(bytes: &[u8]) -> bool {
         bytes.len() == MESSAGE_BYTES && bytes[0] & 0xf0 == OF_RELAY
     }
 
-    /// Whether bytes may be a message of this protocol at all; no packet of a transfer begins so.
+    /// Whether bytes can be a message of this protocol. No packet of a transfer begins like one.
     #[inline]
     pub fn may_be(bytes: &[u8]) -> bool {
         bytes.first().is_some_and(|first| *first == KNOCK || first & 0xf0 == OF_RELAY)
@@ -106,7 +107,7 @@ impl Message<'_> {
     /// Reads a message.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for anything that no peer of this version sends.
+    /// [`Error::Malformed`] for input that no peer of this version sends.
     pub fn decode(bytes: &[u8]) -> Result<Message<'_>> {
         if bytes.len() != MESSAGE_BYTES {
             return Err(Error::Malformed { what: "of another length" });
@@ -169,7 +170,7 @@ impl Message<'_> {
         Ok(message)
     }
 
-    /// The bytes of a message.
+    /// Encodes the message.
     pub fn encode(&self) -> MessageBuf {
         let mut bytes = [0; MESSAGE_BYTES];
         let mut writer = Writer::new(&mut bytes);
@@ -213,7 +214,7 @@ impl Message<'_> {
     }
 }
 
-/// The parts of a JOIN that its signature covers: all but itself.
+/// Signed parts of a JOIN: everything except the signature.
 pub(crate) fn signed_parts(join: &MessageBuf) -> [&[u8]; 2] {
     [&join[..SIGNATURE_AT], &join[SIGNATURE_AT + SIGNATURE_BYTES..]]
 }
@@ -223,7 +224,7 @@ pub(crate) fn put_signature(join: &mut MessageBuf, signature: &[u8; SIGNATURE_BY
     join[SIGNATURE_AT..SIGNATURE_AT + SIGNATURE_BYTES].copy_from_slice(signature);
 }
 
-/// An address with its family, as a list of candidates and the relay write it.
+/// Address with its family, as in lists of candidates and messages of the relay.
 pub(crate) fn write_address(writer: &mut Writer<'_>, address: SocketAddr) {
     match address.ip() {
         IpAddr::V4(ip) => writer.u8(4).put(&ip.octets()),
@@ -254,7 +255,7 @@ fn read_sealed<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
 }
 
 const VERSION: u8 = 1;
-/// The high half of the first byte of what a relay reads and says.
+/// High half of the first byte of messages to and from a relay.
 const OF_RELAY: u8 = 0x80;
 const JOIN: u8 = 0x80;
 const CHALLENGE: u8 = 0x81;
@@ -264,10 +265,10 @@ const KNOCK: u8 = 0x90;
 const SIDE: u8 = 1;
 const LEAVING: u8 = 2;
 
-/// Where the signature of a JOIN stands: behind kind, version, flags, meeting, end, number and cookie.
+/// Offset of the signature of a JOIN: after kind, version, flags, meeting, end, number and cookie.
 const SIGNATURE_AT: usize = 3 + 32 + 8 + 8 + Cookie::BYTES;
 
-/// Names a meeting: an Ed25519 public key.
+/// Identifier of a meeting: an Ed25519 public key.
 pub(crate) type MeetingKey = [u8; 32];
 
 pub(crate) const SIGNATURE_BYTES: usize = 64;
@@ -304,7 +305,7 @@ mod tests {
             sealed in prop::collection::vec(any::<u8>(), 0..=SEALED_BYTES_MAX),
             observed: SocketAddr, is_together: bool, reason in 0..3_usize, seal in any::<[u8; KNOCK_BYTES]>(),
         ) {
-            // A scope is this host's own.
+            // The scope identifier is local to a host.
             let observed = SocketAddr::new(observed.ip(), observed.port());
             check(&Message::Join(Join {
                 side: if flags & 1 == 0 { Side::Waits } else { Side::Asks },

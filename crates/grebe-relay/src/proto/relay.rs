@@ -1,4 +1,4 @@
-//! What a relay decides: who may join, and where what comes is passed on to.
+//! Decisions of a relay: membership and forwarding.
 //!
 //! ```text
 //!  JOIN, no cookie ----> CHALLENGE             no state; as long as the question
@@ -23,18 +23,18 @@ use crate::proto::keys::is_signed;
 use crate::proto::meeting::canonical;
 use crate::proto::message::{Join, Message, MessageBuf, Refusal};
 
-/// What a relay gives, at most.
+/// Limits of a relay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Sessions at a time. Each takes 2 KB of memory.
+    /// Maximum sessions, at 2 KB of memory each.
     pub sessions: usize,
-    /// Sessions at a time in which one host takes part; a network of 64 bits counts as one host of IPv6.
+    /// Maximum sessions per host. An IPv6 network of 64 bits counts as one host.
     pub sessions_per_host: usize,
-    /// Bits per second that are passed on for one session, both ways together.
+    /// Maximum forwarded bits per second for one session, both directions together.
     pub session_bits_per_s: f64,
-    /// Bits per second that are passed on in all.
+    /// Maximum forwarded bits per second in total.
     pub bits_per_s: f64,
-    /// After how many microseconds without a word an end is forgotten.
+    /// Microseconds of silence after which an end is forgotten.
     pub idle_us: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct RelayCore {
     figures: Figures,
 }
 
-/// What a relay answers, and to whom.
+/// Answers of a relay, with their destinations.
 pub type Outbox = Vec<(SocketAddr, MessageBuf)>;
 
 impl Default for Limits {
@@ -69,7 +69,7 @@ impl Default for Limits {
 
 impl RelayCore {
     /// # Errors
-    /// [`Error::Keys`](crate::Error::Keys) where the system has no random numbers.
+    /// [`Error::Keys`](crate::Error::Keys) if the system has no random numbers.
     pub fn new(limits: Limits) -> Result<Self> {
         Ok(Self {
             limits,
@@ -85,7 +85,8 @@ impl RelayCore {
         })
     }
 
-    /// Where datagrams of `segment_bytes` each from `from`, `len` bytes in all, are passed on to, and how many bytes of them.
+    /// Destination of `len` bytes from `from` in datagrams of `segment_bytes`, and the number of bytes to
+    /// forward.
     #[inline]
     pub fn route(
         &mut self,
@@ -105,7 +106,7 @@ impl RelayCore {
             return None;
         };
         let room = meeting.bucket.room(now_us).min(self.total.room(now_us));
-        // Whole datagrams only.
+        // Only complete datagrams.
         let passed =
             if len as u64 <= room { len } else { room as usize / segment_bytes.max(1) * segment_bytes };
         meeting.bucket.take(passed as u64);
@@ -116,7 +117,8 @@ impl RelayCore {
         (passed > 0).then_some((to, passed))
     }
 
-    /// Answers a message for a relay. What does not prove its address and its ticket, or was seen before, changes nothing.
+    /// Answers a message for the relay. A message without proof of address and ticket, or a replay, changes
+    /// nothing.
     pub fn on_message(&mut self, now_us: u64, from: SocketAddr, message: &MessageBuf, out: &mut Outbox) {
         let Ok(Message::Join(join)) = Message::decode(message) else {
             self.figures.malformed += 1;
@@ -135,7 +137,7 @@ impl RelayCore {
             }
             return;
         }
-        // The check of a signature costs as much as passing on a thousand datagrams.
+        // Checking a signature costs as much as forwarding a thousand datagrams.
         let is_member = self.meetings.place_of(from).is_some();
         let is_allowed = self.questions_of_host.take_one(now_us, host(observed))
             && (is_member || self.checks.take_one(now_us));
@@ -150,19 +152,19 @@ impl RelayCore {
         self.on_join(now_us, from, &join, out);
     }
 
-    /// Whether somebody with a ticket is there, from that address.
+    /// Whether a ticket holder is present at this address.
     pub fn is_member(&self, address: SocketAddr) -> bool {
         self.meetings.place_of(address).is_some()
     }
 
-    /// Nothing comes from that address any more: its connection is closed.
+    /// Notes that the connection with this address is closed.
     pub fn gone(&mut self, address: SocketAddr) {
         if let Some(place) = self.meetings.place_of(address) {
             self.remove(place);
         }
     }
 
-    /// Forgets who was silent for long. To be called several times a second.
+    /// Forgets silent ends. Call this several times per second.
     pub fn tick(&mut self, now_us: u64) {
         if now_us < self.next_look_us {
             return;
@@ -173,7 +175,7 @@ impl RelayCore {
         self.figures.idle_ends += forgotten;
     }
 
-    /// What it has done, and does.
+    /// Totals and present state.
     pub fn figures(&self) -> Figures {
         let (sessions, relaying) = self.meetings.count();
         Figures { sessions, relaying, ..self.figures }
@@ -206,7 +208,7 @@ impl RelayCore {
             out.push((from, Message::Refused { number: join.number, reason }.encode()));
             return;
         }
-        // An address has one place: its end has a new ticket, or is the other side now.
+        // An address has one place: its end may have a new ticket, or be the other side now.
         if let Some(elsewhere) = self.meetings.place_of(from)
             && Some(elsewhere) != slot.map(|slot| Place { slot, side: join.side })
         {
@@ -224,7 +226,7 @@ impl RelayCore {
         self.answer(place, join, out);
     }
 
-    /// Tells the end how it stands, and the other one of it where that has not shown yet that it knows.
+    /// Tells the end its standing, and the other end of it unless that has shown that it knows.
     fn answer(&mut self, place: Place, join: &Join<'_>, out: &mut Outbox) {
         let Some((own, other)) = self.meetings.meeting(place).both(place.side) else { return };
         let said = Message::Joined {
@@ -263,7 +265,7 @@ fn leave_host(sessions_of_host: &mut HashMap<IpAddr, usize>, address: SocketAddr
     }
 }
 
-/// What counts as one host.
+/// Unit that counts as one host.
 fn host(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => {
@@ -274,16 +276,16 @@ fn host(address: SocketAddr) -> IpAddr {
     }
 }
 
-/// Answers to who has no proof of an address: 64 Mbit/s.
+/// Maximum answers to unproven addresses: 64 Mbit/s.
 const CHALLENGES_PER_S: u32 = 20_000;
 
-/// Checks of signatures that new ends may ask for: some 60 us each, so a quarter of a core.
+/// Maximum signature checks for new ends: some 60 us each, so a quarter of a core.
 const CHECKS_PER_S: u32 = 4_000;
 
 /// An end asks four times in its first second.
 const QUESTIONS_OF_HOST_PER_S: u32 = 50;
 
-/// For how long nobody else takes the place of an end that was heard.
+/// Time for which nobody else can take the place of an end that was heard.
 const TAKEN_US: u64 = 10_000_000;
 
 const LOOK_EVERY_US: u64 = 1_000_000;

@@ -1,14 +1,15 @@
-//! The output of a login before the command there begins. A startup file may print, with or without line ends, may read what is meant for the
-//! command, may never end. So the command prints [`MARK`] first: only then is anything sent to it, and what came before is no more than noise.
+//! Output of a login before the remote command begins. A startup file may print, with or without line ends,
+//! may consume the command's input, or may never end. So the command first prints [`MARK`], and its task is
+//! sent only then. Earlier output is noise.
 
 use std::io::{BufRead, ErrorKind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The first line of a command that `ssh` started. Random, so that no greeting contains it.
+/// First line of a remote command. Random, so that no greeting contains it.
 pub(crate) const MARK: &str = "grebe-is-here-5d0b1f7c24e9";
 
-/// What came before the mark. Clones share it.
+/// Output before the mark, shared by clones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Noise(Arc<Mutex<Printed>>);
 
@@ -18,21 +19,21 @@ struct Printed {
     last: Vec<u8>,
 }
 
-/// How long a login may take, as seen by what it prints.
+/// Progress of a login, judged by its output.
 #[derive(Debug)]
 pub(super) struct Login {
     noise: Noise,
     noise_bytes: usize,
     began: Instant,
-    /// When `ssh` had logged in, as far as that is known.
+    /// Time of the login, as far as known.
     logged_in: Option<Instant>,
     heard: Instant,
 }
 
 impl Noise {
-    /// Reads up to the mark and the end of its line; `false`: the output ended before.
+    /// Reads up to the mark and the end of its line. `false`: the output ended before.
     pub(super) fn pass_over(&self, reader: &mut impl BufRead) -> bool {
-        // The mark may come in parts.
+        // The mark may arrive in parts.
         let mut held: Vec<u8> = Vec::new();
         loop {
             let came = match reader.fill_buf() {
@@ -64,7 +65,7 @@ impl Noise {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 
-    /// The end of it.
+    /// The end of the noise.
     pub(super) fn last(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner).last).into_owned()
     }
@@ -76,18 +77,19 @@ impl Login {
         Self { noise, noise_bytes: 0, began: now, logged_in: None, heard: now }
     }
 
-    /// `ssh` has said that it is there.
+    /// Notes that `ssh` has logged in.
     pub(super) fn has_logged_in(&mut self) {
         self.heard = Instant::now();
         self.logged_in.get_or_insert(self.heard);
     }
 
-    /// Something was printed there, or by `ssh`.
+    /// Notes output of the login or of `ssh`.
     pub(super) fn heard(&mut self) {
         self.heard = Instant::now();
     }
 
-    /// Why it is waited for no more. Before `ssh` has logged in it may be asking for a password, or for a key to be touched.
+    /// Reason for giving up, if any. Before the login, `ssh` may be asking for a password or a touch of a
+    /// key.
     pub(super) fn is_stuck(&mut self) -> Option<String> {
         let bytes = self.noise.bytes();
         if bytes > self.noise_bytes {
@@ -108,13 +110,13 @@ impl Login {
 }
 
 const NOISE_BYTES_MAX: usize = 1 << 20;
-/// Of noise, for what is said of it.
+/// Bytes of noise kept for messages.
 const LAST_BYTES: usize = 2 << 10;
-/// After logging in, without a word.
+/// Maximum silence after the login.
 const SILENT_FOR: Duration = Duration::from_secs(30);
-/// After logging in. Startup files on network disks take long.
+/// Maximum time after the login. Startup files on network disks are slow.
 const LOGIN_TIME: Duration = Duration::from_secs(120);
-/// Where it is not known whether `ssh` has logged in. A server gives a person two minutes (`LoginGraceTime`).
+/// Maximum time if the moment of the login is unknown. A server gives a user two minutes (`LoginGraceTime`).
 const ATTENDED_TIME: Duration = Duration::from_secs(180);
 
 #[cfg(test)]

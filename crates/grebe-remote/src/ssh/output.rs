@@ -1,4 +1,4 @@
-//! The output of a command there and of its `ssh`, read by a thread each.
+//! Output of a remote command and its `ssh`, each read by a thread.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -11,27 +11,27 @@ use grebe_connection::printable;
 use super::login::Noise;
 use crate::hello::EVENT;
 
-/// What comes from the command, or from `ssh`.
+/// Event from the command or from `ssh`.
 pub(super) enum Output {
     Err(String),
-    /// The command has begun.
+    /// The mark was read.
     Begun,
     Ready(Began),
-    /// Too much that is no line of the command came after that.
+    /// Too much output after it that is not a line of the command.
     Flood,
 }
 
-/// The first line of a command that has begun, and its output after that.
+/// First line of a started command, and its further output.
 pub(crate) struct Began {
     pub(crate) line: String,
     pub(crate) rest: BufReader<ChildStdout>,
 }
 
-/// The last lines on standard error. What `ssh` says while it goes on is for the person (touch your key); what it says before it ends
-/// is for the error.
+/// Last lines on standard error. Messages of a running `ssh` are for the user (touch your key); its last ones
+/// before it ends belong into the error.
 pub(super) struct Said {
     lines: VecDeque<Line>,
-    /// Tells a person, where one is there.
+    /// Shows a message to the user, if there is one.
     note: Option<fn(&str)>,
 }
 
@@ -50,7 +50,7 @@ impl Said {
         if self.lines.len() == SAID_MAX {
             self.lines.pop_front();
         }
-        // What comes from another machine does nothing to a terminal here.
+        // Output of another machine must not affect this terminal.
         let text = printable(line.as_bytes());
         self.lines.push_back(Line { at: Instant::now(), is_shown: false, text });
     }
@@ -72,7 +72,7 @@ impl Said {
     }
 }
 
-/// Reads up to the line that says that the command is ready, and passes on the pipe itself. Nothing of it is shown: it has a ticket in it.
+/// Reads up to the ready line, and passes on the pipe. Shows nothing, because the line contains a ticket.
 pub(super) fn await_ready(
     pipe: ChildStdout,
     tells: &SyncSender<Output>,
@@ -87,7 +87,7 @@ pub(super) fn await_ready(
     let mut left = LINE_BYTES_MAX;
     while let Some(line) = next_line(&mut reader) {
         left = left.saturating_sub(line.len() as u64 + 1);
-        // A process that a login has left in the background may print, too.
+        // A background process of the login may print too.
         let line = line.find('{').map_or("", |at| &line[at..]).to_owned();
         if is_ready(&line) {
             let _ = tells.send(Output::Ready(Began { line, rest: reader }));
@@ -100,12 +100,12 @@ pub(super) fn await_ready(
     }
 }
 
-/// Passes lines on until the end; when nobody listens any more they are read all the same, so that nobody waits for room.
+/// Passes lines on until the end. Reads on even without a listener, so that nobody blocks on a full pipe.
 pub(super) fn listen(pipe: impl Read, tells: &SyncSender<Output>) {
     let mut reader = BufReader::new(pipe);
     while let Some(line) = next_line(&mut reader) {
         if line.contains(EVENT) {
-            // Those are few, and each counts.
+            // These are few, and each counts.
             let _ = tells.send(Output::Err(line));
         } else {
             let _ = tells.try_send(Output::Err(line));
@@ -121,7 +121,7 @@ fn next_line(reader: &mut impl BufRead) -> Option<String> {
     }
 }
 
-/// Long enough for `ssh` to end if that was its last word.
+/// Long enough for `ssh` to end if that was its last message.
 pub(super) const SHOWN_AFTER: Duration = Duration::from_millis(700);
 const LINE_BYTES_MAX: u64 = 64 << 10;
 const PIPE_BYTES: usize = 256 << 10;

@@ -1,32 +1,32 @@
-//! Why a command there did not begin, or ended, in words that say what to do.
+//! Reasons why a remote command did not start or ended, with what to do.
 
 use crate::hello::{Call, VERSION};
 use crate::host::SshHost;
 
-/// How a command, or `ssh` itself, ended.
+/// End of a command, or of `ssh` itself.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
-    /// `None`: by a signal.
+    /// Exit status; `None`: killed by a signal.
     pub(crate) status: Option<i32>,
-    /// The last lines that it printed.
+    /// Last lines of output.
     pub(crate) said: String,
-    /// Those of them that the login printed before the command began.
+    /// Those that the login printed before the command began.
     pub(crate) printed: String,
-    /// Why the login was given up before the command began.
+    /// Reason for giving up the login.
     pub(crate) stuck: Option<String>,
 }
 
-/// A command that was to be started, for the message where it cannot be.
+/// The intended command, for error messages.
 pub(crate) struct Purpose<'a> {
     pub(crate) host: &'a SshHost,
-    /// How grebe is called there.
+    /// Name of grebe on the remote host.
     pub(crate) program: &'a str,
-    /// What was started.
+    /// The command.
     pub(crate) call: &'a Call,
 }
 
 impl Purpose<'_> {
-    /// Why it is not ready.
+    /// Reason why it is not ready.
     pub(crate) fn why(&self, ended: &Ended) -> String {
         let Self { host, program, call: Call { arguments, instead, .. } } = self;
         let has = |words: &[&str]| words.iter().any(|word| ended.said.to_lowercase().contains(word));
@@ -59,7 +59,7 @@ impl Purpose<'_> {
         }
     }
 
-    /// Why the login was given up.
+    /// Reason for giving up the login.
     fn why_stuck(&self, why: &str, printed: &str) -> String {
         let Self { host, program, call: Call { arguments, .. } } = self;
         let end = printed.trim().lines().last().unwrap_or_default();
@@ -79,14 +79,14 @@ impl Purpose<'_> {
 }
 
 impl Ended {
-    /// Whether the shell there did not find the command.
+    /// Whether the remote shell did not find the command.
     pub(crate) fn is_missing(&self) -> bool {
         let said = self.said.to_lowercase();
         let is_said = || ["command not found", "not recognized"].iter().any(|words| said.contains(words));
         self.stuck.is_none() && (self.status == Some(127) || self.status != Some(255) && is_said())
     }
 
-    /// Whether the grebe there does not know the arguments that it was started with.
+    /// Whether the remote grebe does not know its arguments.
     pub(crate) fn is_too_old(&self) -> bool {
         let words =
             ["unrecognized subcommand", "unexpected argument", "required arguments were not provided"];
@@ -102,7 +102,7 @@ impl Ended {
                 .any(|words| said.contains(words))
     }
 
-    /// The last line that it printed.
+    /// Its last line of output.
     pub(crate) fn last_line(&self) -> &str {
         let last = self.said.lines().map(str::trim).rfind(|line| !line.is_empty());
         last.unwrap_or("it said nothing")

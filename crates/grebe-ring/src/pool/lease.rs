@@ -1,63 +1,63 @@
-//! The two handles on a chunk: one to write it, any number to read it.
+//! Handles of a chunk: one for writing, any number for reading.
 
 use std::fmt;
 
 use super::shared::Hold;
 
-/// A chunk with one owner, who may write to it.
+/// Chunk with a single owner, who may write to it.
 pub struct ChunkMut<M> {
     hold: Hold<M>,
 }
 
-/// A share in a chunk that nobody writes to any more. Cloning it costs one atomic increment.
+/// Shared, read-only handle of a chunk. Cloning costs one atomic increment.
 pub struct Lease<M> {
     hold: Hold<M>,
 }
 
 impl<M> ChunkMut<M> {
-    /// The chunk of a pool that was just taken: `hold` is the only one.
+    /// Wraps a newly taken chunk; `hold` is its only hold.
     pub(super) fn new(hold: Hold<M>) -> Self {
         Self { hold }
     }
 
-    /// The whole chunk; what was never written reads as zero or as what the chunk held before.
+    /// The whole chunk. Unwritten bytes are zero, or left from its last use.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.hold.bytes()
     }
 
-    /// The whole chunk, to write.
+    /// The whole chunk, writable.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.parts_mut().0
     }
 
-    /// What rides with the chunk.
+    /// Metadata of the chunk.
     #[inline]
     pub fn meta(&self) -> &M {
         self.hold.meta()
     }
 
-    /// What rides with the chunk, to write. It still holds what the last user left there.
+    /// Metadata, writable. Still has the content of its last use.
     #[inline]
     pub fn meta_mut(&mut self) -> &mut M {
         self.parts_mut().1
     }
 
-    /// Bytes and metadata, both to write.
+    /// Bytes and metadata, both writable.
     #[inline]
     pub fn parts_mut(&mut self) -> (&mut [u8], &mut M) {
-        // SAFETY: a ChunkMut has the only hold on its chunk (it is no clone and cannot be cloned), and no chunk of an import
-        // becomes a ChunkMut.
+        // SAFETY: a ChunkMut has the only hold on its chunk (it is not a clone and cannot be cloned), and no
+        // chunk of an import becomes a ChunkMut.
         unsafe { self.hold.parts_mut() }
     }
 
-    /// Which chunk of the pool this is.
+    /// Index of the chunk in the pool.
     pub fn index(&self) -> u32 {
         self.hold.index()
     }
 
-    /// Ends writing; from here on the chunk can be shared.
+    /// Ends writing. The chunk can be shared from now on.
     #[inline]
     pub fn freeze(self) -> Lease<M> {
         Lease { hold: self.hold }
@@ -75,21 +75,21 @@ impl<M> Lease<M> {
         self.hold.bytes()
     }
 
-    /// What rides with the chunk.
+    /// Metadata of the chunk.
     #[inline]
     pub fn meta(&self) -> &M {
         self.hold.meta()
     }
 
-    /// Which chunk of the pool this is.
+    /// Index of the chunk in the pool.
     pub fn index(&self) -> u32 {
         self.hold.index()
     }
 
-    /// The chunk to write again, where this is its only lease and its memory is this process's own.
+    /// Makes the chunk writable again, if this is its only lease and its memory belongs to this process.
     ///
     /// # Errors
-    /// The lease itself, where someone else holds one too.
+    /// The lease itself, if other holders exist.
     #[inline]
     pub fn try_unique(self) -> Result<ChunkMut<M>, Self> {
         if self.hold.is_writable() { Ok(ChunkMut { hold: self.hold }) } else { Err(self) }

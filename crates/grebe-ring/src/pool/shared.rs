@@ -1,4 +1,4 @@
-//! What the handles of a pool share: the chunks' counts, and the list of the free ones.
+//! Shared state of a pool's handles: reference counts and the free list.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use crate::memory::{ALIGN, Memory};
 use crate::signal::Signal;
 use crate::sync::{Apart, AtomicI64, AtomicU32, Ordering, UnsafeCell};
 
-/// Called with each chunk that this process reads no more.
+/// Called with each chunk that this process no longer reads.
 type Home = Box<dyn Fn(u32) + Send + Sync>;
 
-/// What every handle of a pool or an import points to, and the last of them frees.
+/// Target of all handles of a pool or an import. The last handle frees it.
 pub(super) struct Shared<M> {
-    /// `memory.base()`, once.
+    /// Cached `memory.base()`.
     base: NonNull<u8>,
     pub(super) chunk_bytes: usize,
     slots: Box<[Slot<M>]>,
-    /// Head of the free list; `CLOSED` once the owner is gone.
+    /// Head of the free list; `CLOSED` after the owner is gone.
     free: Apart<AtomicU32>,
-    /// A pool's chunks still out, once it is closed (those that came home first count below zero); an import's at any
-    /// time, and one for the import itself.
+    /// For a pool, the lent chunks once it is closed; earlier returns count below zero. For an import, the
+    /// held chunks at any time, plus one for the import itself.
     out: AtomicI64,
     owner: UnsafeCell<Option<Arc<Signal>>>,
-    /// Set in an import, whose free list stays empty.
+    /// Present in an import, whose free list stays empty.
     home: Option<Home>,
     /// Keeps `base` valid.
     _memory: Box<dyn Memory>,
 }
 
-/// A line pair of its own: the count of one chunk is not slowed by its neighbour's.
+/// On its own pair of cache lines, so that counts of neighbouring chunks do not interfere.
 #[repr(align(128))]
 struct Slot<M> {
     refs: AtomicU32,
@@ -85,17 +85,18 @@ impl<M> Shared<M> {
         count
     }
 
-    /// To be called by the pool's owner, before a chunk is taken.
+    /// Called by the pool's owner before a chunk is taken.
     pub(super) fn set_owner(&self, signal: Arc<Signal>) {
         self.owner.with_mut(|owner| {
             assert_eq!(self.available(), self.chunks(), "set the signal before the first chunk is taken");
-            // SAFETY: `owner` is read only by a thread that brings a chunk home, before it is on the free list (Release,
-            // read by `available` above), so nobody reads it while all chunks are home, which was just checked.
+            // SAFETY: `owner` is read only by a thread that returns a chunk, before it is on the free list
+            // (Release, read by `available` above). So nobody reads it while all chunks are home, which was
+            // just checked.
             unsafe { *owner = Some(signal) }
         });
     }
 
-    /// The only hold on the chunk that came home last. To be called by the pool's owner.
+    /// Takes the most recently returned chunk, with its only hold. Called by the pool's owner.
     #[inline]
     pub(super) fn take_free(this: NonNull<Self>) -> Option<Hold<M>> {
         // SAFETY: the owner has not closed the pool.
@@ -118,8 +119,8 @@ impl<M> Shared<M> {
         None
     }
 
-    /// The only hold on chunk `index` of an import; `None` where there is no such chunk, or it is held. To be called by the
-    /// import's owner.
+    /// Takes the only hold on chunk `index` of an import; `None` if the chunk does not exist or is held.
+    /// Called by the import's owner.
     pub(super) fn take_lent(this: NonNull<Self>, index: u32) -> Option<Hold<M>> {
         // SAFETY: freed only after the import and every lease are gone.
         let shared = unsafe { this.as_ref() };
@@ -133,9 +134,10 @@ impl<M> Shared<M> {
         Some(Hold { shared: this, index })
     }
 
-    /// The last hold on a chunk is gone.
+    /// Returns a chunk after its last hold.
     fn go_home(this: NonNull<Self>, index: u32) {
-        // SAFETY: this chunk is counted as out, so the memory is still there; no reference is kept past `settle`.
+        // SAFETY: this chunk is counted as out, so the memory still exists; no reference is kept past
+        // `settle`.
         let shared = unsafe { this.as_ref() };
         if let Some(home) = &shared.home {
             home(index);
@@ -158,13 +160,13 @@ impl<M> Shared<M> {
                 Err(now) => head = now,
             }
         }
-        // The pool may be gone from here on: the signal is held on its own.
+        // The pool may be gone from here on, so the signal is held separately.
         if let Some(owner) = owner {
             owner.notify();
         }
     }
 
-    /// The owner is gone: whoever brings the count of chunks out to zero frees the memory.
+    /// Closes the pool. The thread that brings the count of lent chunks to zero frees the memory.
     pub(super) fn close(this: NonNull<Self>) {
         // SAFETY: the owner's own hold; no reference is kept past `settle`.
         let shared = unsafe { this.as_ref() };
@@ -182,16 +184,17 @@ impl<M> Shared<M> {
     }
 
     fn settle(this: NonNull<Self>, change: i64) {
-        // SAFETY: not freed yet: the caller's own part of the count is outstanding until this addition.
+        // SAFETY: not freed yet, because the caller's part of the count is outstanding until this addition.
         let before = unsafe { this.as_ref() }.out.fetch_add(change, Ordering::AcqRel);
         if before + change == 0 {
-            // SAFETY: the sum is zero exactly once: below zero before the owner's part is added, falling by ones after it.
+            // SAFETY: the sum is zero exactly once: below zero before the owner's part is added, and
+            // decreasing by ones after it.
             drop(unsafe { Box::from_raw(this.as_ptr()) });
         }
     }
 }
 
-/// One counted hold on a chunk; its drop is the only place where chunks go home.
+/// Counted hold on a chunk. Chunks are returned only in its drop.
 pub(super) struct Hold<M> {
     shared: NonNull<Shared<M>>,
     index: u32,
@@ -223,8 +226,9 @@ impl<M> Hold<M> {
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         let (base, len) = self.range();
-        // SAFETY: mapped and initialised (`Memory`). In a pool a writer needs the only hold, and this is one. Into an import
-        // nobody of this process writes; that its owner does not while the chunk is lent, whoever made the memory promises.
+        // SAFETY: mapped and initialised (`Memory`). A pool's writer needs the only hold, and this is one.
+        // Nobody in this process writes to an import, and its maker promises that the owner does not while
+        // the chunk is lent.
         unsafe { std::slice::from_raw_parts(base.as_ptr(), len) }
     }
 
@@ -234,7 +238,7 @@ impl<M> Hold<M> {
         self.slot().meta.with(|meta| unsafe { &*meta })
     }
 
-    /// The bytes, and the metadata to write.
+    /// Bytes, and writable metadata.
     ///
     /// # Safety
     /// This is the only hold on the chunk.
@@ -245,33 +249,33 @@ impl<M> Hold<M> {
         (self.bytes(), meta)
     }
 
-    /// Bytes and metadata, both to write.
+    /// Bytes and metadata, both writable.
     ///
     /// # Safety
-    /// This is the only hold on the chunk, and the chunk is not of an import.
+    /// This is the only hold on the chunk, and the chunk does not belong to an import.
     #[inline]
     pub(super) unsafe fn parts_mut(&mut self) -> (&mut [u8], &mut M) {
         let (base, len) = self.range();
-        // SAFETY: the memory of a pool is writable, nobody else has a reference into the chunk, and bytes and metadata do not
-        // overlap.
+        // SAFETY: a pool's memory is writable, nobody else has a reference into the chunk, and bytes and
+        // metadata do not overlap.
         let bytes = unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) };
         // SAFETY: as for the bytes.
         let meta = self.slot().meta.with_mut(|meta| unsafe { &mut *meta });
         (bytes, meta)
     }
 
-    /// Whether the chunk may be written: this is its only hold, and its memory is this process's own.
+    /// Whether the chunk may be written: this is its only hold, and its memory belongs to this process.
     #[inline]
     pub(super) fn is_writable(&self) -> bool {
         // Acquire: the other holders' reads are over before this one writes.
         self.shared().home.is_none() && self.slot().refs.load(Ordering::Acquire) == 1
     }
 
-    /// One more hold on the chunk.
+    /// Adds a hold on the chunk.
     #[inline]
     pub(super) fn share(&self) -> Self {
         if self.slot().refs.fetch_add(1, Ordering::Relaxed) > MAX_REFS {
-            // As `Arc`: a panic could be caught and the clones gone on with, until the count is zero again.
+            // Aborts like `Arc`: a caught panic could be repeated until the count wraps to zero.
             std::process::abort();
         }
         Self { shared: self.shared, index: self.index }
@@ -288,17 +292,17 @@ impl<M> Drop for Hold<M> {
     }
 }
 
-// SAFETY: a hold gives out shared references to bytes and metadata, a ChunkMut exclusive ones; both may move and be shared
-// between threads where the metadata may. The counters are atomic.
+// SAFETY: a hold gives out shared references to bytes and metadata, a ChunkMut exclusive ones. Both may move
+// and be shared between threads if the metadata may. The counters are atomic.
 unsafe impl<M: Send + Sync> Send for Hold<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send + Sync> Sync for Hold<M> {}
 
 /// End of the free list.
 const NONE: u32 = u32::MAX;
-/// The free list of a pool that was dropped.
+/// Head of the free list of a dropped pool.
 const CLOSED: u32 = u32::MAX - 1;
-/// More leases on a chunk than anything could use, and half of what the count holds.
+/// Maximum leases of a chunk: far above any use, and half of the counter's range.
 const MAX_REFS: u32 = u32::MAX / 2;
 
 #[cfg(all(test, not(loom)))]
@@ -308,7 +312,7 @@ mod tests {
     use super::*;
     use crate::memory::Heap;
 
-    /// The child process's part: it is to die at the second clone.
+    /// Variable for the child process, which must abort at the second clone.
     const CHILD: &str = "GREBE_RING_CLONES_PAST_THE_LIMIT";
 
     #[test]
@@ -332,7 +336,7 @@ mod tests {
         assert!(said.contains("the last that is counted"), "{child:?}");
         assert!(!said.contains("one too many"), "{child:?}");
         assert!(!child.status.success());
-        // A panic could be caught, and the count go on to zero.
+        // A panic could be caught, and the count could wrap to zero.
         #[cfg(unix)]
         assert_eq!(
             std::os::unix::process::ExitStatusExt::signal(&child.status),
@@ -344,7 +348,7 @@ mod tests {
     fn clone_past_the_limit() -> ! {
         let shared = Shared::boxed(Box::new(Heap::zeroed(64)), 64, || (), None);
         let hold = Shared::take_free(shared).unwrap();
-        // As if there were so many clones already: to make them takes half a minute.
+        // Simulates the clones, because making them takes half a minute.
         hold.slot().refs.store(MAX_REFS, Ordering::Relaxed);
         std::mem::forget(hold.share());
         println!("the last that is counted");

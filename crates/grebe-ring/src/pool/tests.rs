@@ -14,7 +14,7 @@ fn the_chunk_given_back_last_is_taken_first() {
     }
     let again: Vec<u32> =
         (0..4).map(|_| pool.acquire().unwrap()).map(|chunk| chunk.freeze().index()).collect();
-    // Each was dropped at once, so the same chunk comes again and again: the hottest.
+    // Each was dropped at once, so the hottest chunk comes again and again.
     assert_eq!(again, [1, 1, 1, 1]);
 }
 
@@ -101,7 +101,7 @@ fn a_pool_counts_its_chunks_and_wakes_who_waits_for_one() {
     let seen = returned.clone();
     let waiting =
         std::thread::spawn(move || signal.wait(timeout, || seen.load(std::sync::atomic::Ordering::Acquire)));
-    std::thread::sleep(std::time::Duration::from_millis(50)); // by now it most likely sleeps; where not, the test asks less
+    std::thread::sleep(std::time::Duration::from_millis(50)); // asleep by now; else the test checks less
     returned.store(true, std::sync::atomic::Ordering::Release);
     drop(lent);
     assert!(waiting.join().unwrap());

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 proptest! {
-    /// Any sequence of operations behaves as a bounded deque does.
+    /// Any sequence of operations behaves like a bounded deque.
     #[test]
     fn behaves_as_a_bounded_deque(
         capacity in 1usize..9,

@@ -1,4 +1,4 @@
-//! The consumer's end.
+//! Consumer's end of a lane.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::layout::{
 };
 use crate::sync::{AtomicU64, Ordering, Words, fence};
 
-/// The consumer's end.
+/// Consumer's end.
 #[derive(Debug)]
 pub(crate) struct Borrower {
     returns: Arc<Returns>,
@@ -18,18 +18,18 @@ pub(crate) struct Borrower {
     head: u64,
 }
 
-/// Where chunks go back, from any thread of the consumer.
+/// Returns chunks, from any thread of the consumer.
 #[derive(Debug)]
 pub(crate) struct Returns {
     words: Words,
     shape: Shape,
-    /// Only a producer that may wait is ever to be woken.
+    /// Only a producer under `block` ever needs a wake-up.
     wakes_producer: bool,
     count: AtomicU64,
 }
 
 impl Borrower {
-    /// The consumer's end of a lane that a [`Lender`](super::Lender) was made for.
+    /// Makes the consumer's end of a lane with an existing [`Lender`](super::Lender).
     pub(crate) fn new(words: Words, shape: Shape, policy: Policy) -> Self {
         let wakes_producer = policy == Policy::Block;
         Self {
@@ -43,7 +43,7 @@ impl Borrower {
         &self.returns
     }
 
-    /// Takes the oldest that waits; nothing once this consumer is cut off.
+    /// Takes the oldest waiting descriptor; `None` after this consumer was cut off.
     pub(crate) fn pop(&mut self) -> Result<Option<Descriptor>, Violation> {
         let (words, shape) = (&self.returns.words, self.returns.shape);
         if self.is_cut_off() {
@@ -57,7 +57,7 @@ impl Borrower {
             match tail.wrapping_sub(self.head) {
                 0 => return Ok(None),
                 waiting if waiting > shape.queue => {
-                    // Evicted since: the producer is that much further.
+                    // Evicted since, so the producer has advanced.
                     let head = words.at(HEAD).load(Ordering::Acquire);
                     if head == self.head {
                         return Err(Violation::Tail { tail });
@@ -72,7 +72,8 @@ impl Borrower {
                 [words.at(slot).load(Ordering::Relaxed), words.at(slot + 1).load(Ordering::Relaxed)];
             let next = self.head.wrapping_add(1);
             if self.policy == Policy::DropOldest {
-                // Release: the words were read before the slot is given up. A claim that fails read what was overwritten.
+                // Release: the words were read before the slot is given up. A failed claim means that
+                // overwritten words were read.
                 let claim =
                     words.at(HEAD).compare_exchange(self.head, next, Ordering::AcqRel, Ordering::Acquire);
                 if let Err(head) = claim {
@@ -98,13 +99,14 @@ impl Borrower {
         self.returns.words.at(STATE).load(Ordering::Acquire) == CUT_OFF
     }
 
-    /// Whether the producer waits for what was taken just now, and is to be woken.
+    /// Whether the producer waits for the descriptor just taken, and needs a wake-up.
     pub(crate) fn must_wake(&self) -> bool {
         self.returns.wakes_producer && self.returns.is_due(WAKE_AT_HEAD, self.head)
     }
 
-    /// Sets the sleeping flag; to be followed by a last look ([`has_value`](Self::has_value)), then by
-    /// [`end_sleep`](Self::end_sleep). Answers whether the producer is to be woken first: it waits for this consumer.
+    /// Sets the sleeping flag. Then check once more ([`has_value`](Self::has_value)) and call
+    /// [`end_sleep`](Self::end_sleep). Returns whether the producer must be woken first, because it waits for
+    /// this consumer.
     pub(crate) fn prepare_sleep(&self) -> bool {
         let words = &self.returns.words;
         words.at(CONSUMER_SLEEPS).store(1, Ordering::Relaxed);
@@ -118,7 +120,7 @@ impl Borrower {
         self.returns.words.at(CONSUMER_SLEEPS).store(0, Ordering::Relaxed);
     }
 
-    /// Whether the stream has ended, and the header that ended it. What was queued before may still wait.
+    /// End of the stream, with its final header. Earlier batches may still be queued.
     pub(crate) fn end(&self) -> Option<Option<[u8; 64]>> {
         let words = &self.returns.words;
         match words.at(STATE).load(Ordering::Acquire) {
@@ -142,12 +144,12 @@ impl Borrower {
 }
 
 impl Returns {
-    /// Gives a chunk back; whether the producer waits for it, and is to be woken.
+    /// Returns a chunk. Returns whether the producer waits for it and must be woken.
     #[inline]
     pub(crate) fn give_back(&self, chunk: u32) -> bool {
         let position = self.count.fetch_add(1, Ordering::Relaxed);
         let word = u64::from(chunk) | (position + 1) << 32;
-        // Its last content was read: no more chunks are out than there are words.
+        // Its last content was read, because no more chunks are out than there are words.
         self.words.at(self.shape.ret(position)).store(word, Ordering::Release);
         self.wakes_producer && self.is_due(WAKE_AT_RETURN, position + 1)
     }

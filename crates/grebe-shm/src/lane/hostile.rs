@@ -1,4 +1,4 @@
-//! A consumer that writes garbage into its own lane, for the property test and the fuzz target.
+//! Consumer that writes garbage into its own lane, for the property test and the fuzz target.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use grebe_ring::Policy;
 use super::{Borrower, Descriptor, Lender, Shape};
 use crate::sync::{Ordering, Words};
 
-/// Drives a lane through `steps` (what happens, which word, which value), and panics where the producer does, where more
-/// chunks are out than the quota, or where a lease does not come home when the consumer is cut off.
+/// Drives a lane through `steps` (action, word, value). Panics if the producer panics, if more chunks are out
+/// than the quota, or if a lease is not returned when the consumer is cut off.
 pub(crate) fn harms_nobody(policy: Policy, steps: impl IntoIterator<Item = (u8, usize, u64)>) {
     let shape = Shape::new(QUOTA, QUOTA);
     let words = Words::alone(shape.words()).expect("a page of memory");
@@ -18,7 +18,7 @@ pub(crate) fn harms_nobody(policy: Policy, steps: impl IntoIterator<Item = (u8, 
     for (step, at, word) in steps {
         let result = match step % 6 {
             0 | 1 => {
-                // As a pool does: only what nobody holds is offered.
+                // Like a pool, offers only free chunks.
                 let Some(chunk) = tokens.iter().position(|token| Arc::strong_count(token) == 1) else {
                     break;
                 };

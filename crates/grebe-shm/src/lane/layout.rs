@@ -1,6 +1,6 @@
-//! Which word of a lane is what, and what cannot stand there.
+//! Layout of a lane's words, and violations of it.
 
-/// The number of slots either way.
+/// Number of slots in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(super) queue: u64,
@@ -8,18 +8,19 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Room for `queue` descriptors that wait and `quota` chunks that are out; each rounded up to a power of two, at least 2.
+    /// Room for `queue` waiting descriptors and `quota` lent chunks, each rounded up to a power of two, at
+    /// least 2.
     pub(crate) fn new(queue: u32, quota: u32) -> Self {
         let round = |count: u32| u64::from(count.clamp(2, 1 << 30).next_power_of_two());
         Self { queue: round(queue), returns: round(quota) }
     }
 
-    /// Descriptors that fit.
+    /// Capacity for descriptors.
     pub(crate) fn queue(&self) -> u32 {
         self.queue as u32
     }
 
-    /// Words in all.
+    /// Total number of words.
     pub(crate) fn words(&self) -> usize {
         SLOTS + 2 * self.queue as usize + self.returns as usize
     }
@@ -33,15 +34,15 @@ impl Shape {
     }
 }
 
-/// Where the frames of a lent chunk are.
+/// Positions of a lent chunk's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Descriptor {
     pub chunk: u32,
-    /// How many frames it holds.
+    /// Number of frames.
     pub frames: u32,
-    /// Offset of the first.
+    /// Offset of the first frame.
     pub first: u32,
-    /// From one frame to the next; 0: their offsets stand in the chunk's table.
+    /// Distance between frames; 0: the chunk's table has their offsets.
     pub stride: u32,
 }
 
@@ -56,30 +57,30 @@ impl Descriptor {
     }
 }
 
-/// What an honest other side cannot have written.
+/// Word that no honest other side can have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
-    /// The head moved back, or past what was queued.
+    /// The head moved back, or past the queued descriptors.
     #[error("its head is at {head}, outside of what is queued")]
     Head { head: u64 },
-    /// The tail moved back, or further than there are slots.
+    /// The tail moved back, or further than the number of slots.
     #[error("its tail is at {tail}, outside of what can be queued")]
     Tail { tail: u64 },
     /// A word of the returns is neither new nor old.
     #[error("a returned word is {word:#x}, neither new nor old")]
     Return { word: u64 },
-    /// A chunk came back that was not out.
+    /// A chunk was returned that was not lent.
     #[error("it returned chunk {chunk}, which it was not lent")]
     NotLent { chunk: u32 },
-    /// A chunk came back that still waits in the queue.
+    /// A chunk was returned that is still queued.
     #[error("it returned chunk {chunk}, which it has not taken")]
     NotTaken { chunk: u32 },
-    /// More wake-ups than were asked for.
+    /// More wake-ups than requested.
     #[error("it sent a wake-up without a reason")]
     WakeUp,
 }
 
-// Words that different sides write lie 128 bytes apart: adjacent lines are fetched in pairs.
+// Words of different writers are 128 bytes apart, because adjacent lines are fetched in pairs.
 pub(super) const TAIL: usize = 0;
 pub(super) const STATE: usize = 1;
 pub(super) const DROPPED: usize = 2;

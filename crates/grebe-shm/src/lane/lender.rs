@@ -1,4 +1,4 @@
-//! The producer's end.
+//! Producer's end of a lane.
 
 use grebe_ring::Policy;
 
@@ -8,8 +8,8 @@ use super::layout::{
 };
 use crate::sync::{Ordering, Words, fence};
 
-/// The producer's end. `L` is the lease that keeps a chunk from being reused. To be dropped only once the consumer has hung up:
-/// until then it may read what it was lent, whatever it was told.
+/// Producer's end. `L` is the lease that keeps a chunk from being reused. Drop it only after the consumer has
+/// hung up, because the consumer may read its chunks until then.
 #[derive(Debug)]
 pub(crate) struct Lender<L> {
     words: Words,
@@ -17,15 +17,15 @@ pub(crate) struct Lender<L> {
     policy: Policy,
     quota: u32,
     tail: u64,
-    /// Last seen; never moves back.
+    /// Last known head; never moves back.
     head: u64,
-    /// The chunk at each position of the queue.
+    /// Chunk at each position of the queue.
     queued: Box<[u32]>,
-    /// What is out, by chunk.
+    /// Lent chunks, by index.
     lent: Box<[Option<Lent<L>>]>,
     out: u32,
     returned: u64,
-    /// Flags set so far: each is answered by one wake-up at most.
+    /// Flags set so far; each allows at most one wake-up.
     armed: u64,
 }
 
@@ -35,20 +35,20 @@ struct Lent<L> {
     position: u64,
 }
 
-/// What became of a lease that was offered.
+/// Result of offering a lease.
 #[derive(Debug)]
 #[must_use]
 pub(crate) enum Offer<L> {
-    /// It is queued; under `drop_oldest` perhaps at the cost of an older one.
+    /// Queued; under `drop_oldest` possibly at the cost of an older one.
     Queued(Option<L>),
-    /// It was dropped.
+    /// Dropped.
     Dropped(L),
-    /// There is no room, and the policy is to wait.
+    /// Returned, because there is no room and the policy is to wait.
     Full(L),
 }
 
 impl<L> Lender<L> {
-    /// An empty lane in zeroed `words`, for a pool of `chunks`.
+    /// Makes an empty lane in zeroed `words`, for a pool of `chunks`.
     pub(crate) fn new(words: Words, shape: Shape, policy: Policy, quota: u32, chunks: u32) -> Self {
         assert!(words.len() >= shape.words(), "the words hold the lane");
         for position in 0..shape.returns {
@@ -83,10 +83,10 @@ impl<L> Lender<L> {
             Policy::DropLatest => Ok(Offer::Dropped(lease)),
             Policy::DropOldest => {
                 let mut evicted = None;
-                // Ends: each turn moves the head, and nothing is queued meanwhile.
+                // Terminates: each turn moves the head, and nothing is queued meanwhile.
                 while !self.has_room() {
                     if self.head == self.tail {
-                        // The consumer holds its whole quota: nothing that waits could make room.
+                        // The consumer holds its whole quota, and evicting cannot make room.
                         return Ok(Offer::Dropped(lease));
                     }
                     evicted = self.evict()?.or(evicted);
@@ -99,7 +99,7 @@ impl<L> Lender<L> {
         }
     }
 
-    /// Takes back what the consumer returned, each through `home`; how many there were.
+    /// Takes returned chunks and passes each to `home`. Returns their number.
     pub(crate) fn reap(&mut self, mut home: impl FnMut(L)) -> Result<u32, Violation> {
         let mut count = 0;
         loop {
@@ -125,7 +125,7 @@ impl<L> Lender<L> {
         }
     }
 
-    /// Reads where the consumer is.
+    /// Reads the consumer's head.
     pub(crate) fn look(&mut self) -> Result<(), Violation> {
         let head = self.words.at(HEAD).load(Ordering::Acquire);
         if head.wrapping_sub(self.head) > self.tail - self.head {
@@ -135,12 +135,12 @@ impl<L> Lender<L> {
         Ok(())
     }
 
-    /// Whether the next offer fits, as far as was seen.
+    /// Whether the next offer fits, by the last known head.
     pub(crate) fn has_room(&self) -> bool {
         self.tail - self.head < self.shape.queue && self.out < self.quota
     }
 
-    /// Whether the consumer sleeps and is to be woken. To be asked after an offer was queued.
+    /// Whether the consumer sleeps and must be woken. Call it after queueing an offer.
     #[inline]
     pub(crate) fn must_wake(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -151,7 +151,7 @@ impl<L> Lender<L> {
         }
     }
 
-    /// Asks to be woken once there is room for a while; to be followed by [`look`](Self::look) and a last try.
+    /// Requests a wake-up once there is room for a while. Then call [`look`](Self::look) and try once more.
     pub(crate) fn arm(&mut self) {
         if self.tail - self.head >= self.shape.queue {
             self.words.at(WAKE_AT_HEAD).store(self.head + self.shape.queue / 2, Ordering::Relaxed);
@@ -166,7 +166,7 @@ impl<L> Lender<L> {
         fence(Ordering::SeqCst);
     }
 
-    /// Asks for no wake-up any more. One may be on its way.
+    /// Cancels the request. A wake-up may be in transit.
     pub(crate) fn disarm(&self) {
         self.words.at(WAKE_AT_HEAD).store(NEVER, Ordering::Relaxed);
         self.words.at(WAKE_AT_RETURN).store(NEVER, Ordering::Relaxed);
@@ -178,7 +178,7 @@ impl<L> Lender<L> {
         Ok(())
     }
 
-    /// Says that nothing will follow, with the header that ends the stream, if there is one.
+    /// Ends the stream, with its final header if there is one.
     pub(crate) fn end(&self, header: Option<&[u8; 64]>) {
         if let Some(header) = header {
             for (index, bytes) in header.chunks_exact(8).enumerate() {
@@ -190,12 +190,12 @@ impl<L> Lender<L> {
         self.words.at(STATE).store(state, Ordering::Release);
     }
 
-    /// Says that the consumer is cut off: it takes nothing more. What it was lent stays lent as long as the lender is there.
+    /// Cuts the consumer off: it takes nothing more. Its chunks stay lent as long as the lender exists.
     pub(crate) fn cut_off(&self) {
         self.words.at(STATE).store(CUT_OFF, Ordering::Release);
     }
 
-    /// Tells the consumer how many frames were dropped for it so far.
+    /// Updates the consumer's count of frames dropped for it.
     pub(crate) fn say_dropped(&self, frames: u64) {
         self.words.at(DROPPED).store(frames, Ordering::Relaxed);
     }
@@ -205,14 +205,14 @@ impl<L> Lender<L> {
         self.out
     }
 
-    /// Chunks that wait in the queue, as far as was seen.
+    /// Queued chunks, by the last known head.
     pub(crate) fn queued(&self) -> u32 {
         (self.tail - self.head) as u32
     }
 
     fn push(&mut self, lease: L, what: Descriptor) -> Offer<L> {
         let Some(place @ None) = self.lent.get_mut(what.chunk as usize) else {
-            // No such chunk, or offered twice: what is out already cannot be lent again.
+            // No such chunk, or offered twice: a chunk that is out cannot be lent again.
             return Offer::Dropped(lease);
         };
         *place = Some(Lent { lease, position: self.tail });
@@ -220,7 +220,8 @@ impl<L> Lender<L> {
         let slot = self.shape.slot(self.tail);
         self.queued[(self.tail & (self.shape.queue - 1)) as usize] = what.chunk;
         let [one, two] = what.words();
-        // The head is past the slot's last content (`has_room`), seen with Acquire: whoever claimed that has read it.
+        // The head is past the slot's last content (`has_room`), seen with Acquire, so its claimer has read
+        // it.
         self.words.at(slot).store(one, Ordering::Relaxed);
         self.words.at(slot + 1).store(two, Ordering::Relaxed);
         self.tail += 1;
@@ -228,7 +229,7 @@ impl<L> Lender<L> {
         Offer::Queued(None)
     }
 
-    /// Claims the oldest that waits; `None` where the consumer was faster.
+    /// Claims the oldest queued descriptor; `None` if the consumer was faster.
     fn evict(&mut self) -> Result<Option<L>, Violation> {
         let claim = self.words.at(HEAD).compare_exchange(
             self.head,
@@ -239,7 +240,7 @@ impl<L> Lender<L> {
         if claim.is_err() {
             let before = self.head;
             self.look()?;
-            // Or it would be tried for ever.
+            // Otherwise this would retry for ever.
             return if self.head == before { Err(Violation::Head { head: before }) } else { Ok(None) };
         }
         let chunk = self.queued[(self.head & (self.shape.queue - 1)) as usize];

@@ -23,7 +23,7 @@ fn policies() -> impl Strategy<Value = Policy> {
 }
 
 proptest! {
-    /// Any sequence of steps of an honest consumer behaves as a bounded deque with a quota does.
+    /// Any sequence of steps of an honest consumer behaves like a bounded deque with a quota.
     #[test]
     fn behaves_as_a_bounded_deque_with_a_quota(
         policy in policies(), queue in 1u32..6, quota in 1u32..9, steps in prop::collection::vec(0u8..4, 0..200),
@@ -74,8 +74,8 @@ proptest! {
         prop_assert_eq!(lender.out() as usize, waiting.len() + held.len());
     }
 
-    /// Whatever a consumer writes into its own lane: no panic, no more out than its quota, and every lease comes home when
-    /// it is cut off.
+    /// Whatever a consumer writes into its own lane: no panic, at most its quota is out, and every lease is
+    /// returned when it is cut off.
     #[test]
     fn a_consumer_that_writes_garbage_harms_nobody(
         policy in policies(),
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// Words near what is plausible, and words that are not.
+/// Plausible and implausible words.
 fn garbage() -> impl Strategy<Value = u64> {
     prop_oneof![
         0u64..16,

@@ -1,4 +1,5 @@
-//! The acceptor: the producer's second thread. It admits consumers, reads what they send, and notices when they hang up.
+//! Acceptor: the producer's second thread. It admits consumers, reads their messages, and notices when they
+//! hang up.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -19,19 +20,19 @@ use super::state::PublisherState;
 use crate::error::Error;
 use crate::message::Message;
 
-/// The listening socket, and the consumers that are not admitted yet.
+/// Listening socket, and connections that are not admitted yet.
 pub(super) struct Acceptor {
     state: Arc<PublisherState>,
     directory: Directory,
     path: PathBuf,
-    /// `None` once the publisher is gone.
+    /// `None` after the publisher is gone.
     listener: Option<OwnedFd>,
     epoll: OwnedFd,
     pending: Vec<PendingConsumer>,
     next_id: u64,
 }
 
-/// Connected, but has not said what it wants.
+/// Connection without a hello so far.
 struct PendingConsumer {
     id: u64,
     socket: OwnedFd,
@@ -52,7 +53,7 @@ impl Acceptor {
         let path = directory.socket_path(&state.name)?;
         let address = directory.address(&state.name)?;
         let listener = seqpacket()?;
-        // Under the lock, a socket that refuses connections is dead and not just about to listen.
+        // Under the lock, a socket that refuses connections is dead, and not about to listen.
         let lock = directory.lock()?;
         if directory.sweep(&state.name)? {
             return Err(Error::InUse(state.name.clone()));
@@ -82,12 +83,12 @@ impl Acceptor {
         })
     }
 
-    /// Until the publisher and all who were lent something are gone.
+    /// Runs until the publisher and all consumers with lent chunks are gone.
     fn serve(mut self) {
         let mut events = Vec::with_capacity(32);
         while self.listener.is_some() || !self.state.lock().leaving.is_empty() {
             events.clear();
-            // Only pending consumers time out.
+            // Only pending connections time out.
             let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
             let timeout = (!self.pending.is_empty()).then_some(&tick);
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
@@ -130,13 +131,13 @@ impl Acceptor {
         }
     }
 
-    /// The publisher is gone: its name is free from here on.
+    /// Frees the name, because the publisher is gone.
     fn close(&mut self) {
-        // Read once, or it would be told again and again.
+        // Removed after one event, because it would stay readable.
         let _ = epoll::delete(&self.epoll, &self.state.closing);
         self.pending.clear();
         if self.listener.is_some() {
-            // Under the lock it is this acceptor's socket: nobody binds the name while it is listened on.
+            // Under the lock this is the acceptor's own socket: nobody binds the name while it listens.
             let _lock = self.directory.lock();
             let _ = fs::remove_file(&self.path);
             self.listener = None;
@@ -161,7 +162,7 @@ impl Acceptor {
                 }
             }
             Packet::Malformed(malformed) => refuse(&pending.socket, &malformed.to_string()),
-            // A listing looked whether somebody is there.
+            // Probably a listing that only checked for a producer.
             Packet::HungUp | Packet::Nothing | Packet::Message(..) => {}
         }
     }
@@ -182,7 +183,7 @@ const LISTENER: u64 = 0;
 const CLOSING: u64 = 1;
 const FIRST_ID: u64 = 2;
 const BACKLOG: i32 = 16;
-/// Connections that have said nothing yet, beside as many as there may be consumers.
+/// Maximum silent connections beyond the maximum number of consumers.
 const PENDING_SPARE: usize = 4;
-/// For how long a connection may say nothing.
+/// Maximum silence of a new connection.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(1);

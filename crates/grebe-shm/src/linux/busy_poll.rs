@@ -1,26 +1,28 @@
-//! Looking for a while before sleeping, where that paid lately.
+//! Busy polling before a sleep, when that paid recently.
 
 use std::time::{Duration, Instant};
 
-/// How long one side looks for the other's word before it sleeps.
+/// Time that one side polls for the other before it sleeps.
 ///
-/// Where a stream runs freely, its sides wait for each other by the microsecond, and a wake-up costs both more than that: a
-/// system call here, a core that comes out of its idle state there. So who slept for less than [`WINDOW_MAX`] looks that long
-/// the next time. Looking in vain halves it, down to nothing, and then for longer and longer: the other side is slow, was put
-/// off its core, or waits for this one. A stream with a rate, which is made in bursts, is not looked for.
+/// In a free-running stream both sides wait for each other by the microsecond. A wake-up costs both more than
+/// that: a system call, and a core leaving its idle state. So after a sleep shorter than [`WINDOW_MAX`], the
+/// next wait polls that long. A failed poll halves the time down to nothing, and then pauses polling for
+/// longer and longer. It means that the other side is slow, was preempted, or waits for this one. A stream
+/// with a fixed rate, which arrives in bursts, is not polled.
 ///
-/// It does not yield: a core that is given away to a program at work comes back after milliseconds, after a sleep at once.
+/// It does not yield. A core given to a busy program comes back after milliseconds, but at once after a
+/// sleep.
 #[derive(Debug, Default)]
 pub(super) struct BusyPoll {
     window: Duration,
-    /// Short sleeps that change nothing, after the next time that looking was given up; and how many of them are left.
+    /// Short sleeps to ignore after the next failure, and the number remaining.
     penalty: u32,
     left: u32,
 }
 
 impl BusyPoll {
-    /// Whether it became ready within the time that is worth looking. To be followed by a sleep, and [`slept`](Self::slept), where
-    /// it did not.
+    /// Polls for a worthwhile time. Returns whether it became ready. If not, sleep and call
+    /// [`slept`](Self::slept).
     pub(super) fn look(&mut self, mut is_ready: impl FnMut() -> bool) -> bool {
         let mut spin = || {
             (0..SPINS).any(|_| {
@@ -45,7 +47,7 @@ impl BusyPoll {
         false
     }
 
-    /// Learns how long a wait was in all that ended in a sleep.
+    /// Learns the total length of a wait that ended in a sleep.
     pub(super) fn slept(&mut self, waited: Duration) {
         if !self.window.is_zero() {
             self.window /= 2;
@@ -63,11 +65,11 @@ impl BusyPoll {
     }
 }
 
-/// About what a sleep and a wake-up cost both sides together on a virtual machine; less than lies between two bursts of a stream
-/// with a rate.
+/// About the cost of a sleep and a wake-up for both sides on a virtual machine. Less than the gap between two
+/// bursts of a stream with a fixed rate.
 const WINDOW_MAX: Duration = Duration::from_micros(50);
 const WINDOW_MIN: Duration = Duration::from_micros(10);
-/// Where looking never pays, as on a single core, it costs 90 us in so many waits.
+/// If polling never pays, as on a single core, it costs 90 us per this number of waits.
 const PENALTY_MAX: u32 = 1 << 10;
 /// About a microsecond.
 const SPINS: u32 = 64;
@@ -77,15 +79,15 @@ mod tests {
     use super::*;
 
     const SHORT: Duration = Duration::from_micros(20);
-    /// More than there are of anything here.
+    /// More than any number of steps here.
     const MANY: u32 = 100;
 
-    /// Who is put aside while it looks has not looked: on a busy machine a story is told until nobody interrupts it.
+    /// Repeats a scenario until no preemption disturbs it, because a preempted poll has not polled.
     fn undisturbed(story: impl Fn() -> bool) {
         assert!((0..1_000).any(|_| story()));
     }
 
-    /// Whether it looks for longer than a moment; in vain.
+    /// Whether it polls for longer than a moment, without success.
     fn looks(poll: &mut BusyPoll) -> bool {
         let mut count = 0;
         assert!(!poll.look(|| {
@@ -104,7 +106,7 @@ mod tests {
             }
             poll.slept(Duration::from_millis(1));
             if looks(&mut poll) {
-                return false; // it would have been in vain
+                return false; // it would have failed
             }
             let mut waits_between = Vec::new();
             for _ in 0..5 {

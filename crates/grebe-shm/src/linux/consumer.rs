@@ -1,4 +1,4 @@
-//! One consumer, as its producer sees it.
+//! A consumer from its producer's view.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -24,12 +24,12 @@ pub(super) struct Consumer {
     pub(super) quota: u32,
     pub(super) lent_frames: u64,
     pub(super) dropped_frames: u64,
-    /// Since when the batch that is being sent has waited for this consumer.
+    /// Time since which the present batch has waited for this consumer.
     pub(super) waits: Option<Instant>,
     pub(super) fate: Fate,
 }
 
-/// Whether a consumer stays, or how it goes.
+/// Whether a consumer stays, or the reason for its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
     Stays,
@@ -38,7 +38,7 @@ pub(super) enum Fate {
 }
 
 impl Consumer {
-    /// Offers a batch; what was dropped for it or in its place.
+    /// Offers a batch. Returns the dropped batch, which may be an older one.
     pub(super) fn offer(
         &mut self,
         batch: &Batch,
@@ -78,7 +78,7 @@ impl Consumer {
         }
     }
 
-    /// Reads what the consumer sent, and notices that it hung up.
+    /// Reads the consumer's messages, and notices its hang-up.
     pub(super) fn listen(&mut self) {
         loop {
             match packet::receive(&self.socket) {
@@ -100,7 +100,8 @@ impl Consumer {
         }
     }
 
-    /// Whether one that is leaving has. What it still says means nothing; no more than it can have said honestly is read at once.
+    /// Whether a leaving consumer has hung up. Ignores its messages, and reads at most an honest number of
+    /// them per call.
     pub(super) fn has_hung_up(&self) -> bool {
         for _ in 0..STALE_PACKETS_MAX {
             match packet::receive(&self.socket) {
@@ -112,21 +113,21 @@ impl Consumer {
         false
     }
 
-    /// Nothing more is said to it. It is heard until it hangs up itself.
+    /// Stops sending to it. Still listens until it hangs up itself.
     pub(super) fn hang_up(&self) {
-        // Fails only where it has hung up already.
+        // Fails only if it has hung up already.
         let _ = shutdown(&self.socket, Shutdown::Write);
     }
 
-    /// Wakes the consumer where it sleeps, or in any case.
+    /// Wakes the consumer if it sleeps, or always.
     pub(super) fn wake(&self, always: bool) {
         if self.lender.must_wake() || always {
-            // A full socket means that it has been woken often enough, a broken one that it is gone.
+            // With a full socket enough wake-ups are pending; with a broken one the consumer is gone.
             let _ = packet::send_message(&self.socket, &Message::Wake, &[]);
         }
     }
 
-    /// Counts a batch that was dropped for this consumer, and tells it.
+    /// Counts a batch dropped for this consumer, and updates its counter.
     pub(super) fn count_dropped(&mut self, batch: &Batch, counted: &mut Totals) {
         let frames = batch.len() as u64;
         self.dropped_frames += frames;

@@ -1,4 +1,4 @@
-//! All consumers of a stream, behind one lock.
+//! All consumers of a stream, under one lock.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use crate::message::Message;
 use crate::options::PublisherOptions;
 use crate::status::Totals;
 
-/// The consumers. Locked once per batch; the lock is contended only when a consumer comes or goes.
+/// Consumers. Locked once per batch; contended only when a consumer joins or leaves.
 #[derive(Debug)]
 pub(super) struct Consumers {
     pub(super) all: Vec<Consumer>,
-    /// Cut off, or left behind by a publisher that is gone: they get nothing more, and may read what they were lent until they
-    /// hang up.
+    /// Cut off, or remaining after the publisher is gone: they get nothing more, and may read their chunks
+    /// until they hang up.
     pub(super) leaving: Vec<Consumer>,
     resting: VecDeque<Batch>,
     rest_chunks: usize,
     block_timeout: Duration,
     pub(super) is_ended: bool,
-    /// What was counted over all consumers, also of those that are gone; what is now stays zero.
+    /// Totals over all consumers, including past ones; fields of the present state stay zero.
     pub(super) counted: Totals,
 }
 
@@ -41,19 +41,19 @@ impl Consumers {
         }
     }
 
-    /// Offers a batch to all; whether it waits for one that has no room for it.
+    /// Offers a batch to all. Returns whether it waits for a consumer without room.
     pub(super) fn offer(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
         self.keep_from_reuse(batch);
         self.offer_to(|_| true, batch, what, stream)
     }
 
-    /// Offers a batch again to those that it waits for; whether it still waits.
+    /// Offers the batch again to consumers without room. Returns whether it still waits.
     pub(super) fn offer_again(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
         self.offer_to(|consumer| consumer.waits.is_some(), batch, what, stream)
     }
 
-    /// A chunk that came back at once still lies in the consumer's cache, where writing it is slow: the batches sent last are
-    /// held for a while, so that older chunks are written first.
+    /// Holds the last batches for a while, so that older chunks are written first. A chunk returned at once
+    /// is still in the consumer's cache, where writing it is slow.
     fn keep_from_reuse(&mut self, batch: &Batch) {
         if self.rest_chunks == 0 {
             return;
@@ -83,7 +83,7 @@ impl Consumers {
         self.all.iter().any(|consumer| consumer.waits.is_some())
     }
 
-    /// The batch that waits is dropped for those it waits for.
+    /// Drops the waiting batch for consumers without room.
     pub(super) fn give_up(&mut self, batch: &Batch) {
         for consumer in self.all.iter_mut().filter(|consumer| consumer.waits.is_some()) {
             consumer.waits = None;
@@ -91,7 +91,7 @@ impl Consumers {
         }
     }
 
-    /// Whether each consumer that the batch waits for could take it now, or is to be cut off for not taking it.
+    /// Whether each consumer that the batch waits for could take it now, or is to be cut off for its timeout.
     pub(super) fn has_room(&mut self) -> bool {
         let mut has_room = true;
         for consumer in self.waiting() {
@@ -110,7 +110,7 @@ impl Consumers {
         self.settle(stream);
     }
 
-    /// Reads what a consumer sent, or that it hung up.
+    /// Reads a consumer's messages, or its hang-up.
     pub(super) fn attend(&mut self, id: u64, stream: &str) {
         let Some(consumer) = self.all.iter_mut().find(|consumer| consumer.id == id) else {
             self.leaving.retain(|consumer| consumer.id != id || !consumer.has_hung_up());
@@ -121,7 +121,7 @@ impl Consumers {
         self.settle(stream);
     }
 
-    /// Parts with consumers that are gone or have to go. All that was lent to those who are gone comes home.
+    /// Removes consumers that are gone or must go. Chunks of those that are gone are returned.
     fn settle(&mut self, stream: &str) {
         if self.all.iter().all(|consumer| consumer.fate == Fate::Stays) {
             return;
@@ -131,7 +131,7 @@ impl Consumers {
                 Fate::CutOff(why) => {
                     let why = format!("{why} ('{stream}', policy {})", consumer.policy);
                     consumer.lender.cut_off();
-                    // Who does not read it is told by the hang-up.
+                    // A consumer that does not read it notices the hang-up.
                     let _ = packet::send_message(&consumer.socket, &Message::Bye(why), &[]);
                     consumer.hang_up();
                     self.counted.cut_off += 1;
@@ -142,7 +142,7 @@ impl Consumers {
         }
     }
 
-    /// The publisher is gone: hangs up on all, and lets go of what rests.
+    /// The publisher is gone: hangs up on all, and releases the held batches.
     pub(super) fn part(&mut self) {
         self.resting.clear();
         self.all.iter().for_each(Consumer::hang_up);

@@ -1,4 +1,4 @@
-//! Batches of a producer that is not trusted: copied before anything looks at them.
+//! Batches of an untrusted producer, copied before anything looks at them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::sync::Words;
 /// Copies a producer's chunks into a pool of this process.
 #[derive(Debug)]
 pub(super) struct Copies {
-    /// The producer's chunks, read as atomic words: it may write to them meanwhile.
+    /// Producer's chunks, read as atomic words, because it may write to them meanwhile.
     chunks: Words,
     chunk_bytes: usize,
     pool: BatchPool,
@@ -21,7 +21,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// A pool for as many copies as chunks may be out, within [`POOL_BYTES`].
+    /// Makes a pool with as many copies as chunks may be out, within [`POOL_BYTES`].
     pub(super) fn new(payload: &Mapping, welcome: &Welcome) -> rustix::io::Result<Self> {
         let chunk_bytes = welcome.chunk_bytes as usize;
         let copies = (POOL_BYTES / chunk_bytes).clamp(COPIES_MIN, COPIES_MAX);
@@ -33,12 +33,12 @@ impl Copies {
         Ok(Self { chunks: payload.words(0, welcome.tables_at() / 8), chunk_bytes, pool, came_back })
     }
 
-    /// Copies that may be out.
+    /// Maximum copies that may be out.
     pub(super) fn count(&self) -> usize {
         self.pool.chunks()
     }
 
-    /// Says what the stream is, in copies from here on.
+    /// Sets the description of later copies.
     pub(super) fn describe(&mut self, description: Option<Arc<Description>>) {
         self.pool.describe(description);
     }
@@ -47,12 +47,13 @@ impl Copies {
         self.pool.has_free()
     }
 
-    /// Waits until a copy came back where all are out; whether there is room.
+    /// Waits for a returned copy if all are out. Returns whether there is room.
     pub(super) fn wait_for_room(&self, timeout: Duration) -> bool {
         self.came_back.wait(timeout, || self.pool.has_free())
     }
 
-    /// Copies the frames of a chunk, each validated on its copy; how many were refused. `None` without room.
+    /// Copies the frames of a chunk and validates each copy. Returns the batch and the number of refused
+    /// frames; `None` without room.
     pub(super) fn batch(&mut self, chunk: u32, offsets: impl Iterator<Item = u32>) -> Option<(Batch, usize)> {
         let from = chunk as usize * self.chunk_bytes;
         let mut copy = self.pool.acquire()?;
@@ -64,8 +65,8 @@ impl Copies {
     }
 }
 
-/// Copies a frame to the same place of the copy's chunk, so that all fit that fitted there. It has to lie behind those before it, or it
-/// would write over what was validated.
+/// Copies a frame to the same place in the copy's chunk, so that all frames fit. It must follow the earlier
+/// ones, or it would overwrite validated data.
 fn copy_frame(chunks: &Words, from: usize, at: usize, copy: &mut BatchMut) -> Option<()> {
     if at < copy.filled_bytes() {
         return None;
@@ -78,7 +79,7 @@ fn copy_frame(chunks: &Words, from: usize, at: usize, copy: &mut BatchMut) -> Op
     copy.adopt(at, &header).ok()
 }
 
-/// What the default stream lends to one reader fits: 244 chunks of 256 KiB.
+/// Fits everything that a default stream lends to one reader: 244 chunks of 256 KiB.
 const POOL_BYTES: usize = 64 << 20;
 const COPIES_MIN: usize = 8;
 const COPIES_MAX: usize = 1024;

@@ -1,4 +1,4 @@
-//! Where control sockets are: names, the directory, and what dead producers left there.
+//! Control sockets: their names, their directory, and the clean-up after dead producers.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -11,10 +11,10 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use crate::error::Error;
 
-/// The streams of this user that have a producer, by name. Sockets that dead producers left are removed.
+/// Names of this user's streams that have a producer. Removes sockets of dead producers.
 ///
 /// # Errors
-/// The directory is not this user's alone, or cannot be read.
+/// The directory is not private to this user, or cannot be read.
 pub fn streams(directory: Option<&Path>) -> Result<Vec<String>, Error> {
     let Some(directory) = Directory::find(directory)? else { return Ok(Vec::new()) };
     let _lock = directory.lock()?;
@@ -27,7 +27,7 @@ pub fn streams(directory: Option<&Path>) -> Result<Vec<String>, Error> {
         if check_name(name).is_err() {
             continue;
         }
-        // Another user's leftover, or no socket at all, is not ours to judge.
+        // Another user's leftover, or a file that is not a socket, is skipped.
         if let Ok(true) = directory.sweep(name) {
             names.push(name.to_owned());
         }
@@ -36,17 +36,17 @@ pub fn streams(directory: Option<&Path>) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// A directory that only its owner can use.
+/// Directory that only its owner can use.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
 }
 
-/// Holds off other producers and listings until it is dropped.
+/// Excludes other producers and listings until it is dropped.
 pub(super) struct Locked(#[allow(dead_code, reason = "the lock goes with the descriptor")] OwnedFd);
 
 impl Directory {
-    /// The directory, made where it is missing.
+    /// Opens the directory, and creates it if missing.
     pub(super) fn make(given: Option<&Path>) -> Result<Self, Error> {
         let path = Self::path(given);
         if let Err(error) = fs::DirBuilder::new().mode(0o700).create(&path)
@@ -57,7 +57,7 @@ impl Directory {
         Self { path }.checked()
     }
 
-    /// The directory, if it is there. One that was named on purpose may be another user's.
+    /// Opens the directory if it exists. An explicitly named one may belong to another user.
     pub(super) fn find(given: Option<&Path>) -> Result<Option<Self>, Error> {
         let path = Self::path(given);
         if fs::symlink_metadata(&path).is_err() {
@@ -79,7 +79,7 @@ impl Directory {
         }
     }
 
-    /// In a directory that others can write to, they could put sockets of their own.
+    /// Requires a private directory, because others could place their own sockets in it.
     fn checked(self) -> Result<Self, Error> {
         let fail = |why: String| Error::Directory { path: self.path.clone(), why };
         let found = fs::symlink_metadata(&self.path).map_err(|error| fail(error.to_string()))?;
@@ -99,13 +99,13 @@ impl Directory {
         Ok(self)
     }
 
-    /// Where the socket of a stream is.
+    /// Path of a stream's socket.
     pub(super) fn socket_path(&self, name: &str) -> Result<PathBuf, Error> {
         check_name(name)?;
         Ok(self.path.join(format!("{name}{SUFFIX}")))
     }
 
-    /// The same, as an address.
+    /// Address of a stream's socket.
     pub(super) fn address(&self, name: &str) -> Result<SocketAddrUnix, Error> {
         let path = self.socket_path(name)?;
         SocketAddrUnix::new(&path).map_err(|_| Error::Directory {
@@ -114,7 +114,7 @@ impl Directory {
         })
     }
 
-    /// Waits until no other producer or listing is at work here. The lock goes with its process.
+    /// Waits until no other producer or listing is active here. The lock ends with its process.
     pub(super) fn lock(&self) -> Result<Locked, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd =
@@ -123,7 +123,7 @@ impl Directory {
         Ok(Locked(fd))
     }
 
-    /// Whether a producer of this name is there. Removes a dead socket; to be called under the lock.
+    /// Whether a producer of this name exists. Removes a dead socket. Call it under the lock.
     pub(super) fn sweep(&self, name: &str) -> Result<bool, Error> {
         let path = self.socket_path(name)?;
         let socket = seqpacket()?;
@@ -139,7 +139,7 @@ impl Directory {
     }
 }
 
-/// A socket for packets that does not block.
+/// Non-blocking packet socket.
 pub(super) fn seqpacket() -> Result<OwnedFd, Error> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)

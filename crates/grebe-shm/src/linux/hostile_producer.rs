@@ -1,4 +1,4 @@
-//! A producer that writes to what it has lent, and who reads its stream in which way.
+//! Tests a producer that writes to lent chunks, with each kind of reader.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -41,17 +41,18 @@ fn header(sequence: u64, block_length_samples: u32) -> Header {
     Header { sequence, channel_count: 1, block_length_samples, ..Header::default() }
 }
 
-/// The chunks, as a producer that keeps to nothing writes to them.
+/// The chunks, writable for a producer that keeps no promise.
 fn chunks(publisher: &Publisher, pool: &BatchPool) -> Words {
     publisher.payload.words(0, pool.chunks() * CHUNK_BYTES / 8)
 }
 
-/// Header and payload of each frame, as they are now.
+/// Present header and payload of each frame.
 fn bytes(batch: &Batch) -> Vec<Vec<u8>> {
     batch.frames().map(|frame| [&frame.header_bytes()[..], frame.payload()].concat()).collect()
 }
 
-/// Sends a frame, pops it, has the producer write over all of its memory, and says whether the frame is still what it was.
+/// Sends and pops a frame, lets the producer overwrite all of its memory, and returns whether the frame is
+/// unchanged.
 fn is_kept(publisher: &mut Publisher, pool: &mut BatchPool, subscriber: &mut Subscriber) -> bool {
     let mut batch = pool.acquire().unwrap();
     batch.push::<i16>(&header(1, 100), |_, samples| samples.fill(7)).unwrap();
@@ -89,7 +90,7 @@ fn frames_that_change_while_they_are_copied_pass_their_checks_or_are_refused() {
     let is_done = AtomicBool::new(false);
     let (mut taken, mut refused) = (0, 0);
     std::thread::scope(|scope| {
-        // Two headers that are good by themselves, word by word: what is read between is neither.
+        // Alternates two headers, each valid, word by word; a read in between gives neither.
         scope.spawn(|| {
             while !is_done.load(Ordering::Relaxed) {
                 for head in &heads {
@@ -149,7 +150,7 @@ fn small_frames_that_lie_back_to_back_are_all_copied() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever stands in a chunk and in its table: each frame is taken whole, once and unchanged, or refused.
+    /// Whatever a chunk and its table contain: each frame is taken whole, once and unchanged, or refused.
     #[test]
     fn garbage_is_refused_and_the_rest_is_taken(
         offsets in prop::collection::vec((0u32..CHUNK_BYTES as u32 + 128, 0u32..3000), 1..12),
@@ -189,7 +190,7 @@ fn a_stream_of_another_user_is_copied() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     rustix::fs::chown(path, Some(Uid::from_raw(OTHER)), Some(Gid::from_raw(OTHER))).unwrap();
-    // The user of one thread; its children have it too.
+    // Changes the user of one thread and its children.
     let other = || {
         let uid = Uid::from_raw(OTHER);
         rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();

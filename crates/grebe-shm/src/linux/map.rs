@@ -1,4 +1,4 @@
-//! Memory that several processes map. The only `unsafe` of this crate.
+//! Memory mapped by several processes. The only `unsafe` of this crate.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
@@ -10,38 +10,39 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::Uid;
 
-/// A memfd of this many bytes, zeroed, without a name in any file system: it is gone with its last descriptor and mapping.
+/// Makes a zeroed memfd of this length, without a name in any file system. It is gone with its last
+/// descriptor and mapping.
 pub(crate) fn memfd(name: &str, bytes: usize) -> rustix::io::Result<OwnedFd> {
     let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&fd, bytes as u64)?;
     Ok(fd)
 }
 
-/// Fixes the size, and the seals themselves; under `read_only`, nobody can map or write it any more but who already does.
+/// Fixes the size and the seals. With `read_only`, only existing mappings can write from now on.
 pub(crate) fn seal(fd: impl AsFd, read_only: bool) -> rustix::io::Result<()> {
     let mut seals = SIZE_SEALS;
     seals.set(SealFlags::FUTURE_WRITE, read_only);
     rustix::fs::fcntl_add_seals(fd, seals)
 }
 
-/// Whether the memory behind a descriptor from elsewhere has this size for good: a mapping of memory that shrinks would
-/// kill who reads it.
+/// Whether the memory behind a foreign descriptor has this size permanently. A mapping of shrinking memory
+/// would kill its reader.
 pub(crate) fn is_sealed_at(fd: impl AsFd, bytes: usize) -> rustix::io::Result<bool> {
     let seals = rustix::fs::fcntl_get_seals(&fd)?;
     Ok(seals.contains(SIZE_SEALS) && rustix::fs::fstat(fd)?.st_size == bytes as i64)
 }
 
-/// The user who made the memory.
+/// User who made the memory.
 pub(crate) fn maker(fd: impl AsFd) -> rustix::io::Result<Uid> {
     Ok(Uid::from_raw(rustix::fs::fstat(fd)?.st_uid))
 }
 
-/// A quarter of a second of most streams, and nothing that a small machine would miss.
+/// A quarter of a second of most streams, and small even for a small machine.
 const POPULATED_BYTES_MAX: usize = 64 << 20;
 
 const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// A shared mapping of a memfd. Clones share it.
+/// Shared mapping of a memfd. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Mapping(Arc<Mapped>);
 
@@ -53,7 +54,7 @@ struct Mapped {
 }
 
 impl Mapping {
-    /// The first `len` bytes, which the descriptor must have, for good: sealed, or this process's own.
+    /// Maps the first `len` bytes. The descriptor must have them permanently: sealed, or this process's own.
     pub(crate) fn new(fd: impl AsFd, len: usize, writable: bool) -> rustix::io::Result<Self> {
         let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: a new mapping, at an address of the kernel's choice.
@@ -62,8 +63,9 @@ impl Mapping {
         let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
         let mapping = Self(Arc::new(Mapped { base, len, writable }));
         let populate = if writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
-        // So that no page fault falls into a stream whose readers keep up: chunks come home to be used first. The rest is touched when a
-        // reader falls behind. An old kernel does not know it, and faults.
+        // Populated in advance, so that a stream with fast readers has no page faults: returned chunks are
+        // used first. The rest is touched when a reader falls behind. An old kernel lacks this call and
+        // faults.
         let populated = len.min(POPULATED_BYTES_MAX);
         // SAFETY: populating changes no content; the range is the mapping just made.
         let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), populated, populate) };
@@ -73,28 +75,28 @@ impl Mapping {
     /// `count` words from byte `offset` on.
     ///
     /// # Panics
-    /// Where they are not aligned, or lie outside.
+    /// If they are unaligned or out of range.
     pub(crate) fn words(&self, offset: usize, count: usize) -> Words {
         assert!(offset.is_multiple_of(8) && offset + count * 8 <= self.0.len, "words within the mapping");
         Words { mapping: self.clone(), offset, count }
     }
 
-    /// The first `len` bytes, to be read where a process lends them that is trusted not to write to what it has lent.
+    /// First `len` bytes, lent by a process that is trusted not to write to lent chunks.
     pub(crate) fn trusted(&self, len: usize) -> Box<dyn Memory> {
         assert!(len <= self.0.len, "chunks within the mapping");
         Box::new(Chunks { mapping: self.clone(), len })
     }
 
-    /// The first `len` bytes, as memory for a pool.
+    /// First `len` bytes, as memory for a pool.
     ///
     /// # Panics
-    /// Where the mapping is not writable.
+    /// If the mapping is not writable.
     pub(crate) fn own(&self, len: usize) -> Box<dyn MemoryMut> {
         assert!(len <= self.0.len && self.0.writable, "writable chunks within the mapping");
         Box::new(OwnChunks(Chunks { mapping: self.clone(), len }))
     }
 
-    /// Offset of a place in the mapping; `None` where it lies elsewhere.
+    /// Offset of an address in the mapping; `None` if it is elsewhere.
     pub(crate) fn offset_of(&self, place: *const u8) -> Option<usize> {
         place.addr().checked_sub(self.0.base.addr().get()).filter(|&offset| offset < self.0.len)
     }
@@ -102,7 +104,7 @@ impl Mapping {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: mapped by `Mapping::new`; whoever points into it holds the `Arc`.
+        // SAFETY: mapped by `Mapping::new`; all pointers into it hold the `Arc`.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -112,15 +114,16 @@ unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
 
-/// The part of a mapping that chunks are cut from.
+/// Part of a mapping that chunks are cut from.
 struct Chunks {
     mapping: Mapping,
     len: usize,
 }
 
-// SAFETY: page-aligned, mapped until dropped, zeroed before it is written. Of the processes that map it only the one whose pool it
-// is can write to it (the others' descriptors are sealed). A reader takes that process's word that it writes to no chunk that it
-// has lent, and only where it trusts it (`Trust`): a producer of this crate keeps each lease until its reader has hung up.
+// SAFETY: page-aligned, mapped until dropped, zeroed before it is written. Only the process of the pool can
+// write to it, because the other descriptors are sealed. A reader relies on that process not to write to lent
+// chunks, and only if it trusts it (`Trust`). A producer of this crate keeps each lease until its reader has
+// hung up.
 unsafe impl Memory for Chunks {
     fn base(&self) -> NonNull<u8> {
         self.mapping.0.base
@@ -131,10 +134,10 @@ unsafe impl Memory for Chunks {
     }
 }
 
-/// The same in the process whose pool it is.
+/// The same in the pool's own process.
 struct OwnChunks(Chunks);
 
-// SAFETY: as for `Chunks`; here the pool itself keeps lent chunks from being written.
+// SAFETY: as for `Chunks`; here the pool itself protects lent chunks from writes.
 unsafe impl Memory for OwnChunks {
     fn base(&self) -> NonNull<u8> {
         self.0.base()
@@ -160,15 +163,16 @@ impl Words {
     #[inline]
     pub(crate) fn at(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.count, "a word of the lane");
-        // SAFETY: aligned and within the mapping (`Mapping::words`), which `self` keeps; only accessed as atomics. A read-only
-        // mapping is only loaded from: plain 8-byte loads.
+        // SAFETY: aligned and within the mapping (`Mapping::words`), which `self` keeps; only accessed as
+        // atomics. A read-only mapping is only loaded from, with plain 8-byte loads.
         unsafe { self.mapping.0.base.add(self.offset).cast::<AtomicU64>().add(index).as_ref() }
     }
 
-    /// Copies bytes from byte `offset` on. Each word is loaded once: what another process writes meanwhile is there or is not.
+    /// Copies bytes from byte `offset` on. Loads each word once, so a concurrent write is either visible or
+    /// not.
     ///
     /// # Panics
-    /// Where they lie outside.
+    /// If they are out of range.
     pub(crate) fn copy(&self, offset: usize, to: &mut [u8]) {
         let load = |word: usize| self.at(word).load(Ordering::Relaxed).to_ne_bytes();
         let lead = offset.wrapping_neg() % WORD;
@@ -186,7 +190,7 @@ impl Words {
         self.count
     }
 
-    /// So many words in memory of their own, all zero.
+    /// Makes `count` zeroed words in separate memory.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn alone(count: usize) -> std::io::Result<Self> {
         Ok(Mapping::new(memfd("words", count * 8)?, count * 8, true)?.words(0, count))

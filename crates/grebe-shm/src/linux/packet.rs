@@ -1,4 +1,4 @@
-//! Packets on the control socket, with descriptors in them.
+//! Packets on the control socket, with file descriptors.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,17 +14,17 @@ use crate::message::{MESSAGE_BYTES_MAX, Malformed, Message};
 
 #[derive(Debug)]
 pub(super) enum Packet {
-    /// A message, and the descriptors in it.
+    /// Message with its file descriptors.
     Message(Message, Vec<OwnedFd>),
-    /// Something else.
+    /// Malformed packet.
     Malformed(Malformed),
-    /// Nothing, for now.
+    /// Nothing available now.
     Nothing,
-    /// The other side is gone.
+    /// The other side hung up.
     HungUp,
 }
 
-/// Sends a message; never waits. Whoever does not read it is either gone or has more to read already.
+/// Sends a message; never waits. A receiver that does not read is gone, or has enough pending messages.
 pub(super) fn send_message(
     to: impl AsFd,
     message: &Message,
@@ -42,7 +42,7 @@ pub(super) fn send_message(
     sendmsg(to, &[IoSlice::new(&bytes[..len])], &mut control, flags).map(drop)
 }
 
-/// Takes the next packet; never waits.
+/// Receives the next packet; never waits.
 pub(super) fn receive(from: impl AsFd) -> Packet {
     let mut bytes = [0; MESSAGE_BYTES_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];

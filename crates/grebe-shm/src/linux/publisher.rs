@@ -1,18 +1,19 @@
-//! The producer's end of a stream.
+//! Producer's end of a stream.
 //!
 //! ```text
 //!   Publisher::send --lock--> Consumers --offer--> Consumer --Lender--> lane (shared memory)
 //!                                ^
-//!   Acceptor (own thread) --lock-+   admits consumers, reads what they send, notices that they hung up
+//!   Acceptor (own thread) --lock-+   admits consumers, reads their messages, notices hang-ups
 //! ```
 //!
-//! Two threads share the `PublisherState`: the one that sends, and the acceptor's. A send takes its one lock once per batch;
-//! it is contended only while a consumer comes or goes.
+//! Two threads share the `PublisherState`: the sender's and the acceptor's. A send takes its lock once per
+//! batch; it is contended only while a consumer joins or leaves.
 //!
-//! **Quotas** never reach the producer's reserve, so that no consumer can starve the source of chunks. Only a consumer under
-//! `block` makes the producer wait, and is cut off when it takes nothing for too long.
+//! **Quotas** never reach the producer's reserve, so no consumer can starve the source of chunks. Only a
+//! consumer under `block` makes the producer wait, and is cut off when it takes nothing for too long.
 //!
-//! **The chunks sent last rest** (four times a core's own cache): one that was just read lies in the consumer's cache, where writing it is slow.
+//! **The last chunks rest** (four times a core's own cache), because a chunk that was just read is in the
+//! consumer's cache, where writing it is slow.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -38,13 +39,14 @@ use crate::said::{FRAME_BYTES_MAX, Said};
 use crate::status::{ConsumerStatus, Footprint, Totals};
 use crate::sync::{Ordering, Words};
 
-/// The producer's end of a stream: lends batches of its pool to every consumer, under the policy of each.
+/// Producer's end of a stream: lends batches of its pool to every consumer, under each consumer's policy.
 ///
-/// A thread of its own lets consumers in and notices when they go. Dropping a publisher without [`end`](Self::end) is what a
-/// crash is: consumers drain what is complete, and end with [`Error::ProducerGone`].
+/// A background thread admits consumers and notices when they leave. Dropping a publisher without
+/// [`end`](Self::end) equals a crash: consumers drain complete batches, and end with [`Error::ProducerGone`].
 ///
-/// What a consumer was lent is its own to read until it hangs up (until its [`Subscriber`](crate::Subscriber) and all batches of
-/// it are gone), also after it was cut off and after the publisher was dropped: the pool does not hand out these chunks before.
+/// A consumer may read its chunks until it hangs up, that is, until its [`Subscriber`](crate::Subscriber) and
+/// all batches of it are dropped. This holds even after it was cut off or the publisher was dropped. The pool
+/// does not reuse these chunks before.
 #[derive(Debug)]
 pub struct Publisher {
     pub(super) state: Arc<PublisherState>,
@@ -53,7 +55,7 @@ pub struct Publisher {
     welcome: Welcome,
     footprint: Footprint,
     said: Said,
-    /// What the stream is now, as a frame, and the number of that.
+    /// Present description as a frame, and its serial number.
     described: Option<Arc<Description>>,
     description_frame: Vec<u8>,
     serial: u64,
@@ -64,10 +66,10 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Makes a stream of this name, and the pool that its batches are to be written to.
+    /// Makes a stream with this name, and the pool for its batches.
     ///
     /// # Errors
-    /// The name is taken or none, a setting is out of its range, or the system gives no memory.
+    /// The name is taken or invalid, a setting is out of range, or the system has no memory.
     pub fn create(name: &str, options: PublisherOptions) -> Result<(Self, BatchPool), Error> {
         let welcome = welcome(&options)?;
         let footprint = footprint(&welcome, &options);
@@ -110,9 +112,10 @@ impl Publisher {
         Ok((this, pool))
     }
 
-    /// Lends a batch to every consumer, under the policy of each. Waits where one that blocks has no room, until it has, is
-    /// gone, or has been cut off; or until `is_stopping` (asked every 50 ms) says so: then the batch is dropped for
-    /// who did not get it. Answers whether everybody has it whose policy was not to drop it.
+    /// Lends a batch to every consumer, under each consumer's policy. Waits for a blocking consumer without
+    /// room, until it has room, is gone, or has been cut off. If `is_stopping` (called every 50 ms) returns
+    /// true, the batch is dropped for the remaining consumers. Returns whether every consumer has it, except
+    /// for drops by their policies.
     ///
     /// # Errors
     /// [`Error::ForeignBatch`].
@@ -131,8 +134,8 @@ impl Publisher {
         Ok(true)
     }
 
-    /// Lends a batch to every consumer that has room or whose policy drops; never waits. Answers whether a consumer that blocks
-    /// had no room: [`send_again`](Self::send_again) is for it.
+    /// Lends a batch to every consumer that has room or whose policy drops; never waits. Returns whether a
+    /// blocking consumer had no room: use [`send_again`](Self::send_again) for it.
     ///
     /// # Errors
     /// [`Error::ForeignBatch`].
@@ -142,7 +145,7 @@ impl Publisher {
         Ok(self.state.lock().offer(batch, what, &self.state.name))
     }
 
-    /// Offers the batch of the last [`try_send`](Self::try_send) to those that had no room for it.
+    /// Offers the batch of the last [`try_send`](Self::try_send) again to consumers that had no room.
     ///
     /// # Errors
     /// [`Error::ForeignBatch`].
@@ -151,7 +154,7 @@ impl Publisher {
         Ok(self.offer_again(batch, what))
     }
 
-    /// Sleeps until there may be room for the batch that waits; 50 ms at most.
+    /// Sleeps until there may be room for the waiting batch, at most 50 ms.
     pub fn wait_for_room(&mut self) {
         let state = &*self.state;
         let began = Instant::now();
@@ -164,18 +167,18 @@ impl Publisher {
         self.busy_poll.slept(began.elapsed());
     }
 
-    /// Takes back what consumers returned. Sending does this too; a producer that has nothing to send need not.
+    /// Takes back returned chunks. Sending does this too; a producer with nothing to send need not call it.
     pub fn reap(&self) {
         self.state.lock().reap(&self.state.name);
     }
 
-    /// Whether a batch lies in the stream's own pool, so that it can be lent as it is.
+    /// Whether a batch is in the stream's own pool, so that it can be lent as it is.
     pub fn is_own(&self, batch: &Batch) -> bool {
         self.chunk_of(batch).is_some()
     }
 
-    /// Ends the stream: consumers take what waits for them, and end well. With the header that ends it
-    /// ([`Header::end_of_stream`]) they know what they miss at its tail.
+    /// Ends the stream: consumers take their queued batches and end normally. The final header
+    /// ([`Header::end_of_stream`]) shows them the loss at its tail.
     pub fn end(&mut self, header: Option<&Header>) {
         let header = header.map(|header| {
             let mut bytes = [0; HEADER_BYTES];
@@ -190,22 +193,22 @@ impl Publisher {
         }
     }
 
-    /// Waits until so many consumers are there; whether they came in time.
+    /// Waits until `count` consumers are connected. Returns whether they came in time.
     pub fn wait_for_consumers(&self, count: usize, timeout: Duration) -> bool {
         self.state.signal.wait(timeout, || self.state.lock().all.len() >= count)
     }
 
-    /// Each consumer that is there now.
+    /// Status of each connected consumer.
     pub fn consumers(&self) -> Vec<ConsumerStatus> {
         self.state.lock().all.iter().map(Consumer::status).collect()
     }
 
-    /// How the stream is doing, without an allocation.
+    /// Totals of the stream, without an allocation.
     pub fn totals(&self) -> Totals {
         self.state.lock().totals()
     }
 
-    /// What the stream costs in memory.
+    /// Memory use of the stream.
     pub fn footprint(&self) -> Footprint {
         self.footprint
     }
@@ -221,7 +224,7 @@ impl Publisher {
         (rest == 0 && chunk < self.welcome.chunks as usize).then_some(chunk as u32)
     }
 
-    /// Says of a chunk what its batch says that the stream is, or that it says nothing: before it is lent.
+    /// Writes the description of a batch, or its absence, to a chunk before it is lent.
     #[inline]
     fn describe(&mut self, chunk: u32, batch: &Batch) {
         if self.described.as_ref().map(Arc::as_ptr) != batch.description().map(Arc::as_ptr) {
@@ -241,16 +244,16 @@ impl Publisher {
         let next = batch.frames().next().map(|frame| frame.header()).unwrap_or_default();
         let (frames, shortened) = description.frames_that_fit(&next, FRAME_BYTES_MAX);
         self.is_shortened |= shortened.is_some();
-        // As long as the longest text: it is one.
+        // At the maximum text length, so it is a single frame.
         self.description_frame = frames.into_iter().next().unwrap_or_default();
     }
 
-    /// Whether a description has been longer than any may be since this was asked last: it was shortened.
+    /// Whether a description was too long and shortened, since the last call.
     pub fn take_shortened(&mut self) -> bool {
         std::mem::take(&mut self.is_shortened)
     }
 
-    /// Where the frames are: as a row where they stand evenly, else in the chunk's table.
+    /// Positions of the frames: a regular row if possible, otherwise the chunk's table.
     fn locate(&self, batch: &Batch) -> Result<Descriptor, Error> {
         let foreign = || Error::ForeignBatch(self.state.name.clone());
         let chunk = self.chunk_of(batch).ok_or_else(foreign)?;
@@ -292,7 +295,7 @@ impl Publisher {
 impl Drop for Publisher {
     fn drop(&mut self) {
         self.state.lock().part();
-        // The acceptor's thread removes the socket, and stays as long as a consumer may read what it was lent.
+        // The acceptor's thread removes the socket, and stays as long as a consumer may read its chunks.
         let _ = rustix::io::write(&self.state.closing, &1u64.to_ne_bytes());
         self.state.signal.wait(CLOSE_TIMEOUT, || self.state.is_closed.load(Ordering::Acquire));
         if let Some(acceptor) = self.acceptor.take()
@@ -303,7 +306,7 @@ impl Drop for Publisher {
     }
 }
 
-/// What the stream's memory is made of, and what a consumer is granted at most.
+/// Memory layout of the stream, and the maximum grants of a consumer.
 fn welcome(options: &PublisherOptions) -> Result<Welcome, Error> {
     let quota = quota(options)?;
     Ok(Welcome {
@@ -347,7 +350,7 @@ fn quota(options: &PublisherOptions) -> Result<u32, Error> {
 }
 
 const CONSUMERS_MAX: usize = 64;
-/// More than it takes to remove a socket.
+/// Generous time for removing a socket.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a sender that waits is asked whether it is stopping.
+/// Interval for checking whether a waiting sender is stopping.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(50);

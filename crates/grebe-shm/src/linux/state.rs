@@ -1,4 +1,4 @@
-//! What the producer's threads share, and how a consumer is admitted.
+//! Shared state of the producer's threads, and the admission of consumers.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
@@ -16,21 +16,21 @@ use crate::message::{Hello, Message, Welcome};
 use crate::options::PublisherOptions;
 use crate::sync::Words;
 
-/// What the producer's threads share: the one that sends, and the acceptor's.
+/// Shared state of the sender's and the acceptor's threads.
 #[derive(Debug)]
 pub(super) struct PublisherState {
     pub(super) name: String,
     pub(super) options: PublisherOptions,
-    /// The sealed memory that every consumer is handed.
+    /// Sealed memory that every consumer gets.
     pub(super) payload: OwnedFd,
-    /// What a consumer is granted at most.
+    /// Maximum grants of a consumer.
     pub(super) welcome: Welcome,
-    /// Readable once the publisher is gone.
+    /// Readable after the publisher is gone.
     pub(super) closing: OwnedFd,
     /// Whether nobody listens under the name any more.
     pub(super) is_closed: AtomicBool,
     pub(super) consumers: Mutex<Consumers>,
-    /// Wakes the thread that waits for room or for consumers.
+    /// Wakes a thread that waits for room or for consumers.
     pub(super) signal: Signal,
 }
 
@@ -43,11 +43,12 @@ struct Lane {
 
 impl PublisherState {
     pub(super) fn lock(&self) -> MutexGuard<'_, Consumers> {
-        // Nothing under the lock panics but by a mistake; the consumers are good then, as each step leaves them.
+        // A panic under the lock would be a bug. The consumers are valid even then, because each step leaves
+        // them so.
         self.consumers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes a consumer in: a lane is made, handed over with the payload, and entered.
+    /// Admits a consumer: makes a lane, sends it with the payload, and registers the consumer.
     pub(super) fn admit(
         &self,
         id: u64,
@@ -64,7 +65,7 @@ impl PublisherState {
         };
         let welcome = Welcome { queue_batches: lane.shape.queue(), quota_chunks: lane.quota, ..self.welcome };
         let descriptors = [self.payload.as_fd(), lane.fd.as_fd()];
-        // Where it fails the consumer is gone already.
+        // A failure means that the consumer is gone already.
         if packet::send_message(&socket, &Message::Welcome(welcome), &descriptors).is_ok() {
             self.enter(id, socket, hello, pid, lane);
         }
@@ -88,10 +89,10 @@ impl PublisherState {
         }
     }
 
-    /// Of what the consumer asks for, as much as there is for one.
+    /// Grants the consumer's request up to the maximum.
     fn make_lane(&self, hello: &Hello) -> rustix::io::Result<Lane> {
         let quota = hello.quota_chunks.min(self.welcome.quota_chunks);
-        // More than its quota can never wait.
+        // More than its quota can never be queued.
         let shape = Shape::new(hello.queue_batches.min(quota), quota);
         let fd = map::memfd("grebe:lane", shape.words() * 8)?;
         let mapping = Mapping::new(&fd, shape.words() * 8, true)?;
@@ -125,7 +126,7 @@ impl PublisherState {
         self.signal.notify();
     }
 
-    /// A consumer's socket has something to say, or has hung up.
+    /// Handles a message or hang-up of a consumer.
     pub(super) fn attend(&self, id: u64) {
         self.lock().attend(id, &self.name);
         self.signal.notify();

@@ -1,4 +1,4 @@
-//! The consumer's end: what is lent to this process.
+//! Consumer's end: batches lent to this process.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -22,11 +22,13 @@ use crate::options::{SubscriberOptions, Trust};
 use crate::said::Said;
 use crate::sync::{Ordering, Words};
 
-/// The consumer's end of a stream: batches that lie in the memory of a producer of this user, or copies of those of any other.
+/// Consumer's end of a stream. Batches of a producer of this user stay in place; those of any other are
+/// copied.
 ///
-/// In place, a batch that is dropped goes back to the producer, from whichever thread. The producer learns that a consumer is gone when
-/// the subscriber *and* all its batches are: nothing is overwritten that is still read. That holds with a producer that keeps to it, as
-/// [`Publisher`](super::Publisher) does; [`Trust`] says what another one could do, and for whom batches are copied.
+/// In place, a dropped batch returns to the producer, from whichever thread. The producer learns that a
+/// consumer is gone when the subscriber *and* all its batches are. So nothing is overwritten while it is
+/// read, if the producer keeps its promise as [`Publisher`](super::Publisher) does. [`Trust`] describes the
+/// risks of others, and which batches are copied.
 #[derive(Debug)]
 pub struct Subscriber {
     name: String,
@@ -35,21 +37,21 @@ pub struct Subscriber {
     lent: Lent,
     tables: Words,
     said: Said,
-    /// The number of what was said of the chunk that was taken last.
+    /// Serial number of the last chunk's description.
     serial: u64,
     descriptions: DescriptionReader,
     welcome: Welcome,
     busy_poll: BusyPoll,
     hung_up: bool,
-    /// The producer's reason when it cut this consumer off.
+    /// The producer's reason for cutting this consumer off.
     bye: Option<String>,
     refused_frames: u64,
-    /// Bytes of chunks taken since this thread slept or yielded.
+    /// Bytes of chunks taken since this thread last slept or yielded.
     taken_bytes: usize,
 }
 
 impl Subscriber {
-    /// Joins the stream of this name, at the newest.
+    /// Joins the stream with this name at its newest batch.
     ///
     /// # Errors
     /// There is no such stream ([`Error::NoStream`]), or its producer refuses.
@@ -61,7 +63,7 @@ impl Subscriber {
             quota_chunks: options.quota_chunks.unwrap_or(u32::MAX).max(1),
             name: options.name.clone(),
         });
-        // Where it hangs up at once it may have said why.
+        // A producer that hangs up at once may have given a reason.
         let said = packet::send_message(&socket, &hello, &[]);
         let (welcome, payload, lane) = answer(name, &socket)?;
         said.map_err(Error::tried("speak to the producer"))?;
@@ -110,12 +112,13 @@ impl Subscriber {
         })
     }
 
-    /// The next batch, if one waits. A thread that took much without sleeping yields first: where another consumer shares its
-    /// processor, that one would wait for the scheduler's next tick, up to 4 ms, and miss batches.
+    /// Next batch, if one is queued. A thread that took much data without sleeping yields first. Otherwise
+    /// another consumer on the same processor would wait for the scheduler's next tick, up to 4 ms, and miss
+    /// batches.
     ///
     /// # Errors
-    /// [`Error::Damaged`]; [`Error::CutOff`], at once: what still waited is not to be had any more. How else the stream ended is
-    /// told by [`wait`](Self::wait).
+    /// [`Error::Damaged`]; [`Error::CutOff`] at once, without the queued batches. [`wait`](Self::wait)
+    /// reports any other end of the stream.
     pub fn pop(&mut self) -> Result<Option<Batch>, Error> {
         if !self.lent.has_room() {
             return Ok(None);
@@ -141,12 +144,12 @@ impl Subscriber {
         Ok(Some(batch))
     }
 
-    /// Whether batches are copies, because who made the stream is not trusted.
+    /// Whether batches are copies, because the maker of the stream is not trusted.
     pub fn is_copied(&self) -> bool {
         matches!(self.lent, Lent::Copied(_))
     }
 
-    /// The next descriptor, in range.
+    /// Next descriptor, checked to be in range.
     fn take(&mut self) -> Result<Option<Descriptor>, Error> {
         if self.taken_bytes >= YIELD_BYTES {
             self.taken_bytes = 0;
@@ -170,7 +173,7 @@ impl Subscriber {
         Ok(Some(what))
     }
 
-    /// Takes what the producer says of this chunk's stream; what cannot be read is counted, and changes nothing.
+    /// Reads the producer's description for this chunk. An unreadable one is counted and changes nothing.
     #[cold]
     fn describe(&mut self, chunk: u32) {
         self.serial = self.said.serial(chunk);
@@ -180,24 +183,25 @@ impl Subscriber {
         }
         match self.descriptions.take(&self.said.read(chunk)) {
             Ok(Some(description)) => self.lent.describe(Some(Arc::new(description))),
-            // As before.
+            // Unchanged.
             Ok(None) => {}
             Err(_) => self.refused_frames += 1,
         }
     }
 
-    /// That the producer has cut this consumer off, and why.
+    /// Error for a consumer that was cut off, with the reason.
     fn cut_off(&mut self) -> Error {
-        // Said just before, or it never will be.
+        // The reason arrived just before, or never will.
         let _ = self.listen(Duration::from_millis(100));
         let reason = self.bye.clone().unwrap_or_else(|| "it did not say why".to_owned());
         Error::CutOff { name: self.name.clone(), reason }
     }
 
-    /// Sleeps until a batch waits, the stream has ended, or `timeout` has passed; whether a batch waits.
+    /// Sleeps until a batch is queued, the stream has ended, or `timeout` has passed. Returns whether a batch
+    /// is queued.
     ///
     /// # Errors
-    /// Once nothing waits any more: [`Error::ProducerGone`] or [`Error::CutOff`].
+    /// Once nothing is queued: [`Error::ProducerGone`] or [`Error::CutOff`].
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
         let began = Instant::now();
         if !self.lent.wait_for_room(timeout) {
@@ -217,7 +221,7 @@ impl Subscriber {
             if !self.hung_up && self.borrower.end().is_none() {
                 self.sleep(left)?;
             }
-            // In this order: what was queued before the end is seen after it.
+            // In this order: a batch queued before the end is visible after it.
             let is_ended = self.borrower.end().is_some();
             if self.borrower.has_value() {
                 return Ok(true);
@@ -228,14 +232,14 @@ impl Subscriber {
                 (Some(_), _) => return Err(self.cut_off()),
                 (None, true) => return Err(Error::ProducerGone(self.name.clone())),
                 (None, false) if left.is_zero() => return Ok(false),
-                // Woken for what was taken before it slept, or by a signal.
+                // Woken for a batch taken before the sleep, or by a signal.
                 (None, false) => {}
             }
         }
     }
 
-    /// Batches that may be out to this consumer: who holds as many gets nothing more. In place they share with those that wait what
-    /// the producer granted.
+    /// Maximum batches on loan to this consumer; with as many it gets nothing more. In place they share the
+    /// grant with queued batches.
     pub fn quota_chunks(&self) -> u32 {
         match &self.lent {
             Lent::InPlace(_) => self.welcome.quota_chunks,
@@ -248,17 +252,17 @@ impl Subscriber {
         self.borrower.end().is_some() && !self.borrower.has_value()
     }
 
-    /// The header that ended the stream, once it has: what is missing before it was lost.
+    /// Final header of the stream, once it has ended. Samples missing before it were lost.
     pub fn end_header(&self) -> Option<Header> {
         self.borrower.end().flatten().and_then(|bytes| Header::parse(&bytes).ok())
     }
 
-    /// Frames that the producer dropped for this consumer, under its policy.
+    /// Frames that the producer dropped for this consumer under its policy.
     pub fn dropped_frames(&self) -> u64 {
         self.borrower.dropped_frames()
     }
 
-    /// Places at which the producer promised a frame, or a description, and none was found.
+    /// Promised frames or descriptions that were not found.
     pub fn refused_frames(&self) -> u64 {
         self.refused_frames
     }
@@ -275,7 +279,7 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Waits for the socket to say something, or to hang up.
+    /// Waits for a message or a hang-up on the socket.
     fn listen(&mut self, timeout: Duration) -> Result<(), Error> {
         match poll(&mut [PollFd::new(&*self.socket, PollFlags::IN)], Some(&timespec(timeout))) {
             Ok(0) | Err(Errno::INTR) => return Ok(()),
@@ -296,7 +300,7 @@ impl Subscriber {
     }
 }
 
-/// How a consumer reads what it was lent.
+/// Access to lent chunks.
 #[derive(Debug)]
 enum Lent {
     InPlace(TrustedBatchImport),
@@ -326,12 +330,13 @@ impl Lent {
     }
 }
 
-/// The user whose process listens at the socket's other end.
+/// User whose process listens at the other end of the socket.
 fn listener(socket: &OwnedFd) -> Option<Uid> {
     sockopt::socket_peercred(socket).ok().map(|peer| peer.uid)
 }
 
-/// Whether this process's user both listens and made the memory. What stands for users of another namespace is nobody's.
+/// Whether this process's user both listens and made the memory. The placeholder for users of another
+/// namespace matches nobody.
 fn is_own(listener: Option<Uid>, maker: Option<Uid>) -> bool {
     let own = geteuid();
     own.as_raw() != OVERFLOW_UID && listener == Some(own) && maker == Some(own)
@@ -351,7 +356,7 @@ fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, Error> {
         match connect(&socket, &address) {
             Ok(()) => return Ok(socket),
             Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(absent(path)),
-            // The listener's queue is full: others connect too.
+            // The listener's queue is full because others connect too.
             Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
             Err(Errno::AGAIN) => {
                 return Err(Error::Silent { name: name.to_owned(), timeout: ANSWER_TIMEOUT });
@@ -390,8 +395,8 @@ fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), E
     }
 }
 
-/// Where the frames of a chunk are: in a row, or by the chunk's table. An offset that leads out of the chunk is refused by the
-/// import.
+/// Offsets of a chunk's frames: a row, or the chunk's table. The import refuses an offset outside of the
+/// chunk.
 fn offsets(tables: &Words, table_words: u32, what: Descriptor) -> impl Iterator<Item = u32> {
     let Descriptor { chunk, frames, first, stride } = what;
     let row = move |frame: u32| first.wrapping_add(frame.wrapping_mul(stride));
@@ -403,7 +408,7 @@ fn offsets(tables: &Words, table_words: u32, what: Descriptor) -> impl Iterator<
 }
 
 fn wake(socket: &OwnedFd) {
-    // Behind a full socket the producer has been woken often enough; behind a broken one there is none.
+    // With a full socket enough wake-ups are pending; with a broken one the producer is gone.
     let _ = packet::send_message(socket, &Message::Wake, &[]);
 }
 
@@ -412,8 +417,8 @@ fn timespec(timeout: Duration) -> Timespec {
     Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() }
 }
 
-/// The kernel's number for every user that this process's namespace does not know (user_namespaces(7)).
+/// The kernel's placeholder for users unknown to this namespace (user_namespaces(7)).
 const OVERFLOW_UID: u32 = 65_534;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Some 50 us of reading, of which a yield with nobody waiting takes one.
+/// Some 50 us of reading; a yield without waiting threads takes one.
 const YIELD_BYTES: usize = 1 << 20;

@@ -1,8 +1,8 @@
-//! When TCP sends how much: CUBIC and BBR.
+//! Congestion control models of TCP: CUBIC and BBR.
 
 use std::collections::VecDeque;
 
-/// One acknowledgement, and the state of the flow when it arrived.
+/// Acknowledgement, with the state of the flow at its arrival.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ack {
     pub(super) now_us: u64,
@@ -11,13 +11,13 @@ pub(super) struct Ack {
     pub(super) packets_per_s: f64,
     pub(super) paused: bool,
     pub(super) lost: u64,
-    /// The packet that arrived.
+    /// Number of the acknowledged packet.
     pub(super) number: u64,
     pub(super) next_number: u64,
     pub(super) in_flight: u64,
 }
 
-/// CUBIC as RFC 9438 has it, the window in packets.
+/// CUBIC by RFC 9438, with the window in packets.
 #[derive(Debug)]
 pub(super) struct Cubic {
     pub(super) window: f64,
@@ -43,7 +43,7 @@ impl Cubic {
     pub(super) fn on_ack(&mut self, ack: &Ack) {
         if ack.lost > 0 {
             if ack.number >= self.recovery_end {
-                // Fast convergence (section 4.7): a flow whose share shrinks gives way faster.
+                // Fast convergence (section 4.7): a flow with a shrinking share yields faster.
                 let yields = if self.window < self.window_max { 0.85 } else { 1.0 };
                 self.window_max = self.window * yields;
                 self.window = (self.window * CUBIC_BETA).max(2.0);
@@ -54,7 +54,7 @@ impl Cubic {
         }
         if self.window < self.threshold {
             self.window += 1.0;
-            // HyStart++ (RFC 9406): slow start ends where the delay grows.
+            // HyStart++ (RFC 9406): slow start ends when the delay grows.
             if ack.rtt_us > ack.min_rtt_us + (ack.min_rtt_us / 8).clamp(4_000, 16_000) {
                 self.threshold = self.window;
             }
@@ -84,7 +84,7 @@ const CUBIC_BETA: f64 = 0.7;
 /// RFC 9438, section 5.
 const CUBIC_C: f64 = 0.4;
 
-/// BBR version 1 as `net/ipv4/tcp_bbr.c` of Linux 6 has it; the constants are those of that file. Rates in packets per second, the
+/// BBR version 1 like `net/ipv4/tcp_bbr.c` of Linux 6, with its constants. Rates in packets per second,
 /// window in packets.
 #[derive(Debug)]
 pub(super) struct Bbr {
@@ -107,7 +107,7 @@ enum Phase {
     Probe,
 }
 
-/// After a loss: for one round trip no more packets leave than arrive (packet conservation).
+/// After a loss: for one round trip, no more packets leave than arrive (packet conservation).
 #[derive(Debug, Clone, Copy)]
 struct Recovery {
     window_before: f64,
@@ -149,7 +149,7 @@ impl Bbr {
         if self.rates.is_empty() { f64::INFINITY } else { MARGIN * gain * self.greatest() }
     }
 
-    /// Packets that leave at once: those of a millisecond, as the kernel hands them to the network card.
+    /// Packets per burst: those of a millisecond, as the kernel hands them to the network card.
     pub(super) fn burst(&self) -> u64 {
         if self.rates.is_empty() {
             return 2;
@@ -226,7 +226,7 @@ impl Bbr {
         if let Some(recovery) = self.recovery {
             if ack.number < recovery.conserves_until {
                 if ack.lost > 0 {
-                    // What is sent again takes another round trip.
+                    // A retransmission takes another round trip.
                     self.recovery = Some(Recovery { until: ack.next_number, ..recovery });
                 }
                 self.window = self.window.max(in_flight + 1.0);
@@ -238,7 +238,7 @@ impl Bbr {
             }
         }
         let gain = if self.phase == Phase::Probe { 2.0 } else { HIGH_GAIN };
-        // Room for what the sending host and the network card hold back.
+        // Room for packets held in the sending host and the network card.
         let target =
             gain * product + 3.0 * self.burst() as f64 + if self.probe_index == 0 { 2.0 } else { 0.0 };
         let grown = self.window + 1.0;
@@ -255,6 +255,6 @@ impl Bbr {
 
 const HIGH_GAIN: f64 = 2.885;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// It paces a little below what it measured.
+/// Paces slightly below the measured rate.
 const MARGIN: f64 = 0.99;
 const BBR_WINDOW_MIN: f64 = 4.0;

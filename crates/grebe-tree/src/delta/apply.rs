@@ -1,4 +1,4 @@
-//! Copies what the new file has in common with the basis, and checks it on the way.
+//! Copies the common parts of basis and new file, and verifies them.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::thread;
@@ -9,18 +9,19 @@ use super::matcher::Run;
 use super::signature::BasisMap;
 use crate::wire::short;
 
-/// Reads of the basis what of a run does not lie at `offset` of the new file, and hands its chunks on, each with its place there, in their
-/// order. `true` where all of the run is what the sender has.
+/// Reads the part of a run that is not yet at `offset` of the new file. Passes its chunks on in order, each
+/// with its place. `true` if the whole run is what the sender has.
 ///
-/// Chunks are handed on before the check is known, since it is over all of them: where this returns `false`, the stretch is to be
-/// asked for again, and until it has come the file must not get its name. That happens where the basis is not any more as it was when its
-/// signature was made, or cannot be read. The run's length is [`BasisMap::stretch`]; a run that is not in the map copies nothing.
+/// The check covers all chunks, so chunks are passed on before the result is known. If this returns `false`,
+/// request the range again, and keep the file from its final name until that has arrived. The cause is a
+/// basis that changed since its signature was made, or that cannot be read. The run's length is
+/// [`BasisMap::stretch`]; a run outside the map copies nothing.
 ///
-/// A long run is hashed by another thread while it is written. `buffer` is kept from call to call; it has 8 MiB, and one of the
-/// longest chunks.
+/// Another thread hashes a long run while it is written. `buffer` is reused between calls; it has 8 MiB plus
+/// one of the longest chunks.
 ///
 /// # Errors
-/// Those of `write` alone.
+/// Only those of `write`.
 pub(crate) fn copy_run(
     mut basis: impl Read + Seek,
     map: &BasisMap,
@@ -82,7 +83,7 @@ fn hash_and_write(
     };
     let (is_hashed, written) = thread::scope(|scope| {
         let is_long = bytes.len() >= HASHED_ASIDE_BYTES_MIN;
-        // Where there is no thread to be had, it is hashed here.
+        // Without another thread, this one hashes.
         let is_hashed = is_long && thread::Builder::new().spawn_scoped(scope, &mut hash).is_ok();
         (is_hashed, chunks(bytes, lens).try_for_each(&mut write))
     });
@@ -101,9 +102,9 @@ fn chunks<'a>(bytes: &'a [u8], lens: &[usize]) -> impl Iterator<Item = &'a [u8]>
     })
 }
 
-/// So much is read before it is written. As much as an honest sender's run has, and a chunk of any length alone.
+/// Maximum read before a write: the run of an honest sender, or a single chunk of any length.
 const AT_ONCE_BYTES_MAX: usize = 8 << 20;
-/// Less is hashed sooner than a thread begins.
+/// Minimum length for a hashing thread; less is hashed before a thread starts.
 const HASHED_ASIDE_BYTES_MIN: usize = 512 << 10;
 
 #[cfg(test)]
@@ -125,7 +126,7 @@ mod tests {
         copied_beside(basis, told, &Laid::default(), run)
     }
 
-    /// The run begins at 1,000 of the new file.
+    /// Copies a run to offset 1,000 of the new file.
     fn copied_beside(basis: &[u8], told: &Told, laid: &Laid, run: &Run) -> (bool, Vec<u8>) {
         let mut out = Vec::new();
         let good = copy_run(Cursor::new(basis), &told.map, laid, run, 1_000, &mut Vec::new(), |at, bytes| {
@@ -166,7 +167,7 @@ mod tests {
         let mut laid = Laid::default();
         laid.add(1_000 + second.start..1_000 + second.end, hash(1));
         assert_eq!(copied_beside(&basis, &told, &laid, &run), (true, without));
-        // Elsewhere it is no help, and a hash that is not the sender's is noticed.
+        // At another place it does not help, and a wrong hash is noticed.
         let mut laid = Laid::default();
         laid.add(999 + second.start..999 + second.end, hash(1));
         assert_eq!(copied_beside(&basis, &told, &laid, &run), (true, basis.clone()));

@@ -1,4 +1,4 @@
-//! A file in chunks that its content cuts, each with its hash.
+//! Content-defined chunks of a file, each with its hash.
 
 use std::io::{self, Read};
 
@@ -6,36 +6,39 @@ use fastcdc::v2020::{FastCDC, Normalization};
 
 use crate::wire::{ShortHash, short};
 
-/// Chunks that a signature may have: what bounds the memory of both ends.
+/// Maximum chunks of a signature, which bounds the memory of both ends.
 pub(crate) const CHUNKS_MAX: usize = 4 << 20;
 
-/// The longest file that is compared chunk by chunk: with the longest chunks it has half of [`CHUNKS_MAX`].
+/// Longest file to compare by chunks. With the longest chunks it has half of [`CHUNKS_MAX`].
 pub(crate) const FILE_BYTES_MAX: u64 = (CHUNKS_MAX as u64 / 2) << AVERAGE_LOG2_MAX;
 
-/// How long chunks are: a quarter of the average at least, but for the last one, and four times the average at most.
+/// Chunk lengths: at least a quarter of the average, except for the last chunk, and at most four times the
+/// average.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkSizes {
     average_log2: u8,
-    /// A signature has so much of each chunk's hash.
+    /// Length of the hashes in a signature.
     hash: ToldHash,
 }
 
-/// How much of a chunk's hash is told.
+/// Length of a chunk's hash in a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ToldHash {
-    /// 4 bytes: of `n` chunks there and `m` new ones here, `n * m / 2^32` are taken for another one of their length. That costs a stretch which is sent
-    /// again, 8 MiB at most, where there is so much that is new.
+    /// 4 bytes. With `n` old chunks and `m` new ones, `n * m / 2^32` chunks match a wrong one of the same
+    /// length. Each costs a range that is sent again, at most 8 MiB, in a file with that much new data.
     Short,
-    /// 8 bytes, as ends have it that do not know of short ones.
+    /// 8 bytes, for peers without short hashes.
     Long,
 }
 
 impl ChunkSizes {
-    /// What suits a file of this length; `None` where it is too long, or so short that comparing costs as much as sending.
+    /// Suitable sizes for a file of this length. `None` if it is too long, or so short that comparing costs
+    /// as much as sending.
     ///
-    /// A signature costs 7 bytes a chunk with short hashes and 11 without, and each change two chunks and a half, or a few [finer](Self::finer)
-    /// ones. Twice the square root of the length keeps the signature small: 1 GB has chunks of 64 KiB and a signature of 0.011 %.
-    /// Above 4 TiB there are half of [`CHUNKS_MAX`] at most on average.
+    /// A signature costs 7 bytes per chunk with short hashes and 11 without. Each change costs two and a half
+    /// chunks, or a few [finer](Self::finer) ones. Twice the square root of the length keeps the signature
+    /// small: 1 GB has chunks of 64 KiB and a signature of 0.011 %. Above 4 TiB the average number of chunks
+    /// is at most half of [`CHUNKS_MAX`].
     pub(crate) fn for_file(bytes: u64, short_hashes: bool) -> Option<Self> {
         if !(FILE_BYTES_MIN..=FILE_BYTES_MAX).contains(&bytes) {
             return None;
@@ -47,13 +50,13 @@ impl ChunkSizes {
         Some(Self { average_log2: average_log2 as u8, hash })
     }
 
-    /// For the stretches in which chunks of this length found a change; `None` where they are fine enough.
+    /// Sizes for a second comparison of changed ranges; `None` if these are fine enough.
     pub(crate) fn finer(self) -> Option<Self> {
         let average_log2 = self.average_log2.saturating_sub(FINER_LOG2).max(AVERAGE_LOG2_MIN);
         (average_log2 < self.average_log2).then_some(Self { average_log2, ..self })
     }
 
-    /// What a peer or a cache says.
+    /// Decodes the byte of a peer or a cache.
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         let average_log2 = byte & !SHORT_HASHES;
         let hash = if byte & SHORT_HASHES == 0 { ToldHash::Long } else { ToldHash::Short };
@@ -61,12 +64,12 @@ impl ChunkSizes {
         is_known.then_some(Self { average_log2, hash })
     }
 
-    /// As peers and caches are told it.
+    /// Encodes the sizes for peers and caches.
     pub(crate) fn to_byte(self) -> u8 {
         self.average_log2 | if self.hash == ToldHash::Short { SHORT_HASHES } else { 0 }
     }
 
-    /// What a signature has of a chunk's hash.
+    /// Hash of a chunk as a signature carries it.
     pub(super) fn told_hash(self, hash: &ShortHash) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = *hash;
         match self.hash {
@@ -75,7 +78,7 @@ impl ChunkSizes {
         }
     }
 
-    /// So many bytes that is.
+    /// Length of such a hash in bytes.
     pub(super) fn told_hash_bytes(self) -> usize {
         match self.hash {
             ToldHash::Short => 4,
@@ -83,12 +86,12 @@ impl ChunkSizes {
         }
     }
 
-    /// The average length in bytes, as a power of two: 11 to 22.
+    /// Average length as a power of two: 11 to 22.
     pub(crate) fn average_log2(self) -> u8 {
         self.average_log2
     }
 
-    /// The longest chunk, in bytes.
+    /// Maximum length in bytes.
     pub(crate) fn max(self) -> usize {
         4 << self.average_log2
     }
@@ -102,7 +105,7 @@ impl ChunkSizes {
     }
 }
 
-/// A stretch of a file and its hash.
+/// A range of a file and its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chunk {
     /// At most [`ChunkSizes::max`], never 0.
@@ -111,18 +114,18 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Of these bytes, which are not empty and no more than a chunk has.
+    /// Hashes these bytes: at least one, at most a chunk.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self { len: bytes.len() as u32, hash: short(&blake3::hash(bytes)) }
     }
 }
 
-/// Cuts what it reads. Memory: two of the longest chunks, 512 KiB at least.
+/// Cuts its input into chunks. Memory: two of the longest chunks, at least 512 KiB.
 pub(crate) struct Chunks<R> {
     reader: R,
     sizes: ChunkSizes,
     buffer: Vec<u8>,
-    /// What is read and not cut yet.
+    /// Start of the data that is read but not cut yet.
     from: usize,
     to: usize,
     is_at_end: bool,
@@ -134,15 +137,16 @@ impl<R: Read> Chunks<R> {
         Self { reader, sizes, buffer, from: 0, to: 0, is_at_end: false }
     }
 
-    /// The next chunk and its bytes, in the order of the file; `None` behind the last one.
+    /// Returns the next chunk and its bytes in file order; `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<(Chunk, &[u8])>> {
         self.next_like(None)
     }
 
-    /// The same where a chunk of this [hash as it is told](ChunkSizes::told_hash) and length is expected. If it is that one, nothing has to be cut: bytes that
-    /// were cut so elsewhere would be here, too. If it ends where this one would end, only what is before it is cut.
+    /// Like `next`, with an expected [hash](ChunkSizes::told_hash) and length. A match needs no cutting,
+    /// because the same bytes are cut the same way elsewhere. If only the end matches, just the data before
+    /// it is cut.
     pub(crate) fn next_like(&mut self, expected: Option<(u64, u32)>) -> io::Result<Option<(Chunk, &[u8])>> {
-        // Where a chunk is cut depends on the bytes up to the longest one's end, so these must be there.
+        // A cut depends on the bytes up to the end of the longest chunk, so these must be available.
         if self.reads_next() {
             self.fill()?;
         }
@@ -163,7 +167,8 @@ impl<R: Read> Chunks<R> {
         let cutter =
             FastCDC::with_level(rest, sizes.min(), sizes.average(), sizes.max(), Normalization::Level2);
         let (_, mut end) = cutter.cut(0, rest.len());
-        // What was put in front of the expected one ends where that begins: it is cut there, and the expected one next.
+        // Inserted bytes end where the expected chunk begins, so the cut is there and the expected chunk
+        // comes next.
         if let Some((hash, len)) = expected
             && let Some(before) = end.checked_sub(len as usize).filter(|before| *before > 0)
             && self.sizes.told_hash(&Chunk::of(&rest[before..end]).hash) == hash
@@ -175,12 +180,14 @@ impl<R: Read> Chunks<R> {
         Ok(Some((Chunk::of(bytes), bytes)))
     }
 
-    /// Whether the next chunk cannot be had without reading. What was cut so far can then be [taken](Self::take_cut) at hardly any cost.
+    /// Whether the next chunk needs a read. The chunks cut so far can then be [taken](Self::take_cut)
+    /// cheaply.
     pub(super) fn reads_next(&self) -> bool {
         self.to - self.from < self.sizes.max() && !self.is_at_end
     }
 
-    /// The buffer, and how many bytes at its front were cut; `spare` takes its place, with what was not cut.
+    /// Takes the buffer with the number of cut bytes at its front. `spare` replaces it and gets the uncut
+    /// rest.
     pub(super) fn take_cut(&mut self, mut spare: Vec<u8>) -> (Vec<u8>, usize) {
         spare.resize(self.buffer.len(), 0);
         let left = self.to - self.from;
@@ -189,7 +196,7 @@ impl<R: Read> Chunks<R> {
         (std::mem::replace(&mut self.buffer, spare), std::mem::take(&mut self.from))
     }
 
-    /// Brings what is left to the front and reads until the buffer is full or the file ends.
+    /// Moves the rest to the front and reads until the buffer is full or the file ends.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.from..self.to, 0);
         (self.from, self.to) = (0, self.to - self.from);
@@ -209,14 +216,14 @@ impl<R: Read> Chunks<R> {
 }
 
 const AVERAGE_LOG2_MIN: u8 = 11;
-/// Beside the average length in a byte.
+/// Flag in the byte of the average length.
 const SHORT_HASHES: u8 = 0x80;
 const FINER_LOG2: u8 = 5;
-/// What the crate `fastcdc` takes at most.
+/// Maximum of the crate `fastcdc`.
 const AVERAGE_LOG2_MAX: u8 = 22;
-/// Below it a signature and a whole chunk are a good part of the file.
+/// Minimum file length. Below it, a signature and a whole chunk are a large part of the file.
 const FILE_BYTES_MIN: u64 = 16 << 10;
-/// Reads are long, so that a disk that turns gives its rate.
+/// Long reads, so that a hard disk reaches its full rate.
 const BUFFER_BYTES_MIN: usize = 512 << 10;
 
 #[cfg(test)]
@@ -226,7 +233,7 @@ mod tests {
     use super::*;
     use crate::delta::tests::noise;
 
-    /// A reader whose reads end where they like.
+    /// Reader with short reads of arbitrary length.
     struct Torn<'a> {
         rest: &'a [u8],
         lens: std::iter::Cycle<std::vec::IntoIter<usize>>,
@@ -276,7 +283,7 @@ mod tests {
         assert!([10, 23, 0x40 | 16, 0x80 | 10, 0x80 | 23].map(ChunkSizes::from_byte) == [None; 5]);
     }
 
-    /// Another version of the crate that cuts elsewhere would make every file of an older peer look changed.
+    /// If another version of the crate cut elsewhere, every file of an older peer would look changed.
     #[test]
     fn the_cuts_are_those_of_every_version() {
         let sizes = ChunkSizes::from_byte(12).unwrap();

@@ -1,4 +1,4 @@
-//! Each end's pass over its file: the receiver's over the basis, the sender's over the new file, both at the same time.
+//! Simultaneous passes of both ends: the receiver reads the basis, the sender the new file.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -13,8 +13,8 @@ use super::laying::Laying;
 use super::matcher::{Matcher, Piece};
 use super::signature::{BasisMap, Signature, SignatureWriter};
 
-/// The receiver's pass: tells the pieces of the basis's signature while it reads, and notes in the `map` where its chunks are, before they
-/// are told. What it reads goes on into the new file, where there is a `laying`.
+/// The receiver's pass: sends the pieces of the basis's signature as it reads. Notes the places of its chunks
+/// in the `map` before it sends them. With a `laying`, the data also goes into the new file.
 ///
 /// # Errors
 /// Of reading, and those of `tell`.
@@ -53,56 +53,56 @@ pub(crate) fn sign<E: From<io::Error>>(
     Ok(())
 }
 
-/// What has come of a signature.
+/// Part of a signature that arrived.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// The receiver writes along, and tells again what it is asked for.
+    /// The receiver writes ahead, and answers requests for finer chunks.
     WritesAlong,
-    /// Its next chunks, as they were [read](super::read_piece).
+    /// The next chunks, as [read](super::read_piece).
     Chunks(Vec<(u64, u32)>),
-    /// The finer chunks of what was asked for first and not told yet; none where they cannot be had.
+    /// Finer chunks of the oldest open request; empty if they are not available.
     Finer(Vec<(u64, u32)>),
-    /// That was all of it.
+    /// End of the signature.
     Whole,
 }
 
-/// A file of which more has moved is one whose signature must be whole before anything is known.
+/// Maximum shifts. A file with more moves needs its whole signature anyway.
 const SHIFTS_MAX: usize = 1_000;
 
-/// What is read of a file between two messages, at least: the sender goes along, and small files are one message.
+/// Minimum bytes to read between messages. The sender keeps up, and small files are one message.
 const TOLD_BYTES_MIN: usize = 1 << 20;
 
-/// What is known of a new file.
+/// Finding about a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// From here on the basis is probably found so much further on in the new file; 0 until this is said. There are [`SHIFTS_MAX`] at most,
-    /// all before the first piece.
+    /// Probable offset of the basis in the new file from here on; 0 at first. At most [`SHIFTS_MAX`], all
+    /// before the first piece.
     Shift(i64),
-    /// These chunks of the basis are to be told again, in finer ones.
+    /// Request for finer chunks of these chunks of the basis.
     Look {
         first: u32,
         chunks: u32,
     },
-    /// Is new, and may be sent before the plan.
+    /// New data, to be sent before the plan.
     Early(EarlyBytes),
     Piece(Piece),
 }
 
-/// What the plan was made with.
+/// Result of the comparison, with its signature.
 #[derive(Debug)]
 pub(crate) struct Compared {
     pub(crate) signature: Signature,
     pub(crate) settled: Vec<Settled>,
 }
 
-/// The sender's pass over the new file. It goes along with the signature while that comes: where the two are the same, hashing shows
-/// it, and nothing is cut. Tells everything as soon as it is known.
+/// The sender's pass over the new file. It keeps pace with the signature. Where both are equal, hashing
+/// proves it and nothing needs cutting. Reports every finding at once.
 ///
-/// Until all of the signature is there it keeps the chunks, 20 bytes each. Where the receiver writes along, gaps are looked at again meanwhile
-/// by the `early` ones, if there are such.
+/// Keeps the chunks, 20 bytes each, until the whole signature has arrived. If the receiver writes ahead,
+/// `early` compares gaps again meanwhile.
 ///
 /// # Errors
-/// Of reading, and those of `tell`; [`io::ErrorKind::UnexpectedEof`] where no signature comes any more.
+/// Of reading, and those of `tell`; [`io::ErrorKind::UnexpectedEof`] if the signature breaks off.
 pub(crate) fn compare<E, R, S>(
     new: impl Read,
     sizes: ChunkSizes,
@@ -134,7 +134,7 @@ where
             }
         }
     }
-    // Each was to be told again anyway, and all of them take one round trip.
+    // These gaps need a second comparison anyway, and all answers together take one round trip.
     while let Some(early) = early.as_mut().filter(|early| early.is_waiting()) {
         let finer = along.next_finer()?;
         early.came(finer, |bytes| tell(Finding::Early(bytes)))?;
@@ -151,32 +151,32 @@ where
     Ok(Compared { signature, settled })
 }
 
-/// The new file beside a signature of which not all has come.
+/// The new file beside an incomplete signature.
 struct Along<'a> {
     told: &'a Receiver<Told>,
     signature: Signature,
     is_whole: bool,
     writes_along: bool,
-    /// What was told again and is not looked at yet.
+    /// Finer chunks that have not been compared yet.
     finer: VecDeque<Vec<(u64, u32)>>,
-    /// What was written over in place, and ends where the last chunk begins.
+    /// Region overwritten in place that ends where the last chunk begins.
     gap: Option<InPlace>,
-    /// Those of the new file.
+    /// Chunks of the new file.
     chunks: Vec<Chunk>,
-    /// The chunk of the basis behind the last one that was found, and where it begins there.
+    /// Chunk of the basis after the last match, and its start in the basis.
     next: usize,
     next_at: u64,
-    /// Where the next chunk of the new file begins.
+    /// Start of the next chunk of the new file.
     at: u64,
-    /// The new file up to here ends with a chunk that was found.
+    /// End of the last match in the new file.
     found_until: u64,
-    /// How much further on than in the basis the last one was found.
+    /// Offset of the last match between new file and basis.
     shift: i64,
     is_in_step: bool,
 }
 
-/// So many chunks of the basis are looked through for one of the new file, and told before it is cut: chunks that are there are not
-/// missed because they come later.
+/// Window of basis chunks to search for a new chunk, and to receive before cutting. Without the wait, chunks
+/// that arrive later would be missed.
 const NEAR_CHUNKS: usize = 64;
 
 impl<'a> Along<'a> {
@@ -199,9 +199,10 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// The chunk that is probably the next one, if there is such a one; nothing at all once the whole signature is there.
+    /// Probable next chunk, if any; nothing once the whole signature has arrived.
     ///
-    /// Waits for the receiver where it has not told so much yet. It has begun to read before, and everybody waits for it in the end.
+    /// Waits for the receiver if it has not sent enough. It started reading earlier, and everybody waits for
+    /// it in the end.
     #[allow(clippy::option_option, reason = "whether to go on, and whether one is known")]
     fn expected(&mut self) -> io::Result<Option<Option<(u64, u32)>>> {
         let near = self.next + if self.is_in_step { 1 } else { NEAR_CHUNKS };
@@ -214,7 +215,7 @@ impl<'a> Along<'a> {
         Ok(Some(self.signature.chunks().get(self.next).copied().filter(|_| self.is_in_step)))
     }
 
-    /// The next chunk of the new file; how much further on than in the basis it was found, where that is news.
+    /// Takes the next chunk of the new file. Returns the offset of its match in the basis if that changed.
     fn push(&mut self, chunk: Chunk) -> Option<i64> {
         let wanted = self.signature.told(&chunk);
         let near = self.signature.chunks().iter().skip(self.next).take(NEAR_CHUNKS);
@@ -231,7 +232,7 @@ impl<'a> Along<'a> {
             self.found_until = end;
             self.next_at += near.take(found + 1).map(|(_, len)| u64::from(*len)).sum::<u64>();
             self.next += found + 1;
-            // Both end there.
+            // The match ends there in both files.
             self.shift = end.wrapping_sub(self.next_at) as i64;
         }
         self.at = end;
@@ -250,7 +251,7 @@ impl<'a> Along<'a> {
         Ok(())
     }
 
-    /// The next of what was told again.
+    /// Returns the next finer chunks.
     fn next_finer(&mut self) -> io::Result<Vec<(u64, u32)>> {
         loop {
             match self.finer.pop_front() {
@@ -260,7 +261,7 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// All of the signature, and the chunks so far.
+    /// Returns the whole signature, and the chunks so far.
     fn finish(mut self) -> io::Result<(Signature, Vec<Chunk>)> {
         while !self.is_whole {
             self.take_in()?;

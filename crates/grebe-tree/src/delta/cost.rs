@@ -1,40 +1,40 @@
-//! Whether comparing pays: by rates that were measured, and by what earlier files had in common.
+//! Whether comparing pays, by measured rates and by the common share of earlier files.
 
-/// What is known of the path and of both ends, in bytes per second; `None` while nothing was measured.
+/// Measured rates in bytes per second; `None` while unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rates {
-    /// What the path carries.
+    /// Rate of the path.
     pub(crate) path: Option<f64>,
-    /// Reading, cutting and hashing at the end that has the new file.
+    /// Reading, cutting and hashing at the sender.
     pub(crate) sender: Option<f64>,
-    /// The same at the end that has the basis.
+    /// Reading, cutting and hashing at the receiver.
     pub(crate) receiver: Option<f64>,
 }
 
 impl Rates {
-    /// What a path is taken to carry until it has carried more: 100 Mbit/s. To compare in vain over a fast path costs what reading
-    /// costs; to send all over a slow one may cost hours.
+    /// Assumed rate of the path until it has carried more: 100 Mbit/s. A useless comparison over a fast path
+    /// costs only reading. Sending everything over a slow path may cost hours.
     pub(crate) const PATH_BYTES_PER_S: f64 = 12.5e6;
 }
 
-/// How much of the files that were compared so far was in their basis.
+/// Share of the compared files that their bases contained.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Experience {
     pub(crate) compared_bytes: u64,
     pub(crate) copied_bytes: u64,
 }
 
-/// Whether to compare a file of `bytes` with a basis of `basis_bytes`, rather than to send it whole.
+/// Whether to compare a file of `bytes` with a basis of `basis_bytes`, rather than send it whole.
 ///
-/// Sent whole, a file takes what the slower of path and reading takes. Compared, both ends read their file first, at the same time;
-/// then what differs is sent, while the receiver reads the rest again. That is expected to be in common what was so far: half, before
-/// anything was compared.
+/// Sending whole takes as long as the slower of path and reading. To compare, both ends first read their
+/// files at the same time. Then the differences are sent while the receiver reads the rest again. The
+/// expected common share is that of earlier files, or half before the first comparison.
 pub(crate) fn delta_pays(bytes: u64, basis_bytes: u64, rates: &Rates, experience: &Experience) -> bool {
     let (bytes, basis_bytes) = (bytes as f64, basis_bytes as f64);
     let path = rates.path.unwrap_or(Rates::PATH_BYTES_PER_S);
     let sender = rates.sender.unwrap_or(READ_BYTES_PER_S);
     let receiver = rates.receiver.unwrap_or(READ_BYTES_PER_S);
-    // No more can be in common than there is.
+    // The common part cannot exceed the basis.
     let common = experience.share().min(basis_bytes / bytes);
     let whole_s = bytes / path.min(sender);
     let compare_s = (bytes / sender).max(basis_bytes / receiver);
@@ -43,25 +43,25 @@ pub(crate) fn delta_pays(bytes: u64, basis_bytes: u64, rates: &Rates, experience
 }
 
 impl Experience {
-    /// Adds a file.
+    /// Adds the result of a file.
     pub(crate) fn add(&mut self, compared_bytes: u64, copied_bytes: u64) {
         self.compared_bytes += compared_bytes;
         self.copied_bytes += copied_bytes;
     }
 
-    /// 0 to 1; what is expected of the next file.
+    /// Expected common share of the next file, 0 to 1.
     pub(crate) fn share(&self) -> f64 {
         (self.copied_bytes as f64 + PRIOR_SHARE * PRIOR_BYTES) / (self.compared_bytes as f64 + PRIOR_BYTES)
     }
 }
 
-/// Shorter files that changed are sent whole: their signatures would be a good part of them.
+/// Minimum length. The signature of a shorter file would be a large part of it.
 pub(crate) const CHANGED_BYTES_MIN: u64 = 32 << 10;
 
-/// What one slow core cuts and hashes.
+/// Rate at which one slow core cuts and hashes.
 const READ_BYTES_PER_S: f64 = 500e6;
 const PRIOR_SHARE: f64 = 0.5;
-/// So many bytes weigh as much as the first guess.
+/// Weight of the initial guess, in bytes.
 const PRIOR_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 
 #[cfg(test)]
@@ -113,7 +113,7 @@ mod tests {
     }
 
     proptest! {
-        /// The loss is bounded where nothing turns out to be in common: by what was to be gained.
+        /// If nothing is in common, the loss is at most the expected gain.
         #[test]
         fn at_worst_a_comparison_costs_what_it_promised(
             bytes in 1..10_u64.pow(13), path in 1e3..1e10_f64, sender in 1e6..1e10_f64, receiver in 1e6..1e10_f64,

@@ -1,8 +1,8 @@
-//! Gaps that are looked at again while the signature still comes, and what is new in them sent at once.
+//! Early second comparison of gaps while the signature is still arriving, so that new data leaves at once.
 //!
-//! A gap lies between chunks that both have, and is as long here as there: it was written over in place. What of it the basis does not have
-//! in finer chunks either is new, as good as surely; the receiver lays it where it belongs, and the plan refers to it. So the path is used
-//! while both ends still read.
+//! A gap lies between matching chunks and has the same length in both files: it was overwritten in place.
+//! Data in it without a match in finer chunks is almost certainly new. The receiver writes it to its place,
+//! and the plan refers to it. So the path is busy while both ends still read.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -14,12 +14,12 @@ use super::matcher::{Matcher, Piece};
 use super::signature::Signature;
 use crate::wire::{GROUP_BYTES, short};
 
-/// What both have before a gap and behind it is the same.
+/// Region between two matching chunks, overwritten in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InPlace {
-    /// Bytes of the new file, and as many of the basis.
+    /// Byte range of the new file; the basis has a range of the same length.
     pub(super) new: Range<u64>,
-    /// Chunks of the basis: the first, and how many.
+    /// Chunks of the basis: first and count.
     pub(crate) first: u32,
     pub(crate) chunks: u32,
 }
@@ -31,38 +31,39 @@ pub(crate) struct Settled {
     pieces: Vec<Piece>,
 }
 
-/// What is sent before the plan.
+/// Data to send before the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EarlyBytes {
     pub(crate) from: u64,
     pub(crate) content: Vec<u8>,
 }
 
-/// The looks at one file. `stretch` opens some of it.
+/// Early comparisons of one file. `stretch` opens a range of it.
 pub(crate) struct EarlyLooks<'a, S> {
     sizes: ChunkSizes,
     stretch: S,
-    /// Bytes that wait to be sent, of all files.
+    /// Bytes that wait to be sent, over all files.
     unsent: &'a AtomicUsize,
     asked: VecDeque<InPlace>,
     asked_bytes: u64,
     settled: Vec<Settled>,
-    /// Finer chunks that were told.
+    /// Number of finer chunks received.
     told: u32,
 }
 
-/// Finer chunks that are told early have numbers from here on, behind all of a signature.
+/// First number of early finer chunks, above all chunks of a signature.
 pub(crate) const EARLY_FIRST: u32 = CHUNKS_MAX as u32;
 
-/// What is longer was moved rather than written over, and waits for the whole signature.
+/// Maximum length. A longer gap was moved rather than overwritten, and waits for the whole signature.
 pub(crate) const GAP_BYTES_MAX: u64 = 1 << 20;
 
-/// A sixteenth of what was compared is looked at early, and so much more: where more changed, something else has happened.
+/// Allowance beyond a sixteenth of the compared bytes. If more changed, the file was not just edited in
+/// place.
 const ASKED_BYTES_MIN: u64 = 1 << 20;
 const ASKED_SHARE: u64 = 16;
 const LOOKS_MAX: usize = 50_000;
 
-/// What a slow path does not take waits for the plan.
+/// Maximum unsent bytes. On a slow path, the rest waits for the plan.
 const UNSENT_BYTES_MAX: usize = 8 << 20;
 
 impl<'a, R: Read, S: FnMut(Range<u64>) -> io::Result<R>> EarlyLooks<'a, S> {
@@ -71,7 +72,7 @@ impl<'a, R: Read, S: FnMut(Range<u64>) -> io::Result<R>> EarlyLooks<'a, S> {
         Self { sizes, stretch, unsent, asked, asked_bytes: 0, settled, told: 0 }
     }
 
-    /// Whether a gap is to be told again, which ends at `gap.new.end` of the new file.
+    /// Whether to request finer chunks of a gap that ends at `gap.new.end` of the new file.
     pub(super) fn ask(&mut self, gap: InPlace) -> bool {
         let bytes = gap.new.end - gap.new.start;
         let is_asked = bytes <= GAP_BYTES_MAX
@@ -88,7 +89,8 @@ impl<'a, R: Read, S: FnMut(Range<u64>) -> io::Result<R>> EarlyLooks<'a, S> {
         !self.asked.is_empty()
     }
 
-    /// The finer chunks of the gap that was asked for first have come; none where they cannot be had. What of it is to be sent is told.
+    /// Takes the finer chunks of the oldest request, which are empty if not available. Reports the data to
+    /// send.
     pub(super) fn came<E: From<io::Error>>(
         &mut self,
         chunks: Vec<(u64, u32)>,
@@ -132,7 +134,7 @@ impl<'a, R: Read, S: FnMut(Range<u64>) -> io::Result<R>> EarlyLooks<'a, S> {
         Ok(())
     }
 
-    /// Gaps that were settled, in their order.
+    /// The settled gaps, in order.
     pub(super) fn finish(self) -> Vec<Settled> {
         self.settled
     }
@@ -158,7 +160,7 @@ impl<'a, R: Read, S: FnMut(Range<u64>) -> io::Result<R>> EarlyLooks<'a, S> {
     }
 }
 
-/// Whether some of a stretch was settled.
+/// Whether any part of a range was settled.
 pub(super) fn is_settled(settled: &[Settled], stretch: &Range<u64>) -> bool {
     let next = settled.partition_point(|settled| settled.new.start < stretch.start);
     settled.get(next).is_some_and(|settled| settled.is_in(stretch))
@@ -174,7 +176,7 @@ impl Settled {
     }
 }
 
-/// The plan with what was settled in the place of what it would send.
+/// Replaces data pieces of the plan with the settled pieces.
 pub(crate) fn with_settled(pieces: Vec<Piece>, settled: &[Settled]) -> Vec<Piece> {
     let (mut all, mut left) = (Vec::with_capacity(pieces.len()), settled);
     for piece in pieces {
@@ -185,7 +187,7 @@ pub(crate) fn with_settled(pieces: Vec<Piece>, settled: &[Settled]) -> Vec<Piece
         let end = from + len;
         while let Some((first, rest)) = left.split_first().filter(|(first, _)| first.new.start < end) {
             left = rest;
-            // Where the plan has found some of a gap elsewhere, that is better.
+            // If the plan found part of a gap elsewhere, that is better.
             if !first.is_in(&(from..end)) {
                 continue;
             }
@@ -225,7 +227,7 @@ mod tests {
         let plan = vec![data(0, 50), copy, data(150, 100), copy, data(350, 30)];
         let all = [
             settled(0, &[laid(0, 20), data(20, 30)]),
-            // The plan has a copy there.
+            // The plan has a copy here.
             settled(40, &[laid(40, 60)]),
             settled(160, &[laid(160, 10)]),
             settled(200, &[laid(200, 50)]),

@@ -1,4 +1,4 @@
-//! A second look at what changed, in finer chunks: only stretches around changes are told again.
+//! Second comparison of changed regions in finer chunks. Only the signatures around changes are sent again.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::early::{Settled, is_settled};
 use super::matcher::{Matcher, Piece};
 use super::signature::Signature;
 
-/// Data that lies between chunks which both have, and the chunks of the basis that lie there.
+/// Data between two matching chunks, with the chunks of the basis between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gap {
     /// Pieces of the plan.
@@ -18,13 +18,14 @@ pub(crate) struct Gap {
     /// Chunks of the basis: the first, and how many.
     pub(crate) first: u32,
     pub(crate) chunks: u32,
-    /// Their bytes.
+    /// Length of these chunks in bytes.
     basis_bytes: u64,
 }
 
-/// Where a second look pays: it costs a round trip, and the signature some half percent of the stretches.
+/// Gaps for which a second comparison pays. It costs a round trip, and a signature of about half a percent of
+/// the ranges.
 ///
-/// Empty where little is to be sent anyway, or where most of the file changed. What was settled before is left out.
+/// Empty if there is little to send, or if most of the file changed. Settled gaps are skipped.
 pub(crate) fn gaps(
     pieces: &[Piece],
     signature: &Signature,
@@ -69,9 +70,9 @@ pub(crate) fn gaps(
     if pays { gaps } else { Vec::new() }
 }
 
-/// The plan again, where gaps were compared in finer chunks; `None` where the signature is not of these gaps.
+/// Refines the plan with gaps compared in finer chunks; `None` if the signature does not cover these gaps.
 ///
-/// `first` is the number of the first finer chunk; `stretch` opens a stretch of the new file.
+/// `first` is the number of the first finer chunk. `stretch` opens a range of the new file.
 ///
 /// # Errors
 /// Of reading.
@@ -105,7 +106,7 @@ pub(crate) fn refine<R: Read>(
     Ok(Some(refined))
 }
 
-/// With which chunk each gap begins; `None` where the chunks are not as long as the gaps.
+/// First chunk of each gap; `None` if the lengths of chunks and gaps differ.
 fn begins(gaps: &[Gap], signature: &Signature) -> Option<Vec<u32>> {
     let mut lens = signature.chunks().iter().map(|(_, len)| u64::from(*len));
     let (mut begins, mut number) = (Vec::with_capacity(gaps.len()), 0);
@@ -120,7 +121,7 @@ fn begins(gaps: &[Gap], signature: &Signature) -> Option<Vec<u32>> {
     lens.next().is_none().then_some(begins)
 }
 
-/// Less is sent sooner than told again.
+/// Minimum data in gaps; less is sent sooner than compared again.
 const DATA_BYTES_MIN: u64 = 256 << 10;
-/// As many as one message holds.
+/// Maximum gaps, as one message holds.
 pub(crate) const GAPS_MAX: usize = 50_000;

@@ -1,4 +1,5 @@
-//! Files that may have what a new one has: moved or renamed ones of the destination, and those of other directories that the user named.
+//! Files that may match a new one: moved or renamed files of the destination, and files in directories that
+//! the user named.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -13,33 +14,33 @@ use crate::name::{bytes_of, is_own};
 pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
-    /// Since 1970; negative before.
+    /// Seconds since 1970; may be negative.
     pub(crate) mtime_s: i64,
 }
 
-/// What was found, by length and time and by name. Nothing is read: whoever uses a file of these shows by its hash that it is the one.
+/// Files by length and time, and by name. Nothing is read here; users of a file verify it by its hash.
 ///
-/// Some 250 bytes a file; [`FILES_MAX`] bounds it.
+/// Takes some 250 bytes per file, bounded by [`FILES_MAX`].
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     files: Vec<FoundFile>,
     by_length_and_time: HashMap<(u64, i64), Vec<u32>>,
     by_name: HashMap<OsString, Vec<u32>>,
-    /// Where nobody looked yet; the last one first.
+    /// Directories still to search, last one first.
     directories: Vec<PathBuf>,
-    /// The directory that is being read.
+    /// Directory being read.
     reading: Option<ReadDir>,
 }
 
 impl Found {
-    /// Nothing, and where to look for more.
+    /// Makes an empty collection with directories to search.
     pub(crate) fn in_directories(mut directories: Vec<PathBuf>) -> Self {
         directories.reverse();
         Self { directories, ..Self::default() }
     }
 
-    /// Goes on to look, and adds all regular files, for as long as `goes_on` says. Links are not followed, and what cannot be read is
-    /// passed over: it is no help then.
+    /// Continues the search while `goes_on` returns true, and adds all regular files. Does not follow links,
+    /// and skips unreadable entries.
     pub(crate) fn look(&mut self, mut goes_on: impl FnMut() -> bool) {
         while self.files.len() < FILES_MAX && goes_on() {
             let Some(reading) = &mut self.reading else {
@@ -67,10 +68,10 @@ impl Found {
         }
     }
 
-    /// A file of this length and time, if there is one: one of the same name first.
+    /// A file of this length and time, if any. Prefers the same name.
     pub(crate) fn same(&self, bytes: u64, mtime_s: i64, name: &OsStr) -> Option<&FoundFile> {
         let is_same = |file: &&FoundFile| file.bytes == bytes && file.mtime_s == mtime_s;
-        // Of thousands of files that were written in one second, as long as each other, not all are in the list of those.
+        // The list may not hold all of thousands of files with one length and second.
         let named = self.named(name).find(is_same);
         named.or_else(|| {
             let numbers = self.by_length_and_time.get(&(bytes, mtime_s))?;
@@ -78,7 +79,7 @@ impl Found {
         })
     }
 
-    /// A file of this name that is at most twice as long and at least half as long: the one whose length is nearest.
+    /// A file of this name with the nearest length, between half and twice this one.
     pub(crate) fn similar(&self, bytes: u64, name: &OsStr) -> Option<&FoundFile> {
         let near = self.named(name).filter(|file| file.bytes / 2 <= bytes && bytes / 2 <= file.bytes);
         near.min_by_key(|file| file.bytes.abs_diff(bytes))
@@ -97,7 +98,7 @@ impl Found {
             None => self.by_name.entry(name.to_os_string()).or_default(),
         };
         let same = self.by_length_and_time.entry((file.bytes, file.mtime_s)).or_default();
-        // A thousand files named `data.bin` would make each search of one of them long.
+        // Bounded, because a thousand files named `data.bin` would make each search slow.
         for numbers in [same_name, same] {
             if numbers.len() < ALIKE_MAX {
                 numbers.push(number);
@@ -107,7 +108,7 @@ impl Found {
     }
 }
 
-/// Whole seconds: some file systems keep no more, and what is taken for the same is compared by hash.
+/// Whole seconds, because some file systems store no more. Matches are verified by hash.
 fn mtime_s(metadata: &Metadata) -> i64 {
     let Ok(modified) = metadata.modified() else { return 0 };
     match modified.duration_since(UNIX_EPOCH) {
@@ -119,7 +120,7 @@ fn mtime_s(metadata: &Metadata) -> i64 {
     }
 }
 
-/// Shorter files are sent sooner than looked for.
+/// Minimum length; a shorter file is sent sooner than found.
 pub(crate) const FOUND_BYTES_MIN: u64 = 32 << 10;
 const FILES_MAX: usize = 1 << 20;
 const ALIKE_MAX: usize = 64;

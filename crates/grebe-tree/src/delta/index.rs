@@ -1,19 +1,22 @@
-//! What was computed of a tree's files, kept for the next run (`--index`), so that files which did not change are not read again.
+//! Index of a tree (`--index`): signatures and hashes, kept for the next run so that unchanged files are not
+//! read again.
 //!
 //! ```text
-//!  GREBEIX1, then records, each behind the one before:
+//!  GREBEIX1, then records back to back:
 //!    bytes of the body (4), the name's hash (8), the body's hash (8), body
 //!  body
 //!    name (LEB128 length, bytes), length (LEB128), mtime_ns (8), ctime_ns (8), inode (8), flags (1)
 //!    flag 1: hash of the whole file (16)
-//!    flag 2: sizes of the chunks (1, as it is told), pieces (LEB128), each behind its length (LEB128)
+//!    flag 2: chunk sizes (1, as sent), pieces (LEB128), each after its length (LEB128)
 //! ```
-//! Numbers are little-endian. The newest record of a name counts. Records are only ever added, so a process that is killed leaves at
-//! worst half a record at the end, which the next run cuts off. A record whose hash is not that of its body does not count.
+//! Numbers are little-endian. The newest record of a name counts. Records are append-only, so a killed
+//! process leaves at worst half a record at the end. The next run truncates it. A record whose hash does not
+//! match its body is ignored.
 //!
-//! **Trust.** A signature that is wrong costs bytes, and never content: every copy is checked ([`copy_run`](super::copy_run)). The hash of
-//! a whole file is as good as the file's length, times and inode say: one that was changed and given back all of these looks
-//! unchanged. Where the system has no time of change, that is only length and time of modification.
+//! **Trust.** A wrong signature costs bytes but never corrupts content, because every copy is verified
+//! ([`copy_run`](super::copy_run)). The hash of a whole file is valid only as long as length, times and inode
+//! identify the content. A file that was changed and got all of these back looks unchanged. Without a change
+//! time in the system, only length and modification time count.
 
 mod record;
 
@@ -28,17 +31,18 @@ use grebe_packet::user_state;
 use self::record::{BODY_BYTES_MAX, HEAD_BYTES, check, decode, encode, key, number_of, put_record};
 pub(crate) use self::record::{FileIdentity, Known};
 
-/// The records of one tree. Some 40 bytes of memory a file; at most [`FILES_MAX`] files and, on the disk, [`INDEX_BYTES_MAX`] bytes.
+/// Records of one tree. Takes some 40 bytes of memory per file, with at most [`FILES_MAX`] files, and at most
+/// [`INDEX_BYTES_MAX`] bytes on disk.
 #[derive(Debug)]
 pub(crate) struct Index {
     path: PathBuf,
     file: File,
     places: HashMap<u64, Place>,
-    /// Records that are not written yet.
+    /// Records not written yet.
     waiting: Vec<u8>,
-    /// Bytes of the file, without those that wait.
+    /// Length of the file, without pending records.
     written_bytes: u64,
-    /// What kept a record from being written; nothing is written after it.
+    /// Error that stopped the writing of records.
     failed: Option<io::Error>,
 }
 
@@ -46,25 +50,25 @@ pub(crate) struct Index {
 struct Place {
     at: u64,
     body_bytes: u32,
-    /// Asked for or added in this run.
+    /// Requested or added in this run.
     is_used: bool,
 }
 
 impl Index {
-    /// Opens the index of a tree. It lies in the user's state directory, under a name made of the tree's path; device numbers, which
-    /// would name it too, may be others after the next start of the system.
+    /// Opens the index of a tree in the user's state directory, under a name derived from the tree's path.
+    /// The name excludes device numbers, because they may change at a reboot.
     ///
     /// # Errors
-    /// As those of [`open`](Self::open), and where there is no such directory.
+    /// As those of [`open`](Self::open), and if there is no such directory.
     pub(crate) fn of_tree(tree: &Path) -> io::Result<Self> {
         let state = user_state().ok_or(io::ErrorKind::NotFound)?;
         Self::open(&place_of(&state, tree)?)
     }
 
-    /// Opens an index, or begins one. What is there and cannot be read as one is begun anew.
+    /// Opens an index or creates it. Replaces an unreadable one.
     ///
     /// # Errors
-    /// Where another process uses it ([`io::ErrorKind::WouldBlock`]), or the file cannot be had.
+    /// If another process uses it ([`io::ErrorKind::WouldBlock`]), or the file cannot be opened.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -75,7 +79,7 @@ impl Index {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path)?;
         match file.try_lock() {
-            // An error: a file system without locks.
+            // An error means a file system without locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}
             Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
         }
@@ -92,7 +96,7 @@ impl Index {
         Ok(Self { path: path.to_path_buf(), file, places, waiting: Vec::new(), written_bytes, failed: None })
     }
 
-    /// What is known of a file, if it is still the same.
+    /// Returns the record of a file that is still the same.
     pub(crate) fn known(&mut self, name: &[u8], identity: &FileIdentity) -> Option<Known> {
         let place = *self.places.get(&key(name))?;
         let body = self.body(place)?;
@@ -101,9 +105,11 @@ impl Index {
         Some(known)
     }
 
-    /// Adds what was computed of a file that is, after it was read, as `identity` says. What was known before and is not said now stays.
+    /// Adds results for a file whose identity after reading is `identity`. Earlier results that `known` lacks
+    /// stay.
     ///
-    /// Of a file that changed within the last two seconds nothing is kept: it may change again without another time.
+    /// Ignores a file that changed within the last two seconds, because it may change again under the same
+    /// time.
     pub(crate) fn note(&mut self, name: &[u8], identity: &FileIdentity, known: Known) {
         if self.failed.is_some() || !identity.is_settled(SystemTime::now()) || name.len() > NAME_BYTES_MAX {
             return;
@@ -125,10 +131,11 @@ impl Index {
         }
     }
 
-    /// Writes what waits. Where more than half of the file is of no use any more, it is replaced by a shorter one in one step.
+    /// Writes pending records. If more than half of the file is obsolete, replaces it by a compact one in one
+    /// step.
     ///
     /// # Errors
-    /// The first one of all that were written; what is there is good up to it.
+    /// The first write error. Earlier records are valid.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.flush();
         if let Some(error) = self.failed {
@@ -155,7 +162,7 @@ impl Index {
             out.write_all(&record)?;
         }
         out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()?;
-        // Windows replaces no file that is open.
+        // Windows cannot replace an open file.
         drop(self.file);
         fs::rename(&new, &self.path)
     }
@@ -173,7 +180,7 @@ impl Index {
         self.written_bytes + self.waiting.len() as u64
     }
 
-    /// The body of a record, if it is whole.
+    /// Body of a record, if complete.
     fn body(&mut self, place: Place) -> Option<Vec<u8>> {
         let begin = place.at - HEAD_BYTES as u64;
         let mut record = vec![0; HEAD_BYTES + place.body_bytes as usize];
@@ -197,7 +204,8 @@ fn place_of(state: &Path, tree: &Path) -> io::Result<PathBuf> {
     Ok(state.join("index").join(&hash.to_hex()[..32]))
 }
 
-/// Where the newest record of each name stands, and where the last whole record ends. `None` where the file is no index.
+/// Places of the newest record per name, and the end of the last complete record. `None` if the file is not
+/// an index.
 fn read_places(file: &File) -> io::Result<Option<(HashMap<u64, Place>, u64)>> {
     let total = file.metadata()?.len();
     let mut reader = BufReader::with_capacity(256 << 10, file);
@@ -229,7 +237,7 @@ const MAGIC: &[u8; 8] = b"GREBEIX1";
 const NAME_BYTES_MAX: usize = 1 << 20;
 const FILES_MAX: usize = 4 << 20;
 const INDEX_BYTES_MAX: u64 = 1 << 30;
-/// A shorter file is not worth being replaced.
+/// Minimum length for a replacement.
 const REPLACED_BYTES_MIN: u64 = 1 << 20;
 const WAITING_BYTES_MAX: usize = 256 << 10;
 

@@ -1,24 +1,25 @@
-//! What lies in the new file already, written there before the plan that says what belongs there.
+//! Data in the new file that was written ahead of the plan.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::wire::ShortHash;
 
-/// Which stretches lie where, and their hashes: of the very bytes that were written. What is written over others takes their place.
+/// Ranges of written data and their hashes, computed from the bytes as written. A later write replaces
+/// overlapping ranges.
 #[derive(Debug, Default)]
 pub(crate) struct Laid {
-    /// Where each begins, where it ends, its hash. None overlaps another.
+    /// End and hash of each range by its start. Ranges do not overlap.
     stretches: BTreeMap<u64, (u64, ShortHash)>,
-    /// Nothing was written from here on.
+    /// End of the highest write.
     end: u64,
 }
 
-/// With some 50 bytes each. What is written beyond does not count.
+/// Maximum ranges, some 50 bytes each. Further writes do not count.
 const STRETCHES_MAX: usize = 1 << 20;
 
 impl Laid {
-    /// Bytes of this hash were written there.
+    /// Notes a write with this hash.
     pub(crate) fn add(&mut self, place: Range<u64>, hash: ShortHash) {
         while let Some((&start, &(end, _))) = self.stretches.range(..place.end).next_back()
             && end > place.start
@@ -31,13 +32,13 @@ impl Laid {
         }
     }
 
-    /// The hash of what lies exactly there.
+    /// Hash of exactly this range.
     pub(crate) fn hash(&self, place: &Range<u64>) -> Option<&ShortHash> {
         let (end, hash) = self.stretches.get(&place.start)?;
         (*end == place.end).then_some(hash)
     }
 
-    /// Nothing was written from here on.
+    /// End of the highest write.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever was written over what: what is said to lie somewhere lies there whole.
+        /// Whatever overwrites happen, every listed range is intact.
         #[test]
         fn what_is_said_to_lie_somewhere_lies_there(writes in prop::collection::vec((0..200_u64, 1..40_u64), 0..60)) {
             let (mut laid, mut file) = (Laid::default(), [usize::MAX; 300]);

@@ -1,11 +1,11 @@
-//! Writes the basis into the new file while it is read for its signature: most of what changed in places, or behind what was inserted,
-//! then is where it belongs before the sender's plan comes, and was read and hashed once.
+//! Writes the basis ahead into the new file while it is read for its signature. Most of a file with scattered
+//! edits or insertions is then in place before the plan arrives, and was read and hashed only once.
 //!
 //! ```text
-//!  reads, cuts, hashes --- blocks that were cut --> writes, on a thread of its own, and notes what lies where
-//!        ^                                             |
-//!        +--------------- buffers ---------------------+
-//!  shift: how much further on the sender finds the basis in its file; 0 until it says so
+//!  reads, cuts, hashes --- cut blocks --> writes, on its own thread, and notes the places
+//!        ^                                 |
+//!        +------------ buffers ------------+
+//!  shift: offset of the basis in the sender's file; 0 at first
 //! ```
 
 use std::io::Read;
@@ -16,7 +16,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use super::chunks::{Chunk, Chunks};
 
-/// Chunks that follow one another, and where in the new file they are to be written. The buffer comes back.
+/// Consecutive chunks and their place in the new file. The buffer returns for reuse.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) buffer: Vec<u8>,
@@ -24,22 +24,23 @@ pub(crate) struct Block {
     pub(crate) at: u64,
 }
 
-/// What [`sign`](super::sign) hands on of what it reads.
+/// Hands the data that [`sign`](super::sign) reads to a writer.
 pub(crate) struct Laying<'a> {
     shift: &'a AtomicI64,
-    /// No more than the new file has.
+    /// Length of the new file.
     end: u64,
     blocks: Sender<Block>,
     spare: Receiver<Vec<u8>>,
-    /// Chunks that were not handed on, and where in the basis they begin.
+    /// Chunks not handed on yet, and their start in the basis.
     chunks: Vec<Chunk>,
     at: u64,
-    /// Whoever writes has given up.
+    /// The writer has given up.
     is_over: bool,
 }
 
 impl<'a> Laying<'a> {
-    /// For a new file of `end` bytes. Whoever takes the blocks gives their buffers back, two of them at first.
+    /// Prepares for a new file of `end` bytes. The writer returns the buffers of the blocks; it starts with
+    /// two.
     pub(crate) fn new(
         shift: &'a AtomicI64,
         end: u64,
@@ -53,7 +54,7 @@ impl<'a> Laying<'a> {
         self.chunks.push(chunk);
     }
 
-    /// Hands on what was cut since the last time.
+    /// Hands on the chunks cut since the last call.
     pub(super) fn hand_on<R: Read>(&mut self, reader: &mut Chunks<R>) {
         let chunks = std::mem::take(&mut self.chunks);
         let bytes: u64 = chunks.iter().map(|chunk| u64::from(chunk.len)).sum();
@@ -62,7 +63,7 @@ impl<'a> Laying<'a> {
         let place = shifted(&stretch, self.shift.load(Ordering::Relaxed));
         let place = place.filter(|place| !place.is_empty() && place.end <= self.end);
         let Some(place) = place.filter(|_| !self.is_over) else { return };
-        // Waits for the disk: what is not written now would be read again.
+        // Waits for the disk. Data not written now would have to be read again.
         let Ok(spare) = self.spare.recv() else {
             self.is_over = true;
             return;
@@ -73,7 +74,7 @@ impl<'a> Laying<'a> {
     }
 }
 
-/// A stretch so much further on; `None` where no file has that.
+/// Shifts a range; `None` if the result cannot lie in a file.
 fn shifted(stretch: &Range<u64>, shift: i64) -> Option<Range<u64>> {
     let place = stretch.start.checked_add_signed(shift)?..stretch.end.checked_add_signed(shift)?;
     (place.end <= i64::MAX as u64).then_some(place)

@@ -1,17 +1,17 @@
-//! What of a new file is in the basis: the plan by which the receiver makes the one out of the other.
+//! Plan: which parts of a new file the basis contains, and which must be sent.
 
 use super::chunks::Chunk;
 use super::signature::Signature;
 use crate::wire::{ShortHash, short};
 
-/// A stretch of the new file. Pieces come in its order, one behind the other.
+/// A range of the new file. Pieces are contiguous and in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// Is in the basis.
+    /// Contained in the basis.
     Copy { run: Run, len: u64 },
-    /// Is to be read at `from` and sent.
+    /// To be read at `from` and sent.
     Data { from: u64, len: u64 },
-    /// Was sent before the plan, and lies there: so much of BLAKE3 over it.
+    /// Already sent before the plan; `check` is part of its BLAKE3 hash.
     Laid { from: u64, len: u64, check: ShortHash },
 }
 
@@ -24,38 +24,39 @@ impl Piece {
     }
 }
 
-/// Chunks of the basis that follow one another there as in the new file.
+/// Chunks that are consecutive in both basis and new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Number of the first in the signature.
+    /// Number of the first chunk in the signature.
     pub(crate) first: u32,
     pub(crate) chunks: u32,
-    /// BLAKE3 over the 16 bytes of each chunk's hash.
+    /// BLAKE3 over the 16-byte hashes of all chunks.
     pub(crate) check: ShortHash,
 }
 
-/// Turns the chunks of the new file into pieces as they come. It reads nothing twice: what it takes for a match has the same told
-/// hash and length, and the [`Run`]'s check shows whether it is one.
+/// Turns chunks of the new file into pieces as they arrive. It reads nothing twice: a match has the same
+/// short hash and length, and the check of the [`Run`] verifies it later.
 pub(crate) struct Matcher {
     signature: Signature,
-    /// The number that the first chunk of the signature has at the receiver.
+    /// Number of the signature's first chunk at the receiver.
     first: u32,
-    /// Chunks that do not follow the one before them, in their order.
+    /// Chunks that do not follow their predecessor, in order.
     apart: Vec<u32>,
-    /// Numbers of the chunks of the basis, by hash and length, then by place.
+    /// Chunk numbers of the basis, by hash and length, then by place.
     by_hash: Vec<u32>,
     pending: Option<Pending>,
-    /// Where the next chunk of the new file begins.
+    /// Start of the next chunk of the new file.
     at: u64,
 }
 
 impl Matcher {
-    /// With the whole signature.
+    /// Matches against a whole signature.
     pub(crate) fn new(signature: Signature) -> Self {
         Self::of_stretches(signature, 0, Vec::new())
     }
 
-    /// With the signature of stretches: its chunks have numbers from `first` on, and those that are `apart` begin a stretch.
+    /// Matches against a signature of ranges. Its chunks have numbers from `first` on, and those in `apart`
+    /// begin a range.
     pub(crate) fn of_stretches(signature: Signature, first: u32, apart: Vec<u32>) -> Self {
         let chunks = signature.chunks();
         let mut by_hash: Vec<u32> = (0..chunks.len() as u32).collect();
@@ -63,7 +64,7 @@ impl Matcher {
         Self { signature, first, apart, by_hash, pending: None, at: 0 }
     }
 
-    /// Takes the next chunk; a piece comes out once the following one has begun.
+    /// Takes the next chunk. Returns a piece once the following one has begun.
     pub(crate) fn push(&mut self, chunk: Chunk) -> Option<Piece> {
         let len = u64::from(chunk.len);
         let found = self.find(&chunk);
@@ -87,8 +88,8 @@ impl Matcher {
         }
     }
 
-    /// The chunk of the basis that follows what was found last, by its told hash and length, and the first one in front: the next one is
-    /// probably that.
+    /// Chunk of the basis that follows the last match, by short hash and length; at first, the first chunk.
+    /// The next chunk is probably this one.
     pub(crate) fn expected(&self) -> Option<(u64, u32)> {
         let Some(Pending::Copy(copy)) = &self.pending else {
             let is_first = self.pending.is_none() && self.at == 0;
@@ -99,13 +100,13 @@ impl Matcher {
         self.signature.chunks().get(next as usize).copied().filter(|_| !is_apart)
     }
 
-    /// The next chunk is the one at `at` of the new file; what comes out ended before.
+    /// Moves to `at` of the new file for the next chunk. Returns the piece that ended before.
     pub(crate) fn go_to(&mut self, at: u64) -> Option<Piece> {
         self.at = at;
         self.pending.take().map(|pending| pending.piece(self.first))
     }
 
-    /// The last piece, `None` of an empty file; and what was compared with.
+    /// Returns the last piece, `None` for an empty file, and the signature.
     pub(crate) fn finish(mut self) -> (Option<Piece>, Signature) {
         let last = self.pending.take().map(|pending| pending.piece(self.first));
         (last, self.signature)
@@ -115,7 +116,7 @@ impl Matcher {
         self.pending.replace(pending).map(|pending| pending.piece(self.first))
     }
 
-    /// The chunk of the basis that has this content: the one behind the last match where that is one, so that runs are long.
+    /// Chunk of the basis with this content. Prefers the one after the last match, to make runs long.
     fn find(&self, chunk: &Chunk) -> Option<u32> {
         let chunks = self.signature.chunks();
         let wanted = self.signature.told(chunk);
@@ -150,7 +151,7 @@ struct PendingCopy {
     first: u32,
     chunks: u32,
     len: u64,
-    /// It is large, and the other kind of piece has none.
+    /// Boxed, because it is large and other pieces lack it.
     check: Box<blake3::Hasher>,
 }
 
@@ -167,7 +168,7 @@ impl PendingCopy {
         self.check.update(&chunk.hash);
     }
 
-    /// The chunk that would go on with the run.
+    /// Chunk that would extend the run.
     fn next(&self) -> u32 {
         self.first + self.chunks
     }
@@ -177,8 +178,8 @@ impl PendingCopy {
     }
 }
 
-/// Longer stretches are several pieces: a check that fails costs one of them, and what is to be sent is still in the page cache. A chunk
-/// may be longer.
+/// Maximum length of a piece, except for one long chunk. A failed check costs one piece, and data to send is
+/// still in the page cache.
 const STRETCH_BYTES_MAX: u64 = 8 << 20;
 
 #[cfg(test)]
@@ -187,7 +188,7 @@ mod tests {
     use crate::delta::ChunkSizes;
     use crate::delta::signature::SignatureWriter;
 
-    /// Chunks of one letter each, 1 MiB long, or as long as the number behind it says.
+    /// Chunks named by letters, 1 MiB long or as long as the number after the letter says.
     fn chunks(letters: &str) -> Vec<Chunk> {
         letters.bytes().map(|letter| Chunk { len: 1 << 20, ..Chunk::of(&[letter]) }).collect()
     }

@@ -1,4 +1,4 @@
-//! The index of a tree, for several threads; there is none where nobody asked for one.
+//! Index of a tree for several threads; inactive unless requested.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::index::{FileIdentity, Index, Known};
 use crate::system::Metadata;
 
-/// Knows nothing and keeps nothing until it is [opened](Self::open).
+/// Knows and keeps nothing until it is [opened](Self::open).
 #[derive(Debug, Default)]
 pub(crate) struct SharedIndex(Mutex<Option<Index>>);
 
@@ -15,20 +15,20 @@ impl SharedIndex {
     /// Opens the index of a tree.
     ///
     /// # Errors
-    /// As those of [`Index::of_tree`]; then nothing is known, and nothing kept.
+    /// As those of [`Index::of_tree`]. The index then stays inactive.
     pub(crate) fn open(&self, tree: &Path) -> io::Result<()> {
         let index = Index::of_tree(tree)?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(index);
         Ok(())
     }
 
-    /// What is known of a file that is now as `metadata` says.
+    /// Returns the record of a file with this `metadata`.
     pub(crate) fn known(&self, path: &[u8], metadata: &Metadata) -> Option<Known> {
         let mut index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         index.as_mut()?.known(path, &FileIdentity::of(metadata))
     }
 
-    /// Keeps what was computed of a file that was, before and after, as `metadata` says.
+    /// Keeps results for a file whose metadata were `metadata` before and after reading.
     pub(crate) fn note(&self, path: &[u8], metadata: &Metadata, known: Known) {
         if let Some(index) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             index.note(path, &FileIdentity::of(metadata), known);
@@ -40,10 +40,10 @@ impl SharedIndex {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Brings it to the disk.
+    /// Writes the index to the disk.
     ///
     /// # Errors
-    /// The first of those that kept something from being written.
+    /// The first error that kept a record from being written.
     pub(crate) fn finish(&self) -> io::Result<()> {
         let index = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         index.map_or(Ok(()), Index::finish)

@@ -1,4 +1,4 @@
-//! The signature of a file that is there: what the receiver tells of its chunks, and what each end keeps of it.
+//! Signature of an existing file: its wire format, and the copies that both ends keep.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use grebe_packet::Reader;
 use super::chunks::{CHUNKS_MAX, Chunk, ChunkSizes};
 use crate::wire::put_varint;
 
-/// Pieces of a signature are sent while the rest is still read. None is longer.
+/// Maximum length of a piece. Pieces leave while the rest is still read.
 pub(crate) const PIECE_BYTES_MAX: usize = 64 << 10;
 
-/// Encodes chunks, in the order of the file, into pieces that are messages of their own.
+/// Encodes chunks in file order into pieces; each piece is a message.
 ///
 /// ```text
-///  chunk    length (LEB128), the first 4 bytes of its hash, or 8 where the other end knows of no others
-///  again    0, how often (LEB128): the chunk before, so many times more
+///  chunk    length (LEB128), the first 4 bytes of its hash, or 8 for older peers
+///  again    0, count (LEB128): repeats of the previous chunk
 /// ```
-/// Holes and other runs of equal bytes are cut into equal chunks, so that a sparse file has a short signature.
+/// Holes and other runs of equal bytes form equal chunks, so a sparse file has a short signature.
 pub(crate) struct SignatureWriter {
     sizes: ChunkSizes,
     piece: Vec<u8>,
@@ -30,9 +30,9 @@ impl SignatureWriter {
         Self { sizes, piece: Vec::with_capacity(PIECE_BYTES_MAX), last: None, again: 0, chunks: 0 }
     }
 
-    /// Adds the next chunk; `true` once a piece is full and is to be [taken](Self::take).
+    /// Adds the next chunk. `true`: a piece is full and must be [taken](Self::take).
     ///
-    /// What is behind the first [`CHUNKS_MAX`] chunks is left out: it is sent as it is.
+    /// Ignores chunks beyond the first [`CHUNKS_MAX`]; their data is sent as it is.
     pub(crate) fn push(&mut self, chunk: Chunk) -> bool {
         if self.chunks == CHUNKS_MAX {
             return false;
@@ -49,7 +49,8 @@ impl SignatureWriter {
         self.piece.len() + ENTRY_BYTES_MAX > PIECE_BYTES_MAX
     }
 
-    /// A piece with what was added since the last one; empty where that is nothing. It can be read without the one before.
+    /// Returns a piece with the chunks since the last one; empty if there are none. It is decodable on its
+    /// own.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.end_run();
         self.last = None;
@@ -65,11 +66,11 @@ impl SignatureWriter {
     }
 }
 
-/// What the sender knows of the basis.
+/// The sender's knowledge of the basis.
 #[derive(Debug)]
 pub(crate) struct Signature {
     sizes: ChunkSizes,
-    /// [Hash as it is told](ChunkSizes::told_hash) and length, in the order of the file.
+    /// [Short hash](ChunkSizes::told_hash) and length of each chunk, in file order.
     chunks: Vec<(u64, u32)>,
 }
 
@@ -78,19 +79,19 @@ impl Signature {
         Self { sizes, chunks: Vec::new() }
     }
 
-    /// Adds the next piece. `None` where no honest peer sends such a one.
+    /// Adds the next piece. `None` if no honest peer sends such a piece.
     #[must_use]
     pub(crate) fn add(&mut self, piece: &[u8]) -> Option<()> {
         self.extend(read_piece(piece, self.sizes, self.chunks.len())?);
         Some(())
     }
 
-    /// Adds chunks that were [read](read_piece).
+    /// Adds chunks [read](read_piece) from a piece.
     pub(super) fn extend(&mut self, chunks: Vec<(u64, u32)>) {
         self.chunks.extend(chunks);
     }
 
-    /// How many chunks it has.
+    /// Number of chunks.
     pub(crate) fn len(&self) -> u32 {
         self.chunks.len() as u32
     }
@@ -99,14 +100,14 @@ impl Signature {
         &self.chunks
     }
 
-    /// How it has this chunk, if it has it.
+    /// Form of a chunk in this signature.
     pub(super) fn told(&self, chunk: &Chunk) -> (u64, u32) {
         (self.sizes.told_hash(&chunk.hash), chunk.len)
     }
 }
 
-/// The chunks of a piece, behind so many that came before it: hash as it is told and length of each. `None` where no honest peer sends such a
-/// piece.
+/// Decodes a piece that follows `before` chunks: short hash and length of each chunk. `None` if no honest
+/// peer sends such a piece.
 pub(crate) fn read_piece(piece: &[u8], sizes: ChunkSizes, before: usize) -> Option<Vec<(u64, u32)>> {
     let (mut reader, mut chunks) = (Reader::new(piece), Vec::new());
     while !reader.is_empty() {
@@ -128,17 +129,18 @@ pub(crate) fn read_piece(piece: &[u8], sizes: ChunkSizes, before: usize) -> Opti
     Some(chunks)
 }
 
-/// Where the receiver finds the chunks that it told.
+/// The receiver's map of its chunks.
 #[derive(Debug, Default)]
 pub(crate) struct BasisMap {
-    /// Where each chunk ends.
+    /// End of each chunk.
     ends: Vec<u64>,
-    /// Chunks that do not begin where the one before ends, in their order, and where they begin: what is told of stretches again.
+    /// Chunks that do not begin at the end of their predecessor, in order, and their starts: the finer chunks
+    /// of ranges.
     jumps: Vec<(u32, u64)>,
 }
 
 impl BasisMap {
-    /// Of a signature that was told before; `None` where it is none.
+    /// Makes a map from an earlier signature; `None` if it is invalid.
     pub(crate) fn of_pieces(sizes: ChunkSizes, pieces: &[Vec<u8>]) -> Option<Self> {
         let mut signature = Signature::new(sizes);
         pieces.iter().try_for_each(|piece| signature.add(piece))?;
@@ -149,29 +151,29 @@ impl BasisMap {
         Some(Self { ends: ends.collect(), jumps: Vec::new() })
     }
 
-    /// The next chunk, in the order of the file.
+    /// Adds the next chunk in file order.
     pub(crate) fn push(&mut self, chunk: Chunk) {
-        // As many again for what is told again.
+        // The same number again for finer chunks.
         let most = if self.jumps.is_empty() { CHUNKS_MAX } else { 2 * CHUNKS_MAX };
         if self.ends.len() < most {
             self.ends.push(self.start(self.ends.len() as u32) + u64::from(chunk.len));
         }
     }
 
-    /// How many chunks it has.
+    /// Number of chunks.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The next chunk begins there.
+    /// Sets the start of the next chunk.
     pub(crate) fn jump(&mut self, start: u64) {
         let next = self.ends.len() as u32;
         self.jumps.retain(|(chunk, _)| *chunk < next);
         self.jumps.push((next, start));
     }
 
-    /// Bytes that so many chunks have from the one numbered `first` on; `None` where there are not so many, or none, or they do not
-    /// follow one another.
+    /// Byte range of `chunks` chunks from number `first` on. `None` if the map lacks some of them, if
+    /// `chunks` is 0, or if they are not contiguous.
     pub(crate) fn stretch(&self, first: u32, chunks: u32) -> Option<Range<u64>> {
         let last = first.checked_add(chunks.checked_sub(1)?)?;
         let end = *self.ends.get(last as usize)?;
@@ -180,7 +182,7 @@ impl BasisMap {
         is_one.then(|| self.start(first)..end)
     }
 
-    /// How long each of them is.
+    /// Length of each of them.
     pub(super) fn lens(&self, first: u32, chunks: u32) -> impl Iterator<Item = usize> {
         (first..first + chunks).map(|chunk| (self.ends[chunk as usize] - self.start(chunk)) as usize)
     }
@@ -193,7 +195,7 @@ impl BasisMap {
     }
 }
 
-/// The end of a run (0, how often) and a chunk (its length, its hash).
+/// End of a run (0, count) and a chunk (length, hash).
 const ENTRY_BYTES_MAX: usize = (1 + 4) + (4 + 8);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Both ends of a comparison, without messages between them.
+//! Tests both ends of a comparison, without messages between them.
 
 use std::io::Cursor;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use proptest::sample::Index;
 use super::matcher::Matcher;
 use super::*;
 
-/// What the receiver tells, as the sender has it, and what the receiver keeps.
+/// The signature as the sender gets it, and the receiver's map.
 pub(super) struct Told {
     sizes: ChunkSizes,
     pieces: Vec<Vec<u8>>,
@@ -48,7 +48,7 @@ pub(super) fn plan(told: &Told, new: &[u8]) -> Vec<Piece> {
     pieces
 }
 
-/// A second look, in chunks of the finest: the receiver's map grows by what it tells again.
+/// A second comparison in the finest chunks. The receiver's map grows by them.
 fn refined(basis: &[u8], told: &mut Told, new: &[u8]) -> Vec<Piece> {
     let finer = ChunkSizes::from_byte(11).unwrap();
     let mut signature = Signature::new(told.sizes);
@@ -72,7 +72,7 @@ fn refined(basis: &[u8], told: &mut Told, new: &[u8]) -> Vec<Piece> {
     refine(&pieces, &gaps, finer, again, signature.len(), stretch).unwrap().unwrap()
 }
 
-/// What the receiver makes of it, and the stretches whose check failed, which it leaves as zeros.
+/// The receiver's result, and the ranges that failed their check, which stay zero.
 fn rebuild(basis: &[u8], told: &Told, pieces: &[Piece], new: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
     let (mut made, mut again, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
     for piece in pieces {
@@ -146,7 +146,7 @@ impl Edit {
         }
     }
 
-    /// Bytes that no earlier file has.
+    /// Number of bytes that no earlier file has.
     fn new_bytes(&self) -> usize {
         match self {
             Self::Insert { len, .. } | Self::Overwrite { len, .. } => *len,
@@ -166,7 +166,7 @@ fn edits() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// With short hashes, as both ends of one version have it.
+/// With short hashes, as between two ends of this version.
 const AVERAGE_BYTE: u8 = 0x80 | AVERAGE_LOG2;
 const AVERAGE_LOG2: u8 = 11;
 const AVERAGE: u64 = 1 << AVERAGE_LOG2;
@@ -199,7 +199,7 @@ fn bytes_inserted_at_the_front_cost_themselves_and_a_few_chunks() {
 
 #[test]
 fn two_chunks_that_are_told_alike_cost_a_stretch_that_is_sent_again() {
-    // Each is one chunk. Among 2^18 files some two share 4 bytes of their hashes.
+    // Each file is one chunk. Among 2^18 files, about two share 4 bytes of their hashes.
     let mut seen = std::collections::HashMap::new();
     let (basis, new) = (0_u64..)
         .find_map(|number| {
@@ -296,7 +296,8 @@ proptest! {
         let told = tell(&basis, sizes());
         let pieces = plan(&told, &new);
         let new_bytes: usize = edits.iter().map(Edit::new_bytes).sum();
-        // An edit breaks the chunks at its ends, of which there are four where bytes moved, and cuts meet again some chunks later.
+        // An edit breaks the chunks at its ends, four of them for a move. The cuts meet again some chunks
+        // later.
         let bound = new_bytes as u64 + edits.len() as u64 * 4 * 6 * AVERAGE;
         prop_assert!(data_bytes(&pieces) <= bound, "{} of {bound}", data_bytes(&pieces));
         prop_assert_eq!(rebuild(&basis, &told, &pieces, &new), (new, vec![]));

@@ -1,10 +1,10 @@
-//! Senders that offer one thing, and send another.
+//! Senders that offer one thing and send another.
 
 use super::*;
 use crate::receive::{Reception, receive_offer};
 use crate::wire::OfferedNames;
 
-/// Says what a sender with an offer of two files and 10 bytes says.
+/// Builds the stream of a sender that offers two files and 10 bytes.
 fn offering(names: &[&[u8]]) -> Liar {
     let mut writer = FrameWriter::new(Vec::new());
     let hello = Hello {

@@ -1,4 +1,4 @@
-//! Receivers that lie.
+//! Hostile receivers.
 
 use super::*;
 use crate::send::{SendTree, send};
@@ -49,7 +49,7 @@ fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
             options: Some(Options::default()),
             is_fresh: false,
         };
-        // Also where it said beforehand that nothing is there.
+        // Also if it announced an empty destination.
         for tree in [tree.clone(), SendTree { is_fresh: true, ..tree }] {
             let (heard, stream) = (Heard::default(), Cursor::new(stream.clone()));
             let sent = send(stream, heard, &tree, &Arc::default(), &crate::Cancel::default());

@@ -1,7 +1,8 @@
-//! Files that are there under another name: moved or renamed ones, and those of directories that were named for this.
+//! Adopts existing files under other names: moved or renamed ones, and files in directories that the user
+//! named.
 //!
-//! One of the same length and time is copied where it will be needed, and its hash is told: the sender answers that it is this, or
-//! sends its own. The hash is that of what was copied, so that nobody can change it in between.
+//! A file of the same length and time is copied to its future place, and its hash is sent. The sender
+//! confirms it or sends its own file. The hash covers the copy, so nobody can change it meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -18,19 +19,19 @@ use crate::receive::shared::{Pending, Receiving};
 use crate::system::{self, Directory, Kind, clone_content, read_at, write_all_at};
 use crate::wire::{GROUP_BYTES, ShortHash, short};
 
-/// What is there under other names, as far as was looked.
+/// Files found under other names so far.
 pub(super) struct Elsewhere {
     found: Found,
 }
 
-/// A copy of such a file, without a name. It goes with this value, unless it got one.
+/// Unnamed copy of such a file. Dropping it deletes the copy, unless it got a name.
 #[derive(Debug)]
 pub(super) struct Adopted {
-    /// Until it is to get a name.
+    /// Present until it gets its name.
     temporary: Mutex<Option<Temporary>>,
 }
 
-/// Looking for a file may take as long as sending it would over 100 Mbit/s, and this.
+/// Minimum search time, in addition to the time that sending would take at 100 Mbit/s.
 const LOOK_AT_LEAST: Duration = Duration::from_millis(20);
 const SENT_BYTES_PER_S: f64 = 12.5e6;
 
@@ -38,9 +39,9 @@ impl Elsewhere {
     pub(super) fn new(receiving: &Receiving) -> Self {
         let options = &receiving.options;
         let mut directories = Vec::new();
-        // On one host, and where nothing is changed, no bytes are saved.
+        // Within one host, and in a dry run, this saves no bytes.
         let is_looked = receiving.handover.is_none() && receiving.stranger.is_none();
-        // A stranger is not to learn what else is here.
+        // A sender without a login must not learn of other files here.
         if is_looked && !options.dry_run && !options.whole_file {
             let destination = &receiving.destination;
             directories.extend(options.also_look_in.iter().map(|directory| destination.path.join(directory)));
@@ -49,7 +50,7 @@ impl Elsewhere {
         Self { found: Found::in_directories(directories) }
     }
 
-    /// A copy of a file that has the same length and time, and its hash.
+    /// Copies a file with the same length and time, and returns its hash.
     pub(super) fn adopt(
         &mut self,
         receiving: &Receiving,
@@ -61,11 +62,11 @@ impl Elsewhere {
         self.look(receiving, file.bytes);
         let mtime_s = file.modified_ns.div_euclid(1_000_000_000);
         let same = self.found.same(file.bytes, mtime_s, os_name(&file.name)?)?;
-        // What fails here is sent instead.
+        // On failure the file is sent instead.
         copy(receiving, file, &same.path).ok()?
     }
 
-    /// A file of the same name and about the same length.
+    /// A file of the same name and similar length.
     pub(super) fn similar(&self, file: &Pending) -> Option<(PathBuf, u64)> {
         let similar = self.found.similar(file.bytes, os_name(&file.name)?)?;
         Some((similar.path.clone(), similar.bytes))
@@ -77,7 +78,7 @@ impl Elsewhere {
     }
 }
 
-/// Opens a file that was found, if it is still one.
+/// Opens a found file, if it still is a regular file.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::NotFound.into());
@@ -89,13 +90,13 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// `None`: it is not any more as long, or the copy is over.
+/// `None`: its length changed, or the copy is over.
 fn copy(receiving: &Receiving, file: &Pending, from: &Path) -> io::Result<Option<(ShortHash, Arc<Adopted>)>> {
     let from = open(from)?;
     let into = receiving.directories.open(file.place)?;
     let (to, temporary) = receiving.partial.create(&into, file.mode)?;
     let adopted = Adopted { temporary: Mutex::new(Some(temporary)) };
-    // What is shared cannot be changed by others, so that it is hashed there.
+    // Nobody else can change shared content after cloning, so the clone is hashed.
     let is_shared = clone_content(&from, &to).is_ok();
     let read = if is_shared { &to } else { &from };
     let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; GROUP_BYTES], 0);
@@ -119,7 +120,7 @@ fn copy(receiving: &Receiving, file: &Pending, from: &Path) -> io::Result<Option
 }
 
 impl Adopted {
-    /// The sender says that it is the file: it gets all that a file gets but its name.
+    /// Completes the copy except for its name, after the sender confirmed it.
     pub(super) fn finish(&self, receiving: &Receiving, file: &Pending) -> io::Result<(File, Temporary)> {
         let temporary = self.temporary.lock().unwrap_or_else(PoisonError::into_inner).take();
         let temporary = temporary.ok_or(io::ErrorKind::NotFound)?;

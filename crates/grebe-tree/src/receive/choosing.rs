@@ -1,6 +1,6 @@
-//! Compares what is listed with what is there: a thread of its own, so that content does not wait for it.
+//! Compares listings with existing files on its own thread, so that content does not wait.
 //!
-//! Directories and links are made at once. For each file it answers whether it is wanted, and how.
+//! Creates directories and links at once. For each file, answers whether and how it is wanted.
 
 mod directories;
 mod files;
@@ -28,31 +28,31 @@ use crate::receive::stranger::{ListedSoFar, Stranger};
 use crate::system::{self, Directory, Kind, Metadata, reason};
 use crate::wire::{self, Answer, AnswerWriter, Entry, EntryId, EntryKind, Listing, Owner, TOP};
 
-/// What choosing leaves to be done at the end.
+/// State for the end of the copy.
 pub(super) struct Chosen {
-    /// Of each directory, by its number.
+    /// Directories by number.
     pub(super) facts: Vec<Facts>,
     pub(super) links: Links,
     pub(super) deletions: Deletions,
-    /// Directories at the top that were begun under new names.
+    /// Directories at the top that were started under new names.
     pub(super) begun: Vec<Box<[u8]>>,
 }
 
-/// A directory, as it is to be when everything is in it.
+/// Final state of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
     pub(super) state: State,
-    /// What it gets, if it is a part of what is copied.
+    /// Final attributes, if it is a part of the copy.
     pub(super) finally: Option<Finally>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// It was made by this copy, or would be.
+    /// Created by this copy, or by the real one in a dry run.
     New,
-    /// It was there, with this mode.
+    /// Existed, with this mode.
     There { mode: u16 },
-    /// It is not taken, and nothing that is in it.
+    /// Refused, with everything in it.
     Refused,
 }
 
@@ -63,33 +63,33 @@ pub(super) struct Finally {
     pub(super) owner: Option<Owner>,
 }
 
-/// Waits that long for more answers before those that are there go out.
+/// Maximum wait for more answers before sending the pending ones.
 const ANSWER_AFTER: Duration = Duration::from_millis(50);
 
-/// Empty files that are made as one job.
+/// Maximum empty files per job.
 const EMPTY_FILES: usize = 128;
 
-/// And what their attributes may take.
+/// Maximum attribute bytes of such a job.
 const EMPTY_ATTRIBUTE_BYTES: usize = 1 << 20;
 
 pub(super) struct Choosing<'a> {
     receiving: &'a Receiving,
-    /// Makes small files.
+    /// Queue of small files to create.
     small: Sender<Batch>,
-    /// Tells what is there of files that changed.
+    /// Queue of changed files to sign.
     to_sign: Sender<ToSign>,
     elsewhere: Elsewhere,
     next: EntryId,
     chosen: Chosen,
-    /// The names of the directory that is being listed, where what is not among them will be deleted.
+    /// Names of the present directory, if the rest will be deleted.
     listed: Option<(Place, HashSet<Box<[u8]>>)>,
-    /// The names of the directory that is being listed, where a file system may take others for them.
+    /// Names of the present directory that the file system may confuse.
     met: Met,
     empty: Vec<Pending>,
     empty_attribute_bytes: usize,
     answers: AnswerWriter,
     answered: Instant,
-    /// Of what a stranger has offered.
+    /// Amount listed so far, compared with the offer.
     so_far: ListedSoFar,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Choosing<'a> {
         })
     }
 
-    /// Until no more names come.
+    /// Runs until no more names arrive.
     pub(super) fn run(mut self, listings: &Receiver<Vec<u8>>) -> Option<Chosen> {
         for body in listings {
             if self.receiving.is_stopped() {
@@ -258,7 +258,8 @@ impl<'a> Choosing<'a> {
         }
     }
 
-    /// A name that came before it in its directory and is the same one there. A dry run makes no file, and does not know.
+    /// Earlier name in the same directory that denotes the same file there. A dry run creates no files and
+    /// cannot know.
     fn one_with(&mut self, at: &At, name: &[u8]) -> Option<Box<[u8]>> {
         let receiving = self.receiving;
         let keeps_all = at.place == TOP && receiving.destination.of_several;
@@ -278,7 +279,7 @@ impl<'a> Choosing<'a> {
         }
     }
 
-    /// The directory whose contents were named.
+    /// Handles the directory whose contents were named as a source.
     fn itself(&mut self, at: &At, entry: &Entry) {
         let keeps_owners = self.receiving.keeps_owners;
         if let (State::There { .. }, Some(directory)) = (at.state, &at.directory)
@@ -290,8 +291,8 @@ impl<'a> Choosing<'a> {
         self.attributes_of_directory(at.place, at.directory.as_ref(), &entry.attributes);
     }
 
-    /// Whether something may get the name: a directory gives way to nothing else, nothing else to a directory, and a device, a socket or a
-    /// named pipe to nothing at all, unless that is wished.
+    /// Whether the name is free for the new entry. A directory yields to nothing else, and nothing else
+    /// yields to a directory. Devices, sockets and named pipes never yield. `force` overrides this.
     fn make_room(&self, at: &At, name: &[u8], there: Option<Metadata>, for_directory: bool) -> bool {
         let receiving = self.receiving;
         let is_in_way = |there: &Metadata| match there.kind {
@@ -308,7 +309,7 @@ impl<'a> Choosing<'a> {
                 Kind::Special => "a device, a socket or a named pipe",
             };
             let path = receiving.directories.path_of(at.place, name);
-            // A stranger's files never do that.
+            // Never for a sender without a login.
             let or_else = if receiving.stranger.is_some() { "" } else { ", or let it be removed (--force)" };
             receiving.leave_out(path, format!("{what} has its name there; remove it{or_else}"));
             return false;
@@ -327,11 +328,11 @@ impl<'a> Choosing<'a> {
         removed.is_ok()
     }
 
-    /// Keeps the names of a directory until all are known, and then what else is there.
+    /// Collects the names of a directory, then finds the other existing ones.
     fn note_listed(&mut self, at: &At, listing: &Listing) {
         let receiving = self.receiving;
         let is_itself = |entry: &Entry| entry.kind == EntryKind::Itself;
-        // The top is emptied of other things only where its contents were named.
+        // At the top, only if the contents of a source were named.
         let counts = at.place != TOP
             || self.chosen.facts[TOP as usize].finally.is_some()
             || listing.entries.iter().any(is_itself);
@@ -374,11 +375,11 @@ impl<'a> Choosing<'a> {
     }
 }
 
-/// The directory that is being listed.
+/// The present directory.
 struct At {
     place: Place,
     state: State,
-    /// None where there is nothing to look at.
+    /// `None` if there is nothing to compare with.
     directory: Option<Arc<Directory>>,
 }
 

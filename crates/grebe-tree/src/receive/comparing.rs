@@ -1,4 +1,4 @@
-//! A file that was listed beside what is there.
+//! Compares a listed file with the existing one.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::receive::volumes::Of;
 use crate::system::{self, Directory, Metadata, read_at, reason};
 use crate::wire::{GROUP_BYTES, ShortHash, TOUCHED_BYTES, short};
 
-/// A file is there, with its content; the rest of it may differ.
+/// Corrects the attributes of a file whose content is right.
 pub(super) fn mend(
     receiving: &Receiving,
     directory: Option<&Arc<Directory>>,
@@ -51,7 +51,7 @@ pub(super) fn mend(
     }
 }
 
-/// How much of a file an earlier copy left.
+/// Amount of a file that an earlier copy left.
 pub(super) fn left_part(
     receiving: &Receiving,
     into: Option<&Arc<Directory>>,
@@ -64,16 +64,16 @@ pub(super) fn left_part(
     let names = PartNames::of(&receiving.directories.path_of(file.place, &file.name));
     let identity = identity(file.bytes, file.modified_ns, file.touched);
     let left = folder.left(&names, &identity, file.bytes)?;
-    // A copy that was killed once the part had its name leaves the journal alone.
+    // A copy that was killed after renaming the part leaves only the journal.
     let beside = into.map_or(Ok(folder.directory.clone()), |into| receiving.partial.beside(into)).ok()?;
     let part_bytes = beside.read_file(&names.part, false).ok()?.metadata().ok()?.len();
     (left.bytes() > 0 && left.bytes() <= file.bytes && left.prefix() <= part_bytes).then_some(left)
 }
 
-/// How to compare a file with what is there by chunks, if that is worth it.
+/// Chunk sizes for comparing a file with the existing one, if that pays.
 pub(super) fn chunk_sizes(receiving: &Receiving, there_bytes: u64, bytes: u64) -> Option<ChunkSizes> {
     let options = &receiving.options;
-    // On one host the system copies faster than anybody compares.
+    // Within one host the system copies faster than this code compares.
     if options.whole_file || options.dry_run || receiving.handover.is_some() || bytes < CHANGED_BYTES_MIN {
         return None;
     }
@@ -82,7 +82,7 @@ pub(super) fn chunk_sizes(receiving: &Receiving, there_bytes: u64, bytes: u64) -
         .then_some(sizes)
 }
 
-/// The hash of a file that is there, from the index where that has it.
+/// Hash of an existing file, from the index if possible.
 pub(super) fn hash(receiving: &Receiving, directory: &Directory, file: &Pending) -> Option<ShortHash> {
     let path = receiving.directories.path_of(file.place, &file.name);
     let open = directory.read_file(&file.name, false).ok()?;
@@ -111,8 +111,8 @@ fn read_and_hash(receiving: &Receiving, file: &File) -> Option<ShortHash> {
     None
 }
 
-/// Whether the time that is there may be what a file system made of the one that is listed, by the zeros at its end. A dry run does not
-/// find out how fine times are there.
+/// Whether the existing time may be the listed one as rounded by a file system, judged by trailing zeros. A
+/// dry run does not probe the resolution.
 pub(super) fn may_be_same_time(there_ns: i64, listed_ns: i64) -> bool {
     let steps_ns = [1_000_000_000, 10_000_000, 1_000_000, 1_000, 100];
     let step_ns = steps_ns.into_iter().find(|step_ns| there_ns % step_ns == 0).unwrap_or(1);

@@ -1,4 +1,4 @@
-//! What a new file gets beside its name: content that is on this host already, mode, owner, attributes, time.
+//! Content and attributes of a new file: local content, mode, owner, extended attributes, time.
 
 use std::fs::File;
 use std::io;
@@ -13,30 +13,30 @@ use crate::system::{
 };
 use crate::wire::GROUP_BYTES;
 
-/// So often a file that changes meanwhile is copied.
+/// Maximum attempts to copy a file that keeps changing.
 const TRIES: u32 = 3;
 
-/// The system is asked to copy so much at once: a copy that is cancelled ends after it.
+/// Bytes per system call, after which cancellation takes effect.
 const STEP_BYTES: u64 = 32 << 20;
 
-/// What was learnt of the file systems: what they cannot do is not tried again.
+/// Limits of the file systems: a failed operation is not tried again.
 #[derive(Debug, Default)]
 pub(super) struct Abilities {
     cannot_clone: AtomicBool,
     cannot_copy: AtomicBool,
 }
 
-/// How a file on this host was copied.
+/// Result of copying a local file.
 pub(super) enum Copied {
-    /// It was so long and is by so much younger than was listed.
+    /// Length, and the difference of its modification time from the listed one.
     Good { bytes: u64, later_ns: i64 },
-    /// It changed each time.
+    /// The file changed at every attempt.
     Changed,
     /// The copy ends.
     Stopped,
 }
 
-/// Copies a file that the sender has handed over; `step` is told how far it is.
+/// Copies a file that the sender handed over, and reports progress to `step`.
 pub(super) fn copy_local(
     receiving: &Receiving,
     file: &Pending,
@@ -49,7 +49,7 @@ pub(super) fn copy_local(
         if before.kind != Kind::File {
             return Err(io::Error::other("it is no file any more"));
         }
-        // A part of an earlier copy is good only while the file is as it was then.
+        // A part of an earlier copy is valid only for an unchanged file.
         let is_as_listed = before.bytes == file.bytes && before.modified_ns == file.modified_ns;
         let start = if tried == 0 && is_as_listed { file.left_bytes } else { 0 };
         if tried > 0 || start != file.left_bytes {
@@ -93,7 +93,7 @@ fn copy_once(
             }
             let copied = copy_stretch(abilities, from, to, at..stretch.end.min(at + STEP_BYTES), is_small)?;
             if copied == 0 {
-                // It was cut off, which is seen when it is looked at again.
+                // The file was truncated; the next check notices that.
                 return Ok(true);
             }
             at += copied;
@@ -108,7 +108,7 @@ fn copy_once(
     Ok(true)
 }
 
-/// How many bytes were copied; 0 where `from` ends.
+/// Number of bytes copied; 0 at the end of `from`.
 fn copy_stretch(
     abilities: &Abilities,
     from: &File,
@@ -130,13 +130,14 @@ fn copy_stretch(
     Ok(read as u64)
 }
 
-/// Gives a file all but its name. What of it cannot be had is told, and the file is good without it.
+/// Gives a file everything but its name. Reports attributes that cannot be set; the file is good without
+/// them.
 pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns: i64) -> io::Result<()> {
     let path = || receiving.directories.path_of(file.place, &file.name);
     let tell = |what: &str, error: &io::Error| {
         receiving.blemish(path(), format!("{what} cannot be set: {}", reason(error)));
     };
-    // To look once costs less than to set what is so already.
+    // A look costs less than setting a value that is already right.
     let now = system::metadata(open)?;
     let volume = receiving.volumes.of(receiving, now.device, file.place);
     let keeps = |of| volume.keeps(of, receiving, path);
@@ -146,7 +147,7 @@ pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns
     {
         tell("its owner", &error);
     }
-    // Behind the owner, which takes bits off the mode.
+    // After the owner, because that clears bits of the mode.
     let mode = if receiving.options.modes { Some(file.mode) } else { file.replaces };
     let sets_mode = |mode: &u16| *mode != now.mode || new_owner.is_some();
     let may_set = || if receiving.options.modes { keeps(Of::Mode) } else { volume.keeps_modes() };

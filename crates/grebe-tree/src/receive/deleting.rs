@@ -1,4 +1,4 @@
-//! What is at the destination and not at the source.
+//! Deletes names at the destination that the source lacks.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,14 +11,14 @@ use crate::receive::shared::Receiving;
 use crate::system::{Directory, Kind};
 use crate::wire::{self, Note};
 
-/// Names that will be removed when everything else is done. Each takes 8 bytes and its name.
+/// Names to remove at the end. Each takes 8 bytes and its name.
 #[derive(Debug, Default)]
 pub(super) struct Deletions {
     names: Vec<u8>,
 }
 
 impl Deletions {
-    /// Notes what is in a directory and was not listed.
+    /// Notes the names in a directory that were not listed.
     pub(super) fn look(
         &mut self,
         receiving: &Receiving,
@@ -55,12 +55,12 @@ impl Deletions {
         }
     }
 
-    /// Whether nothing is to be removed.
+    /// Whether there is nothing to remove.
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Removes them.
+    /// Removes the noted names.
     pub(super) fn remove(&self, receiving: &Receiving) {
         let mut rest = &self.names[..];
         while let Some((place, after)) = rest.split_first_chunk::<4>()
@@ -86,7 +86,7 @@ impl Deletions {
     }
 }
 
-/// Whether all of it is gone: what is excluded stays, and so does the directory that it is in.
+/// Removes a tree except for excluded names and their directories. Returns whether all of it is gone.
 fn remove_but_excluded(
     receiving: &Receiving,
     directory: &Directory,
@@ -120,7 +120,7 @@ fn remove_but_excluded(
     Ok(true)
 }
 
-/// Removes a directory and everything in it. No link is followed.
+/// Removes a directory and everything in it, without following links.
 pub(super) fn remove_all(directory: &Directory, name: &[u8]) -> io::Result<()> {
     if directory.metadata(name)?.kind != Kind::Directory {
         return directory.remove_file(name);

@@ -1,4 +1,4 @@
-//! Where a tree goes: into a directory, or under a new name.
+//! Destination of a tree: an existing directory or a new name.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,34 +11,34 @@ use crate::scan::means_contents;
 use crate::system::Directory;
 use crate::wire::Hello;
 
-/// The destination, as it was named.
+/// The destination as named.
 #[derive(Debug)]
 pub(super) struct Destination {
     pub(super) path: PathBuf,
-    /// What was named at the source gets this name.
+    /// New name of the source.
     pub(super) new_name: Option<Box<[u8]>>,
-    /// The directory is made with this copy: nothing can be in it.
+    /// This copy creates the directory, so it is empty.
     pub(super) is_new: bool,
-    /// Several were named at the source.
+    /// There are several sources.
     pub(super) of_several: bool,
 }
 
-/// What stands there before anything has come.
+/// State of the destination before the copy.
 #[derive(Debug)]
 pub(super) enum Found {
     Directory {
         is_empty: bool,
     },
-    /// A directory that an earlier copy has begun under this name, and not finished.
+    /// A directory that an earlier copy started under this name and did not finish.
     Unfinished,
-    /// Something else, which one file may replace.
+    /// Something else, which a single file may replace.
     Other,
     Nothing {
         has_partial: bool,
     },
 }
 
-/// Looks at the destination.
+/// Examines the destination.
 pub(super) fn look(path: &Path) -> Result<Found> {
     let failed = |action, source| Error::File { action, path: path.to_path_buf(), source };
     match std::fs::metadata(path) {
@@ -56,7 +56,7 @@ pub(super) fn look(path: &Path) -> Result<Found> {
                 let why = "there is no such directory; make it first";
                 return Err(Error::Destination { path: above, why });
             }
-            // A link that leads nowhere is something, too.
+            // A dangling link counts as an existing name.
             if std::fs::symlink_metadata(path).is_ok() {
                 return Ok(Found::Other);
             }
@@ -67,7 +67,7 @@ pub(super) fn look(path: &Path) -> Result<Found> {
 }
 
 impl Destination {
-    /// The directory that was there before this copy.
+    /// The directory, if it existed before this copy.
     pub(super) fn there(&self) -> Option<PathBuf> {
         match &self.new_name {
             _ if self.is_new => None,
@@ -76,10 +76,10 @@ impl Destination {
         }
     }
 
-    /// Brings the name of a directory that was made to the disk.
+    /// Flushes the name of a new directory to the disk.
     pub(super) fn flush_name(&self) -> Result<()> {
         let failed = |source| Error::File { action: "bring to the disk", path: self.path.clone(), source };
-        // One that this user cannot open nobody can ask for.
+        // A directory that this user cannot open cannot be flushed.
         match Directory::open(&above(&self.path)) {
             Ok(above) if self.is_new => above.flush().map_err(failed),
             _ => Ok(()),
@@ -88,12 +88,12 @@ impl Destination {
 }
 
 impl Found {
-    /// Nothing is there that could be kept, and nothing of an earlier copy.
+    /// There is nothing to keep and nothing of an earlier copy.
     pub(super) fn is_fresh(&self) -> bool {
         matches!(self, Self::Directory { is_empty: true } | Self::Nothing { has_partial: false })
     }
 
-    /// Opens the directory that everything goes into, and makes it where nothing may be left as it is not.
+    /// Opens the target directory. Creates it unless this is a dry run.
     pub(super) fn open(
         self,
         path: &Path,
@@ -132,14 +132,14 @@ impl Found {
     }
 }
 
-/// Whether a copy that was cut off has begun the directory under this name.
+/// Whether an interrupted copy started the directory under this name.
 fn is_begun(path: &Path) -> bool {
     let Some(name) = path.file_name() else { return false };
     let is_begun = Directory::open(&above(path)).and_then(|above| is_unfinished(&above, &bytes_of(name)));
     is_begun.unwrap_or(false)
 }
 
-/// The directory that a path is in.
+/// Parent directory of a path.
 fn above(path: &Path) -> PathBuf {
     match path.parent() {
         Some(above) if above.as_os_str().is_empty() => PathBuf::from("."),
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(open(there.path(), 1, false).unwrap(), None);
         assert_eq!(open(&path("new"), 1, false).unwrap(), Some(b"new".to_vec()));
         assert!(!path("new").exists());
-        // What is inside, or several, needs a directory.
+        // Contents of a source, or several sources, need a directory.
         assert_eq!(open(&path("contents"), 1, true).unwrap(), None);
         assert_eq!(open(&path("several"), 2, false).unwrap(), None);
         assert_eq!(open(&path("slash/"), 1, false).unwrap(), None);

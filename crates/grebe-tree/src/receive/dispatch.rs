@@ -1,4 +1,4 @@
-//! Hands what comes to the threads that deal with it.
+//! Distributes incoming messages to the threads that handle them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::receive::signing::{Again, ToSign};
 use crate::receive::small::{Batch, Content};
 use crate::wire::{DataFrame, EntryId, Kind, Look, Note, RecordKind, Refine, SenderEnd, Shift};
 
-/// Where what comes goes.
+/// Destinations of incoming messages.
 pub(super) struct Dispatch<'a> {
     pub(super) receiving: &'a Receiving,
     pub(super) listings: Sender<Vec<u8>>,
@@ -26,7 +26,7 @@ pub(super) struct Dispatch<'a> {
     pub(super) pieces: Sender<ToParts>,
     pub(super) to_sign: Sender<ToSign>,
     pub(super) again: Sender<Again>,
-    /// Files that come in pieces, of which some came.
+    /// Files that arrive in pieces, of which some have arrived.
     pub(super) large: HashSet<EntryId>,
 }
 
@@ -36,7 +36,7 @@ impl Dispatch<'_> {
         loop {
             let frame = match frames.next(&receiving.cancel, || receiving.is_stopped()) {
                 Ok(frame) => frame,
-                // Somebody else has said why.
+                // Another thread has reported the reason.
                 Err(Error::Cancelled) => return Ok(()),
                 Err(error) => return Err(error),
             };
@@ -44,7 +44,7 @@ impl Dispatch<'_> {
             match frame.kind {
                 Kind::Listing => {
                     receiving.listing_came();
-                    // It is gone only where something failed.
+                    // The thread is gone only after a failure.
                     let _ = self.listings.send(frame.body);
                 }
                 Kind::Data => self.data(DataFrame::open(frame.body)?)?,
@@ -65,7 +65,7 @@ impl Dispatch<'_> {
                 }
                 Kind::End => {
                     frames.sender_end = Some(SenderEnd::decode(&frame.body)?);
-                    // Its sender did not wait for the word that all could be made, and says this once more.
+                    // The sender did not wait for confirmation and will send another end.
                     if self.awaits_more() {
                         frames.go_on();
                         continue;
@@ -108,7 +108,7 @@ impl Dispatch<'_> {
                 self.piece(id, None, &body, record.kind);
                 continue;
             }
-            // What is not taken goes on to come, and is dropped.
+            // Refused content still arrives and is discarded.
             let Some(file) = self.receiving.take(id)? else { continue };
             let content = match record.kind {
                 RecordKind::Whole { content, later_ns } => {
@@ -141,7 +141,7 @@ impl Dispatch<'_> {
         Ok(())
     }
 
-    /// The sender's file is not what it was told the hash of: what of it is there it is told next.
+    /// The sender's file differs from the one whose hash was sent, so its signature follows.
     fn differs(&self, mut file: Pending) -> Result<()> {
         if !std::mem::take(&mut file.is_hashed) {
             return Err(Error::Malformed { what: "that a file is not what nobody has told" });
@@ -164,14 +164,15 @@ impl Dispatch<'_> {
         let _ = self.pieces.send(ToParts::Piece(Piece { id, begins, body: body.clone(), record }));
     }
 
-    /// Whether something of what has come so far is to come again. Where the thread that knows is gone, somebody else says why.
+    /// Whether some earlier data must be sent again. If the responsible thread is gone, another one reports
+    /// why.
     fn awaits_more(&self) -> bool {
         let (say, said) = bounded(1);
         let _ = self.pieces.send(ToParts::Settle(say));
         loop {
             match said.recv_timeout(Duration::from_millis(100)) {
                 Ok(awaits) => return awaits,
-                // Who failed meanwhile answers nobody.
+                // A thread that failed meanwhile does not answer.
                 Err(RecvTimeoutError::Timeout) if !self.receiving.is_stopped() => {}
                 Err(_) => return false,
             }

@@ -1,4 +1,4 @@
-//! What is done when all content is there.
+//! Last steps after all content has arrived.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -9,12 +9,13 @@ use crate::receive::shared::Receiving;
 use crate::receive::volumes::Of;
 use crate::system::reason;
 
-/// Links, deletions, and last the modes and times of directories, which everything before changes. `is_complete`: the sender has listed all.
+/// Makes links, deletes names, and last sets modes and times of directories, which earlier steps change.
+/// `is_complete`: the sender has listed everything.
 pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) {
     chosen.links.make(receiving);
     if is_complete && !receiving.is_lacking.load(Ordering::Acquire) {
         if !chosen.deletions.is_empty() {
-            // What takes their place is on the disk before they go.
+            // Flushes the replacements before the deletions.
             receiving.flushing.finish(receiving);
         }
         chosen.deletions.remove(receiving);
@@ -26,10 +27,10 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) 
         return;
     }
     if receiving.destination.new_name.is_none() {
-        // It lies in the top directory, whose time this changes.
+        // The folder is in the top directory, whose time this changes.
         receiving.partial.clear();
     }
-    // What is inside first: a directory that nobody may enter is closed behind it.
+    // Contents first, because a directory may become inaccessible afterwards.
     for (place, facts) in chosen.facts.iter().enumerate().rev() {
         if receiving.is_stopped() {
             return;
@@ -42,7 +43,7 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) 
     }
     receiving.flushing.finish(receiving);
     if receiving.flushing.is_broken() {
-        // The same copy goes on in them.
+        // The resumed copy continues in them.
         return;
     }
     chosen.begun.iter().for_each(|name| receiving.partial.end_new(name));
@@ -53,7 +54,7 @@ fn directory(receiving: &Receiving, place: Place, facts: &Facts) -> io::Result<(
     let directory = receiving.directories.open(place)?;
     receiving.flushing.names_changed(receiving, place);
     let now = directory.own_metadata()?;
-    // What is not known is as any other: nothing of ours is made any more, or times would change.
+    // An unknown file system counts as capable: creating a probe file now would change times.
     let volume = receiving.volumes.known(now.device);
     let keeps = |of| {
         volume.as_ref().is_none_or(|volume| volume.keeps(of, receiving, || receiving.directories.path(place)))
@@ -65,7 +66,7 @@ fn directory(receiving: &Receiving, place: Place, facts: &Facts) -> io::Result<(
     let mode = match facts.state {
         _ if receiving.options.modes => finally.mode,
         State::There { mode } => mode,
-        // It was made with more than the sender's mode, less this user's mask.
+        // It was created with more than the sender's mode minus this user's mask.
         _ => finally.mode & now.mode,
     };
     let may_set = || {

@@ -1,12 +1,13 @@
-//! Brings what has come to the disk, in batches: contents before they get their names, and then the directories that have these.
+//! Flushes received data to the disk in batches: contents before they get their names, then their
+//! directories.
 //!
 //! ```text
-//!  threads that write --whole files--> [ flush: contents of this batch, names of the one before ] -> tell these -> give names
+//!  writing threads --whole files--> [ flush: contents of this batch, names of the last ] -> report -> rename
 //! ```
 //!
-//! A flush is a turn of the disk and a commit of the file system's journal, 1 to 30 ms, whether one file waits for it or thousands do.
-//! So more than a few files of a file system are flushed by one call for all of it; few are flushed by themselves, because that call
-//! waits for what others write there, too.
+//! A flush takes one turn of the disk and one commit of the file system's journal: 1 to 30 ms, for one file
+//! or thousands. So many files of a file system are flushed by one call for all of it. A few files are
+//! flushed individually, because that call also waits for the writes of other programs.
 
 #[cfg(test)]
 mod tests;
@@ -28,22 +29,22 @@ use crate::receive::partial::{Temporary, remove_notes};
 use crate::receive::shared::{Pending, Receiving};
 use crate::system::{self, Directory, is_full};
 
-/// A file of which all has come and was verified.
+/// A complete, verified file.
 pub(super) struct Whole {
     pub(super) file: Pending,
     pub(super) bytes: u64,
     pub(super) then: Then,
 }
 
-/// How a file becomes what was listed once its content is on the disk.
+/// Step after the content is on the disk.
 pub(super) enum Then {
-    /// It gets its name, and its part's notes, if it was one, go.
+    /// Renames the file. Then removes the notes of its part, if there was one.
     Name(Temporary, Option<(Arc<Directory>, PartNames)>),
-    /// It was there with this content, and gets its time and mode.
+    /// Sets time and mode of an existing file with this content.
     Dress,
 }
 
-/// What waits for the disk.
+/// Files that wait for the disk.
 pub(super) struct Flushing {
     mode: Fsync,
     batch: Mutex<Batch>,
@@ -55,22 +56,22 @@ pub(super) struct Flushing {
 struct Batch {
     waiting: Vec<Whole>,
     bytes: u64,
-    /// When the first of them came.
+    /// Arrival of the first waiting file.
     since: Option<Instant>,
-    /// Files that have their names; these may not be on the disk.
+    /// Renamed files whose names may not be on the disk yet.
     named: Vec<Whole>,
     is_closed: bool,
-    /// The disk has refused something: nothing gets a name any more.
+    /// A flush failed, so no more files get their names.
     is_broken: bool,
 }
 
-/// A batch waits so long for more. It is told as late, and that much small files come again after a power cut.
+/// Maximum wait for more files. Delays the report, and bounds the small files that a power cut may lose.
 const BATCH_AFTER: Duration = Duration::from_secs(1);
 
-/// A batch does not wait for more than this; open files are held of one where each has to be flushed by itself.
+/// Maximum files per batch. Systems that flush files one by one keep these open.
 const BATCH_FILES: usize = if system::FLUSHES_AT_ONCE { 4_096 } else { 64 };
 
-/// The last batch is waited for: at most so much is left for it.
+/// Maximum bytes per batch, because the end of the copy waits for the last one.
 const BATCH_BYTES: u64 = 32 << 20;
 
 impl Flushing {
@@ -78,12 +79,12 @@ impl Flushing {
         Self { mode, batch: Mutex::default(), changed: Condvar::new(), unflushed: Unflushed::default() }
     }
 
-    /// Whether anything is flushed.
+    /// Whether flushing is enabled.
     pub(super) fn is_on(&self) -> bool {
         self.mode != Fsync::Never
     }
 
-    /// Takes a file that is whole: it gets its name, and is told, once it may.
+    /// Takes a complete file. Gives it its name and reports it, as soon as the policy allows.
     pub(super) fn take(&self, receiving: &Receiving, open: File, whole: Whole) {
         match self.mode {
             Fsync::Never => {
@@ -109,7 +110,7 @@ impl Flushing {
         match (&whole.then, receiving.directories.open(whole.file.place)) {
             (Then::Dress, _) => system::flush(open)?,
             (Then::Name(..), Ok(directory)) => directory.flush()?,
-            // It has gone, and the file with it.
+            // The temporary file is gone, so the file failed.
             (Then::Name(..), Err(error)) => {
                 receiving.file_failed(&whole.file, &error);
                 return Ok(());
@@ -120,12 +121,12 @@ impl Flushing {
     }
 
     fn take_many(&self, receiving: &Receiving, open: File, whole: Whole) {
-        // Before somebody can take it from those that wait. It may be closed then: there may be thousands.
+        // Before another thread can take the file. It can be closed then, because there may be thousands.
         let directory = receiving.directories.open(whole.file.place);
         let noted = directory
             .and_then(|directory| self.unflushed.of_system(&directory, |system| system.add_content(open)));
         if let Err(error) = noted {
-            // Its directory has gone.
+            // Its directory is gone.
             return receiving.file_failed(&whole.file, &error);
         }
         let mut batch = self.lock();
@@ -140,18 +141,18 @@ impl Flushing {
         }
     }
 
-    /// Names in a directory have changed.
+    /// Notes a change of names in a directory.
     pub(super) fn names_changed(&self, receiving: &Receiving, place: Place) {
         if !self.is_on() || receiving.options.dry_run {
             return;
         }
         let open = receiving.directories.open(place);
-        // One that has gone is told by whoever needs it.
+        // A missing directory is reported by the code that needs it.
         let _ = open
             .and_then(|open| self.unflushed.of_system(&open, |system| system.add_directory(place, &open)));
     }
 
-    /// The same, before anything is told of what is in the directory.
+    /// Notes a new directory, before anything in it is reported.
     pub(super) fn made_directory(&self, receiving: &Receiving, place: Place) {
         if self.mode != Fsync::File {
             return self.names_changed(receiving, place);
@@ -163,7 +164,7 @@ impl Flushing {
         }
     }
 
-    /// A file was there: that it is on the disk nobody knows.
+    /// Notes an existing file, which may not be on the disk either.
     pub(super) fn was_there(&self, receiving: &Receiving, place: Place, name: &[u8]) {
         if !self.is_on() || receiving.options.dry_run {
             return;
@@ -175,10 +176,10 @@ impl Flushing {
         });
     }
 
-    /// Gives files their names while `others` write some, and to those that are left.
+    /// Renames files while `others` runs, and the remaining ones after it.
     pub(super) fn during<T>(&self, receiving: &Receiving, others: impl FnOnce() -> T) -> T {
         std::thread::scope(|scope| {
-            // Also where they panic.
+            // Also if they panic.
             let _close = Close(self);
             if self.mode == Fsync::Batch {
                 scope.spawn(|| {
@@ -191,14 +192,14 @@ impl Flushing {
         })
     }
 
-    /// Brings all that was changed to the disk, and tells of the files that have their names.
+    /// Flushes all changes, and reports the files that have their names.
     pub(super) fn finish(&self, receiving: &Receiving) {
         if self.is_on() {
             self.flush(receiving, Vec::new());
         }
     }
 
-    /// What is to get names next; nothing where those of the batch before are to be told. `None`: all have theirs.
+    /// Next files to rename. Empty if only the last batch is to be reported; `None` if nothing is left.
     fn next(&self) -> Option<Vec<Whole>> {
         let mut batch = self.lock();
         let idle = Instant::now();
@@ -249,12 +250,12 @@ impl Flushing {
         self.lock().named = named;
     }
 
-    /// Whether the disk has refused something.
+    /// Whether a flush has failed.
     pub(super) fn is_broken(&self) -> bool {
         self.lock().is_broken
     }
 
-    /// The disk has refused something. It says so once: what is asked for later counts for nothing.
+    /// Notes a failed flush. The system reports such an error once, so later flushes prove nothing.
     pub(super) fn fail(&self, receiving: &Receiving, source: io::Error) {
         self.lock().is_broken = true;
         let path = receiving.destination.path.clone();
@@ -270,7 +271,7 @@ impl Flushing {
     }
 }
 
-/// When it goes no more files come.
+/// Marks the end of incoming files when dropped.
 struct Close<'a>(&'a Flushing);
 
 impl Drop for Close<'_> {
@@ -288,7 +289,7 @@ impl Batch {
 }
 
 impl Whole {
-    /// Gives it what it lacks. Where that cannot be, it is told.
+    /// Applies the final step to a file, and reports a failure.
     fn finish(&mut self, receiving: &Receiving) -> bool {
         let into = receiving.directories.open(self.file.place);
         let finished = into.and_then(|into| match &mut self.then {

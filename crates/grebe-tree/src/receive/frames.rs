@@ -1,4 +1,4 @@
-//! Messages in both directions, by threads of their own.
+//! Messages in both directions, on threads of their own.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use crate::reading_thread::ReadingThread;
 use crate::receive::rates::{Measured, Window};
 use crate::wire::{Frame, FrameReader, FrameWriter, Kind, SenderEnd};
 
-/// What the sender says, taken from the stream by a thread of its own.
+/// Messages of the sender, read by a thread of its own.
 pub(super) struct Frames {
     frames: Receiver<Result<Option<(Frame, u64)>>>,
     pub(super) read_bytes: u64,
     pub(super) waited: Duration,
     pub(super) sender_end: Option<SenderEnd>,
-    /// Whether the stream is read behind an end.
+    /// Whether to read on after an end.
     resume: Sender<()>,
-    /// Behind the frames, so that it is dropped after them.
+    /// After the frames, so that it is dropped after them.
     _thread: ReadingThread,
 }
 
@@ -46,7 +46,7 @@ impl Frames {
         Self { frames, read_bytes: 0, waited: Duration::ZERO, sender_end: None, resume, _thread: thread }
     }
 
-    /// An end was not the last message.
+    /// Continues reading, because the end was not the last message.
     pub(super) fn go_on(&self) {
         let _ = self.resume.send(());
     }
@@ -70,7 +70,7 @@ impl Frames {
     }
 }
 
-/// Writes what the other threads say.
+/// Writes the messages of the other threads.
 pub(super) fn write_messages<W: Write>(
     writer: &mut FrameWriter<W>,
     said: &Receiver<Option<(Kind, Vec<u8>)>>,
@@ -85,18 +85,19 @@ pub(super) fn write_messages<W: Write>(
                 said.recv().unwrap_or(None)
             }
         };
-        // Behind this one nothing is said.
+        // Nothing follows the last message.
         let Some((kind, body)) = message else { return writer.flush() };
         if let Err(error) = writer.write(kind, &body) {
             break Err(error);
         }
     };
     if written.is_err() {
-        // Why it is gone it may still say on the other stream; until then nobody who says something waits.
+        // The sender may still give its reason on the other stream. Until then, messages are discarded so
+        // that nobody blocks.
         while let Ok(Some(_)) = said.recv() {}
     }
     written
 }
 
-/// Frames of 256 KiB that were read and not looked at.
+/// Maximum unprocessed frames of 256 KiB.
 const FRAMES_MAX: usize = 8;

@@ -1,7 +1,7 @@
-//! How much of a part is on the disk, as a later copy reads it.
+//! Journal of a part: how much of it is on the disk, for a later copy.
 //!
-//! Two records take turns: when one is cut off the other holds. They lie in a folder that only this user can enter, so that they are
-//! believed; a check only finds what a crash left half.
+//! Two records alternate: if one is torn, the other is intact. They are in a folder that only this user can
+//! enter, so they are trusted; the checksum only detects a torn write.
 
 use std::fs::File;
 use std::io;
@@ -10,17 +10,17 @@ use crate::blocks::{BlockMap, Blocks};
 use crate::system::{read_at, write_all_at};
 use crate::wire::{HASH_BYTES, ShortHash, short};
 
-/// How much of a file has come.
+/// Received amount of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Come {
-    /// All up to here.
+    /// Everything up to this offset.
     Prefix(u64),
     /// These blocks.
     Blocks(BlockMap),
 }
 
 impl Come {
-    /// Up to where all has come.
+    /// End of the contiguous part at the start.
     pub(super) fn prefix(&self) -> u64 {
         match self {
             Self::Prefix(prefix) => *prefix,
@@ -43,7 +43,7 @@ impl Come {
     }
 }
 
-/// Notes what of the part is good, in one of two places.
+/// Writes the good amount of the part into one of two places.
 pub(super) fn write(journal: &File, turn: u64, identity: &ShortHash, come: &Come) -> io::Result<()> {
     let mut record = Vec::with_capacity(PREFIX_RECORD_BYTES);
     match come {
@@ -63,8 +63,8 @@ pub(super) fn write(journal: &File, turn: u64, identity: &ShortHash, come: &Come
     write_all_at(journal, &record, turn % 2 * record.len() as u64)
 }
 
-/// What a journal says of a file of this identity and length. One of blocks is believed first: a journal is emptied before it becomes
-/// one of the other kind.
+/// Reads the journal of a file with this identity and length. A record of blocks takes precedence, because a
+/// journal is emptied before it changes its kind.
 pub(super) fn read(journal: &File, identity: &ShortHash, bytes: u64) -> Option<Come> {
     let blocks = Blocks::of(bytes);
     let bits_bytes = blocks.count().div_ceil(8) as usize;
@@ -82,7 +82,7 @@ pub(super) fn read(journal: &File, identity: &ShortHash, bytes: u64) -> Option<C
     prefixes.max().map(Come::Prefix)
 }
 
-/// What a record of this kind says, if it is whole and of this file.
+/// Record of this kind, if it is complete and belongs to this file.
 fn record(
     journal: &File,
     turn: u64,

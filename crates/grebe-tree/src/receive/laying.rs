@@ -1,4 +1,4 @@
-//! What is read for a signature goes on into the new file, by a thread of its own.
+//! Writes the data read for a signature ahead into the new file, on its own thread.
 
 use std::fs::File;
 use std::io;
@@ -15,17 +15,17 @@ use crate::receive::signing::{Basis, ToSign};
 use crate::system::{self, Directory};
 use crate::wire::{EntryId, short};
 
-/// A new file under a name of ours, with what lies in it.
+/// New file under a temporary name, with the data written ahead.
 #[derive(Debug)]
 pub(super) struct LaidFile {
-    /// Its length, as listed.
+    /// Length, as listed.
     bytes: u64,
     open: File,
     temporary: Temporary,
     pub(super) laid: Laid,
 }
 
-/// The file that is being laid, and what its sender says of it meanwhile.
+/// The file being written ahead, and the sender's messages about it.
 #[derive(Debug, Default)]
 pub(super) struct Along(Mutex<Option<Begun>>);
 
@@ -36,7 +36,7 @@ struct Begun {
     early: Sender<Early>,
 }
 
-/// Content that came before the plan, and where it belongs.
+/// Data that arrived before the plan, and its place.
 #[derive(Debug)]
 struct Early {
     body: Arc<Vec<u8>>,
@@ -44,17 +44,17 @@ struct Early {
     at: u64,
 }
 
-/// A shorter one is copied sooner than a thread begins.
+/// Minimum length; a shorter file is copied before a thread starts.
 const LAID_BYTES_MIN: u64 = 4 << 20;
 
-/// Where less was in common so far, most of what would be written is in vain.
+/// Minimum common share of earlier files; below it, most writes would be useless.
 const COMMON_SHARE_MIN: f64 = 0.5;
 
 /// Zeros of this length stay holes.
 const STEP_BYTES: usize = 64 << 10;
 
 impl LaidFile {
-    /// A new file to write along into; `None` where that is not worth it, or not possible.
+    /// New file to write ahead into; `None` if that does not pay or is impossible.
     fn create(receiving: &Receiving, file: &ToSign) -> Option<Self> {
         if file.bytes < LAID_BYTES_MIN || receiving.bases.experience().share() < COMMON_SHARE_MIN {
             return None;
@@ -64,20 +64,20 @@ impl LaidFile {
         Some(Self { bytes: file.bytes, open, temporary, laid: Laid::default() })
     }
 
-    /// Under the name that it has.
+    /// Takes the file under its temporary name.
     pub(super) fn take(self) -> (File, Temporary) {
         (self.open, self.temporary)
     }
 
-    /// Under another name, which nothing has.
+    /// Takes the file under a new, unused name.
     pub(super) fn rename(mut self, to: &Directory, name: &[u8]) -> io::Result<File> {
         self.temporary.rename(to, name)?;
         Ok(self.open)
     }
 
-    /// Lays content that came before the plan.
+    /// Writes data that arrived before the plan.
     pub(super) fn add(&mut self, at: u64, content: &[u8]) -> io::Result<()> {
-        // What lies behind its end is of no use.
+        // Data beyond the end is useless.
         if at.saturating_add(content.len() as u64) > self.bytes {
             return Ok(());
         }
@@ -85,8 +85,7 @@ impl LaidFile {
     }
 }
 
-/// Has a signature made by `sign`, which is given what writes along. The file that came of it is left with the basis, if all could be
-/// written.
+/// Runs `sign` with a writer for its data. Leaves the new file with the basis, if all writes succeeded.
 pub(super) fn lay<E>(
     receiving: &Receiving,
     file: &ToSign,
@@ -105,7 +104,7 @@ pub(super) fn lay<E>(
         let writing = scope.spawn(move || write_all(open, &blocks, &spare, &early));
         let mut laying = Laying::new(&shift, file.bytes, blocks_in, spare_out);
         let signed = sign(Some(&mut laying));
-        // The writer ends with the last block, and with what came early until then.
+        // The writer ends with the last block, and with early data until then.
         drop(laying);
         let mut along = receiving.along.lock();
         *along = None;
@@ -113,7 +112,8 @@ pub(super) fn lay<E>(
         signed.map(|()| laid.map(|laid| (laid, along)))
     })
     .map(|laid| {
-        // What could not be written is copied later, or fails then. What comes early goes there from now on.
+        // Failed writes are repeated later by a copy, or fail then. From now on, early data goes to the
+        // basis.
         if let Ok((laid, _along)) = laid {
             new.laid = laid;
             basis.leave(new);
@@ -174,7 +174,7 @@ fn write_early(open: &File, laid: &mut Laid, at: u64, content: &[u8]) -> io::Res
     Ok(())
 }
 
-/// From `end` on nothing was written: a hole reads as zeros do.
+/// Beyond `end` nothing was written, and a hole reads as zeros.
 fn write(open: &File, mut at: u64, bytes: &[u8], end: u64) -> io::Result<()> {
     for bytes in bytes.chunks(STEP_BYTES) {
         if at < end || bytes.iter().any(|byte| *byte != 0) {
@@ -188,7 +188,7 @@ fn write(open: &File, mut at: u64, bytes: &[u8], end: u64) -> io::Result<()> {
 /// One is written while the next one is read.
 const BLOCKS_MAX: usize = 2;
 
-/// Pieces that came early and are not written.
+/// Maximum unwritten early pieces.
 const EARLY_MAX: usize = 16;
 
 impl Along {
@@ -198,18 +198,18 @@ impl Along {
         shift
     }
 
-    /// The sender has said where things have moved; of a file that is no longer written along it comes too late.
+    /// Passes on a shift of the sender. Ignored if the file is no longer written ahead.
     pub(super) fn shift(&self, id: EntryId, bytes: i64) {
         if let Some(begun) = self.lock().as_ref().filter(|begun| begun.id == id) {
             begun.shift.store(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Content came before the plan; `false`: the file is not written along any more.
+    /// Takes data that arrived before the plan. `false`: the file is no longer written ahead.
     pub(super) fn early(&self, id: EntryId, body: &Arc<Vec<u8>>, content: Range<usize>, at: u64) -> bool {
         let along = self.lock();
         let Some(begun) = along.as_ref().filter(|begun| begun.id == id) else { return false };
-        // A writer that has given up loses it: it comes again.
+        // A writer that has given up loses the data, which is then sent again.
         let _ = begun.early.send(Early { body: body.clone(), content, at });
         true
     }

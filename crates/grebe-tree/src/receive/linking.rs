@@ -1,4 +1,4 @@
-//! Hard links: made when the files are there that they are further names of.
+//! Makes hard links once their files exist.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,7 +10,7 @@ use crate::receive::shared::Receiving;
 use crate::system::Kind;
 use crate::wire::EntryId;
 
-/// Files that have further names, and those names.
+/// Files with further names, and those names.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     firsts: HashMap<EntryId, (Place, Box<[u8]>)>,
@@ -24,11 +24,11 @@ struct Link {
     name: Box<[u8]>,
 }
 
-/// More than fit into memory comfortably.
+/// Maximum links that fit into memory comfortably.
 const LINKS_MAX: usize = 1 << 24;
 
 impl Links {
-    /// A file that further names will follow of.
+    /// Remembers a file with further names.
     pub(super) fn remember(&mut self, id: EntryId, place: Place, name: &[u8]) -> Result<()> {
         self.firsts.insert(id, (place, name.into()));
         self.check()
@@ -39,7 +39,7 @@ impl Links {
         self.check()
     }
 
-    /// Makes them. A name is made of no file but one that this copy has put there, or found to be good.
+    /// Makes the links, only to files that this copy created or verified.
     pub(super) fn make(&self, receiving: &Receiving) {
         for link in &self.links {
             if receiving.is_stopped() {
@@ -74,7 +74,7 @@ impl Links {
 }
 
 impl Link {
-    /// Whether it was not there already.
+    /// Makes one link. Returns whether it is new.
     fn make(&self, receiving: &Receiving, place: Place, name: &[u8]) -> io::Result<bool> {
         if receiving.options.dry_run {
             return Ok(true);

@@ -1,5 +1,5 @@
-//! Parts that come in blocks, and who looks at them meanwhile: a map beside each part says what has come, and what a viewer leaves
-//! there is passed on to the sender.
+//! Parts that arrive in blocks, and their viewers. A map beside each part lists the received blocks, and
+//! requests that a viewer leaves there go to the sender.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,7 +14,8 @@ use crate::receive::shared::Receiving;
 use crate::system::{Directory, write_all_at};
 use crate::wire::{EntryId, Kind, Want};
 
-/// The map of a part, as a viewer reads it. It runs ahead of the journal: what it names is written, and perhaps not on the disk.
+/// Map of a part for viewers. It runs ahead of the journal: its blocks are written but perhaps not on the
+/// disk.
 pub(super) struct LiveMap {
     file: File,
 }
@@ -26,7 +27,7 @@ impl LiveMap {
         map: &BlockMap,
         modified_ns: i64,
     ) -> io::Result<Self> {
-        // Another copy's may be open still: it is not changed under who reads it.
+        // A reader may still have an older map open, so it is replaced and not changed.
         match folder.remove_file(&names.map) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -38,14 +39,14 @@ impl LiveMap {
         Ok(Self { file })
     }
 
-    /// A block was written.
+    /// Marks a block as written.
     pub(super) fn come(&self, map: &BlockMap, block: u64) -> io::Result<()> {
         let (at, byte) = map.byte_of(block);
         write_all_at(&self.file, &[byte], (MAP_HEAD_BYTES + at) as u64)
     }
 }
 
-/// Parts that somebody may look at.
+/// Parts that may have viewers.
 #[derive(Default)]
 pub(super) struct LookedAt {
     state: Mutex<State>,
@@ -62,7 +63,7 @@ struct State {
 struct Looked {
     folder: Arc<Directory>,
     name: Vec<u8>,
-    /// As it was passed on last.
+    /// The last request that was passed on.
     said: Vec<u8>,
 }
 
@@ -76,13 +77,13 @@ impl LookedAt {
         self.lock().parts.remove(&id);
     }
 
-    /// No more comes.
+    /// Marks the end of incoming data.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.closed.notify_all();
     }
 
-    /// Passes on what is looked at, until no more comes.
+    /// Passes on the requests of viewers until the end.
     pub(super) fn tell(&self, receiving: &Receiving) {
         loop {
             let state = self.lock();
@@ -101,7 +102,7 @@ impl LookedAt {
                 if let Some(known) = self.lock().parts.get_mut(&id) {
                     known.said.clone_from(&bytes);
                 }
-                // A viewer of another version is not understood, and gets what comes anyway.
+                // The request of a viewer of another version is ignored.
                 if let Some(stretches) = decode_wanted(&bytes) {
                     receiving.say(Kind::Want, Want { id, stretches }.encode());
                 }
@@ -120,5 +121,5 @@ fn read(looked: &Looked) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Seldom enough to cost nothing, and often enough that nobody waits for it.
+/// Poll interval: cheap, and short enough for a viewer.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

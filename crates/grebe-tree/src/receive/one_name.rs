@@ -1,7 +1,7 @@
-//! Names that the destination does not tell apart, where its file system ignores case.
+//! Names that the destination cannot distinguish because its file system ignores case.
 //!
-//! Which names are one is the file system's to say. Names of a directory that differ only in case are found by their small letters, and
-//! whether they are one is tried there, with a file of ours.
+//! The file system decides which names are equal. Names of a directory that differ only in case are found by
+//! their lower case. A probe file then shows whether the file system takes them for one.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -10,19 +10,19 @@ use std::io;
 use crate::directories::Place;
 use crate::system::{Directory, Name};
 
-/// The names of the directory that is being listed. Each that is kept takes some 20 bytes and its name: those with a capital letter, or a
-/// letter beyond ASCII. Names come in the order of their bytes, in which these are before what they could be one with.
+/// Names of the present directory. Keeps names with a capital letter or a letter beyond ASCII, some 20 bytes
+/// and the name each. Names arrive in byte order, in which these precede their possible equals.
 #[derive(Debug, Default)]
 pub(super) struct Met {
     place: Place,
     names: Vec<u8>,
-    /// Where a name begins and ends, by the hash of its small letters.
+    /// Start and end of a name, by the hash of its lower case.
     kept: HashMap<u64, (usize, usize)>,
     hasher: RandomState,
 }
 
 impl Met {
-    /// A name that was listed before in the same directory and differs only in case. `keeps_all` where names come in any order.
+    /// Earlier name in the same directory that differs only in case. `keeps_all` for names in any order.
     pub(super) fn meet(&mut self, place: Place, name: &[u8], keeps_all: bool) -> Option<Box<[u8]>> {
         if place != self.place {
             *self = Self { place, ..Self::default() };
@@ -44,14 +44,15 @@ impl Met {
     }
 }
 
-/// Whether two names are one in a directory: a file of ours that ends as the one is looked for as the other.
+/// Whether a directory takes two names for one: creates a probe file that ends like the first name, and looks
+/// it up by the second.
 pub(super) fn are_one(directory: &Directory, ours: &[u8], one: &[u8], other: &[u8]) -> io::Result<bool> {
     let mut differ = one.iter().zip(other).take_while(|(one, other)| one == other).count();
-    // Not in the middle of a letter.
+    // Not inside a character.
     while differ > 0 && one.get(differ).is_some_and(|byte| byte & 0xc0 == 0x80) {
         differ -= 1;
     }
-    // What is behind that fits into no name differs no more than what is in it.
+    // A longer ending would not fit into a name, and differs no more.
     let end =
         |name: &[u8]| String::from_utf8_lossy(&name[differ..]).chars().take(ENDS_LETTERS).collect::<String>();
     let [one, other] = [one, other].map(|name| [ours, b"-", end(name).as_bytes()].concat());
@@ -65,8 +66,8 @@ pub(super) fn are_one(directory: &Directory, ours: &[u8], one: &[u8], other: &[u
     }
 }
 
-/// Takes from what is there and was not listed what was listed in other letters: where the file system ignores case it is that. `false`:
-/// some of it is, and it is not known which.
+/// If the file system ignores case, removes names from `unlisted` that were listed in another case. `false`:
+/// such names exist but cannot be identified.
 pub(super) fn spare_listed(
     directory: &Directory,
     there: &[Name],
@@ -80,7 +81,7 @@ pub(super) fn spare_listed(
     if found.is_empty() {
         return Ok(true);
     }
-    // What was made meanwhile is there by now.
+    // Names created meanwhile exist by now.
     let now = set(&directory.names()?);
     found.retain(|name| !now.contains(&***name));
     let file = |name: &[u8]| {
@@ -95,23 +96,23 @@ pub(super) fn spare_listed(
     let mut is_met = vec![false; found.len()];
     unlisted.retain(|name| {
         let is_by_file = || file(name).and_then(|file| by_file.get(&file));
-        // Not every file system says by a number which file it is.
+        // Not every file system provides inode numbers.
         let at = by_letters.get(&small_letters(name)).or_else(is_by_file);
         at.inspect(|at| is_met[**at] = true).is_none()
     });
     Ok(is_met.into_iter().all(|is_met| is_met))
 }
 
-/// What names have in common that differ only in case.
+/// Common form of names that differ only in case.
 fn small_letters(name: &[u8]) -> String {
     match str::from_utf8(name) {
         Ok(name) if name.is_ascii() => name.to_ascii_lowercase(),
-        // The long way round some letters are the same that are not in small ones.
+        // Via upper case, because some letters are equal only that way.
         _ => String::from_utf8_lossy(name).to_uppercase().to_lowercase(),
     }
 }
 
-/// With what we put before it a name of this length fits into 255 bytes.
+/// With our prefix, a name of this length fits into 255 bytes.
 const ENDS_LETTERS: usize = 50;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A large file under way: its part, and the journal that says how much of that is on the disk.
+//! A large file in progress: its part, and the journal of how much is on the disk.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -26,36 +26,36 @@ use crate::receive::signing::Basis;
 use crate::system::{self, Directory};
 use crate::wire::{RecordKind, ShortHash, TOP, TOUCHED_BYTES};
 
-/// A file of which some has come.
+/// A partially received file.
 pub(super) struct Part {
     pub(super) file: Pending,
     pub(super) open: File,
-    /// Kept where there is a journal of it.
+    /// Kept on drop if it has a journal.
     temporary: Temporary,
     journal: Option<PartJournal>,
-    /// Everything up to here has come, was verified and is written; of blocks, so much.
+    /// Everything up to here was received, verified and written. For blocks: the received amount.
     pub(super) prefix: u64,
-    /// Where it comes in blocks, in any order.
+    /// State of a file that arrives in blocks, in any order.
     pub(super) blocks: Option<PartBlocks>,
-    /// Of what was there.
+    /// Bytes copied from existing files.
     pub(super) copied_bytes: u64,
-    /// What lies behind the prefix already. It counts where a copy says that it belongs there.
+    /// Data already written beyond the prefix. It counts once a copy confirms its place.
     laid: Laid,
-    /// Not verified: what was there was not any more as it was told.
+    /// Unverified ranges, because the basis changed after its signature.
     pub(super) wrong: Wrong,
     pub(super) noted: Instant,
 }
 
 pub(super) struct PartBlocks {
     pub(super) map: BlockMap,
-    /// For who looks at it.
+    /// Map for viewers.
     live: Option<LiveMap>,
 }
 
-/// Stretches of a part that are to come again.
+/// Ranges of a part to be sent again.
 #[derive(Default)]
 pub(super) struct Wrong {
-    /// In their order, and none touches another. When they come, what has come is taken from the front.
+    /// In order and disjoint, with gaps between them. Arriving data is removed from the front.
     pub(super) stretches: VecDeque<Range<u64>>,
     /// The sender was asked for them.
     pub(super) is_asked: bool,
@@ -67,32 +67,32 @@ struct PartJournal {
     open: Arc<File>,
     identity: ShortHash,
     turn: u64,
-    /// The directories that have the part, the journal and their folder, while these names may not be on the disk.
+    /// Directories of the part, the journal and their folder, while these names may not be on the disk.
     unflushed: Vec<Arc<Directory>>,
 }
 
-/// Less than this is not worth being kept when the copy ends early.
+/// Minimum amount worth keeping when the copy ends early.
 const KEPT_BYTES_MIN: u64 = 1 << 20;
 
-/// Bytes that are to be on the disk before the journal says so.
+/// Data to flush before the journal may list it.
 pub(super) struct Note {
     part: File,
     unflushed: Vec<Arc<Directory>>,
     journal: Arc<File>,
-    /// Also the note itself is to be on the disk.
+    /// Flushes the note itself too.
     is_flushed: bool,
     turn: u64,
     identity: ShortHash,
     come: Come,
 }
 
-/// A flush can take long: the writer does not wait for it.
+/// Runs on its own thread, because a flush can take long and the writer must not wait.
 pub(super) fn write_notes(receiving: &Receiving, notes: &Receiver<Note>, idle: &AtomicBool) {
     for note in notes {
         match note.flush() {
-            // What is not noted comes again.
+            // Without a note, the data is sent again.
             Ok(()) => _ = note.write(),
-            // The disk says once that it has lost something: the next flush would be believed.
+            // The system reports a lost write once, and the next flush would succeed.
             Err(error) => receiving.flushing.fail(receiving, error),
         }
         idle.store(true, Ordering::Release);
@@ -105,7 +105,7 @@ impl Note {
         self.unflushed.iter().try_for_each(|directory| directory.flush())
     }
 
-    /// Once what it says is on the disk.
+    /// Writes the note after its data is on the disk.
     fn write(&self) -> io::Result<()> {
         journal::write(&self.journal, self.turn, &self.identity, &self.come)?;
         if self.is_flushed { system::flush(&self.journal) } else { Ok(()) }
@@ -172,7 +172,7 @@ impl Part {
         let directory = receiving.partial.beside(&into)?;
         let is_kept = left.bytes() > 0;
         let is_flushed = receiving.flushing.is_on();
-        // Nothing may be noted of another part than the one that is there.
+        // The journal must not describe another part than the existing one.
         if !is_kept && folder.directory.remove_file(&names.journal).is_ok() && is_flushed {
             folder.directory.flush()?;
         }
@@ -203,14 +203,14 @@ impl Part {
         let identity = identity(file.bytes, file.modified_ns, file.touched);
         let noted = journal::read(&journal, &identity, file.bytes);
         if is_kept && noted.is_none_or(|noted| discriminant(&noted) != discriminant(&left)) {
-            // Nothing of the other kind may stay: what is cut off here is not to be believed later.
+            // Removes records of the other kind, so that a later copy does not trust truncated data.
             journal.set_len(0)?;
             journal::write(&journal, 1, &identity, &left)?;
         }
         let live = match &left {
             Come::Blocks(map) => {
                 receiving.looked_at.add(file.id, &folder.directory, &names);
-                // Without it nobody sees it before it is whole.
+                // Without a map, no viewer sees the file before it is complete.
                 LiveMap::create(&folder.directory, &names, map, file.modified_ns).ok()
             }
             Come::Prefix(_) => None,
@@ -241,7 +241,7 @@ impl Part {
         Current { name, done_bytes: self.prefix, total_bytes: self.file.bytes }
     }
 
-    /// All of a block was written; `None` where that cannot be.
+    /// Marks a block as written; `None` if it is not possible.
     pub(super) fn came(&mut self, receiving: &Receiving, number: u64) -> Option<io::Result<()>> {
         let blocks = self.blocks.as_mut()?;
         if number >= blocks.map.blocks.count() || blocks.map.has(number) {
@@ -254,7 +254,7 @@ impl Part {
         Some(told)
     }
 
-    /// What has come, as the journal has it.
+    /// Received amount for the journal.
     fn come(&self) -> Come {
         match &self.blocks {
             Some(blocks) => Come::Blocks(blocks.map.clone()),
@@ -272,7 +272,7 @@ impl Part {
         Ok(())
     }
 
-    /// From the prefix to there is a hole; something may lie in it.
+    /// Leaves a hole from the prefix to `offset`, whatever was written there.
     fn clear_until(&mut self, offset: u64) -> io::Result<()> {
         let laid = self.prefix..offset.min(self.laid.end());
         if !laid.is_empty() {
@@ -281,7 +281,7 @@ impl Part {
         Ok(())
     }
 
-    /// Copies what the file has in common with one that is there.
+    /// Copies the parts in common with an existing file.
     pub(super) fn copy(
         &mut self,
         offset: u64,
@@ -294,7 +294,7 @@ impl Part {
         self.clear_until(offset)?;
         let (open, laid, (map, run)) = (&self.open, &self.laid, basis.place_of(run));
         let is_good = copy_run(basis.reader(receiving), &map, laid, &run, offset, buffer, |at, chunk| {
-            // Where nothing was written a hole reads the same.
+            // Without earlier writes, a hole reads the same.
             if at < laid.end() || chunk.iter().any(|byte| *byte != 0) {
                 system::write_all_at(open, chunk, at)?;
             }
@@ -309,7 +309,7 @@ impl Part {
         Ok(())
     }
 
-    /// A stretch is what came before the plan.
+    /// Confirms that a range equals data received before the plan.
     pub(super) fn confirm(&mut self, offset: u64, bytes: u64, check: &ShortHash) -> io::Result<()> {
         self.clear_until(offset)?;
         if self.laid.hash(&(offset..offset + bytes)) != Some(check) {
@@ -319,7 +319,7 @@ impl Part {
         Ok(())
     }
 
-    /// What has come does not count.
+    /// Discards everything received.
     pub(super) fn restart(&mut self, receiving: &Receiving) -> io::Result<()> {
         (self.prefix, self.copied_bytes, self.wrong) = (0, 0, Wrong::default());
         self.laid = Laid::default();
@@ -329,7 +329,7 @@ impl Part {
             receiving.looked_at.remove(self.file.id);
             let _ = journal.directory.remove_file(&journal.names.map);
         }
-        // Behind the notes that may still be written, both places are to be empty.
+        // After pending notes, both places must be empty.
         journal.open.set_len(0)?;
         journal.identity = identity(0, 0, u64::MAX);
         if receiving.flushing.is_on() {
@@ -362,7 +362,7 @@ impl Part {
         }
     }
 
-    /// It has all but its name.
+    /// Completes the file except for its name.
     pub(super) fn finish(&mut self, receiving: &Receiving, bytes: u64, later_ns: i64) -> io::Result<()> {
         self.clear_until(bytes)?;
         if self.open.metadata()?.len() != bytes {
@@ -384,7 +384,7 @@ impl Part {
         self.temporary.discard();
     }
 
-    /// Notes what has come, if that is worth it.
+    /// Notes the received amount, if worth it.
     pub(super) fn keep(mut self, receiving: &Receiving) {
         if self.prefix < KEPT_BYTES_MIN || !self.wrong.stretches.is_empty() {
             return self.discard();
@@ -401,11 +401,11 @@ impl Part {
             identity: journal.identity,
             come,
         };
-        // What was noted before holds.
+        // The earlier note stays valid.
         if receiving.flushing.is_broken() {
             return;
         }
-        // Two records at least are written behind whatever is on its way to the journal.
+        // At least two records follow any write still in progress.
         if note.flush().and_then(|()| note.write()).is_err() {
             self.discard();
         }
@@ -420,7 +420,7 @@ impl Wrong {
         }
     }
 
-    /// Some of what was asked for has come.
+    /// Takes a requested range as received.
     pub(super) fn take(&mut self, stretch: Range<u64>) -> Result<()> {
         let first = self.stretches.front_mut();
         let first = first.filter(|first| first.start == stretch.start && stretch.end <= first.end);
@@ -434,7 +434,7 @@ impl Wrong {
 }
 
 impl PartBlocks {
-    /// Whether a piece lies within one block that has not come.
+    /// Whether a piece lies within one missing block.
     pub(super) fn expects(&self, offset: u64, bytes: u64) -> bool {
         let blocks = self.map.blocks;
         let number = offset >> blocks.log2;

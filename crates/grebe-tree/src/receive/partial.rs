@@ -1,4 +1,4 @@
-//! The folder at the destination's root where files lie until they have their names.
+//! Folder at the destination's root for files without their final names.
 
 use std::collections::HashSet;
 use std::fs::{File, TryLockError};
@@ -12,23 +12,23 @@ use crate::receive::volumes::try_it;
 use crate::system::{self, Directory, read_at, write_all_at};
 use crate::wire::{ShortHash, short};
 
-/// Made when something has to lie in it, and removed when nothing does.
+/// Created when needed, and removed when empty.
 pub(super) struct Partial {
     root: Arc<Directory>,
     open: Mutex<Option<Arc<Folder>>>,
     next: AtomicU64,
 }
 
-/// The folder, open.
+/// The open folder.
 pub(super) struct Folder {
     pub(super) directory: Arc<Directory>,
-    /// Held while this process uses it. Who comes second goes on with no part, and removes nothing.
+    /// Held while this process uses the folder. A second process resumes no part and removes nothing.
     lock: Option<File>,
-    /// Journals of parts that an earlier copy left.
+    /// Journals of parts from earlier copies.
     journals: HashSet<Box<[u8]>>,
 }
 
-/// A file under a name of ours. It goes with this value, unless it gets another name or is kept.
+/// A file under a temporary name. Dropping it deletes the file, unless it was renamed or kept.
 #[derive(Debug)]
 pub(super) struct Temporary {
     pub(super) directory: Arc<Directory>,
@@ -53,7 +53,7 @@ impl Partial {
         }
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub(super) fn folder(&self, is_made: bool) -> io::Result<Arc<Folder>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = &*open {
@@ -64,7 +64,7 @@ impl Partial {
         Ok(folder)
     }
 
-    /// Makes a file of a name that nobody else has, where it can be renamed into `directory`.
+    /// Creates a file with a unique name, at a place from which it can be renamed into `directory`.
     pub(super) fn create(&self, directory: &Arc<Directory>, mode: u16) -> io::Result<(File, Temporary)> {
         let name = self.name();
         let directory = self.beside(directory)?;
@@ -72,25 +72,25 @@ impl Partial {
         Ok((file, Temporary { directory, name, is_kept: false }))
     }
 
-    /// Such a name, in a directory from which a rename leads into `directory`.
+    /// Reserves such a name, in a directory from which files can be renamed into `directory`.
     pub(super) fn reserve(&self, directory: &Arc<Directory>) -> io::Result<Temporary> {
         Ok(Temporary { directory: self.beside(directory)?, name: self.name(), is_kept: false })
     }
 
-    /// The folder, or `directory` itself where that is on another file system.
+    /// The folder, or `directory` itself if that is on another file system.
     pub(super) fn beside(&self, directory: &Arc<Directory>) -> io::Result<Arc<Directory>> {
         let folder = self.folder(true)?;
         let is_same_system = directory.device()? == folder.directory.device()?;
         Ok(if is_same_system { folder.directory.clone() } else { directory.clone() })
     }
 
-    /// Removes the folder if nothing lies in it, also one that an earlier copy left.
+    /// Removes the folder if empty, even one of an earlier copy.
     pub(super) fn clear(&self) {
         let _ = self.find();
         self.close();
     }
 
-    /// Removes the folder if it was used and nothing lies in it.
+    /// Removes the folder if this copy used it and it is empty.
     pub(super) fn close(&self) {
         let folder = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(folder) = folder else { return };
@@ -102,7 +102,8 @@ impl Partial {
         }
     }
 
-    /// Before a directory is made under a new name: until it is finished, the same copy goes on in it, and not with a directory in it.
+    /// Marks a directory before its creation under a new name. Until it is finished, the same copy resumes in
+    /// it instead of creating a directory inside it.
     pub(super) fn begin_new(&self, name: &[u8]) -> io::Result<File> {
         let folder = self.folder(true)?;
         let mark = mark_of(name);
@@ -122,7 +123,7 @@ impl Partial {
         }
     }
 
-    /// A name that nobody else has.
+    /// A unique name.
     pub(super) fn name(&self) -> Vec<u8> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         format!("{TEMPORARY}{}-{number}", std::process::id()).into_bytes()
@@ -139,14 +140,14 @@ impl Temporary {
         self.is_kept = false;
     }
 
-    /// Gives it another name; what has that is replaced, but a directory.
+    /// Renames the file. Replaces an existing file, but not a directory.
     pub(super) fn rename(&mut self, to: &Directory, name: &[u8]) -> io::Result<()> {
         let renamed = self.directory.rename(&self.name, to, name);
         self.is_kept = renamed.is_ok();
         renamed
     }
 
-    /// The same, and nothing is replaced.
+    /// Renames the file without replacing anything.
     pub(super) fn rename_to_free(&mut self, to: &Directory, name: &[u8]) -> io::Result<()> {
         let renamed = self.directory.rename_to_free(&self.name, to, name);
         self.is_kept = renamed.is_ok();
@@ -162,25 +163,25 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes what is noted of a part.
+/// Removes the notes of a part.
 pub(super) fn remove_notes(folder: &Directory, names: &PartNames) {
     for name in [&names.journal, &names.map, &names.wanted] {
         let _ = folder.remove_file(name);
     }
 }
 
-/// Whether a directory is one that an earlier copy has begun under a new name and not finished.
+/// Whether an earlier copy started this directory under a new name and did not finish it.
 pub(super) fn is_unfinished(above: &Directory, name: &[u8]) -> io::Result<bool> {
     let folder = above.open_below(PARTIAL)?;
     let mark = folder.read_file(&mark_of(name), false)?;
     let mut inode = [0; 8];
-    // One that was killed just then had not noted which it is.
+    // A copy killed at that moment had not noted the inode.
     let is_noted = read_at(&mark, &mut inode, 0)? == inode.len();
     let is_it = above.metadata(name)?.inode == u64::from_le_bytes(inode);
     Ok(is_private(&folder, above)? && (is_it || !is_noted))
 }
 
-/// Notes which directory it is, now that it was made.
+/// Notes which directory it is, after its creation.
 pub(super) fn note_new(mark: &File, directory: &Directory, name: &[u8]) -> io::Result<()> {
     write_all_at(mark, &directory.metadata(name)?.inode.to_le_bytes(), 0)
 }
@@ -221,7 +222,7 @@ impl Folder {
         self.lock.is_some()
     }
 
-    /// How much of a file of this length an earlier copy left, by its journal.
+    /// Amount of a file of this length that an earlier copy left, by its journal.
     pub(super) fn left(&self, names: &PartNames, identity: &ShortHash, bytes: u64) -> Option<Come> {
         if !self.journals.contains(&names.journal[..]) {
             return None;
@@ -231,18 +232,19 @@ impl Folder {
     }
 }
 
-/// Whether a folder is this user's own, and nobody else can look into it: what lies in it is believed, and gets its names from there.
+/// Whether a folder belongs to this user and nobody else can enter it. Its files are trusted and get their
+/// final names.
 ///
-/// Where a file system keeps no owners or no modes, it is this user's if a file is that this user makes beside it: there is none there
-/// that others could not change as well.
+/// On a file system without owners or modes, it counts as this user's if a new file beside it does. Others
+/// could change anything there anyway.
 fn is_private(folder: &Directory, above: &Directory) -> io::Result<bool> {
     let found = folder.own_metadata()?;
-    // Elsewhere what a user makes in a directory of their own, others cannot write to.
+    // On other systems, a user's own directory is not writable for others.
     let is_closed = found.mode & 0o077 == 0 || cfg!(not(unix));
     if found.owner.user == system::user() && is_closed {
         return Ok(true);
     }
-    // Another file system in this place somebody else has mounted.
+    // Somebody else has mounted another file system here.
     if found.device != above.device()? {
         return Ok(false);
     }
@@ -268,7 +270,7 @@ fn is_journal(name: &[u8]) -> bool {
     name.strip_prefix(OWN_PREFIX).is_some_and(|rest| rest.starts_with(b"j"))
 }
 
-/// What a part is of: the content of a file as the sender describes it.
+/// Identity of a part: the content of a file as the sender describes it.
 pub(super) fn identity(bytes: u64, modified_ns: i64, touched: u64) -> ShortHash {
     let mut hasher = blake3::Hasher::new();
     for number in [bytes, modified_ns as u64, touched] {

@@ -1,4 +1,5 @@
-//! Large files: they come in pieces, lie in the partial folder meanwhile, and a journal says how much of each is on the disk.
+//! Large files: they arrive in pieces and stay in the partial folder meanwhile. A journal notes how much of
+//! each is on the disk.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -17,36 +18,36 @@ use crate::receive::stranger::is_too_much;
 use crate::system::{self, is_full};
 use crate::wire::{EntryId, GROUP_BYTES, MadeWord, RecordKind, WITHOUT_MAX};
 
-/// What the thread of the parts is told.
+/// Message to the thread of the parts.
 pub(super) enum ToParts {
     Piece(Piece),
-    /// To say whether something that came before this is to come again.
+    /// Asks whether any earlier data must be sent again.
     Settle(Sender<bool>),
 }
 
-/// Something about a large file.
+/// Message about a large file.
 pub(super) struct Piece {
     pub(super) id: EntryId,
-    /// With the first piece.
+    /// Present in the first piece.
     pub(super) begins: Option<Pending>,
-    /// What the content is in.
+    /// Buffer with the content.
     pub(super) body: Arc<Vec<u8>>,
     pub(super) record: RecordKind,
 }
 
-/// The journal is at most so far behind.
+/// Maximum delay of the journal.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 
-/// Within one host it comes again in less time than bringing it to the disk each second costs all else, where that need not be.
+/// Within one host, copying again costs less than a flush per second.
 const LOCAL_NOTE_EVERY: Duration = Duration::from_secs(10);
 
-/// More files that are open at once than an honest sender has.
+/// Maximum open files, more than an honest sender needs.
 const PARTS_MAX: usize = 256;
 
-/// Parts that wait for stretches that are to come again: each is an open file.
+/// Maximum parts that wait for ranges to be sent again; each is an open file.
 const ASKED_MAX: usize = 32;
 
-/// Until no more come. What is not whole then is kept for a later copy.
+/// Runs until the end of incoming pieces. Keeps incomplete parts for a later copy.
 pub(super) fn write_parts(receiving: &Receiving, told: &Receiver<ToParts>) {
     let (notes, notes_out) = bounded(1);
     let idle = Arc::new(AtomicBool::new(true));
@@ -56,7 +57,7 @@ pub(super) fn write_parts(receiving: &Receiving, told: &Receiver<ToParts>) {
         let (open, from_basis, asked) = (HashMap::new(), HashSet::new(), HashSet::new());
         let mut parts =
             Parts { receiving, open, from_basis, asked, buffer: Vec::new(), notes, idle, is_full: false };
-        // Also when the copy ends early: what has come is written, and kept for a later one.
+        // Even if the copy ends early: received data is written and kept for a later copy.
         for told in told {
             if parts.is_full {
                 break;
@@ -64,7 +65,7 @@ pub(super) fn write_parts(receiving: &Receiving, told: &Receiver<ToParts>) {
             let piece = match told {
                 ToParts::Piece(piece) => piece,
                 ToParts::Settle(say) => {
-                    // Who asked may have given up.
+                    // The asking thread may have given up.
                     let _ = say.send(!parts.asked.is_empty());
                     continue;
                 }
@@ -83,14 +84,14 @@ pub(super) fn write_parts(receiving: &Receiving, told: &Receiver<ToParts>) {
 struct Parts<'a> {
     receiving: &'a Receiving,
     open: HashMap<EntryId, Part>,
-    /// Files of which something was copied from what was there: the sender waits for word of them, also where they cannot be written.
+    /// Files with data copied from a basis. The sender waits for a result, even if they cannot be written.
     from_basis: HashSet<EntryId>,
-    /// Files of which something, or all, is to come again.
+    /// Files of which some or all data is to be sent again.
     asked: HashSet<EntryId>,
     buffer: Vec<u8>,
     notes: Sender<Note>,
     idle: Arc<AtomicBool>,
-    /// Nothing behind a piece that had no room is written: a part is good up to where it is noted to be.
+    /// The disk is full. Nothing after a failed piece is written, because a part must be good up to its note.
     is_full: bool,
 }
 
@@ -106,7 +107,7 @@ impl Parts<'_> {
         if matches!(record, RecordKind::Failed { .. } | RecordKind::End { .. }) {
             self.asked.remove(&id);
         }
-        // One that waits for stretches goes on.
+        // A part that waits for ranges continues.
         let begins = begins.filter(|_| !self.open.contains_key(&id));
         let is_first = begins.is_some();
         if let Some(file) = begins {
@@ -114,7 +115,7 @@ impl Parts<'_> {
                 return Err(Error::Malformed { what: "too many files at once" });
             }
             if matches!(record, RecordKind::Failed { .. }) {
-                // The sender says why.
+                // The sender reports the reason.
                 self.receiving.bases.done(id);
                 return Ok(());
             }
@@ -138,7 +139,7 @@ impl Parts<'_> {
             _ => {}
         }
         let is_awaited = matches!(record, RecordKind::End { .. }) && self.from_basis.remove(&id);
-        // What could not be begun or written is not taken to its end.
+        // A file that could not be started or written is not finished.
         let Some(part) = self.open.get_mut(&id) else {
             if is_awaited {
                 self.receiving.bases.made(self.receiving, id, MadeWord::Good);
@@ -263,7 +264,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Some of what was there was not any more what it was when it was told: that is asked for, or all of the file.
+    /// The basis changed after its signature: requests the affected ranges, or the whole file.
     fn ask_again(&mut self, id: EntryId) -> Result<()> {
         let asked = self.open.values().filter(|part| part.wrong.is_asked).count();
         let Some(part) = self.open.get_mut(&id) else { return Ok(()) };
@@ -286,7 +287,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// A file could not be written. On a full disk all parts are kept.
+    /// Handles a file that could not be written. A full disk keeps all parts.
     fn failed(&mut self, id: EntryId, error: &io::Error) {
         self.is_full |= is_full(error);
         if let Some(part) = self.open.get(&id) {
@@ -359,7 +360,7 @@ impl Parts<'_> {
         receiving.progress.set_current(None);
     }
 
-    /// The copy ends; what has come stays for a later one.
+    /// Keeps received data for a later copy.
     fn keep(&mut self) {
         for (_, part) in self.open.drain() {
             part.keep(self.receiving);
@@ -367,12 +368,12 @@ impl Parts<'_> {
     }
 }
 
-/// Whether bytes lie where a file may have some.
+/// Whether a range can lie in a file.
 fn is_in_file(offset: u64, bytes: u64) -> bool {
     offset.checked_add(bytes).is_some_and(|end| end <= i64::MAX as u64)
 }
 
-/// Whether a file comes in pieces.
+/// Whether a file arrives in pieces.
 pub(super) fn is_large(file: &Pending) -> bool {
     file.bytes > GROUP_BYTES as u64
 }

@@ -1,4 +1,4 @@
-//! What is measured of the path and of this end's disk, for whoever decides whether comparing pays.
+//! Measured rates of the path and of this end's disk, for the decision whether to compare.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -7,29 +7,29 @@ use std::time::{Duration, Instant};
 
 use crate::delta::Rates;
 
-/// Rates that were seen so far. Nobody waits for anybody here but for two numbers.
+/// Rates so far. Only two numbers are under a lock.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
-    /// The most that came in a window, in bytes per second; 0: nothing yet.
+    /// Maximum rate in a window, in bytes per second; 0 while unknown.
     path: AtomicU64,
     signed: Mutex<(u64, Duration)>,
 }
 
-/// Bytes that come from the stream, in windows of time.
+/// Bytes from the stream, in windows of time.
 #[derive(Debug)]
 pub(super) struct Window {
     began: Instant,
     bytes: u64,
 }
 
-/// Longer than a burst that buffers on the way let through at once.
+/// Longer than a burst that buffers on the path release at once.
 const WINDOW: Duration = Duration::from_millis(250);
 
-/// Fewer bytes say more of who began and ended than of the disk.
+/// Fewer bytes measure start and end rather than the disk.
 const SIGNED_BYTES_MIN: u64 = 32 << 20;
 
 impl Measured {
-    /// So many bytes came just now.
+    /// Counts bytes that arrived now.
     pub(super) fn came(&self, window: &mut Window, bytes: u64, now: Instant) {
         window.bytes += bytes;
         let time = now.saturating_duration_since(window.began);
@@ -40,14 +40,14 @@ impl Measured {
         }
     }
 
-    /// A file that is there was read, cut and hashed.
+    /// Notes that an existing file was read, cut and hashed.
     pub(super) fn signed(&self, bytes: u64, time: Duration) {
         let mut signed = self.signed.lock().unwrap_or_else(PoisonError::into_inner);
         (signed.0, signed.1) = (signed.0 + bytes, signed.1 + time);
     }
 
-    /// What is known. Of the path that is only how much it carries at least: where less came, the sender had no more, or it had no
-    /// time. Of the sender, that it is as this end.
+    /// Known rates. That of the path is a lower bound, because the sender may have had no more or no time.
+    /// The sender's is assumed to equal this end's.
     pub(super) fn rates(&self) -> Rates {
         let path = self.path.load(Ordering::Relaxed) as f64;
         let (bytes, time) = *self.signed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ mod tests {
         let mut window = Window::at(start);
         assert_eq!(measured.rates(), Rates::default());
         let at = |ms| start + Duration::from_millis(ms);
-        // A gigabyte that one read brings is no rate before the window is over.
+        // A gigabyte from one read is not a rate until the window is over.
         measured.came(&mut window, 1_000_000_000, at(10));
         assert_eq!(measured.rates().path, None);
         measured.came(&mut window, 0, at(2_000));

@@ -1,4 +1,4 @@
-//! What the threads of a receiver share.
+//! Shared state of a receiver's threads.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -39,7 +39,7 @@ pub(super) struct Receiving {
     pub(super) exclude: Exclude,
     pub(super) destination: Destination,
     pub(super) directories: Directories,
-    /// What that is called at the source which gets another name here.
+    /// Name at the source that is renamed here.
     named: OnceLock<Box<[u8]>>,
     pub(super) partial: Partial,
     pub(super) flushing: Flushing,
@@ -50,7 +50,7 @@ pub(super) struct Receiving {
     pub(super) progress: Arc<Progress>,
     pub(super) cancel: Cancel,
     pub(super) left_out: LeftOutList,
-    /// A name is not there, or not with its content.
+    /// A name is missing, or lacks its content.
     pub(super) is_lacking: AtomicBool,
     pub(super) done: Counters,
     to_sender: Sender<Option<(Kind, Vec<u8>)>>,
@@ -62,9 +62,9 @@ pub(super) struct Receiving {
     pub(super) index: SharedIndex,
     pub(super) looked_at: LookedAt,
     pub(super) measured: Arc<Measured>,
-    /// The sender, where it has no login here.
+    /// The sender, if it has no login here.
     pub(super) stranger: Option<Stranger>,
-    /// Files of which further names will follow, and that are there.
+    /// Complete files with further names to come.
     good: Mutex<HashSet<EntryId>>,
     stopped: AtomicBool,
     failure: Mutex<Option<Error>>,
@@ -72,7 +72,7 @@ pub(super) struct Receiving {
     chosen: Condvar,
 }
 
-/// What was done.
+/// Counters of results.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) files_copied: AtomicU64,
@@ -86,7 +86,7 @@ pub(super) struct Counters {
     pub(super) disk_us: AtomicU64,
 }
 
-/// A file that is to come.
+/// A file to be received.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
     pub(super) id: EntryId,
@@ -100,19 +100,19 @@ pub(super) struct Pending {
     pub(super) touched: u64,
     /// Further names of it follow.
     pub(super) is_linked: bool,
-    /// The mode of a file that has its name.
+    /// Mode of the existing file with its name.
     pub(super) replaces: Option<u16>,
-    /// How much of it an earlier copy left.
+    /// Amount that an earlier copy left.
     pub(super) left_bytes: u64,
-    /// Which blocks of it an earlier copy left.
+    /// Blocks that an earlier copy left.
     pub(super) left_blocks: Option<Arc<BlockMap>>,
-    /// A copy of what is probably the same, from elsewhere.
+    /// Copy of a probably equal file under another name.
     pub(super) adopted: Option<Arc<Adopted>>,
-    /// The sender was told the hash of what is there, or was found: it may say that its file is another one.
+    /// The sender got the hash of an existing or found file, and may report a difference.
     pub(super) is_hashed: bool,
 }
 
-/// Attributes in memory; they are counted until nothing has them.
+/// Attributes in memory, counted until the last user drops them.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     attributes: Vec<Attribute>,
@@ -133,20 +133,20 @@ impl Drop for Held {
     }
 }
 
-/// Files that are to come, by their numbers.
+/// Files to be received, by number.
 #[derive(Debug, Default)]
 struct PendingFiles {
     files: HashMap<EntryId, Pending>,
-    /// The first number that was not looked at.
+    /// First number that is not compared yet.
     next: EntryId,
-    /// Messages of names that came, less those that were looked at.
+    /// Number of listings received but not compared.
     listings_waiting: u64,
 }
 
-/// Attributes of files that are to come, or being written: several times what a sender is ahead.
+/// Maximum attribute bytes of files to be received or being written: several times an honest sender's lead.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// More than an honest sender lists before it sends.
+/// Maximum files, more than an honest sender lists before it sends.
 const PENDING_MAX: usize = 4 * crate::send::FILES_AHEAD;
 
 impl Receiving {
@@ -203,17 +203,17 @@ impl Receiving {
         })
     }
 
-    /// Whether somebody failed, or the copy was cancelled.
+    /// Whether an error occurred, or the copy was cancelled.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire) || self.cancel.is_cancelled()
     }
 
-    /// Whether what is there gives way to a file of its name.
+    /// Whether a file replaces an existing one of its name.
     pub(super) fn replaces(&self) -> bool {
         self.stranger.as_ref().is_none_or(|stranger| stranger.overwrite)
     }
 
-    /// Gives a file that is whole its name.
+    /// Gives a complete file its name.
     pub(super) fn give_name(
         &self,
         temporary: &mut Temporary,
@@ -229,30 +229,30 @@ impl Receiving {
         })
     }
 
-    /// Whether so much of a file is more than a stranger has offered.
+    /// Whether this much of a file exceeds the offer.
     pub(super) fn is_too_much(&self, file: &Pending, end: u64) -> bool {
         self.stranger.is_some() && end > file.bytes
     }
 
-    /// Ends the copy. The first reason is the one that is told.
+    /// Ends the copy. The first reason is reported.
     pub(super) fn fail(&self, error: Error) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.stopped.store(true, Ordering::Release);
         self.chosen.notify_all();
     }
 
-    /// Why it ended.
+    /// Reason for the end.
     pub(super) fn failure(&self) -> Option<Error> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.or_else(|| self.cancel.is_cancelled().then_some(Error::Cancelled))
     }
 
-    /// Says something to the sender; it does not matter where that is gone.
+    /// Sends a message to the sender, if it is still there.
     pub(super) fn say(&self, kind: Kind, body: Vec<u8>) {
         let _ = self.to_sender.send(Some((kind, body)));
     }
 
-    /// The last message, or that there is none.
+    /// Sends the last message, or none.
     pub(super) fn say_last(&self, message: Option<(Kind, Vec<u8>)>) {
         if message.is_some() {
             let _ = self.to_sender.send(message);
@@ -260,7 +260,7 @@ impl Receiving {
         let _ = self.to_sender.send(None);
     }
 
-    /// Keeps the attributes of a file until it is there. A sender of an earlier version may be further ahead than there is room for.
+    /// Keeps the attributes of a file until it arrives. Senders of earlier versions may exceed the room.
     pub(super) fn hold(&self, attributes: Vec<Attribute>, name: impl FnOnce() -> Vec<u8>) -> Arc<Held> {
         let bytes = bytes_of_attributes(&attributes);
         let before = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -274,20 +274,20 @@ impl Receiving {
         Arc::new(held)
     }
 
-    /// A name is left out; both ends say so.
+    /// Skips a name; both ends report it.
     pub(super) fn leave_out(&self, name: Vec<u8>, why: String) {
         self.is_lacking.store(true, Ordering::Release);
         self.blemish(name, why);
     }
 
-    /// A name is there, and not all that belongs to it; both ends say so.
+    /// Reports at both ends that a name lacks some of its attributes.
     pub(super) fn blemish(&self, name: Vec<u8>, why: String) {
         let note = Note { name, words: why };
         self.say(Kind::LeftOut, note.encode());
         self.left_out.add(&self.progress, note.name, note.words);
     }
 
-    /// Something about one name failed. A full disk is no matter of one name.
+    /// Handles a failure of one name. A full disk ends the whole copy.
     pub(super) fn name_failed(&self, place: Place, name: &[u8], what: &str, error: &io::Error) {
         if is_full(error) {
             self.fail(Error::NoRoom { path: self.destination.path.clone() });
@@ -300,12 +300,12 @@ impl Receiving {
         self.name_failed(file.place, &file.name, "it cannot be written", error);
     }
 
-    /// What was named at the source, which gets another name here.
+    /// Notes the name of the source that is renamed here.
     pub(super) fn note_named(&self, name: &[u8]) {
         let _ = self.named.set(name.into());
     }
 
-    /// A path as the source has it: what is excluded is said in its names.
+    /// Path at the source, because exclude patterns refer to names there.
     pub(super) fn path_at_source<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let (Some(new), Some(named)) = (&self.destination.new_name, self.named.get()) else {
             return Cow::Borrowed(path);
@@ -316,7 +316,7 @@ impl Receiving {
         }
     }
 
-    /// A file has its name, and what is to be flushed has been.
+    /// Reports a file that has its name and was flushed as required.
     pub(super) fn copied(&self, file: &Pending, bytes: u64) {
         self.note_good(file);
         add(&self.done.files_copied, 1);
@@ -325,7 +325,7 @@ impl Receiving {
         self.tell(file.place, &file.name, Done::Copied, bytes);
     }
 
-    /// A file was there.
+    /// Reports a file that existed already.
     pub(super) fn same(&self, file: &Pending) {
         self.note_good(file);
         let bytes = file.bytes;
@@ -341,14 +341,14 @@ impl Receiving {
         self.tell(file.place, &file.name, Done::Same, bytes);
     }
 
-    /// A file is there, with its content: it may get further names.
+    /// Notes that a file has its content, so that it may get further names.
     pub(super) fn note_good(&self, file: &Pending) {
         if file.is_linked {
             self.good.lock().unwrap_or_else(PoisonError::into_inner).insert(file.id);
         }
     }
 
-    /// Whether a file of which further names follow is there.
+    /// Whether a file with further names is complete.
     pub(super) fn is_good(&self, id: EntryId) -> bool {
         self.good.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
     }
@@ -359,12 +359,12 @@ impl Receiving {
         }
     }
 
-    /// A message of names came.
+    /// Counts a received listing.
     pub(super) fn listing_came(&self) {
         self.lock().listings_waiting += 1;
     }
 
-    /// A message of names was looked at: all below `next` are decided.
+    /// Marks a listing as compared: all files below `next` are decided.
     pub(super) fn listing_done(&self, next: EntryId) {
         let mut pending = self.lock();
         pending.next = next;
@@ -373,7 +373,7 @@ impl Receiving {
         self.chosen.notify_all();
     }
 
-    /// A file is to come.
+    /// Expects a file.
     pub(super) fn expect(&self, file: Pending) -> Result<()> {
         let mut pending = self.lock();
         if pending.files.len() >= PENDING_MAX {
@@ -383,7 +383,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// The file that content has come for; `None` where it is not taken.
+    /// Takes the file for received content; `None` if it is refused.
     pub(super) fn take(&self, id: EntryId) -> Result<Option<Pending>> {
         let mut pending = self.lock();
         while pending.next <= id && !self.is_stopped() {

@@ -1,4 +1,4 @@
-//! Files that are there and that a new one may have much of: their signatures are told, and what comes refers to their chunks.
+//! Signs existing files that may share data with new ones. Incoming content refers to their chunks.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,36 +21,36 @@ use crate::receive::shared::Receiving;
 use crate::system::{self, read_at};
 use crate::wire::{EntryId, Kind, Look, Made, MadeWord, Refine, SignaturePart, SignatureState};
 
-/// A file whose signature is to be told.
+/// A file to sign.
 pub(super) struct ToSign {
     pub(super) id: EntryId,
     pub(super) place: Place,
     pub(super) name: Box<[u8]>,
-    /// Where it has another name.
+    /// Path of the basis, if it has another name.
     pub(super) elsewhere: Option<PathBuf>,
-    /// Those of the new file, as listed.
+    /// Fields of the new file, as listed.
     pub(super) bytes: u64,
     pub(super) mode: u16,
-    /// `None`: all of it is wanted, and the sender waits for that word.
+    /// `None`: the whole file is wanted, and the sender waits for that message.
     pub(super) sizes: Option<ChunkSizes>,
 }
 
-/// A file that is there, and where its chunks are.
+/// An existing file, and the places of its chunks.
 #[derive(Debug)]
 pub(super) struct Basis {
     file: File,
-    /// As far as it was read.
+    /// Map of the part read so far.
     map: Mutex<BasisMap>,
-    /// Chunks that were told again early.
+    /// Early finer chunks.
     finer: Mutex<BasisMap>,
-    /// From when all was read until the new file is begun.
+    /// Present from the end of the signature until the new file is started.
     laid: Mutex<Option<LaidFile>>,
     signature_bytes: AtomicUsize,
-    /// Stretches of it are told again once at most.
+    /// Finer chunks of ranges are sent at most once.
     is_refined: AtomicBool,
 }
 
-/// What was told and is not used up.
+/// Signed files that are still in use.
 #[derive(Debug, Default)]
 pub(super) struct Bases {
     state: Mutex<State>,
@@ -61,23 +61,23 @@ pub(super) struct Bases {
 struct State {
     open: HashMap<EntryId, Arc<Basis>>,
     signature_bytes: usize,
-    /// Files whose signature is not told yet, and whether they came without it.
+    /// Files whose signature is not complete, and whether their content arrived without it.
     signing: HashMap<EntryId, bool>,
-    /// No more comes.
+    /// The sender has sent everything.
     is_closed: bool,
     experience: Experience,
 }
 
-/// Each is an open file. More than a path holds in a round trip, where each costs a signature.
+/// Maximum open files. More than a path holds in a round trip, because each costs a signature.
 const BASES_MAX: usize = 64;
 
-/// Chunks of one file that are told early.
+/// Maximum early finer chunks of one file.
 const FINER_MAX: usize = 1 << 20;
 
-/// As many bytes of signatures wait at the sender at most; one alone may have more.
+/// Maximum signature bytes that wait at the sender; a single one may exceed it.
 const SIGNATURE_BYTES_MAX: usize = 64 << 20;
 
-/// Until no more come.
+/// Runs until no more files arrive.
 pub(super) fn sign_files(receiving: &Receiving, files: &Receiver<ToSign>) {
     for file in files {
         let is_told = match file.sizes {
@@ -85,7 +85,7 @@ pub(super) fn sign_files(receiving: &Receiving, files: &Receiver<ToSign>) {
             Some(sizes) => tell_signature(receiving, &file, sizes).is_ok(),
             None => false,
         };
-        // Where it cannot be read, all of the new one is wanted.
+        // If it is unreadable, the whole new file is wanted.
         if !is_told {
             receiving.bases.cannot_be_told(file.id);
             say(receiving, file.id, SignatureState::Failed, Vec::new());
@@ -98,7 +98,7 @@ fn tell_signature(receiving: &Receiving, file: &ToSign, sizes: ChunkSizes) -> io
         Some(path) => adopting::open(path)?,
         None => receiving.directories.open(file.place)?.read_file(&file.name, false)?,
     };
-    // What lies elsewhere has no path in this tree.
+    // A file elsewhere has no path in this tree.
     let path = receiving.directories.path_of(file.place, &file.name);
     let is_kept = receiving.index.is_open() && file.elsewhere.is_none();
     let before = system::metadata(&open)?;
@@ -110,10 +110,10 @@ fn tell_signature(receiving: &Receiving, file: &ToSign, sizes: ChunkSizes) -> io
         tell_known(receiving, file.id, open, map, pieces);
         return Ok(());
     }
-    // One piece is kept back: the last one says so.
+    // One piece is held back, because the last one carries the end flag.
     let (mut held, mut signature_bytes, mut kept) = (Vec::new(), 0, Vec::new());
     let began = Instant::now();
-    // Nothing of a signature, and that more follows: so the sender knows that it is to say where things have moved.
+    // An empty piece announces more, so that the sender knows to report shifts.
     let writes_along = || say(receiving, file.id, SignatureState::Begun, Vec::new());
     let basis = Arc::new(Basis::new(open, BasisMap::default()));
     receiving.bases.begin(file.id, &basis);
@@ -140,7 +140,7 @@ fn tell_signature(receiving: &Receiving, file: &ToSign, sizes: ChunkSizes) -> io
     Ok(())
 }
 
-/// Of an earlier run: the file is not read for it.
+/// Sends a signature from an earlier run, without reading the file.
 fn tell_known(receiving: &Receiving, id: EntryId, file: File, map: BasisMap, mut pieces: Vec<Vec<u8>>) {
     let signature_bytes = pieces.iter().map(Vec::len).sum();
     let last = pieces.pop().unwrap_or_default();
@@ -150,13 +150,13 @@ fn tell_known(receiving: &Receiving, id: EntryId, file: File, map: BasisMap, mut
     say(receiving, id, SignatureState::Whole, last);
 }
 
-/// What is to be told again.
+/// Request for finer chunks.
 pub(super) enum Again {
     Look(Look),
     Refine(Refine),
 }
 
-/// Until no more come.
+/// Runs until no more requests arrive.
 pub(super) fn tell_again(receiving: &Receiving, asked: &Receiver<Again>) {
     for asked in asked {
         let refine = match asked {
@@ -184,15 +184,15 @@ pub(super) fn tell_again(receiving: &Receiving, asked: &Receiver<Again>) {
                 return receiving
                     .fail(Error::Malformed { what: "stretches that the file there does not have" });
             }
-            // The sender goes by what it knows.
+            // The sender continues with what it has.
             Err(_) => say(receiving, refine.id, SignatureState::Failed, Vec::new()),
         }
     }
 }
 
-/// The finer chunks of a stretch, while the signature still comes; empty where they cannot be had. `None`: there is no such stretch.
+/// Finer chunks of a range while the signature is in progress; empty if not available. `None`: invalid range.
 fn look_at(receiving: &Receiving, look: &Look) -> Option<Vec<u8>> {
-    // The sender may have given the file up.
+    // The sender may have given up on the file.
     let Some(basis) = receiving.bases.get(look.id) else { return Some(Vec::new()) };
     let stretch = basis.map().stretch(look.first, look.chunks)?;
     if stretch.end - stretch.start > GAP_BYTES_MAX {
@@ -222,7 +222,7 @@ fn look_at(receiving: &Receiving, look: &Look) -> Option<Vec<u8>> {
     Some(writer.take())
 }
 
-/// `None`: there are no such stretches.
+/// `None`: invalid ranges.
 fn tell_stretches(receiving: &Receiving, basis: &Basis, refine: &Refine) -> io::Result<Option<()>> {
     let (mut writer, mut lens) = (SignatureWriter::new(refine.sizes), Vec::new());
     for (first, chunks) in &refine.stretches {
@@ -254,7 +254,7 @@ impl Basis {
         Self { file, map: Mutex::new(map), finer, laid, signature_bytes, is_refined: AtomicBool::new(false) }
     }
 
-    /// Where a run's chunks are, and the run as that has it.
+    /// Map that contains a run's chunks, and the run in the numbers of that map.
     pub(super) fn place_of(&self, run: &Run) -> (MutexGuard<'_, BasisMap>, Run) {
         match run.first.checked_sub(EARLY_FIRST) {
             Some(first) => (self.finer.lock().unwrap_or_else(PoisonError::into_inner), Run { first, ..*run }),
@@ -262,19 +262,19 @@ impl Basis {
         }
     }
 
-    /// Leaves the new file, of which some is there.
+    /// Leaves the new file with the data written ahead.
     pub(super) fn leave(&self, laid: LaidFile) {
         *self.laid.lock().unwrap_or_else(PoisonError::into_inner) = Some(laid);
     }
 
-    /// Content came before the plan. What cannot be written comes again, and fails then.
+    /// Takes data that arrived before the plan. If the write fails, the data is sent again later.
     pub(super) fn early(&self, at: u64, content: &[u8]) {
         if let Some(laid) = &mut *self.laid.lock().unwrap_or_else(PoisonError::into_inner) {
             let _ = laid.add(at, content);
         }
     }
 
-    /// The new file with what lies in it; there is one of it.
+    /// Takes the new file with the data written ahead, once.
     pub(super) fn take_laid(&self) -> Option<LaidFile> {
         self.laid.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -293,7 +293,7 @@ impl Bases {
         self.lock().open.get(&id).cloned()
     }
 
-    /// Nothing more refers to a file.
+    /// Ends the use of a file.
     pub(super) fn done(&self, id: EntryId) {
         let mut state = self.lock();
         if let Some(basis) = state.open.remove(&id) {
@@ -305,7 +305,7 @@ impl Bases {
         }
     }
 
-    /// A signature will be told.
+    /// Announces a signature.
     pub(super) fn will_be_told(&self, id: EntryId) {
         self.lock().signing.insert(id, false);
     }
@@ -316,13 +316,13 @@ impl Bases {
         state.open.remove(&id);
     }
 
-    /// The sender has said everything: whoever waits for room waits in vain.
+    /// Notes that the sender has sent everything, so nobody waits for room.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.fewer.notify_all();
     }
 
-    /// What a file was made of teaches whether to compare the next one.
+    /// Learns from the common share of a file.
     pub(super) fn learn(&self, bytes: u64, copied_bytes: u64) {
         self.lock().experience.add(bytes, copied_bytes);
     }
@@ -331,12 +331,12 @@ impl Bases {
         self.lock().experience
     }
 
-    /// Says whether a file could be made of what was there; what could not comes again.
+    /// Reports whether a file could be made from its basis. Failed ranges are sent again.
     pub(super) fn made(&self, receiving: &Receiving, id: EntryId, word: MadeWord) {
         receiving.say(Kind::Made, Made { id, word }.encode());
     }
 
-    /// What follows may refer to it.
+    /// Makes a basis available to incoming content.
     fn begin(&self, id: EntryId, basis: &Arc<Basis>) {
         let mut state = self.lock();
         if state.signing.remove(&id) != Some(true) {
@@ -344,7 +344,7 @@ impl Bases {
         }
     }
 
-    /// All of its signature was told.
+    /// Notes that a signature was sent completely.
     fn told(&self, id: EntryId, signature_bytes: usize) {
         let state = &mut *self.lock();
         if let Some(basis) = state.open.get(&id) {
@@ -371,7 +371,7 @@ impl Bases {
     }
 }
 
-/// Reads some of a file, by places of its own, until the copy is stopped.
+/// Reads ranges of a file by offset until the copy is stopped.
 pub(super) struct Stoppable<'a> {
     file: &'a File,
     receiving: &'a Receiving,

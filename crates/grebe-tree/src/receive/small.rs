@@ -1,5 +1,5 @@
-//! Small files: each is written by one call and gets its name. Several threads do it, because that is the system's time and not
-//! the disk's.
+//! Small files: one call writes a file, then it gets its name. Several threads share the work, because the
+//! time goes to system calls and not to the disk.
 
 use std::fs::File;
 use std::io;
@@ -16,34 +16,34 @@ use crate::receive::shared::{Pending, Receiving};
 use crate::receive::stranger::is_too_much;
 use crate::system::{self, Metadata};
 
-/// Files that are written by one thread, one behind the other.
+/// Consecutive files for one thread.
 pub(super) struct Batch {
-    /// What their content is in.
+    /// Buffer with their content.
     pub(super) body: Arc<Vec<u8>>,
     pub(super) files: Vec<(Pending, Content)>,
 }
 
-/// Where the content of a file is.
+/// Content of a file.
 pub(super) enum Content {
     Bytes {
         range: Range<usize>,
         later_ns: i64,
     },
-    /// It is as that of the file that is there.
+    /// Same content as the existing file.
     Same,
     /// The sender hands it over.
     Local,
 }
 
 impl Batch {
-    /// Files without content.
+    /// Batch of empty files.
     pub(super) fn empty(files: Vec<Pending>) -> Self {
         let nothing = |file| (file, Content::Bytes { range: 0..0, later_ns: 0 });
         Self { body: Arc::default(), files: files.into_iter().map(nothing).collect() }
     }
 }
 
-/// Until no more come.
+/// Runs until no more batches arrive.
 pub(super) fn write_small_files(receiving: &Receiving, batches: &Receiver<Batch>) {
     for batch in batches {
         let began = Instant::now();
@@ -64,7 +64,8 @@ pub(super) fn write_small_files(receiving: &Receiving, batches: &Receiver<Batch>
     }
 }
 
-/// Writes a file, and says what it then lacks; `None`: nothing, or it cannot be had, which is told.
+/// Writes a file and returns its remaining step. `None`: nothing remains, or the file failed and was
+/// reported.
 fn one(
     receiving: &Receiving,
     file: &Pending,
@@ -78,7 +79,7 @@ fn one(
             return Ok(Some((open, file.bytes, Then::Name(temporary, None))));
         }
         let open = directory.read_file(&file.name, false)?;
-        // Setting what is set changes the time of change, by which the index knows the file.
+        // Setting an unchanged value would alter the change time, by which the index identifies the file.
         let is_left_as_it_is = receiving.options.dry_run || !receiving.replaces();
         if is_left_as_it_is || is_dressed(receiving, file, &system::metadata(&open)?) {
             receiving.flushing.was_there(receiving, file.place, &file.name);
@@ -100,7 +101,7 @@ fn one(
         }
         _ => None,
     };
-    // It has no name, and gets none where it fails.
+    // It has no name yet, and gets none on failure.
     let (open, temporary) = receiving.partial.create(&directory, file.mode)?;
     let (bytes, later_ns) = match (content, from) {
         (Content::Bytes { range, later_ns }, _) => {
@@ -126,7 +127,7 @@ fn one(
     Ok(Some((open, bytes, Then::Name(temporary, None))))
 }
 
-/// Whether a file has all that it is to get beside its content.
+/// Whether a file has all its attributes.
 fn is_dressed(receiving: &Receiving, file: &Pending, there: &Metadata) -> bool {
     there.modified_ns == file.modified_ns
         && (!receiving.options.modes || there.mode == file.mode)

@@ -1,4 +1,4 @@
-//! What a sender is held to that has no login here: what was offered, and the rules of this end.
+//! Limits for a sender without a login here: its offer, and the rules of this end.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,19 +12,20 @@ use crate::options::{Fsync, Options};
 use crate::system::Directory;
 use crate::wire::{Entry, EntryKind, OfferedNames};
 
-/// How files are taken from whoever holds the other end of a stream. Whatever the sender asks for, only this counts: new files and
-/// directories, their times, and their modes less this user's mask. There are no links, owners or attributes, nothing is deleted, and
-/// nothing but what was offered is taken.
+/// Rules for receiving from any holder of the other end. They override whatever the sender asks for. Accepted
+/// are new files and directories, their times, and their modes minus this user's mask. Links, owners,
+/// attributes, deletions and anything beyond the offer are not.
 #[derive(Clone)]
 pub struct Reception {
-    /// A directory that is there: everything goes into it.
+    /// An existing directory that receives everything.
     pub directory: PathBuf,
-    /// Files that are there give way to others of their names, and directories are added to. Else both stay as they are.
+    /// Replaces existing files and adds to existing directories. Otherwise both stay unchanged.
     pub overwrite: bool,
-    /// Is told what is offered, and says whether it is taken; `None`: all is.
+    /// Gets the offer and decides whether to accept it; `None` accepts everything.
     pub accept: Option<Arc<Accept>>,
-    /// The sender waits for `accept`, which may ask a person. Else names, and content where the directory is empty, leave with the offer, a
-    /// round trip earlier; what comes before it is taken is held in memory, as much as the stream holds.
+    /// The sender waits for `accept`, which may ask a user. Otherwise names leave with the offer, one round
+    /// trip earlier, and content too if the directory is empty. Data that arrives before acceptance stays in
+    /// memory, as much as the stream holds.
     pub sender_waits: bool,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct Stranger {
     tops: HashSet<Box<[u8]>>,
 }
 
-/// How much of the offer was listed.
+/// Amount of the offer listed so far.
 #[derive(Debug, Default)]
 pub(super) struct ListedSoFar {
     files: u64,
@@ -43,19 +44,20 @@ pub(super) struct ListedSoFar {
 }
 
 impl Reception {
-    /// What both ends go by.
+    /// Fixed options for both ends.
     pub(super) fn options() -> Options {
         Options { recursive: true, short_hashes: true, fsync: Fsync::Batch, ..Options::default() }
     }
 
-    /// Asks for the offer, where there is room for it. Says too whether nothing of it is there, nor of an earlier session.
+    /// Asks whether to accept the offer, if there is room for it. Also returns whether nothing of it, or of
+    /// an earlier session, exists.
     pub(super) fn take(&self, offered: OfferedNames) -> Result<(Stranger, bool)> {
         let directory = &self.directory;
         let failed = |source| Error::File { action: "open", path: directory.clone(), source };
         let open = Directory::open(directory).map_err(failed)?;
         let tops: HashSet<_> = offered.tops.iter().cloned().collect();
         let is_any_there = tops.iter().any(|name| check(name).is_ok() && open.metadata(name).is_ok());
-        // What is there need not come, and nobody knows yet how much that is.
+        // Existing files need not be sent, and their size is not known yet.
         let is_new = !is_any_there && open.metadata(PARTIAL).is_err();
         if let Some(free_bytes) = open.free_bytes().filter(|free_bytes| is_new && *free_bytes < offered.bytes)
         {
@@ -76,7 +78,7 @@ impl std::fmt::Debug for Reception {
 }
 
 impl Stranger {
-    /// Why a name is not taken.
+    /// Reason for refusing a name.
     pub(super) fn refuses(&self, is_top: bool, name: &[u8], kind: &EntryKind) -> Option<&'static str> {
         match kind {
             _ if is_top && !self.tops.contains(name) => Some("it was not offered"),
@@ -85,7 +87,7 @@ impl Stranger {
         }
     }
 
-    /// Holds a sender to the sum that it has offered.
+    /// Holds a sender to its offered totals.
     pub(super) fn count(&self, so_far: &mut ListedSoFar, entry: &Entry) -> Result<()> {
         match entry.kind {
             EntryKind::Itself => {
@@ -103,7 +105,7 @@ impl Stranger {
         }
     }
 
-    /// What was offered by name and is there now.
+    /// Present paths of the offered names.
     pub(super) fn paths(&self, directory: &Path, left_out: &[crate::LeftOut]) -> Vec<PathBuf> {
         let left_out: HashSet<&[u8]> = left_out.iter().map(|left| &left.name[..]).collect();
         let tops =
@@ -113,12 +115,12 @@ impl Stranger {
     }
 }
 
-/// Why a file of which more comes than was offered is not taken.
+/// Reason for refusing a file that exceeds the offer.
 pub(super) fn is_too_much() -> io::Error {
     io::Error::other("more comes of it than was offered")
 }
 
-/// What stands in the way of a name.
+/// Reason for refusing a name that exists.
 pub(super) fn is_in_the_way() -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, EXISTS)
 }

@@ -1,5 +1,5 @@
-//! What the file systems of a destination keep of a file beside its content. Some have no owners or modes, or coarse times, and few of
-//! them say so: each is tried once, with a file of ours.
+//! Capabilities of a destination's file systems. Some have no owners or modes, or coarse times, and few
+//! report that. So each is probed once with a file of ours.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,33 +10,33 @@ use crate::receive::shared::Receiving;
 use crate::system::{self, Directory};
 use crate::wire::Owner;
 
-/// The file systems that were met, by their numbers.
+/// File systems met so far, by device number.
 #[derive(Debug, Default)]
 pub(super) struct Volumes(Mutex<Vec<(u64, Arc<Volume>)>>);
 
-/// One of them.
+/// One file system.
 #[derive(Debug)]
 pub(super) struct Volume {
     keeps: Keeps,
     told: [AtomicBool; 3],
 }
 
-/// What became of a file of ours there.
+/// Result of the probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keeps {
-    /// Whose it says that it is.
+    /// Owner that it reports.
     pub(super) user: u32,
-    /// Others may have it, although it was made for nobody else.
+    /// Others have access, although the file was private.
     pub(super) is_open: bool,
     modes: bool,
     owners: bool,
-    /// How fine its times are, in ns; `None` where it does not take them.
+    /// Time resolution in ns; `None` if it does not store times.
     time_step_ns: Option<i64>,
-    /// It takes them only together with when the file was read.
+    /// It sets times only together with the access time.
     both_times: bool,
 }
 
-/// What may not be kept.
+/// A property that may not be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Mode,
@@ -45,7 +45,7 @@ pub(super) enum Of {
 }
 
 impl Volumes {
-    /// The file system of a directory, where its number is that; one of which nothing can be found out is as any other.
+    /// File system of a directory, if it has this device number. Without a probe it counts as capable.
     pub(super) fn of(&self, receiving: &Receiving, device: u64, place: Place) -> Arc<Volume> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, volume)) = known.iter().find(|(known, _)| *known == device) {
@@ -60,7 +60,7 @@ impl Volumes {
         volume
     }
 
-    /// One that was tried before.
+    /// A file system already probed.
     pub(super) fn known(&self, device: u64) -> Option<Arc<Volume>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().find(|(known, _)| *known == device).map(|(_, volume)| volume.clone())
@@ -68,7 +68,7 @@ impl Volumes {
 }
 
 impl Volume {
-    /// Whether it keeps this. Where it does not, that is said once, of the first name that it concerns.
+    /// Whether it keeps this property. A missing one is reported once, for the first affected name.
     pub(super) fn keeps(&self, of: Of, receiving: &Receiving, name: impl FnOnce() -> Vec<u8>) -> bool {
         let Keeps { modes, owners, time_step_ns, .. } = self.keeps;
         let (is_kept, what) = match of {
@@ -94,13 +94,13 @@ impl Volume {
         self.keeps.time_step_ns.is_some()
     }
 
-    /// Whether the time that is there is what became of this one.
+    /// Whether the existing time is the listed one in this resolution.
     pub(super) fn is_same_time(&self, there_ns: i64, listed_ns: i64) -> bool {
         self.keeps.time_step_ns.is_some_and(|step_ns| there_ns.abs_diff(listed_ns) < step_ns as u64)
     }
 }
 
-/// Makes a file for this user alone, gives it a mode, a time and an owner, and looks at it again.
+/// Creates a private file, sets mode, time and owner, and reads them back.
 pub(super) fn try_it(directory: &Directory, name: &[u8], with_owner: bool) -> io::Result<Keeps> {
     let file = directory.create_file(name, 0o600)?;
     let made = system::metadata(&file);
@@ -108,7 +108,7 @@ pub(super) fn try_it(directory: &Directory, name: &[u8], with_owner: bool) -> io
     let set_mode = system::set_mode(&file, TRIED_MODE);
     let set_owner = if with_owner { system::set_owner(&file, owner) } else { Ok(()) };
     let _ = system::write_all_at(&file, b"x", 0).and_then(|()| system::set_modified(&file, TRIED_NS));
-    // Some write the time of the end.
+    // Some write the time at close.
     drop(file);
     let step = || -> io::Result<_> {
         let found = directory.metadata(name)?;
@@ -134,12 +134,12 @@ pub(super) fn try_it(directory: &Directory, name: &[u8], with_owner: bool) -> io
 const EVERYTHING: Keeps =
     Keeps { user: 0, is_open: false, modes: true, owners: true, time_step_ns: Some(1), both_times: false };
 
-/// Somebody whom no volume names as its only owner.
+/// An owner that no volume assigns by default.
 const OTHER: u32 = 54_321;
 
 const TRIED_MODE: u16 = 0o640;
 
-/// Of each step that a file system may have, its rest is larger than the step before.
+/// For each possible resolution, its remainder exceeds the next finer one.
 const TRIED_NS: i64 = 1_000_000_001_987_654_321;
 
 /// The last one is FAT's.

@@ -1,10 +1,11 @@
-//! Files that are sent in blocks: one thread reads them, in the order in which they are of the most use.
+//! Files sent in blocks: one thread reads them, the most useful blocks first.
 //!
 //! ```text
-//!  what somebody looks at, both ends of summaries --+--> between whatever else is sent
-//!  the rest of summaries, samples, gaps halved -----+--> when nothing else is to be sent
+//!  blocks that a viewer wants, ends of summaries --+--> between other content
+//!  rest of summaries, samples, gaps halved --------+--> when nothing else is pending
 //! ```
-//! They leave through one channel, in their order: the first message of a file says that it comes in blocks, and the last one ends it.
+//! They leave through one channel, in order. The first message of a file announces blocks, and the last one
+//! ends the file.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -24,20 +25,20 @@ use crate::send::reading::{Ended, Outcome, Read, Wanted, regular};
 use crate::system::{self, Metadata, next_stretch, read_at, reason};
 use crate::wire::{DataWriter, EntryId, GROUP_BYTES, Want};
 
-/// The thread, as the one that sends sees it.
+/// Handle of the thread for the sending thread.
 pub(super) struct BlockFiles {
     said: Sender<Said>,
     pub(super) reads: Receiver<Read>,
     is_urgent: Arc<AtomicBool>,
-    /// Files that were handed over and are not done.
+    /// Files handed over and not finished.
     files: usize,
 }
 
-/// What the thread works with.
+/// State of the thread.
 pub(super) struct BlockJob {
     said: Receiver<Said>,
     out: Sender<Read>,
-    /// Something of what comes next is not to wait. Whatever is before it does not either.
+    /// The next message is urgent, and so is everything before it.
     is_urgent: Arc<AtomicBool>,
 }
 
@@ -55,19 +56,19 @@ impl BlockFiles {
         (Self { said, reads, is_urgent, files: 0 }, job)
     }
 
-    /// Whether what comes next is not to wait for anything else.
+    /// Whether the next message is urgent.
     pub(super) fn is_urgent(&self) -> bool {
         self.is_urgent.load(Ordering::Acquire)
     }
 
-    /// Sends a file, but for the blocks that the receiver has.
+    /// Sends a file, except for the blocks that the receiver has.
     pub(super) fn send(&mut self, file: Wanted, left: BlockMap) {
         self.files += 1;
-        // The thread lives as long as this end does.
+        // The thread lives as long as this end.
         let _ = self.said.send(Said::File(Box::new(file), left));
     }
 
-    /// Somebody looks at this. What is said faster than it can be read is not of use to anybody.
+    /// Passes on a viewer's request. Requests that arrive faster than blocks can be read are dropped.
     pub(super) fn want(&self, want: Want) {
         if self.said.len() < SAID_MAX {
             let _ = self.said.send(Said::Want(want));
@@ -83,7 +84,7 @@ impl BlockFiles {
     }
 }
 
-/// Until nobody takes it any more.
+/// Runs until nobody receives the blocks.
 pub(super) fn read_blocks(job: BlockJob, directories: &Directories, options: &Options, cancel: &Cancel) {
     let mut reading = Reading {
         directories,
@@ -115,7 +116,7 @@ pub(super) fn read_blocks(job: BlockJob, directories: &Directories, options: &Op
 }
 
 impl BlockJob {
-    /// Sends something, and hears meanwhile what is wanted. Whether somebody takes it.
+    /// Sends a message and accepts requests meanwhile. Returns whether it was received.
     fn send(&self, read: Read, reading: &mut Reading<'_>) -> bool {
         loop {
             let mut select = Select::new();
@@ -137,12 +138,12 @@ impl BlockJob {
 struct Reading<'a> {
     directories: &'a Directories,
     only_wanted: bool,
-    /// Files behind those that are open.
+    /// Files that wait for an open slot.
     waiting: VecDeque<(Wanted, BlockMap)>,
     open: Vec<Open>,
-    /// Blocks that somebody looks at.
+    /// Blocks that viewers want.
     wanted: HashMap<EntryId, VecDeque<u64>>,
-    /// Whose block is next, so that all files get sharper together.
+    /// File whose block is next, so that all files gain resolution together.
     turn: usize,
     buffer: Vec<u8>,
 }
@@ -171,7 +172,7 @@ impl Reading<'_> {
                 if !known(want.id) {
                     return;
                 }
-                // Who looks at something looks before all who wait.
+                // A viewed file precedes the waiting ones.
                 if let Some(at) = self.waiting.iter().position(|(file, _)| file.id == want.id)
                     && let Some(file) = self.waiting.remove(at)
                 {
@@ -186,7 +187,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What is sent next, and whether that is before all else.
+    /// Next message, and whether it is urgent.
     fn next(&mut self) -> Option<(VecDeque<Read>, bool)> {
         if let Some(reads) = self.next_urgent() {
             return Some((reads, true));
@@ -194,7 +195,7 @@ impl Reading<'_> {
         if self.only_wanted {
             return None;
         }
-        // Summaries first: they are a hundredth of what they describe.
+        // Summaries first: they are a hundredth of their data.
         let has_summary = self.open.iter().any(|open| open.is_summary);
         let count = self.open.len();
         let turns = (0..count).map(|step| (self.turn + step) % count);
@@ -227,7 +228,7 @@ impl Reading<'_> {
         None
     }
 
-    /// Opens the next file, if there is room; what is said of it then.
+    /// Opens the next file if there is room, and returns its first messages.
     fn begin_one(&mut self) -> Option<VecDeque<Read>> {
         if self.open.len() >= OPEN_MAX {
             return None;
@@ -252,7 +253,7 @@ impl Reading<'_> {
                 });
                 Read { copied_bytes: left_bytes, ..read_of(writer, Vec::new()) }
             }
-            // It is another one than was listed: it comes as any file does.
+            // The file differs from its listing, so it is sent like any other file.
             Ok(None) => ended(file, Outcome::Changed, None),
             Err(error) => {
                 let why = format!("it cannot be read: {}", reason(&error));
@@ -273,7 +274,7 @@ impl Reading<'_> {
         Ok(is_as_listed.then_some((open, before)))
     }
 
-    /// A block, or where there is none any more the end of the file.
+    /// Sends a block, or the end of the file if none is left.
     fn send(&mut self, at: usize, number: Option<u64>) -> VecDeque<Read> {
         let mut reads = VecDeque::new();
         let sent = number.map_or(Ok(true), |number| self.read(at, number, &mut reads));
@@ -299,7 +300,7 @@ impl Reading<'_> {
         reads
     }
 
-    /// Reads a block; `false` where the file was cut off.
+    /// Reads a block; `false` if the file was truncated.
     fn read(&mut self, at: usize, number: u64, reads: &mut VecDeque<Read>) -> io::Result<bool> {
         let open = &mut self.open[at];
         let Range { start, end } = open.sent.blocks.range(number);
@@ -337,7 +338,7 @@ impl Reading<'_> {
 }
 
 impl Open {
-    /// The block that is due.
+    /// Next block in order.
     fn next(&mut self) -> Option<u64> {
         let sent = &self.sent;
         self.order.find(|&number| !sent.has(number))
@@ -350,14 +351,14 @@ fn read_of(writer: DataWriter, ended: Vec<Ended>) -> Read {
 }
 
 fn ended(file: Wanted, outcome: Outcome, writer: Option<DataWriter>) -> Read {
-    // A message without content says nothing, and costs nothing.
+    // A message without content is free.
     read_of(writer.unwrap_or_else(|| DataWriter::new(0)), vec![Ended { file, outcome }])
 }
 
-/// Frames of content that wait to be sent: what is looked at waits behind them.
+/// Maximum waiting frames, because an urgent block waits behind them.
 const READ_AHEAD: usize = 2;
-/// Files that are sent side by side; a receiver has 256 open at most.
+/// Maximum open files; a receiver has at most 256.
 const OPEN_MAX: usize = 32;
 const SAID_MAX: usize = 1_000;
-/// Blocks that somebody can look at: 1 GiB at once.
+/// Maximum wanted blocks: 1 GiB at once.
 const WANTED_MAX: usize = 4_096;

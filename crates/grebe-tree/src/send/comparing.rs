@@ -1,4 +1,5 @@
-//! Files of which the receiver has some: each is compared with a signature, by threads of their own, since that waits for the receiver.
+//! Files that the receiver has in part. Separate threads compare each with a signature, because that waits
+//! for the receiver.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -22,53 +23,54 @@ use crate::wire::{
     EntryId, Kind, Look as LookAgain, Made, MadeWord, Refine, Shift, SignaturePart, SignatureState,
 };
 
-/// Files between the answer that some of them is there and the word that they were made.
+/// Files between the answer that a part exists and the confirmation that they were made.
 pub(super) struct Comparing {
     short_hashes: bool,
     files: HashMap<EntryId, Comparison>,
     jobs: Sender<Job>,
     pub(super) compared: Receiver<Came>,
-    /// Files that were sent in pieces, until the receiver has said that it made them.
+    /// Files sent as pieces, until the receiver confirms them.
     unconfirmed: HashMap<EntryId, (Wanted, Metadata)>,
-    /// Files that were given up while their signature was on its way.
+    /// Files that were given up while their signature was in transit.
     given_up: HashSet<EntryId>,
-    /// Of signatures that came and were not used.
+    /// Bytes of received signatures that are still in use.
     signature_bytes: usize,
-    /// The receiver takes an end before it has said of all files whether it made them, and says it then.
+    /// The receiver accepts an end before it has confirmed all files, and confirms them then.
     settles_at_end: bool,
-    /// Bytes that were found to be new, and are not sent yet.
+    /// Bytes found to be new and not sent yet.
     pub(super) unsent: Arc<AtomicUsize>,
 }
 
 struct Comparison {
     file: Wanted,
     awaited: Awaited,
-    /// In which chunks gaps are told again while the signature comes, and who is told of them.
+    /// Sizes of the early finer chunks, and their recipient.
     early: Option<(ChunkSizes, Sender<Told>)>,
     signature_bytes: usize,
 }
 
-/// What a comparison waits for.
+/// State of a comparison.
 enum Awaited {
-    /// More of the signature, which is handed to those who compare as it comes. The receiver may write along, and asks to be told where.
+    /// Waits for more of the signature, which goes to the comparing threads as it arrives. The receiver may
+    /// write ahead and want shifts.
     Signature { sizes: ChunkSizes, chunks: usize, told: Sender<Told>, writes_along: bool },
-    /// Those who compare.
+    /// Waits for the comparing threads.
     Threads,
-    /// The signature of stretches.
+    /// Waits for the signature of ranges.
     Finer(Box<Finer>),
 }
 
-/// A second look.
+/// A second comparison.
 struct Finer {
     plan: Plan,
     gaps: Vec<Gap>,
     sizes: ChunkSizes,
-    /// The number of the first finer chunk.
+    /// Number of the first finer chunk.
     first: u32,
     signature: Signature,
 }
 
-/// A file that is to be compared.
+/// A file to compare.
 pub(super) struct Job {
     id: EntryId,
     place: Place,
@@ -82,54 +84,54 @@ enum Look {
     Second(Box<Finer>),
 }
 
-/// What those who compare say.
+/// Messages of the comparing threads.
 pub(super) enum Came {
-    /// Before the comparison is over.
+    /// Before the end of the comparison.
     Shift(Shift),
-    /// Before the comparison is over.
+    /// Before the end of the comparison.
     Look(LookAgain),
-    /// Before the comparison is over.
+    /// Before the end of the comparison.
     Early(EntryId, EarlyBytes),
     Compared(Compared),
 }
 
-/// What came of a comparison; an error: the file is to be sent whole.
+/// Result of a comparison; on an error the file is sent whole.
 pub(super) struct Compared {
     id: EntryId,
     plan: io::Result<Plan>,
-    /// A second look pays.
+    /// Parameters of a second comparison, if it pays.
     finer: Option<(ChunkSizes, u32, Vec<Gap>)>,
 }
 
-/// What is to be done with a file that was compared.
+/// Next step for a compared file.
 pub(super) enum Next {
     Send(Wanted, How),
-    /// The receiver is to be told something, or to tell stretches again.
+    /// A message to the receiver, such as a request for finer chunks.
     Say(Kind, Vec<u8>),
-    /// These are new, whatever the plan will be.
+    /// New data, whatever the plan will be.
     Early(EntryId, EarlyBytes),
 }
 
-/// How a file is made of what the receiver has.
+/// How to make a file from the receiver's data.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// When it was compared.
+    /// Metadata at the comparison.
     pub(super) before: Metadata,
     pub(super) pieces: Vec<Piece>,
     settled: Vec<Settled>,
 }
 
-/// More than an honest receiver tells before it has seen something made of it.
+/// Maximum, more than an honest receiver sends before it sees a result.
 const SIGNATURE_BYTES_MAX: usize = 512 << 20;
 
-/// Of one chunk, in memory: however short a message says it.
+/// Memory of one chunk, however short its message.
 const CHUNK_BYTES: usize = 16;
 
 impl Comparing {
-    /// Those who [compare](compare_files) take the jobs and give what came of them. Both ends may have agreed on [short
-    /// hashes](crate::Options::short_hashes).
+    /// Makes the state. Threads in [compare](compare_files) take the jobs and return results. Both ends may
+    /// have agreed on [short hashes](crate::Options::short_hashes).
     pub(super) fn new(short_hashes: bool) -> (Self, Receiver<Job>, Sender<Came>) {
-        // What is in them is bounded: by the files that were listed, and that are under way.
+        // Bounded by the files that are listed and in progress.
         let ((jobs, jobs_out), (out, compared)) = (unbounded(), unbounded());
         let comparing = Self {
             short_hashes,
@@ -145,7 +147,7 @@ impl Comparing {
         (comparing, jobs_out, out)
     }
 
-    /// Whether nothing more is to be sent, as far as the receiver has said.
+    /// Whether nothing more is to be sent, by the receiver's confirmations.
     pub(super) fn is_over(&self) -> bool {
         let is_confirmed = self.unconfirmed.is_empty() || self.settles_at_end;
         self.files.is_empty() && self.given_up.is_empty() && is_confirmed
@@ -155,9 +157,9 @@ impl Comparing {
         self.files.len() + self.unconfirmed.len()
     }
 
-    /// The receiver has some of a file.
+    /// Starts comparing a file that the receiver has in part.
     pub(super) fn begin(&mut self, file: Wanted, sizes: ChunkSizes) {
-        // What a signature may have is bounded.
+        // The length of a signature is bounded.
         let (tell, told) = unbounded();
         self.start(&file, Look::First { sizes, told });
         let early = sizes.finer().map(|finer| (finer, tell.clone()));
@@ -165,14 +167,15 @@ impl Comparing {
         self.files.insert(file.id, Comparison { file, awaited, early, signature_bytes: 0 });
     }
 
-    /// A file is not what the receiver told the hash of: it tells next what of it is there. Both ends know how, by its length.
+    /// Starts over with a file whose hash differs: the receiver sends a signature next. Both ends derive the
+    /// sizes from its length.
     pub(super) fn begin_again(&mut self, file: Wanted) {
         if let Some(sizes) = ChunkSizes::for_file(file.bytes, self.short_hashes) {
             self.begin(file, sizes);
         }
     }
 
-    /// Some of a signature came; a file that is to be sent now.
+    /// Takes a part of a signature. Returns a file that can be sent now.
     pub(super) fn signature(&mut self, body: &[u8]) -> Result<Option<Next>> {
         let part = SignaturePart::decode(body)?;
         if part.state == SignatureState::Finer {
@@ -188,7 +191,7 @@ impl Comparing {
         let comparison = comparison.ok_or(Error::Malformed { what: "a signature that nobody asked for" })?;
         let added = match &mut comparison.awaited {
             Awaited::Signature { sizes, chunks, told, writes_along } => {
-                // Nobody who does not know of both sends this.
+                // Only a peer that supports both sends this.
                 if part.piece.is_empty() && part.state == SignatureState::Begun {
                     (*writes_along, self.settles_at_end) = (true, true);
                     let _ = told.send(Told::WritesAlong);
@@ -196,7 +199,7 @@ impl Comparing {
                 read_piece(&part.piece, *sizes, *chunks).map(|read| {
                     let added = read.len();
                     *chunks += added;
-                    // Those who compare have given up where it is not taken, and say so.
+                    // If the thread has given up, it reports that itself.
                     let _ = told.send(Told::Chunks(read));
                     added
                 })
@@ -218,7 +221,7 @@ impl Comparing {
         }
         let is_whole = part.state == SignatureState::Whole;
         if !is_whole {
-            // Those who compare hear of nothing more.
+            // The comparing threads get no more early chunks.
             comparison.early = None;
         }
         match std::mem::replace(&mut comparison.awaited, Awaited::Threads) {
@@ -239,7 +242,7 @@ impl Comparing {
         Ok(None)
     }
 
-    /// A gap was told again. A comparison that was given up has no use for it.
+    /// Takes finer chunks of a gap. A comparison that was given up ignores them.
     fn finer(&mut self, part: &SignaturePart) -> Result<Option<Next>> {
         let Some(comparison) = self.files.get_mut(&part.id) else { return Ok(None) };
         let Some((sizes, told)) = &comparison.early else { return Ok(None) };
@@ -254,7 +257,7 @@ impl Comparing {
         Ok(None)
     }
 
-    /// What is to be done, now that something came of a comparison.
+    /// Next step after a message of a comparing thread.
     pub(super) fn came(&mut self, came: Came) -> Option<Next> {
         match came {
             Came::Compared(compared) => self.over(compared),
@@ -289,12 +292,12 @@ impl Comparing {
         Some(Next::Send(comparison.file, how))
     }
 
-    /// All of a file was sent that was made of pieces, as it was then.
+    /// Notes that all pieces of a file were sent, with its metadata then.
     pub(super) fn sent(&mut self, file: Wanted, before: Metadata) {
         self.unconfirmed.insert(file.id, (file, before));
     }
 
-    /// The receiver has made a file, or could not: then it is returned, with what of it is to be sent.
+    /// Takes the receiver's confirmation. On failure, returns the file and the parts to send.
     pub(super) fn made(&mut self, body: &[u8]) -> Result<Option<(Wanted, How)>> {
         let Made { id, word } = Made::decode(body)?;
         let file = self.unconfirmed.remove(&id);
@@ -311,13 +314,13 @@ impl Comparing {
 
     fn start(&self, file: &Wanted, look: Look) {
         let Wanted { id, place, follows, .. } = *file;
-        // Those who compare live as long as this end does.
+        // The threads live as long as this end.
         let _ = self.jobs.send(Job { id, place, name: file.name.clone(), follows, look });
     }
 }
 
 impl Plan {
-    /// With what was found in gaps while the signature came.
+    /// Replaces the plan's gaps with the early results.
     fn settle(self) -> Self {
         let Self { before, pieces, settled } = self;
         Self { before, pieces: with_settled(pieces, &settled), settled: Vec::new() }
@@ -328,7 +331,7 @@ impl Plan {
     }
 }
 
-/// Until there are no more jobs.
+/// Runs until there are no more jobs.
 pub(super) fn compare_files(
     jobs: &Receiver<Job>,
     out: &Sender<Came>,
@@ -356,7 +359,7 @@ pub(super) fn compare_files(
 
 type Found = (Plan, Option<(ChunkSizes, u32, Vec<Gap>)>);
 
-/// What is told before it returns goes to nobody where the copy is over.
+/// Results before the return are discarded if the copy is over.
 fn first(
     id: EntryId,
     open: &File,
@@ -392,7 +395,7 @@ fn first(
     Ok((Plan { before, pieces, settled }, finer.filter(|(_, _, gaps)| !gaps.is_empty())))
 }
 
-/// Where this fails the plan stays as it was: whether the file changed is looked at when it is sent.
+/// On an error the plan stays unchanged. Whether the file changed is checked when it is sent.
 fn second(open: io::Result<File>, finer: Finer, cancel: &Cancel) -> Plan {
     let Finer { plan, gaps, sizes, first, signature } = finer;
     let Ok(open) = open else { return plan };
@@ -403,7 +406,7 @@ fn second(open: io::Result<File>, finer: Finer, cancel: &Cancel) -> Plan {
     }
 }
 
-/// Some of a file; reading ends with an error when the copy is cancelled.
+/// Part of a file. Reading fails once the copy is cancelled.
 struct Stretch<'a> {
     file: &'a File,
     cancel: &'a Cancel,

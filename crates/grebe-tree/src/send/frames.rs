@@ -1,6 +1,6 @@
-//! What the receiver says, taken from the stream by a thread of its own.
+//! Messages of the receiver, read by a thread of its own.
 //!
-//! Notes about single names end here: however many they are, the receiver never waits for somebody who waits for it.
+//! Notes about single names end here: however many there are, the two ends never block each other.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -17,15 +17,16 @@ use crate::reading_thread::ReadingThread;
 use crate::report::LeftOutList;
 use crate::wire::{Frame, FrameReader, Hello, Kind, Note, Taken};
 
-/// Frames of the receiver but its notes.
+/// Frames of the receiver, except for its notes.
 pub(super) struct Frames {
     pub(super) frames: Receiver<Result<Frame>>,
     read_bytes: Arc<AtomicU64>,
-    /// Behind the frames, so that it is dropped after them.
+    /// After the frames, so that it is dropped after them.
     _thread: ReadingThread,
 }
 
-/// More than an honest receiver can have to say before the sender looks: it answers what was listed, and that has a bound.
+/// Maximum frames. More than an honest receiver can send meanwhile, because it answers listings, which are
+/// bounded.
 const FRAMES_MAX: usize = 4_096;
 
 pub(super) fn read_frames<R: Read + Send + 'static>(
@@ -47,13 +48,13 @@ pub(super) fn read_frames<R: Read + Send + 'static>(
     Frames { frames, read_bytes, _thread: thread }
 }
 
-/// Whether that was the last.
+/// Returns whether that was the last frame.
 fn send_on(frame: Result<Frame>, out: &Sender<Result<Frame>>) -> bool {
     let is_last = !matches!(&frame, Ok(frame) if frame.kind != Kind::End);
     out.send(frame).is_err() || is_last
 }
 
-/// The next frame that is no note; `None`: the stream has ended.
+/// Next frame that is not a note; `None` at the end of the stream.
 fn next<R: Read>(
     reader: &mut FrameReader<R>,
     read_bytes: &AtomicU64,
@@ -85,12 +86,12 @@ fn next<R: Read>(
 }
 
 impl Frames {
-    /// Bytes that were read from the stream.
+    /// Bytes read from the stream.
     pub(super) fn read_bytes(&self) -> u64 {
         self.read_bytes.load(Ordering::Relaxed)
     }
 
-    /// Why writing failed, if the receiver has said it before it went.
+    /// Reason of a write error, if the receiver gave one before it left.
     pub(super) fn reason(&self, error: Error) -> Error {
         if !matches!(error, Error::Closed | Error::Stream(_)) {
             return error;
@@ -103,7 +104,7 @@ impl Frames {
         error
     }
 
-    /// What the receiver says first.
+    /// Waits for the receiver's greeting.
     pub(super) fn hello(&self, cancel: &Cancel) -> Result<Hello> {
         let frame = self.wait(cancel)?;
         if frame.kind != Kind::Hello {
@@ -112,7 +113,7 @@ impl Frames {
         Hello::decode(&frame.body)
     }
 
-    /// That it takes an offer: whether nothing is there.
+    /// Waits for the acceptance of an offer. Returns whether the destination is empty.
     pub(super) fn taken(&self, cancel: &Cancel) -> Result<bool> {
         let frame = self.wait(cancel)?;
         if frame.kind != Kind::Taken {
@@ -121,7 +122,7 @@ impl Frames {
         Ok(Taken::decode(&frame.body)?.is_fresh)
     }
 
-    /// What it says next.
+    /// Waits for the next message.
     fn wait(&self, cancel: &Cancel) -> Result<Frame> {
         loop {
             match self.frames.recv_timeout(Duration::from_millis(100)) {

@@ -16,7 +16,7 @@ use crate::send::comparing::Plan;
 use crate::system::{self, Kind, Metadata, next_stretch, read_at, reason};
 use crate::wire::{DataWriter, EntryId, GROUP_BYTES, ShortHash, short};
 
-/// A file that was listed.
+/// A listed file that the receiver wants.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) id: EntryId,
@@ -29,27 +29,27 @@ pub(super) struct Wanted {
     pub(super) modified_ns: i64,
     /// As listed.
     pub(super) touched: u64,
-    /// What its attributes take at the receiver until it is there.
+    /// Memory of its attributes at the receiver until the file arrives.
     pub(super) attribute_bytes: usize,
 }
 
-/// How a file is wanted.
+/// How a file is to be sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum How {
     Whole,
     From(u64),
     Unless(ShortHash),
-    /// The receiver has some of it.
+    /// The receiver has a part of it.
     Changed(Plan),
-    /// What was made of what the receiver had is not it.
+    /// The file made from the receiver's data is wrong; send everything.
     Again,
-    /// These stretches of what was made are not it; the others are, if the file still is as it was.
+    /// These ranges of the made file are wrong; the others are right if the file is unchanged.
     Stretches(Metadata, Vec<Range<u64>>),
     /// It changed while it was sent in blocks.
     Anew,
 }
 
-/// Files that are read one behind the other, and where their content goes.
+/// Consecutive files to read, and the channel for their content.
 pub(super) struct Job {
     pub(super) files: Vec<(Wanted, How)>,
     pub(super) out: Sender<Read>,
@@ -59,15 +59,15 @@ pub(super) struct Job {
 pub(super) struct Read {
     pub(super) body: Vec<u8>,
     pub(super) content_bytes: u64,
-    /// Bytes of files that the receiver copies of what it has.
+    /// Bytes that the receiver copies from its own data.
     pub(super) copied_bytes: u64,
-    /// Files of which nothing more will come.
+    /// Files that end with this frame.
     pub(super) ended: Vec<Ended>,
-    /// How far the large file is that it is of.
+    /// Progress of the large file in this frame.
     pub(super) part: Option<Current>,
 }
 
-/// What became of a file.
+/// Result for a file.
 pub(super) struct Ended {
     pub(super) file: Wanted,
     pub(super) outcome: Outcome,
@@ -76,36 +76,36 @@ pub(super) struct Ended {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     Sent,
-    /// The receiver says whether it could make it, of a file that was as this says.
+    /// The receiver will confirm whether it could make this file, which had these metadata.
     SentInPieces(Metadata),
-    /// It counts already.
+    /// Sent again; it counts already.
     SentAgain,
-    /// It changed while it was sent in blocks: all of it is to be read as other files are.
+    /// It changed while it was sent in blocks, and must be read like other files.
     Changed,
-    /// It is not what the receiver told the hash of, which tells next what of it is there.
+    /// It differs from the receiver's hash; a signature follows.
     Differs,
     Same,
     LeftOut(String),
 }
 
-/// Why a file is not sent that would replace another one.
+/// Reason for not sending a file that would replace another one.
 pub(crate) const KEPT: &str =
     "another file of this name is there; move it away, or let it be replaced (--overwrite)";
 
-/// So often a file that changes meanwhile is read.
+/// Maximum attempts to read a file that keeps changing.
 const TRIES: u32 = 3;
 
-/// Frames of one job that wait to be sent.
+/// Maximum waiting frames per job.
 pub(super) const READ_AHEAD: usize = 4;
 
-/// Where files are read, and for whom.
+/// Context for reading files.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) directories: &'a Directories,
     pub(super) options: &'a Options,
     pub(super) index: &'a SharedIndex,
     pub(super) handover: Option<&'a Handover>,
-    /// The receiver has a file of the name and the length, and keeps it where it is another one.
+    /// The receiver keeps an existing file of the same name and length, even if it differs.
     pub(super) keeps_what_is_there: bool,
     pub(super) cancel: &'a Cancel,
 }
@@ -122,7 +122,7 @@ pub(super) fn read_jobs(jobs: &Receiver<Job>, from: Source<'_>) {
             buffer: &mut buffer,
         };
         let done = job.files.into_iter().try_for_each(|(file, how)| reading.file(file, how));
-        // Where nobody takes it the copy is over.
+        // If nobody receives it, the copy is over.
         let _ = done.and_then(|()| reading.flush(None));
     }
 }
@@ -136,10 +136,10 @@ struct Reading<'a> {
     buffer: &'a mut [u8],
 }
 
-/// Nobody takes the content any more.
+/// Nobody receives the content any more.
 struct Gone;
 
-/// How one try to read a file ended.
+/// Result of one attempt to read a file.
 enum Tried {
     /// It is in the frames.
     Done,
@@ -226,8 +226,8 @@ impl Reading<'_> {
         Ok(Ok(Outcome::LeftOut("it changed each time that it was read".to_owned())))
     }
 
-    /// Whether the receiver is to tell what is there of a file that was compared by its hash. One that was found elsewhere by length
-    /// and time, and is not it, has hardly anything in common with it.
+    /// Whether the receiver should send a signature of a file that differs by hash. A file that was found
+    /// elsewhere by length and time hardly shares anything with it.
     fn sends_what_changed(&self, file: &Wanted) -> bool {
         let is_asked =
             self.from.options.checksum && !self.from.options.whole_file && self.from.handover.is_none();
@@ -236,7 +236,7 @@ impl Reading<'_> {
             && ChunkSizes::for_file(file.bytes, self.from.options.short_hashes).is_some()
     }
 
-    /// The receiver is in this process, and opens the file itself.
+    /// Hands a file to the receiver in this process, which opens it itself.
     fn hand_over(&mut self, file: &Wanted) -> Outcome {
         if let Some(handover) = self.from.handover {
             handover.put(file.id, file.place, &file.name, file.follows);
@@ -249,7 +249,7 @@ impl Reading<'_> {
         self.from.directories.read_file(file.place, &file.name, file.follows)
     }
 
-    /// `is_begun`: something of it came from an earlier try, which counts where `from` is behind its beginning.
+    /// `is_begun`: an earlier attempt sent some of it, which counts if `from` is not its start.
     fn once(
         &mut self,
         open: &File,
@@ -269,7 +269,7 @@ impl Reading<'_> {
             && before.modified_ns == file.modified_ns
             && before.touched() == file.touched;
         if from > 0 && !is_as_listed {
-            // What the receiver has is of another content.
+            // The receiver's part has other content.
             from = 0;
         }
         if is_begun && from == 0 {
@@ -319,7 +319,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A file of which the receiver has some.
+    /// Sends a file that the receiver has in part.
     fn changed(&mut self, open: &File, file: &Wanted, plan: &Plan) -> Result<io::Result<Tried>, Gone> {
         let before = match regular(open) {
             Ok(before) => before,
@@ -359,7 +359,8 @@ impl Reading<'_> {
         Ok(self.end(open, file, &before, before.modified_ns.wrapping_sub(file.modified_ns)))
     }
 
-    /// What the receiver could not make of what it had. It has written other bytes there, so that holes are sent, too.
+    /// Sends the ranges that the receiver could not make. Holes are sent too, because it has written other
+    /// bytes there.
     fn stretches(
         &mut self,
         open: &File,
@@ -382,7 +383,7 @@ impl Reading<'_> {
         Ok(self.end(open, file, before, before.modified_ns.wrapping_sub(file.modified_ns)))
     }
 
-    /// What lies in a stretch of a file and is no hole.
+    /// Sends the data of a range, without holes.
     fn pieces(
         &mut self,
         open: &File,
@@ -405,7 +406,7 @@ impl Reading<'_> {
                     Err(error) => return Ok(Err(error)),
                 };
                 if read == 0 {
-                    // It was cut off.
+                    // The file was truncated.
                     return Ok(Ok(Tried::Changed));
                 }
                 if self.writer.content_bytes() + read > GROUP_BYTES {
@@ -420,7 +421,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Behind the last piece.
+    /// Ends a file after its last piece.
     fn end(&mut self, open: &File, file: &Wanted, before: &Metadata, later_ns: i64) -> io::Result<Tried> {
         if !system::metadata(open)?.is_same_content(before) {
             return Ok(Tried::Changed);
@@ -429,7 +430,7 @@ impl Reading<'_> {
         Ok(Tried::Done)
     }
 
-    /// How far a file is; `None` of one that counts when it is done.
+    /// Progress of a file; `None` for a small file, which counts when done.
     fn part(&self, file: &Wanted, done_bytes: u64) -> Option<Current> {
         (file.bytes > GROUP_BYTES as u64).then(|| Current {
             name: self.from.directories.path_of(file.place, &file.name),
@@ -485,7 +486,7 @@ impl Reading<'_> {
     }
 }
 
-/// What was listed as a file may have become something else.
+/// A listed file may have become something else.
 pub(super) fn regular(open: &File) -> io::Result<Metadata> {
     let metadata = system::metadata(open)?;
     if metadata.kind == Kind::File { Ok(metadata) } else { Err(io::Error::other("it is no file any more")) }

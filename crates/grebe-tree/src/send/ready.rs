@@ -1,4 +1,4 @@
-//! Files that are to be read, in the order in which they are.
+//! Files to read, in their order.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use crate::exclude::Exclude;
 use crate::options::Options;
 use crate::send::reading::{How, Wanted};
 
-/// What was asked for first, and behind it all else in the order of the answers.
+/// Files that match `first`, then the others in order of the answers.
 pub(super) struct Ready {
     patterns: Exclude,
-    /// What describes recordings comes before their samples.
+    /// Descriptions of recordings precede their samples.
     is_progressive: bool,
     first: VecDeque<(Wanted, How)>,
     rest: VecDeque<(Wanted, How)>,
     bytes: u64,
-    /// The rest waits: names that come first may still be found.
+    /// The rest waits, because more files for the front may still be found.
     is_held: bool,
 }
 
@@ -48,28 +48,28 @@ impl Ready {
         Some(next)
     }
 
-    /// Puts back what was taken last.
+    /// Puts back the file that was taken last.
     pub(super) fn put_back(&mut self, file: Wanted, how: How) {
         self.bytes += file.bytes;
         self.first.push_front((file, how));
     }
 
-    /// All names are known, or more than are kept: nothing waits for them any more.
+    /// Releases the waiting files: all names are known, or more than fit.
     pub(super) fn release(&mut self) {
         self.is_held = false;
     }
 
-    /// Whether nothing can be taken now.
+    /// Whether no file can be taken now.
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_empty() && (self.is_held || self.rest.is_empty())
     }
 
-    /// Files that wait, also those that cannot be taken yet.
+    /// Number of waiting files, including those that cannot be taken yet.
     pub(super) fn files(&self) -> usize {
         self.first.len() + self.rest.len()
     }
 
-    /// Of all that wait.
+    /// Bytes of all waiting files.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

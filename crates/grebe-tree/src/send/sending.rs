@@ -1,4 +1,4 @@
-//! The thread that writes to the stream: names as they are found, content as the receiver wants it.
+//! Thread that writes to the stream: names as they are found, and content as the receiver wants it.
 
 mod answers;
 
@@ -30,55 +30,55 @@ pub(super) struct Sending<'a, W> {
     names: Receiver<Scanned>,
     jobs: Sender<Job>,
     options: &'a Options,
-    /// Recordings travel in blocks; not where nothing is to be done, or the system copies.
+    /// Recordings travel in blocks, except in a dry run or when the system copies.
     sends_blocks: bool,
     directories: &'a Directories,
     progress: &'a Progress,
     left_out: &'a LeftOutList,
-    /// Known when the receiver has said that it answers nothing, or that it answers.
+    /// Known once the receiver has stated whether it will answer.
     is_fresh: Option<bool>,
-    /// The message that says so, until it has come.
+    /// Message with that statement, until it arrives.
     greeting: Option<Kind>,
     scanned: Option<bool>,
     entries: u64,
-    /// Files that were listed, without an answer.
+    /// Listed files without an answer.
     unanswered: VecDeque<Wanted>,
-    /// Files that are to be read.
+    /// Files to read.
     ready: Ready,
-    /// Content of jobs, in the order in which it is sent.
+    /// Content of jobs, in sending order.
     running: VecDeque<Receiver<Read>>,
     running_files: usize,
-    /// Attributes of files that were listed and not sent: the receiver has them in memory.
+    /// Attribute bytes of files listed and not sent, which the receiver holds in memory.
     attribute_bytes: usize,
-    /// Files of which the receiver has some.
+    /// Files that the receiver has in part.
     comparing: Comparing,
-    /// Files that are sent in blocks.
+    /// Files sent in blocks.
     blocks: BlockFiles,
     /// Blocks that the receiver has, of files without an answer.
     left: HashMap<EntryId, Left>,
-    /// Bytes of the large file under way that count as done.
+    /// Bytes of the present large file that count as done.
     part_bytes: u64,
     stream: Duration,
     disk: Duration,
 }
 
-/// Files that are listed and not sent: with their names some 20 MB. More than a path holds of small files, or of names in a round
-/// trip.
+/// Maximum files listed and not sent, some 20 MB with their names. More than a path holds of small files, or
+/// of names in a round trip.
 pub(crate) const FILES_AHEAD: usize = 100_000;
 
-/// Attributes of such files.
+/// Maximum attribute bytes of such files.
 const ATTRIBUTE_BYTES_AHEAD: usize = 16 << 20;
 
-/// A message of names is sent when it has so many bytes.
+/// Minimum length of a listing before it is sent.
 const LISTING_BYTES: usize = 48 << 10;
 
-/// A job of small files.
+/// Maximum small files per job.
 const JOB_FILES: usize = 256;
 
-/// Parts that a receiver may say to have before it answers.
+/// Maximum parts that a receiver may report before its answers.
 const LEFT_MAX: usize = FILES_AHEAD;
 
-/// Jobs under way: enough for all reading threads.
+/// Jobs in progress, enough for all reading threads.
 const JOBS: usize = 6;
 
 impl<'a, W: Write> Sending<'a, W> {
@@ -123,12 +123,12 @@ impl<'a, W: Write> Sending<'a, W> {
         })
     }
 
-    /// The receiver has said beforehand that it answers nothing, unless it is to look elsewhere.
+    /// Notes the receiver's announcement that it will not answer, unless it is to search elsewhere.
     pub(super) fn will_be_fresh(&mut self) {
         self.is_fresh = self.options.also_look_in.is_empty().then_some(true);
     }
 
-    /// What the receiver did.
+    /// Runs the copy and returns the receiver's report.
     pub(super) fn run(mut self, greeting: Kind, told_fresh: Option<bool>, cancel: &Cancel) -> Result<Report> {
         match told_fresh {
             Some(is_fresh) => self.greeted(is_fresh)?,
@@ -163,7 +163,7 @@ impl<'a, W: Write> Sending<'a, W> {
             && self.blocks.files() == 0
     }
 
-    /// One message in or out, or a moment without any.
+    /// Handles one message in or out, or a short pause.
     fn step(&mut self) -> Result<()> {
         let (no_names, no_content) = (never(), never());
         let ahead = self.unanswered.len()
@@ -183,7 +183,7 @@ impl<'a, W: Write> Sending<'a, W> {
         let blocks =
             if is_idle || self.blocks.is_urgent() { &self.blocks.reads } else { &no_content }.clone();
         let waiting = Instant::now();
-        // What is there first; only who has nothing to do sends what the stream still holds back.
+        // Pending events first. Only an idle thread flushes the stream.
         let found = select! {
             recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
             recv(names) -> names => Step::Names(names.ok()),
@@ -213,7 +213,7 @@ impl<'a, W: Write> Sending<'a, W> {
                 self.scanned = Some(is_complete);
                 Ok(())
             }
-            // The thread that walks is gone: it was cancelled.
+            // The walking thread is gone because it was cancelled.
             Step::Names(None) => Err(Error::Cancelled),
             Step::Content(Some(read)) => self.content(read),
             Step::Content(None) => {
@@ -224,16 +224,16 @@ impl<'a, W: Write> Sending<'a, W> {
                 let next = self.comparing.came(came);
                 self.compared(next)
             }
-            // The threads that compare are gone: it was cancelled.
+            // The comparing threads are gone because they were cancelled.
             Step::Compared(None) => Err(Error::Cancelled),
             Step::Block(Some(read)) => self.block(read),
-            // The thread that reads blocks is gone: it was cancelled.
+            // The block thread is gone because it was cancelled.
             Step::Block(None) => Err(Error::Cancelled),
             Step::Nothing => Ok(()),
         }
     }
 
-    /// Hands files to the threads that read. Full jobs as long as there is work, smaller ones rather than that nobody has any.
+    /// Hands files to the reading threads: full jobs while they are busy, smaller ones when one is idle.
     fn start_jobs(&mut self) {
         while !self.ready.is_empty() && self.running.len() < JOBS {
             let is_full = self.ready.files() >= JOB_FILES || self.ready.bytes() >= GROUP_BYTES as u64;
@@ -248,14 +248,14 @@ impl<'a, W: Write> Sending<'a, W> {
                     self.ready.put_back(file, how);
                     break;
                 }
-                // What the receiver has in memory for a job is bounded with it.
+                // This also bounds the receiver's memory for a job.
                 bytes += file.bytes + file.attribute_bytes as u64;
                 files.push((file, how));
             }
             let (out, content) = bounded(READ_AHEAD);
             self.running_files += files.len();
             self.running.push_back(content);
-            // The threads live as long as this end does.
+            // The threads live as long as this end.
             let _ = self.jobs.send(Job { files, out });
         }
     }
@@ -290,7 +290,7 @@ impl<'a, W: Write> Sending<'a, W> {
         };
         self.attribute_bytes += attribute_bytes;
         match self.is_fresh {
-            // There is nothing to send, and nothing to answer.
+            // Empty files need no content and no answer.
             _ if bytes == 0 => self.ended(&Ended { file, outcome: Outcome::Sent }),
             Some(true) => self.want_whole(file),
             _ => self.unanswered.push_back(file),
@@ -322,7 +322,7 @@ impl<'a, W: Write> Sending<'a, W> {
         Ok(())
     }
 
-    /// Something of a file that is sent in blocks.
+    /// Sends a message about a file in blocks.
     fn block(&mut self, read: Read) -> Result<()> {
         self.write(Kind::Data, &read.body)?;
         add(&self.progress.data_bytes, read.content_bytes);
@@ -330,7 +330,7 @@ impl<'a, W: Write> Sending<'a, W> {
         if let Some(part) = read.part {
             self.progress.set_current(Some(part));
         }
-        // Several files are under way at once: what is no hole counts as it is sent.
+        // Several files are in progress at once, so content counts as it is sent.
         add(&self.progress.bytes_done, read.content_bytes + read.copied_bytes);
         for ended in read.ended {
             self.blocks.done();
@@ -354,7 +354,7 @@ impl<'a, W: Write> Sending<'a, W> {
         Ok(())
     }
 
-    /// A file is on its way: what is ahead of it is less. One that is sent again counts no more.
+    /// Frees the attributes of a file that is being sent. A file sent again does not count twice.
     fn forget_attributes(&mut self, file: &Wanted) {
         self.attribute_bytes = self.attribute_bytes.saturating_sub(file.attribute_bytes);
     }
@@ -372,7 +372,7 @@ impl<'a, W: Write> Sending<'a, W> {
             Outcome::LeftOut(_) | Outcome::SentAgain | Outcome::Changed | Outcome::Differs => return,
         };
         add(&self.progress.files_done, 1);
-        // Holes and what was there are done, too.
+        // Holes and existing data count as done.
         add(&self.progress.bytes_done, file.bytes.saturating_sub(self.part_bytes));
         if self.part_bytes > 0 {
             self.part_bytes = 0;

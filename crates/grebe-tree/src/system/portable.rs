@@ -1,4 +1,4 @@
-//! Windows: by paths, each looked at before it is used.
+//! Windows: by paths, each checked before use.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,12 +10,12 @@ use super::{Kind, Metadata, Name};
 use crate::name::bytes_of;
 use crate::wire::{Attribute, Owner};
 
-/// A directory that was looked at.
+/// A checked directory.
 #[derive(Debug)]
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
-    /// Follows links: a person named it.
+    /// Follows links, because a user named it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path })?;
         if !path.is_dir() {
@@ -32,7 +32,7 @@ impl Directory {
         Ok(Self(path))
     }
 
-    /// All names in it.
+    /// All names in the directory.
     pub(crate) fn names(&self) -> io::Result<Vec<Name>> {
         fs::read_dir(&self.0)?
             .map(|entry| Ok(Name { bytes: bytes_of(&entry?.file_name()).into(), inode: 0 }))
@@ -43,7 +43,7 @@ impl Directory {
         Ok(from_std(&fs::symlink_metadata(self.path(name)?)?))
     }
 
-    /// Of what a link leads to.
+    /// Metadata of a link's target.
     pub(crate) fn metadata_following(&self, name: &[u8]) -> io::Result<Metadata> {
         Ok(from_std(&fs::metadata(self.path(name)?)?))
     }
@@ -52,7 +52,7 @@ impl Directory {
         Ok(from_std(&fs::metadata(&self.0)?))
     }
 
-    /// Which file system it is on is not told here.
+    /// The file system is not available here.
     pub(crate) fn device(&self) -> io::Result<u64> {
         Ok(0)
     }
@@ -65,7 +65,7 @@ impl Directory {
         File::open(self.path(name)?)
     }
 
-    /// Makes a file that is not there.
+    /// Creates a file that does not exist.
     pub(crate) fn create_file(&self, name: &[u8], _: u16) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).create_new(true).open(self.path(name)?)
     }
@@ -95,23 +95,23 @@ impl Directory {
         Ok(bytes_of(fs::read_link(self.path(name)?)?.as_os_str()).into_owned())
     }
 
-    /// Gives the file `name` of `from` another name, here.
+    /// Gives the file `name` of `from` another name in this directory.
     pub(crate) fn hard_link(&self, from: &Self, name: &[u8], new: &[u8]) -> io::Result<()> {
         from.refuse_link(name)?;
         fs::hard_link(from.path(name)?, self.path(new)?)
     }
 
-    /// Replaces what has the new name, but a directory.
+    /// Replaces an existing file, but not a directory.
     pub(crate) fn rename(&self, name: &[u8], to: &Self, new: &[u8]) -> io::Result<()> {
         fs::rename(self.path(name)?, to.path(new)?)
     }
 
-    /// Replaces nothing.
+    /// Fails if the name exists.
     pub(crate) fn rename_to_free(&self, name: &[u8], to: &Self, new: &[u8]) -> io::Result<()> {
         match to.hard_link(self, name, new) {
             Ok(()) => self.remove_file(name),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-            // It cannot be done in one step there: nothing but a name that is made just now can be in the way.
+            // Not atomic here: only a name created at this moment can be in the way.
             Err(_) if to.metadata(new).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => self.rename(name, to, new),
         }
@@ -144,7 +144,7 @@ impl Directory {
     pub(crate) fn set_own_modified(&self, modified_ns: i64) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true);
-        // FILE_FLAG_BACKUP_SEMANTICS: without it a directory is not opened.
+        // FILE_FLAG_BACKUP_SEMANTICS, which opening a directory requires.
         #[cfg(windows)]
         std::os::windows::fs::OpenOptionsExt::custom_flags(&mut options, 0x0200_0000);
         set_modified(&options.open(&self.0)?, modified_ns)
@@ -166,12 +166,12 @@ impl Directory {
         Ok(())
     }
 
-    /// Windows flushes no directory: its journal keeps names in their order.
+    /// Windows cannot flush a directory; its journal keeps the order of names.
     pub(crate) fn flush(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Windows has no such call for who is no administrator.
+    /// Windows has no such call for ordinary users.
     pub(crate) fn flush_system(&self) -> io::Result<()> {
         Ok(())
     }
@@ -197,7 +197,7 @@ fn text(name: &[u8]) -> io::Result<&str> {
 
 pub(crate) const FLUSHES_AT_ONCE: bool = false;
 
-/// Brings a file to the disk. Windows does it only with one that is open for writing.
+/// Flushes a file to the disk. Windows requires a file open for writing.
 pub(crate) fn flush(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -239,7 +239,7 @@ pub(crate) fn set_attributes(_: &File, _: &[Attribute]) -> io::Result<()> {
     Ok(())
 }
 
-/// Holes are not looked for.
+/// Does not look for holes.
 pub(crate) fn next_data(_: &File, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
     Ok((offset < end).then_some(offset..end))
 }
@@ -271,7 +271,7 @@ pub(crate) fn copy_range(_: &File, _: &File, _: u64, _: u64) -> io::Result<u64> 
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Owners are not told here.
+/// Owners are not available here.
 pub(crate) fn user() -> u32 {
     0
 }
@@ -280,7 +280,7 @@ pub(crate) fn is_root() -> bool {
     false
 }
 
-/// Whether this system has such names: it takes some for a path, a stream, a pattern or a device.
+/// Whether the system accepts such a name: some mean a path, a stream, a pattern or a device.
 pub(crate) fn can_hold(name: &[u8]) -> Result<(), &'static str> {
     const WHY: &str = "a name that this system cannot hold";
     let name = str::from_utf8(name).map_err(|_| WHY)?;

@@ -1,4 +1,4 @@
-//! Linux, macOS and their like.
+//! Linux, macOS and other Unix systems.
 
 use std::fs::File;
 use std::io;
@@ -16,14 +16,14 @@ use rustix::io::{Errno, retry_on_intr};
 use super::{Kind, Metadata, Name};
 use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute, Owner};
 
-/// A directory that is open, and its file system's number once somebody asked.
+/// An open directory, and its device number once it was requested.
 #[derive(Debug)]
 pub(crate) struct Directory(OwnedFd, OnceLock<u64>);
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Directory {
-    /// Follows links: a person named it.
+    /// Follows links, because a user named it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         Ok(Self(rustix::fs::open(path, OPEN_DIRECTORY, Mode::empty())?, OnceLock::new()))
@@ -34,7 +34,7 @@ impl Directory {
         Ok(Self(below, OnceLock::new()))
     }
 
-    /// All names in it but `.` and `..`, in the order of the file system.
+    /// All names except `.` and `..`, in the order of the file system.
     pub(crate) fn names(&self) -> io::Result<Vec<Name>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -51,7 +51,7 @@ impl Directory {
         Ok(from_stat(&rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    /// Of what a link leads to.
+    /// Metadata of a link's target.
     pub(crate) fn metadata_following(&self, name: &[u8]) -> io::Result<Metadata> {
         Ok(from_stat(&rustix::fs::statat(&self.0, name, AtFlags::empty())?))
     }
@@ -60,7 +60,7 @@ impl Directory {
         Ok(from_stat(&rustix::fs::fstat(&self.0)?))
     }
 
-    /// The file system that it is on; what is open stays where it is.
+    /// Its file system, which cannot change while the directory is open.
     pub(crate) fn device(&self) -> io::Result<u64> {
         if let Some(device) = self.1.get() {
             return Ok(*device);
@@ -69,14 +69,14 @@ impl Directory {
         Ok(*self.1.get_or_init(|| device))
     }
 
-    /// Opens a file for reading; it may have become something else meanwhile, which then does not make the caller wait.
+    /// Opens a file for reading. Does not block if it has become something else meanwhile.
     pub(crate) fn read_file(&self, name: &[u8], follows: bool) -> io::Result<File> {
         let nofollow = if follows { OFlags::empty() } else { OFlags::NOFOLLOW };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | nofollow;
         Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
     }
 
-    /// Makes a file that is not there. The system takes its mask off the mode.
+    /// Creates a file that does not exist. The system applies its umask.
     pub(crate) fn create_file(&self, name: &[u8], mode: u16) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         Ok(File::from(rustix::fs::openat(&self.0, name, flags, mode_of(mode & 0o777))?))
@@ -88,7 +88,7 @@ impl Directory {
         Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
     }
 
-    /// The system takes its mask off the mode.
+    /// The system applies its umask.
     pub(crate) fn create_directory(&self, name: &[u8], mode: u16) -> io::Result<()> {
         Ok(rustix::fs::mkdirat(&self.0, name, mode_of(mode & 0o777))?)
     }
@@ -101,17 +101,17 @@ impl Directory {
         Ok(rustix::fs::readlinkat(&self.0, name, Vec::new())?.into_bytes())
     }
 
-    /// Gives the file `name` of `from` another name, here.
+    /// Gives the file `name` of `from` another name in this directory.
     pub(crate) fn hard_link(&self, from: &Self, name: &[u8], new: &[u8]) -> io::Result<()> {
         Ok(rustix::fs::linkat(&from.0, name, &self.0, new, AtFlags::empty())?)
     }
 
-    /// Replaces what has the new name, but a directory.
+    /// Replaces an existing file, but not a directory.
     pub(crate) fn rename(&self, name: &[u8], to: &Self, new: &[u8]) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.0, name, &to.0, new)?)
     }
 
-    /// Replaces nothing.
+    /// Fails if the name exists.
     pub(crate) fn rename_to_free(&self, name: &[u8], to: &Self, new: &[u8]) -> io::Result<()> {
         #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
         match rustix::fs::renameat_with(&self.0, name, &to.0, new, rustix::fs::RenameFlags::NOREPLACE) {
@@ -121,7 +121,7 @@ impl Directory {
         match to.hard_link(self, name, new) {
             Ok(()) => self.remove_file(name),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-            // Neither can be done in one step there: nothing but a name that is made just now can be in the way.
+            // Neither is atomic here: only a name created at this moment can be in the way.
             Err(_) if to.metadata(new).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => self.rename(name, to, new),
         }
@@ -175,12 +175,12 @@ impl Directory {
         set_attributes_of(&self.0, attributes)
     }
 
-    /// Brings its names to the disk, and its own mode and times.
+    /// Flushes its names, mode and times to the disk.
     pub(crate) fn flush(&self) -> io::Result<()> {
         flush_open(&self.0)
     }
 
-    /// Brings everything on its file system to the disk.
+    /// Flushes its whole file system to the disk.
     pub(crate) fn flush_system(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         return Ok(retry_on_intr(|| rustix::fs::syncfs(&self.0))?);
@@ -195,14 +195,14 @@ impl Directory {
 /// Whether one call flushes a whole file system.
 pub(crate) const FLUSHES_AT_ONCE: bool = cfg!(target_os = "linux");
 
-/// Brings a file to the disk.
+/// Flushes a file to the disk.
 pub(crate) fn flush(file: &File) -> io::Result<()> {
     flush_open(file)
 }
 
-/// Some file systems flush no directories, or nothing: what lies there is as safe as it gets.
+/// Some file systems cannot flush directories, or anything. Data there is as safe as possible.
 fn flush_open(open: &impl AsFd) -> io::Result<()> {
-    // Without this it may stay in the drive's own memory.
+    // Without this the data may stay in the drive's cache.
     #[cfg(target_vendor = "apple")]
     match retry_on_intr(|| rustix::fs::fcntl_fullfsync(open)) {
         Err(Errno::INVAL | Errno::NOTSUP | Errno::NOTTY) => {}
@@ -222,7 +222,7 @@ pub(crate) fn set_modified(file: &File, modified_ns: i64) -> io::Result<()> {
     Ok(rustix::fs::futimens(file, &times(modified_ns))?)
 }
 
-/// Sets when it was read, too: some file systems ignore one time alone.
+/// Also sets the access time, because some file systems ignore a single time.
 pub(crate) fn set_both_times(file: &File, modified_ns: i64) -> io::Result<()> {
     Ok(rustix::fs::futimens(file, &both_times(modified_ns))?)
 }
@@ -244,8 +244,7 @@ pub(crate) fn set_attributes(file: &File, attributes: &[Attribute]) -> io::Resul
     set_attributes_of(file, attributes)
 }
 
-/// The next stretch with bytes at or behind `offset`; `None`: only a hole follows. Where the file system knows no holes, all of
-/// it is one stretch.
+/// Next data at or after `offset`; `None` if only a hole follows. A file system without holes has one range.
 pub(crate) fn next_data(file: &File, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
     let start = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
         Ok(start) => start,
@@ -267,7 +266,7 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
     file.write_all_at(bytes, offset)
 }
 
-/// Leaves a hole of what lies in a stretch, or zeros.
+/// Replaces a range with a hole, or with zeros.
 pub(crate) fn clear(file: &File, stretch: Range<u64>) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -280,7 +279,7 @@ pub(crate) fn clear(file: &File, stretch: Range<u64>) -> io::Result<()> {
     super::write_zeros(file, stretch)
 }
 
-/// Has the file system share the content of `from`; an error where it cannot.
+/// Shares the content of `from` through the file system, or fails.
 pub(crate) fn clone_content(from: &File, to: &File) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::ioctl_ficlone(to, from)?);
@@ -291,7 +290,8 @@ pub(crate) fn clone_content(from: &File, to: &File) -> io::Result<()> {
     }
 }
 
-/// Has the system copy bytes between the same places of two files; how many it did, 0 where `from` ends.
+/// Copies bytes between equal offsets of two files inside the system. Returns the number; 0 at the end of
+/// `from`.
 pub(crate) fn copy_range(from: &File, to: &File, offset: u64, bytes: u64) -> io::Result<u64> {
     #[cfg(target_os = "linux")]
     {
@@ -306,7 +306,7 @@ pub(crate) fn copy_range(from: &File, to: &File, offset: u64, bytes: u64) -> io:
     }
 }
 
-/// This user, as owners of files are told.
+/// This user's number as a file owner.
 pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
@@ -315,7 +315,7 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether this system has such names; the file system may be more particular.
+/// Whether the system accepts such a name; the file system may refuse more.
 pub(crate) fn can_hold(_: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
@@ -364,13 +364,13 @@ fn both_times(modified_ns: i64) -> Timestamps {
     Timestamps { last_access: last_modification, last_modification }
 }
 
-/// `-1` as a number would mean to leave it as it is; nobody has it.
+/// `-1` would mean "unchanged", and nobody has that number.
 fn ids(owner: Owner) -> (Option<Uid>, Option<Gid>) {
     let known = |id: u32| (id != u32::MAX).then_some(id);
     (known(owner.user).map(Uid::from_raw), known(owner.group).map(Gid::from_raw))
 }
 
-/// All of an owner's attributes, and as root those of the system's security, too.
+/// All attributes of the owner and, as root, of the system's security.
 fn attributes_of(file: &impl AsFd) -> io::Result<Vec<Attribute>> {
     let mut names = vec![0; 4_096];
     let length = loop {
@@ -386,7 +386,7 @@ fn attributes_of(file: &impl AsFd) -> io::Result<Vec<Attribute>> {
     for name in names[..length].split(|byte| *byte == 0).filter(|name| is_copied(name)) {
         match rustix::fs::fgetxattr(file, name, &mut value[..]) {
             Ok(length) => attributes.push(Attribute { name: name.to_vec(), value: value[..length].to_vec() }),
-            // It was removed meanwhile.
+            // Removed meanwhile.
             Err(error) if error.raw_os_error() == NO_ATTRIBUTE => {}
             Err(error) => return Err(error.into()),
         }
@@ -398,7 +398,8 @@ fn attributes_of(file: &impl AsFd) -> io::Result<Vec<Attribute>> {
 /// `ENODATA` on Linux, `ENOATTR` on macOS.
 const NO_ATTRIBUTE: i32 = if cfg!(target_os = "linux") { 61 } else { 93 };
 
-/// Those of the system say what it knows otherwise, but for who else may use a file (ACLs); the label of SELinux is the other host's to choose.
+/// System attributes only repeat other metadata, except for access lists (ACLs). The SELinux label is the
+/// other host's decision.
 fn is_copied(name: &[u8]) -> bool {
     if cfg!(target_os = "linux") {
         name.starts_with(b"user.")
@@ -414,7 +415,7 @@ fn set_attributes_of(file: &impl AsFd, attributes: &[Attribute]) -> io::Result<(
     for attribute in wanted {
         rustix::fs::fsetxattr(file, &attribute.name[..], &attribute.value, XattrFlags::empty())?;
     }
-    // What is not at the source is not here, either.
+    // Attributes that the source lacks are removed.
     for old in attributes_of(file)? {
         if attributes.iter().all(|attribute| attribute.name != old.name) {
             rustix::fs::fremovexattr(file, &old.name[..])?;

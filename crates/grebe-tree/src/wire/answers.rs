@@ -1,4 +1,4 @@
-//! What a receiver answers to the files that were listed, in their order.
+//! Answers of a receiver to the listed files, in order.
 
 use grebe_packet::Reader;
 
@@ -6,31 +6,31 @@ use crate::delta::ChunkSizes;
 use crate::error::{Error, Result};
 use crate::wire::{HASH_BYTES, ShortHash, put_varint};
 
-/// What is to be done with a file.
+/// Answer to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It is there.
+    /// The file exists.
     Have,
-    /// All of it is wanted.
+    /// The whole file is wanted.
     Whole,
-    /// A part of it is there: it is wanted from this offset on.
+    /// A part exists; the rest is wanted from this offset on.
     From(u64),
-    /// One of this length is there: it is wanted unless this is its hash.
+    /// A file of this length exists; the sender's is wanted unless it has this hash.
     Unless(ShortHash),
-    /// A file is there that may have some of it: its signature follows, in chunks of this average length.
+    /// A file with possibly common data exists; its signature follows, in chunks of this average length.
     Changed(ChunkSizes),
-    /// It is not taken; the receiver says why in another message.
+    /// Refused; the receiver gives the reason in another message.
     Refused,
 }
 
 impl Answer {
-    /// It is about one file alone.
+    /// Whether the answer concerns a single file.
     fn has_field(self) -> bool {
         matches!(self, Self::From(_) | Self::Unless(_) | Self::Changed(_))
     }
 }
 
-/// Makes the body of one message of answers. Equal ones that follow one another take one number.
+/// Encodes the body of an answer message. A run of equal answers takes one number.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerWriter {
     body: Vec<u8>,
@@ -53,12 +53,12 @@ impl AnswerWriter {
         }
     }
 
-    /// How many answers are in it.
+    /// Number of answers.
     pub(crate) fn answers(&self) -> u64 {
         self.answers
     }
 
-    /// The body, and an empty writer again.
+    /// Takes the body and resets the writer.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         let mut whole = std::mem::take(self);
         if let Some((answer, count)) = whole.repeated {
@@ -97,7 +97,7 @@ impl<'a> Answers<'a> {
         Self { reader: Reader::new(body) }
     }
 
-    /// An answer and for how many files it holds.
+    /// Next answer, and the number of files it covers.
     pub(crate) fn next(&mut self) -> Result<Option<(Answer, u64)>> {
         if self.reader.is_empty() {
             return Ok(None);

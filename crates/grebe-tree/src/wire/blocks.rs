@@ -1,4 +1,4 @@
-//! What the receiver says of files that come in blocks.
+//! Messages of the receiver about files in blocks.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use grebe_packet::Reader;
 use crate::error::{Error, Result};
 use crate::wire::{EntryId, put_bytes, put_varint, take_bytes};
 
-/// Blocks of a file that an earlier copy left: it is said before the answer to that file.
+/// Blocks of a file that an earlier copy left, sent before the answer to that file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(crate) id: EntryId,
-    /// A bit for each block, from the lowest of the first byte on.
+    /// One bit per block, lowest bit of the first byte first.
     pub(crate) bits: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ impl Left {
     }
 }
 
-/// What somebody looks at: these stretches of a file are to come next, and those that were wanted before need not.
+/// Viewer's request: send these ranges of a file next. Replaces the earlier request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Want {
     pub(crate) id: EntryId,
@@ -54,7 +54,7 @@ impl Want {
     }
 }
 
-/// Their number, then of each where it begins and how long it is.
+/// Encodes the number of ranges, then offset and length of each.
 pub(crate) fn encode_stretches(stretches: &[Range<u64>]) -> Vec<u8> {
     let mut out = Vec::new();
     let stretches = &stretches[..stretches.len().min(STRETCHES_MAX)];
@@ -66,7 +66,7 @@ pub(crate) fn encode_stretches(stretches: &[Range<u64>]) -> Vec<u8> {
     out
 }
 
-/// The reverse of [`encode_stretches`].
+/// Reverse of [`encode_stretches`].
 pub(crate) fn decode_stretches(mut reader: Reader<'_>) -> Result<Vec<Range<u64>>> {
     let count = reader.varint()?;
     if count > STRETCHES_MAX as u64 {
@@ -83,9 +83,9 @@ pub(crate) fn decode_stretches(mut reader: Reader<'_>) -> Result<Vec<Range<u64>>
     Ok(stretches)
 }
 
-/// Bits of the most blocks that a file has.
+/// Bits for the maximum number of blocks.
 const BITS_BYTES_MAX: usize = 128 << 10;
-/// Stretches that are wanted of one file.
+/// Maximum wanted ranges per file.
 pub(crate) const STRETCHES_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the receiver says of a file that it has some of.
+//! Messages about a file that the receiver has in part.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::delta::{ChunkSizes, GAPS_MAX, PIECE_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::wire::{EntryId, put_varint, unzigzag, zigzag};
 
-/// Some of a signature.
+/// Part of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SignaturePart {
     pub(crate) id: EntryId,
@@ -18,13 +18,13 @@ pub(crate) struct SignaturePart {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignatureState {
-    /// More follows.
+    /// More parts follow.
     Begun,
-    /// This is the last.
+    /// The last part.
     Whole,
-    /// The file that is there cannot be read: all of the new one is wanted.
+    /// The existing file is unreadable, so the whole new one is wanted.
     Failed,
-    /// The finer chunks of what was [looked](Look) at first and not told yet; none where they cannot be had.
+    /// Finer chunks of the oldest open [request](Look); empty if not available.
     Finer,
 }
 
@@ -60,12 +60,12 @@ impl SignaturePart {
     }
 }
 
-/// Stretches of the file that is there are to be told again, in finer chunks.
+/// Request for finer chunks of ranges of the existing file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refine {
     pub(crate) id: EntryId,
     pub(crate) sizes: ChunkSizes,
-    /// The first chunk of each, and how many, in their order.
+    /// First chunk and count of each range, in order.
     pub(crate) stretches: Vec<(u32, u32)>,
 }
 
@@ -100,7 +100,7 @@ impl Refine {
     }
 }
 
-/// One stretch is to be told again, in finer chunks, while the signature still comes.
+/// Request for finer chunks of one range while the signature is in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) id: EntryId,
@@ -135,11 +135,12 @@ fn number(reader: &mut Reader<'_>) -> Result<u32> {
     u32::try_from(reader.varint()?).map_err(|_| Error::Malformed { what })
 }
 
-/// Where the new file has what is there, from here on: so that who writes along does it at the right place. Nothing depends on whether it is so.
+/// Offset of the basis in the new file from here on, for a receiver that writes ahead. Correctness does not
+/// depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shift {
     pub(crate) id: EntryId,
-    /// So many bytes further on.
+    /// Shift in bytes.
     pub(crate) bytes: i64,
 }
 
@@ -159,7 +160,7 @@ impl Shift {
     }
 }
 
-/// What became of a file that was made of what was there and what came.
+/// Result of making a file from a basis and sent data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Made {
     pub(crate) id: EntryId,
@@ -168,14 +169,14 @@ pub(crate) struct Made {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MadeWord {
-    /// What was there is not any more what it was: all of the file is wanted.
+    /// The basis changed; the whole file is wanted.
     Whole,
     Good,
-    /// That is so of these stretches alone, in their order.
+    /// Only these ranges failed, in order.
     Without(Vec<Range<u64>>),
 }
 
-/// Where more stretches are wrong, all of the file is wanted.
+/// Maximum failed ranges; beyond it, the whole file is wanted.
 pub(crate) const WITHOUT_MAX: usize = 1_000;
 
 impl Made {

@@ -1,4 +1,4 @@
-//! Content of files, as it travels: records under one hash.
+//! Content of files on the wire: records under one hash.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::delta::Run;
 use crate::error::{Error, Result};
 use crate::wire::{EntryId, GROUP_BYTES, HASH_BYTES, ShortHash, put_varint, short, unzigzag, zigzag};
 
-/// What is said of one file.
+/// Record about one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) id: EntryId,
@@ -17,46 +17,46 @@ pub(crate) struct Record {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RecordKind {
-    /// All of a small file. `later_ns` is by how much it was modified later than was listed.
+    /// Whole small file. `later_ns`: difference of its modification time from the listing.
     Whole { content: Range<usize>, later_ns: i64 },
-    /// Bytes from `offset` on; pieces of a file come in order, and what is between two is a hole.
+    /// Bytes from `offset` on. Pieces of a file are in order, with holes between them.
     Piece { offset: u64, content: Range<usize> },
-    /// All pieces of a file of this length have come.
+    /// End of the pieces of a file of this length.
     End { bytes: u64, later_ns: i64 },
-    /// It cannot be had: it was changed again and again while it was read, or it cannot be read.
+    /// Not available: it kept changing while it was read, or is unreadable.
     Failed { is_changed: bool },
-    /// It changed while it was read: what has come does not count, and all of it follows.
+    /// It changed while it was read: discard the received data, because the whole file follows.
     Restart,
-    /// What the receiver has is the same.
+    /// Equal to the receiver's file.
     Same,
-    /// What the receiver has is another content; nothing follows, because nothing is to be changed.
+    /// Differs from the receiver's file. Nothing follows, because nothing may be changed.
     Differs,
-    /// The file is handed over in this process.
+    /// Handed over in this process.
     Local,
-    /// Chunks of the file whose signature the receiver told are what the file has from `offset` on.
+    /// From `offset` on, the file consists of these chunks of the basis.
     Copy { offset: u64, run: Run },
-    /// The file comes in blocks, in any order, of `1 << log2` bytes.
+    /// Announces blocks of `1 << log2` bytes, in any order.
     Blocks { log2: u32 },
-    /// All of a block has come.
+    /// End of a block.
     Block { number: u64 },
-    /// Bytes that the plan will refer to, ahead of it and in any order.
+    /// Bytes for a later plan, in any order.
     Early { offset: u64, content: Range<usize> },
-    /// So many bytes from `offset` on are what came early; so much of BLAKE3 over them.
+    /// `bytes` from `offset` on equal early data; `check` is part of their BLAKE3 hash.
     Laid { offset: u64, bytes: u64, check: ShortHash },
 }
 
-/// Content with its hash, and where in it which file is.
+/// Content with its hash and the places of its files.
 #[derive(Debug)]
 pub(crate) struct DataFrame {
     pub(crate) body: Vec<u8>,
     pub(crate) records: Vec<Record>,
 }
 
-/// What a frame has beside the content of one file, at most.
+/// Maximum overhead of a frame beside the content of one file.
 const OVERHEAD_BYTES: usize = HASH_BYTES + 48;
 
 impl DataFrame {
-    /// Checks what came against its hash, and finds the files in it.
+    /// Verifies the hash and locates the files.
     pub(crate) fn open(body: Vec<u8>) -> Result<Self> {
         let Some((hash, rest)) = body.split_first_chunk::<HASH_BYTES>() else {
             return Err(Error::Malformed { what: "content without a hash" });
@@ -148,7 +148,7 @@ fn check_end(offset: u64, bytes: u64) -> Result<()> {
     }
 }
 
-/// Makes the body of one message of content.
+/// Encodes the body of a content message.
 #[derive(Debug)]
 pub(crate) struct DataWriter {
     body: Vec<u8>,
@@ -157,7 +157,7 @@ pub(crate) struct DataWriter {
 }
 
 impl DataWriter {
-    /// With room for `content_bytes` of one file.
+    /// Makes a writer with room for `content_bytes` of one file.
     pub(crate) fn new(content_bytes: usize) -> Self {
         let mut body = Vec::with_capacity(content_bytes + OVERHEAD_BYTES);
         body.resize(HASH_BYTES, 0);
@@ -243,7 +243,7 @@ impl DataWriter {
         self.begin(id, 8);
     }
 
-    /// The body, with its hash.
+    /// Returns the body, with its hash.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let hash = short(&blake3::hash(&self.body[HASH_BYTES..]));
         self.body[..HASH_BYTES].copy_from_slice(&hash);

@@ -1,11 +1,11 @@
-//! Frames in and out of a stream of bytes.
+//! Frames on a byte stream.
 
 use std::io::{self, Read, Write};
 
 use crate::error::{Error, Result};
 use crate::wire::FRAME_BYTES_MAX;
 
-/// What a frame carries.
+/// Kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Hello = 1,
@@ -13,33 +13,33 @@ pub(crate) enum Kind {
     Listing = 2,
     /// From the sender: content.
     Data = 3,
-    /// From the receiver: which files it wants, and how.
+    /// From the receiver: whether and how it wants files.
     Answers = 4,
-    /// From either: something was left out.
+    /// From either end: a skipped name.
     LeftOut = 5,
-    /// From the receiver: something was removed.
+    /// From the receiver: a removed name.
     Deleted = 6,
-    /// From either: it has said everything.
+    /// From either end: nothing more follows.
     End = 7,
-    /// From either: it gives up.
+    /// From either end: it gives up.
     Failed = 8,
-    /// From the receiver: what is there of a file, in chunks.
+    /// From the receiver: part of a file's signature.
     Signature = 9,
-    /// From the receiver: whether it could make a file of what was there.
+    /// From the receiver: whether it could make a file from its basis.
     Made = 10,
-    /// From the sender: stretches of what is there are to be told again, in finer chunks.
+    /// From the sender: request for finer chunks of ranges.
     Refine = 11,
     /// From the receiver: blocks of a file that an earlier copy left.
     Left = 12,
-    /// From the receiver: which stretches of a file are to come next.
+    /// From the receiver: ranges of a file to send next.
     Want = 13,
-    /// From the sender: how much further on than in the file that is there the new one has what is there.
+    /// From the sender: offset of the basis in the new file.
     Shift = 14,
-    /// From the sender: a stretch of what is there is to be told again at once, in finer chunks.
+    /// From the sender: request for finer chunks of one range at once.
     Look = 15,
-    /// From a sender that has no login there: what it has.
+    /// From a sender without a login: its offer.
     Offer = 16,
-    /// From the receiver: it takes what was offered.
+    /// From the receiver: acceptance of the offer.
     Taken = 17,
 }
 
@@ -68,17 +68,17 @@ impl Kind {
     }
 }
 
-/// One message as it came.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: Kind,
     pub(crate) body: Vec<u8>,
 }
 
-/// Takes frames from a stream.
+/// Reads frames from a stream.
 pub(crate) struct FrameReader<R> {
     stream: R,
-    /// Bytes that were read ahead: heads of frames are small, and a system call for each would cost more than they do.
+    /// Read-ahead buffer, because frame heads are small and a system call for each would dominate.
     buffer: Box<[u8]>,
     at: usize,
     end: usize,
@@ -89,7 +89,7 @@ impl<R: Read> FrameReader<R> {
         Self { stream, buffer: vec![0; BUFFER_BYTES].into(), at: 0, end: 0 }
     }
 
-    /// The next frame and its bytes on the stream; `None` where the stream ends between two.
+    /// Next frame and its length on the stream; `None` if the stream ends between frames.
     pub(crate) fn next(&mut self) -> Result<Option<(Frame, u64)>> {
         let Some(kind) = self.byte()? else { return Ok(None) };
         let kind = Kind::of(kind)?;
@@ -149,7 +149,7 @@ fn read_some(stream: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
     }
 }
 
-/// Puts frames into a stream.
+/// Writes frames to a stream.
 pub(crate) struct FrameWriter<W> {
     stream: W,
     head: Vec<u8>,
@@ -168,7 +168,7 @@ impl<W: Write> FrameWriter<W> {
         super::put_varint(&mut self.head, body.len() as u64);
         self.written_bytes += (self.head.len() + body.len()) as u64;
         if body.len() <= COPIED_BYTES_MAX {
-            // One write for both: on a socket each would be a packet.
+            // One write for both, because on a socket each would become a packet.
             self.head.extend_from_slice(body);
             return self.stream.write_all(&self.head).map_err(stream_error);
         }
@@ -186,7 +186,7 @@ impl<W: Write> FrameWriter<W> {
     }
 }
 
-/// What a stream says when its other end is gone is no more than that.
+/// The stream's own error says only that the other end is gone.
 fn stream_error(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe
@@ -206,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives at most so many bytes at a time.
+    /// Returns at most this many bytes per read.
     struct Slowly<'a>(&'a [u8], usize);
 
     impl Read for Slowly<'_> {

@@ -1,4 +1,4 @@
-//! What each end says first.
+//! Greeting of each end.
 
 use grebe_packet::Reader;
 
@@ -6,37 +6,38 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::wire::put_varint;
 
-/// The version of the protocol. Both ends have the same.
+/// Version of the protocol, which must be equal at both ends.
 const VERSION: u64 = 2;
 
 const MAGIC: &[u8; 10] = b"grebe tree";
 
-/// Which way the files go.
+/// Direction of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Sender,
     Receiver,
 }
 
-/// The first message of each end.
+/// First message of each end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) role: Role,
-    /// From the end that a person gave them to.
+    /// From the user's end.
     pub(crate) options: Option<Options>,
-    /// From a sender: how many were named.
+    /// From a sender: number of sources.
     pub(crate) sources: u64,
-    /// From a sender: what is inside the one that was named is copied, and not itself.
+    /// From a sender: the contents of the source are copied, not the source itself.
     pub(crate) is_contents: bool,
-    /// From a receiver: nothing is there, so that it answers nothing: everything is wanted whole.
+    /// From a receiver: the destination is empty, so it sends no answers, and everything is wanted whole.
     pub(crate) is_fresh: bool,
-    /// Both ends are one process, and content stays in the system: the sender hands open files over.
+    /// Both ends are one process; the sender hands over open files.
     pub(crate) is_local: bool,
-    /// The ends know nothing of each other: an [`Offer`](super::OfferedNames) follows, and each end has options of its own.
+    /// The ends do not trust each other: an [`Offer`](super::OfferedNames) follows, and each end has its own
+    /// options.
     pub(crate) is_offer: bool,
-    /// From the receiver of an offer: the sender goes on without the word that it is taken.
+    /// From the receiver of an offer: the sender continues without waiting for acceptance.
     pub(crate) is_taken: bool,
-    /// From the receiver of an offer: files that are there give way to others of their names.
+    /// From the receiver of an offer: existing files are replaced.
     pub(crate) replaces: bool,
 }
 
@@ -87,7 +88,7 @@ impl Hello {
         })
     }
 
-    /// Whose options count.
+    /// Decides whose options count.
     pub(crate) fn agree(ours: Option<&Options>, theirs: &Self, our_role: Role) -> Result<Options> {
         Self::differ(theirs, our_role)?;
         if theirs.is_offer {
@@ -102,7 +103,7 @@ impl Hello {
 }
 
 impl Hello {
-    /// The other end makes or takes an offer, too.
+    /// Checks that the other end also makes or takes an offer.
     pub(crate) fn agree_on_offer(theirs: &Self, our_role: Role) -> Result<()> {
         Self::differ(theirs, our_role)?;
         if !theirs.is_offer || theirs.options.is_some() || theirs.is_contents || theirs.is_local {

@@ -1,7 +1,7 @@
-//! Names in a directory, as they travel.
+//! Names in a directory on the wire.
 //!
-//! An entry says what differs from the one before it in the same message: names share a front, and modes, times and owners
-//! repeat. Some 25 bytes for a file.
+//! An entry encodes the difference from its predecessor in the same message: names share a prefix, and modes,
+//! times and owners repeat. A file takes some 25 bytes.
 
 use grebe_packet::Reader;
 
@@ -9,17 +9,17 @@ use crate::error::{Error, Result};
 use crate::name::NAME_BYTES_MAX;
 use crate::wire::{DirectoryId, EntryId, put_bytes, put_varint, take_bytes, unzigzag, zigzag};
 
-/// A name in a directory, and what it names.
+/// A name in a directory and its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Empty for [`EntryKind::Itself`].
     pub(crate) name: Vec<u8>,
     pub(crate) kind: EntryKind,
-    /// In nanoseconds since 1970.
+    /// Nanoseconds since 1970.
     pub(crate) modified_ns: i64,
     /// The lower twelve bits.
     pub(crate) mode: u16,
-    /// Where owners are kept.
+    /// Present if owners are kept.
     pub(crate) owner: Option<Owner>,
     pub(crate) attributes: Vec<Attribute>,
 }
@@ -28,9 +28,9 @@ pub(crate) struct Entry {
 pub(crate) enum EntryKind {
     File {
         bytes: u64,
-        /// Hard links to it will follow.
+        /// Hard links to it follow.
         is_linked: bool,
-        /// Changes with whatever may change the content. 0 for files that are not worth going on with.
+        /// Changes whenever the content may have changed. 0 for files too small to resume.
         touched: u64,
     },
     Directory,
@@ -40,7 +40,7 @@ pub(crate) enum EntryKind {
     HardLink {
         to: EntryId,
     },
-    /// The directory that is listed.
+    /// The listed directory itself.
     Itself,
 }
 
@@ -58,33 +58,33 @@ pub(crate) struct Attribute {
 }
 
 impl Entry {
-    /// What its attributes take.
+    /// Memory of its attributes.
     pub(crate) fn attribute_bytes(&self) -> usize {
         bytes_of_attributes(&self.attributes)
     }
 }
 
-/// What attributes take.
+/// Memory of attributes.
 pub(crate) fn bytes_of_attributes(attributes: &[Attribute]) -> usize {
     attributes.iter().map(|attribute| attribute.name.len() + attribute.value.len()).sum()
 }
 
-/// A part of the names in one directory.
+/// Some names of one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listing {
     pub(crate) directory: DirectoryId,
-    /// All names of the directory have been listed with this.
+    /// Last part of the directory.
     pub(crate) is_last: bool,
-    /// Not all names could be read.
+    /// Some names could not be read.
     pub(crate) is_incomplete: bool,
     pub(crate) entries: Vec<Entry>,
 }
 
-/// Targets of links that are longer are none.
+/// Maximum length of a link target.
 const TARGET_BYTES_MAX: usize = 64 << 10;
 const ATTRIBUTES_MAX: u64 = 1_000;
 pub(crate) const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
-/// All attributes of one name, so that they fit into a message.
+/// Maximum attribute bytes of one name, so that they fit into a message.
 pub(crate) const ATTRIBUTES_BYTES_MAX: usize = 256 << 10;
 
 impl Listing {
@@ -107,7 +107,7 @@ impl Listing {
     }
 }
 
-/// Makes the body of one message of names.
+/// Encodes the body of a listing.
 #[derive(Debug)]
 pub(crate) struct ListingWriter {
     body: Vec<u8>,
@@ -139,7 +139,7 @@ impl ListingWriter {
     }
 }
 
-/// What an entry is compared with.
+/// Predecessor of an entry.
 #[derive(Debug, Default)]
 struct State {
     name: Vec<u8>,
@@ -296,10 +296,10 @@ fn decode_attributes(reader: &mut Reader<'_>) -> Result<Vec<Attribute>> {
     Ok(attributes)
 }
 
-/// Files from this length on say how they were touched, so that a part of one is gone on with.
+/// Minimum length of a file that can be resumed.
 pub(crate) const TOUCHED_BYTES: u64 = 1 << 20;
 
-/// Offsets are signed in system calls.
+/// System calls use signed offsets.
 const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
-//! What is offered to somebody who has no login here, and the word that it is taken.
+//! Offers between ends without mutual login, and their acceptance.
 
 use grebe_packet::Reader;
 
 use crate::error::{Error, Result};
 use crate::wire::{FRAME_BYTES_MAX, put_bytes, put_varint, take_bytes};
 
-/// The names at the top, and how much there is below them.
+/// Names at the top, and the amount below them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OfferedNames {
-    /// At most a message of them.
+    /// At most as many as fit into a message.
     pub(crate) tops: Vec<Box<[u8]>>,
     pub(crate) files: u64,
     pub(crate) bytes: u64,
 }
 
-/// What a receiver says when somebody there, or its rules, has taken an offer.
+/// Acceptance of an offer by a user, or by the receiver's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Nothing is there: it answers nothing, and everything is wanted whole.
+    /// The destination is empty: the receiver sends no answers, and everything is wanted whole.
     pub(crate) is_fresh: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What either end says of single names, and at its end.
+//! Notes of either end about single names, and the last messages.
 
 use grebe_packet::Reader;
 
@@ -7,7 +7,7 @@ use crate::name::words;
 use crate::report::{Report, Waits};
 use crate::wire::{put_bytes, put_varint, take_bytes};
 
-/// A name and words about it.
+/// A name with a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) name: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct Note {
 }
 
 const NAME_BYTES_MAX: usize = 64 << 10;
-/// What waits to be said takes memory: longer ones are cut.
+/// Maximum length of a name in a note; longer ones are cut, because pending notes take memory.
 const SAID_NAME_BYTES_MAX: usize = 4 << 10;
 const WORDS_BYTES_MAX: usize = 4 << 10;
 
@@ -39,7 +39,7 @@ impl Note {
 /// The sender has listed and sent everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SenderEnd {
-    /// Nothing that was named is missing: what is not listed may be deleted.
+    /// All sources exist, so unlisted names may be deleted.
     pub(crate) is_complete: bool,
     pub(crate) entries: u64,
     pub(crate) waits: Waits,

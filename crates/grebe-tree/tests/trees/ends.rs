@@ -1,4 +1,4 @@
-//! Both ends, over pipes that can be cut off.
+//! Both ends, over pipes that can be cut.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(crate) fn progress() -> Arc<Progress> {
     Arc::new(Progress::default())
 }
 
-/// A sender that was told how, and its receiver.
+/// A sender with the options, and its receiver.
 pub(crate) fn over_pipes(
     sources: &[PathBuf],
     destination: &Path,
@@ -21,7 +21,7 @@ pub(crate) fn over_pipes(
     run(sources, destination, options, true, None)
 }
 
-/// Both must end well.
+/// Both ends must succeed.
 pub(crate) fn copied(sources: &[PathBuf], destination: &Path, options: &Options) -> Report {
     let (sent, received) = over_pipes(sources, destination, options);
     let (sent, received) = (sent.unwrap(), received.unwrap());
@@ -42,7 +42,7 @@ pub(crate) fn sorted(report: &Report) -> Vec<(String, String)> {
     left_out
 }
 
-/// `cut`: both streams end after so many bytes in all.
+/// `cut`: both streams end after this many bytes in total.
 pub(crate) fn run(
     sources: &[PathBuf],
     destination: &Path,
@@ -64,7 +64,7 @@ pub(crate) fn run(
     )
 }
 
-/// An end for each thread, over pipes that end after so many bytes in all.
+/// Runs each end on a thread, over pipes that end after a total number of bytes.
 pub(crate) fn over_cut_pipes(
     cut: Option<i64>,
     send: impl FnOnce(CutReader, CutWriter) -> Result<Report> + Send + 'static,
@@ -81,7 +81,7 @@ pub(crate) fn over_cut_pipes(
     (sender.join().unwrap(), received)
 }
 
-/// Passes bytes on until there were enough; then the pipe is closed.
+/// Passes bytes on up to a limit, then closes the pipe.
 pub(crate) struct CutWriter {
     to: Option<PipeWriter>,
     left: Arc<AtomicI64>,
@@ -105,7 +105,7 @@ impl Write for CutWriter {
     }
 }
 
-/// Ends when the other one does.
+/// Ends together with the other one.
 pub(crate) struct CutReader {
     from: PipeReader,
     left: Arc<AtomicI64>,

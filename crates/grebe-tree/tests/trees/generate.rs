@@ -1,4 +1,4 @@
-//! Trees that a seed makes, and what of a tree counts when it is compared.
+//! Generated trees, and the properties that count in a comparison.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use grebe_testing::Rng;
 
-/// What stands under a name.
+/// Kind of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum What {
     File { content: blake3::Hash, bytes: u64 },
@@ -16,7 +16,8 @@ pub(crate) enum What {
     Symlink(PathBuf),
 }
 
-/// All of a tree: by path, what it is, its mode and when it was modified. `with` leaves out what an option does not keep.
+/// All of a tree by path: kind, mode and modification time. `with` excludes properties that an option does
+/// not keep.
 pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, (What, u32, SystemTime)> {
     let mut all = BTreeMap::new();
     collect(root, Path::new(""), &mut all);
@@ -50,7 +51,7 @@ fn mode(_: &fs::Metadata) -> u32 {
     0
 }
 
-/// The two are equal, and where they are not the first difference is told.
+/// Asserts equality, and reports the first difference.
 pub(crate) fn assert_same(left: &Path, right: &Path) {
     let (left, right) = (snapshot(left), snapshot(right));
     for (path, entry) in &left {
@@ -64,13 +65,13 @@ pub(crate) fn assert_same(left: &Path, right: &Path) {
     );
 }
 
-/// A directory in memory where there is one: what is tested flushes much, and a busy disk takes its time.
+/// A directory in memory if possible, because the tests flush often and a busy disk is slow.
 pub(crate) fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }
 
-/// A tree of directories, files from nothing to some MB, holes, links.
+/// A tree of directories, files from empty to some MB, holes and links.
 pub(crate) fn tree(root: &Path, rng: &mut Rng, names: usize) {
     let mut directories = vec![PathBuf::new()];
     fs::create_dir_all(root).unwrap();
@@ -91,7 +92,7 @@ pub(crate) fn tree(root: &Path, rng: &mut Rng, names: usize) {
             _ => file(&root.join(&path), rng),
         }
     }
-    // Modes and times last, and those of directories from the inside out: making what is in them changes them.
+    // Modes and times last, innermost first, because changes inside a directory change its time.
     let mut all: Vec<_> = snapshot(root).into_iter().collect();
     all.reverse();
     for (path, (what, _, _)) in all {
@@ -112,7 +113,7 @@ fn name(rng: &mut Rng, at: usize) -> String {
     }
 }
 
-/// Content that a length and a seed repeat.
+/// Content that follows from length and seed.
 pub(crate) fn content(rng: &mut Rng, bytes: usize) -> Vec<u8> {
     let mut content = vec![0; bytes];
     rng.fill(&mut content);
@@ -159,7 +160,7 @@ fn dress(path: &Path, is_directory: bool, rng: &mut Rng) {
     }
 }
 
-/// Changes some of a tree: content, new names, names that are gone.
+/// Changes part of a tree: content, new names, removed names.
 pub(crate) fn change(root: &Path, rng: &mut Rng) {
     for (path, (what, _, _)) in snapshot(root) {
         if let What::File { .. } = what

@@ -1,5 +1,5 @@
-//! Trees that a seed makes, copied by every way and compared to the last bit; copies that are cut off anywhere, and what is then begun
-//! again; what cannot be copied, and that nothing else suffers from it.
+//! Tests generated trees: copies in every way, compared bit by bit; copies cut at any point and resumed;
+//! names that cannot be copied and must not affect others.
 
 mod ends;
 mod generate;

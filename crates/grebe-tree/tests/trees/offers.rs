@@ -1,4 +1,4 @@
-//! Between ends that know nothing of each other: what is offered, taken, kept as it is, and gone on with.
+//! Tests offers between ends without mutual login: acceptance, existing files, resumption.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -42,7 +42,7 @@ fn run(offering: Offering, reception: &Reception, cut: Option<i64>) -> (Result<R
     )
 }
 
-/// Both must end well; what the receiver says.
+/// Both ends must succeed. Returns the receiver's report.
 fn transfer(sources: &[PathBuf], into: &Path, overwrite: bool) -> Report {
     let (sent, received) = run(look(sources), &reception(into, overwrite), None);
     let (sent, received) = (sent.unwrap(), received.unwrap());
@@ -69,7 +69,7 @@ fn what_is_offered_comes_and_links_and_what_is_excluded_do_not() {
         true
     });
     let reception = Reception { accept: Some(accept), ..reception(into.path(), false) };
-    // A slash behind a name says nothing here.
+    // A trailing slash has no meaning here.
     let offering = look(&[from.path().join("one"), from.path().join("d/")]);
     let (sent, received) = run(offering, &reception, None);
     let (_, received) = (sent.unwrap(), received.unwrap());
@@ -132,7 +132,7 @@ fn what_was_cut_off_goes_on_where_it_was_directories_too() {
     assert!(report.left_out.is_empty() && report.data_bytes < 4_000_000, "{report:?}");
     assert_eq!(fs::read(into.path().join("d/large")).unwrap().len(), 6_000_000);
     assert!(!into.path().join(".grebe-partial").exists());
-    // And then it is there.
+    // Now it exists.
     assert_eq!(whys(&transfer(&sources, into.path(), false)).len(), 1);
 }
 
@@ -185,7 +185,7 @@ fn content_leaves_before_it_is_taken_where_nobody_is_asked_and_nothing_is_there(
         let (mut greeting, sent, cancel) = (Vec::new(), Sent::default(), Cancel::default());
         let ended = receive_offer(io::empty(), &mut greeting, &reception, &progress(), &cancel);
         assert!(matches!(ended, Err(Error::Closed)), "{ended:?}");
-        // The receiver says no more.
+        // The receiver falls silent.
         let (answers, _open) = io::pipe().unwrap();
         let answers = io::Cursor::new(greeting).chain(answers);
         let offering = look(&[from.path().join("name")]);
@@ -194,7 +194,7 @@ fn content_leaves_before_it_is_taken_where_nobody_is_asked_and_nothing_is_there(
                 while (sent.count(b"name"), sent.count(b"content")) != (names, contents) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // Whatever else would leave has the time to.
+                // Time for anything else to leave.
                 std::thread::sleep(Duration::from_millis(200));
                 cancel.cancel();
             });
@@ -251,7 +251,7 @@ fn two_that_would_both_receive_or_send_are_told_so() {
     assert!(first.is_err() && second.is_err());
 }
 
-/// What takes the place of a file between the look at it and its turn.
+/// A replacement between listing and sending must not be sent.
 #[cfg(unix)]
 #[test]
 fn nothing_is_sent_that_was_not_there_when_it_was_looked() {

@@ -1,4 +1,4 @@
-//! What people expect who know cp, scp and rsync.
+//! Tests the behaviour that users of cp, scp and rsync expect.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -156,7 +156,7 @@ fn a_dry_run_changes_nothing_and_says_what_would_be() {
     assert_eq!(told, ["copied t/new", "copied t/sub/changed", "deleted t/extra", "same t/same"]);
     assert_eq!((report.files_copied, report.files_same, report.deleted), (2, 1, 1));
     assert_eq!(snapshot(into.path()), before);
-    // Nothing is made where nothing is, either.
+    // Nothing is created at a new name either.
     let tree = SendTree { sources: tree.sources, options: tree.options, is_fresh: false };
     copy(&tree, &into.path().join("nowhere"), &progress(), &Cancel::default()).unwrap();
     assert_eq!(snapshot(into.path()), before);
@@ -169,7 +169,7 @@ fn with_checksums_the_content_counts_and_not_the_time() {
     write(from.path(), &[("t/a", "new"), ("t/b", "same"), ("t/big", &big)]);
     let sources = [from.path().join("t")];
     copied(&sources, into.path(), &recursive());
-    // Another content under the same size and time; another time over the same content.
+    // Other content with the same size and time, and another time with the same content.
     fs::write(into.path().join("t/a"), "old").unwrap();
     let modified = fs::metadata(from.path().join("t/a")).unwrap().modified().unwrap();
     fs::File::options().write(true).open(into.path().join("t/a")).unwrap().set_modified(modified).unwrap();
@@ -200,8 +200,8 @@ fn what_is_in_the_way_stays_unless_it_may_go() {
     assert_eq!(snapshot(from.path()), snapshot(into.path()));
 }
 
-/// Appends to a file whenever something of the stream is read: more than once while the file is, which is longer than what the ends
-/// hold between them.
+/// Appends to a file at every read of the stream. The file exceeds the buffers of both ends, so it changes
+/// more than once while it is read.
 struct Touching {
     from: io::PipeReader,
     path: PathBuf,
@@ -237,7 +237,7 @@ fn a_file_that_does_not_hold_still_is_left_out_and_the_others_arrive() {
     assert_eq!(names(into.path()), ["t", "t/a", "t/z"]);
 }
 
-/// Lets nothing of the other end through before enough has been sent.
+/// Holds back the other end's data until enough was sent.
 struct Late {
     from: io::PipeReader,
     sent: std::sync::mpsc::Receiver<()>,
@@ -254,7 +254,7 @@ impl Read for Late {
     }
 }
 
-/// Tells when so many bytes have passed.
+/// Signals after a number of bytes.
 struct Counted {
     from: io::PipeReader,
     left: usize,
@@ -281,7 +281,7 @@ fn content_does_not_wait_for_a_receiver_of_which_is_known_that_nothing_is_there(
     for file in &files {
         write(from.path(), &[(file, &content)]);
     }
-    // Something comes there meanwhile: what is new replaces it, and the rest stays.
+    // Files appear there meanwhile: new ones replace them, and the rest stays.
     let came_late = into.path().join("new");
     assert!(is_fresh(&came_late) && is_fresh(into.path()));
     write(into.path(), &[("new/3", "older"), ("new/else", "stays")]);
@@ -292,7 +292,7 @@ fn content_does_not_wait_for_a_receiver_of_which_is_known_that_nothing_is_there(
     let (tells, sent) = std::sync::mpsc::channel();
     let sending =
         SendTree { sources: vec![from.path().join("t/")], options: Some(recursive()), is_fresh: true };
-    // All of it: the sender has not heard a word by then.
+    // Everything, before the sender has received a byte.
     let answers = Late { from: said_out, sent, waits: true };
     let stream = Counted { from: sent_out, left: files.len() * content.len(), tells };
     let sender =
@@ -329,7 +329,7 @@ fn a_tree_is_not_copied_into_itself() {
         assert!(matches!(told, Err(Error::Destination { .. })), "{source:?} {destination}: {told:?}");
         assert_eq!(names(from.path()), before);
     }
-    // Itself to itself, and beside itself, is no such thing; nor is what is left out.
+    // Copying onto itself or beside itself is allowed; so is copying into an excluded directory.
     assert_eq!(into(t.join(""), "t", &[]).unwrap().files_same, 2);
     assert_eq!(into(t.clone(), "t-2", &[]).unwrap().files_copied, 2);
     assert_eq!(into(t.join(""), "t/deep/new", &["/deep"]).unwrap().files_copied, 1);
@@ -345,7 +345,7 @@ fn nothing_of_a_copy_stays_and_the_top_keeps_its_time() {
     let top = || fs::metadata(into.path()).unwrap().modified().unwrap();
     copied(&[from.path().join("")], into.path(), &Options::archive());
     assert_eq!(top(), long_ago);
-    // One was killed when all was there.
+    // A copy that was killed after its last byte.
     fs::create_dir(into.path().join(".grebe-partial")).unwrap();
     #[cfg(unix)]
     fs::set_permissions(
@@ -388,13 +388,13 @@ fn a_part_of_another_content_is_not_gone_on_with() {
     assert!(cut(4_000_000).1.is_err());
     let parts = fs::read_dir(into.path().join(".grebe-partial")).unwrap().count();
     assert!(parts >= 2, "a part and its journal");
-    // The same length, at another time.
+    // The same length with another time.
     write(from.path(), &[("large", &"b".repeat(6_000_000))]);
     let report = copied(&sources, into.path(), &Options::default());
     assert_eq!(report.data_bytes, 6_000_000);
     assert_eq!(fs::read(into.path().join("large")).unwrap(), "b".repeat(6_000_000).into_bytes());
     assert_eq!(names(into.path()), ["large"]);
-    // And the same content is.
+    // And so is the same content.
     fs::remove_file(into.path().join("large")).unwrap();
     age(&from.path().join("large"));
     assert!(cut(4_000_000).1.is_err());
@@ -410,7 +410,7 @@ fn a_journal_whose_part_has_gone_is_in_nobodys_way() {
     age(&from.path().join("large"));
     let sources = [from.path().join("large")];
     assert!(crate::ends::run(&sources, into.path(), &Options::default(), true, Some(4_000_000)).1.is_err());
-    // As if it had been killed once the part had its name, and that was removed since.
+    // As if it had been killed after renaming the part, and the file was removed since.
     for entry in fs::read_dir(into.path().join(".grebe-partial")).unwrap().flatten() {
         if entry.metadata().unwrap().len() > 1_000_000 {
             fs::remove_file(entry.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Copies of trees that a seed makes, whole and cut off.
+//! Tests copies of generated trees, whole and cut.
 
 use std::fs;
 use std::slice::from_ref;
@@ -78,12 +78,12 @@ fn whatever_is_cut_off_is_finished_by_the_same_copy() {
         tree(&source, &mut rng, 30);
         fs::write(source.join("large"), crate::generate::content(&mut rng, 2_500_000)).unwrap();
         let total: i64 = snapshot(&source).len() as i64 * 40 + 2_500_000;
-        // Cut off anywhere, up to three times, in either direction; then not.
+        // Cut at any point, up to three times, in either direction; then not at all.
         for _ in 0..rng.u32(1..4) {
             let cut = Some(rng.i64(1..total * 5 / 4));
             let (sent, received) = run(from_ref(&source), into.path(), &options, rng.bool(), cut);
             assert_eq!(sent.is_ok(), received.is_ok() && sent.is_ok(), "seed {seed}");
-            // Nothing has its name that is not whole.
+            // Only complete files have their names.
             let whole = snapshot(from.path());
             for (path, (what, _, _)) in snapshot(into.path()) {
                 let is_ours = path.to_string_lossy().contains(".grebe-");
@@ -117,7 +117,7 @@ fn a_directory_under_a_new_name_is_gone_on_with_and_not_filled_with_another_one(
             continue;
         }
         cut_in_between += usize::from(new.exists());
-        // What is excluded is so by its name at the source.
+        // Exclude patterns refer to names at the source.
         if new.exists() {
             fs::write(new.join("mine"), "stays").unwrap();
             fs::write(new.join("not at the source"), "goes").unwrap();
@@ -132,7 +132,7 @@ fn a_directory_under_a_new_name_is_gone_on_with_and_not_filled_with_another_one(
         }
         assert_same(&source, &new);
         assert!(!into.path().join(".grebe-partial").exists(), "seed {seed}");
-        // Once it is there, the same command means what it means to cp: into it.
+        // Once it exists, the same command means the same as for cp: into it.
         copied(from_ref(&source), &new, &options);
         assert_same(&source, &new.join("tree"));
     }
@@ -169,7 +169,7 @@ fn whenever_it_is_brought_to_the_disk_the_same_arrives_and_nothing_else_stays() 
         let (from, into) = (scratch(), scratch());
         let tree_there = from.path().join("tree");
         tree(&tree_there, &mut rng, 120);
-        // What is in it.
+        // The contents.
         let source = tree_there.join("");
         let options = Options { fsync, delete: true, ..Options::archive() };
         fs::create_dir(into.path().join("old")).unwrap();
@@ -178,7 +178,7 @@ fn whenever_it_is_brought_to_the_disk_the_same_arrives_and_nothing_else_stays() 
             assert_eq!(first.left_out, [], "{fsync:?}");
             assert_same(&source, &destination);
             change(&source, &mut rng);
-            // What only lost its time is dressed, and not sent.
+            // A file that only lost its time gets it back without being sent.
             let checked = Options { checksum: true, ..options.clone() };
             copied(from_ref(&source), &destination, &checked);
             assert_same(&source, &destination);

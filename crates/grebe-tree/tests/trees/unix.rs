@@ -1,4 +1,4 @@
-//! What Unix has beside names and content.
+//! Tests Unix properties beside names and content.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -82,7 +82,7 @@ fn names_of_one_file_stay_names_of_one_file_when_wished() {
         assert_eq!(inode("empty"), inode("nothing"));
     }
     assert_same(from.path(), into.path());
-    // The first name became a file of its own: the others follow it again.
+    // The first name became a file of its own, and the others follow it again.
     fs::remove_file(into.path().join("t/two")).unwrap();
     fs::write(into.path().join("t/two"), "other").unwrap();
     assert_eq!(copied(&sources, into.path(), &Options::archive()).links_made, 2);
@@ -109,7 +109,7 @@ fn links_are_copied_and_followed_only_where_they_are_named() {
     assert!(into.path().join("to-file").symlink_metadata().unwrap().is_file());
     assert_eq!(fs::read(into.path().join("to-directory/file")).unwrap(), b"content");
     assert!(into.path().join("to-directory").symlink_metadata().unwrap().is_dir());
-    // As an archive they are links, and replace what was made of them.
+    // As an archive they are links, and replace the earlier copies.
     let report = copied(&named[..1], into.path(), &Options::archive());
     assert_eq!(report.links_made, 1);
     assert_eq!(fs::read_link(into.path().join("to-file")).unwrap(), Path::new("real/file"));
@@ -210,7 +210,7 @@ fn owners_are_kept_where_root_receives() {
     };
     copied(&[from.path().join("t")], into.path(), &Options { owners: false, ..Options::archive() });
     assert_eq!(owner(into.path(), "t/d/f").0, 0);
-    // What is there is mended.
+    // Existing attributes are corrected.
     copied(&[from.path().join("t")], into.path(), &Options::archive());
     for name in ["t/d", "t/d/f"] {
         assert_eq!(owner(into.path(), name), owner(from.path(), name), "{name}");
@@ -255,7 +255,7 @@ fn attributes_are_kept_when_wished() {
     assert_eq!(get(&into.path().join("t/f"), "user.origin").unwrap(), b"run 7\0\xff");
 }
 
-/// Who may use a file beside its owner, as Linux keeps it: user 12,345 here, and a mask.
+/// An ACL as Linux stores it: user 12,345, and a mask.
 #[cfg(target_os = "linux")]
 fn acl() -> Vec<u8> {
     let nobody = u32::MAX;
@@ -303,12 +303,12 @@ fn who_else_may_use_a_file_is_kept_with_its_attributes() {
 #[test]
 #[cfg(target_os = "linux")]
 fn more_attributes_than_are_in_memory_at_once_arrive() {
-    // Of 60 kB only tmpfs has them.
+    // Only tmpfs has attributes of 60 kB.
     let Ok(from) = tempfile::tempdir_in("/dev/shm") else { return eprintln!("skipped: no /dev/shm") };
     let into = tempfile::tempdir_in("/dev/shm").unwrap();
     let (value, names) = (vec![7; 60_000], ["user.a", "user.b"]);
     for number in 0..400 {
-        // Empty ones have a way of their own.
+        // Empty files take another code path.
         let path = from.path().join(number.to_string());
         fs::write(&path, if number % 4 == 0 { "" } else { "x" }).unwrap();
         for name in names {

@@ -1,4 +1,4 @@
-//! Asks a peer at all addresses of its ticket, over UDP and a moment later over TCP, until one answers.
+//! Asks a peer at all addresses of its ticket, over UDP and shortly after over TCP, until one answers.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -18,21 +18,21 @@ pub(super) struct Connected {
     pub(super) session: Session,
     pub(super) peer: SocketAddr,
     pub(super) rtt: Option<Duration>,
-    /// The peer is reached by this.
+    /// TCP connection to the peer, if it answered over TCP.
     pub(super) tcp: Option<PacketStream>,
 }
 
-/// How one end asks the other.
+/// One end's search for its peer.
 pub(super) struct Attempt<'a> {
-    /// For how long an answer is waited for.
+    /// Maximum time to wait for an answer.
     pub(super) within: Duration,
     pub(super) transport: Transport,
     pub(super) cancel: &'a Cancel,
     pub(super) notify: &'a Notify,
 }
 
-/// Asks at all `addresses` of the ticket, at those that the meeting brings, and a moment later over TCP too; the first one that answers is
-/// the peer. The number of the socket that reaches it by UDP is returned too.
+/// Asks at all `addresses` of the ticket and those that the meeting brings, and shortly after over TCP too.
+/// The first address that answers is the peer. Also returns the index of the UDP socket that reaches it.
 pub(super) fn ask(
     sockets: &[&UdpSocket],
     ticket: &Ticket,
@@ -76,7 +76,8 @@ pub(super) fn ask(
         if let (Some(meeting), Some(socket)) = (&mut meeting, sockets.first()) {
             meeting.turn(socket);
             while let Some(from) = meeting.next_knock() {
-                // Whoever has the ticket may show addresses of others: they are not to be asked without end.
+                // A holder of the ticket may announce foreign addresses. The bound protects them from a
+                // flood.
                 if knocked < QUESTIONS_MAX {
                     knocked += 1;
                     let _ = socket.send_to(initiator.datagram(), from);
@@ -93,7 +94,7 @@ pub(super) fn ask(
         }
         for question in questions.iter_mut().filter(|question| now >= question.next) {
             for socket in asked_by_udp {
-                // An address that cannot be reached, or is of another family, is one that does not answer.
+                // An address that is unreachable or of another family simply does not answer.
                 let _ = socket.send_to(initiator.datagram(), question.to);
             }
             question.next = now + ASK_AFTER[question.asked.min(ASK_AFTER.len() - 1)];
@@ -106,7 +107,7 @@ pub(super) fn ask(
             _ => LOOK_AT_EACH,
         };
         for (number, socket) in sockets.iter().enumerate() {
-            // A wait that fails is a short one.
+            // A failed wait only shortens the turn.
             let _ = wait_readable(*socket, next.saturating_duration_since(now).min(wait));
             let reply = read_reply(socket, meeting.as_deref_mut(), |reply| match &by_tcp {
                 None => initiator.on_reply(reply).ok().map(Some),
@@ -114,7 +115,8 @@ pub(super) fn ask(
             });
             let Some((session, peer)) = reply else { continue };
             if let Some(session) = session.or_else(|| by_tcp.take().map(|answered| answered.session)) {
-                // After several questions it is not known which one was answered, and the second follows the first at once.
+                // After several questions nobody knows which one was answered; the second follows the first
+                // at once.
                 let asked = questions.iter().find(|question| question.to == peer && question.asked <= 2);
                 let rtt = asked.map(|question| question.since.elapsed());
                 return Ok((Connected { session, peer, rtt, tcp: None }, number));
@@ -130,18 +132,19 @@ pub(super) fn ask(
     }
 }
 
-/// An answer that came over TCP. UDP may still pass, where it loses much: it is asked for a moment longer, since TCP would crawl there.
+/// An answer that came over TCP. UDP with heavy loss may still pass, and TCP would crawl on such a path, so
+/// UDP gets a little more time.
 struct AnsweredByTcp {
     session: Session,
     peer: SocketAddr,
-    /// The number of the one that answered.
+    /// Index of the stream that answered.
     stream: usize,
-    /// How often UDP is still asked, and when next.
+    /// Remaining questions over UDP, and the time of the next one.
     left: u32,
     next: Instant,
 }
 
-/// Goes by the connection that has answered.
+/// Continues on the connection that answered.
 fn go_by_tcp(
     answered: AnsweredByTcp,
     mut streams: Vec<PacketStream>,
@@ -158,7 +161,7 @@ fn go_by_tcp(
     (Connected { session, peer, rtt: None, tcp }, number)
 }
 
-/// An address that is asked at.
+/// An address to ask.
 struct Question {
     to: SocketAddr,
     since: Instant,
@@ -166,7 +169,7 @@ struct Question {
     next: Instant,
 }
 
-/// Adds the addresses that are not asked at yet.
+/// Adds addresses that are not in the list yet.
 fn note_routes(
     questions: &mut Vec<Question>,
     now: Instant,
@@ -206,13 +209,14 @@ fn check_time(
     })
 }
 
-/// What `is_reply` makes of the first reply, and its sender. What else comes may be the meeting's.
+/// Reads replies until `is_reply` accepts one, and returns its result and sender. Passes other datagrams to
+/// the meeting.
 fn read_reply<T>(
     socket: &UdpSocket,
     mut meeting: Option<&mut Rendezvous>,
     mut is_reply: impl FnMut(&[u8]) -> Option<T>,
 ) -> Option<(T, SocketAddr)> {
-    // Where the kernel joins datagrams, several arrive as one: two replies, or messages and a reply behind them.
+    // The kernel may coalesce datagrams: two replies, or messages followed by a reply.
     let mut datagram = [0; 2_048];
     for _ in 0..AT_ONCE_MAX {
         let Ok((length, peer)) = socket.recv_from(&mut datagram) else { break };
@@ -225,20 +229,21 @@ fn read_reply<T>(
     None
 }
 
-/// For how long only UDP is tried: an answer that comes later still comes before one over TCP, which takes two round trips.
+/// Head start of UDP. An answer within this time still beats TCP, which needs two round trips.
 const UDP_ALONE: Duration = Duration::from_millis(250);
 
-/// How often UDP is still asked after TCP has answered, and how long each answer is waited for. Where 40 % are lost each way, one of thirty
-/// sessions is answered by TCP first, and none of 700 by TCP alone.
+/// Questions over UDP after TCP has answered, and the wait for each answer. With 40 % loss each way, TCP
+/// answers first in one of thirty sessions, and TCP alone in none of 700.
 const ASKED_BESIDE_TCP: u32 = 7;
 const ASK_BESIDE_TCP_EVERY: Duration = Duration::from_millis(100);
 
-/// After so long without any answer the user is told.
+/// Time without an answer after which the user is notified.
 const UNANSWERED: Duration = Duration::from_secs(2);
 
-/// When the next question follows. The first is sent twice at once, since one of the two may be lost, and half a second with it; the third
-/// leaves when TCP is dialled, so that a loss does not make TCP the faster one.
-/// Then it is two a second for a while: where 40 % are lost each way, two of three questions bring no answer.
+/// Delays between questions. The first is sent twice at once, because a single loss would cost half a second.
+/// The third leaves when TCP is dialled, so that a loss does not let TCP win.
+///
+/// Then two per second follow for a while: with 40 % loss each way, two of three questions bring no answer.
 const ASK_AFTER: [Duration; 10] = [
     Duration::from_millis(10),
     Duration::from_millis(250),
@@ -252,18 +257,18 @@ const ASK_AFTER: [Duration; 10] = [
     Duration::from_secs(2),
 ];
 
-/// With several sockets each is looked at so long.
+/// Time per socket where there are several.
 const LOOK_AT_EACH: Duration = Duration::from_millis(1);
 
-/// How often an end that meets another one looks what is due.
+/// Poll interval of an end that meets another one at a relay.
 const LOOK_AT_MEETING_EVERY: Duration = Duration::from_millis(5);
 
-/// A ticket's addresses, twice the other end's, and the relay's.
+/// Bound: a ticket's addresses, twice the other end's, and the relay's.
 const QUESTIONS_MAX: usize = 64;
 
-/// How often an end looks whether it is to stop.
+/// Poll interval of the cancellation flag.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Datagrams that are read before anything else is looked at: a flood delays nobody who ends this.
+/// Maximum datagrams per turn, so that a flood cannot delay cancellation.
 const AT_ONCE_MAX: usize = 256;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tickets, the addresses in them, sockets at those, and another connection to a peer that has fallen silent.
+//! Tickets and their addresses, the sockets to reach them, and a new connection to a peer that fell silent.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -12,7 +12,8 @@ use super::tcp::{self, PacketStream};
 use crate::error::{Error, Result};
 use crate::io::unix_s;
 
-/// A ticket with a new key, for a listener at `bound`; where that is any address, with those of this host.
+/// Ticket with a new key for a listener at `bound`. If that is the unspecified address, the ticket names the
+/// addresses of this host.
 pub(super) fn new_ticket(purpose: Purpose, bound: SocketAddr, lifetime: Duration) -> Result<Ticket> {
     let mut addresses = own_addresses(bound);
     if addresses.is_empty() {
@@ -28,7 +29,7 @@ pub(super) fn new_ticket(purpose: Purpose, bound: SocketAddr, lifetime: Duration
     })
 }
 
-/// As many as a ticket holds, of both families where there are both.
+/// Truncates the list to the capacity of a ticket and keeps both families if both are present.
 fn keep_best(addresses: &mut Vec<SocketAddr>) {
     let of_v4 = addresses.iter().filter(|address| address.is_ipv4()).count();
     let v6_max = Ticket::ADDRESSES_MAX - of_v4.min(Ticket::ADDRESSES_MAX / 2);
@@ -40,7 +41,7 @@ fn keep_best(addresses: &mut Vec<SocketAddr>) {
     addresses.truncate(Ticket::ADDRESSES_MAX);
 }
 
-/// The addresses of a ticket that may be asked at, names looked up.
+/// Addresses of the ticket to ask, with names resolved.
 pub(super) fn addresses_of(ticket: &Ticket, via: Via) -> Result<Vec<SocketAddr>> {
     if via == Via::Relay {
         let has_relay = ticket.relay.is_some();
@@ -57,7 +58,8 @@ pub(super) fn addresses_of(ticket: &Ticket, via: Via) -> Result<Vec<SocketAddr>>
     }
 }
 
-/// The addresses to bind for asking at `addresses`: a socket has one address family, and the best one is not known yet.
+/// Addresses to bind for asking at `addresses`. A socket has one address family, and the best family is not
+/// known yet.
 pub(super) fn locals_for(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let mut locals: Vec<SocketAddr> = Vec::new();
     for address in addresses {
@@ -70,8 +72,8 @@ pub(super) fn locals_for(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     locals
 }
 
-/// Binds the sockets to ask from: one for each family of `addresses`. Where both ends meet at a relay it is one for both families, since what
-/// the relay sees of it holds for no other.
+/// Binds one socket per family of `addresses`. Ends that meet at a relay use one socket for both families,
+/// because the mapping that the relay sees holds for no other socket.
 pub(super) fn bind_to_ask<T>(
     ticket: &Ticket,
     addresses: &[SocketAddr],
@@ -83,10 +85,10 @@ pub(super) fn bind_to_ask<T>(
     Ok(vec![listen_anywhere(0, bind)?])
 }
 
-/// Binds a socket for each of `locals`; a system may have none of a family.
+/// Binds a socket at each of `locals`. A system may lack a family.
 ///
 /// # Errors
-/// That of the last one where none can be bound.
+/// The last error if none can be bound.
 pub(super) fn bind_each<T>(locals: &[SocketAddr], bind: impl Fn(SocketAddr) -> Result<T>) -> Result<Vec<T>> {
     let (mut bound, mut failure) = (Vec::new(), Error::Ticket { what: "it has no address" });
     for local in locals {
@@ -98,8 +100,8 @@ pub(super) fn bind_each<T>(locals: &[SocketAddr], bind: impl Fn(SocketAddr) -> R
     if bound.is_empty() { Err(failure) } else { Ok(bound) }
 }
 
-/// Bytes of UDP payload that the path to `peer` carries for sure, and longer datagrams to probe, ascending. Those are for routes that carry
-/// them, and for systems where a datagram that is too long for a hop is lost there and not cut into fragments.
+/// Bytes of UDP payload that the path to `peer` carries for certain, and longer datagrams to probe,
+/// ascending. Probes need a route that may carry them, and a system that does not fragment datagrams.
 pub(super) fn datagram_bytes(socket: &UdpSocket, peer: SocketAddr) -> (usize, Vec<usize>) {
     let route_bytes = route_payload_bytes(grebe_relay::canonical(peer)).unwrap_or(DATAGRAM_BYTES);
     let is_whole = set_dont_fragment(socket).is_ok();
@@ -108,7 +110,7 @@ pub(super) fn datagram_bytes(socket: &UdpSocket, peer: SocketAddr) -> (usize, Ve
     (route_bytes.min(DATAGRAM_BYTES), probes)
 }
 
-/// Another way to a peer that has fallen silent, for the end that has the ticket.
+/// Alternative route to a silent peer, for the end that has the ticket.
 pub(super) struct Fallback {
     addresses: Vec<SocketAddr>,
     dialled: Option<Receiver<PacketStream>>,
@@ -116,7 +118,8 @@ pub(super) struct Fallback {
 }
 
 impl Fallback {
-    /// `addresses` are those of the ticket; none: this end made it, and waits for the other to come.
+    /// `addresses` are those of the ticket. Empty for the end that made the ticket and waits for the other
+    /// end.
     pub(super) fn new(addresses: Vec<SocketAddr>) -> Self {
         Self { addresses, dialled: None, next_us: 0 }
     }
@@ -126,7 +129,7 @@ impl Fallback {
         !self.addresses.is_empty()
     }
 
-    /// A new connection to the peer, where the route in use has not worked for so long and TCP passes.
+    /// Returns a new connection to the peer once the route in use has failed for `stuck_us` and TCP passes.
     pub(super) fn poll(&mut self, now_us: u64, stuck_us: u64) -> Option<PacketStream> {
         let is_silent = stuck_us > SILENT_US;
         if is_silent && self.dialled.is_none() && now_us >= self.next_us && !self.addresses.is_empty() {
@@ -135,7 +138,7 @@ impl Fallback {
         }
         match self.dialled.as_ref()?.try_recv() {
             Err(TryRecvError::Empty) => None,
-            // Meanwhile UDP may pass again.
+            // UDP may have recovered meanwhile.
             found => {
                 self.dialled = None;
                 found.ok().filter(|_| is_silent)
@@ -144,22 +147,22 @@ impl Fallback {
     }
 }
 
-/// Whether packets of the session that come from another address show where the peer is now. Only the same host: whoever holds back packets
-/// and sends them from elsewhere shall not choose whom we send to.
+/// Whether session packets from another address show that the peer has moved. Only ports of the same host
+/// count: an attacker who holds back packets and sends them from elsewhere must not redirect us.
 pub(super) fn is_moved(peer: SocketAddr, from: SocketAddr) -> bool {
     from != peer && from.ip() == peer.ip()
 }
 
-/// After so long without a word, another way is looked for.
+/// Silence after which this end looks for another route.
 pub(super) const SILENT_US: u64 = 5_000_000;
 
 const DIAL_EVERY_US: u64 = 10_000_000;
 const DIAL_WITHIN: Duration = Duration::from_secs(10);
 
-/// Every path carries this.
+/// Minimum that every path carries.
 const DATAGRAM_BYTES: usize = 1_200;
 
-/// How often an end that waits for its peer looks who came by TCP.
+/// Accept interval of an end that waits for its peer over TCP.
 pub(super) const LOOK_AT_DOOR_EVERY: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

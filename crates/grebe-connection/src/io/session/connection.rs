@@ -1,4 +1,4 @@
-//! Connections: a reliable stream of bytes each way between the end that listens and the one that has its ticket.
+//! Connections: a reliable byte stream each way between a listener and the holder of its ticket.
 
 mod driver;
 mod stream;
@@ -27,8 +27,8 @@ use crate::io::{ArrivalTimes, Clock, unix_s};
 use crate::proto::congestion::Mode;
 use crate::proto::handshake::{Responder, Session};
 
-/// A stream of bytes each way, encrypted, in order, at the rate of the path. A thread of its own carries it, also while nobody reads or
-/// writes.
+/// An encrypted, ordered byte stream each way, at the rate of the path. A background thread carries it, even
+/// while the application neither reads nor writes.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -63,51 +63,53 @@ use crate::proto::handshake::{Responder, Session};
 /// ```
 #[derive(Debug)]
 pub struct Connection {
-    /// What the other end writes.
+    /// Data from the other end.
     pub reader: ConnectionReader,
-    /// What the other end reads.
+    /// Data to the other end.
     pub writer: ConnectionWriter,
-    /// How it goes, and its end.
+    /// Progress, and the orderly end.
     pub status: ConnectionStatus,
     /// The other end's address.
     pub peer: SocketAddr,
 }
 
-/// Waits for one connection: of the one that has the ticket.
+/// Waits for one connection from the holder of its ticket.
 #[derive(Debug)]
 pub struct ConnectionListener {
     datagrams: Datagrams<Vec<u8>>,
-    /// The other end needs it to connect; where it reaches the listener by other addresses, put those in.
+    /// Ticket for the other end. If that end reaches the listener by other addresses, put them into the
+    /// ticket.
     pub ticket: Ticket,
     door: Option<TcpDoor>,
 }
 
-/// How a connection is made and carried.
+/// Options of a connection.
 #[derive(Clone)]
 pub struct ConnectionOptions {
-    /// How much of a shared path to take for what this end writes.
+    /// Share of a shared path to take for this end's stream.
     pub mode: Mode,
-    /// Bits per second on the wire of what this end writes, at most; `None`: what the path gives.
+    /// Maximum rate on the wire of this end's stream, in bits per second. `None`: no limit.
     pub limit_bits_per_s: Option<f64>,
-    /// What the end that has the ticket goes by; the one that listens takes what comes.
+    /// Transport that the holder of the ticket uses. The listener accepts both.
     pub transport: Transport,
-    /// Which ways are taken where the ticket names a relay.
+    /// Allowed routes if the ticket names a relay.
     pub via: Via,
-    /// For how long an answer is waited for.
+    /// Maximum time to wait for the first answer.
     pub answer_within: Duration,
-    /// For how long the other end, once it was there, may be silent. An end that is there is heard each second, whatever its application does.
+    /// Maximum silence of the other end after it has answered once. A live end sends at least once per
+    /// second, whatever its application does.
     pub keep_trying: Duration,
-    /// Ends the connection: the other end is told, and reading and writing are errors from then on.
+    /// Aborts the connection: notifies the other end, and fails all later reads and writes.
     pub cancel: Cancel,
-    /// Is called with what a user may want to know before the end.
+    /// Callback for events before the end.
     pub notify: Notify,
 }
 
-/// Connects to the one that made the ticket: over UDP or, where no UDP passes, over TCP.
+/// Connects to the maker of the ticket over UDP, or over TCP where no UDP passes.
 ///
 /// # Errors
-/// [`Error::NoAnswer`]; [`Error::Ticket`] for one of another purpose, or whose time is over; [`Error::Cancelled`]; [`Error::Socket`]. That
-/// somebody else has used the ticket shows at the first read.
+/// [`Error::NoAnswer`]; [`Error::Ticket`] if the ticket has another purpose or has expired;
+/// [`Error::Cancelled`]; [`Error::Socket`]. A ticket that another end has used fails at the first read.
 pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connection> {
     if !matches!(ticket.purpose, Purpose::Connection | Purpose::Transfer) {
         return Err(Error::Ticket { what: "it is not for a connection" });
@@ -143,12 +145,13 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
 }
 
 impl ConnectionListener {
-    /// Listens at `address` (port 0: any) for at most `lifetime` until the other end connects. The ticket names `address` or,
-    /// where that is any (`0.0.0.0`), the addresses of this host: where others reach it by others, put those into [`ticket`](Self::ticket).
+    /// Listens at `address` (port 0: any free port) for at most `lifetime` until the other end connects. The
+    /// ticket names `address`. If that is unspecified (`0.0.0.0`), it names the addresses of this host. Add
+    /// further addresses, such as a forwarded port, to [`ticket`](Self::ticket).
     ///
     /// # Errors
-    /// [`Error::Socket`] where the address cannot be bound; [`Error::Keys`] where the system has no random numbers;
-    /// [`Error::Ticket`] where this host has no address to name.
+    /// [`Error::Socket`] if the address cannot be bound; [`Error::Keys`] if the system has no random numbers;
+    /// [`Error::Ticket`] if this host has no address to name.
     pub fn bind(address: SocketAddr, purpose: Purpose, lifetime: Duration) -> Result<Self> {
         let bind = |address| Datagrams::bind(address, &socket_options());
         let (datagrams, bound, listener) = bind_with_tcp(address, bind, Datagrams::local_addr)?;
@@ -160,8 +163,8 @@ impl ConnectionListener {
     /// Waits for the other end.
     ///
     /// # Errors
-    /// [`Error::Expired`] where nobody connected in time; [`Error::Relay`] where the relay's name is not found; [`Error::Cancelled`];
-    /// [`Error::Socket`].
+    /// [`Error::Expired`] if nobody connected in time; [`Error::Relay`] if the relay's name is not found;
+    /// [`Error::Cancelled`]; [`Error::Socket`].
     pub fn accept(self, options: &ConnectionOptions) -> Result<Connection> {
         let Self { datagrams, ticket, door } = self;
         let door = door.filter(|_| options.via != Via::Relay);
@@ -265,7 +268,7 @@ impl Default for ConnectionOptions {
     }
 }
 
-/// The end that made the ticket, until the other one has come.
+/// The maker of the ticket, before the other end connects.
 struct Answering {
     responder: Responder,
     found: Option<(Session, SocketAddr)>,
@@ -275,10 +278,10 @@ struct Answering {
 }
 
 impl Answering {
-    /// Takes a datagram; returns what to answer. A peer without the key gets no answer.
+    /// Takes a datagram and returns the answer, if any. A peer without the key gets no answer.
     fn take(&mut self, arrived_us: u64, from: SocketAddr, datagram: &mut [u8]) -> Option<Vec<u8>> {
         if self.found.is_some() {
-            // What came with the first packet is as much the stream's as that one.
+            // Packets that follow the first one belong to the stream too.
             self.early.rest.push((arrived_us, from, datagram.to_vec()));
             return None;
         }
@@ -297,7 +300,7 @@ impl Answering {
         if let Ok(reply) = self.responder.on_init(packet) {
             return Heard::Question(reply.to_vec());
         }
-        // Where it comes from, its connection says.
+        // The TCP connection itself identifies the sender.
         self.open(arrived_us, SocketAddr::from(([0; 4], 0)), packet);
         if self.found.is_some() { Heard::Peer } else { Heard::Nothing }
     }
@@ -330,7 +333,7 @@ fn start_connection(start: Start, early: Early, options: &ConnectionOptions) -> 
     Ok(Connection { reader, writer, status, peer: known_as })
 }
 
-/// What is received at once still lies in the core's cache when it is opened and put in its place.
+/// Small batches stay in the core's cache until they are decrypted and copied.
 fn socket_options() -> grebe_datagram::Options {
     grebe_datagram::Options { slots: 4, timestamps: true, ..grebe_datagram::Options::default() }
 }

@@ -1,4 +1,4 @@
-//! Who has a ticket finds the one that made it, at its addresses or by its relay.
+//! Finds the maker of a ticket at its addresses or through its relay.
 
 use std::net::{SocketAddr, UdpSocket};
 
@@ -11,21 +11,21 @@ use super::connect;
 use super::rendezvous::Rendezvous;
 use crate::error::Result;
 
-/// The one that made a ticket, and what it was found by.
+/// The maker of a ticket, and the means by which it was found.
 pub(super) struct Found<D> {
     pub(super) connected: Connected,
-    /// What reaches it by UDP, and another handle of that.
+    /// UDP socket that reaches it, and a second handle of that socket.
     pub(super) datagrams: D,
     pub(super) socket: UdpSocket,
-    /// All that the ticket names.
+    /// All addresses of the ticket.
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) meeting: Option<Rendezvous>,
 }
 
-/// `bind` makes a socket at a local address, and another handle of it.
+/// Finds the maker of the ticket. `bind` makes a socket at a local address and a second handle of it.
 ///
 /// # Errors
-/// [`Error::NoAnswer`](crate::Error::NoAnswer) and what else attempt comes to; those of `bind`.
+/// [`Error::NoAnswer`](crate::Error::NoAnswer), other errors of the attempt, and those of `bind`.
 pub(super) fn find<D>(
     ticket: &Ticket,
     via: Via,

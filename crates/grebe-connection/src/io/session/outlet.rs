@@ -1,4 +1,4 @@
-//! Packets on their way out: runs of one length to the kernel, or one after the other to a TCP connection while that is what gets through.
+//! Outgoing packets: runs of equal length for the kernel, or single packets for a TCP connection.
 
 use std::net::SocketAddr;
 
@@ -7,12 +7,12 @@ use grebe_datagram::Sender;
 use super::tcp::PacketStream;
 use crate::error::Result;
 
-/// Where the packets of a session leave.
+/// Output of a session's packets.
 pub(super) struct Outlet {
     datagrams: Sender,
     /// Packets as they are handed to the kernel.
     slab: Vec<u8>,
-    /// Datagrams of one length in the slab: where they begin and end, and the length.
+    /// Runs of datagrams with equal length in the slab: start, end and datagram length.
     runs: Vec<(usize, usize, usize)>,
 }
 
@@ -21,11 +21,11 @@ impl Outlet {
         Self { datagrams, slab: vec![0; SLAB_BYTES], runs: Vec::with_capacity(256) }
     }
 
-    /// Hands what is due to the kernel in as few calls as possible. `next` builds the next packet in the room that it is given, and returns
-    /// its length; `None`: none is due.
+    /// Hands due packets to the kernel in as few calls as possible. `next` builds the next packet in the
+    /// given buffer and returns its length, or `None` if none is due.
     ///
     /// # Errors
-    /// Those of `next`; then nothing is sent of this turn.
+    /// Those of `next`. Nothing of this turn is sent then.
     pub(super) fn send_to(
         &mut self,
         peer: SocketAddr,
@@ -46,14 +46,15 @@ impl Outlet {
         }
         let mut batch = self.datagrams.batch();
         for (from, to, segment) in &self.runs {
-            // What the kernel refuses counts as lost: the core sends it again, or gives up after a long silence.
+            // A packet that the kernel refuses counts as lost. The core sends it again, or gives up after a
+            // long silence.
             let _ = batch.push_run_to(peer, &self.slab[*from..*to], *segment);
         }
         let _ = batch.flush();
         Ok(())
     }
 
-    /// Gives a TCP connection what it takes: that is what holds this end back.
+    /// Fills a TCP connection as far as it accepts data. Its backpressure limits this end.
     ///
     /// # Errors
     /// Those of `next`, see [`send_to`](Self::send_to).
@@ -78,10 +79,10 @@ impl Outlet {
 /// Room for the longest packet.
 pub(super) const PACKET_BYTES_MAX: usize = 65_536;
 
-/// What is built at once still lies in the core's cache when the kernel copies it.
+/// Small enough to stay in the core's cache until the kernel copies it.
 const SLAB_BYTES: usize = 4 * PACKET_BYTES_MAX;
 
-/// Packets that a TCP connection is given before other things have their turn.
+/// Maximum packets per turn for a TCP connection, so that other work gets its turn.
 const PACKETS_A_TURN: usize = 64;
 
 #[cfg(test)]
@@ -116,7 +117,7 @@ mod tests {
             assert_eq!(&datagram[..received], vec![number as u8; length]);
         }
 
-        // One who always has more is asked only for as many as there is room for.
+        // A source that always has more is asked only as long as there is room.
         let mut asked = 0;
         let always = |_: &mut [u8]| {
             asked += 1;

@@ -1,11 +1,11 @@
-//! The relay over TCP, where no UDP comes back from it: an address of this host that stands for it.
+//! Relay over TCP, for networks where UDP to the relay fails. A loopback address stands for the relay.
 //!
 //! ```text
-//!  session's socket <== datagrams over loopback ==> this thread <== the same, each behind its length, over TCP ==> relay
+//!  session's socket <== datagrams over loopback ==> this thread <== length-prefixed, over TCP ==> relay
 //! ```
 //!
-//! To the session it is one address of the relay more. What the connection does not take is lost before it, as on any path, so that the
-//! session's congestion control finds the rate.
+//! The session sees one more address of the relay. A datagram that the TCP connection does not accept is
+//! lost, as on any path, so the session's congestion control finds the rate.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ use socket2::SockRef;
 
 use super::tcp::{self, PacketStream};
 
-/// Stands for a relay until it is dropped.
+/// Stand-in for a relay until it is dropped.
 #[derive(Debug)]
 pub(super) struct RelayByTcp {
     address: SocketAddr,
@@ -29,13 +29,14 @@ pub(super) struct RelayByTcp {
 }
 
 impl RelayByTcp {
-    /// For the relay at these addresses and the session whose socket is bound to `local`; others of this host are not listened to.
+    /// Starts a stand-in for the relay at these addresses. It accepts datagrams only from the session whose
+    /// socket is bound to `local`.
     pub(super) fn start(relays: Vec<SocketAddr>, local: SocketAddr) -> io::Result<Self> {
         let is_v6_only = local.is_ipv6() && !local.ip().is_unspecified();
         let own = if is_v6_only { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
         let socket = UdpSocket::bind(SocketAddr::new(own, 0))?;
         socket.set_nonblocking(true)?;
-        // A burst of the session's is larger than what systems give by themselves; less is no error.
+        // A burst of the session exceeds the usual system default. A smaller buffer is not an error.
         let _ = SockRef::from(&socket).set_recv_buffer_size(BUFFER_BYTES);
         let ip = if local.ip().is_unspecified() { own } else { local.ip() };
         let session = SocketAddr::new(ip, local.port());
@@ -45,7 +46,7 @@ impl RelayByTcp {
         Ok(Self { address, is_over, thread: Some(thread.spawn(move || carrier.run())?) })
     }
 
-    /// What the session sends to instead of the relay's address.
+    /// Address to send to instead of the relay's.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -55,7 +56,7 @@ impl Drop for RelayByTcp {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // A panic was told by the thread itself.
+            // The thread has already reported its panic.
             let _ = thread.join();
         }
     }
@@ -76,7 +77,7 @@ impl Carrier {
             if let Some(stream) = self.dial() {
                 self.carry(stream, &mut datagram);
             }
-            // Whoever closes it at once is not asked all the time.
+            // Limits the rate of attempts at a relay that closes each connection at once.
             while began.elapsed() < DIALLED_EVERY && !self.is_over() {
                 std::thread::sleep(LOOK_EVERY);
             }
@@ -95,10 +96,10 @@ impl Carrier {
         None
     }
 
-    /// Until the connection is closed, or nobody needs it any more.
+    /// Carries datagrams until the connection closes or nobody needs it.
     fn carry(&self, mut stream: PacketStream, datagram: &mut [u8]) {
         while !stream.is_over() {
-            // What was sent before the end goes out, too.
+            // Datagrams sent before the end still go out.
             let is_over = self.is_over();
             while stream.has_room() {
                 let Ok((length, from)) = self.socket.recv_from(datagram) else { break };
@@ -112,11 +113,11 @@ impl Carrier {
             }
             for _ in 0..PACKETS_A_TURN {
                 let Some(packet) = stream.receive() else { break };
-                // What the session does not take is lost, as on any path.
+                // A datagram that the session does not accept is lost, as on any path.
                 let _ = self.socket.send_to(packet, self.session);
             }
             let (connection, time) = stream.waits(LOOK_EVERY);
-            // A wait that fails is a short one.
+            // A failed wait only shortens the turn.
             let _ = if stream.has_room() {
                 wait_either_readable(&self.socket, connection, time)
             } else {
@@ -135,7 +136,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const DIALLED_FOR: Duration = Duration::from_secs(10);
 const DIALLED_EVERY: Duration = Duration::from_secs(1);
 
-/// Packets of the relay between two looks at what the session sends.
+/// Maximum packets from the relay before the session gets its turn.
 const PACKETS_A_TURN: usize = 256;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Meeting at a relay, around a session's socket: the other end's addresses before the session, and a route that is left while it lasts.
+//! Meeting at a relay on a session's socket: finds the other end's addresses before the session, and keeps a
+//! fallback route during it.
 //!
-//! A route is an address, whether it leads directly or through the relay: sessions send to one, and do not know which it is.
+//! A route is an address, direct or through the relay. A session sends to one and does not know which it is.
 
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
@@ -13,37 +14,38 @@ use super::relay_by_tcp::RelayByTcp;
 use super::{Notice, Notify, WhyRelayed};
 use crate::error::{Error, Result};
 
-/// One end's part of a meeting.
+/// One end of a meeting.
 pub(super) struct Rendezvous {
     meeting: Meeting,
     relay: Address,
-    /// Its addresses, and that of the session's socket.
+    /// Addresses of the relay, and of the session's socket.
     found: Vec<SocketAddr>,
     local: SocketAddr,
-    /// Where the relay may be reached by TCP: that it is, once nothing else was answered.
+    /// State of the relay over TCP.
     by_tcp: ByTcp,
     via: Via,
     start: Instant,
     notify: Notify,
-    /// What was told of the relay.
+    /// The last reported standing of the relay.
     told: Option<Standing>,
     route: Option<SocketAddr>,
 }
 
-/// Whether the relay is reached by TCP.
+/// State of the relay over TCP.
 enum ByTcp {
-    /// It is not to be: there is another route, or it cannot be.
+    /// Not wanted, because another route works, or not possible.
     Never,
-    /// It was not tried.
+    /// Not tried yet.
     Untried,
     Tried(RelayByTcp),
 }
 
 impl Rendezvous {
-    /// For a ticket that names a relay; `None` for one that does not.
+    /// Starts a meeting if the ticket names a relay; otherwise returns `None`.
     ///
     /// # Errors
-    /// [`Error::Relay`] where the relay's name cannot be found and the ticket has no other address; [`Error::Keys`].
+    /// [`Error::Relay`] if the relay's name cannot be resolved and the ticket has no other address;
+    /// [`Error::Keys`].
     pub(super) fn start(
         ticket: &Ticket,
         side: Side,
@@ -61,7 +63,7 @@ impl Rendezvous {
                 return Err(Error::Relay { relay, why: format!("its name is not found ({error})") });
             }
         };
-        // A copy by ssh has that.
+        // A copy over ssh can fall back to ssh; a transfer cannot.
         let by_tcp = if ticket.purpose == Purpose::Transfer { ByTcp::Untried } else { ByTcp::Never };
         let own = own_addresses(local);
         let meeting = Meeting::new(&ticket.key, side, via, local, own, &found)?;
@@ -69,12 +71,12 @@ impl Rendezvous {
         Ok(Some(Self { meeting, relay, found, local, by_tcp, via, start, notify, told: None, route: None }))
     }
 
-    /// Sends what is due.
+    /// Sends the messages that are due.
     pub(super) fn turn(&mut self, socket: &UdpSocket) {
         let now_us = self.now_us();
         self.turn_to_tcp(now_us);
         while let Some((to, message)) = self.meeting.poll(now_us) {
-            // An address that cannot be reached is one that does not answer.
+            // An unreachable address simply does not answer.
             let _ = socket.send_to(&message, to);
         }
         let standing = self.meeting.standing();
@@ -97,7 +99,7 @@ impl Rendezvous {
         }
     }
 
-    /// Where no answer comes by UDP, from any address of the relay, TCP is one more.
+    /// Adds TCP as one more address if no address of the relay answers by UDP.
     fn turn_to_tcp(&mut self, now_us: u64) {
         if !matches!(self.by_tcp, ByTcp::Untried) || self.meeting.unanswered_us(now_us) < UDP_ALONE_US {
             return;
@@ -116,7 +118,7 @@ impl Rendezvous {
         self.meeting.in_use().is_some_and(|relay| grebe_relay::canonical(relay) == by_tcp.address())
     }
 
-    /// An address as people know it.
+    /// Address of a route for display.
     pub(super) fn known_as(&self, route: SocketAddr) -> SocketAddr {
         let route = grebe_relay::canonical(route);
         match (&self.by_tcp, self.found.first()) {
@@ -125,33 +127,33 @@ impl Rendezvous {
         }
     }
 
-    /// Takes what came and is not the session's; how many bytes of it are no longer to be looked at.
+    /// Takes data that is not the session's. Returns the number of bytes that the session must skip.
     pub(super) fn take(&mut self, from: SocketAddr, bytes: &[u8]) -> usize {
         let now_us = self.now_us();
         self.meeting.take(now_us, from, bytes)
     }
 
-    /// The addresses to ask at now: direct ones, and the relay's when those have had their time.
+    /// Addresses to ask now: direct ones first, then the relay's.
     pub(super) fn routes(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.meeting.direct().chain(self.meeting.relayed(self.now_us()))
     }
 
-    /// An address that somebody with the ticket has shown.
+    /// Address that a holder of the ticket has announced.
     pub(super) fn next_knock(&mut self) -> Option<SocketAddr> {
         self.meeting.next_knock()
     }
 
-    /// An address as the socket says it.
+    /// Address in the socket's own family.
     pub(super) fn as_sent(&self, address: SocketAddr) -> Option<SocketAddr> {
         self.meeting.as_sent(address)
     }
 
-    /// Whether what comes from there may be the other end's.
+    /// Whether packets from this address may be the other end's.
     pub(super) fn is_wanted(&self, from: SocketAddr) -> bool {
         self.meeting.is_wanted(from)
     }
 
-    /// The session goes by this route from now on.
+    /// Notes that the session uses this route from now on.
     pub(super) fn settle(&mut self, peer: SocketAddr) {
         self.meeting.settle();
         let is_relayed = |route| Some(route) == self.meeting.relay();
@@ -172,7 +174,7 @@ impl Rendezvous {
         self.route = Some(peer);
     }
 
-    /// Nothing was heard of the other end for so long; the route that is left, where `peer` is another one.
+    /// Remaining route after the other end was silent for `silent`, if `peer` is not that route already.
     pub(super) fn route_after_silence(&mut self, silent: Duration, peer: SocketAddr) -> Option<SocketAddr> {
         if silent < HURRY {
             return None;
@@ -183,7 +185,7 @@ impl Rendezvous {
         self.meeting.relay().filter(|relay| is_joined && *relay != peer && silent > SILENT)
     }
 
-    /// Whether a route is the relayed one.
+    /// Whether a route leads through the relay.
     pub(super) fn is_relay(&self, from: SocketAddr) -> bool {
         self.meeting.relay() == Some(from)
     }
@@ -206,7 +208,7 @@ impl Rendezvous {
         Error::Relay { relay: self.relay.clone(), why }
     }
 
-    /// Passes on how a search for the other end came out; where that failed, the relay need not keep the place.
+    /// Passes on the result of a search. After a failure, frees the place at the relay.
     pub(super) fn leave_on_failure<T>(
         meeting: &mut Option<Self>,
         socket: &UdpSocket,
@@ -218,7 +220,7 @@ impl Rendezvous {
         found
     }
 
-    /// The relay need not keep the place any longer.
+    /// Frees the place at the relay.
     pub(super) fn leave(&mut self, socket: &UdpSocket) {
         let now_us = self.now_us();
         if let Some((to, message)) = self.meeting.leave(now_us) {
@@ -231,17 +233,17 @@ impl Rendezvous {
     }
 }
 
-/// Addresses of the relay that are tried.
+/// Maximum addresses of the relay to try.
 const RELAYS_MAX: usize = 4;
 
-/// For so long the relay is asked by UDP alone.
+/// Head start of UDP to the relay.
 const UDP_ALONE_US: u64 = 1_000_000;
 
-/// After so long without an answer of the relay the user is told.
+/// Time without an answer of the relay before a notice.
 const UNANSWERED: Duration = Duration::from_secs(2);
 
-/// After so long without a word of the other end the relay is asked whether it still knows this one.
+/// Silence of the other end after which to ask the relay whether it still knows this end.
 const HURRY: Duration = Duration::from_millis(1_500);
 
-/// After so long the direct route counts as dead. Shorter than the time after which TCP is dialled.
+/// Silence after which the direct route counts as dead. Shorter than the wait before TCP is dialled.
 const SILENT: Duration = Duration::from_secs(3);

@@ -1,4 +1,4 @@
-//! How an end reaches its peer: by datagrams to an address, or by TCP while that is what gets through.
+//! Route from an end to its peer: datagrams to an address, or TCP while UDP fails.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -11,21 +11,22 @@ use super::rendezvous::Rendezvous;
 use super::tcp::{PacketStream, TcpDoor};
 use crate::error::Result;
 
-/// How the peer is reached.
+/// Route to the peer.
 pub(super) struct Route {
     pub(super) outlet: Outlet,
-    /// Another handle on the same socket, for what the peer and the meeting send.
+    /// Second handle of the same socket, for packets to the peer and the meeting.
     pub(super) socket: UdpSocket,
     pub(super) peer: SocketAddr,
-    /// All goes by this while it lasts.
+    /// TCP connection that carries everything while it lasts.
     pub(super) tcp: Option<PacketStream>,
-    /// Where the other end comes by TCP, if this end made the ticket.
+    /// TCP listener, if this end made the ticket.
     pub(super) door: Option<TcpDoor>,
-    /// How this end goes there, if it has the ticket.
+    /// TCP dialler, if this end has the ticket.
     pub(super) fallback: Fallback,
-    /// Where both ends have met, if the ticket names a relay.
+    /// Meeting, if the ticket names a relay.
     pub(super) meeting: Option<Rendezvous>,
-    /// When something came by the route in use. By another route the peer may be heard to hear nothing.
+    /// Time of the last packet on the route in use. The peer may be audible on another route and still
+    /// receive nothing on this one.
     pub(super) heard_us: u64,
 }
 
@@ -43,7 +44,7 @@ impl Route {
         }
     }
 
-    /// Sends what is due: see [`Outlet`].
+    /// Sends due packets, see [`Outlet`].
     pub(super) fn send(&mut self, next: impl FnMut(&mut [u8]) -> Result<Option<usize>>) -> Result<()> {
         match &mut self.tcp {
             Some(tcp) => self.outlet.send_by(tcp, next),
@@ -51,8 +52,9 @@ impl Route {
         }
     }
 
-    /// The peer's newest packet came from there. Nothing is sent to where somebody who holds back packets brings them from: only where the
-    /// route in use does not work it is followed, to another port of its address or to the relay.
+    /// Notes the source address of the peer's newest packet. An attacker who holds back packets must not
+    /// redirect us. So the route changes only when it fails, and only to another port of the same address or
+    /// to the relay.
     pub(super) fn heard(&mut self, now_us: u64, from: SocketAddr, is_lost: bool) {
         if from == self.peer {
             if self.tcp.is_none() {
@@ -67,7 +69,7 @@ impl Route {
         }
     }
 
-    /// Keeps the place at the relay, and goes by it where the peer has been silent for long.
+    /// Keeps the place at the relay, and switches to the relay after a long silence of the peer.
     pub(super) fn keep_place(&mut self, now_us: u64) {
         let Some(meeting) = &mut self.meeting else { return };
         meeting.turn(&self.socket);
@@ -80,12 +82,12 @@ impl Route {
         }
     }
 
-    /// Goes on by a TCP connection, or by UDP again.
+    /// Switches to a TCP connection, or back to UDP.
     pub(super) fn go_by(&mut self, now_us: u64, tcp: Option<PacketStream>) {
         (self.tcp, self.heard_us) = (tcp, now_us);
     }
 
-    /// The session is over, or there is none: the relay need not keep the place any longer.
+    /// Frees the place at the relay after the session, or if there is none.
     pub(super) fn leave(&mut self) {
         if let Some(meeting) = &mut self.meeting {
             meeting.leave(&self.socket);
@@ -100,5 +102,5 @@ impl Route {
     }
 }
 
-/// A peer that is heard by the relay only, for so long, has lost the direct route.
+/// Time of packets from the relay alone after which the direct route counts as lost.
 const RELAY_AFTER_US: u64 = 2_000_000;

@@ -1,18 +1,19 @@
-//! TCP, for paths that let no UDP pass: the same packets, each behind its length, on one connection.
+//! TCP for paths that block UDP: the same packets on one connection, each after its length.
 //!
-//! TCP itself repeats, paces and holds back: the packets wait at the sender until the connection takes them, so none of them is lost.
+//! TCP retransmits, paces and pushes back. Packets wait at the sender until the connection accepts them, so
+//! none is lost.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// What a packet that came by TCP is to this end.
+/// Meaning of a packet that came over TCP.
 pub(super) enum Heard {
     Nothing,
-    /// A question: the connection brings the answer back.
+    /// Question; the connection carries the answer back.
     Question(Vec<u8>),
-    /// It shows that the connection leads to the peer.
+    /// Proof that the connection leads to the peer.
     Peer,
 }
 
@@ -20,14 +21,14 @@ pub(super) enum Heard {
 #[derive(Debug)]
 pub(super) struct PacketStream {
     stream: TcpStream,
-    /// What came and was not taken yet lies in `taken..filled`.
+    /// Received data. `taken..filled` is not consumed yet.
     inbox: Vec<u8>,
     taken: usize,
     filled: usize,
-    /// What the connection did not take yet, from `sent` on.
+    /// Data that the connection has not accepted yet, from `sent` on.
     outbox: Vec<u8>,
     sent: usize,
-    /// Only who has the ticket is answered.
+    /// Whether this end has answered a question. Only a holder of the ticket gets an answer.
     is_answered: bool,
     is_over: bool,
 }
@@ -48,12 +49,12 @@ impl PacketStream {
         })
     }
 
-    /// Who is at the other end.
+    /// Address of the other end.
     pub(super) fn peer(&self) -> Option<SocketAddr> {
         self.stream.peer_addr().ok()
     }
 
-    /// The next packet that has come.
+    /// Returns the next packet that has arrived.
     pub(super) fn receive(&mut self) -> Option<&mut [u8]> {
         loop {
             let there = &self.inbox[self.taken..self.filled];
@@ -71,7 +72,7 @@ impl PacketStream {
         }
     }
 
-    /// Hands a packet over; it waits where the connection takes no more for now.
+    /// Queues a packet until the connection accepts it.
     pub(super) fn send(&mut self, packet: &[u8]) {
         // A packet is shorter than 64 KiB.
         self.outbox.extend_from_slice(&(packet.len() as u16).to_be_bytes());
@@ -81,7 +82,7 @@ impl PacketStream {
         }
     }
 
-    /// Gives the connection as much as it takes.
+    /// Writes as much as the connection accepts.
     pub(super) fn flush(&mut self) {
         while self.sent < self.outbox.len() && !self.is_over {
             match self.stream.write(&self.outbox[self.sent..]) {
@@ -97,27 +98,28 @@ impl PacketStream {
         }
     }
 
-    /// Whether the connection has taken what it was given: then more may follow.
+    /// Whether the connection has accepted everything, so that more may follow.
     pub(super) fn has_room(&self) -> bool {
         self.outbox.len() - self.sent < OUTBOX_BYTES && !self.is_over
     }
 
-    /// Takes and sends no more.
+    /// Stops receiving and sending.
     fn give_up(&mut self) {
         (self.is_over, self.filled) = (true, self.taken);
     }
 
-    /// Whether the other end, or something between, has closed it.
+    /// Whether the other end, or a middlebox, has closed the connection.
     pub(super) fn is_over(&self) -> bool {
         self.is_over && self.taken == self.filled
     }
 
-    /// What a thread waits for that waits for something else too, and for how long at most.
+    /// Socket and maximum time for a thread that also waits for something else.
     pub(super) fn waits(&self, time: Duration) -> (&TcpStream, Duration) {
         (&self.stream, if self.outbox.is_empty() { time } else { time.min(FLUSH_EVERY) })
     }
 
-    /// Gives the connection what is left, for a moment; what is still to be read would end it before the other end has all.
+    /// Briefly flushes the rest. Reads meanwhile, because unread data would reset the connection before the
+    /// other end has everything.
     pub(super) fn finish(mut self) {
         for _ in 0..FINISH_TURNS {
             while self.receive().is_some() {}
@@ -129,7 +131,7 @@ impl PacketStream {
         }
     }
 
-    /// Reads what is there; `false` where that is nothing.
+    /// Reads available data. `false`: there was none.
     fn read_more(&mut self) -> bool {
         if self.is_over {
             return false;
@@ -148,14 +150,14 @@ impl PacketStream {
             Err(_) => self.is_over = true,
         }
         if self.is_over {
-            // Part of a packet is none.
+            // An incomplete packet is useless.
             self.taken = self.filled;
         }
         false
     }
 }
 
-/// The port of the end that made the ticket, and those who came there and have not shown yet that they are the peer.
+/// TCP port of the maker of a ticket, with the connections that have not proven yet to be the peer.
 #[derive(Debug)]
 pub(super) struct TcpDoor {
     listener: TcpListener,
@@ -163,24 +165,24 @@ pub(super) struct TcpDoor {
 }
 
 impl TcpDoor {
-    /// Of a listener, if there is one: most transfers do not need it.
+    /// Uses a listener if there is one, since most transfers do not need it.
     pub(super) fn over(listener: io::Result<TcpListener>) -> Option<Self> {
         let listener = listener.ok()?;
         listener.set_nonblocking(true).ok()?;
         Some(Self { listener, waiting: Vec::new() })
     }
 
-    /// Lets in who has come, and passes on what they said; returns the connection that turns out to be the peer's.
+    /// Accepts connections and passes on their packets. Returns the connection that proves to be the peer's.
     pub(super) fn poll(&mut self, mut take: impl FnMut(&mut [u8]) -> Heard) -> Option<PacketStream> {
         while let Ok((stream, _)) = self.listener.accept() {
             if self.waiting.len() >= WAITING_MAX {
-                // The oldest of those that were never answered gives way: it is no peer's.
+                // Replaces the oldest connection that was never answered, because it is not the peer's.
                 let Some(silent) = self.waiting.iter().position(|waiting| !waiting.is_answered) else {
                     continue;
                 };
                 self.waiting.remove(silent);
             }
-            // A connection that cannot be served is closed, which its other end sees.
+            // Drops a connection that fails to set up; its other end sees the close.
             self.waiting.extend(PacketStream::new(stream));
         }
         for at in 0..self.waiting.len() {
@@ -189,7 +191,7 @@ impl TcpDoor {
                 let Some(packet) = waiting.receive() else { break };
                 match take(packet) {
                     Heard::Nothing => {}
-                    // Who asks again and again, and does not read the answers, is no peer.
+                    // A peer that repeats its question without reading the answers is not the real one.
                     Heard::Question(_) if !waiting.has_room() => waiting.give_up(),
                     Heard::Question(answer) => {
                         waiting.is_answered = true;
@@ -205,14 +207,14 @@ impl TcpDoor {
     }
 }
 
-/// Connects to all of the addresses at once, each on a thread of its own; the connections arrive on the channel.
+/// Connects to all addresses at once, each on its own thread. The connections arrive on the channel.
 pub(super) fn dial(addresses: &[SocketAddr], within: Duration) -> Receiver<PacketStream> {
     let (tell, connected) = channel();
     for &address in addresses {
         let tell = tell.clone();
         std::thread::spawn(move || {
             if let Ok(stream) = TcpStream::connect_timeout(&address, within).and_then(PacketStream::new) {
-                // Nobody waits for it any more where UDP was faster.
+                // If UDP was faster, nobody receives this.
                 let _ = tell.send(stream);
             }
         });
@@ -222,20 +224,20 @@ pub(super) fn dial(addresses: &[SocketAddr], within: Duration) -> Receiver<Packe
 
 const LENGTH_BYTES: usize = 2;
 
-/// Room for the longest packet, and for as much again.
+/// Room for two of the longest packets.
 const INBOX_BYTES: usize = 2 * (LENGTH_BYTES + u16::MAX as usize);
 
-/// What the kernel takes at once.
+/// Typical amount that the kernel accepts at once.
 const OUTBOX_BYTES: usize = 64 << 10;
 
-/// How often a connection that took no more is tried again: it has megabytes under way meanwhile.
+/// Retry interval of a connection that accepted no more; it has megabytes in flight meanwhile.
 const FLUSH_EVERY: Duration = Duration::from_millis(1);
 const FINISH_TURNS: u32 = 1_000;
 
-/// One is enough for the peer; the others are for strangers that connect and stay.
+/// The peer needs one. The others are for strangers that connect and stay.
 const WAITING_MAX: usize = 8;
 
-/// What a stranger may have looked at in one turn.
+/// Maximum packets per turn from an unproven connection.
 const PACKETS_A_TURN: usize = 64;
 
 #[cfg(test)]
@@ -248,7 +250,7 @@ pub(super) mod tests {
         PacketStream::new(stream).unwrap()
     }
 
-    /// Both ends of a connection, the near one dialled and the far one let in.
+    /// Two ends of a connection: the dialled one and the accepted one.
     fn pair() -> (PacketStream, PacketStream) {
         let mut door = TcpDoor::over(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = door.listener.local_addr().unwrap();

@@ -1,8 +1,9 @@
-//! The window beside flows that fill the queue. Rate probing would yield to their queue and get nothing, so this flow fills the queue
-//! as they do, by a window as CUBIC's.
+//! Window beside flows that fill the queue. Rate probing would yield to their queue and get nothing. So this
+//! flow fills the queue too, with a window like CUBIC's.
 //!
-//! Now and then it leaves the queue, to see whether the others still fill it. Beside flows that do not back off (BBR), backing off
-//! only gives the path away: a streak of losses shows them, and from then on the window is half of the path.
+//! Now and then it drains the queue to test whether the others still fill it. Backing off beside flows that
+//! do not back off (BBR) only gives the path away. A streak of losses reveals such flows, and from then on
+//! the window is half of the path.
 
 #[cfg(test)]
 mod tests;
@@ -22,24 +23,24 @@ pub(super) struct CompetingWindow {
     round_lost: u64,
     tested_us: u64,
     test: Option<PresenceTest>,
-    /// Since when the queue is empty.
+    /// Start of the present time with an empty queue.
     empty_since_us: Option<u64>,
 }
 
 const SHAPE: CubicShape = CubicShape { beta: CUBIC_BETA, c: CUBIC_C, is_reno_friendly: true };
 
-/// A window that makes no queue: what stands is the others'.
+/// A window small enough to build no queue: a queue that stands belongs to others.
 #[derive(Debug, Clone, Copy)]
 struct PresenceTest {
     segments: f64,
     rounds: u32,
 }
 
-/// What a report tells beside competing flows.
+/// One report, as seen beside competing flows.
 #[derive(Debug, Clone, Copy)]
 struct WindowSample {
     now_us: u64,
-    /// From sending a packet to its report, with the queue.
+    /// Time from sending a packet to its report, including the queue.
     rtt_us: u64,
     min_rtt_us: u64,
     is_queue_empty: bool,
@@ -47,16 +48,16 @@ struct WindowSample {
     lost: u64,
     round_ended: bool,
     in_flight_bytes: u64,
-    /// What the path holds of this flow without a queue.
+    /// Bytes of this flow that the path holds without a queue.
     path_bytes: f64,
-    /// The path's capacity in bytes per second.
+    /// Capacity of the path in bytes per second.
     capacity: f64,
-    /// The share of packets that is lost at any rate.
+    /// Share of packets that the path loses at any rate.
     base_loss: f64,
 }
 
 impl CompetingWindow {
-    /// Begins with the mean of the path's capacity and of what the others left of it.
+    /// Starts at the mean of the path's capacity and this flow's share of it.
     pub(super) fn begin(now_us: u64, path: &PathModel) -> Self {
         let rate = (path.bandwidth() + path.capacity.rate) / 2.0;
         Self::new(now_us, rate * path.queued_loop_us() as f64 / 1e6)
@@ -103,7 +104,8 @@ impl CompetingWindow {
         (!has_competitors).then_some(NextState::ProbeUp)
     }
 
-    /// `usual_losses` says how many of so many packets the path alone loses in a round. `false`: no other flow fills the queue.
+    /// `usual_losses` gives the losses that the path alone may cause among that number of packets in a round.
+    /// `false`: no other flow fills the queue.
     fn on_sample(&mut self, sample: &WindowSample, usual_losses: impl Fn(u64) -> f64) -> bool {
         if self.is_queue_gone(sample) {
             return false;
@@ -127,7 +129,7 @@ impl CompetingWindow {
         } else if self.round_lost as f64 > usual_losses(self.round_acked + self.round_lost) {
             self.back_off(sample);
         } else if sample.in_flight_bytes as f64 > self.window_bytes() / 2.0 {
-            // A window that a slow source or a set limit does not fill learns nothing from packets that are not lost.
+            // A window that the source or a limit does not fill learns nothing from acknowledgements.
             self.window.on_ack(sample.now_us, sample.rtt_us, sample.acked as f64);
             if sample.now_us > self.tested_us + 2 * PATH_WINDOW_US {
                 self.begin_test(sample);
@@ -139,7 +141,7 @@ impl CompetingWindow {
         true
     }
 
-    /// Whether the queue is empty, and for longer than any competing flow leaves it so.
+    /// Whether the queue is empty, for longer than any competing flow leaves it empty.
     fn is_queue_gone(&mut self, sample: &WindowSample) -> bool {
         if !sample.is_queue_empty {
             self.empty_since_us = None;
@@ -169,7 +171,7 @@ impl CompetingWindow {
         true
     }
 
-    /// The other flow loses packets too, and backs off too, unless this happens again and again.
+    /// Backs off. The other flow loses packets and backs off too, unless this happens again and again.
     fn back_off(&mut self, sample: &WindowSample) {
         (self.round_acked, self.round_lost) = (0, 0);
         self.recovery_until_us = sample.now_us + sample.rtt_us + sample.rtt_us / 2;
@@ -184,11 +186,11 @@ impl CompetingWindow {
     }
 }
 
-/// Losses that follow each other so soon that the other flows cannot have backed off at them.
+/// Losses in such quick succession that the other flows cannot have backed off.
 #[derive(Debug, Default)]
 struct LossStreak {
     losses: u32,
-    /// Since the last one.
+    /// Rounds since the last loss.
     rounds: u32,
 }
 
@@ -201,28 +203,31 @@ impl LossStreak {
     }
 }
 
-/// The window beside a flow that does not back off at loss (BBR): half of what path and queue hold, without backing off either.
+/// Window beside a flow that does not back off at a loss (BBR): half of what path and queue hold, also
+/// without backing off.
 ///
-/// Any division of the path is stable beside BBR: it keeps what it has for ten rounds, and takes what is left to it. Each time that
-/// something is left to it and taken back, as much is lost. So the window goes to its place in small steps, and stays there.
+/// Any division of the path is stable beside BBR, which keeps its share for ten rounds and takes any share
+/// that is left. Each time it gains and returns such a share, packets are lost. So the window approaches its
+/// target in small steps and stays there.
 #[derive(Debug, Default)]
 struct HalfShare {
-    /// The share of packets that is lost of late.
+    /// Recent share of lost packets.
     loss: f64,
 }
 
 impl HalfShare {
-    /// The window after a round of so many packets, from the one before, in segments.
+    /// Window in segments after a round with these packets, from the window before.
     fn on_round(&mut self, sample: &WindowSample, segments: f64, [acked, lost]: [u64; 2]) -> f64 {
         let packets = (acked + lost).max(1) as f64;
         self.loss += (lost as f64 / packets - self.loss) / BANDWIDTH_ROUNDS as f64;
         let loss = (self.loss - sample.base_loss).max(0.0);
-        // One such flow beside BBR loses 1.5 to 2.3 % in a queue of a round trip, several more.
+        // One such flow beside BBR loses 1.5 to 2.3 % in a queue of one round trip; several lose more.
         let loss_max = LOSS_EXCESS_MAX / 2.0;
         let excess = (loss - loss_max).max(0.0);
         let held_us = sample.rtt_us.min(2 * sample.min_rtt_us) as f64;
         let held = sample.capacity * held_us / 1e6 / SEGMENT_BYTES;
-        // Growth slows down as the loss comes near its bound, so that several flows that do this come to the same window.
+        // Growth slows down as the loss nears its bound, so that several such flows converge to the same
+        // window.
         let step_max = HALF_SHARE_STEP * held.max(segments);
         let growth_max = step_max * (1.0 - loss / loss_max).max(0.0);
         let step = (BELOW_SHARE * held / 2.0 - segments).clamp(-step_max, growth_max);

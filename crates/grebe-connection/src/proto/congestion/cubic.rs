@@ -1,15 +1,15 @@
-//! The window as CUBIC has it (RFC 9438), in segments.
+//! Congestion window of CUBIC (RFC 9438), in segments.
 
 use super::constants::*;
 
-/// What a window does at a loss, and how it grows after it.
+/// Response of a window to a loss, and its growth afterwards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CubicShape {
-    /// What a loss leaves of the window.
+    /// Factor of the window at a loss.
     pub(super) beta: f64,
     /// Segments per cubed second.
     pub(super) c: f64,
-    /// Whether it grows at least as Reno does.
+    /// Whether it grows at least as fast as Reno.
     pub(super) is_reno_friendly: bool,
 }
 
@@ -17,7 +17,7 @@ pub(super) struct CubicShape {
 pub(super) struct CubicWindow {
     shape: CubicShape,
     pub(super) segments: f64,
-    /// W_max, W_est and cwnd_epoch of the RFC.
+    /// W_max, W_est and cwnd_epoch of RFC 9438.
     pub(super) max: f64,
     reno: f64,
     at_epoch: f64,
@@ -38,7 +38,7 @@ impl CubicWindow {
         (self.at_epoch, self.epoch_us) = (self.segments, None);
     }
 
-    /// So much of the window did not pass: what did is the greatest window.
+    /// Lowers the window, and its maximum, to the share that passed.
     pub(super) fn on_excess(&mut self, passed: f64) {
         self.max *= passed;
         self.segments = (self.segments * passed).max(WINDOW_SEGMENTS_MIN);

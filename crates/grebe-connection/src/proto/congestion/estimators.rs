@@ -47,12 +47,12 @@ impl RttEstimator {
         self.variation_us as u64
     }
 
-    /// How often the receiver reports.
+    /// Interval of the receiver's reports.
     pub(super) fn report_interval_us(&self) -> u64 {
         report_interval_us(self.min_us())
     }
 
-    /// How long to wait for a report before a packet is sent to ask for one. RFC 9002, section 6.2.1.
+    /// Time to wait for a report before a probe packet asks for one. RFC 9002, section 6.2.1.
     pub(super) fn probe_timeout_us(&self) -> u64 {
         if self.smoothed_us == 0.0 {
             return 10 * INITIAL_RTT_US;
@@ -62,17 +62,17 @@ impl RttEstimator {
     }
 }
 
-/// The queueing delay of the path, from one-way delays.
+/// Queue delay of the path, from one-way delays.
 #[derive(Debug)]
 pub(super) struct QueueDelay {
-    /// The clocks of both hosts differ by an unknown constant: delays are counted from the first one.
+    /// First delay, from which all others count: the clocks of both hosts differ by an unknown constant.
     origin: Option<u32>,
     base: RecentMin<i64>,
-    /// The queueing delay last seen.
+    /// Latest queue delay.
     pub(super) now_us: u64,
-    /// Where packets overtake each other: the least queueing delay of as long as the jitter.
+    /// Minimum queue delay over the span of the jitter, on paths that reorder packets.
     least: Option<RecentMin<u64>>,
-    /// The longest mean queue of a round, as a negative number.
+    /// Longest mean queue of a round, negated.
     longest_us: RecentMin<i64>,
 }
 
@@ -87,7 +87,8 @@ impl QueueDelay {
         }
     }
 
-    /// Packets are late by up to this much without a queue: only the least delay of as long a time tells of one.
+    /// Sets the jitter: packets may be this late without a queue, so only the minimum delay over this span
+    /// shows one.
     pub(super) fn expect_jitter(&mut self, jitter_us: u64) {
         self.least = (jitter_us > 0).then(|| RecentMin::new(jitter_us));
     }
@@ -103,8 +104,9 @@ impl QueueDelay {
         }
     }
 
-    /// Takes the mean queue of a round; whether that was a queue at all. One beyond `queue_us_max` always is; where the buffer is
-    /// shorter than that, a full one is told from an empty one by the longest seen.
+    /// Takes the mean queue of a round and returns whether a queue stood. A delay beyond `queue_us_max`
+    /// always counts. With a shorter buffer, the longest queue so far distinguishes a full one from an empty
+    /// one.
     pub(super) fn on_round(&mut self, now_us: u64, mean_us: u64, queue_us_max: u64) -> bool {
         self.longest_us.add(now_us, -(mean_us as i64));
         let longest_us = self.longest_us.least().unwrap_or(0).unsigned_abs();
@@ -114,15 +116,15 @@ impl QueueDelay {
     }
 }
 
-/// How fast bytes arrive, as the receiver reports it, and the maximum of that: the path's bandwidth for this flow.
+/// Rate of arriving bytes as the receiver reports it, and its maximum: the path's bandwidth for this flow.
 #[derive(Debug)]
 pub(super) struct DeliveryRate {
-    /// The receiver's clock, and the bytes that had come by then.
+    /// Receiver's clock, and the bytes delivered by then.
     history: VecDeque<(u64, u64)>,
-    /// The rate of late, in bytes per second; 0: not known.
+    /// Recent rate in bytes per second; 0 while unknown.
     pub(super) recent: f64,
     bandwidth: RoundMax<BANDWIDTH_ROUNDS>,
-    /// When bytes came last, by the receiver's clock.
+    /// Time of the last arrival, by the receiver's clock.
     came_us: Option<u64>,
 }
 
@@ -136,11 +138,11 @@ impl DeliveryRate {
         }
     }
 
-    /// Takes the bytes that had come by `at_us` of the receiver's clock; the rate is that over the last `span_us`.
-    /// Returns for how long nothing had come before.
+    /// Takes the bytes delivered by `at_us` of the receiver's clock. The rate covers the last `span_us`.
+    /// Returns the pause before these bytes.
     pub(super) fn on_sample(&mut self, at_us: u64, delivered_bytes: u64, span_us: u64) -> u64 {
         let newest = (at_us, delivered_bytes);
-        // An older report came late.
+        // A reordered, older report.
         if self.history.back().is_some_and(|last| last.0 >= newest.0 || last.1 > newest.1) {
             return 0;
         }
@@ -166,7 +168,7 @@ impl DeliveryRate {
         gap_us
     }
 
-    /// The greatest rate of the last rounds, in bytes per second.
+    /// Maximum rate of the last rounds, in bytes per second.
     pub(super) fn bandwidth(&self) -> f64 {
         self.bandwidth.greatest()
     }
@@ -176,34 +178,34 @@ impl DeliveryRate {
         self.bandwidth.add(self.recent);
     }
 
-    /// Forgets all greater rates: the path does not give them any more.
+    /// Forgets higher rates, because the path no longer delivers them.
     pub(super) fn forget_greater(&mut self) {
         if self.recent > 0.0 {
             self.bandwidth.reset(self.recent);
         }
     }
 
-    /// The path may give less: this share of the rate at least.
+    /// Lowers the bandwidth to the recent rate, but not below this share.
     pub(super) fn yield_to(&mut self, share: f64) {
         self.bandwidth.reset(self.recent.max(share * self.bandwidth()));
     }
 
-    /// A rate that was wrongly thought to be too much is the bandwidth again.
+    /// Restores a bandwidth that was wrongly reduced.
     pub(super) fn restore(&mut self, bandwidth: f64) {
         self.bandwidth.add(bandwidth);
     }
 
-    /// Begins a new measurement: what came until now was sent at another rate.
+    /// Starts a new measurement, because earlier bytes were sent at another rate.
     pub(super) fn measure_anew(&mut self) {
         self.history.clear();
         self.recent = 0.0;
     }
 }
 
-/// Eight reports per round trip, and a rate is measured over eight rounds at most.
+/// Eight reports per round trip, for measurements over at most eight rounds.
 const HISTORY_REPORTS: usize = 64;
 
-/// The least value of the last one to two spans: two buckets that take turns.
+/// Minimum of the last one to two spans, in two alternating buckets.
 #[derive(Debug, Clone)]
 pub(super) struct RecentMin<T> {
     span_us: u64,
@@ -235,7 +237,7 @@ impl<T: PartialOrd + Copy> RecentMin<T> {
     }
 }
 
-/// The greatest value of the last `N` rounds.
+/// Maximum of the last `N` rounds.
 #[derive(Debug, Clone)]
 pub(super) struct RoundMax<const N: usize> {
     rounds: [f64; N],
@@ -256,7 +258,7 @@ impl<const N: usize> RoundMax<N> {
         self.rounds[self.at] = 0.0;
     }
 
-    /// Forgets all but this.
+    /// Replaces all values by this one.
     pub(super) fn reset(&mut self, value: f64) {
         self.rounds = [0.0; N];
         self.rounds[self.at] = value;

@@ -1,12 +1,12 @@
-//! What share of packets the path loses at any rate, and which losses come from too high a rate.
+//! Base loss of the path, and the distinction from losses by too high a rate.
 
 use super::constants::*;
 
 #[derive(Debug, Default)]
 pub(super) struct LossModel {
-    /// The share of packets that is lost at any rate.
+    /// Share of packets that the path loses at any rate.
     pub(super) base: f64,
-    /// The loss below the path's rate, and on how many packets it was measured.
+    /// Loss below the path's rate, and the number of packets behind the figure.
     slow: Option<(f64, f64)>,
 }
 
@@ -15,24 +15,24 @@ pub(super) struct LossModel {
 pub(super) struct RoundLosses {
     pub(super) acked: u64,
     pub(super) lost: u64,
-    /// A queue stood: it may be what lost packets, and that says nothing about the path.
+    /// A queue stood. It may have caused the losses, so they say nothing about the path.
     pub(super) had_queue: bool,
     /// The round was sent below the path's rate.
     pub(super) is_slow: bool,
-    /// Competing flows fill the queue: their losses say nothing about the path.
+    /// Competing flows fill the queue, so losses say nothing about the path.
     pub(super) has_competitors: bool,
-    /// Loss beyond the base loss, as a share, that halts the growth.
+    /// Loss beyond the base loss, as a share, that halts growth.
     pub(super) excess_max: f64,
 }
 
-/// What a round's losses mean.
+/// Assessment of a round's losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LossVerdict {
-    /// No more than the path loses at any rate.
+    /// No more than the base loss.
     Usual,
-    /// More, while a queue stood: the path takes no more than what came.
+    /// More, while a queue stood: the path is full.
     Queued,
-    /// So much more that the rate must fall at once.
+    /// Far more: the rate must fall at once.
     Excessive,
 }
 
@@ -56,25 +56,25 @@ impl LossModel {
         }
     }
 
-    /// How many of so many packets may be lost in one round by the path alone.
+    /// Maximum losses that the path alone may cause in a round of `packets`.
     pub(super) fn usual(&self, packets: u64) -> f64 {
         let expected = self.base * packets as f64;
         expected + DEVIATIONS * (PACKETS_PER_LOSS_EVENT * expected).sqrt()
     }
 
-    /// Whether a lower rate has shown that the path alone may lose so many of so many packets in one round.
+    /// Whether a lower rate has shown that the path alone may lose `lost` of `packets` in one round.
     pub(super) fn explains(&self, lost: u64, packets: u64) -> bool {
         let is_known = self.slow.is_some_and(|(_, packets)| packets >= BASE_LOSS_PACKETS_MIN);
         is_known && lost as f64 <= self.usual(packets)
     }
 
-    /// Whether no path alone loses this share of so many packets, as far as is known.
+    /// Whether this loss exceeds anything that the path alone is known to lose.
     pub(super) fn is_beyond_the_paths(&self, loss: f64, packets: f64) -> bool {
         let noise = (PACKETS_PER_LOSS_EVENT * self.base.max(1.0 / packets) / packets).sqrt();
         loss > UNTESTED_BASE_LOSS_MAX.max(self.base + DEVIATIONS * noise)
     }
 
-    /// Takes what was lost below the path's rate: however much that is, the path loses it.
+    /// Learns the loss below the path's rate. Whatever its size, it is the path's.
     pub(super) fn learn_slow(&mut self, loss: f64, packets: f64) {
         let (mean, packets_before) = self.slow.unwrap_or((0.0, 0.0));
         let packets_sum = (packets_before + packets).min(BASE_LOSS_PACKETS);
@@ -82,7 +82,7 @@ impl LossModel {
         self.slow = Some((self.base, packets_sum));
     }
 
-    /// Nothing is known where too high a rate lost packets, but for what a lower rate has shown.
+    /// Forgets the base loss after too high a rate, unless a lower rate has confirmed it.
     pub(super) fn forget_untested(&mut self) {
         if self.slow.is_none() {
             self.base = 0.0;

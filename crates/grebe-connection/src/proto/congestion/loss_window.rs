@@ -1,7 +1,8 @@
-//! The window where losses answer to the rate although no queue stands: a queue shorter than the ceiling, or a policer. Others there
-//! back off at each loss, and so does this flow.
+//! Window for losses that depend on the rate without a visible queue: a queue shorter than the ceiling, or a
+//! policer. Other flows there back off at each loss, and so does this one.
 //!
-//! Backing off is a question too. Where as much is lost at a much lower rate, the path loses it, and rate probing goes on.
+//! Backing off is also a test. If a much lower rate loses as much, the path is the cause, and rate probing
+//! resumes.
 
 use super::constants::*;
 use super::cubic::{CubicShape, CubicWindow};
@@ -14,52 +15,53 @@ pub(super) struct LossWindow {
     window: CubicWindow,
     recovery: Option<Recovery>,
     beginning: Beginning,
-    /// The rate is much lower than where this began.
+    /// The rate is far below the starting rate.
     is_low: bool,
-    /// More was lost than any path loses by itself, and the window is not yet what passes.
+    /// The loss exceeded any loss of the path, and the window has not come down to the passing rate yet.
     overrun: Option<Overrun>,
-    /// No more was lost in the last round trip after backing off than a path may lose.
+    /// The last round trip after backing off lost no more than a path may lose.
     is_passing: bool,
-    /// As much was lost at a lower rate: the path loses it.
+    /// A lower rate lost as much, so the path is the cause.
     is_lost_anyway: bool,
-    /// In this round, since this flow backed off.
+    /// Packets of this round since the flow backed off.
     round_packets: u64,
     round_lost: u64,
 }
 
-/// A question to the path: is as much lost at a lower rate? The rate of the overrun itself is not compared: a bucket may have been full then.
+/// Test whether a lower rate loses as much. The rate of the overrun itself does not count, because a
+/// policer's bucket may have been full then.
 #[derive(Debug, Clone, Copy, Default)]
 struct Overrun {
-    /// The share of packets that was lost at the rate before; `None`: the first rate is being measured.
+    /// Share of packets lost at the rate before; `None` while the first rate is measured.
     before: Option<f64>,
-    /// At this rate.
+    /// Counts at this rate.
     acked: u64,
     lost: u64,
 }
 
-/// The flow backed off: for a round trip and a half it is only seen how much was lost.
+/// Time after backing off: for one and a half round trips the flow only counts losses.
 #[derive(Debug, Clone, Copy)]
 struct Recovery {
     since_us: u64,
     until_us: u64,
     acked: u64,
     lost: u64,
-    /// What was lost is known, or was sent at another rate before.
+    /// The losses are known, or belong to packets sent earlier at another rate.
     is_judged: bool,
 }
 
-/// The path where this began.
+/// The path at the start of this state.
 #[derive(Debug, Clone, Copy)]
 struct Beginning {
     in_flight_bytes: u64,
     segments: f64,
     bandwidth: f64,
-    /// Events of loss per packet that was sent at that rate; `None`: not known yet.
+    /// Loss events per packet at that rate; `None` while unknown.
     events: Option<f64>,
 }
 
 impl LossWindow {
-    /// `is_overrun`: more was lost than any path loses by itself, so that nothing is known of smaller losses.
+    /// `is_overrun`: the loss exceeded any loss of the path, so smaller losses are unknown.
     pub(super) fn begin(now_us: u64, path: &mut PathModel, is_overrun: bool) -> Self {
         let bandwidth = if is_overrun { path.passing_rate() } else { path.bandwidth() };
         let segments = bandwidth * path.queued_loop_us() as f64 / 1e6 / SEGMENT_BYTES;
@@ -85,12 +87,12 @@ impl LossWindow {
     }
 
     pub(super) fn cap_bytes(&self, path: &PathModel) -> u64 {
-        // Most of what is under way after an overrun is lost, and only what is sent after it tells so.
+        // Most packets in flight after an overrun are lost, and only later packets reveal that.
         let lost_bytes = if self.overrun.is_some() { self.beginning.in_flight_bytes } else { 0 };
         path.window_cap_bytes(self.window_bytes()) + lost_bytes
     }
 
-    /// How fast a packet leaves, relative to where packets were lost last.
+    /// Pace relative to the rate of the last loss.
     pub(super) fn pace_class(&self) -> PaceClass {
         let is_below = self.window.segments < (1.0 + LOSS_WINDOW_BETA) / 2.0 * self.window.max;
         if is_below { PaceClass::Below } else { PaceClass::At }
@@ -99,7 +101,7 @@ impl LossWindow {
     pub(super) fn on_report(&mut self, path: &mut PathModel, sample: &AckSample) -> Option<NextState> {
         let yields = path.mode == Mode::Background && path.is_over_ceiling();
         if path.is_over_ceiling() && !yields {
-            // A queue that can be seen tells more than losses.
+            // A visible queue tells more than losses.
             path.response.forget();
             return Some(NextState::Drain);
         }
@@ -122,11 +124,11 @@ impl LossWindow {
         None
     }
 
-    /// Whether packets were lost, and in this round more of them than the path loses at any rate.
+    /// Whether this round lost packets, and more of them than the path loses at any rate.
     fn is_loss_unusual(&mut self, path: &PathModel, sample: &AckSample) -> bool {
         self.round_packets += sample.acked_packets + sample.lost_packets;
         self.round_lost += sample.lost_packets.saturating_sub(sample.late_packets);
-        // What others lose looks like the path's own, and background mode yields to others.
+        // Losses of other flows look like the path's own, and background mode yields to others.
         let is_explained =
             path.mode != Mode::Background && path.loss.explains(self.round_lost, self.round_packets);
         let is_unusual = sample.by_pace.events() > 0.0 && !is_explained;
@@ -164,7 +166,7 @@ impl LossWindow {
                 if overrun.is_same(loss) {
                     path.loss.learn_slow(loss, (overrun.acked + overrun.lost) as f64);
                     path.response.forget();
-                    // What came while a bucket was full is not what the path brings.
+                    // The rate while a policer's bucket was full is not the path's rate.
                     path.delivery.forget_greater();
                     path.delivery.restore(self.beginning.bandwidth);
                     self.is_lost_anyway = true;
@@ -178,10 +180,10 @@ impl LossWindow {
                 passed = 1.0 - loss;
             }
             if passed < 1.0 - LOSS_EXCESS_MAX {
-                // Where others begin to send, much is lost that is not this flow's excess.
+                // When other flows start, much of the loss is not this flow's excess.
                 let is_ours = self.overrun.is_some() || path.mode == Mode::Background;
                 self.window.on_excess(passed.max(if is_ours { 0.0 } else { DOWN_GAIN }));
-                // What is under way was sent before that.
+                // The packets in flight were sent before the reduction.
                 self.recover(sample.now_us, path, true);
                 return true;
             }
@@ -196,7 +198,7 @@ impl LossWindow {
         false
     }
 
-    /// Begins to count what is lost at a much lower rate than where this began.
+    /// Starts counting losses at a much lower rate than the starting rate.
     fn watch_for_low_rate(&mut self, path: &mut PathModel) {
         let (loss, packets) = path.response.loss();
         let is_beyond = path.loss.is_beyond_the_paths(loss, packets);
@@ -213,12 +215,13 @@ impl LossWindow {
         path.response.forget();
     }
 
-    /// Whether as much is lost at a much lower rate as where this began: then the path loses it, and not the rate.
+    /// Whether a much lower rate loses as much as the starting rate. Then the path is the cause, not the
+    /// rate.
     fn is_loss_the_paths(&self, path: &PathModel) -> bool {
         let events_min =
             self.beginning.events.map_or(f64::INFINITY, |events| LOSS_WINDOW_SAME_SHARE * events);
         let events_known = match path.mode {
-            // To take others' losses for the path's would cost them the path.
+            // Mistaking others' losses for the path's would take the path from them.
             Mode::Background => LOSS_EVENTS_MIN * BACKGROUND_DIVISOR as f64,
             Mode::Fair | Mode::Greedy => LOSS_EVENTS_MIN,
         };
@@ -236,14 +239,15 @@ impl LossWindow {
 }
 
 impl Overrun {
-    /// The share of packets that is lost at this rate, once enough of them are decided.
+    /// Share of packets lost at this rate, once enough of them are decided.
     fn measured(&self) -> Option<f64> {
         let packets = (self.acked + self.lost) as f64;
         let is_enough = self.before.unwrap_or(UNTESTED_BASE_LOSS_MAX) * packets >= LOSS_EVENTS_MIN;
         is_enough.then_some(self.lost as f64 / packets)
     }
 
-    /// Whether as large a share passes as at the rate before: then the path loses the rest. If less passes, something else changed.
+    /// Whether as large a share passes as at the rate before. Then the path loses the rest. If less passes,
+    /// something else changed.
     fn is_same(&self, loss: f64) -> bool {
         let passes = 1.0 - loss;
         self.before.map(|loss| 1.0 - loss).is_some_and(|passed| {
@@ -252,7 +256,7 @@ impl Overrun {
     }
 }
 
-/// How it backs off and grows.
+/// Shape of the reduction and growth.
 fn shape(mode: Mode) -> CubicShape {
     match mode {
         Mode::Background => CubicShape { beta: BACKGROUND_BETA, c: BACKGROUND_C, is_reno_friendly: false },
@@ -276,7 +280,8 @@ mod tests {
         path
     }
 
-    /// Takes a report every 5 ms for so long, with an event of loss in each for which `is_lost` says so; what followed, if anything.
+    /// Feeds a report every 5 ms for the given time, with a loss event wherever `is_lost` returns true.
+    /// Returns the next state, if any.
     fn run(
         window: &mut LossWindow,
         path: &mut PathModel,

@@ -1,5 +1,5 @@
-//! What is known of the path, from the reports alone: round trip, queue, bandwidth, loss, capacity and jitter. The states read
-//! it; they differ in what they send.
+//! Model of the path from the reports alone: round trip, queue, bandwidth, loss, capacity and jitter. All
+//! states read it; they differ in what they send.
 
 use super::constants::*;
 use super::estimators::{DeliveryRate, QueueDelay, RttEstimator};
@@ -7,43 +7,44 @@ use super::loss::{LossModel, LossVerdict, RoundLosses};
 use super::rate_response::{PaceCounts, RateResponse};
 use crate::proto::train::{FIRST_PACKETS, TrainHeard};
 
-/// How much of a shared path to take.
+/// Share of a shared path to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// A share like that of the others.
+    /// A share like that of other flows.
     #[default]
     Fair,
-    /// All that the path gives, whatever queue there is.
+    /// All of the path, whatever the queue.
     Greedy,
-    /// What others leave.
+    /// The rest that other flows leave.
     Background,
 }
 
-/// What the controller learns from one report of the receiver.
+/// Content of one report of the receiver for the controller.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AckSample {
     pub(crate) now_us: u64,
     pub(crate) rtt_us: Option<u64>,
-    /// Least one-way delay since the report before, with an unknown offset between the clocks.
+    /// Minimum one-way delay since the last report, with an unknown offset between the clocks.
     pub(crate) one_way_delay_us: Option<u32>,
-    /// The receiver's clock, and the bytes on the wire that had come by then.
+    /// Receiver's clock, and the bytes on the wire delivered by then.
     pub(crate) receiver_us: u64,
     pub(crate) delivered_bytes: u64,
     pub(crate) train: Option<TrainHeard>,
     pub(crate) acked_packets: u64,
     pub(crate) lost_packets: u64,
-    /// Packets decided and events of loss, by the pace that they left at.
+    /// Decided packets and loss events, by pace.
     pub(crate) by_pace: PaceCounts,
-    /// Packets that were declared lost and came after all.
+    /// Packets that were declared lost and arrived after all.
     pub(crate) late_packets: u64,
     pub(crate) in_flight_bytes: u64,
     /// This report ends a packet-timed round trip.
     pub(crate) round_ended: bool,
-    /// The source, the receiver or a set limit held the sender back, not the path.
+    /// The source, the receiver or a configured limit held the sender back, not the path.
     pub(crate) app_limited: bool,
-    /// An application wrote now and then: what came says nothing about the path, not even where packets were lost or late.
+    /// The application writes only now and then. Such packets say nothing about the path, not even by loss or
+    /// delay.
     pub(crate) is_sparse: bool,
-    /// The sender was stopped while it could have sent: less came than the path brings.
+    /// The sender was suspended, so less arrived than the path can carry.
     pub(crate) is_stalled: bool,
 }
 
@@ -55,24 +56,24 @@ pub(super) struct PathModel {
     pub(super) delivery: DeliveryRate,
     pub(super) loss: LossModel,
     pub(super) response: RateResponse,
-    /// How often losses were taken for an answer to the rate, and then were none.
+    /// Number of times that losses were wrongly attributed to the rate.
     pub(super) doubts: u32,
     pub(super) capacity: Capacity,
-    /// How much later than others a packet comes.
+    /// Lateness of a packet relative to others.
     pub(super) jitter_us: u64,
-    /// At the last report.
+    /// Bytes in flight at the last report.
     pub(super) in_flight_bytes: u64,
     sums: RoundSums,
-    /// Not the path but something else held the sender back in the round before this one.
+    /// Something other than the path held the sender back in the last round.
     was_app_limited: bool,
     was_sparse: bool,
     was_stalled: bool,
-    /// Nothing came for so long, although much was under way, that what comes until then says less than what the path brings.
+    /// End of a stall: until then, arrivals understate the path's rate.
     stalled_until_us: u64,
     now_us: u64,
-    /// The bandwidth was lowered in this round although the path had stalled.
+    /// The bandwidth was reduced in this round although the path had stalled.
     has_yielded: bool,
-    /// The pacing gain of the round before, and of this one: what is acknowledged now was sent at the former.
+    /// Pacing gain of the last round and of this one. Packets acknowledged now were sent at the former.
     gain_before: f64,
     gain_now: f64,
 }
@@ -83,7 +84,7 @@ pub(super) struct Round {
     pub(super) losses: LossVerdict,
     /// A queue stood.
     pub(super) had_queue: bool,
-    /// More was lost than any path loses by itself, here and there and not at once.
+    /// Loss beyond any loss of the path, spread over the round and not in one burst.
     pub(super) is_overrun: bool,
     pub(super) shortest_queue_us: Option<u64>,
     pub(super) app_limited: bool,
@@ -172,7 +173,7 @@ impl PathModel {
                 Mode::Fair | Mode::Greedy => LOSS_EXCESS_MAX,
             },
         });
-        // What the source held back says nothing about the path: draft-ietf-ccwg-bbr-06, section 5.5.4.
+        // Arrivals limited by the source say nothing about the path: draft-ietf-ccwg-bbr-06, section 5.5.4.
         if !sums.app_limited && !sums.is_stalled && now_us >= self.stalled_until_us {
             self.delivery.next_round();
         }
@@ -185,8 +186,8 @@ impl PathModel {
         }
     }
 
-    /// Whether in this round so far more is lost than any path loses by itself, here and there and not at once. Where packets overtake
-    /// each other they are lost only by mistake at first.
+    /// Whether this round so far lost more than any path, spread and not in one burst. Never on paths that
+    /// reorder, because losses there may be spurious at first.
     pub(super) fn is_overrun(&self) -> bool {
         let lost = self.sums.lost.saturating_sub(self.sums.late) as f64;
         let packets = self.sums.acked as f64 + lost;
@@ -196,13 +197,13 @@ impl PathModel {
             && self.loss.is_beyond_the_paths(lost / packets, packets)
     }
 
-    /// Packets are late by up to this much whatever the queue, as the first train told.
+    /// Sets the lateness of packets without a queue, as the first train showed it.
     pub(super) fn expect_jitter(&mut self, jitter_us: u64) {
         self.jitter_us = jitter_us;
         self.queue.expect_jitter(jitter_us);
     }
 
-    /// Over how long a delivery rate is measured.
+    /// Span of a delivery rate measurement.
     pub(super) fn rate_span_us(&self) -> u64 {
         self.rtt.min_us().max(RATE_SPAN_PER_JITTER * self.jitter_us).clamp(RATE_SPAN_US_MIN, RATE_SPAN_US_MAX)
     }
@@ -212,23 +213,23 @@ impl PathModel {
         (self.gain_before, self.gain_now) = (self.gain_now, gain);
     }
 
-    /// The confirmed rate, in bytes per second.
+    /// Confirmed rate in bytes per second.
     pub(super) fn bandwidth(&self) -> f64 {
         self.delivery.bandwidth()
     }
 
-    /// What passes of too much, in bytes per second.
+    /// Rate that passes when too much is sent, in bytes per second.
     pub(super) fn passing_rate(&self) -> f64 {
         let is_measured = self.delivery.recent > 0.0 && !self.sums.app_limited && !self.was_app_limited;
         if is_measured { self.delivery.recent } else { self.bandwidth() }
     }
 
-    /// The rate that fills the path, in bytes per second: what arrives, and what the path loses of it at any rate.
+    /// Rate that fills the path, in bytes per second: the delivered rate plus the base loss.
     pub(super) fn full_rate(&self) -> f64 {
         self.bandwidth() / (1.0 - self.loss.base)
     }
 
-    /// How much queue this flow may build alone.
+    /// Maximum queue that this flow may build alone.
     pub(super) fn queue_ceiling_us(&self) -> u64 {
         let rtt_us = self.rtt.min_us();
         match self.mode {
@@ -243,7 +244,7 @@ impl PathModel {
         self.mode != Mode::Greedy && self.queue.now_us > self.queue_ceiling_us()
     }
 
-    /// A queue beyond the ceiling: the path gives no more than what came last. Says whether that is so.
+    /// If the queue exceeds the ceiling, reduces the bandwidth to the latest rate. Returns whether it did.
     pub(super) fn cut_to_recent(&mut self) -> bool {
         let is_over = self.is_over_ceiling() && self.delivery.recent > 0.0 && !self.is_sparse();
         if is_over && !self.is_stalled() {
@@ -254,21 +255,22 @@ impl PathModel {
         is_over
     }
 
-    /// Whether something was stopped, here or on the way: a queue is what waited meanwhile, and less came than the path brings.
+    /// Whether a host or a hop was suspended. The queue is then backlog, and arrivals understate the path's
+    /// rate.
     pub(super) fn is_stalled(&self) -> bool {
         self.sums.is_stalled || self.was_stalled || self.now_us < self.stalled_until_us
     }
 
-    /// Whether an application writes only now and then: what is known of the path holds until there is more to send. A writer that waits
-    /// because the path is full wrote enough.
+    /// Whether the application writes only now and then; knowledge of the path then holds until there is more
+    /// to send. A writer that waits for a full path is not sparse.
     pub(super) fn is_sparse(&self) -> bool {
         (self.sums.is_sparse || self.was_sparse) && self.excess_bytes() <= 0.0
     }
 
-    /// Whether losses answer to this flow's rate, although no queue tells of it.
+    /// Whether losses depend on this flow's rate although no queue shows it.
     pub(super) fn is_loss_ours(&self, round: &Round) -> bool {
         if self.jitter_us > 0 {
-            // What is lost by mistake shows too late to be told from what is lost.
+            // Spurious losses are recognised too late here to tell them from real ones.
             return false;
         }
         round.is_overrun || self.response.losses_rise(f64::from(self.doubts))
@@ -279,8 +281,8 @@ impl PathModel {
         self.rtt.min_us() + self.rtt.report_interval_us()
     }
 
-    /// Bytes in flight beyond what the path holds without a queue. They are known now; the queue that a report tells of is a round
-    /// trip old.
+    /// Bytes in flight beyond the capacity of the path without a queue. Known at once, while the reported
+    /// queue is one round trip old.
     pub(super) fn excess_bytes(&self) -> f64 {
         let path_us = self.loop_us() + self.jitter_us / 2;
         self.in_flight_bytes as f64 - self.full_rate() * path_us as f64 / 1e6
@@ -291,22 +293,22 @@ impl PathModel {
         self.rtt.smoothed_us() + self.rtt.report_interval_us()
     }
 
-    /// A longer queue than this is one.
+    /// Minimum delay that counts as a queue.
     pub(super) fn queue_seen_us(&self) -> u64 {
         self.queue_ceiling_us() / STANDING_QUEUE_SHARE
     }
 
-    /// Spreads a window over a round trip, in bytes per second.
+    /// Pace that spreads a window over a round trip, in bytes per second.
     pub(super) fn window_pace(&self, window_bytes: f64) -> f64 {
         window_bytes * 1e6 / self.queued_loop_us() as f64
     }
 
-    /// The cap of bytes in flight where a window rules: a few packets more than that, for bursts.
+    /// Cap of bytes in flight for window states: the window plus a few packets for bursts.
     pub(super) fn window_cap_bytes(&self, window_bytes: f64) -> u64 {
         (window_bytes + BURST_SEGMENTS * SEGMENT_BYTES) as u64
     }
 
-    /// The cap of bytes in flight where a rate rules.
+    /// Cap of bytes in flight for rate states.
     pub(super) fn rate_cap_bytes(&self, rate: f64) -> u64 {
         let seconds = (self.rtt.min_us() + REPORT_DELAY_US_MAX) as f64 / 1e6;
         (CAP_GAIN * rate * seconds) as u64 + FIRST_PACKETS * SEGMENT_BYTES as u64
@@ -322,22 +324,22 @@ impl RoundSums {
     }
 }
 
-/// The path's capacity: what it carries for all flows together. Beside others the delivery rate says less than that.
+/// Capacity of the path for all flows together. Beside other flows the delivery rate understates it.
 #[derive(Debug, Default)]
 pub(super) struct Capacity {
-    /// The greatest rate that was delivered, or that a train told, in bytes per second.
+    /// Maximum rate, delivered or measured by a train, in bytes per second.
     pub(super) rate: f64,
     /// Rounds in a row without a queue.
     rounds_alone: usize,
 }
 
 impl Capacity {
-    /// What others sent into a train makes the capacity look less than it is, never more.
+    /// Raises the capacity. Cross traffic within a train can only make it look smaller.
     pub(super) fn on_rate(&mut self, rate: f64) {
         self.rate = self.rate.max(rate);
     }
 
-    /// Takes a round in which the queue was empty at least once, and the bandwidth then.
+    /// Takes a round in which the queue was empty at least once, and its bandwidth.
     pub(super) fn on_empty_round(&mut self, bandwidth: f64) {
         self.rounds_alone += 1;
         if self.rounds_alone >= BANDWIDTH_ROUNDS {

@@ -1,62 +1,62 @@
-//! What the controller does, what follows, and what each phase has cost.
+//! States of the controller, transitions, and the cost of each phase.
 
-/// The state that follows. The controller makes it.
+/// Next state, which the controller constructs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum NextState {
-    /// Growth from this rate, in bytes per second: the path became faster.
+    /// Growth from this rate in bytes per second, because the path became faster.
     RampFrom(f64),
     /// Rate probing, which drains the queue first.
     Drain,
-    /// Rate probing at the rate that was confirmed.
+    /// Rate probing at the confirmed rate.
     Cruise,
-    /// Rate probing, which asks for more first: whoever filled the queue is gone.
+    /// Rate probing that asks for more first, because the flow that filled the queue is gone.
     ProbeUp,
     /// The window beside flows that fill the queue.
     CompetingWindow,
-    /// The window where losses answer to the rate although no queue stands.
+    /// The window for losses that depend on the rate without a visible queue.
     LossWindow {
-        /// More was lost than any path loses by itself.
+        /// The loss exceeded any loss of the path.
         is_overrun: bool,
     },
 }
 
-/// What the controller is doing.
+/// Activity of the controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// The first packets are in flight; their dispersion at the receiver tells the first rate.
+    /// The first packets are in flight; their dispersion at the receiver gives the first rate.
     Train,
     /// The rate grows each round trip.
     Ramp,
-    /// The rate is what the path was seen to deliver.
+    /// The rate is the measured delivery rate.
     Cruise,
-    /// A little more, to see whether the path delivers it.
+    /// Slightly faster, to test whether the path delivers it.
     Up,
-    /// A little less, until the queue is drained.
+    /// Slightly slower, until the queue is drained.
     Down,
     /// A window beside flows that fill the queue.
     Compete,
     /// Half of the path, beside flows that do not back off.
     HalfShare,
-    /// A window where losses answer to the rate.
+    /// A window for losses that depend on the rate.
     LossWindow,
 }
 
 impl Phase {
-    /// How many there are.
+    /// Number of phases.
     pub const COUNT: usize = Self::NAMES.len();
-    /// Their names in figures, in their order.
+    /// Names for metrics, in the order of the phases.
     pub const NAMES: [&str; 8] =
         ["train", "ramp", "cruise", "up", "down", "compete", "half_share", "loss_window"];
 }
 
-/// What a phase has cost so far.
+/// Cost of a phase so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PhaseCost {
-    /// Times it was entered.
+    /// Number of entries.
     pub entries: u32,
-    /// Round trips that ended in it.
+    /// Round trips that ended in this phase.
     pub rounds: u32,
-    /// Time in it.
+    /// Time in this phase.
     pub time_us: u64,
 }
 
@@ -91,7 +91,7 @@ impl PhaseLog {
         }
     }
 
-    /// The costs, with the time of the present phase until `now_us`.
+    /// Costs, with the present phase until `now_us`.
     pub(super) fn until(&self, now_us: u64) -> [PhaseCost; Phase::COUNT] {
         let mut costs = self.costs;
         costs[self.phase as usize].time_us += now_us.saturating_sub(self.since_us);

@@ -1,5 +1,5 @@
-//! The ramp: the rate grows step by step from what the first train told. Each step is judged by what arrives of it, a round trip
-//! and a few reports later, or by a train of its own.
+//! Ramp: the rate grows step by step from the measurement of the first train. Arrivals judge each step a
+//! round trip and a few reports later, or a train does.
 
 use super::constants::*;
 use super::loss::LossVerdict;
@@ -10,14 +10,14 @@ use crate::proto::wire::Train;
 
 #[derive(Debug)]
 pub(super) struct Ramp {
-    /// Of this step, in bytes per second.
+    /// Rate of this step in bytes per second.
     rate: f64,
-    /// Of the next step, relative to this one.
+    /// Gain of the next step over this one.
     gain: f64,
     since_us: u64,
-    /// What arrives now was sent in this step.
+    /// Packets of this step are arriving now.
     is_arriving: bool,
-    /// The sender did not send all that this step allows.
+    /// The sender did not use all of this step.
     is_unused: bool,
     train: StepTrain,
     /// The path is fast enough for trains.
@@ -26,18 +26,18 @@ pub(super) struct Ramp {
     trains: u32,
 }
 
-/// The train of a step.
+/// Train of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StepTrain {
     None,
-    /// It is due at the beginning of the step.
+    /// Due at the start of the step.
     Due,
-    /// It is in flight: what it tells comes before what the step would.
+    /// In flight: its measurement comes before the step's.
     Sent,
 }
 
 impl Ramp {
-    /// From what the first train told.
+    /// Starts from the measurement of the first train.
     pub(super) fn after_first_train(now_us: u64, train: Train) -> Self {
         let span_us = u64::from(train.span_us);
         let measured = f64::from(train.bytes) * 1e6 / span_us.max(TRAIN_SPAN_US_MIN) as f64;
@@ -48,7 +48,7 @@ impl Ramp {
         }
     }
 
-    /// From a rate in bytes per second that the path has outgrown.
+    /// Starts from a rate in bytes per second that the path has outgrown.
     pub(super) fn from_rate(now_us: u64, rate: f64) -> Self {
         Self::new(now_us, UNTRAINED_GAIN * rate, UNTRAINED_GAIN)
     }
@@ -66,7 +66,7 @@ impl Ramp {
         }
     }
 
-    /// In bytes per second.
+    /// Pace in bytes per second.
     pub(super) fn pace(&self) -> f64 {
         self.rate
     }
@@ -79,10 +79,10 @@ impl Ramp {
         path.rate_cap_bytes(self.rate.max(path.bandwidth()))
     }
 
-    /// The packets of the train that is due, of so many bytes each: as many as the path brings in half of the queue's ceiling, or in
-    /// as long as the jitter.
+    /// Number of packets in the train that is due, of `packet_bytes` each. The path delivers them within half
+    /// of the queue ceiling, or within the jitter.
     ///
-    /// `packets_max` of them are there to be sent: a train that the source spreads measures the source.
+    /// `packets_max` are available: a train that waits for the source would measure the source.
     pub(super) fn order_train(
         &mut self,
         path: &PathModel,
@@ -120,7 +120,7 @@ impl Ramp {
             return Some(NextState::Drain);
         }
         if path.is_sparse() {
-            // The step is judged by what is sent when there is enough for it.
+            // Judges the step by its data, if there is enough.
             if self.train != StepTrain::Sent {
                 self.begin_step(sample.now_us, self.train);
             }
@@ -141,20 +141,22 @@ impl Ramp {
         self.judge_step(sample.now_us, path)
     }
 
-    /// Takes what a train told, which left at [`TRAIN_GAIN`] times the rate; `true`: the step asked for more than the path has.
+    /// Takes the measurement of a train, which left at [`TRAIN_GAIN`] times the rate. `true`: the step
+    /// exceeds the path.
     fn is_beyond_the_path(&mut self, now_us: u64, path: &mut PathModel, heard: &TrainHeard) -> bool {
         let Train { span_us, bytes, jitter_us, .. } = heard.train;
         path.jitter_us = path.jitter_us.max(u64::from(jitter_us));
-        // Not even jitter makes a path bring more than was sent.
+        // Even with jitter, no path delivers faster than the sender sends.
         let span_us = u64::from(span_us).max(heard.sent_span_us).max(1);
         let measured = f64::from(bytes) * 1e6 / span_us as f64;
         let sent = heard.sent_bytes as f64 * 1e6 / heard.sent_span_us.max(1) as f64;
-        // By how much chance moves the line through so many arrivals.
+        // Uncertainty of the line through these arrivals.
         let error_us = f64::from(jitter_us) / (f64::from(bytes) / SEGMENT_BYTES).max(1.0).sqrt();
-        // Within a step of the rate it left at, a train was not spread, and one that is as unsure tells no rate.
+        // A train that arrives almost as fast as it left was not spread. A train with as much uncertainty
+        // gives no rate.
         let is_vague = error_us > (1.0 - 1.0 / UP_GAIN) * span_us as f64;
         if (UP_GAIN * measured > sent || is_vague) && self.trains < TRAINS_MAX {
-            // The path brings at least that; the next train tells more.
+            // The path delivers at least this; the next train measures more.
             (self.rate, self.gain) = (self.rate.max(measured), UNTRAINED_GAIN);
             self.begin_step(now_us, StepTrain::Due);
             return false;
@@ -188,15 +190,15 @@ impl Ramp {
             return None;
         }
         if self.is_unused {
-            // What was not sent cannot arrive: nothing was learnt of the path.
+            // Unsent data cannot arrive, so nothing was learnt about the path.
             self.begin_step(now_us, StepTrain::None);
             return None;
         }
-        // Without a queue it may be that not all of the step has arrived yet.
+        // Without a queue, part of the step may still be in flight.
         (now_us > judged_us + rtt_us).then_some(NextState::Cruise)
     }
 
-    /// The path took the step without a queue.
+    /// Grows, because the path took the step without a queue.
     fn grow(&mut self, now_us: u64) {
         self.rate *= self.gain;
         if self.takes_trains {
@@ -229,7 +231,7 @@ mod tests {
         (Ramp::after_first_train(0, first), path)
     }
 
-    /// Takes what came of a train of so many bytes that left in so long.
+    /// Feeds the measurement of a train of `bytes` that left within the given time.
     fn hear(
         ramp: &mut Ramp,
         path: &mut PathModel,
@@ -263,7 +265,7 @@ mod tests {
         let (mut ramp, mut path) = start(train(3_000, 37_500, 0));
         let rate = ramp.pace();
         for now_us in (0..10 * RTT_US).step_by(10_000) {
-            // Late and little, since it was written late and there was little of it.
+            // Few bytes arrived late because few were written, and late.
             let sample = AckSample {
                 now_us,
                 rtt_us: Some(RTT_US),

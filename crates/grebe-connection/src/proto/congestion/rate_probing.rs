@@ -1,5 +1,5 @@
-//! Rate probing: the flow sends at the rate that the path was seen to deliver, asks for more now and then, and drains what that
-//! built. Loss slows nothing down unless it rises with the rate.
+//! Rate probing: sends at the measured delivery rate, asks for more now and then, and drains the resulting
+//! queue. Loss slows nothing down unless it rises with the rate.
 
 use super::constants::*;
 use super::loss::LossVerdict;
@@ -13,9 +13,9 @@ pub(super) struct RateProbing {
     since_us: u64,
     rounds: u32,
     cruise_rounds: u32,
-    /// The "up" before this one brought more, too.
+    /// The previous "up" also raised the rate.
     grew_before: bool,
-    /// Before "up"; 0: it did not ask for more.
+    /// Bandwidth before "up"; 0 if it did not ask for more.
     bandwidth_before: f64,
     detector: Detector,
     random: u64,
@@ -60,7 +60,7 @@ impl RateProbing {
         }
     }
 
-    /// In bytes per second.
+    /// Pace in bytes per second.
     pub(super) fn pace(&self, path: &PathModel) -> f64 {
         if path.is_over_ceiling() && path.excess_bytes() > 0.0 {
             return path.full_rate() * DOWN_GAIN;
@@ -72,7 +72,7 @@ impl RateProbing {
         path.rate_cap_bytes(path.full_rate())
     }
 
-    /// Of the path's full rate.
+    /// Gain relative to the path's full rate.
     pub(super) fn gain(&self, path: &PathModel) -> f64 {
         match self.step {
             Step::Cruise if path.mode == Mode::Greedy => 1.0,
@@ -145,7 +145,8 @@ impl RateProbing {
         }
     }
 
-    /// Whether no more is in flight than the path holds. Before a round trip has passed, what was sent before "down" is not reported.
+    /// Whether the bytes in flight fit into the path without a queue. For one round trip after "down" begins,
+    /// reports still cover older packets.
     fn is_drained(&self, now_us: u64, path: &PathModel) -> bool {
         let took_us = now_us.saturating_sub(self.since_us);
         took_us >= path.loop_us()
@@ -172,7 +173,7 @@ impl RateProbing {
         (self.step, self.since_us, self.rounds) = (step, now_us, 0);
     }
 
-    /// How long to cruise, by an xorshift generator.
+    /// Draws the number of rounds to cruise, by an xorshift generator.
     fn draw_rounds(&mut self) -> u32 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -181,16 +182,16 @@ impl RateProbing {
     }
 }
 
-/// Watches for a queue that stands although this flow drains its own in each probing cycle.
+/// Detects a queue that stands although this flow drains its own in each probing cycle.
 #[derive(Debug, Default)]
 pub(super) struct Detector {
-    /// The shortest queue of each of the last rounds, oldest first.
+    /// Shortest queue of each of the last rounds, oldest first.
     shortest_us: [u64; BANDWIDTH_ROUNDS],
     rounds: usize,
 }
 
 impl Detector {
-    /// Takes the shortest queue of a round; `true`: it has stood for so long that it is another flow's.
+    /// Takes the shortest queue of a round. `true`: it has stood long enough to be another flow's.
     pub(super) fn on_round(&mut self, shortest_us: u64) -> bool {
         self.shortest_us.rotate_left(1);
         self.shortest_us[BANDWIDTH_ROUNDS - 1] = shortest_us;
@@ -200,7 +201,7 @@ impl Detector {
         self.rounds >= BANDWIDTH_ROUNDS && sum(late) > DOWN_GAIN * sum(early)
     }
 
-    /// The queue was empty: whatever stood was this flow's own.
+    /// The queue was empty, so any earlier queue was this flow's own.
     pub(super) fn on_empty_round(&mut self) {
         self.rounds = 0;
     }

@@ -1,22 +1,23 @@
-//! Whether losses answer to this flow's rate: those of a short queue or of a policer do, those of the path itself do not.
+//! Whether losses depend on this flow's rate: a short queue or a policer loses more at a higher rate, a lossy
+//! path does not.
 //!
-//! Each packet is of a class by the pace that it left at, and losses are counted by class. What is lost together counts once, so that
-//! the count of events is what chance would spread evenly over all packets, however long the path's runs of losses are.
+//! Each packet has a class by its pace, and losses count by class. Losses in a row count as one event. Chance
+//! would spread such events evenly over all packets, however long the path's runs of losses are.
 
 use super::constants::*;
 
-/// How fast a packet left, relative to the rate that the path is thought to carry.
+/// Pace of a packet relative to the assumed capacity of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum PaceClass {
     Below,
     At,
     Above,
-    /// The path is not known yet, or others fill it.
+    /// The capacity is unknown, or other flows fill the path.
     #[default]
     Unknown,
 }
 
-/// What became of packets: how many are decided, and in how many events some were lost.
+/// Number of decided packets, and of loss events among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct PaceCount {
     packets: f64,
@@ -24,12 +25,12 @@ struct PaceCount {
     events: f64,
 }
 
-/// The same by class.
+/// Counts by class.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct PaceCounts([PaceCount; 4]);
 
 impl PaceCounts {
-    /// A packet arrived; `was_lost`: it had been declared lost, which was a mistake.
+    /// Counts an arrived packet. `was_lost`: it had been declared lost by mistake.
     pub(crate) fn on_ack(&mut self, pace: PaceClass, was_lost: bool) {
         let count = &mut self.0[pace as usize];
         if was_lost {
@@ -40,7 +41,7 @@ impl PaceCounts {
         }
     }
 
-    /// A packet was lost; `is_event`: the one sent before it was not.
+    /// Counts a lost packet. `is_event`: the packet sent before it was not lost.
     pub(crate) fn on_lost(&mut self, pace: PaceClass, is_event: bool) {
         let count = &mut self.0[pace as usize];
         count.packets += 1.0;
@@ -58,7 +59,7 @@ impl PaceCounts {
     }
 }
 
-/// The losses of late, by the pace of their packets.
+/// Recent losses by pace.
 #[derive(Debug, Default)]
 pub(super) struct RateResponse {
     counts: PaceCounts,
@@ -80,8 +81,8 @@ impl RateResponse {
         self.counts = PaceCounts::default();
     }
 
-    /// Whether faster packets are lost so much more often than slower ones that chance does not do it. `doubts`: how often that
-    /// was a mistake.
+    /// Whether faster packets are lost more often than slower ones, beyond chance. `doubts`: number of times
+    /// this was a mistake.
     pub(super) fn losses_rise(&self, doubts: f64) -> bool {
         let deviations = DEVIATIONS + doubts;
         let below = self.counts.class(PaceClass::Below);
@@ -89,7 +90,7 @@ impl RateResponse {
         above.exceeds(&below, deviations) || self.faster().exceeds(&below, deviations)
     }
 
-    /// What was long ago counts for less.
+    /// Halves the counts, so that old events count for less.
     fn halve(&mut self) {
         for count in &mut self.counts.0 {
             count.packets /= 2.0;
@@ -98,26 +99,26 @@ impl RateResponse {
         }
     }
 
-    /// Events of loss per packet that was not slower than the path is thought to carry, rather too few than too many: what has just
-    /// been seen to be much may have been chance.
+    /// Loss events per packet that was at least as fast as the assumed capacity. Estimated low, because a
+    /// recent excess may have been chance.
     pub(super) fn faster_events(&self) -> f64 {
         let faster = self.faster();
         (faster.events - DEVIATIONS * faster.events.sqrt()).max(0.0) / faster.packets.max(1.0)
     }
 
-    /// Events of loss per packet of all classes.
+    /// Loss events per packet of all classes.
     pub(super) fn all_events(&self) -> f64 {
         let all = self.all();
         all.events / all.packets.max(1.0)
     }
 
-    /// The share of packets that was lost, and of how many.
+    /// Share of lost packets, and the number of packets.
     pub(super) fn loss(&self) -> (f64, f64) {
         let all = self.all();
         (all.lost / all.packets.max(1.0), all.packets.max(1.0))
     }
 
-    /// Whether there were enough losses to tell how frequent they are.
+    /// Whether there were enough loss events to know their frequency.
     pub(super) fn has_events(&self, events_min: f64) -> bool {
         self.all().events >= events_min
     }
@@ -140,7 +141,7 @@ impl PaceCount {
         }
     }
 
-    /// Events fall on either class as often as it has packets, if they do so by chance: a binomial distribution.
+    /// By chance, events fall on each class in proportion to its packets: a binomial distribution.
     fn exceeds(&self, slower: &Self, deviations: f64) -> bool {
         let events = self.events + slower.events;
         let share = self.packets / (self.packets + slower.packets).max(1.0);
@@ -153,7 +154,7 @@ impl PaceCount {
 mod tests {
     use super::*;
 
-    /// Packets, and in how many events some of them were lost, below, at and above the path's rate.
+    /// Packets and loss events below, at and above the path's rate.
     fn response(counts: [(u32, u32); 3]) -> RateResponse {
         let mut report = PaceCounts::default();
         for (pace, (packets, events)) in

@@ -1,10 +1,9 @@
-//! A receiver of a connection's stream: nobody knows how long the stream will be, and an application reads it at its own pace.
+//! Receiver of a connection's stream. Its length is unknown, and an application reads it at its own pace.
 
 use super::{REPEATS, Receiver};
 use crate::proto::wire::STREAM_BYTES_MAX;
 
-/// The greatest rate at which a stream came: an application that writes now and then shall not wait for the window to grow when it writes
-/// much at once.
+/// Peak rate of a stream. An application that writes in bursts must not wait for the window to grow again.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct PeakRate {
     since_us: u64,
@@ -14,12 +13,13 @@ pub(super) struct PeakRate {
 }
 
 impl Receiver {
-    /// Bytes of the stream with the one that stands for its end, once that is known.
+    /// Length of the stream including the byte that marks its end, once known.
     pub(crate) fn end(&self) -> Option<u64> {
         (self.total_bytes != STREAM_BYTES_MAX).then_some(self.total_bytes)
     }
 
-    /// Takes how many bytes wait for the application to read them. A sender that is held back hears at once that it may go on.
+    /// Sets the number of bytes that wait for the application. A blocked sender learns at once that it may
+    /// continue.
     pub fn set_backlog(&mut self, now_us: u64, backlog_bytes: u64) {
         self.backlog_bytes = backlog_bytes;
         let may_end = self.window_end_now();
@@ -30,7 +30,7 @@ impl Receiver {
         }
     }
 
-    /// Whether the stream may end at `end`: the first one to say so is believed, where nothing came that lies beyond.
+    /// Whether the stream may end at `end`. The first claim counts, unless data beyond it has arrived.
     pub(super) fn is_end(&mut self, end: u64) -> bool {
         if self.total_bytes == STREAM_BYTES_MAX && self.received.end() <= end && end <= self.window_end {
             self.total_bytes = end;
@@ -40,7 +40,7 @@ impl Receiver {
 }
 
 impl PeakRate {
-    /// Takes what has come by now.
+    /// Takes the bytes delivered so far.
     pub(super) fn on_report(&mut self, now_us: u64, delivered_bytes: u64) {
         let span_us = now_us.saturating_sub(self.since_us);
         if span_us < PEAK_SPAN_US {
@@ -53,10 +53,10 @@ impl PeakRate {
     }
 }
 
-/// What opens the window by less than this share is told with the next report.
+/// A gain of the window below this share waits for the next report.
 const WINDOW_GAIN_SHARE: u64 = 4;
 
-/// Over how long a rate is measured; a pause in it would make it too little.
+/// Span of a rate measurement. A pause in it would make the rate too low.
 const PEAK_SPAN_US: u64 = 100_000;
 const PEAK_SPAN_US_MAX: u64 = 1_000_000;
 
@@ -70,7 +70,7 @@ mod tests {
         Stamp { rtt_code: 80, sent_us: 0, train: 0 }
     }
 
-    /// What the reports say that are due until `until_us`: where the window ends.
+    /// Window ends in the reports that are due until `until_us`.
     fn window_ends(receiver: &mut Receiver, until_us: u64) -> Vec<u64> {
         let mut report = [0; 1_200];
         let mut ends = Vec::new();

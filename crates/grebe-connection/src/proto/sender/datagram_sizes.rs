@@ -1,4 +1,5 @@
-//! Which lengths of datagrams the path carries: longer ones are probed at the start and now and then, and given up when they vanish.
+//! Datagram lengths of the path: longer ones are probed at the start and now and then, and given up when they
+//! vanish.
 
 use std::collections::VecDeque;
 
@@ -8,21 +9,21 @@ use crate::proto::wire::{OVERHEAD_BYTES, UDP_IP_BYTES};
 /// Lengths are bytes of UDP payload.
 #[derive(Debug)]
 pub(crate) struct DatagramSizes {
-    /// Lengths that the path was seen to carry, ascending; the first is the least one, which every path carries.
+    /// Lengths that the path has carried, ascending. The first is the minimum that every path carries.
     carried: Vec<usize>,
     least: usize,
-    /// Those to try, ascending.
+    /// Lengths to try, ascending.
     longer: Vec<usize>,
     to_probe: VecDeque<usize>,
-    /// When those that were not seen to be carried are tried again, and after how long once more.
+    /// Time of the next attempt at unproven lengths, and the interval after it.
     again_us: u64,
     again_after_us: u64,
-    /// Timeouts since a datagram longer than the least one was confirmed.
+    /// Timeouts since the last confirmation of a datagram above the minimum length.
     timeouts: u32,
 }
 
 impl DatagramSizes {
-    /// `probes` are longer lengths to try, ascending; each is tried twice.
+    /// `probes` are longer lengths to try, ascending. Each is tried twice.
     pub(super) fn new(least: usize, probes: &[usize]) -> Self {
         let least = least.max(OVERHEAD_BYTES + 1);
         let longer: Vec<usize> =
@@ -38,13 +39,13 @@ impl DatagramSizes {
         }
     }
 
-    /// The longest that the path carries.
+    /// The longest length that the path carries.
     pub(crate) fn longest(&self) -> usize {
         self.carried.last().copied().unwrap_or(self.least)
     }
 
-    /// Payload of the next data packet at this pace in bytes per second. Datagrams far longer than an Ethernet's, as a loopback
-    /// interface has, save time only where sending one takes less than a burst may last.
+    /// Payload of the next data packet at this pace in bytes per second. Datagrams far above Ethernet's size,
+    /// as on a loopback interface, pay off only if sending one takes less than the maximum burst.
     pub(super) fn payload_bytes(&self, pace: f64) -> u64 {
         let burst_bytes = pace * BURST_US_MAX as f64 / 1e6;
         let fits = |bytes: usize| bytes <= PLAIN_DATAGRAM_BYTES || bytes as f64 <= burst_bytes;
@@ -61,7 +62,7 @@ impl DatagramSizes {
         self.to_probe.pop_front()
     }
 
-    /// The receiver confirmed a packet.
+    /// Notes a confirmed packet.
     pub(super) fn on_ack(&mut self, item: Item, wire_bytes: u32) {
         if wire_bytes as usize > self.least + UDP_IP_BYTES {
             self.timeouts = 0;
@@ -73,7 +74,7 @@ impl DatagramSizes {
         }
     }
 
-    /// The path carries something at `now_us`: after a while it may carry more than it did.
+    /// Notes that the path works at `now_us`. After a while it may carry more than before.
     pub(super) fn look_again(&mut self, now_us: u64) {
         if self.again_us == 0 {
             self.again_us = now_us + self.again_after_us;
@@ -86,37 +87,37 @@ impl DatagramSizes {
         }
     }
 
-    /// Nothing was heard for a probe timeout while a packet of this length was the oldest in flight.
+    /// Notes a probe timeout while the oldest packet in flight had this length.
     pub(super) fn on_timeout(&mut self, oldest_wire_bytes: Option<u32>) {
         let is_long = oldest_wire_bytes.is_some_and(|bytes| bytes as usize > self.least + UDP_IP_BYTES);
         self.timeouts += u32::from(is_long);
         if self.timeouts >= TIMEOUTS_MAX && self.carried.len() > 1 {
-            // The route may have changed to one that carries less, or be dark for a moment.
+            // The new route may carry less, or the path may be briefly dead.
             self.carried.truncate(1);
             (self.again_us, self.again_after_us) = (0, AGAIN_AFTER_US_MIN);
         }
     }
 }
 
-/// Each length twice: one may be lost.
+/// Lists each length twice, because one probe may be lost.
 fn twice(sizes: &[usize]) -> impl Iterator<Item = usize> {
     sizes.iter().flat_map(|size| [*size, *size])
 }
 
 const PROBES_MAX: usize = 4;
 
-/// Timeouts with a long datagram unconfirmed, until datagrams are short again.
+/// Timeouts with a long datagram in flight until datagrams become short again.
 const TIMEOUTS_MAX: u32 = 3;
 
-/// What the path did not carry is tried again after so long, and each time after twice as long, up to the timer that RFC 8899, section 5.1.1,
-/// names for it.
+/// First interval between attempts at unproven lengths. It doubles up to the timer of RFC 8899, section
+/// 5.1.1.
 const AGAIN_AFTER_US_MIN: u64 = 10_000_000;
 const AGAIN_AFTER_US_MAX: u64 = 600_000_000;
 
-/// Longer datagrams than these are sent only where the rate makes them short in time.
+/// Longer datagrams than this are used only if the rate makes them short in time.
 const PLAIN_DATAGRAM_BYTES: usize = 1_500;
 
-/// A burst that leaves at once takes no longer than this on the path.
+/// Maximum duration of an unpaced burst on the path.
 const BURST_US_MAX: u64 = 500;
 
 #[cfg(test)]

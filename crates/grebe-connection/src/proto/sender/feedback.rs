@@ -1,4 +1,4 @@
-//! Takes a report of the receiver: what arrived, what is lost, and what the controller learns from it.
+//! Reports of the receiver: acknowledges packets, declares losses and informs the controller.
 
 use super::{Limit, Sender};
 use crate::proto::congestion::{AckSample, PaceCounts, Phase, RATE_SPAN_US_MIN};
@@ -10,7 +10,7 @@ impl Sender {
     /// Takes a report of the receiver.
     pub fn on_feedback(&mut self, now_us: u64, report: &Feedback<'_>) {
         if report.highest >= self.in_flight.next_number() {
-            return; // It names what was never sent.
+            return; // The report names packets that were never sent.
         }
         let window_end = report.window_end.min(self.confirmed.prefix_end() + SENT_AHEAD_BYTES_MAX);
         self.window_end = self.window_end.max(window_end);
@@ -29,7 +29,7 @@ impl Sender {
         self.in_flight.drop_settled(now_us.saturating_sub(settled_us));
     }
 
-    /// Marks what arrived and what is lost, and returns what the controller is to know of the report.
+    /// Marks arrived and lost packets, and returns the sample for the controller.
     fn sample(&mut self, now_us: u64, report: &Feedback<'_>) -> AckSample {
         let app_limited = matches!(self.last_limit, Limit::Source | Limit::Receiver | Limit::InFlight)
             || self.controller.is_limited()
@@ -63,7 +63,7 @@ impl Sender {
         }
     }
 
-    /// Whether what is confirmed now left while this end was late.
+    /// Whether the packets confirmed now were sent during a stall of this host.
     fn tells_of_own_stall(&mut self) -> bool {
         let Some((from_us, until_us)) = self.own_stall_us else { return false };
         if self.newest_confirmed_us > until_us {
@@ -72,7 +72,7 @@ impl Sender {
         self.newest_confirmed_us >= from_us
     }
 
-    /// Whether a round trip ended. A round lasts at least as long as a rate can be measured over.
+    /// Whether a round trip ended. A round lasts at least as long as a rate measurement.
     fn take_round_end(&mut self, now_us: u64) -> bool {
         let ended = self.highest_confirmed.is_some_and(|highest| highest >= self.round_end)
             && now_us >= self.round_since_us + RATE_SPAN_US_MIN;
@@ -82,7 +82,7 @@ impl Sender {
         ended
     }
 
-    /// Begins a packet train where the controller wants one, or where the first one was lost.
+    /// Begins a packet train if the controller wants one, or if the first one was lost.
     fn order_train(&mut self, now_us: u64, report: &Feedback<'_>) {
         if self.controller.phase() == Phase::Train && self.trains.is_lost(report) {
             self.trains.order(FIRST_PACKETS);
@@ -90,18 +90,19 @@ impl Sender {
         let wire_bytes = self.payload_bytes() + (OVERHEAD_BYTES + UDP_IP_BYTES) as u64;
         if let Some(packets) = self.controller.order_train(wire_bytes, self.train_packets_max()) {
             self.trains.order(packets);
-            // The train begins now: what the schedule lags behind would be sent faster than the train's pace.
+            // The train begins now. Repaying the schedule's lag would send it faster than its pace.
             self.next_us = self.next_us.max(now_us);
         }
     }
 
-    /// The round trip of the highest packet that the report names, without the time that the receiver held the report back.
+    /// Round trip of the highest packet in the report, without the time that the receiver held the report
+    /// back.
     fn rtt_of(&self, now_us: u64, report: &Feedback<'_>) -> Option<u64> {
         let sent = self.in_flight.get(report.highest).filter(|sent| sent.state != PacketState::Acked)?;
         Some(now_us.saturating_sub(sent.at_us).saturating_sub(u64::from(report.age_us)).max(1))
     }
 
-    /// Marks every packet of the report's runs as arrived, and returns how many arrived since the last report.
+    /// Marks every packet of the report's runs as arrived. Returns the number of new ones.
     fn take_acks(&mut self, report: &Feedback<'_>, by_pace: &mut PaceCounts) -> u64 {
         let mut packets = 0;
         let floor = self.in_flight.next_number().saturating_sub(ReceivedPackets::PACKETS);
@@ -129,20 +130,20 @@ impl Sender {
         }
         self.sizes.on_ack(sent.item, sent.wire_bytes);
         if before == PacketState::Lost {
-            // It was late and not lost: wait longer from now on.
+            // The packet was late, not lost: widen the reordering window.
             self.counters.late += 1;
             let late_us = self.newest_confirmed_us.saturating_sub(sent.at_us);
             self.note_late(late_us);
         }
     }
 
-    /// Packets overtake each other by this much: wait so long before one is declared lost.
+    /// Widens the reordering window to this lateness.
     fn note_late(&mut self, late_us: u64) {
         let limit_us = self.controller.smoothed_rtt_us().max(20_000);
         self.reorder_us = self.reorder_us.max(late_us + late_us / 4).min(limit_us);
     }
 
-    /// Packets are lost where later ones arrived, and the time for which the path reorders is over.
+    /// Declares packets lost if later ones arrived and the reordering window has passed.
     fn declare_losses(&mut self, by_pace: &mut PaceCounts) -> u64 {
         let Some(highest) = self.highest_confirmed else { return 0 };
         let before_us = self.newest_confirmed_us.saturating_sub(self.reorder_us);
@@ -157,11 +158,11 @@ impl Sender {
                         });
                     }
                 }
-                // That a long datagram vanishes does not mean that the path is full.
+                // A vanished long datagram does not mean that the path is full.
                 Item::Probe { .. } | Item::Ping | Item::Close => return,
             }
             lost_packets += 1;
-            // What is lost together counts once: a short outage is one event, and so is a run that the path loses.
+            // Consecutive losses count as one event: a short outage, or a run that the path loses.
             let is_run = last_lost.replace(number).is_none_or(|before| before + 1 != number);
             by_pace.on_lost(sent.pace, is_run);
         });

@@ -1,18 +1,18 @@
-//! Sends packet trains: packets that leave faster than the path is known to carry, so that their dispersion at the receiver
-//! measures what it can carry.
+//! Packet trains: packets sent faster than the known rate of the path. Their dispersion at the receiver
+//! measures the capacity.
 
 use crate::proto::train::{FIRST_PACKETS, TrainHeard};
 use crate::proto::wire::{Feedback, TRAIN_MARKS};
 
-/// The train that is being sent or measured; there is at most one.
+/// The train being sent or measured. There is at most one.
 #[derive(Debug, Default)]
 pub(super) struct Trains {
-    /// Tells this train from the one before.
+    /// Distinguishes this train from the one before.
     mark: u8,
     left: u64,
-    /// There is too little to send for a train yet.
+    /// Not enough data for a train yet.
     is_waiting: bool,
-    /// Nothing is sent behind it until it is measured.
+    /// First train. Nothing else is sent until it is measured.
     is_first: bool,
     /// Numbers of the first and the last packet.
     first: u64,
@@ -20,15 +20,15 @@ pub(super) struct Trains {
     wire_bytes: u64,
     since_us: u64,
     until_us: u64,
-    /// When the first report arrived that covers packets after the train.
+    /// Arrival of the first report about packets after the train.
     passed_us: Option<u64>,
     measured: bool,
-    /// How much later than others a packet arrives.
+    /// Lateness of a packet relative to others.
     jitter_us: u64,
 }
 
 impl Trains {
-    /// The first train is to come: [`begin`](Self::begin).
+    /// Waits for the first train; see [`begin`](Self::begin).
     pub(super) fn new() -> Self {
         Self {
             mark: 1,
@@ -40,7 +40,8 @@ impl Trains {
         }
     }
 
-    /// The first train on another path, with another mark than the last one had: the receiver would take both for one.
+    /// First train on another path. It needs a new mark, because the receiver would merge two trains with the
+    /// same one.
     pub(super) fn anew(&self) -> Self {
         Self { mark: self.mark % TRAIN_MARKS + 1, ..Self::new() }
     }
@@ -50,12 +51,12 @@ impl Trains {
         self.is_waiting
     }
 
-    /// The packets from now on are the first train.
+    /// Begins the first train with the next packet.
     pub(super) fn begin(&mut self) {
         self.is_waiting = false;
     }
 
-    /// Packets of the train that have not left yet.
+    /// Packets of the train still to be sent.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
@@ -67,7 +68,7 @@ impl Trains {
         *self = Self { mark, left: packets, first: u64::MAX, jitter_us, ..Self::default() };
     }
 
-    /// What the packet of this number, which leaves now, is marked with; 0: it belongs to no train.
+    /// Mark of the packet that leaves now under this number; 0: outside of a train.
     pub(super) fn mark(&mut self, now_us: u64, number: u64, wire_bytes: u32) -> u8 {
         if self.left == 0 || self.is_waiting {
             return 0;
@@ -81,17 +82,17 @@ impl Trains {
         self.mark
     }
 
-    /// Whether a report arrived, but no packet of the first train did.
+    /// Whether a report arrived, but no packet of the first train.
     pub(super) fn is_lost(&self, report: &Feedback<'_>) -> bool {
         report.train.is_none() && !self.measured && self.left == 0
     }
 
-    /// The measurement of the current train, once, when a report brings it.
+    /// Returns the measurement of the current train, once, when a report brings it.
     pub(super) fn on_report(&mut self, now_us: u64, report: &Feedback<'_>) -> Option<TrainHeard> {
         let train = report.train.filter(|train| train.mark == self.mark && !self.measured)?;
         self.jitter_us = self.jitter_us.max(u64::from(train.jitter_us));
-        // A packet after the train shows that the train is over, but for packets that are late by the jitter. No packet follows
-        // the first train: its report waits until no more of it arrives.
+        // A packet after the train ends it, except for packets delayed by jitter. No packet follows the first
+        // train: its report waits until its packets stop arriving.
         let is_first = self.is_first;
         if self.left > 0 || report.highest < self.last && !is_first {
             return None;
@@ -99,7 +100,7 @@ impl Trains {
         let passed_us = *self.passed_us.get_or_insert(now_us);
         let came = u64::from(train.bytes);
         let few = came < self.wire_bytes / 2;
-        // The bytes of the first one are not counted.
+        // The bytes of the first packet do not count.
         let is_whole = came + self.wire_bytes / (self.last - self.first + 1) >= self.wire_bytes;
         let late_us = match (is_first, few, is_whole) {
             (true, true, _) => LATE_US,
@@ -115,10 +116,10 @@ impl Trains {
     }
 }
 
-/// For how many times the jitter the rest of a train is waited for: what the first train tells of the jitter is too little by half where
-/// its last packets had not come yet.
+/// Multiples of the jitter to wait for the rest of a train. The jitter of the first train is half too low if
+/// its last packets are missing.
 const LATE_JITTERS: u64 = 2;
-/// For how long the rest of the first train is waited for where little of it arrived.
+/// Time to wait for the rest of the first train if little of it arrived.
 const LATE_US: u64 = 20_000;
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::{IN_FLIGHT_BYTES_MAX, OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, encode_rtt};
 
 impl Sender {
-    /// The next packet that is due at `now_us`; `None`: call again at [`next_time_us`](Self::next_time_us), or with a report.
+    /// Returns the next packet due at `now_us`. `None`: call again at [`next_time_us`](Self::next_time_us),
+    /// or after a report.
     pub fn poll_transmit(&mut self, now_us: u64) -> Option<Transmit> {
         if !self.started {
             self.started = true;
@@ -32,7 +33,7 @@ impl Sender {
         Some(Transmit { number, item, stamp: Stamp { rtt_code, sent_us: now_us as u32, train } })
     }
 
-    /// When to call [`poll_transmit`](Self::poll_transmit) again at the latest, if no report arrives before.
+    /// Latest time to call [`poll_transmit`](Self::poll_transmit) again if no report arrives before.
     pub fn next_time_us(&self, now_us: u64) -> u64 {
         if !self.started || self.closes_due > 0 {
             return now_us;
@@ -51,7 +52,7 @@ impl Sender {
         next_us.max(now_us)
     }
 
-    /// What to send now, and whether its bytes were sent before.
+    /// Chooses the content, and tells whether it is a retransmission.
     fn choose(&mut self, now_us: u64) -> Option<(Item, bool)> {
         if self.closes_due > 0 {
             self.closes_due -= 1;
@@ -102,7 +103,8 @@ impl Sender {
             if self.confirmed.contains(&range) {
                 continue;
             }
-            // In the tail a lost repair costs a round trip, and the path is idle: copies cost nothing.
+            // At the end of the stream, a lost retransmission costs a round trip and the path is idle, so
+            // copies are free.
             if self.is_all_sent() && self.copies.len() < COPIES_MAX {
                 self.copies
                     .push_back((range.clone(), if self.controller.base_loss() > 0.03 { 2 } else { 1 }));
@@ -133,7 +135,7 @@ impl Sender {
         None
     }
 
-    /// Everything was sent: the newest packet is sent again now and then (a tail loss probe), so that its loss shows at once.
+    /// Tail loss probe: resends the newest packet now and then, so that its loss shows at once.
     fn choose_tail_probe(&mut self, now_us: u64) -> Option<(Item, bool)> {
         self.tail_probe_at_us().filter(|probe_us| now_us >= *probe_us)?;
         let item = match self.in_flight.newest_data() {
@@ -145,13 +147,13 @@ impl Sender {
         Some((item, true))
     }
 
-    /// When the newest packet is sent again.
+    /// Time of the next tail loss probe.
     fn tail_probe_at_us(&self) -> Option<u64> {
         let is_due = !self.is_stream && self.is_tail() && self.tail_probes < self.tail_probes_max();
         (is_due && self.in_flight.newest_data().is_some()).then_some(self.tail_probe_us)
     }
 
-    /// Nothing was heard for too long: one packet, whatever the window says, to learn why.
+    /// Sends one packet after a timeout, whatever the window, to learn the reason.
     fn probe_after_timeout(&mut self, now_us: u64) -> (Item, bool) {
         self.timeouts_in_a_row += 1;
         self.progress_us = now_us;
@@ -166,7 +168,7 @@ impl Sender {
         (Item::Ping, true)
     }
 
-    /// The item, no longer than a datagram is now.
+    /// Cuts the item to the present datagram length.
     fn cut(&self, item: Item) -> Item {
         match item {
             Item::Data { offset, len } => Item::Data { offset, len: len.min(self.payload_bytes() as u32) },
@@ -182,7 +184,7 @@ impl Sender {
             || self.next_fresh().is_some()
     }
 
-    /// When the bytes that were never sent may leave, where only they are to be sent.
+    /// Time at which a short packet of new bytes may leave, if there is nothing else to send.
     fn short_us(&self) -> u64 {
         let is_short = self.repairs.is_empty() && self.copies.is_empty();
         let fresh =
@@ -190,13 +192,13 @@ impl Sender {
         fresh.map_or(0, |range| self.short_packet_us(range.end))
     }
 
-    /// Longer datagrams are tried within the first train.
+    /// Whether to try longer datagrams, which happens within the first train.
     fn is_time_to_probe_sizes(&self) -> bool {
         self.in_flight.next_number() >= FIRST_PACKETS / 2 && !self.trains.is_waiting()
     }
 
-    /// The next bytes that were never sent. A packet shorter than it could be is sent where the source has no more for now, but
-    /// not where the receiver's window ends.
+    /// Next new bytes. A packet may be short at the end of the available data, but not at the end of the
+    /// receiver's window.
     fn next_fresh(&self) -> Option<Range<u64>> {
         let held = self.confirmed.start_after(self.fresh).unwrap_or(u64::MAX);
         let end = self.available.min(held).min(self.window_end).min(self.fresh + self.payload_bytes());
@@ -204,7 +206,7 @@ impl Sender {
         (whole && self.fresh < end).then_some(self.fresh..end)
     }
 
-    /// Whether another packet may be in flight.
+    /// Whether one more packet may be in flight.
     fn has_room(&self) -> bool {
         if self.is_stream {
             return self.in_flight.bytes() < IN_FLIGHT_BYTES_MAX;
@@ -216,7 +218,7 @@ impl Sender {
         self.in_flight.bytes() < self.controller.in_flight_cap_bytes().min(IN_FLIGHT_BYTES_MAX)
     }
 
-    /// When the probe timeout is over (RFC 9002, section 6.2).
+    /// End of the probe timeout (RFC 9002, section 6.2).
     fn timeout_at_us(&self) -> u64 {
         if let Some(idle_us) = self.idle_us() {
             return self.progress_us + idle_us;
@@ -226,7 +228,7 @@ impl Sender {
         self.progress_us + waits.min(waits_max)
     }
 
-    /// The packet that leaves now could have left long ago: this process was stopped, or had too much else to do.
+    /// Notes that the present packet is far too late: this process was suspended or overloaded.
     fn on_own_stall(&mut self, now_us: u64, lost_us: u64) {
         let measured_us = self.controller.smoothed_rtt_us().clamp(RATE_SPAN_US_MIN, RATE_SPAN_US_MAX);
         let from_us = self.own_stall_us.map_or(now_us, |(from_us, _)| from_us);
@@ -234,8 +236,8 @@ impl Sender {
         self.owed_us = (self.owed_us + lost_us as f64).min(self.controller.queue_ceiling_us() as f64);
     }
 
-    /// Advances the schedule by the time that the pace gives to a packet. The schedule lags behind the clock by a few
-    /// milliseconds at most, so that a late wake-up is made good and idle time is not.
+    /// Advances the schedule by the packet's time at the present pace. The schedule lags the clock by a few
+    /// milliseconds at most, to make good a late wake-up but not idle time.
     fn pay(&mut self, now_us: u64, wire_bytes: u32) {
         let pace = if self.is_stream {
             self.options.limit_bits_per_s.map(|bits| bits / 8.0)
@@ -254,7 +256,7 @@ impl Sender {
             }
             let repaid_us = self.owed_us.min(REPAID_SHARE * cost_us);
             (self.owed_us, cost_us) = (self.owed_us - repaid_us, cost_us - repaid_us);
-            // Whole microseconds are too coarse at high rates: fractions that the packet's number spreads evenly round them.
+            // Whole microseconds are too coarse at high rates, so rounding is dithered by the packet count.
             let fraction = (self.counters.packets % 64) as f64 / 64.0;
             self.next_us = from_us + (cost_us + fraction) as u64;
         }
@@ -264,7 +266,7 @@ impl Sender {
 const COPIES_MAX: usize = 4_096;
 const LAG_US_MAX: u64 = 4_000;
 
-/// A stop of the sender is made good as gently as more is asked of the path: at 1.25 times the pace.
+/// Repayment of a stall is as gentle as the probing gain: 1.25 times the pace.
 const REPAID_SHARE: f64 = 0.2;
 
 const TIMEOUT_US_MAX: u64 = 500_000;

@@ -1,20 +1,20 @@
-//! A sender of a connection's stream: nobody knows how long the stream will be until its writer has finished.
+//! Sender of a connection's stream, whose length is unknown until the writer finishes.
 
 use super::Sender;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::STREAM_BYTES_MAX;
 
-/// The end of a stream that is written as it is sent.
+/// Written end of a stream that is sent as it is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Writing {
-    /// The writer wants everything below to leave now.
+    /// The writer wants all bytes below to leave now.
     flushed: u64,
-    /// Since when bytes wait that were never sent.
+    /// Time since which new bytes wait.
     pending_us: u64,
 }
 
 impl Sender {
-    /// Says that the stream is written up to `written`, and that its writer wants what lies below `flushed` to leave now.
+    /// Sets the written length, and the offset below which the writer wants bytes to leave now.
     pub fn extend(&mut self, now_us: u64, written: u64, flushed: u64) {
         if self.is_finished() || written >= STREAM_BYTES_MAX {
             return;
@@ -25,23 +25,23 @@ impl Sender {
         }
         writing.flushed = writing.flushed.max(flushed);
         self.available = self.available.max(written);
-        // A few bytes tell nothing of the path: the train begins when there is enough for all of it.
+        // A few bytes measure nothing: the train begins once there is enough data for all of it.
         if self.available.saturating_sub(self.fresh) >= FIRST_PACKETS * self.payload_bytes() {
             self.trains.begin();
         }
     }
 
-    /// Says that what is written is all: one byte follows, which stands for the end.
+    /// Marks the stream as complete. One more byte follows, which stands for the end.
     pub fn finish(&mut self) {
         if !self.is_finished() {
             self.available += 1;
             self.total_bytes = self.available;
-            // The end is known to be there as soon as one packet can ask for it.
+            // Lets a probe ask for the end as soon as it was sent.
             self.tail_probe_us = 0;
         }
     }
 
-    /// Whether all is written.
+    /// Whether the writer has finished.
     pub(crate) fn is_finished(&self) -> bool {
         self.total_bytes != STREAM_BYTES_MAX
     }
@@ -51,61 +51,62 @@ impl Sender {
         self.is_finished() && end == self.total_bytes
     }
 
-    /// The bytes that were never sent are `fresh..end`, too few for a packet: when they leave nevertheless. A writer may be about to write
-    /// more, so that only what it flushed, and the first packet after a pause, leave at once.
+    /// Time at which the new bytes `fresh..end`, too few for a full packet, leave anyway. The writer may add
+    /// more soon. So only flushed bytes, and the first packet after a pause, leave at once.
     pub(super) fn short_packet_us(&self, end: u64) -> u64 {
         let waits = !self.is_finished() && end > self.writing.flushed && self.in_flight.packets() > 0;
         if waits { self.writing.pending_us + SHORT_PACKET_WAIT_US } else { 0 }
     }
 
-    /// Packets that are there to be sent as a train.
+    /// Packets available for a train.
     pub(super) fn train_packets_max(&self) -> u64 {
         (self.available.saturating_sub(self.fresh) + self.repairs.covered()) / self.payload_bytes()
     }
 
-    /// Bytes up to `fresh` have left at `now_us`.
+    /// Notes that bytes up to `fresh` were sent at `now_us`.
     pub(super) fn note_fresh(&mut self, now_us: u64) {
         let probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(TAIL_PROBE_US_MIN);
         if self.total_bytes == STREAM_BYTES_MAX {
             self.writing.pending_us = now_us;
-            // The writer may only pause.
+            // The writer may only be pausing.
             self.tail_probe_us = probe_us;
         }
     }
 
-    /// How long a sender waits that has nothing in flight, until it shows that it is there; `None`: as long as for a report.
+    /// Idle time with nothing in flight until a sign of life; `None`: the report timeout.
     pub(super) fn idle_us(&self) -> Option<u64> {
         let is_idle = self.in_flight.packets() == 0;
         is_idle.then_some(if self.fresh < self.available { WINDOW_PROBE_US } else { KEEP_ALIVE_US })
     }
 
-    /// Two packets show where this end is, before there is anything to send.
+    /// Whether to send greeting packets, which show this end's address before it has data.
     pub(super) fn greets(&self) -> bool {
         self.in_flight.next_number() < GREETINGS && self.fresh >= self.available
     }
 
-    /// How often the newest packet is sent again while nothing follows it.
+    /// Maximum tail loss probes while no data follows.
     pub(super) fn tail_probes_max(&self) -> u32 {
         if self.is_finished() { TAIL_PROBES_MAX } else { PAUSE_PROBES_MAX }
     }
 
-    /// Whether the writer is what holds the sender back.
+    /// Whether the writer limits the rate.
     pub(super) fn is_sparse(&self) -> bool {
         self.last_limit == super::Limit::Source
     }
 }
 
-/// How long a packet that is not full waits for more to be written. An application that writes in pieces writes the next one much sooner.
+/// Wait of a partial packet for more data. An application that writes in pieces writes the next one much
+/// sooner.
 const SHORT_PACKET_WAIT_US: u64 = 1_000;
 
-/// One of them may be lost: then the peer would hear nothing for a probe timeout.
+/// Two, because one may be lost, and the peer would then hear nothing for a probe timeout.
 const GREETINGS: u64 = 2;
 
-/// Far below what NATs wait before they forget a flow (RFC 4787: 2 minutes; some take 30 s) and below the silence after which another way
-/// is looked for, so that several may be lost.
+/// Far below the timeout of NAT mappings (RFC 4787: 2 minutes; some take 30 s). Also far below the silence
+/// after which an end looks for another route, so that several may be lost.
 const KEEP_ALIVE_US: u64 = 1_000_000;
 
-/// How often a receiver that takes no more is asked whether it does: its own report of that may have been lost.
+/// Interval of window probes to a full receiver, whose own report may have been lost.
 const WINDOW_PROBE_US: u64 = 200_000;
 
 const TAIL_PROBE_US_MIN: u64 = 2_000;
@@ -135,7 +136,7 @@ mod tests {
         Sender::new(options)
     }
 
-    /// What leaves now: ranges of the stream, and how many other packets.
+    /// Packets that leave now: ranges of the stream, and the number of other packets.
     fn sent(sender: &mut Sender, now_us: u64) -> (Vec<Range<u64>>, usize) {
         let (mut ranges, mut others) = (Vec::new(), 0);
         while let Some(transmit) = sender.poll_transmit(now_us) {
@@ -147,7 +148,7 @@ mod tests {
         (ranges, others)
     }
 
-    /// Everything up to this number came.
+    /// Confirms all packets up to this number.
     fn confirm(sender: &mut Sender, now_us: u64, highest: u64) {
         let mut received = ReceivedPackets::default();
         (0..=highest).for_each(|number| {

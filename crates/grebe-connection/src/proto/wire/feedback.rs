@@ -1,52 +1,52 @@
-//! The receiver's report: what arrived until now, how fast, and how late.
+//! Reports of the receiver: arrived packets, delivery rate and delay.
 
 use grebe_packet::{Reader, ReplayWindow, Writer};
 
 use super::header::{KIND_FEEDBACK, TRAIN_MARKS};
 use crate::error::{Error, Result};
 
-/// The packet numbers that arrived, of the newest 65,536: the replay window, and what a report says. A path that reorders by
-/// more than this loses packets.
+/// Received packet numbers among the newest 65,536, for the replay window and for reports. A path that
+/// reorders by more loses packets.
 pub type ReceivedPackets = ReplayWindow<1_024>;
 
-/// The receiver's report: what arrived until now, how fast, and how late.
+/// Report of the receiver: arrived packets, delivery rate and delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feedback<'a> {
-    /// The highest packet number that arrived.
+    /// Highest packet number that arrived.
     pub highest: u64,
-    /// Microseconds between its arrival and this report.
+    /// Microseconds from its arrival to this report.
     pub age_us: u32,
-    /// The receiver's clock in microseconds at this report.
+    /// Receiver's clock at this report, in microseconds.
     pub at_us: u64,
-    /// Bytes on the wire that arrived so far, with their UDP and IP headers.
+    /// Bytes on the wire that have arrived, with UDP and IP headers.
     pub delivered_bytes: u64,
     /// Bytes of the stream that the receiver has.
     pub received_bytes: u64,
-    /// The sender sends no byte at or above this offset.
+    /// Window end: the sender sends no byte at or above this offset.
     pub window_end: u64,
-    /// The least of arrival time less `sent_us` among packets that arrived since the last report, modulo 2^32.
+    /// Minimum of arrival time minus `sent_us` among the packets since the last report, modulo 2^32.
     pub delay_us: Option<u32>,
-    /// How the newest packet train arrived, which measures the path.
+    /// Arrivals of the newest packet train, which measure the path.
     pub train: Option<Train>,
-    /// Runs of packet numbers that arrived, validated.
+    /// Runs of received packet numbers, validated.
     pub runs: RunBytes<'a>,
 }
 
-/// How packets arrived that left faster than the path's rate.
+/// Arrivals of packets that left faster than the path's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Train {
-    /// The mark of its packets.
+    /// Mark of its packets.
     pub mark: u8,
-    /// Microseconds that they took: between the first and the last arrival or, where packets overtook each other, along the
-    /// line that fits the received, half of its error added.
+    /// Time span in microseconds, from the first to the last arrival. On paths that reorder, it follows the
+    /// fitted line plus half of its error.
     pub span_us: u32,
     /// Bytes on the wire that arrived after the first packet.
     pub bytes: u32,
-    /// How much later than others a packet arrives; 0 where they arrived in order.
+    /// Lateness of a packet relative to others; 0 if all arrived in order.
     pub jitter_us: u32,
 }
 
-/// Runs of packet numbers as they lie in a packet.
+/// Runs of packet numbers in wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunBytes<'a> {
     highest: u64,
@@ -55,15 +55,15 @@ pub struct RunBytes<'a> {
 
 /// The receiver's clock begins with its session.
 const TIME_US_MAX: u64 = 1 << 62;
-/// The longest that the packets of a train, at most 2 MiB, may take to arrive: a longer one waited for something else.
+/// Maximum arrival span of a train, which has at most 2 MiB. A longer one waited for something else.
 pub(crate) const TRAIN_US_MAX: u32 = 60_000_000;
 
-/// Where the mark of a train stands in the flags.
+/// Position of the train mark in the flags.
 const MARK_SHIFT: u8 = 1;
 
 impl<'a> Feedback<'a> {
-    /// Writes the report with as many runs as `out` holds, newest first, down to `floor`; its own `runs` are not looked at.
-    /// Returns the length, or `None` where not even the head fits.
+    /// Writes the report with as many runs as fit into `out`, newest first, down to `floor`. Ignores its own
+    /// `runs`. Returns the length, or `None` if not even the head fits.
     pub(crate) fn encode_with(
         &self,
         received: &ReceivedPackets,
@@ -75,7 +75,7 @@ impl<'a> Feedback<'a> {
         let mut length = writer.written()?;
         let mut below: Option<u64> = None;
         for (low, high) in received.runs_down_to(floor) {
-            // The first run begins at `highest`; before each of the others is the gap above it.
+            // The first run begins at `highest`. Each later run follows the gap above it.
             if let Some(below) = below.replace(low) {
                 writer.varint(below - high - 2);
             }
@@ -136,7 +136,7 @@ impl<'a> Feedback<'a> {
 }
 
 impl<'a> RunBytes<'a> {
-    /// No runs: what a report has before [`Feedback::encode_with`] writes them.
+    /// No runs: the value before [`Feedback::encode_with`] writes them.
     pub(crate) const NONE: RunBytes<'static> = RunBytes { highest: 0, bytes: &[] };
 
     /// The runs, highest first: lowest and highest number of each.
@@ -153,13 +153,13 @@ impl<'a> RunBytes<'a> {
             }
             let high = top;
             let low = high.checked_sub(reader.varint().ok()?)?;
-            // Two below: the number between two runs did not arrive. Checked where another run follows.
+            // Two below, because the number between two runs did not arrive. Checked if another run follows.
             top = low.saturating_sub(2);
             Some((low, high))
         })
     }
 
-    /// Checks that no run reaches below number 0, so that a reader need not.
+    /// Checks that no run reaches below 0, so that readers need not.
     fn decode(highest: u64, bytes: &'a [u8]) -> Result<Self> {
         let malformed = || Error::Malformed { what: "a report whose runs reach below zero" };
         let mut reader = Reader::new(bytes);

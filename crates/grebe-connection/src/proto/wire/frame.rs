@@ -1,4 +1,4 @@
-//! The frames inside the encryption: one is the content of one packet.
+//! Frames, the encrypted content of packets. A packet has one frame.
 
 use grebe_packet::{Reader, Writer};
 
@@ -14,31 +14,31 @@ pub(crate) const DATA_HEADER_BYTES: usize = 12;
 pub enum Frame<'a> {
     /// Bytes of the stream.
     Data {
-        /// When it left.
+        /// Send time.
         stamp: Stamp,
-        /// Where the payload begins in the stream.
+        /// Offset of the payload in the stream.
         offset: u64,
-        /// The bytes.
+        /// The payload.
         payload: &'a [u8],
     },
-    /// As [`Data`](Self::Data), at the end of the stream of a connection: the last byte is none of the stream's, but stands for its end,
-    /// so that the end is confirmed and repeated as any other byte.
+    /// Like [`Data`](Self::Data), at the end of a connection's stream. Its last byte is not data but stands
+    /// for the end, so that the end is confirmed and retransmitted like any byte.
     Last {
-        /// When it left.
+        /// Send time.
         stamp: Stamp,
-        /// Where the payload begins in the stream.
+        /// Offset of the payload in the stream.
         offset: u64,
-        /// The bytes: at least the one that stands for the end.
+        /// The payload; at least the byte that stands for the end.
         payload: &'a [u8],
     },
-    /// Padding that asks whether the path carries datagrams of this length.
+    /// Padding to test whether the path carries datagrams of this length.
     Probe {
-        /// When it left.
+        /// Send time.
         stamp: Stamp,
         /// Zeros.
         padding: usize,
     },
-    /// What arrived.
+    /// Report of the receiver.
     Feedback(Feedback<'a>),
     /// The receiver is done.
     Outcome(Verdict),
@@ -50,7 +50,7 @@ impl<'a> Frame<'a> {
     /// Reads the content of a packet.
     ///
     /// # Errors
-    /// [`Error::Malformed`] says what is wrong with it.
+    /// [`Error::Malformed`] names the fault.
     pub fn decode(plain: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(plain);
         let kind = reader.u8()?;
@@ -88,7 +88,7 @@ impl<'a> Frame<'a> {
         Ok(frame)
     }
 
-    /// Writes the frame and returns its length; `None` where `out` is too short.
+    /// Writes the frame and returns its length, or `None` if `out` is too short.
     pub fn encode(&self, out: &mut [u8]) -> Option<usize> {
         let mut writer = Writer::new(out);
         match self {
@@ -117,7 +117,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The bytes before the payload of a data frame, for a caller who puts the payload in place himself. Offsets are below 2^48.
+/// Bytes before the payload of a data frame, for a caller that writes the payload itself. Offsets are below
+/// 2^48.
 pub(crate) fn data_header(stamp: Stamp, offset: u64, is_last: bool) -> [u8; DATA_HEADER_BYTES] {
     let mut head = [0; DATA_HEADER_BYTES];
     let kind = if is_last { KIND_LAST } else { KIND_DATA };
@@ -127,14 +128,14 @@ pub(crate) fn data_header(stamp: Stamp, offset: u64, is_last: bool) -> [u8; DATA
     head
 }
 
-/// How a stream ended.
+/// Outcome of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every byte is there.
+    /// Every byte arrived.
     Whole = 0,
-    /// One of the two was cancelled.
+    /// One end cancelled.
     Cancelled = 4,
-    /// Somebody else has used the ticket.
+    /// Another end has used the ticket.
     Taken = 7,
 }
 

@@ -1,23 +1,23 @@
-//! The header outside the encryption with the packet numbers that it abbreviates, and the stamp that frames of a sender begin with.
+//! Cleartext header with its abbreviated packet number, and the stamp at the head of a sender's frames.
 
 use grebe_packet::{Reader, Writer};
 
 use crate::error::{Error, Result};
 
-/// Bytes of the header outside the encryption: kind, connection, the low half of the packet number.
+/// Length of the cleartext header: kind, connection, low half of the packet number.
 pub const HEADER_BYTES: usize = 9;
 
-/// Bytes that authenticate a packet.
+/// Length of the authentication tag.
 pub const TAG_BYTES: usize = 16;
 
-/// The header outside the encryption. All of it is authenticated.
+/// Cleartext header. All of it is authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The parity of the key's generation.
+    /// Parity of the key's generation.
     pub(crate) key_phase: bool,
-    /// The number that the receiver gave to the session.
+    /// Session number, chosen by the receiver.
     pub(crate) connection: u32,
-    /// The low half of the packet number.
+    /// Low half of the packet number.
     pub(crate) number: u32,
 }
 
@@ -32,7 +32,7 @@ impl Header {
     /// Reads the header of a protected packet.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for another kind of packet, or one too short to be authentic.
+    /// [`Error::Malformed`] if the packet is of another kind, or too short to be authentic.
     pub fn decode(datagram: &[u8]) -> Result<Self> {
         let head =
             datagram.first_chunk::<HEADER_BYTES>().filter(|_| datagram.len() >= HEADER_BYTES + TAG_BYTES);
@@ -48,7 +48,7 @@ impl Header {
     }
 }
 
-/// The full packet number nearest to the one that is expected next, from its low half.
+/// Expands the low half of a packet number to the full number nearest to `expected`.
 pub(crate) fn expand_number(low: u32, expected: u64) -> u64 {
     const HALF: u64 = 1 << 31;
     let candidate = expected & !0xffff_ffff | u64::from(low);
@@ -61,7 +61,7 @@ pub(crate) fn expand_number(low: u32, expected: u64) -> u64 {
     }
 }
 
-/// The kind of a protected packet; its lowest bit is the key's phase.
+/// Kind of a protected packet. The lowest bit is the key phase.
 const KIND_PROTECTED: u8 = 0x40;
 
 pub(super) const KIND_DATA: u8 = 0x10;
@@ -71,20 +71,20 @@ pub(super) const KIND_FEEDBACK: u8 = 0x20;
 pub(super) const KIND_OUTCOME: u8 = 0x21;
 pub(super) const KIND_CLOSE: u8 = 0x30;
 
-/// How many marks set one packet train apart from the next.
+/// Number of marks that distinguish consecutive packet trains.
 pub(crate) const TRAIN_MARKS: u8 = 3;
 
-/// Where the mark of a train lies in the kind of a stamped frame.
+/// Position of the train mark in the kind of a stamped frame.
 pub(super) const TRAIN_SHIFT: u8 = 2;
 
-/// When a packet left, and what the sender knew then.
+/// Send time of a packet, and the sender's round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
-    /// The sender's smoothed round trip, coded by [`encode_rtt`]; 0: not known yet.
+    /// The sender's smoothed round trip, coded by [`encode_rtt`]; 0 while unknown.
     pub(crate) rtt_code: u8,
-    /// The sender's clock in microseconds as the packet left, modulo 2^32.
+    /// The sender's clock at departure in microseconds, modulo 2^32.
     pub(crate) sent_us: u32,
-    /// Packets of one train have the same mark, 1 to [`TRAIN_MARKS`], those of the next train another; 0: no train.
+    /// Mark of the packet's train, 1 to [`TRAIN_MARKS`]; the next train has another mark. 0: no train.
     pub(crate) train: u8,
 }
 
@@ -94,24 +94,24 @@ impl Stamp {
         Ok(Self { rtt_code: reader.u8()?, sent_us: reader.u32()?, train })
     }
 
-    /// Writes the kind of the frame with the train mark in it, then the stamp.
+    /// Writes the frame's kind with the train mark, then the stamp.
     pub(super) fn write(&self, kind: u8, writer: &mut Writer<'_>) {
         writer.u8(kind | self.train << TRAIN_SHIFT).u8(self.rtt_code).u32(self.sent_us);
     }
 }
 
-/// A round trip as one byte: eighths of a doubling above 16 microseconds; 0 means "not known".
+/// Round trip as one byte: eighths of a doubling above 16 microseconds; 0 while unknown.
 pub(crate) fn encode_rtt(rtt_us: u64) -> u8 {
     let eighths = (rtt_us.max(16) as f64 / 16.0).log2() * 8.0;
     (eighths.round() as u64 + 1).min(255) as u8
 }
 
-/// The round trip in microseconds, within 5 %; a longer one than any path has is that.
+/// Round trip in microseconds, within 5 %. Clamped to the longest plausible path.
 pub(crate) fn decode_rtt(code: u8) -> Option<u64> {
     (code > 0).then(|| ((16.0 * (f64::from(code - 1) / 8.0).exp2()) as u64).min(RTT_US_MAX))
 }
 
-/// Twice what a path by way of a geostationary satellite and a full queue takes, and some.
+/// Twice the round trip of a path over a geostationary satellite with a full queue, with a margin.
 const RTT_US_MAX: u64 = 10_000_000;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::burst::{Coalesce, Source};
 
-/// Takes what it is told to, and remembers each datagram as a receiver would see it.
+/// Accepts as instructed, and records each datagram as a receiver would see it.
 #[derive(Default)]
 struct Fake {
     batch_answers: VecDeque<std::result::Result<usize, i32>>,
@@ -97,7 +97,7 @@ fn flush(
 fn a_batch_that_gso_refuses_goes_out_plainly_and_gso_stays_off() {
     for code in [libc::EIO, libc::EINVAL] {
         let (burst, all) = burst(30, 100);
-        // It worked for the first two messages, then fails in the middle of the batch.
+        // It works for the first two messages, then fails in the middle of the batch.
         let mut kernel = Fake { batch_answers: [Ok(2), Err(code)].into(), ..Fake::default() };
         let mut gso = Gso::Probe;
         let (result, counters) = run(&burst, &mut kernel, &mut gso);
@@ -264,7 +264,7 @@ fn a_hidden_system_call_is_absent_and_not_an_error() {
         let (burst, all) = burst(16, 100);
         let mut kernel = Fake {
             batch_answers: [Err(code)].into(),
-            // In the middle of a message: what went before is not sent again.
+            // In the middle of a message: earlier datagrams are not sent again.
             single_answers: [None, None, Some(libc::EAGAIN), Some(libc::ENOBUFS)].into(),
             ..Fake::default()
         };
@@ -297,7 +297,7 @@ fn an_absent_receiver_is_counted_and_does_not_stop_the_stream() {
 }
 
 proptest! {
-    /// Whatever passing trouble the kernel makes, every datagram goes out once and in order.
+    /// Whatever temporary errors the kernel returns, every datagram is sent once and in order.
     #[test]
     fn trouble_that_passes_loses_nothing(
         batch in prop::collection::vec(prop_oneof![
@@ -321,7 +321,7 @@ proptest! {
         for _ in 0..200 {
             match go() {
                 Err(Error::Stalled { .. }) => {}
-                // EIO on a message of one datagram is an error of its own: leave such bursts out.
+                // EIO on a message of one datagram is a different error, so skip such bursts.
                 Err(Error::Send { .. }) => return Ok(()),
                 other => { other.unwrap(); break }
             }
@@ -330,7 +330,8 @@ proptest! {
         prop_assert_eq!(counters.datagrams, all.len() as u64);
     }
 
-    /// Whatever the network takes and refuses: nothing goes out twice or out of order, and what did not go out is counted.
+    /// Whatever the network accepts and refuses: nothing is sent twice or out of order, and unsent datagrams
+    /// are counted.
     #[test]
     fn every_datagram_is_sent_once_or_counted(
         batch in prop::collection::vec(prop_oneof![

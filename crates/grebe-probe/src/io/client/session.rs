@@ -1,4 +1,4 @@
-//! A client's session with a server: one request at a time, trains and TCP streams in both directions.
+//! Client's session with a server: one request at a time, trains and TCP streams in both directions.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -29,15 +29,16 @@ pub(super) struct ClientSession {
     next_train: u32,
     next_tcp: u32,
     rtt_ns: u64,
-    /// Bytes of the TCP streams.
+    /// Bytes of TCP streams.
     tcp_bytes: u64,
-    /// Bytes of trains that the server sent and that did not arrive.
+    /// Bytes of the server's trains that were lost.
     lost_bytes: u64,
     cancel: Cancel,
 }
 
 impl ClientSession {
-    /// Says hello, proves this host's address, and waits for its turn. `on_wait` hears how many clients are ahead.
+    /// Says hello, proves this host's address and waits for its turn. Reports the number of clients ahead to
+    /// `on_wait`.
     pub(super) fn open(
         peer: SocketAddr,
         key: &Key,
@@ -63,7 +64,8 @@ impl ClientSession {
             let now_ns = endpoint.clock.now_ns();
             match opening.reply.take() {
                 Some(Body::Challenge { cookie, .. }) => {
-                    // It may answer an earlier hello: then the round trip is overestimated, never underestimated.
+                    // It may answer an earlier hello; the round trip is then overestimated, never
+                    // underestimated.
                     rto = Duration::from_nanos(now_ns - heard_ns).mul_f64(1.5).clamp(MIN_RTO, MAX_RTO);
                     body = Body::Start { nonce, cookie };
                     heard_ns = now_ns;
@@ -100,7 +102,7 @@ impl ClientSession {
         })
     }
 
-    /// The server's limits. It ends a session after `duration_max`; the last second of it is kept for closing.
+    /// Limits of the server. It ends a session after `duration_max`; the last second is reserved for closing.
     pub(super) fn limits(&self) -> Limits {
         let duration_max = Duration::from_nanos(self.welcome.duration_max_ns);
         Limits {
@@ -110,17 +112,17 @@ impl ClientSession {
         }
     }
 
-    /// Sets how long a response may take from now on.
+    /// Sets the timeout of responses from the round trip.
     pub(super) fn set_rtt(&mut self, rtt_ns: u64) {
         self.rtt_ns = rtt_ns;
     }
 
-    /// Serves the socket for this long.
+    /// Serves the socket for this time.
     pub(super) fn serve(&mut self, time: Duration) -> Result<()> {
         self.serve_until(self.now_ns() + time.as_nanos() as u64, |_| false)
     }
 
-    /// Serves the socket until `until_ns`, or until `is_enough`.
+    /// Serves the socket until `until_ns`, or until `is_enough` returns true.
     fn serve_until(&mut self, until_ns: u64, is_enough: impl Fn(&ClientCore) -> bool) -> Result<()> {
         while self.now_ns() < until_ns && !is_enough(&self.core) {
             let left = Duration::from_nanos(until_ns.saturating_sub(self.now_ns()));
@@ -131,7 +133,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Sends a request, again and again until there is a response.
+    /// Repeats a request until a response arrives.
     pub(super) fn request(&mut self, request: Request) -> Result<Response> {
         self.next_request += 1;
         let id = self.next_request;
@@ -152,7 +154,8 @@ impl ClientSession {
         }
     }
 
-    /// Sends pings for `time`. Returns those that were answered up to one and a half round trips later, and how many were sent.
+    /// Sends pings for `time`. Returns those answered within one and a half more round trips, and the number
+    /// sent.
     pub(super) fn ping(&mut self, interval: Duration, time: Duration) -> Result<(Vec<Echo>, u32)> {
         self.core.pings = 0;
         let ((), echoes) = self.with_pings(interval.as_nanos() as u64, |session| {
@@ -165,7 +168,7 @@ impl ClientSession {
         Ok((echoes, self.core.pings))
     }
 
-    /// Sends three datagrams of each of these lengths; this host's interface may refuse the long ones.
+    /// Sends three datagrams of each length. This host's interface may refuse the long ones.
     pub(super) fn send_sizes(&mut self, sizes: &[u16; SIZES_MAX]) -> Result<()> {
         for _ in 0..3 {
             for &size in sizes.iter().filter(|&&size| size > 0) {
@@ -177,7 +180,8 @@ impl ClientSession {
         Ok(())
     }
 
-    /// A TCP stream in one direction, with pings beside it; `None` where it could not be opened or nothing came.
+    /// Runs a TCP stream in one direction with pings beside it. `None` if it could not be opened or nothing
+    /// arrived.
     pub(super) fn tcp(
         &mut self,
         is_down: bool,
@@ -208,14 +212,14 @@ impl ClientSession {
         Ok(arrivals)
     }
 
-    /// Serves the socket until the stream is over. Returns what arrived at the server, if it has said so.
+    /// Serves the socket until the stream is over. Returns the arrivals at the server, if it reported them.
     fn await_tcp(&mut self, thread: &TcpThread, request: &TcpRequest) -> Result<Option<TcpArrivals>> {
         let mut arrivals = None;
         let mut asked_ns = self.now_ns() + request.duration_ns;
         let end_ns = asked_ns + 8 * self.rtt_ns + 2_000_000_000;
         while !thread.is_finished() && self.now_ns() < end_ns {
             self.serve(Duration::from_millis(10))?;
-            // The server counts nothing after the duration: what is still under way is of no use.
+            // The server stops counting after the duration, so data still in flight is useless.
             if !request.is_down && self.now_ns() > asked_ns {
                 if let Response::TcpArrivals(arrived) =
                     self.request(Request::TcpArrivals { id: request.id })?
@@ -229,7 +233,7 @@ impl ClientSession {
         Ok(arrivals)
     }
 
-    /// What arrived at the server of a stream that it has ended; it may know a moment later than we do.
+    /// Final arrivals at the server of a stream that it has ended; it may report them slightly later.
     fn last_word_of_tcp(&mut self, id: u32) -> Result<Option<TcpArrivals>> {
         for _ in 0..10 {
             if let Response::TcpArrivals(arrivals) = self.request(Request::TcpArrivals { id })? {
@@ -240,7 +244,7 @@ impl ClientSession {
         Ok(None)
     }
 
-    /// Says goodbye, three times because nobody acknowledges it.
+    /// Says goodbye three times, because nobody acknowledges it.
     pub(super) fn close(&mut self) {
         for _ in 0..3 {
             let packet = self.core.packet(Body::Bye { reason: EndReason::Done });
@@ -248,7 +252,7 @@ impl ClientSession {
         }
     }
 
-    /// Sends pings while `work` runs; those that were answered come with its result.
+    /// Sends pings while `work` runs. Returns its result with the answered pings.
     fn with_pings<T>(
         &mut self,
         interval_ns: u64,

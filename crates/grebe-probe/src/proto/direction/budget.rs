@@ -1,20 +1,21 @@
-//! What the trains of one direction may take: in proportion to what has arrived of them.
+//! Budget for the trains of one direction, in proportion to the bytes that have arrived.
 
 use crate::proto::tracker::Summary;
 use crate::proto::train::Train;
 
-/// The bytes of the trains of one direction. Who knows nothing of a path sends little; each train that arrives allows for a longer one, and
-/// what does not arrive allows for nothing. So a path that carries a hundredth of what a burst told costs a hundredth as well.
+/// Bytes of the trains of one direction. On an unknown path the first train is short. Each arrived byte
+/// allows for more, and a lost byte for nothing. So a path with a hundredth of the burst's rate costs a
+/// hundredth too.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Budget {
-    /// Bytes of IP packets that were sent.
+    /// Bytes of IP packets sent.
     pub(crate) sent_bytes: u64,
-    /// Those of them that arrived.
+    /// Bytes of IP packets that arrived.
     pub(crate) arrived_bytes: u64,
 }
 
 impl Budget {
-    /// What the next train may take.
+    /// Bytes allowed for the next train.
     pub(crate) fn left_bytes(&self) -> u64 {
         (FIRST_BYTES + SENT_PER_ARRIVED * self.arrived_bytes).saturating_sub(self.sent_bytes)
     }
@@ -26,7 +27,7 @@ impl Budget {
     }
 }
 
-/// What a direction may take before anything has arrived.
+/// Allowance before anything has arrived.
 const FIRST_BYTES: u64 = 2_000_000;
-/// What may be sent beyond that, for each byte that arrived.
+/// Further allowance per arrived byte.
 const SENT_PER_ARRIVED: u64 = 8;

@@ -1,4 +1,4 @@
-//! What the trains of one direction add up to.
+//! Totals over the trains of one direction.
 
 use grebe_clock::Echo;
 
@@ -9,9 +9,9 @@ use crate::proto::report::{Direction, LimitedBy, Rtt, Spacing, TrainResult};
 use crate::proto::tracker::Summary;
 use crate::proto::train::Train;
 
-/// What is known of a direction so far.
+/// State of knowledge about a direction.
 pub(crate) struct Tally {
-    /// The loss that the path has at any rate.
+    /// Loss of the path at any rate.
     pub(crate) base: BaseLoss,
     pub(crate) report: Direction,
     passed: Vec<(Train, Summary)>,
@@ -24,7 +24,8 @@ impl Tally {
         Self { base: BaseLoss::default(), report, passed: Vec::new(), bufferbloat_ms: Vec::new() }
     }
 
-    /// Adds a line for a train that ended at `at_s`, and judges it unless it is the quiet one that others are judged by.
+    /// Adds a result for a train that ended at `at_s`. Assesses it, unless it is the quiet train that others
+    /// are compared with.
     pub(crate) fn add_train(
         &mut self,
         (train, summary): (&Train, &Summary),
@@ -38,7 +39,7 @@ impl Tally {
         }
         if trial.failed.is_some() {
             self.bufferbloat_ms.extend(bufferbloat_ms(echoes, idle));
-            // A train ends when a queue has shown itself: only one that lost packets there has filled it.
+            // A train ends when a queue shows. Only a train that lost packets then has filled it.
             let lost_there = summary.lost_share(train, 1.0).low - self.base.estimate().high;
             self.report.queue_filled |= trial.failed == Some(LimitedBy::Link) && lost_there > FULL_LOSS;
         }
@@ -62,7 +63,7 @@ impl Tally {
         self.set_jitter(summary);
     }
 
-    /// Counts a train that shows the path rather than its limit.
+    /// Counts a train that shows the path and not its limit.
     pub(crate) fn count(&mut self, train: &Train, summary: &Summary) {
         self.base.add(train, summary);
         self.note(train, summary);
@@ -92,7 +93,7 @@ impl Tally {
         self.report.delay_variation_p99_ms = summary.delay_above_min_ns[2] as f64 / 1e6;
     }
 
-    /// The report, with what only all trains together say. Pings go along every `ping_interval_ns`.
+    /// Completes the report with the figures over all trains. Pings are sent every `ping_interval_ns`.
     pub(crate) fn conclude(mut self, ping_interval_ns: u64) -> Direction {
         let received = self.sum(|summary| f64::from(summary.received));
         self.report.loss = Some(self.base.estimate());
@@ -114,7 +115,7 @@ impl Tally {
         self.report
     }
 
-    /// The mean length of a run of lost datagrams.
+    /// Mean length of a run of lost datagrams.
     fn loss_run(&self, ping_interval_ns: u64) -> Option<Estimate> {
         let runs = self.sum(|summary| f64::from(summary.runs));
         if runs == 0.0 {
@@ -123,7 +124,8 @@ impl Tally {
         let mean = self.sum(|summary| f64::from(summary.lost)) / runs;
         let squares = self.sum(|summary| summary.run_squares as f64);
         let variance = (squares / runs - mean * mean).max(0.0);
-        // What did not happen in n runs may still happen in 3 of n. A ping among the lost datagrams is not counted in its run.
+        // Rule of three: an event absent from n runs may occur in 3 of n. A ping among the lost datagrams is
+        // not counted in its run.
         let longest_interval = self.passed.iter().map(|(train, _)| train.interval_ns).max().unwrap_or(0);
         let pings = longest_interval as f64 / ping_interval_ns as f64;
         let error = 1.96 * (variance / runs).sqrt() + 3.0 / runs;

@@ -32,7 +32,7 @@ impl TrainCarrier for SimulatedLink {
     }
 }
 
-/// What is found of a link by whoever may send up to 1 Gbit/s for an hour.
+/// Result for a link with a limit of 1 Gbit/s and an hour.
 fn found(link: &mut SimulatedLink) -> Direction {
     let ms = |value: u64| Estimate::exact(value as f64 / 1e6);
     let (min, max) = (2 * link.delay_ns, 2 * (link.delay_ns + link.jitter_ns));
@@ -53,7 +53,7 @@ fn found(link: &mut SimulatedLink) -> Direction {
     measure(link, &task, &mut |_| {}).unwrap()
 }
 
-/// A link of any kind.
+/// Any kind of link.
 fn any_link() -> impl Strategy<Value = SimulatedLink> {
     let path = (5.0_f64..500.0, 1_u64..400, any::<bool>(), any::<u64>());
     let losses = (prop_oneof![Just(0.0), 0.0005_f64..0.10], prop_oneof![Just(1_u32), 2_u32..6]);
@@ -71,22 +71,23 @@ fn any_link() -> impl Strategy<Value = SimulatedLink> {
     )
 }
 
-/// What is wrong with what was found of a link.
+/// The error in the result for a link, if any.
 fn mistake(link: &SimulatedLink) -> Option<String> {
     let found = found(&mut link.clone());
     let (Some(rate), Some(loss)) = (found.knee_bps, found.loss) else {
         return Some(format!("nothing of {link:?}"));
     };
     let is_near = (rate.value / link.rate_bps - 1.0).abs() < 0.1 && rate.contains(link.rate_bps);
-    // One confirmation in twenty may fail by the loss of a lossy path alone.
+    // Loss of the path alone may fail one confirmation in twenty.
     let is_settled = found.confirmed || link.loss > 0.0;
-    // 95 % of the intervals hold the truth; these are wider so that a test of many links does not fail by chance.
+    // 95 % of the intervals contain the truth. These are wider, so that a test of many links does not fail by
+    // chance.
     let is_loss_right = (loss.value - link.loss).abs() <= 3.0 * (loss.high - loss.low) + 1e-4;
     let is_right = is_near && is_settled && is_loss_right;
     (!is_right).then(|| format!("{found:?} of {link:?}"))
 }
 
-/// The links of a seed, numbered from 1, of which something wrong was found.
+/// Links of a seed with errors in their results, numbered from 1.
 fn mistakes(seed: u64, links: usize) -> Vec<String> {
     let config = ProptestConfig { rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() };
     let mut runner = TestRunner::new(config);
@@ -96,7 +97,7 @@ fn mistakes(seed: u64, links: usize) -> Vec<String> {
 
 #[test]
 fn the_knee_of_any_link_is_found() {
-    // The same links each time: one interval in twenty may miss, but not today another one than yesterday.
+    // A fixed seed: one interval in twenty may miss, but always the same one.
     assert_eq!(mistakes(7, 96), [""; 0]);
 }
 
@@ -130,7 +131,8 @@ fn a_path_behind_a_policer_is_told_from_a_lossy_one_and_costs_what_it_carries() 
             assert_eq!(found.limit, Some(LimitedBy::Policer), "{told}");
             assert!((found.knee_bps.unwrap().value / policed_bps - 1.0).abs() < 0.2, "{told}");
             assert!((found.loss.unwrap().value - loss).abs() < 0.02, "{told}");
-            // What nothing but a train can find out, how much a policer lets through at first, and what the path carries in 20 seconds.
+            // The bytes that only a train can find out, the policer's initial bucket, and the path's data in
+            // 20 seconds.
             let bytes_max = 4e6 + 9.0 * bucket_bytes + 20.0 * policed_bps / 8.0;
             assert!((link.sent_bytes as f64) < bytes_max, "{} {told}", link.sent_bytes);
             assert_eq!(found.sent_bytes, link.sent_bytes);
@@ -156,7 +158,7 @@ fn a_queue_that_no_train_fills_is_told_as_at_least() {
         conclude(&mut report, &[]);
         let queues = report.verdict.iter().find(|said| said.contains("full queues add")).cloned().unwrap();
         assert_eq!(queues.contains("at least"), !is_filled, "{queues}");
-        // Of a queue that was filled in the other direction nothing is said.
+        // Nothing is said about a queue filled in the other direction.
         report.down.queue_filled = true;
         conclude(&mut report, &[]);
         assert!(report.verdict.contains(&queues), "{:?}", report.verdict);

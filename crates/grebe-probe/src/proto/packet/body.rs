@@ -1,42 +1,42 @@
-//! What a packet says.
+//! Bodies of packets.
 
 use grebe_packet::{Cookie, Error, Reader, Result, Writer};
 
 use crate::proto::packet::request::{Request, Response, TcpRequest};
 use crate::proto::train::Train;
 
-/// What a packet says.
+/// Body of a packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Body {
-    /// Client: the first packet.
+    /// Client: first packet.
     Hello { nonce: [u8; 16] },
-    /// Server: prove that you receive what is sent to your address.
+    /// Server: asks for a proof of the client's address.
     Challenge { nonce: [u8; 16], cookie: Cookie },
-    /// Client: the proof, and a wish to begin.
+    /// Client: proof of its address, and request for a session.
     Start { nonce: [u8; 16], cookie: Cookie },
-    /// Server: so many clients are served before you.
+    /// Server: number of clients served before this one.
     Wait { nonce: [u8; 16], position: u16 },
-    /// Server: the session begins.
+    /// Server: start of the session.
     Welcome(Welcome),
-    /// Client: what is the time?
+    /// Client: asks for the server's time.
     Ping { sent_ns: u64 },
-    /// Server: its time when the ping arrived, and when this was sent.
+    /// Server: its time at the ping's arrival, and at this answer.
     Pong { sent_ns: u64, arrived_ns: u64, answered_ns: u64 },
-    /// Either: one datagram of a train.
+    /// Either side: one datagram of a train.
     Data { train: Train, seq: u32, sent_ns: u64 },
-    /// Either: can the path carry a datagram of this length?
+    /// Either side: tests whether the path carries this length.
     Size,
-    /// Client: a request. The same id is the same request, sent again.
+    /// Client: a request. A repeated id is a retransmission of the same request.
     Request { id: u32, request: Request },
-    /// Server: the response to the request of this id.
+    /// Server: response to the request of this id.
     Response { id: u32, response: Response },
-    /// Either: the session is over.
+    /// Either side: end of the session.
     Bye { reason: EndReason },
     /// Client, as the first bytes of a TCP connection.
     OpenTcp(TcpRequest),
 }
 
-/// Why a session ends.
+/// Reason for the end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndReason {
     Done,
@@ -45,7 +45,7 @@ pub(crate) enum EndReason {
 }
 
 impl Body {
-    /// Whether it is padded: a client's packet before its address is proven.
+    /// Whether it is padded, because the client's address is not proven yet.
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self, Self::Hello { .. } | Self::Start { .. })
     }
@@ -130,18 +130,18 @@ impl EndReason {
     }
 }
 
-/// The beginning of a session.
+/// Start of a session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Welcome {
     pub(crate) nonce: [u8; 16],
     pub(crate) server_nonce: [u8; 16],
     pub(crate) session: u64,
-    /// The server's wall clock, in ns since 1970, where its other stamps are 0.
+    /// Server's wall clock at the zero of its other stamps, in ns since 1970.
     pub(crate) epoch_ns: u64,
     pub(crate) rate_max_bps: f64,
     pub(crate) bytes_max: u64,
     pub(crate) duration_max_ns: u64,
-    /// The receive buffer that the server's kernel granted, and what it was asked for.
+    /// Receive buffer granted by the server's kernel, and the requested one.
     pub(crate) buffer_bytes: u64,
     pub(crate) buffer_asked_bytes: u64,
 }
@@ -174,5 +174,5 @@ impl Welcome {
 
 pub(crate) const KIND_DATA: u8 = 12;
 pub(crate) const KIND_SIZE: u8 = 13;
-/// A train, the place in it and a time.
+/// Train, sequence number and time.
 pub(crate) const DATA_BODY_BYTES: usize = 18 + 4 + 8;

@@ -1,43 +1,43 @@
-//! What a client requests within a session and what the server responds, TCP streams included.
+//! Requests of a client within a session and responses of the server, TCP streams included.
 
 use grebe_packet::{Error, Reader, Result, Writer};
 
 use crate::proto::tracker::Summary;
 use crate::proto::train::Train;
 
-/// What a client requests.
+/// Request of a client.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Request {
     /// Send this train.
     SendTrain(Train),
-    /// How much of the train that you were asked for is sent?
+    /// Report the progress of the requested train.
     TrainSent { train: u32 },
-    /// What arrived of my train?
+    /// Report the arrivals of my train.
     Summary { train: u32 },
-    /// Send datagrams of these lengths (0: none), each three times.
+    /// Send three datagrams of each length (0: none).
     SendSizes([u16; SIZES_MAX]),
-    /// Which is the longest of mine that arrived?
+    /// Report the longest of my datagrams that arrived.
     LongestSize,
-    /// What arrived of my TCP stream?
+    /// Report the arrivals of my TCP stream.
     TcpArrivals { id: u32 },
 }
 
-/// What a server responds.
+/// Response of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Response {
-    /// It will be done.
+    /// Accepted.
     Accepted,
-    /// It will not: a limit of the server.
+    /// Refused by a limit of the server.
     Refused,
-    /// Nothing is known of that, or not yet.
+    /// Unknown, possibly only for now.
     Unknown,
-    /// Of a train of the server's: how many datagrams were sent so far, and whether that is all.
+    /// About the server's train: number of datagrams sent so far, and whether that is all.
     TrainSent { sent: u32, is_done: bool },
-    /// Of a train of the client's.
+    /// About the client's train.
     Summary(Summary),
-    /// The longest datagram that arrived.
+    /// Length of the longest datagram that arrived.
     LongestSize { bytes: u16 },
-    /// Of a TCP stream of the client's.
+    /// About the client's TCP stream.
     TcpArrivals(TcpArrivals),
 }
 
@@ -102,7 +102,7 @@ impl Response {
     }
 }
 
-/// Lengths in one request.
+/// Number of lengths in one request.
 pub(crate) const SIZES_MAX: usize = 20;
 
 /// A TCP stream that a client opens.
@@ -116,7 +116,7 @@ pub(crate) struct TcpRequest {
     pub(crate) bytes_max: u64,
 }
 
-/// What arrived of a TCP stream, in all and in each of some equal times.
+/// Arrivals of a TCP stream, in total and per time slice.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct TcpArrivals {
     pub(crate) bytes: u64,

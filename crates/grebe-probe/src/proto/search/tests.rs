@@ -19,7 +19,7 @@ fn a_machine_that_was_busy_for_a_moment_does_not_lower_the_knee() {
     let mut is_busy = true;
     while search.step() != Step::Done {
         let (Step::Try(rate) | Step::Confirm(rate)) = search.step() else { panic!() };
-        // What was put off came in a burst, which stood in the queue.
+        // Delayed datagrams came in a burst, which stood in the queue.
         let is_burst = rate < 90e6 && std::mem::take(&mut is_busy);
         let failed = (rate > 90e6 || is_burst).then_some(LimitedBy::Link);
         let delivered_bps = if is_burst { rate * 0.985 } else { rate.min(90e6) };

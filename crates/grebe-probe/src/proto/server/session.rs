@@ -1,4 +1,4 @@
-//! A session at the server: what its client may ask for, and what is answered.
+//! Session at the server: the client's requests and their answers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use crate::proto::signing::{Keys, Signer};
 use crate::proto::tracker::Tracker;
 use crate::proto::train::{Train, UDP_IP_BYTES};
 
-/// What a client asked the server to send beside answers.
+/// Data to send on request, in addition to answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum SendTask {
     Train(Train),
@@ -30,21 +30,21 @@ pub(crate) struct ServerSession {
     next_number: u64,
     began_ns: u64,
     heard_ns: u64,
-    /// Bytes of IP packets, both ways.
+    /// Bytes of IP packets, in both directions.
     bytes: u64,
     tracker: Option<Tracker>,
     drops_before: Option<u64>,
     newest_train: u32,
-    /// The newest response, and the id of its request.
+    /// Newest response, with the id of its request.
     response: Option<(u32, Response)>,
     task: Option<SendTask>,
     sending: Option<SentTrain>,
     longest_size: u16,
-    /// The newest TCP stream, and what arrived of it once it is over.
+    /// Newest TCP stream, and its arrivals once it is over.
     tcp: Option<(u32, Option<TcpArrivals>)>,
 }
 
-/// How far the newest train of the server's is sent.
+/// Progress of the server's newest train.
 #[derive(Debug, Clone, Copy)]
 struct SentTrain {
     train: u32,
@@ -75,25 +75,25 @@ impl ServerSession {
         }
     }
 
-    /// Whether its client was silent for too long, or took all the time that it may.
+    /// Whether its client was silent for too long, or has used all of its time.
     pub(crate) fn is_over(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.heard_ns) > SILENCE_NS
             || now_ns.saturating_sub(self.began_ns) > self.welcome.duration_max_ns
     }
 
-    /// What is to be sent now, and signed by what.
+    /// Takes the next data to send, with its signer.
     pub(crate) fn take_task(&mut self) -> Option<(SendTask, Signer)> {
         Some((self.task.take()?, self.keys.server.clone()))
     }
 
-    /// A train is over; `count` datagrams of it were sent.
+    /// Notes the end of a train after `count` datagrams.
     pub(crate) fn train_sent(&mut self, train: u32, count: u32) {
         if let Some(sending) = self.sending.as_mut().filter(|sending| sending.train == train) {
             (sending.count, sending.is_done) = (count, true);
         }
     }
 
-    /// The TCP stream that the first bytes of a connection ask for, and its highest rate. Each is granted once.
+    /// TCP stream requested by the first bytes of a connection, and its maximum rate. Each is granted once.
     pub(crate) fn open_tcp(&mut self, from: IpAddr, bytes: &[u8], now_ns: u64) -> Option<(TcpRequest, f64)> {
         let packet = Packet::decode(bytes, &self.keys.client)?;
         let Body::OpenTcp(request) = packet.body else { return None };
@@ -108,7 +108,7 @@ impl ServerSession {
         Some((TcpRequest { bytes_max, duration_ns, ..request }, self.limits.rate_max_bps))
     }
 
-    /// A TCP stream is over; `moved` bytes went either way.
+    /// Notes the end of a TCP stream that moved `moved` bytes in either direction.
     pub(crate) fn tcp_done(&mut self, id: u32, moved: u64, arrivals: Option<TcpArrivals>, now_ns: u64) {
         if self.tcp.is_some_and(|(last, _)| last == id) {
             self.tcp = Some((id, arrivals));
@@ -117,11 +117,11 @@ impl ServerSession {
         }
     }
 
-    /// Takes in a datagram; whether that was the end of the session.
+    /// Handles a datagram. Returns whether it ended the session.
     pub(crate) fn arrived(&mut self, arrival: &Arrival<'_>, out: &mut Outbox) -> bool {
         let Some(packet) = Packet::decode(arrival.bytes, &self.keys.client) else { return false };
         let body = match packet.body {
-            // A copy of a datagram is counted as one, whoever made it: it is what the path did.
+            // A copied datagram counts as a duplicate, whoever copied it: the path delivered it.
             Body::Data { train, seq, sent_ns } => {
                 self.heard_ns = arrival.now_ns;
                 self.data(train, seq, sent_ns, arrival);
@@ -131,7 +131,7 @@ impl ServerSession {
                 self.reply(Body::Bye { reason: EndReason::Limit }, out);
                 return true;
             }
-            // The longest that came: to hear it again changes nothing.
+            // Keeps only the maximum, so a replay changes nothing.
             Body::Size => {
                 self.longest_size = self.longest_size.max(arrival.bytes.len() as u16);
                 return false;
@@ -147,7 +147,8 @@ impl ServerSession {
             }
             Body::Request { id, request } => {
                 let response = match self.response {
-                    // The same request again: the response was lost. What depends on the time is looked up again.
+                    // A repeated request means that the response was lost. Time-dependent answers are
+                    // computed again.
                     Some((last, response @ (Response::Accepted | Response::Refused))) if last == id => {
                         response
                     }

@@ -1,4 +1,4 @@
-//! What strangers, eavesdroppers and impatient clients can do to a server.
+//! Tests a server against strangers, eavesdroppers and impatient clients.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::proto::server::{ServerCore, ServerFacts};
 use crate::proto::signing::{Keys, Signer};
 use crate::proto::train::Train;
 
-/// A server in virtual time, and what was ever said to it and by it.
+/// A server in virtual time, with all packets to and from it.
 struct Bench {
     core: ServerCore,
     key: Key,
@@ -39,7 +39,7 @@ impl Bench {
         Self { core, key, now_ns: 1_000_000_000, out: Outbox::default(), wire: Vec::new() }
     }
 
-    /// Hands over a datagram; the answers as they go over the wire.
+    /// Delivers a datagram. Returns the answers in wire format.
     fn hear(&mut self, from: SocketAddr, bytes: &[u8]) -> Vec<(SocketAddr, Vec<u8>)> {
         self.now_ns += 1_000;
         let arrival =
@@ -150,7 +150,7 @@ fn a_spoofed_address_gets_less_than_was_sent_in_its_name() {
     let answers = bench.hear(address(66), &buffer[..len]);
     let back: usize = answers.iter().map(|(_, bytes)| bytes.len()).sum();
     assert!(back <= len, "{back} bytes for {len}");
-    // The cookie is good for that address only: the one who spoofed it does not even see it.
+    // The cookie is valid only for that address, and a spoofer does not even see it.
     let said = bench.start(address(1), [2; 16], 1);
     assert!(matches!(said[..], [Body::Welcome(_)]));
     let Packet { body: Body::Challenge { nonce, cookie }, .. } =
@@ -239,7 +239,7 @@ fn the_servers_limits_hold_whatever_is_asked() {
     }
     let ask = Body::Request { id: 5, request: Request::SendTrain(TRAIN) };
     assert!(matches!(bench.ask(&mut client, ask)[..], [Body::Response { response: Response::Accepted, .. }]));
-    // The same question again is the same train.
+    // A repeated request gets the same train.
     assert!(matches!(bench.ask(&mut client, ask)[..], [Body::Response { response: Response::Accepted, .. }]));
     assert!(
         matches!(bench.core.session().unwrap().take_task(), Some((SendTask::Train(TRAIN), _)))

@@ -19,7 +19,7 @@ fn power_of(samples: &[Complex<f64>]) -> f64 {
     samples.iter().map(|c| c.norm_sqr()).sum::<f64>() / samples.len() as f64
 }
 
-/// The power at each frequency, of a whole number of periods, by the sum that a Fourier transform is.
+/// Power at each frequency for a whole number of periods, by a direct Fourier sum.
 fn spectrum(samples: &[Complex<f64>]) -> Vec<f64> {
     let length = samples.len();
     let turn: Vec<Complex<f64>> = (0..length)
@@ -183,7 +183,7 @@ fn qpsk_behind_its_matched_filter_is_a_square_within_its_band() {
         let error_db = db(error / symbols.len() as f64);
         assert!(error_db < -45.0, "{symbol_rate_hz} at {roll_off}: {error_db} dB");
         assert!(corners.iter().all(|&count| count > symbols.len() / 5), "{corners:?}");
-        // Under a window whose side lobes hide nothing.
+        // A window with negligible side lobes.
         let window = |at: usize| (at as f64 / 4_096.0 * PI).sin().powi(4);
         let part: Vec<_> = samples[1_000..5_096].iter().enumerate().map(|(at, c)| c * window(at)).collect();
         let powers = spectrum(&part);

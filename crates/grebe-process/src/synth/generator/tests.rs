@@ -33,7 +33,7 @@ fn specs() -> impl Strategy<Value = ChannelSpec> {
     )
 }
 
-/// What the documentation promises, computed the slow way; noise is not covered.
+/// Documented value, computed the slow way; does not cover noise.
 fn promised(spec: &ChannelSpec, rate_hz: f64, index: u64) -> f64 {
     let t = index as f64 / rate_hz;
     let turns = match spec.wave {
@@ -81,7 +81,7 @@ proptest! {
         for (position, sample) in samples(&spec, 1_000.0, first, 50).into_iter().enumerate() {
             let promised = promised(&spec, 1_000.0, first + position as u64);
             let off = (f64::from(sample) - promised).abs();
-            // Where a wave jumps, the last bit of the phase decides on which side a sample is.
+            // At a jump of a wave, the last bit of the phase decides the side of a sample.
             let halves = 2.0 * (spec.phase_turns + spec.frequency_hz * (first + position as u64) as f64 / 1_000.0);
             let at_jump = matches!(spec.wave, Wave::Square | Wave::Saw) && (halves - halves.round()).abs() < 1e-6;
             prop_assert!(off <= 1.0 || at_jump, "{sample} for {promised}");
@@ -121,7 +121,7 @@ fn noise_is_white_uniform_and_its_seeds_are_independent() {
     let [one, other] = [0, 1].map(|seed| samples(&spec(seed), 1.0, 0, 1 << 18));
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / one.len() as f64;
     let unit = |sample: &i16| f64::from(*sample) / 32_768.0;
-    // Standard errors are 1/512 of 0.58 and smaller: 5 of them.
+    // Standard errors are at most 1/512 of 0.58; this allows 5 of them.
     assert!(mean(&mut one.iter().map(unit)).abs() < 0.006);
     assert!((mean(&mut one.iter().map(|s| unit(s).powi(2))) - 1.0 / 3.0).abs() < 0.006);
     for lag in 1..9 {

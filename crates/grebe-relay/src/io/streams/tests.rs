@@ -9,7 +9,7 @@ use crate::proto::meeting::{Meeting, Standing, Via};
 use crate::proto::message::Side;
 use crate::proto::relay::Limits;
 
-/// The connections of a relay, beside a thread for its datagrams as simple as can be.
+/// Connections of a relay, with a minimal thread for its datagrams.
 struct Ground {
     core: Arc<Mutex<RelayCore>>,
     streams: Arc<Streams>,
@@ -73,7 +73,7 @@ impl Ground {
         stream
     }
 
-    /// An end that has joined over TCP.
+    /// Joins an end over TCP.
     fn join(&self, key: &Key, side: Side) -> (TcpStream, Meeting) {
         let mut stream = self.connect();
         let own = stream.local_addr().unwrap();
@@ -115,7 +115,7 @@ fn send(stream: &mut TcpStream, datagram: &[u8]) {
     stream.write_all(datagram).unwrap();
 }
 
-/// `None`: it was closed.
+/// `None`: the connection was closed.
 fn receive(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut length = [0; 2];
     stream.read_exact(&mut length).ok()?;
@@ -124,7 +124,7 @@ fn receive(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(datagram)
 }
 
-/// What is not of the relay's.
+/// Receives the next datagram that is not the relay's own.
 fn receive_passed(stream: &mut TcpStream) -> Vec<u8> {
     loop {
         let datagram = receive(stream).expect("it is open");
@@ -187,7 +187,7 @@ fn an_end_over_tcp_reaches_one_over_udp() {
 fn who_has_no_ticket_is_not_listened_to() {
     let bounds = Bounds { strange_for: Duration::from_millis(500), ..Bounds::default() };
     let ground = Ground::new(bounds);
-    // HTTP, a datagram of nobody's, an empty one.
+    // HTTP, an unknown datagram, an empty one.
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0, 3, 0x40, 1, 2], &[0, 0]] {
         let mut stream = ground.connect();
         let mut rest = garbage.to_vec();
@@ -195,7 +195,7 @@ fn who_has_no_ticket_is_not_listened_to() {
         let _ = stream.write_all(&rest);
         assert_eq!(receive(&mut stream), None);
     }
-    // Half a length, and nothing more.
+    // Half a length prefix, then nothing.
     let mut slow = ground.connect();
     slow.write_all(&[1]).unwrap();
     assert_eq!(receive(&mut slow), None);

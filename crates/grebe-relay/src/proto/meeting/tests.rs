@@ -8,15 +8,15 @@ use grebe_testing::Rng;
 use super::*;
 use crate::proto::relay::{Limits, Outbox, RelayCore};
 
-/// What a NAT lets in, and how it names who is behind it.
+/// Mapping and filtering of a NAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Nat {
     None,
-    /// Everything that comes to a port that is in use.
+    /// Accepts everything for a mapped port.
     FullCone,
-    /// What comes from an address and port that was sent to.
+    /// Accepts only packets from an address and port that it has sent to.
     Restricted,
-    /// As before, and with another port for each destination.
+    /// Like `Restricted`, with another port for each destination.
     Symmetric,
 }
 
@@ -24,7 +24,7 @@ struct Host {
     nat: Nat,
     own: SocketAddr,
     public: Ipv4Addr,
-    /// Destination and port outside.
+    /// External port by destination.
     ways: HashMap<SocketAddr, u16>,
     next_port: u16,
 }
@@ -39,7 +39,7 @@ impl Host {
         Self { nat, own, public, ways: HashMap::new(), next_port: 10_000 }
     }
 
-    /// What a datagram to `to` comes from outside.
+    /// External source address of a datagram to `to`.
     fn out(&mut self, to: SocketAddr) -> SocketAddr {
         let port = match self.nat {
             Nat::None => return self.own,
@@ -63,7 +63,7 @@ impl Host {
     }
 }
 
-/// A first packet of a session and its reply, as far as this is about ways.
+/// Stand-in for the first packet of a session and its reply.
 const QUESTION: &[u8] = &[1; 1_200];
 const REPLY: &[u8] = &[2; 57];
 
@@ -72,11 +72,11 @@ struct Network {
     relay: RelayCore,
     hosts: [Host; 2],
     meetings: [Meeting; 2],
-    /// When it comes, from, to, bytes.
+    /// Arrival time, source, destination, bytes.
     under_way: Vec<(u64, SocketAddr, SocketAddr, Vec<u8>)>,
     loss: f64,
     random: Rng,
-    /// The way that the end which asks has taken, and when.
+    /// Route that the asking end has taken, and the time.
     taken: Option<(SocketAddr, u64)>,
 }
 
@@ -109,7 +109,7 @@ impl Network {
         self.send(from, to, bytes);
     }
 
-    /// Lets time pass until the end that asks has found a way, or for so long.
+    /// Runs until the asking end has found a route, or for this time.
     fn run(&mut self, for_us: u64) {
         let until_us = self.now_us + for_us;
         let mut next_ask_us = 0;
@@ -188,7 +188,8 @@ fn each_pair_of_nats_that_can_connects_directly_and_the_rest_by_the_relay() {
             for loss in [0.0, 0.1] {
                 let mut network = Network::new([waits, asks], ANY, loss, 7);
                 network.run(10_000_000);
-                // A symmetric NAT's port for the other end is known to nobody before, and a restricted one lets it in only if it was.
+                // Nobody knows a symmetric NAT's port for the other end in advance, and a restricted NAT
+                // accepts only known ports.
                 let is_hopeless =
                     matches!((waits, asks), (Symmetric, Symmetric | Restricted) | (Restricted, Symmetric));
                 let relayed = is_relayed(&network);
@@ -196,7 +197,7 @@ fn each_pair_of_nats_that_can_connects_directly_and_the_rest_by_the_relay() {
                 assert!(!relayed || is_hopeless || loss > 0.0, "{waits:?} {asks:?} can be direct");
                 let (way, after_us) = network.taken.unwrap();
                 assert!(after_us < if loss > 0.0 { 4_000_000 } else { 1_000_000 }, "{after_us}");
-                // Where what the relay says is lost, an end knows less.
+                // If messages of the relay are lost, an end knows less.
                 if !relayed && loss == 0.0 {
                     let expected = match (waits, asks) {
                         (None, None) => Through::Nothing,
@@ -256,7 +257,7 @@ fn who_is_alone_stays_joined_and_says_so() {
     let mut network = Network::new([Nat::Restricted, Nat::Restricted], ANY, 0.0, 1);
     let relay: SocketAddr = RELAY.parse().unwrap();
     assert_eq!(network.meetings[0].standing(), Standing::Unheard);
-    // The other end is not there: only this one speaks.
+    // The other end is absent, so only this one sends.
     for _ in 0..60_000 {
         while let Some((to, message)) = network.meetings[0].poll(network.now_us) {
             network.send_from(0, to, &message);
@@ -332,7 +333,7 @@ fn an_address_of_the_relay_that_answers_late_is_gone_on_with() {
     assert_eq!(meeting.unanswered_us(0), 0);
     let (to, first, _) = question(&mut meeting, 0).unwrap();
     assert_eq!((to, meeting.unanswered_us(1_000_000)), (udp, 1_000_000));
-    // Another way to the relay is asked at once, then both by turns.
+    // A new address of the relay is asked at once, then both in turn.
     meeting.add_relay(1_000_000, tcp);
     let (to, by_tcp, _) = question(&mut meeting, 1_000_000).unwrap();
     assert_eq!((to, meeting.in_use()), (tcp, Some(tcp)));
@@ -348,7 +349,7 @@ fn an_address_of_the_relay_that_answers_late_is_gone_on_with() {
     for (at, number) in [(tcp, by_tcp), (udp, first)] {
         meeting.add_relay(4_000_000, if at == tcp { udp } else { tcp });
         question(&mut meeting, 4_000_000).unwrap();
-        // Nobody else's, nor one to a question that nobody asked, changes anything.
+        // An answer of somebody else, or to an unknown question, changes nothing.
         meeting.take(4_000_000, "198.51.100.1:1".parse().unwrap(), &answer(number));
         meeting.take(4_000_000, at, &answer(u64::MAX));
         assert_ne!(meeting.in_use(), Some(at));

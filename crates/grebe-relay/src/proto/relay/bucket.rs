@@ -1,10 +1,10 @@
-//! Rates that are not exceeded: token buckets.
+//! Rate limits: token buckets.
 
 use std::net::IpAddr;
 
 use crate::error::{Error, Result};
 
-/// So much a second, and what gathered while nothing was taken.
+/// A rate, and the tokens gathered so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Bucket {
     per_us: f64,
@@ -13,20 +13,21 @@ pub(crate) struct Bucket {
     at_us: u64,
 }
 
-/// A bucket for each of a fixed number of groups of hosts: memory is bounded whoever asks, and nobody can choose whose bucket is theirs.
+/// One bucket for each of a fixed number of host groups. Memory is bounded, and nobody can choose a host's
+/// bucket.
 pub(crate) struct HostBuckets {
     buckets: Vec<Bucket>,
     secret: [u8; 32],
 }
 
 impl Bucket {
-    /// Bytes, at a rate of bits per second.
+    /// Bucket of bytes, at a rate in bits per second.
     pub(crate) fn of_bits(bits_per_s: f64) -> Self {
         let bytes_per_s = bits_per_s / 8.0;
         Self::new(bytes_per_s, (bytes_per_s * BURST_S).max(BURST_BYTES_MIN))
     }
 
-    /// Messages: as many at once as in a second.
+    /// Bucket of messages, with a burst of one second.
     pub(crate) fn of_messages(per_s: u32) -> Self {
         Self::new(per_s.into(), per_s.into())
     }
@@ -35,7 +36,7 @@ impl Bucket {
         Self { per_us: per_s / 1e6, burst, level: burst, at_us: 0 }
     }
 
-    /// What may be taken now.
+    /// Tokens available now.
     #[inline]
     pub(crate) fn room(&mut self, now_us: u64) -> u64 {
         let passed_us = now_us.saturating_sub(self.at_us);
@@ -44,7 +45,7 @@ impl Bucket {
         self.level as u64
     }
 
-    /// Takes what [`room`](Self::room) said there is, or less.
+    /// Takes at most the tokens that [`room`](Self::room) returned.
     #[inline]
     pub(crate) fn take(&mut self, amount: u64) {
         self.level -= amount as f64;
@@ -61,7 +62,7 @@ impl Bucket {
 
 impl HostBuckets {
     /// # Errors
-    /// [`Error::Keys`] where the system has no random numbers.
+    /// [`Error::Keys`] if the system has no random numbers.
     pub(crate) fn new(per_s: u32) -> Result<Self> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(|error| Error::Keys { what: error.to_string() })?;
@@ -79,7 +80,7 @@ impl HostBuckets {
     }
 }
 
-/// What a rate lets through at once after a pause: a policer with a smaller bucket takes the trains that measure a path apart.
+/// Burst after a pause. A policer with a smaller bucket would break up the trains that measure a path.
 const BURST_S: f64 = 0.25;
 /// Four buffers of coalesced datagrams.
 const BURST_BYTES_MIN: f64 = 262_144.0;
@@ -109,7 +110,7 @@ mod tests {
         let (loud, calm) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let asked = (0..1_000).filter(|_| buckets.take_one(0, loud)).count();
         assert_eq!(asked, 10);
-        // They are in one group once in 4,096 times.
+        // Two hosts share a group once in 4,096 times.
         let again = || HostBuckets::new(10).is_ok_and(|mut other| other.take_one(0, calm));
         assert!(buckets.take_one(0, calm) || again());
         assert!(buckets.take_one(1_000_000, loud), "a second later there is room again");

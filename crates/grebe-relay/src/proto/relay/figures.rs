@@ -1,54 +1,55 @@
-//! What a relay counts, and how Prometheus reads it.
+//! Counters of a relay, and their Prometheus format.
 
 use grebe_metrics::Families;
 
-/// What a relay has done since it began, and does now.
+/// Totals of a relay since its start, and its present state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
-    /// Sessions that somebody is there for.
+    /// Sessions with at least one end.
     pub sessions: u64,
-    /// Those with both ends.
+    /// Sessions with both ends.
     pub relaying: u64,
-    /// Datagrams that were passed on.
+    /// Forwarded datagrams.
     pub relayed_datagrams: u64,
-    /// Their bytes, without headers of UDP and below.
+    /// Forwarded bytes, without UDP and lower headers.
     pub relayed_bytes: u64,
-    /// Datagrams from an address that is in no session.
+    /// Datagrams from unknown addresses.
     pub dropped_of_strangers: u64,
-    /// Datagrams for an end that is not there.
+    /// Datagrams for an absent end.
     pub dropped_while_alone: u64,
-    /// Datagrams beyond the rate of a session, or of all.
+    /// Datagrams beyond the rate of a session, or of the relay.
     pub dropped_over_rate: u64,
-    /// Datagrams that the system did not send.
+    /// Datagrams that the system failed to send.
     pub dropped_unsent: u64,
-    /// Buffers of datagrams that came while the receive buffer was full, as far as the system says.
+    /// Datagram buffers lost to a full receive buffer, as far as the system reports it.
     pub dropped_in_kernel: u64,
-    /// Datagrams for an end that takes less over its TCP connection than comes for it.
+    /// Datagrams that an end's TCP connection was too slow to accept.
     pub dropped_of_slow: u64,
-    /// Connections over TCP.
+    /// Open TCP connections.
     pub connections: u64,
-    /// Those that were closed: for what they sent, because nobody with a ticket spoke in time, because they took nothing, or for want of room.
+    /// Connections that the relay closed: for invalid data, without a ticket holder in time, without
+    /// progress, or for lack of room.
     pub closed_connections: u64,
-    /// Questions that could be read.
+    /// Valid questions.
     pub questions: u64,
-    /// Those that had no proof of their address, and got the means to prove it.
+    /// Questions without proof of their address, which got a cookie.
     pub challenges: u64,
-    /// Messages that could not be read.
+    /// Malformed messages.
     pub malformed: u64,
-    /// Questions with a signature that is not of the ticket.
+    /// Questions whose signature is not of the ticket.
     pub forged: u64,
-    /// Questions that had come before.
+    /// Replayed questions.
     pub replayed: u64,
-    /// Questions beyond what a host, or all, may ask.
+    /// Questions beyond the rate of a host, or of the relay.
     pub over_question_rate: u64,
     /// Ends that were refused.
     pub refused: u64,
-    /// Ends that were forgotten because they were silent.
+    /// Ends forgotten for their silence.
     pub idle_ends: u64,
 }
 
 impl Figures {
-    /// As families of figures; `Display` of these is the text format of Prometheus.
+    /// Metric families, whose `Display` is the text format of Prometheus.
     ///
     /// ```
     /// let text = grebe_relay::Figures::default().families().to_string();

@@ -1,4 +1,4 @@
-//! Who is where: meetings by their key, ends by their address. All memory is taken at the start.
+//! Tables of meetings by key and of ends by address. All memory is allocated at the start.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::bucket::Bucket;
 use crate::proto::message::{Join, MeetingKey, SEALED_BYTES_MAX, Side};
 
-/// Meetings, at most as many as there are slots.
+/// Meetings in a fixed number of slots.
 pub(crate) struct Meetings {
     slots: Vec<Option<Meeting>>,
     free: Vec<usize>,
@@ -28,16 +28,16 @@ pub(crate) struct Meeting {
     asks: Option<Member>,
 }
 
-/// An end that has shown its ticket and its address.
+/// An end that has proven its ticket and its address.
 pub(crate) struct Member {
-    /// As the socket says it.
+    /// In the socket's family.
     pub(crate) address: SocketAddr,
     pub(crate) end: u64,
     pub(crate) number: u64,
     pub(crate) heard_us: u64,
-    /// Changes with what it says of itself.
+    /// Changes with the end's sealed candidates.
     pub(crate) said: u64,
-    /// Which other end, and what of it, this one was told as an answer to a question.
+    /// The other end, and its `said`, of which this one was told in answer to a question.
     pub(crate) knows: Option<(u64, u64)>,
     sealed: [u8; SEALED_BYTES_MAX],
     sealed_bytes: usize,
@@ -66,7 +66,7 @@ impl Meetings {
         self.free.is_empty()
     }
 
-    /// The meeting of a place that somebody has.
+    /// Meeting of an occupied place.
     #[inline]
     pub(crate) fn meeting(&mut self, place: Place) -> &mut Meeting {
         self.slots[place.slot].as_mut().expect("a place is of a meeting that is there")
@@ -80,7 +80,7 @@ impl Meetings {
         }
     }
 
-    /// The slot of a meeting, which begins where it was not there; `None` where there is no room for it.
+    /// Slot of a meeting, new if necessary; `None` if there is no room.
     pub(crate) fn slot_for(&mut self, key: &MeetingKey, bucket: impl FnOnce() -> Bucket) -> Option<usize> {
         if let Some(slot) = self.slot_of(key) {
             return Some(slot);
@@ -91,7 +91,7 @@ impl Meetings {
         Some(slot)
     }
 
-    /// Puts an end into its place; the address that it, or another end, had there before.
+    /// Puts an end into its place. Returns the address that this or another end had there before.
     pub(crate) fn put(&mut self, place: Place, mut member: Member) -> Option<SocketAddr> {
         let address = member.address;
         let there = self.meeting(place).of(place.side);
@@ -107,7 +107,7 @@ impl Meetings {
         before
     }
 
-    /// Takes an end out; its address. A meeting of nobody is over.
+    /// Removes an end and returns its address. A meeting without ends is deleted.
     pub(crate) fn remove(&mut self, place: Place) -> Option<SocketAddr> {
         let meeting = self.slots[place.slot].as_mut()?;
         let address = meeting.of(place.side).take()?.address;
@@ -121,7 +121,7 @@ impl Meetings {
         Some(address)
     }
 
-    /// Takes out who was silent for too long, and calls `gone` with each address; how many.
+    /// Removes silent ends, calls `gone` with each address, and returns their number.
     pub(crate) fn forget_silent(
         &mut self,
         now_us: u64,
@@ -144,7 +144,7 @@ impl Meetings {
         forgotten
     }
 
-    /// Meetings, and those of them that have both ends.
+    /// Number of meetings, and of those with both ends.
     pub(crate) fn count(&self) -> (u64, u64) {
         let there = self.slots.iter().flatten();
         let both = there.clone().filter(|meeting| meeting.waits.is_some() && meeting.asks.is_some());
@@ -153,7 +153,7 @@ impl Meetings {
 }
 
 impl Meeting {
-    /// Notes that something came from a place, and says where it is passed on to: the other end, if it is there.
+    /// Notes a packet from a place. Returns its destination: the other end, if present.
     #[inline]
     pub(crate) fn heard(&mut self, now_us: u64, place: Place) -> Option<SocketAddr> {
         let (own, other) = match place.side {
@@ -196,7 +196,7 @@ impl Member {
         }
     }
 
-    /// Where it may be reached, for the other end to read.
+    /// Sealed candidates for the other end.
     pub(crate) fn sealed(&self) -> &[u8] {
         &self.sealed[..self.sealed_bytes]
     }

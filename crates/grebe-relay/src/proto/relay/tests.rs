@@ -5,7 +5,7 @@ use super::*;
 use crate::proto::keys::MeetingKeys;
 use crate::proto::message::{MESSAGE_BYTES, SIGNATURE_BYTES, Side};
 
-/// An end that says what it likes.
+/// An end that may send anything.
 struct End {
     keys: MeetingKeys,
     address: SocketAddr,
@@ -42,7 +42,7 @@ impl End {
         message
     }
 
-    /// Asks until the relay knows it; what the relay said then, and to whom.
+    /// Asks until the relay accepts it. Returns the relay's last messages.
     fn join(&mut self, relay: &mut RelayCore, now_us: u64) -> Outbox {
         let mut out = ask(relay, now_us, self.address, &self.question(false));
         if let [(to, challenge)] = &out[..]
@@ -74,7 +74,7 @@ fn refusal(out: &Outbox) -> Option<Refusal> {
     }
 }
 
-/// The address that was told, and what of the other end.
+/// Destination of a message, and the other end's candidates in it.
 fn told(message: &(SocketAddr, MessageBuf)) -> (SocketAddr, Option<Vec<u8>>) {
     match Message::decode(&message.1) {
         Ok(Message::Joined { other, .. }) => (message.0, other.map(<[u8]>::to_vec)),
@@ -106,7 +106,7 @@ fn both_ends_hear_of_each_other_and_what_comes_is_passed_on() {
         (figures.relayed_datagrams, figures.relayed_bytes, figures.dropped_while_alone),
         (51, 60_057, 1)
     );
-    // What an end says of itself has changed: a NAT gave it another port.
+    // An end's candidates have changed, because a NAT gave it another port.
     b.sealed = b"elsewhere".to_vec();
     assert_eq!(told(&b.join(&mut relay, 8)[1]), (a.address, Some(b.sealed.clone())));
     let leave = b.question(true);
@@ -125,7 +125,7 @@ fn without_a_proof_of_the_address_there_is_no_state_and_no_longer_answer() {
     let (to, answer) = &out[0];
     assert_eq!((*to, answer.len()), (end.address, question.len()));
     assert_eq!(relay.figures().sessions, 0);
-    // Somebody else's proof is none.
+    // Another end's cookie is not a proof.
     end.join(&mut relay, 1);
     let stolen = end.question(false);
     let thief = "198.51.100.7:1000".parse().unwrap();
@@ -181,7 +181,7 @@ fn who_came_first_keeps_the_place_until_it_is_silent() {
     b.join(&mut relay, 0);
     assert_eq!(refusal(&second.join(&mut relay, 1)), Some(Refusal::Taken));
     assert_eq!(relay.route(2, a.address, 57, 57), Some((b.address, 57)));
-    // The end itself may come from elsewhere.
+    // The same end may move to another address.
     b.address = "192.0.2.2:2001".parse().unwrap();
     b.join(&mut relay, 3);
     assert_eq!(relay.route(4, a.address, 57, 57), Some((b.address, 57)));
@@ -209,7 +209,7 @@ fn everything_has_a_bound() {
     let mut fourth = End::new(8, Side::Waits, "192.0.2.9:9");
     assert_eq!(refusal(&fourth.join(&mut relay, 0)), Some(Refusal::Full));
     assert_eq!(relay.figures().refused, 2);
-    // Who is silent gives way.
+    // A silent end loses its place.
     relay.tick(limits.idle_us);
     assert_eq!((relay.figures().sessions, relay.figures().idle_ends), (0, 3));
     assert!(relay.sessions_of_host.is_empty());
@@ -265,7 +265,7 @@ fn who_asks_too_often_is_not_heard_and_those_inside_are() {
     assert_eq!((relay.figures().sessions, relay.meetings.count().0), (2, 2));
 }
 
-/// A question without a proof.
+/// A question without a cookie.
 fn inside_question(end: &End) -> MessageBuf {
     let mut copy = End { cookie: Cookie::default(), ..End::new(1, Side::Waits, "192.0.2.1:1000") };
     copy.number = end.number;
@@ -295,8 +295,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever happens, the tables agree: each end in one place, no more sessions than allowed, and what is passed on goes to the
-    /// other end of the same ticket.
+    /// Whatever happens, the tables agree: each end has one place, sessions stay within the limit, and data
+    /// goes only to the other end of the same ticket.
     #[test]
     fn the_tables_agree_whatever_happens(steps in prop::collection::vec(any_step(), 1..120)) {
         let limits = Limits { sessions: 3, sessions_per_host: 2, ..Limits::default() };

@@ -27,7 +27,7 @@ fn told(basis: &[u8]) -> Vec<Told> {
     told
 }
 
-/// Compared with a signature of which so many messages have come before, and the others come now and then.
+/// Compares with a signature of which `before` messages have arrived; the rest follows slowly.
 fn compared(new: &[u8], basis: &[u8], before: usize) -> Vec<Piece> {
     let (tell, heard) = unbounded();
     let mut told = told(basis).into_iter();
@@ -36,7 +36,7 @@ fn compared(new: &[u8], basis: &[u8], before: usize) -> Vec<Piece> {
         scope.spawn(move || {
             for told in told {
                 std::thread::yield_now();
-                // What is not needed any more, nobody takes.
+                // The comparison may have ended.
                 let _ = tell.send(told);
             }
         });
@@ -52,7 +52,7 @@ fn compared(new: &[u8], basis: &[u8], before: usize) -> Vec<Piece> {
 
 type Open = fn(Range<u64>) -> io::Result<&'static [u8]>;
 
-/// For whom nothing is told again.
+/// No early comparisons.
 fn no_early() -> Option<EarlyLooks<'static, Open>> {
     None
 }
@@ -101,7 +101,8 @@ fn what_moved_is_found_whenever_the_signature_comes() {
     new.extend(moved);
     let all = told(&basis).len();
     for before in 0..=all {
-        // The last chunk ends with the file: who goes along finds it in the middle, too, and looks for the next one behind it.
+        // The last chunk ends with the file. A sender that keeps pace also finds it in the middle, and
+        // expects the next chunk after it.
         let data = data_bytes(&compared(&new, &basis, before));
         assert!((1_000..40_000).contains(&data), "{data}, {before} of {all} came before");
     }
@@ -120,7 +121,7 @@ fn what_goes_along_with_the_signature_is_cut_only_where_it_differs() {
         all
     };
     let (tell, heard) = unbounded();
-    // Without the last word it goes along to the end.
+    // Without the last message it keeps pace to the end.
     let chunks_only = told(&basis).into_iter().filter(|told| matches!(told, Told::Chunks(_)));
     chunks_only.for_each(|told| tell.send(told).unwrap());
     drop(tell);
@@ -154,7 +155,8 @@ fn where_the_basis_lies_in_the_new_file_is_said_before_all_of_the_signature_has_
     assert_eq!(shifts, [Finding::Shift(777), Finding::Shift(677)]);
 }
 
-/// What came of a basis that was told and laid, with these words of the sender after so many blocks.
+/// Signs and writes ahead a basis, with these shifts of the sender after the given numbers of blocks. Returns
+/// the result.
 fn lay(basis: &[u8], new_bytes: u64, words: &[(usize, i64)]) -> (Laid, Vec<u8>) {
     let (blocks_in, blocks) = bounded::<Block>(2);
     let (spare, spare_out) = bounded(2);
@@ -205,10 +207,10 @@ fn what_is_read_for_the_signature_is_laid_where_the_sender_says() {
                 }
             }
         }
-        // A jump to and fro costs what was laid between.
+        // A jump there and back loses the data written between.
         assert!(bytes >= if words.len() < 2 { 5_000_000 } else { 2_000_000 }, "{words:?} {bytes}");
     }
-    // Nothing is laid behind the end of the new file.
+    // Nothing is written beyond the end of the new file.
     let (laid, _) = lay(&basis, 2_000_000, &[]);
     assert!((1_000_000..=2_000_000).contains(&laid.end()), "{}", laid.end());
 }
@@ -236,7 +238,7 @@ fn what_was_written_over_in_place_is_told_again_and_sent_before_the_plan() {
     for (number, at) in [3_000_000, 9_000_000, 15_000_000].into_iter().enumerate() {
         new[at..at + 100_000].copy_from_slice(&noise(number as u64 + 5, 100_000));
     }
-    // What moves is not in place, and waits for the plan.
+    // Moved data is not in place, and waits for the plan.
     let moved: Vec<u8> = new.drain(17_000_000..17_500_000).collect();
     new.extend(moved);
     let (tell, heard) = unbounded();

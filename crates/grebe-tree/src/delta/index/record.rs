@@ -1,4 +1,4 @@
-//! One file of an index: by what it is known again, what is known of it, and how that is written.
+//! Record of one file in an index: its identity, the results, and their encoding.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,22 +8,22 @@ use crate::delta::ChunkSizes;
 use crate::system::Metadata;
 use crate::wire::{ShortHash, put_varint};
 
-/// By what a file is known again.
+/// Properties that identify an unchanged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     pub(crate) bytes: u64,
     pub(crate) mtime_ns: i64,
-    /// 0 where the system does not tell; the same for `inode`.
+    /// 0 if the system does not provide it; the same for `inode`.
     pub(crate) ctime_ns: i64,
     pub(crate) inode: u64,
 }
 
-/// What was computed of a file.
+/// Results for a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// Of all its bytes.
+    /// Hash of the whole file.
     pub(crate) hash: Option<ShortHash>,
-    /// The pieces of its signature, as they are sent.
+    /// Pieces of its signature, as sent.
     pub(crate) signature: Option<(ChunkSizes, Vec<Vec<u8>>)>,
 }
 
@@ -33,7 +33,7 @@ impl FileIdentity {
         Self { bytes, mtime_ns: modified_ns, ctime_ns: changed_ns, inode }
     }
 
-    /// Whether the file has been left alone for so long that another change would show in its times.
+    /// Whether the last change is old enough that another one would show in the times.
     pub(super) fn is_settled(&self, now: SystemTime) -> bool {
         let until = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(CLOCK_STEP);
         i128::from(self.mtime_ns.max(self.ctime_ns)) < until.as_nanos() as i128
@@ -70,7 +70,7 @@ pub(super) fn encode(name: &[u8], identity: &FileIdentity, known: &Known) -> Vec
     body
 }
 
-/// What a body says, where it is of this name and file.
+/// Decodes a body if it belongs to this name and file.
 pub(super) fn decode(body: &[u8], name: &[u8], identity: &FileIdentity) -> Option<Known> {
     let mut reader = Reader::new(body);
     let name_bytes = reader.varint().ok()?;
@@ -112,16 +112,16 @@ pub(super) fn check(body: &[u8]) -> [u8; 8] {
     std::array::from_fn(|at| hash.as_bytes()[at])
 }
 
-/// Of the first eight bytes.
+/// Number in the first eight bytes.
 pub(super) fn number_of(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Before each body: its length, the hash of the name, the hash of the body.
+/// Head of a record: length of the body, hash of the name, hash of the body.
 pub(super) const HEAD_BYTES: usize = 4 + 8 + 8;
 
-/// A signature of the most chunks, and more than a name.
+/// Maximum body: a signature with the most chunks, and a name.
 pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// The coarsest clock of a file system that is in use (FAT: two seconds).
+/// Resolution of the coarsest file system clock in use (FAT: two seconds).
 const CLOCK_STEP: Duration = Duration::from_secs(2);

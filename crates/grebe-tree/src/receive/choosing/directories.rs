@@ -1,4 +1,4 @@
-//! Directories are made as they are listed, before anything can be put into them.
+//! Creates directories as they are listed, before their contents.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::receive::stranger::EXISTS;
 use crate::system::{self, Directory, Kind, Metadata, reason};
 use crate::wire::{Attribute, Entry, TOP};
 
-/// More directories than fit into memory comfortably.
+/// Maximum directories that fit into memory comfortably.
 const DIRECTORIES_MAX: usize = 1 << 24;
 
 impl Choosing<'_> {
@@ -51,7 +51,8 @@ impl Choosing<'_> {
             self.chosen.begun.push(name.into());
         }
         if let Some(there) = there.filter(|_| is_there) {
-            // Without this nothing could be put into it; at the end it is as it was, or as the source says.
+            // Without access nothing could be created in it. At the end it gets its old mode, or the
+            // source's.
             let must_open = there.mode & 0o700 != 0o700 && !system::is_root();
             let opened = match must_open {
                 true => directory.open_below(name).and_then(|below| below.set_own_mode(there.mode | 0o700)),
@@ -90,7 +91,7 @@ impl Choosing<'_> {
         Ok(())
     }
 
-    /// Whether a directory at the top is only gone on with where a copy like this one has begun it.
+    /// Whether to mark new directories at the top, so that only a copy like this one resumes in them.
     fn marks_new(&self) -> bool {
         self.receiving.destination.new_name.is_some() || self.receiving.stranger.is_some()
     }

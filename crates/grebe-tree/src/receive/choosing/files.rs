@@ -1,4 +1,4 @@
-//! Whether a file is wanted, and how.
+//! Whether and how a file is wanted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::receive::stranger::EXISTS;
 use crate::system::{Kind, Metadata};
 use crate::wire::{self, Answer, Entry, EntryId, Left, bytes_of_attributes};
 
-/// What only files have.
+/// Fields that only files have.
 pub(super) struct ListedFile {
     pub(super) id: EntryId,
     pub(super) bytes: u64,
@@ -70,7 +70,7 @@ impl Choosing<'_> {
                 || is_dry_run && may_be_same_time(there.modified_ns, entry.modified_ns)
         });
         let (is_same_time, keeps_times) = match there {
-            // A dry run makes no file, and does not know.
+            // A dry run creates no files and cannot know.
             Some(there) if is_same_size && bytes > 0 && !is_same_time && !is_dry_run => {
                 let volume = receiving.volumes.of(receiving, there.device, at.place);
                 (volume.is_same_time(there.modified_ns, entry.modified_ns), volume.keeps_times())
@@ -126,14 +126,14 @@ impl Choosing<'_> {
         }
         self.answer(answer);
         if let Some(to_sign) = to_sign {
-            // The sender is to know what a signature is of.
+            // The sender must know the answer before the signature.
             self.send_answers();
             let _ = self.to_sign.send(to_sign);
         }
         Ok(())
     }
 
-    /// How a file is wanted; with [`Answer::Changed`] what it is compared with, where that has another name.
+    /// How a file is wanted. With [`Answer::Changed`], also the basis if it has another name.
     fn wanted(
         &mut self,
         at: &At,
@@ -160,7 +160,7 @@ impl Choosing<'_> {
                 file.left_blocks = Some(Arc::new(map));
                 return (Answer::Whole, None);
             }
-            // Blocks behind the first that is missing come again.
+            // Blocks after the first missing one are sent again.
             file.left_bytes = left.prefix();
             if file.left_bytes > 0 {
                 return (Answer::From(file.left_bytes), None);
@@ -181,7 +181,7 @@ impl Choosing<'_> {
     }
 }
 
-/// Whether a file of so many bytes may be what is there.
+/// Whether an existing file may equal one of this length.
 fn may_be_same(there: &Metadata, bytes: u64) -> bool {
     there.kind == Kind::File && there.bytes == bytes
 }

@@ -1,4 +1,4 @@
-//! Symbolic links are made as they are listed: they wait for no content. None is followed.
+//! Creates symbolic links as they are listed, because they need no content. Follows none.
 
 use std::io;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::receive::destination::Destination;
 use crate::receive::stranger::{Reception, Stranger};
 use crate::wire::{OfferedNames, TOP};
 
-/// A receiver whose files come from here.
+/// A receiver for these files.
 struct Ground {
     at: tempfile::TempDir,
     receiving: Receiving,
@@ -43,7 +43,7 @@ impl Ground {
         Self { at, receiving: receiving.unwrap() }
     }
 
-    /// A file with its name as its content.
+    /// A file whose content is its name.
     fn write(&self, name: &str) -> (File, Whole) {
         let top = self.receiving.directories.open(TOP).unwrap();
         let (open, temporary) = self.receiving.partial.create(&top, 0o600).unwrap();
@@ -88,7 +88,7 @@ impl Ground {
         fs::read_to_string(self.path(name)).is_ok_and(|content| content == name)
     }
 
-    /// How many were called copied.
+    /// Number of files reported as copied.
     fn told(&self) -> u64 {
         self.receiving.done.files_copied.load(Ordering::Relaxed)
     }
@@ -136,7 +136,7 @@ fn a_large_batch_does_not_wait_and_a_small_one_not_for_long() {
         ground.during(|| {
             let (open, whole) = ground.write("a");
             ground.take((open, Whole { bytes, ..whole }));
-            // Nothing else comes, and the end is not near.
+            // Nothing else arrives, and the end is not near.
             let until = Instant::now() + 30 * BATCH_AFTER;
             while ground.told() == 0 && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(10));
@@ -160,7 +160,7 @@ fn more_files_than_two_batches_hold_all_get_their_names() {
     assert!((0..files).all(|number| ground.has(&number.to_string())));
 }
 
-/// A file that is open in a way in which no flush is possible stands for a disk that fails.
+/// A file opened in a way that forbids flushing stands for a failing disk.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_the_disk_refuses_gets_no_name_and_ends_the_copy() {

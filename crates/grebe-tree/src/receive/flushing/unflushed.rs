@@ -1,4 +1,4 @@
-//! What was changed since it was last brought to the disk, of each file system.
+//! Changes since the last flush, by file system.
 
 use std::fs::File;
 use std::io;
@@ -7,28 +7,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::directories::Place;
 use crate::system::{self, Directory};
 
-/// The file systems that something was changed on.
+/// File systems with changes.
 #[derive(Default)]
 pub(super) struct Unflushed {
     systems: Mutex<Vec<System>>,
 }
 
-/// A file system with what was changed on it.
+/// A file system and its changes.
 pub(super) struct System {
     device: u64,
-    /// Kept, because an error is told once to each that was open before it.
+    /// Kept open, because the system reports a write error only to files that were open before it.
     any: Arc<Directory>,
     contents: Vec<File>,
     directories: Vec<(Place, Arc<Directory>)>,
-    /// More than is flushed one by one.
+    /// Too many changes for individual flushes.
     is_many: bool,
 }
 
-/// So many files, and as many directories, are flushed one by one.
+/// Maximum files, and directories, to flush individually.
 const FEW: usize = 16;
 
 impl Unflushed {
-    /// Notes what was changed on the file system that a directory is on.
+    /// Records a change on the file system of a directory.
     pub(super) fn of_system(
         &self,
         directory: &Arc<Directory>,
@@ -44,7 +44,7 @@ impl Unflushed {
         Ok(())
     }
 
-    /// Brings to the disk what was noted before. Meanwhile more may be noted, which is for the next time.
+    /// Flushes the changes noted so far. Further ones may be noted meanwhile, for the next call.
     pub(super) fn flush(&self) -> io::Result<()> {
         let noted: Vec<_> = {
             let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,14 +79,14 @@ impl System {
         self.contents.push(open);
     }
 
-    /// A file that is opened only where it is flushed by itself, and no more than `files_max` of them.
+    /// Adds an existing file. Opens it only for an individual flush, of at most `files_max` files.
     pub(super) fn add_what_was_there(&mut self, open: impl FnOnce() -> io::Result<File>, files_max: usize) {
         if self.is_many {
             return;
         }
         match open() {
             Ok(open) if self.contents.len() < files_max => self.add_content(open),
-            // What cannot be opened cannot be flushed by itself.
+            // A file that cannot be opened cannot be flushed individually.
             _ => self.add_many(),
         }
     }
@@ -99,7 +99,7 @@ impl System {
         }
     }
 
-    /// What is to be flushed, if anything is.
+    /// Takes the pending changes, if any.
     fn take(&mut self) -> Option<Self> {
         let is_clean = !self.is_many && self.contents.is_empty() && self.directories.is_empty();
         let clean = Self::new(self.device, self.any.clone());

@@ -1,4 +1,4 @@
-//! What the receiver says, and what it makes of the files that were listed.
+//! Messages of the receiver, and their effect on the listed files.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -88,7 +88,7 @@ impl<W: Write> Sending<'_, W> {
                     Answer::Changed(_) if self.options.dry_run => self.want(file, How::Whole),
                     Answer::Changed(sizes) => self.comparing.begin(file, sizes),
                     Answer::Have => self.ended(&Ended { file, outcome: Outcome::Same }),
-                    // The receiver says why.
+                    // The receiver reports the reason.
                     Answer::Refused => self.forget_attributes(&file),
                 }
             }
@@ -119,7 +119,7 @@ impl<W: Write> Sending<'_, W> {
         self.ready.push(file, how, self.directories);
     }
 
-    /// All of a file is wanted, but for the blocks that were said to be there.
+    /// Sends a whole file, except for the blocks that the receiver reported.
     pub(super) fn want_whole(&mut self, file: Wanted) {
         let left = self.left.remove(&file.id);
         if !self.sends_blocks || !comes_in_blocks(&file.name, file.bytes) {
@@ -130,7 +130,7 @@ impl<W: Write> Sending<'_, W> {
         self.blocks.send(file, left.unwrap_or_else(|| BlockMap::none(blocks)));
     }
 
-    /// Waits until the receiver has done everything; `None`: something is to be sent again first.
+    /// Waits until the receiver has done everything. `None`: something must be sent again first.
     pub(super) fn receivers_end(&mut self, cancel: &Cancel) -> Result<Option<Report>> {
         let frames = self.frames.frames.clone();
         loop {
@@ -138,7 +138,7 @@ impl<W: Write> Sending<'_, W> {
                 Ok(frame) => {
                     let frame = frame?;
                     match frame.kind {
-                        // A short copy is at its end before the receiver's first message has come.
+                        // A short copy ends before the receiver's first message arrives.
                         Kind::Hello | Kind::Taken if self.greeting.is_some() => self.frame(&frame)?,
                         Kind::Made => {
                             self.frame(&frame)?;

@@ -1,4 +1,4 @@
-//! The thread that carries a connection: it seals and sends what was written, opens and puts in order what comes, and reports.
+//! Thread of a connection. It seals and sends written data, opens and orders received data, and reports.
 
 mod packets;
 mod route;
@@ -23,45 +23,45 @@ use crate::proto::sender::SenderOptions;
 use crate::proto::stream_buffer::{ReceiveBuffer, SendBuffer};
 use crate::proto::wire::{Frame, ReceivedPackets, Verdict, WINDOW_BYTES_MAX};
 
-/// What a connection begins with.
+/// State at the start of a connection.
 pub(super) struct Start {
-    /// What comes from the other end.
+    /// Datagrams from the other end.
     pub(super) datagrams: Datagrams<Vec<u8>>,
     pub(super) route: Route,
-    /// The session of the stream that this end writes, and that of the other end's.
+    /// Session of this end's stream, and session of the other end's stream.
     pub(super) own: Session,
     pub(super) other: Session,
     pub(super) rtt: Option<Duration>,
-    /// It was by this that the other end was found.
+    /// TCP connection over which the ends found each other, if any.
     pub(super) tcp: Option<PacketStream>,
-    /// Tells those who come too late with the ticket.
+    /// Answers latecomers who hold the ticket.
     pub(super) responder: Option<Responder>,
     pub(super) clock: Clock,
 }
 
-/// What came before the connection's thread began.
+/// Packets that arrived before the connection's thread began.
 #[derive(Default)]
 pub(super) struct Early {
-    /// The packet that proved the other end's address: when it came, its number, its length and its frame.
+    /// Packet that proved the other end's address: arrival time, number, length and frame.
     pub(super) first: Option<(u64, u64, usize, Vec<u8>)>,
-    /// What came with it.
+    /// Packets that followed it.
     pub(super) rest: Vec<(u64, SocketAddr, Vec<u8>)>,
 }
 
 pub(super) struct Driver {
-    /// `None` while it is asked.
+    /// `None` while `receive` borrows it.
     datagrams: Option<Datagrams<Vec<u8>>>,
     route: Route,
     packets: Packets,
     shared: Arc<Shared>,
     arrivals: ArrivalTimes,
-    /// When to look who came by TCP and, while TCP is used, whether something came by UDP.
+    /// Time of the next check for TCP connections and, while TCP is in use, for UDP packets.
     next_look_us: u64,
-    /// The last look at the socket brought something: the next one may, too.
+    /// The last read of the socket brought packets, so the next one may too.
     is_busy: bool,
     failure: Option<Failure>,
     keep_trying: Duration,
-    /// For how long the other end has been silent, once that was told.
+    /// Silence of the other end at the last notice.
     told_silent_us: Option<u64>,
 }
 
@@ -135,7 +135,7 @@ impl Driver {
                 self.fail(&error);
                 break;
             }
-            // Behind what came: an end that did not run for a while has not heard silence.
+            // After reading: an end that was suspended must not mistake its own pause for silence.
             self.tell_silence(self.now_us(), options);
             if self.packets.core.is_over(self.now_us()) {
                 break;
@@ -143,13 +143,13 @@ impl Driver {
         }
         self.exchange(self.now_us());
         self.route.leave();
-        // The other end is to hear how it ended.
+        // Lets the other end learn the verdict.
         if let Some(tcp) = self.route.tcp.take() {
             tcp.finish();
         }
     }
 
-    /// Gives to the application what came, and takes what it wrote.
+    /// Hands received data to the application, and takes its written data.
     fn exchange(&mut self, now_us: u64) {
         let Packets { core, sent, received, .. } = &mut self.packets;
         let broken = self.failure.clone().or(core.broken().map(|broken| failure(broken, self.keep_trying)));
@@ -221,7 +221,7 @@ impl Driver {
         self.packets.clock.now_us()
     }
 
-    /// Ends as this end cannot go on; the other one is told if it can be.
+    /// Ends the connection because this end cannot continue, and tells the other end if possible.
     fn fail(&mut self, error: &Error) {
         let kind = match error {
             Error::Socket(grebe_datagram::Error::Receive { source }) => source.kind(),
@@ -236,7 +236,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Also where this thread panics: nobody waits for ever.
+        // Runs even if this thread panics, so that no caller waits for ever.
         let broken = self.packets.core.broken().map(|broken| failure(broken, self.keep_trying));
         let failure = self.failure.take().or(broken);
         self.shared.end(|| failure.unwrap_or(Failure::Ended { verdict: Verdict::Cancelled }));
@@ -251,7 +251,8 @@ fn failure(broken: Broken, waited: Duration) -> Failure {
     }
 }
 
-/// What may be written beyond what the other end has confirmed: what is under way, as often as it may be lost.
+/// Maximum unconfirmed bytes that the application may write: a multiple of the bytes in flight, to cover
+/// repeated loss.
 fn room_bytes(core: &ConnectionEnd) -> u64 {
     let progress = core.sender.progress();
     let product_bytes = (progress.rate_bits_per_s / 8.0 * progress.rtt_us as f64 / 1e6) as u64;
@@ -260,11 +261,11 @@ fn room_bytes(core: &ConnectionEnd) -> u64 {
 
 pub(super) const ROOM_BYTES_MIN: u64 = 4 << 20;
 
-/// A byte that is lost twice is confirmed after three round trips; by then others follow it.
+/// A byte that is lost twice is confirmed after three round trips, and later bytes need room meanwhile.
 const ROOM_PRODUCTS: u64 = 4;
 
-/// How far the other end may run ahead of what was read here, beside twice the bytes that arrive in a round trip.
+/// Receive window beyond the unread data, in addition to twice the bytes that arrive in a round trip.
 const WINDOW_BYTES: u64 = 16 << 20;
 
-/// What was read opens the window at least once in so many bytes.
+/// Maximum bytes read between two updates of the window.
 const CALL_BYTES: u64 = 4 << 20;

@@ -1,4 +1,5 @@
-//! What an application has of a connection: a reader, a writer, and how it goes. They share a state with the connection's thread.
+//! The application's side of a connection: reader, writer and status. They share one state with the
+//! connection's thread.
 //!
 //! ```text
 //!  ConnectionWriter --blocks--> [        ] --blocks--> the connection's thread
@@ -6,7 +7,7 @@
 //!  ConnectionReader <--chunks-- [        ] <--chunks--
 //! ```
 //!
-//! Bytes are copied outside of the lock; blocks and chunks move through it.
+//! Blocks and chunks move under the lock. Their bytes are copied outside it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,62 +22,62 @@ use crate::proto::sender::{Limit, SendCounters};
 use crate::proto::stream_buffer::{BLOCK_BYTES, Chunk};
 use crate::proto::wire::{STREAM_BYTES_MAX, Verdict};
 
-/// Reads what the other end writes, in order. Reading returns 0 bytes only when the other end has finished and everything was read: where a
-/// connection breaks, that is an error.
+/// Reads the other end's stream in order. Returns 0 bytes only after the other end has finished and all data
+/// was read. A broken connection is an error.
 ///
-/// Dropping it says that nothing more will be read; what still comes is thrown away.
+/// Dropping the reader tells the other end that nobody reads. Data that still arrives is discarded.
 pub struct ConnectionReader {
     shared: Arc<Shared>,
     chunk: Chunk,
-    /// Bytes of the chunk as it came.
+    /// Length of the chunk on arrival.
     chunk_bytes: u64,
 }
 
-/// Writes to the other end. What is written leaves soon, and what was flushed at once; `write` waits while the other end does not read, or the
-/// path does not bring as much.
+/// Writes to the other end. Written data leaves soon, and flushed data at once. `write` blocks while the
+/// other end does not read, or while the path is slower than the writer.
 ///
-/// Dropping it ends the stream, as [`finish`](Self::finish) does, without waiting.
+/// Dropping the writer ends the stream like [`finish`](Self::finish), but without waiting.
 pub struct ConnectionWriter {
     shared: Arc<Shared>,
 }
 
-/// How a connection goes, from any thread.
+/// Status of a connection, usable from any thread.
 #[derive(Clone)]
 pub struct ConnectionStatus {
     shared: Arc<Shared>,
 }
 
-/// Where a connection stands.
+/// Snapshot of a connection's progress.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConnectionProgress {
-    /// Bytes that were written at this end.
+    /// Bytes written at this end.
     pub written_bytes: u64,
-    /// Bytes of them that the other end has.
+    /// Bytes of `written_bytes` that the other end has.
     pub confirmed_bytes: u64,
-    /// Bytes that have come from the other end, in order or not.
+    /// Bytes received from the other end, in order or not.
     pub received_bytes: u64,
-    /// Bytes sent, with repeats and with UDP and IP headers.
+    /// Bytes sent, including retransmissions and UDP and IP headers.
     pub wire_bytes: u64,
-    /// The confirmed rate on the wire, in bits per second.
+    /// Confirmed rate on the wire, in bits per second.
     pub rate_bits_per_s: f64,
-    /// The smoothed round trip; 0: not known yet.
+    /// Smoothed round trip in microseconds; 0 while unknown.
     pub rtt_us: u64,
-    /// The queueing delay last seen.
+    /// Latest queue delay in microseconds.
     pub queue_us: u64,
-    /// Packets that were lost, of those sent so far: 0 to 1.
+    /// Share of sent packets that were lost: 0 to 1.
     pub loss: f64,
-    /// What keeps this end from sending faster; [`Limit::Source`]: nobody writes more.
+    /// Bottleneck of this end's stream. [`Limit::Source`]: the application writes no faster.
     pub limit: Limit,
-    /// Microseconds for which nothing has come from the other end, as the connection's thread knew when it looked last. An end that is there
-    /// is heard each second, whatever its application does.
+    /// Microseconds since the last packet from the other end, as of the thread's last turn. A live end sends
+    /// at least once per second, whatever its application does.
     pub silent_us: u64,
-    /// It goes over TCP.
+    /// Whether the connection uses TCP.
     pub is_over_tcp: bool,
-    /// What was sent so far, with repeats.
+    /// Counters of this end's stream, including retransmissions.
     pub counters: SendCounters,
-    /// What each phase of the congestion control has cost, in the order of [`Phase`](crate::Phase).
+    /// Cost of each phase of congestion control, in the order of [`Phase`](crate::Phase).
     pub phases: [PhaseCost; Phase::COUNT],
-    /// Bytes of UDP payload of the longest datagrams now.
+    /// Present maximum datagram length, in bytes of UDP payload.
     pub datagram_bytes: usize,
 }
 
@@ -91,49 +92,49 @@ pub(super) enum Failure {
 
 pub(super) struct Shared {
     state: Mutex<State>,
-    /// There is something to read, or never will be.
+    /// Data is readable, or never will be.
     readable: Condvar,
     /// There is room to write, or never will be.
     writable: Condvar,
-    /// Something has come to its end.
+    /// A stream or the connection has ended.
     ended: Condvar,
     pub(super) wake: Wake,
 }
 
-/// What the application's threads and the connection's thread know together.
+/// State that the application's threads and the connection's thread share.
 pub(super) struct State {
-    /// Written, and not taken by the connection's thread yet.
+    /// Written blocks that the connection's thread has not taken yet.
     pub(super) written: VecDeque<Vec<u8>>,
     pub(super) written_bytes: u64,
     pub(super) flushed_bytes: u64,
     pub(super) is_finished: bool,
-    /// What of it the other end has, and how much more than that may be written.
+    /// Bytes that the other end has confirmed, and the room for more beyond them.
     pub(super) confirmed_bytes: u64,
     pub(super) room_bytes: u64,
-    /// Blocks to write into again.
+    /// Blocks to reuse for writing.
     spare: Vec<Vec<u8>>,
-    /// In order, and not read yet.
+    /// Ordered chunks that the application has not read yet.
     pub(super) chunks: VecDeque<Chunk>,
     pub(super) read_bytes: u64,
-    /// Memory of chunks that were read.
+    /// Memory of chunks that were read, to reuse.
     pub(super) read_memory: Vec<Vec<u8>>,
-    /// When so much was read, the connection's thread wants to know.
+    /// Number of read bytes at which to wake the connection's thread.
     pub(super) call_at_read_bytes: u64,
-    /// Nobody reads any more.
+    /// The reader was dropped.
     pub(super) is_unread: bool,
-    /// Everything has come.
+    /// All data of the other end has arrived.
     pub(super) is_ended: bool,
-    /// The other end has everything.
+    /// The other end has all data of this end.
     pub(super) is_delivered: bool,
-    /// The other end has said that it has everything.
+    /// The other end has confirmed in its stream that it has all data.
     pub(super) is_leaving: bool,
-    /// Another end that is silent for so long has left.
+    /// Silence after which the other end counts as gone.
     pub(super) silence_us_max: u64,
     /// The connection's thread has ended.
     is_over: bool,
     pub(super) failure: Option<Failure>,
     pub(super) progress: ConnectionProgress,
-    /// Something happened that the connection's thread has not seen.
+    /// A change that the connection's thread has not seen yet.
     pub(super) has_news: bool,
     pub(super) thread_sleeps: bool,
     writer_waits: bool,
@@ -141,7 +142,7 @@ pub(super) struct State {
 }
 
 impl ConnectionReader {
-    /// Waits for the next chunk; `false`: that was all.
+    /// Waits for the next chunk. `false`: end of the stream.
     fn next_chunk(&mut self) -> io::Result<bool> {
         let memory = std::mem::take(&mut self.chunk).into_memory();
         let read_bytes = std::mem::take(&mut self.chunk_bytes);
@@ -157,7 +158,7 @@ impl ConnectionReader {
         }
         loop {
             if state.is_unread {
-                // What was thrown away must not look like the end.
+                // Discarded data must not look like the end of the stream.
                 return Err(io::Error::new(
                     io::ErrorKind::ConnectionAborted,
                     "the connection was closed at this end",
@@ -210,10 +211,10 @@ impl Drop for ConnectionReader {
 }
 
 impl ConnectionWriter {
-    /// Ends the stream, and waits until the other end has everything: the other end then reads to the end.
+    /// Ends the stream and waits until the other end has all data, so that it reads to the end.
     ///
     /// # Errors
-    /// Why the connection broke before that.
+    /// The reason if the connection broke before that.
     pub fn finish(self) -> io::Result<()> {
         let mut state = self.shared.lock();
         state.is_finished = true;
@@ -266,7 +267,7 @@ impl Write for ConnectionWriter {
             }
             _ => {
                 let spare = state.spare.pop();
-                // Nobody else writes, so that the room stays.
+                // This is the only writer, so nobody else takes the room.
                 drop(state);
                 let mut block = spare.unwrap_or_else(|| Vec::with_capacity(BLOCK_BYTES));
                 block.clear();
@@ -302,34 +303,36 @@ impl Drop for ConnectionWriter {
 }
 
 impl ConnectionStatus {
-    /// How it goes now.
+    /// Returns a snapshot of the progress.
     pub fn progress(&self) -> ConnectionProgress {
         let state = self.shared.lock();
         ConnectionProgress { written_bytes: state.written_bytes, ..state.progress }
     }
 
-    /// Reads no more, and waits until both streams are over and both ends know it. The writer is to be [finished](ConnectionWriter::finish) or
-    /// dropped before, or by another thread meanwhile: it is waited for. A program that ends before may take the last words with it.
+    /// Stops reading, and waits until both streams have ended and both ends know it. Call
+    /// [`finish`](ConnectionWriter::finish) on the writer or drop it before, or from another thread: this
+    /// function waits for it. A program that exits earlier may lose its last packets.
     ///
     /// # Errors
-    /// Why the connection broke before that.
+    /// The reason if the connection broke before that.
     pub fn close(&self) -> Result<()> {
         self.end(|_| {})
     }
 
-    /// As [`close`](Self::close), for an end whose last word is written: another end that is silent for `silence` has left.
+    /// Like [`close`](Self::close), for an end that has written its last word. Treats the other end as gone
+    /// once it is silent for `silence`.
     ///
     /// # Errors
-    /// Why the connection broke before that.
+    /// The reason if the connection broke before that.
     pub fn close_within(&self, silence: Duration) -> Result<()> {
         self.end(|state| state.silence_us_max = silence.as_micros() as u64)
     }
 
-    /// As [`close`](Self::close), a round trip earlier: the other end has written that it has all, and nothing behind that. It is told that
-    /// this end is gone, and waits for no more.
+    /// Like [`close`](Self::close), but one round trip shorter. The other end must have written, as its last
+    /// word, that it has all data. This end tells it that it leaves, and waits for nothing more.
     ///
     /// # Errors
-    /// Why the connection broke before that.
+    /// The reason if the connection broke before that.
     pub fn leave(&self) -> Result<()> {
         self.end(|state| state.is_leaving = true)
     }
@@ -398,34 +401,34 @@ impl Shared {
         })
     }
 
-    /// What the application has of it.
+    /// Makes the application's handles.
     pub(super) fn ends(self: &Arc<Self>) -> (ConnectionReader, ConnectionWriter, ConnectionStatus) {
         let reader = ConnectionReader { shared: self.clone(), chunk: Chunk::default(), chunk_bytes: 0 };
         (reader, ConnectionWriter { shared: self.clone() }, ConnectionStatus { shared: self.clone() })
     }
 
-    /// No value is left half changed by a thread that panics.
+    /// Ignores poisoning: a panic leaves no value half changed.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the connection's thread that something changed.
+    /// Notifies the connection's thread of a change.
     fn tell(&self, mut state: MutexGuard<'_, State>) {
         state.has_news = true;
         if std::mem::take(&mut state.thread_sleeps) {
-            // With the lock held: a call that came later would be one for nothing, which nobody forgets.
+            // Wakes with the lock held. A later wake-up would be spurious and stay pending.
             self.wake.call();
         }
     }
 
-    /// Lets those go on who wait for what is there now.
+    /// Wakes the threads that can continue.
     pub(super) fn let_go(&self, state: &State) {
         let has_failed = state.failure.is_some();
         if state.reader_waits && (!state.chunks.is_empty() || state.is_ended || state.is_unread || has_failed)
         {
             self.readable.notify_all();
         }
-        // A writer that is woken for each packet would do little else.
+        // A writer that wakes for each packet would do little else.
         let has_room = state.room() >= ROOM_BYTES || state.confirmed_bytes == state.written_bytes;
         if state.writer_waits && (has_room || has_failed || state.is_finished) {
             self.writable.notify_all();
@@ -435,7 +438,7 @@ impl Shared {
         }
     }
 
-    /// The connection's thread ends.
+    /// Marks the end of the connection's thread.
     pub(super) fn end(&self, failure: impl FnOnce() -> Failure) {
         let mut state = self.lock();
         state.is_over = true;
@@ -447,12 +450,12 @@ impl Shared {
 }
 
 impl State {
-    /// Bytes that may be written now.
+    /// Bytes that the application may write now.
     fn room(&self) -> u64 {
         (self.confirmed_bytes + self.room_bytes).saturating_sub(self.written_bytes)
     }
 
-    /// Keeps a block to be written into again.
+    /// Keeps a block for reuse.
     pub(super) fn recycle(&mut self, block: Vec<u8>) {
         if block.capacity() >= BLOCK_BYTES && self.spare.len() < SPARE_BLOCKS_MAX {
             self.spare.push(block);
@@ -484,7 +487,7 @@ impl From<&Failure> for io::Error {
             Failure::Silent { .. } => io::ErrorKind::TimedOut,
             Failure::Ended { verdict: Verdict::Taken } => io::ErrorKind::ConnectionRefused,
             Failure::Ended { .. } => io::ErrorKind::ConnectionReset,
-            // Not `Interrupted`, after which callers try again.
+            // Not `Interrupted`, because callers retry after that.
             Failure::Cancelled => io::ErrorKind::ConnectionAborted,
             Failure::Socket { kind, .. } => *kind,
         };
@@ -510,11 +513,11 @@ impl fmt::Debug for ConnectionStatus {
     }
 }
 
-/// So few bytes are copied while the lock is held.
+/// Up to this length, bytes are copied under the lock.
 const SMALL_BYTES: usize = 4 << 10;
 
-/// A writer that waits goes on with so much room.
+/// Room at which a waiting writer wakes.
 const ROOM_BYTES: u64 = 2 * BLOCK_BYTES as u64;
 
-/// Blocks that wait to be written into again.
+/// Maximum spare blocks.
 const SPARE_BLOCKS_MAX: usize = 64;

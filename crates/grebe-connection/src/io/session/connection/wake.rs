@@ -1,4 +1,4 @@
-//! A call to a thread that waits for a socket: a pair of sockets of this process, of which the thread waits for one beside its own.
+//! Wakes a thread that waits for a socket. The thread also waits for one socket of a local pair.
 
 use std::io;
 #[cfg(unix)]
@@ -22,18 +22,18 @@ impl Wake {
         Ok(Self { calls, hears })
     }
 
-    /// Calls the thread. A call that finds no room is one of many.
+    /// Wakes the thread. A full socket buffer is fine, because a wake-up is already pending.
     pub(super) fn call(&self) {
         let _ = self.calls.send(&[0]);
     }
 
-    /// Forgets the calls until now.
+    /// Discards pending wake-ups.
     pub(super) fn forget(&self) {
         let mut call = [0; 1];
         while self.hears.recv(&mut call).is_ok() {}
     }
 
-    /// What the thread waits for.
+    /// Socket for the thread to wait for.
     pub(super) fn socket(&self) -> &Socket {
         &self.hears
     }
@@ -44,7 +44,7 @@ fn pair() -> io::Result<(Socket, Socket)> {
     Socket::pair()
 }
 
-/// Each takes datagrams of the other only.
+/// Connects the two sockets, so that each accepts datagrams from the other only.
 #[cfg(not(unix))]
 fn pair() -> io::Result<(Socket, Socket)> {
     let (one, other) = (Socket::bind("127.0.0.1:0")?, Socket::bind("127.0.0.1:0")?);

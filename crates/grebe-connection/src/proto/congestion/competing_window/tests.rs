@@ -90,14 +90,14 @@ fn a_flow_that_does_not_back_off_leaves_us_half() {
 fn one_that_backs_off_too_is_no_reason_for_that() {
     let mut window = window();
     for now_ms in (100..30_000).step_by(50) {
-        // Thirty rounds apart.
+        // One loss every thirty rounds.
         let lost = u64::from(now_ms % 3_000 == 0);
         assert!(window.on_sample(&sample(now_ms, false, lost), |_| 0.0));
     }
     assert_eq!(window.phase(), Phase::Compete);
 }
 
-/// Half of what path and queue hold in [`sample`].
+/// Half of the capacity of path and queue in [`sample`].
 const HALF_BYTES: f64 = 12e6 * 0.05;
 
 fn after_rounds(half_share: &mut HalfShare, mut segments: f64, packets: [u64; 2], rounds: u32) -> f64 {

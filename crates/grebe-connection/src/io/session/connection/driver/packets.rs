@@ -1,4 +1,4 @@
-//! Packets: how those of this end are made, and what those of the other end mean.
+//! Packets: builds this end's, and interprets the other end's.
 
 use crate::error::{Error, Result};
 use crate::io::Clock;
@@ -16,23 +16,23 @@ use crate::proto::wire::{DATA_HEADER_BYTES, Frame, HEADER_BYTES, ReceivedPackets
 /// Both streams, and the sessions that protect their packets.
 pub(super) struct Packets {
     pub(super) core: ConnectionEnd,
-    /// The session of the stream that this end writes, and that of the other end's.
+    /// Session of this end's stream, and session of the other end's stream.
     pub(super) own: Session,
     pub(super) other: Session,
-    /// Numbers of what came about this end's stream.
+    /// Packet numbers received about this end's stream.
     pub(super) replies: ReceivedPackets,
     /// Number of the next packet about the other end's stream.
     pub(super) reply_number: u64,
     pub(super) sent: SendBuffer,
     pub(super) received: ReceiveBuffer,
-    /// Tells those who come too late with the ticket.
+    /// Answers latecomers who hold the ticket.
     pub(super) responder: Option<Responder>,
     pub(super) clock: Clock,
 }
 
 impl Packets {
-    /// Builds the next packet that is due in the room, sealed, and returns its length: what is to be said about the other end's stream
-    /// comes before this end's own.
+    /// Builds and seals the next due packet in `room`, and returns its length. Reports about the other end's
+    /// stream go before this end's own data.
     pub(super) fn build_next(&mut self, now_us: u64, room: &mut [u8]) -> Result<Option<usize>> {
         if let Some(frame_bytes) =
             self.core.poll_reply(now_us, &mut room[HEADER_BYTES..REPLY_BYTES_MAX - TAG_BYTES])
@@ -49,7 +49,7 @@ impl Packets {
         Ok(Some(length))
     }
 
-    /// Writes the frame of a packet of this end's stream, and returns its length.
+    /// Writes the frame of a packet of this end's stream and returns its length.
     fn build(&mut self, transmit: &Transmit, room: &mut [u8]) -> Result<usize> {
         let stamp = transmit.stamp;
         let frame = match transmit.item {
@@ -71,7 +71,7 @@ impl Packets {
         frame.encode(room).ok_or(Error::Malformed { what: "a frame longer than a datagram" })
     }
 
-    /// Takes what may be the other end's; its newest packet shows where it is.
+    /// Takes a packet that may be the other end's. Its newest packet shows its present address.
     pub(super) fn take_packet(&mut self, now_us: u64, packet: &mut [u8]) -> Heard {
         let packet_bytes = packet.len();
         if self.other.is_addressed(packet) {
@@ -90,7 +90,7 @@ impl Packets {
             };
             self.replies.accept(number);
             if let Ok(frame) = Frame::decode(plain) {
-                // By the clock that its packets left by, which must not go back.
+                // Uses the send clock, which must not go back.
                 self.core.on_reply(self.clock.now_us(), &frame);
             }
             return heard(number, highest);
@@ -109,7 +109,7 @@ fn heard(number: u64, highest: Option<u64>) -> Heard {
     if highest.is_none_or(|highest| number > highest) { Heard::Peer } else { Heard::Nothing }
 }
 
-/// Every path carries this.
+/// Minimum that every path carries.
 const REPLY_BYTES_MAX: usize = 1_200;
 
 /// Kind and stamp of a probe.

@@ -1,4 +1,4 @@
-//! The route to the other end: one socket, or a TCP connection while that is what gets through.
+//! Route to the other end: one socket, or a TCP connection while UDP fails.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,11 +17,11 @@ impl Driver {
         route.send(|room| packets.build_next(now_us, room))
     }
 
-    /// Waits until a packet is due, or something comes or is written, and takes what came.
+    /// Waits until a packet is due, data arrives or the application writes, then reads what arrived.
     pub(super) fn receive(&mut self) -> Result<()> {
         self.wait();
         if let Some(mut tcp) = self.route.tcp.take() {
-            // What it has read and not handed out yet, nobody can wait for.
+            // The stream may hold packets that it has already read, and no wait would notice them.
             self.is_busy = true;
             for _ in 0..PACKETS_A_TURN {
                 let Some(packet) = tcp.receive() else {
@@ -60,7 +60,7 @@ impl Driver {
         state.thread_sleeps = true;
         drop(state);
         let called = self.shared.wake.socket();
-        // A wait that fails is a short one.
+        // A failed wait only shortens the turn.
         let _ = match &self.route.tcp {
             Some(tcp) => {
                 let (stream, wait) = tcp.waits(wait);
@@ -74,7 +74,7 @@ impl Driver {
     }
 
     fn receive_datagrams(&mut self) -> Result<()> {
-        // The socket is borrowed apart from the rest, which takes what it brings.
+        // Moves the datagrams out, so that `self` can take their packets.
         let Some(mut datagrams) = self.datagrams.take() else { return Ok(()) };
         let mut now = None;
         let outcome = datagrams.try_recv(
@@ -113,7 +113,7 @@ impl Driver {
         }
     }
 
-    /// Another end that is silent is looked for over TCP, or comes by itself.
+    /// Looks for another route to a silent end: dials TCP, or accepts it.
     pub(super) fn look_for_another_way(&mut self, now_us: u64, options: &ConnectionOptions) {
         if self.route.tcp.as_ref().is_some_and(PacketStream::is_over) {
             self.go_by(now_us, None);
@@ -130,7 +130,7 @@ impl Driver {
                 self.route.door = Some(door);
             }
         }
-        // Only from where the other end is, or where it is lost.
+        // Only from the other end's known address, unless the route is lost.
         let is_lost = self.is_lost(now_us);
         let is_ours =
             |tcp: &PacketStream| is_lost || tcp.peer().is_some_and(|peer| peer.ip() == self.route.peer.ip());
@@ -142,7 +142,7 @@ impl Driver {
         }
     }
 
-    /// Tells once that the other end is silent, and once that it is heard again.
+    /// Reports once that the other end is silent, and once that it is heard again.
     pub(super) fn tell_silence(&mut self, now_us: u64, options: &ConnectionOptions) {
         let silent_us = self.packets.core.silent_us(now_us);
         let peer = grebe_relay::canonical(self.route.peer);
@@ -162,34 +162,34 @@ impl Driver {
         };
     }
 
-    /// Whether the route in use has not worked for long.
+    /// Whether the route in use has failed for long.
     fn is_lost(&self, now_us: u64) -> bool {
         self.stuck_us(now_us) > connect::SILENT_US
     }
 
-    /// For how long the route in use has not worked, in one direction at least.
+    /// Time for which the route in use has failed in at least one direction.
     fn stuck_us(&self, now_us: u64) -> u64 {
         now_us.saturating_sub(self.route.heard_us).max(self.packets.core.stuck_us(now_us))
     }
 
-    /// Goes on by a TCP connection, or by UDP again.
+    /// Switches to a TCP connection, or back to UDP.
     pub(super) fn go_by(&mut self, now_us: u64, tcp: Option<PacketStream>) {
         self.packets.core.use_stream(now_us, tcp.is_some());
         self.route.go_by(now_us, tcp);
     }
 }
 
-/// Packets that a TCP connection brings before anything is sent.
+/// Maximum packets to read from TCP before sending.
 const PACKETS_A_TURN: usize = 64;
 
-/// Another way that is there is found before that.
+/// Silence before the first notice. An available alternative route is found earlier.
 const SILENCE_TOLD_US: u64 = connect::SILENT_US + 1_000_000;
 
-/// How often this end looks who came by TCP and, while TCP is used, whether something came by UDP.
+/// Check interval for TCP connections and, while TCP is in use, for UDP packets.
 const LOOK_EVERY_US: u64 = 100_000;
 
-/// How often it looks whether it is to stop.
+/// Poll interval of the cancellation flag.
 const WAIT_US_MAX: u64 = 50_000;
 
-/// Shorter sleeps cost more than they gain: the schedule makes up for a sleep that is too long.
+/// Shorter sleeps cost more than they gain. The schedule compensates for a long sleep.
 const WAIT_US_MIN: u64 = 100;
