@@ -101,7 +101,7 @@ pub(crate) struct Facts {
     changes: Vec<FarChange>,
     annotations: Vec<StreamAnnotation>,
     gaps: Vec<GapMark>,
-    counts: FarCounts,
+    counts: TrackerCounts,
     flow: Flow,
     transit_min_ns: i64,
     triggers: Vec<f64>,
@@ -128,20 +128,6 @@ struct FarChange {
     rate_hz: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     centre_frequency_hz: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct FarCounts {
-    frames: u64,
-    samples: u64,
-    lost_frames: u64,
-    lost_samples: u64,
-    generator_samples: u64,
-    late_frames: u64,
-    late_samples: u64,
-    duplicate_frames: u64,
-    streams: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -225,7 +211,7 @@ impl Facts {
             changes: picture.changes.iter().map(FarChange::of).collect(),
             annotations: picture.annotations.iter().map(|it| StreamAnnotation::clone(it)).collect(),
             gaps: picture.gaps.clone(),
-            counts: FarCounts::of(&picture.counts),
+            counts: picture.counts,
             flow: picture.flow,
             transit_min_ns: picture.transit_min_ns,
             triggers: picture.triggers.clone(),
@@ -259,7 +245,7 @@ impl Facts {
         picture.changes = self.changes.iter().take(LIST_MAX).map(FarChange::mark).collect();
         picture.annotations = self.annotations.iter().take(LIST_MAX).cloned().map(Arc::new).collect();
         picture.gaps = self.gaps.iter().take(LIST_MAX).copied().collect();
-        picture.counts = self.counts.counts();
+        picture.counts = self.counts;
         picture.flow = self.flow;
         picture.transit_min_ns = self.transit_min_ns;
         picture.triggers = self.triggers.iter().take(LIST_MAX).copied().collect();
@@ -291,36 +277,6 @@ impl FarChange {
     fn mark(&self) -> ChangeMark {
         let centre = Change::CentreFrequency { hz: self.centre_frequency_hz };
         ChangeMark { index: self.index, change: self.rate_hz.map_or(centre, |hz| Change::Rate { hz }) }
-    }
-}
-
-impl FarCounts {
-    fn of(counts: &TrackerCounts) -> FarCounts {
-        FarCounts {
-            frames: counts.frames,
-            samples: counts.samples,
-            lost_frames: counts.lost_frames,
-            lost_samples: counts.lost_samples,
-            generator_samples: counts.generator_samples,
-            late_frames: counts.late_frames,
-            late_samples: counts.late_samples,
-            duplicate_frames: counts.duplicate_frames,
-            streams: counts.streams,
-        }
-    }
-
-    fn counts(&self) -> TrackerCounts {
-        TrackerCounts {
-            frames: self.frames,
-            samples: self.samples,
-            lost_frames: self.lost_frames,
-            lost_samples: self.lost_samples,
-            generator_samples: self.generator_samples,
-            late_frames: self.late_frames,
-            late_samples: self.late_samples,
-            duplicate_frames: self.duplicate_frames,
-            streams: self.streams,
-        }
     }
 }
 
