@@ -16,9 +16,9 @@ from pathlib import Path
 LEFT = {
     "grebe-cli": 22,
     "grebe-connection": 10,
-    "grebe-scope": 18,
+    "grebe-scope": 17,
     "grebe-tree": 28,
-    "grebe-view": 52,
+    "grebe-view": 49,
     "python": 2,
 }
 

@@ -142,7 +142,7 @@ impl ChannelSpectrum {
     }
 
     /// The fundamental; SNR, SINAD and THD in decibels; effective bits.
-    fn tone_quality(&self, harmonics: u32) -> Option<(PeakAt, f64, f64, f64, f64)> {
+    fn tone_quality(&self, harmonics: u32) -> Option<(PeakAt, f64, f64, Option<f64>, f64)> {
         either!(&self.0, spectrum => spectrum.tone_quality(harmonics).map(|tone| {
             let fundamental = place(tone.fundamental, |line| spectrum.cycles_per_sample(line));
             (fundamental, tone.snr_db, tone.sinad_db, tone.thd_db, tone.enob)

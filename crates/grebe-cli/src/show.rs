@@ -235,6 +235,7 @@ impl Shown {
             let snapshot = observe();
             let mut status = status(&snapshot, &name, is_same_boot);
             status.is_recording = file_samples.is_some();
+            status.is_being_recorded = progress.is_being_recorded();
             status.second_sender = second_sender.as_ref().and_then(SecondSender::address);
             status.advice.clone_from(&advice);
             let told = told.lock().unwrap_or_else(PoisonError::into_inner).look(&snapshot);

@@ -93,6 +93,11 @@ impl SampleFile {
         Err(Error::Field { path: path.into(), what })
     }
 
+    /// Whether a recorder has the name of this SigMF recording now.
+    pub fn has_recorder(path: &Path) -> bool {
+        kind_of(path) == Some(Kind::SigMf) && sigmf::Base::of(path).is_locked()
+    }
+
     /// The name of the format that a path says: `SigMF`, `WAV`, `raw`; `None` where it is none that can be opened.
     pub fn format_name(path: &Path) -> Option<&'static str> {
         let raw = || headerless::is_raw(path).then_some("raw");

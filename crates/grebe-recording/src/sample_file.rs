@@ -66,6 +66,7 @@ pub struct SampleFile {
     annotations: Vec<Annotation>,
     notes: Vec<String>,
     is_whole: bool,
+    is_being_recorded: bool,
     /// Samples of the file before the first.
     skipped_samples: u64,
     /// How samples are read that are of another format in the file.
@@ -156,6 +157,7 @@ impl SampleFile {
             annotations: Vec::new(),
             notes,
             is_whole: true,
+            is_being_recorded: false,
             skipped_samples: 0,
             converted: None,
             expected_end: u64::MAX,
@@ -174,6 +176,11 @@ impl SampleFile {
     /// Says whether all is there that its writer meant to be.
     pub(crate) fn whole(self, is_whole: bool) -> Self {
         Self { is_whole, ..self }
+    }
+
+    /// Says whether its writer is still at it.
+    pub(crate) fn being_recorded(self, is_being_recorded: bool) -> Self {
+        Self { is_being_recorded, ..self }
     }
 
     /// As [`whole`](Self::whole), where something else may be missing as well.
@@ -307,6 +314,11 @@ impl SampleFile {
     /// off or is still at it. A note says which.
     pub fn is_whole(&self) -> bool {
         self.is_whole
+    }
+
+    /// Whether its recorder was still at it when it was opened.
+    pub fn is_being_recorded(&self) -> bool {
+        self.is_being_recorded
     }
 
     /// What a person should know of how the file was read: a recorder that was cut off. One line each.

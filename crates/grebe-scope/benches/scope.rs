@@ -199,8 +199,9 @@ fn density() {
     const RECORD: usize = 1000;
     let white = noise(CACHED, 5);
     let smooth = smooth_noise(CACHED);
-    let mut maps: Vec<Density> =
-        (0..2).map(|_| Density::new(RECORD, 256, i16::MIN, i16::MAX).expect("a size that works")).collect();
+    let mut maps: Vec<Density> = (0..2)
+        .map(|_| Density::new(RECORD, 256, i16::MIN.into(), i16::MAX.into()).expect("a size that works"))
+        .collect();
     let mut histogram = vec![0u32; RECORD * 256];
     let mut rows = vec![row("naive dots (one count per sample, no vectors)", || {
         let records = smooth.chunks_exact(RECORD);

@@ -6,7 +6,7 @@
 
 mod xy;
 
-use std::fmt::Debug;
+use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::simd::min_max;
@@ -22,7 +22,7 @@ pub use xy::XyDensity;
 ///
 /// ```
 /// use grebe_scope::Density;
-/// let mut density = Density::new(4, 3, -1, 1)?;
+/// let mut density = Density::new(4, 3, -1.0, 1.0)?;
 /// for record in [[0, 1, 0, -1], [0, 1, 0, 1]] {
 ///     density.add(&record, 0.0);
 /// }
@@ -36,7 +36,7 @@ pub use xy::XyDensity;
 pub struct Density<V: Value = i16> {
     width: usize,
     height: usize,
-    scale: V::RowScale,
+    scale: RowScale,
     /// Column after column, each one cell higher than the picture: `+1` at the begin, `-1` after the end.
     changes: Vec<i32>,
     /// Row after row from the top.
@@ -47,32 +47,35 @@ pub struct Density<V: Value = i16> {
     offered: u64,
     drawn: u64,
     records: u64,
+    kind: PhantomData<V>,
 }
 
 impl<V: Value> Density<V> {
-    /// A map of `width` x `height` cells (each 1 to 8192) for values from `bottom` to `top`; what lies beyond is
-    /// drawn at the edge, as clipping shows on a scope.
+    /// A map of `width` x `height` cells (each 1 to 8192) for values from `bottom` to `top`, which may lie beyond the range of
+    /// samples; what lies beyond them is drawn at the edge, as clipping shows on a scope.
     ///
     /// # Errors
     /// [`Error::Setting`] for sizes out of range, and a range of values that is empty or not finite.
-    pub fn new(width: usize, height: usize, bottom: V, top: V) -> Result<Density<V>> {
+    pub fn new(width: usize, height: usize, bottom: f64, top: f64) -> Result<Density<V>> {
         check_size(width, height)?;
-        if !(bottom < top && V::is_level(bottom) && V::is_level(top)) {
-            let got = format!("{bottom} to {top}");
-            return Err(Error::Setting { what: "range of values", got, must: "a bottom below the top" });
-        }
         Ok(Density {
             width,
             height,
-            scale: V::row_scale(bottom, top, height),
+            scale: RowScale::new(bottom, top, height)?,
             changes: vec![0; width * (height + 1)],
             cells: vec![0.0; width * height],
-            rows: vec![0; ROWS_MAX.max(width + 1)],
+            rows: vec![0; width],
             limit: u64::MAX,
             offered: 0,
             drawn: 0,
             records: 0,
+            kind: PhantomData,
         })
+    }
+
+    /// Further records count from another value at the bottom, as under AC coupling, where a picture stays while the mean of the signal moves.
+    pub fn set_bottom(&mut self, bottom: f64) {
+        self.scale.bottom = bottom as f32;
     }
 
     /// Draws at most `records` per picture, so that a picture costs a bounded time; the rest is counted.
@@ -138,7 +141,7 @@ impl<V: Value> Density<V> {
 
     /// The case of most scopes, one sample per column: rows first (vector code), then two marks per column.
     fn add_sample_per_column(&mut self, record: &[V]) {
-        V::rows(record, self.scale, &mut self.rows);
+        self.scale.rows(record, &mut self.rows);
         let mut previous = self.rows[0];
         for (column, &row) in self.changes.chunks_exact_mut(self.height + 1).zip(&self.rows) {
             if V::MAY_BE_NAN && (row == ABSENT || previous == ABSENT) {
@@ -162,7 +165,7 @@ impl<V: Value> Density<V> {
             // A comparison with a sample that is not a number is false: nothing is joined to it.
             let ends = [if last > high { last } else { high }, if last < low { last } else { low }];
             if low <= high {
-                self.mark_ends(x, ends);
+                self.mark_ends(x, ends.map(V::to_f32));
             }
             (from, last) = (to, record[to - 1]);
         }
@@ -177,7 +180,7 @@ impl<V: Value> Density<V> {
             let before = (at as usize).min(last);
             let (a, b) = (record[before].to_f64(), record[(before + 1).min(last)].to_f64());
             let part = at - before as f64;
-            V::from_f64(if part == 0.0 { a } else { a + (b - a) * part })
+            (if part == 0.0 { a } else { a + (b - a) * part }) as f32
         };
         let mut ends = [value_at(0); 2];
         for x in 0..self.width {
@@ -188,9 +191,8 @@ impl<V: Value> Density<V> {
     }
 
     /// Marks a column from one value to another; where one is not a number, the other alone.
-    fn mark_ends(&mut self, x: usize, ends: [V; 2]) {
-        V::rows(&ends, self.scale, &mut self.rows);
-        let (mut a, mut b) = (self.rows[0], self.rows[1]);
+    fn mark_ends(&mut self, x: usize, ends: [f32; 2]) {
+        let [mut a, mut b] = ends.map(|end| self.scale.row(end));
         if V::MAY_BE_NAN {
             (a, b) = (if a == ABSENT { b } else { a }, if b == ABSENT { a } else { b });
             if a == ABSENT {
@@ -222,72 +224,52 @@ fn brighten(cells: &[f32], out: &mut [f32]) {
     }
 }
 
-/// From values to rows of a picture, 0 at the top.
-pub trait Rows: Sized {
-    /// Where the rows lie.
-    type RowScale: Copy + Debug + Send;
-    /// `height` rows, the first for `top` and the last for `bottom`.
-    fn row_scale(bottom: Self, top: Self, height: usize) -> Self::RowScale;
-    /// The row of each value, those at the edge for what lies beyond; [`ABSENT`] for not-a-number.
-    fn rows(values: &[Self], scale: Self::RowScale, rows: &mut [u16]);
+/// From values to rows of a picture, 0 at the top: the first for the top of the range and the last for its bottom.
+#[derive(Debug, Clone, Copy)]
+struct RowScale {
+    bottom: f32,
+    rows_per_unit: f32,
+    last: u16,
+}
+
+impl RowScale {
+    fn new(bottom: f64, top: f64, height: usize) -> Result<RowScale> {
+        let rows_per_unit = ((height - 1) as f64 / (top - bottom)) as f32;
+        if !(bottom < top
+            && (bottom as f32).is_finite()
+            && (top as f32).is_finite()
+            && rows_per_unit.is_finite())
+        {
+            let got = format!("{bottom} to {top}");
+            return Err(Error::Setting {
+                what: "range of values",
+                got,
+                must: "a low end below the high one",
+            });
+        }
+        Ok(RowScale { bottom: bottom as f32, rows_per_unit, last: height as u16 - 1 })
+    }
+
+    /// The row of a value, that at the edge for what lies beyond; [`ABSENT`] for not-a-number.
+    #[inline]
+    fn row(self, value: f32) -> u16 {
+        let up = ((value - self.bottom) * self.rows_per_unit).clamp(0.0, self.last.into());
+        // Where the unit is the last bit of the fraction, the lowest bits are the whole number; a cast would check its range.
+        let up = (up + UNIT_IS_LAST_BIT).to_bits() as u16;
+        if value.is_nan() { ABSENT } else { self.last - up }
+    }
+
+    fn rows<V: Value>(self, values: &[V], rows: &mut [u16]) {
+        for (row, &value) in rows.iter_mut().zip(values) {
+            *row = self.row(value.to_f32());
+        }
+    }
 }
 
 /// The row of what has none: no picture is so high.
-pub(crate) const ABSENT: u16 = u16::MAX;
-
-/// Rows of counts.
-#[derive(Debug, Clone, Copy)]
-pub struct IntegerRows {
-    bottom: i32,
-    /// With 16 fractional bits.
-    rows_per_count: i64,
-    last: i32,
-}
-
-impl Rows for i16 {
-    type RowScale = IntegerRows;
-
-    fn row_scale(bottom: i16, top: i16, height: usize) -> IntegerRows {
-        let rows_per_count = (((height - 1) as i64) << 16) / (i64::from(top) - i64::from(bottom));
-        IntegerRows { bottom: bottom.into(), rows_per_count, last: height as i32 - 1 }
-    }
-
-    fn rows(values: &[i16], scale: IntegerRows, rows: &mut [u16]) {
-        let IntegerRows { bottom, rows_per_count, last } = scale;
-        // Rows per count fit 32 bits (at most 8191 << 16), their product with a 17-bit value does not.
-        for (row, &value) in rows.iter_mut().zip(values) {
-            let up = ((i64::from(i32::from(value) - bottom) * rows_per_count + HALF) >> 16) as i32;
-            *row = (last - up.clamp(0, last)) as u16;
-        }
-    }
-}
-
-/// Rows of values.
-#[derive(Debug, Clone, Copy)]
-pub struct RealRows {
-    bottom: f32,
-    rows_per_unit: f32,
-    last: i32,
-}
-
-impl Rows for f32 {
-    type RowScale = RealRows;
-
-    fn row_scale(bottom: f32, top: f32, height: usize) -> RealRows {
-        let rows_per_unit = (height - 1) as f64 / (f64::from(top) - f64::from(bottom));
-        RealRows { bottom, rows_per_unit: rows_per_unit as f32, last: height as i32 - 1 }
-    }
-
-    fn rows(values: &[f32], scale: RealRows, rows: &mut [u16]) {
-        let RealRows { bottom, rows_per_unit, last } = scale;
-        for (row, &value) in rows.iter_mut().zip(values) {
-            // Saturates.
-            let up = ((value - bottom) * rows_per_unit + 0.5) as i32;
-            let place = (last - up.clamp(0, last)) as u16;
-            *row = if value.is_nan() { ABSENT } else { place };
-        }
-    }
-}
+const ABSENT: u16 = u16::MAX;
+/// 2^23: a fraction of `f32` has so many bits.
+const UNIT_IS_LAST_BIT: f32 = 8_388_608.0;
 
 #[inline]
 fn mark(column: &mut [i32], top: u16, bottom: u16) {
@@ -295,8 +277,6 @@ fn mark(column: &mut [i32], top: u16, bottom: u16) {
     column[usize::from(bottom) + 1] -= 1;
 }
 
-const HALF: i64 = 1 << 15;
-const ROWS_MAX: usize = 2;
 /// Cells fainter than this are dark: decay never reaches zero.
 const FAINTEST: f32 = 0.02;
 const BRIGHTNESS_MIN: f32 = 0.12;
@@ -311,9 +291,8 @@ mod tests {
         let width = records[0].len();
         let mut cells = vec![0.0; width * height];
         let row = |value: i16| {
-            let mut row = [0];
-            i16::rows(&[value], i16::row_scale(bottom, top, height), &mut row);
-            usize::from(row[0])
+            let scale = RowScale::new(bottom.into(), top.into(), height).unwrap();
+            usize::from(scale.row(value.into()))
         };
         for record in records {
             for x in 0..width {
@@ -336,7 +315,7 @@ mod tests {
             size in 1i16..30_000,
         ) {
             let top = bottom + size;
-            let mut density = Density::new(17, height, bottom, top).unwrap();
+            let mut density = Density::new(17, height, bottom.into(), top.into()).unwrap();
             for record in &records {
                 density.add(record, 0.0);
             }
@@ -347,7 +326,7 @@ mod tests {
         #[test]
         fn every_column_of_every_record_is_drawn(len in 1usize..200, width in 1usize..64, fraction in 0.0f64..1.0) {
             let record: Vec<i16> = (0..len).map(|i| (i * 7919 % 65536) as u16 as i16).collect();
-            let mut density = Density::new(width, 40, i16::MIN, i16::MAX).unwrap();
+            let mut density = Density::new(width, 40, i16::MIN.into(), i16::MAX.into()).unwrap();
             density.add(&record, fraction);
             let cells = density.resolve(1.0);
             for x in 0..width {
@@ -363,7 +342,7 @@ mod tests {
         let record: Vec<i16> = (0..400).map(|n| ((f64::from(n) * 0.11).sin() * 60.0) as i16).collect();
         let real: Vec<f32> = record.iter().map(|&sample| sample.into()).collect();
         for width in [400, 90, 800] {
-            let mut integers = Density::new(width, 101, -50, 50).unwrap();
+            let mut integers = Density::<i16>::new(width, 101, -50.0, 50.0).unwrap();
             let mut reals = Density::new(width, 101, -50.0, 50.0).unwrap();
             integers.add(&record, 0.0);
             reals.add(&real, 0.0);
@@ -383,13 +362,27 @@ mod tests {
         edges.add(&[f32::INFINITY, f32::NEG_INFINITY], 0.0);
         assert_eq!(edges.resolve(1.0), [1.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
         assert!(
-            Density::new(2, 3, 0.0, f32::INFINITY).is_err() && Density::new(2, 3, f32::NAN, 1.0).is_err()
+            Density::<f32>::new(2, 3, 0.0, f64::INFINITY).is_err()
+                && Density::<f32>::new(2, 3, f64::NAN, 1.0).is_err()
         );
     }
 
     #[test]
+    fn a_range_may_reach_beyond_that_of_samples_and_follow_a_mean() {
+        // 11 rows from -50,000 to 50,000: full scale of i16 stands in rows 2 and 8, and the bottom row stays empty.
+        let mut density = Density::<i16>::new(2, 11, -50_000.0, 50_000.0).unwrap();
+        density.add(&[i16::MAX, i16::MAX], 0.0);
+        density.add(&[i16::MIN, i16::MIN], 0.0);
+        let lit: Vec<usize> = (0..11).filter(|row| density.resolve(1.0)[row * 2] > 0.0).collect();
+        assert_eq!(lit, [2, 8]);
+        density.set_bottom(-40_000.0);
+        density.add(&[10_000, 10_000], 0.0);
+        assert_eq!(density.resolve(1.0)[5 * 2], 1.0, "as far above the bottom as 0 was");
+    }
+
+    #[test]
     fn old_records_fade_and_a_limit_says_what_it_left_out() {
-        let mut density = Density::new(2, 2, 0, 1).unwrap();
+        let mut density = Density::<i16>::new(2, 2, 0.0, 1.0).unwrap();
         density.add(&[1, 1], 0.0);
         assert_eq!(density.resolve(0.5), [1.0, 1.0, 0.0, 0.0]);
         density.limit_per_picture(1);
@@ -401,6 +394,6 @@ mod tests {
         let mut bright = [0.0; 4];
         density.brightness(&mut bright);
         assert!(bright[2] > 0.99 && bright[0] > 0.1 && bright[0] < bright[2]);
-        assert!(Density::new(0, 5, 0, 1).is_err() && Density::new(5, 5, 1, 1).is_err());
+        assert!(Density::<i16>::new(0, 5, 0.0, 1.0).is_err() && Density::<i16>::new(5, 5, 1.0, 1.0).is_err());
     }
 }

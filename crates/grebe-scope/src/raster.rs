@@ -58,18 +58,42 @@ pub struct Picture<'a, V: Value = i16> {
     /// Where not all has come of what is shown: stretches, from 0 at the left edge to 1 at the right, and the part of each that has. A bar
     /// below the lanes, brighter where more has.
     pub arrived: Option<&'a [([f64; 2], f32)]>,
+    /// Characters that labels beside the lanes have room for, so that plots of several pictures begin at one place; never fewer than
+    /// the picture's own labels have.
+    pub label_chars: usize,
 }
 
-/// Columns that fill the plot of a picture `width` pixels wide, one a pixel.
+/// Columns that fill the plot of a picture `width` pixels wide, one a pixel, beside labels of up to nine characters.
 pub fn plot_columns(width: u32) -> usize {
-    width.saturating_sub(MARGIN_LEFT + MARGIN_RIGHT) as usize
+    plot_columns_beside(width, 0)
+}
+
+/// The same beside labels of so many characters.
+pub fn plot_columns_beside(width: u32, label_chars: usize) -> usize {
+    width.saturating_sub(gutter(&Pen::new(), label_chars) + MARGIN_RIGHT) as usize
+}
+
+/// Room left of the plot for labels of so many characters, in pixels.
+fn gutter(pen: &Pen, label_chars: usize) -> u32 {
+    let labels = pen.width(&"0".repeat(label_chars.min(LABEL_CHARS_MAX)));
+    MARGIN_LEFT.max(labels as u32 + LABEL_SPACING)
 }
 
 impl<'a, V: Value> Picture<'a, V> {
     /// An empty picture.
     pub fn new(width: u32, height: u32, theme: Theme) -> Picture<'a, V> {
         let axis = Axis { start: 0.0, end: 1.0, unit: "s" };
-        Picture { width, height, theme, header: &[], lanes: &[], axis, cursors: &[], arrived: None }
+        Picture {
+            width,
+            height,
+            theme,
+            header: &[],
+            lanes: &[],
+            axis,
+            cursors: &[],
+            arrived: None,
+            label_chars: 0,
+        }
     }
 
     /// Draws it.
@@ -87,12 +111,12 @@ impl<'a, V: Value> Picture<'a, V> {
         let mut canvas = Canvas::new(self.width, self.height, self.theme.background)?;
         let pen = Pen::new();
         let top = self.draw_header(&mut canvas, &pen);
-        let plot = Rect {
-            left: MARGIN_LEFT as i32,
-            top,
-            width: plot_columns(self.width) as i32,
-            height: (self.height as i32 - top - MARGIN_BOTTOM as i32).max(1),
-        };
+        let height = (self.height as i32 - top - MARGIN_BOTTOM as i32).max(1);
+        let lane_height = height / self.lanes.len().max(1) as i32 - LANE_SPACING;
+        let own = self.lanes.iter().map(|lane| lane::label_chars(lane, lane_height));
+        let left = gutter(&pen, own.fold(self.label_chars, usize::max)) as i32;
+        let width = (self.width as i32 - left - MARGIN_RIGHT as i32).max(1);
+        let plot = Rect { left, top, width, height };
         let count = (plot.width as u32 / 90).clamp(2, 20);
         let ticks = Ticks::of_unit(self.axis.start, self.axis.end, count, self.axis.unit);
         let count = self.lanes.len().max(1) as i32;
@@ -179,6 +203,10 @@ impl<'a, V: Value> Picture<'a, V> {
 }
 
 const MARGIN_LEFT: u32 = 76;
+/// Beside a label.
+const LABEL_SPACING: u32 = 8;
+/// A unit has no limit of its own.
+const LABEL_CHARS_MAX: usize = 24;
 const MARGIN_RIGHT: u32 = 12;
 const MARGIN_BOTTOM: u32 = 22;
 const LANE_SPACING: i32 = 3;

@@ -62,6 +62,8 @@ pub struct Spectrum<V: Value = i16, const COMPONENTS: usize = 1> {
     /// The newest samples, up to one transform.
     pending: [Vec<V>; COMPONENTS],
     levels: Levels,
+    /// The sample that stands for nothing.
+    zero: f32,
     next: u64,
     left_out: u64,
 }
@@ -147,6 +149,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
             weights: vec![0.0; size],
             pending: std::array::from_fn(|_| Vec::with_capacity(size)),
             levels,
+            zero: 0.0,
             next: 0,
             left_out: 0,
         };
@@ -166,6 +169,12 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         let gain = sides / (coefficients.iter().sum::<f64>() * full_scale);
         self.weights.clear();
         self.weights.extend(coefficients.iter().map(|w| (w * gain) as f32));
+    }
+
+    /// The value of a sample that stands for nothing, 0 unless set: 128 of unsigned bytes, whose spectrum has no offset then. For before the
+    /// first samples.
+    pub fn set_zero(&mut self, zero: f64) {
+        self.zero = zero as f32;
     }
 
     /// Samples from one transform to the next, 1 to the size; more overlap is smoother and costs more.
@@ -274,11 +283,11 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
             self.left_out += 1;
             return false;
         }
-        let last = COMPONENTS - 1;
+        let (last, zero) = (COMPONENTS - 1, self.zero);
         match &mut self.transform {
             Transform::Real { plan, input, lines, scratch } => {
                 for ((input, sample), weight) in input.iter_mut().zip(samples[0]).zip(&self.weights) {
-                    *input = sample.to_f32() * weight;
+                    *input = (sample.to_f32() - zero) * weight;
                 }
                 // Lengths are those of the plan, so this cannot fail; if it did, the last spectrum would stay.
                 if plan.process_with_scratch(input, lines, scratch).is_err() {
@@ -293,7 +302,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
             Transform::Complex { plan, lines, scratch } => {
                 let samples = samples[0].iter().zip(samples[last]).zip(&self.weights);
                 for (line, ((i, q), weight)) in lines.iter_mut().zip(samples) {
-                    *line = Complex::new(i.to_f32() * weight, q.to_f32() * weight);
+                    *line = Complex::new((i.to_f32() - zero) * weight, (q.to_f32() - zero) * weight);
                 }
                 plan.process_with_scratch(lines, scratch);
                 // Negative frequencies come in the upper half.

@@ -1,6 +1,7 @@
 //! Steps of 1-2-5, engineering numbers and axis ticks: the labels every face shows alike.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::clock::{self, clock_text, is_long, step_time_up};
 
@@ -39,8 +40,8 @@ pub fn step_125_down(value: f64) -> f64 {
 
 /// A number with its unit as engineers read it: `25 MS/s`, `1.2 ms`, `-340 mV`.
 ///
-/// Three significant digits unless told otherwise; zeros at the end are left out. A thousand seconds and more are read as on a clock. Displays
-/// without allocating.
+/// Three significant digits unless told otherwise; zeros at the end are left out. A thousand seconds and more are read as on a clock. Levels
+/// in dB, degrees and ratios take no prefix, and numbers without a unit none below 1.
 ///
 /// ```
 /// use grebe_scope::Engineering;
@@ -48,6 +49,7 @@ pub fn step_125_down(value: f64) -> f64 {
 /// assert_eq!(Engineering::new(0.00123456, "s").digits(4).to_string(), "1.235 ms");
 /// assert_eq!(Engineering::new(999.96, "Hz").to_string(), "1 kHz");
 /// assert_eq!(Engineering::new(12.5, "").to_string(), "12.5");
+/// assert_eq!(Engineering::new(0.5, "dB").to_string(), "0.5 dB");
 /// assert_eq!(Engineering::new(3725.25, "s").digits(9).to_string(), "1:02:05.25");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,10 +77,18 @@ impl fmt::Display for Engineering<'_> {
         if !self.value.is_finite() {
             return write!(f, "--{space}{}", self.unit);
         }
-        let mut exponent = prefix_exponent(self.value);
+        let exponents = prefix_exponents(self.unit);
+        if exponents.start() == &0 && self.value.abs() < SCIENTIFIC_BELOW && self.value != 0.0 {
+            return write!(f, "{}{space}{}", scientific(self.value, self.digits), self.unit);
+        }
+        let mut exponent = prefix_exponent(self.value).clamp(*exponents.start(), *exponents.end());
         let mut decimals = decimals_for(self.value / power_of_ten(exponent), self.digits);
+        if exponents.start() == &0 && self.value != 0.0 && self.value.abs() < 1.0 {
+            // Zeros behind the point are no digits.
+            decimals = (self.digits as i32 - 1 - self.value.abs().log10().floor() as i32) as u32;
+        }
         let rounded = round_to(self.value / power_of_ten(exponent), decimals);
-        if rounded.abs() >= 1000.0 && exponent < EXPONENT_MAX {
+        if rounded.abs() >= 1000.0 && exponent < *exponents.end() {
             exponent += 3;
             decimals = self.digits.saturating_sub(1);
         }
@@ -194,18 +204,53 @@ impl Ticks {
             let _ = clock_text(&mut label, value, decimals(0) as u32, false);
             return label;
         }
-        // The prefix of the step where that gives at most four digits, else a larger one.
-        let exponent = prefix_exponent(step).max(prefix_exponent(largest) - 3).min(EXPONENT_MAX);
+        // The prefix of the step where that gives at most four digits before the point, else that of the largest value.
+        let has_four_digits = |exponent: i32| largest / power_of_ten(exponent) < 1e4;
+        let fitting = [step, largest].map(prefix_exponent);
+        let fitting = fitting.into_iter().find(|&exponent| has_four_digits(exponent));
+        let exponents = prefix_exponents(unit);
+        let exponent = fitting.unwrap_or(EXPONENT_MAX).clamp(*exponents.start(), *exponents.end());
         let scaled = value / power_of_ten(exponent);
-        let decimals = decimals(exponent) as usize;
-        let scaled = if scaled.abs() * power_of_ten(decimals as i32) < 0.5 { 0.0 } else { scaled };
+        let places = decimals(exponent) as usize;
+        let scaled = if scaled.abs() * power_of_ten(places as i32) < 0.5 { 0.0 } else { scaled };
         let prefix = prefix(exponent);
         let space = if unit.is_empty() && prefix.is_empty() { "" } else { " " };
+        if exponents.start() == &0 && largest < SCIENTIFIC_BELOW && largest > 0.0 {
+            let digits = prefix_exponent(largest) + 3 - step_exponent;
+            let is_zero = value.abs() < self.step * 0.5;
+            let text = if is_zero { "0".into() } else { scientific(value, digits.clamp(1, 15) as u32) };
+            return format!("{text}{space}{unit}");
+        }
+        let decimals = places;
         format!("{scaled:.decimals$}{space}{prefix}{unit}")
     }
 }
 
+/// The prefixes that a unit takes, as powers of ten: levels and ratios, degrees and numbers of their own kind take none, and a number without a
+/// unit takes none that would be read as one (`500 m`).
+fn prefix_exponents(unit: &str) -> RangeInclusive<i32> {
+    let is_level = unit.starts_with("dB");
+    let is_angle_or_temperature = unit.starts_with('\u{b0}') || unit.starts_with("deg");
+    let is_ratio = matches!(unit, "%" | "\u{2030}" | "ppm" | "ppb" | "1") || unit.starts_with('/');
+    match unit {
+        "" => 0..=EXPONENT_MAX,
+        _ if is_level || is_angle_or_temperature || is_ratio => 0..=0,
+        _ => -15..=EXPONENT_MAX,
+    }
+}
+
+/// `-1.25e-6`: a small number that takes no prefix; zeros at the end are left out.
+fn scientific(value: f64, digits: u32) -> String {
+    let text = format!("{value:.*e}", digits.saturating_sub(1) as usize);
+    let (number, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let number =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{number}e{exponent}")
+}
+
 const EXPONENT_MAX: i32 = 12;
+/// Smaller numbers have too many zeros to be counted.
+const SCIENTIFIC_BELOW: f64 = 1e-4;
 const WHOLE_WITHIN: f64 = 1e-6;
 const PREFIXES: [&str; 10] = ["f", "p", "n", "µ", "m", "", "k", "M", "G", "T"];
 
@@ -223,12 +268,12 @@ fn prefix_exponent(value: f64) -> i32 {
 }
 
 fn decimals_for(scaled: f64, digits: u32) -> u32 {
-    let before = if scaled.abs() >= 100.0 {
-        3
-    } else if scaled.abs() >= 10.0 {
-        2
-    } else {
-        1
+    let before = match scaled.abs() {
+        scaled if scaled < 10.0 => 1,
+        scaled if scaled < 100.0 => 2,
+        scaled if scaled < 1000.0 => 3,
+        // Without a prefix that would be larger.
+        _ => digits,
     };
     digits.saturating_sub(before)
 }
@@ -325,12 +370,53 @@ mod tests {
     }
 
     #[test]
+    fn levels_degrees_and_ratios_take_no_prefix() {
+        let show = |v, u| Engineering::new(v, u).digits(4).to_string();
+        for (value, unit, expected) in [
+            (0.5, "dB", "0.5 dB"),
+            (-1.9382, "dBFS", "-1.938 dBFS"),
+            (-89.999, "degC", "-90 degC"),
+            (0.0125, "\u{b0}", "0.0125 \u{b0}"),
+            (2_612.0, "%", "2612 %"),
+            (123_456.7, "%", "123457 %"),
+            (0.5, "", "0.5"),
+            (2.5e-7, "", "2.5e-7"),
+            (-3e-5, "dB", "-3e-5 dB"),
+            (20_000.0, "", "20 k"),
+            (1e-3, "/S", "0.001 /S"),
+            (1e-3, "rad", "1 mrad"),
+        ] {
+            assert_eq!(show(value, unit), expected, "{value}");
+        }
+        let labels = |low: f64, high: f64, count: u32, unit: &str| {
+            let ticks = Ticks::new(low, high, count);
+            ticks.values().map(|value| ticks.label(value, unit)).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(-1.9386, -1.9382, 2, "dBFS"), ["-1.9386 dBFS", "-1.9384 dBFS", "-1.9382 dBFS"]);
+        assert_eq!(labels(-90.0, -89.998, 2, "degC"), ["-90.000 degC", "-89.999 degC", "-89.998 degC"]);
+        assert_eq!(labels(0.0, 1.0, 2, ""), ["0.0", "0.5", "1.0"]);
+        assert_eq!(labels(-4e-6, 4e-6, 4, ""), ["-4e-6", "-2e-6", "0", "2e-6", "4e-6"]);
+        assert_eq!(labels(0.0, 4_000.0, 2, "%"), ["0 %", "2000 %", "4000 %"]);
+    }
+
+    #[test]
+    fn an_axis_has_the_prefix_of_its_largest_value_where_its_steps_are_small() {
+        let label = |low: f64, high: f64, step: f64, value: f64, unit: &str| {
+            Ticks::with_step(low, high, step).label(value, unit)
+        };
+        assert_eq!(label(99.9e6, 100.4e6, 1e5, 100e6, "Hz"), "100.0 MHz");
+        assert_eq!(label(-10.0, 0.0, 0.5, -10.0, "s"), "-10.0 s");
+        assert_eq!(label(0.0, 1.0, 0.2, 1.0, "V"), "1000 mV");
+        assert_eq!(label(433.9e6, 434.1e6, 20e3, 433.92e6, "Hz"), "433.92 MHz");
+    }
+
+    #[test]
     fn ticks_cover_odd_ranges() {
         assert_eq!(Ticks::new(5.0, 5.0, 10).values().count(), 1);
         assert_eq!(Ticks::new(f64::NAN, 1.0, 10).values().count(), 0);
         assert!(Ticks::new(-1e300, 1e300, 10).values().count() <= 1000);
         let ticks = Ticks::new(12.3450, 12.3451, 10);
-        assert_eq!(ticks.label(12.34501, "s"), "12345.01 ms");
+        assert_eq!(ticks.label(12.34501, "s"), "12.34501 s");
         assert!(Ticks::of_unit(-1e300, 1e300, 10, "s").values().count() <= 1000);
         assert_eq!(Ticks::of_unit(f64::NAN, 1.0, 10, "s").values().count(), 0);
     }

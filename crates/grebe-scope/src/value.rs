@@ -3,7 +3,6 @@
 use std::fmt::{Debug, Display};
 
 use crate::comparator::Levels;
-use crate::density::Rows;
 use crate::measure::Bins;
 use crate::simd::Kernels;
 use crate::trigger::HighPass;
@@ -22,19 +21,7 @@ use crate::trigger::HighPass;
 /// - Neither enters a sum. Means, RMS and everything that stands on them are those of the finite samples;
 ///   [`RangeStats::not_finite`](crate::RangeStats::not_finite) says how many others there were.
 pub trait Value:
-    Kernels
-    + Levels
-    + HighPass
-    + Bins
-    + Rows
-    + Copy
-    + Default
-    + PartialOrd
-    + Debug
-    + Display
-    + Send
-    + Sync
-    + 'static
+    Kernels + Levels + HighPass + Bins + Copy + Default + PartialOrd + Debug + Display + Send + Sync + 'static
 {
     /// Not above any value.
     const LOWEST: Self;

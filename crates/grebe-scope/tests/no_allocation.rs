@@ -12,7 +12,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 #[test]
 fn steady_state_allocates_nothing() {
     let edge = Condition::Edge { slope: Slope::Rising, level: 0, hysteresis: 500 };
-    allocates_nothing(i16::MIN, i16::MAX, edge, |count| count);
+    allocates_nothing(i16::MIN.into(), i16::MAX.into(), edge, |count| count);
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn nor_with_reals() {
     allocates_nothing(-1.0, 1.0, edge, |count| f32::from(count) / 32768.0);
 }
 
-fn allocates_nothing<V: Value>(low: V, high: V, edge: Condition<V>, sample: impl Fn(i16) -> V) {
+fn allocates_nothing<V: Value>(low: f64, high: f64, edge: Condition<V>, sample: impl Fn(i16) -> V) {
     const BLOCK: usize = 5000;
     let mut rng = Rng::with_seed(1);
     let a: Vec<V> = (0..BLOCK).map(|_| sample(rng.i16(..))).collect();

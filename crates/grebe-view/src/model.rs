@@ -17,6 +17,7 @@ pub(crate) mod harmonics;
 pub(crate) mod hud;
 pub(crate) mod keep;
 pub(crate) mod keys;
+mod label_room;
 pub(crate) mod lane_ticks;
 mod open_file;
 pub(crate) mod options;

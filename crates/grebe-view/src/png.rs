@@ -96,9 +96,11 @@ pub fn render_pngs(
     let mut common = CommonTime::default();
     wait_for_pictures(&mut models, &mut common, png)?;
     common.stay(&mut models);
-    let columns = raster::plot_columns(png.width);
-    models.iter_mut().for_each(|model| analyse(model, columns));
-    let parts = models.iter_mut().map(|model| draw::image(model, png.width, height));
+    models.iter_mut().for_each(|model| analyse(model, png.width, 0));
+    // All plots begin at one place, beside the longest label.
+    let label_chars = models.iter_mut().map(|model| model.label_chars()).max().unwrap_or(0);
+    models.iter_mut().for_each(|model| analyse(model, png.width, label_chars));
+    let parts = models.iter_mut().map(|model| draw::image(model, png.width, height, label_chars));
     let bytes = raster::Image::stack(&parts.collect::<Result<Vec<_>, _>>()?)?.to_png()?;
     write(&bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
     let drawn = |model: &&mut ViewModel| {
@@ -155,7 +157,11 @@ fn is_reached(picture: &Picture, since: Duration, png: &PngOptions) -> bool {
 }
 
 /// Takes the picture that the settings describe, with all of its analysis: what was seen until here was made while data came.
-fn analyse(model: &mut ViewModel, columns: usize) {
+fn analyse(model: &mut ViewModel, width: u32, label_chars: usize) {
+    let columns = raster::plot_columns_beside(width, label_chars);
+    if let Some((across, _)) = &mut model.xy_size {
+        *across = columns;
+    }
     let begun = Instant::now();
     loop {
         // What is asked for depends on what was seen: the trigger's mode on the span, densities on the ranges of their lanes.

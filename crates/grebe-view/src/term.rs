@@ -55,8 +55,9 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut models: Vec<ViewModel>) -> 
     let mut common = CommonTime::default();
     while !models.iter().any(ViewModel::is_done) && !models.is_empty() {
         let size = terminal.size()?;
+        let gutter = draw::gutter(models.iter_mut());
         for model in &mut models {
-            model.request(draw::columns(size.width));
+            model.request(draw::columns(size.width, gutter));
         }
         is_changed |= common.refresh(&mut models.iter_mut().collect::<Vec<_>>());
         if is_changed {
@@ -100,11 +101,12 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut models: Vec<ViewModel>) -> 
 /// Each in an equal part of the height; what lies over one of several lies within its part.
 fn draw_all(models: &mut [ViewModel], active: usize, palette: Palette, frame: &mut ratatui::Frame<'_>) {
     let (area, count) = (frame.area(), models.len() as u16);
+    let gutter = draw::gutter(models.iter_mut());
     for (number, model) in (0..).zip(models) {
         let (from, to) = (area.height * number / count, area.height * (number + 1) / count);
         let part = Rect { y: area.y + from, height: to - from, ..area };
         let is_marked = count > 1 && usize::from(number) == active;
-        frame.render_widget(&mut ScopeScreen::new(model, palette).marked(is_marked), part);
+        frame.render_widget(&mut ScopeScreen::new(model, palette, gutter).marked(is_marked), part);
     }
 }
 

@@ -179,6 +179,7 @@ impl Scopes {
         }
         let mut models: Vec<&mut ViewModel> = all.iter_mut().map(|scope| &mut scope.model).collect();
         common.refresh(&mut models);
+        let gutter = labels::gutter(ui.ctx(), models.into_iter());
         let area = ui.available_rect_before_wrap();
         let height = area.height() / all.len().max(1) as f32;
         let row = |number: usize| {
@@ -190,7 +191,7 @@ impl Scopes {
         }
         let theme = all.get(*active).map(|scope| scope.model.controls.theme);
         for (number, scope) in all.iter_mut().enumerate() {
-            (scope.has_keys, scope.is_refreshed) = (number == *active, true);
+            (scope.has_keys, scope.is_refreshed, scope.gutter) = (number == *active, true, gutter);
             let rect = row(number);
             ui.scope_builder(egui::UiBuilder::new().max_rect(rect).id_salt(number), |ui| {
                 ui.set_clip_rect(rect);

@@ -68,8 +68,8 @@ class Tone(NamedTuple):
     """The fundamental over all that is no harmonic and no offset."""
     sinad_db: float
     """The fundamental over all else but the offset."""
-    thd_db: float
-    """All harmonics together, relative to the fundamental."""
+    thd_db: float | None
+    """All harmonics together, relative to the fundamental; ``None`` where noise hides them."""
     enob: float
     """Bits of an ideal converter of this full scale that adds as much noise and distortion."""
 

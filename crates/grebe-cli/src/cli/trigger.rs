@@ -27,6 +27,9 @@ pub(crate) struct Trigger {
     /// The level, in units of the channel (--units, --scale): 0.5, 600u [default: the middle of the signal].
     #[arg(long = "trigger-level", value_name = "VALUE", value_parser = units::number, allow_hyphen_values = true)]
     pub(crate) level: Option<f64>,
+    /// Hysteresis, in units of the channel: 50m [default: 0.3 divisions, more for noise].
+    #[arg(long = "trigger-hysteresis", value_name = "VALUE", value_parser = units::number)]
+    pub(crate) hysteresis: Option<f64>,
     /// What of the signal the trigger sees: all, or not its slow part. The level then counts from where the signal wanders.
     #[arg(long = "trigger-coupling", value_name = "COUPLING", value_parser = units::choice(&COUPLINGS))]
     pub(crate) coupling: Option<TriggerCoupling>,
@@ -63,6 +66,7 @@ impl Trigger {
             lane: self.lane,
             slope: self.slope,
             level: self.level,
+            hysteresis: self.hysteresis,
             coupling,
             holdoff_s: seconds(self.holdoff),
             pulse_min_s: seconds(self.longer),

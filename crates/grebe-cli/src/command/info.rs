@@ -138,6 +138,7 @@ impl<'a> About<'a> {
             "annotations": file.annotations().len(),
             "data_bytes": self.data_bytes(),
             "whole": file.is_whole(),
+            "being_recorded": file.is_being_recorded(),
             "notes": file.notes(),
         })
     }
@@ -189,7 +190,12 @@ impl<'a> About<'a> {
         if let Some(bytes) = self.data_bytes() {
             row("size", format!("{} bytes", grouped(bytes)));
         }
-        row("state", if file.is_whole() { "whole" } else { "NOT WHOLE" }.to_owned());
+        let state = match (file.is_whole(), file.is_being_recorded()) {
+            (true, _) => "whole",
+            (false, true) => "being recorded",
+            (false, false) => "NOT WHOLE",
+        };
+        row("state", state.to_owned());
         file.notes().iter().for_each(|note| row("", note.clone()));
         lines.join("\n")
     }

@@ -2,7 +2,8 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grebe_recording::{Error, Extremes, SampleFile, SummarizedFile, Summary, SummaryState};
@@ -11,6 +12,7 @@ use grebe_view::{Recording, RecordingOutline, RecordingSums, Stretch};
 /// A recording with what is known of it.
 #[derive(Debug)]
 pub(crate) struct OnDisk {
+    path: PathBuf,
     recording: SummarizedFile,
     /// Samples per channel of it that are looked at.
     most_samples: u64,
@@ -21,15 +23,23 @@ pub(crate) struct OnDisk {
 
 /// One line on what is known of a recording, while that is not all. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Progress(Arc<Mutex<Option<String>>>);
+pub(crate) struct Progress {
+    line: Arc<Mutex<Option<String>>>,
+    is_being_recorded: Arc<AtomicBool>,
+}
 
 impl Progress {
     pub(crate) fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn set(&self, line: Option<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+
+    /// Whether the recorder is still at it.
+    pub(super) fn is_being_recorded(&self) -> bool {
+        self.is_being_recorded.load(Ordering::Relaxed)
     }
 }
 
@@ -49,7 +59,8 @@ impl OnDisk {
         }
         let outline = outline(recording.file());
         let progress = Progress::default();
-        let on_disk = Self { recording, most_samples: u64::MAX, outline, progress, nodes: Vec::new() };
+        let (path, nodes) = (path.to_owned(), Vec::new());
+        let on_disk = Self { path, recording, most_samples: u64::MAX, outline, progress, nodes };
         on_disk.say();
         Ok(Some(on_disk))
     }
@@ -83,6 +94,9 @@ impl OnDisk {
     }
 
     fn say(&self) {
+        // A recorder that is killed changes no file.
+        let is_being_recorded = self.file().is_being_recorded() && SampleFile::has_recorder(&self.path);
+        self.progress.is_being_recorded.store(is_being_recorded, Ordering::Relaxed);
         let samples = self.len_samples().max(1);
         self.progress.set(match self.recording.state() {
             SummaryState::Whole => None,

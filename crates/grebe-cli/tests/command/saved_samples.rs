@@ -28,6 +28,16 @@ fn terminal() -> (File, PathBuf) {
 const UNLOCK: rustix::ioctl::Opcode = 0x4004_5431;
 const NUMBER: rustix::ioctl::Opcode = 0x8004_5430;
 
+/// The metadata file that the scope wrote into a folder, where it did.
+fn saved_file(folder: &Path) -> Option<PathBuf> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_saved = |path: &PathBuf| {
+        path.extension().is_some_and(|it| it == "sigmf-meta")
+            && path.file_stem().is_some_and(|it| it != "from")
+    };
+    files.into_iter().find(is_saved)
+}
+
 /// Shows a source, presses `R`, and reads the metadata of what was saved; `None` where a terminal cannot be had.
 fn saved(source: &str, folder: &Path) -> Value {
     let (mut master, path) = terminal();
@@ -46,18 +56,19 @@ fn saved(source: &str, folder: &Path) -> Value {
         let mut seen = [0; 4096];
         while screen.read(&mut seen).is_ok_and(|length| length > 0) {}
     });
-    let file = folder.join("grebe-1.sigmf-meta");
     // What is saved is what is shown: it shows all of it by then.
     std::thread::sleep(Duration::from_secs(3));
     let began = Instant::now();
     let meta = loop {
-        let meta = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let file = saved_file(folder);
+        let bytes = file.as_ref().and_then(|file| fs::read(file).ok());
+        let meta = bytes.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
         if let Some(meta) = meta.filter(|meta| meta["global"]["core:sha512"].is_string()) {
             break meta;
         }
         assert!(began.elapsed() < Duration::from_secs(50), "nothing was saved");
         assert!(scope.try_wait().unwrap().is_none(), "the scope has ended");
-        if !file.exists() {
+        if file.is_none() {
             master.write_all(b"R").unwrap();
         }
         std::thread::sleep(Duration::from_millis(500));
@@ -92,6 +103,12 @@ fn samples_that_are_saved_from_a_recording_keep_time_frequency_names_units_and_l
     let from = recording(folder.path(), &captures);
     let meta = saved(from.to_str().unwrap(), folder.path());
     assert_eq!(meta["global"]["core:hw"], "a probe", "{meta}");
+    let name = saved_file(folder.path()).unwrap();
+    assert_eq!(
+        name.file_name().unwrap(),
+        "from_20200102T030405Z.sigmf-meta",
+        "its source, and its first sample"
+    );
     assert_eq!(
         meta["global"]["grebe:channels"],
         json!([{"name": "motor", "unit": "A", "scale": 0.25, "offset": 1.0}])
@@ -127,10 +144,13 @@ fn samples_of_a_live_stream_are_saved_with_the_time_at_which_they_were_made() {
     let folder = tempfile::tempdir().unwrap();
     let meta = saved("synth:sine?rate=10k&channels=1", folder.path());
     let saved = meta["captures"][0]["core:datetime"].as_str().unwrap();
-    let file = grebe::recording::SampleFile::open(&folder.path().join("grebe-1.sigmf-meta")).unwrap();
+    let file = grebe::recording::SampleFile::open(&saved_file(folder.path()).unwrap()).unwrap();
     let made = file.segments()[0].recorded_at.unwrap();
     let length = Duration::from_secs_f64(file.len_samples() as f64 / 10e3);
-    let written = fs::metadata(folder.path().join("grebe-1.sigmf-data")).unwrap().modified().unwrap();
+    let written = fs::metadata(saved_file(folder.path()).unwrap().with_extension("sigmf-data"))
+        .unwrap()
+        .modified()
+        .unwrap();
     // Its first sample is as much older as there are samples; a clock of files ticks in 10 ms.
     let age = written.duration_since(made).unwrap();
     assert!(age + Duration::from_millis(50) >= length, "{saved}: {age:?}, and {length:?} were saved");

@@ -37,10 +37,12 @@ pub(super) fn open_one(files: &Files, path: &Path) -> Result<Opened, Error> {
 
 fn open_single(files: &Files, base: &Base) -> Result<Opened, Error> {
     let mut recording = Recording::open(files, base)?;
-    recording.say_cut_off();
+    let is_recorded = !recording.closed && base.is_locked();
+    recording.say_open_end(is_recorded);
     let Recording { source, sample_rate_hz, len_samples, segments, notes, closed, stripes, .. } = recording;
     let file = SampleFile::new(vec![source], sample_rate_hz, len_samples, segments, notes).whole(closed);
-    let file = file.described(recording.descriptions).annotated(recording.annotations);
+    let file =
+        file.being_recorded(is_recorded).described(recording.descriptions).annotated(recording.annotations);
     Ok(Opened { file, stripes })
 }
 
@@ -72,6 +74,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
         // The recorder was stopped between two channels: what all of them have is good.
         recordings_end_together(&mut recordings);
     }
+    let is_recorded = cut_off && Base::of(path).is_locked();
     let len_samples = recordings.iter().map(|recording| recording.len_samples).min().unwrap_or(0);
     // The metadata of one channel may have been written a moment before those of another.
     let segment_count = |position: &usize| recordings[*position].segments.len();
@@ -79,7 +82,8 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
     let segments = std::mem::take(&mut recordings[fullest].segments);
     let stripes = recordings[fullest].stripes.take();
     let (format, sample_rate_hz) = (recordings[0].source.encoding().format, recordings[0].sample_rate_hz);
-    let mut notes: Vec<String> = note.into_iter().collect();
+    // What ties channels together is written at the end.
+    let mut notes: Vec<String> = note.into_iter().filter(|_| !is_recorded).collect();
     for (position, recording) in recordings.iter_mut().enumerate() {
         let differs = |what, got: String| {
             let must = "it must be the same for all recordings of a collection; open them one by one";
@@ -101,7 +105,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
         if !lengths || !recording.segments.iter().zip(&segments).all(same) {
             return differs("the list of captures", format!("{} segments", recording.segments.len()));
         }
-        recording.say_cut_off();
+        recording.say_open_end(is_recorded);
         for note in recording.notes.drain(..) {
             if !notes.contains(&note) {
                 notes.push(note);
@@ -119,7 +123,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
         .collect();
     let sources = recordings.into_iter().map(|recording| recording.source).collect();
     let file = SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes).whole(!cut_off);
-    let file = file.described(described::join(&described)).annotated(annotations);
+    let file = file.being_recorded(is_recorded).described(described::join(&described)).annotated(annotations);
     Ok(Opened { file, stripes })
 }
 
@@ -204,8 +208,8 @@ impl Recording {
         })
     }
 
-    /// Notes that its recorder did not come to its end, and what is left out for that.
-    fn say_cut_off(&mut self) {
+    /// Notes that its recorder is still at it, or did not come to its end, and what is left out for that.
+    fn say_open_end(&mut self, is_recorded: bool) {
         if self.closed {
             return;
         }
@@ -213,7 +217,10 @@ impl Recording {
             0 => String::new(),
             left => format!("; its last {left} samples are left out, gaps in them were not noted yet"),
         };
-        let read = "its recorder was cut off; what was written is read, and grebe repair closes it";
+        let read = match is_recorded {
+            true => "it is being recorded; what was written so far is read",
+            false => "its recorder was cut off; what was written is read, and grebe repair closes it",
+        };
         self.notes.push(format!("{}: {read}{left_out}", self.path.display()));
     }
 

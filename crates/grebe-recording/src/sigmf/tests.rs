@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
 use tempfile::TempDir;
 
+use super::layout::Base;
 use crate::{Error, SampleFile, Segment, SigmfSettings, SigmfWriter};
 
 mod annotated;
@@ -197,6 +198,24 @@ proptest! {
             let block = file.block(0, covered as usize).unwrap();
             prop_assert_eq!(block.channel_bytes(0).unwrap().len() as u64, covered * sample_bytes);
         }
+    }
+}
+
+#[test]
+fn what_is_being_recorded_is_not_called_cut_off() {
+    for channels in [1, 3] {
+        let (_folder, path) = scratch("live.sigmf-meta");
+        drop(record(&path, &settings(channels), &[(0, 500)]));
+        let cut = SampleFile::open(&path).unwrap();
+        assert!(!cut.is_whole() && !cut.is_being_recorded(), "{channels}");
+        assert!(cut.notes().iter().any(|note| note.contains("grebe repair")), "{:?}", cut.notes());
+        // As a recorder has it until its end.
+        let name = Base::of(&path).lock().unwrap();
+        let live = SampleFile::open(&path).unwrap();
+        assert!(!live.is_whole() && live.is_being_recorded(), "{channels}");
+        let is_said = |note: &String| note.contains("it is being recorded") && !note.contains("repair");
+        assert!(!live.notes().is_empty() && live.notes().iter().all(is_said), "{:?}", live.notes());
+        drop(name);
     }
 }
 

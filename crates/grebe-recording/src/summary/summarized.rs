@@ -221,7 +221,8 @@ impl SummarizedFile {
         let Ok(file) = SampleFile::open(&self.path) else { return false };
         self.named = named;
         let size = file.data_size();
-        if size == self.size && file.len_samples() == self.file.len_samples() {
+        let is_closed_now = file.is_whole() != self.file.is_whole();
+        if size == self.size && file.len_samples() == self.file.len_samples() && !is_closed_now {
             return false;
         }
         let is_same = file.format() == self.file.format() && file.channels() == self.file.channels();

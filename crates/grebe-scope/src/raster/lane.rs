@@ -16,7 +16,7 @@ pub(super) fn draw<V: Value>(
     color: Color,
     band: Rect,
 ) {
-    let ticks = Ticks::new(lane.bottom, lane.top, (band.height as u32 / 32).clamp(3, 10));
+    let ticks = ticks(lane, band.height);
     for value in ticks.values() {
         let Some(y) = lane.y_inside(value, band) else { continue };
         let line = if value == 0.0 { theme.grid_zero } else { theme.grid };
@@ -50,6 +50,16 @@ pub(super) fn draw<V: Value>(
         canvas.fill(name, color);
         pen.draw(canvas, name.left + 5, name.top, lane.name, theme.plot);
     }
+}
+
+/// Characters of the longest label of a lane that is so high.
+pub(super) fn label_chars<V: Value>(lane: &Lane<V>, height: i32) -> usize {
+    let ticks = ticks(lane, height);
+    ticks.values().map(|value| ticks.label(value, lane.unit).chars().count()).max().unwrap_or(0)
+}
+
+fn ticks<V: Value>(lane: &Lane<V>, height: i32) -> Ticks {
+    Ticks::of_unit(lane.bottom, lane.top, (height.max(0) as u32 / 32).clamp(3, 10), lane.unit)
 }
 
 fn draw_layer<V: Value>(

@@ -37,6 +37,24 @@ fn a_column_is_drawn_where_its_values_are() {
 }
 
 #[test]
+fn labels_have_the_room_that_they_need() {
+    let columns = vec![column(0, 1); plot_columns(400)];
+    let lane = Lane { unit: "dBFS", ..Lane::new("", Trace::Columns(&columns), -1.938_6, -1.937_8) };
+    let edge = |picture: Picture| {
+        let image = picture.draw().unwrap();
+        let width = image.width() as usize;
+        let left = image.rgba().chunks_exact(4).enumerate().filter(|(at, _)| at % width < 2);
+        let background = Theme::dark().background;
+        left.filter(|(_, p)| Color::rgb(p[0], p[1], p[2]) != background).count()
+    };
+    // `-1.9386 dBFS` is longer than the room that most labels need: it was cut off at the edge.
+    assert_eq!(edge(picture(&[lane])), 0);
+    assert!(
+        plot_columns_beside(400, 12) < plot_columns(400) && plot_columns_beside(400, 9) == plot_columns(400)
+    );
+}
+
+#[test]
 fn lanes_that_are_lower_than_a_line_of_text_are_drawn() {
     let columns: Vec<Column> = (0..plot_columns(160)).map(|_| column(-10, 10)).collect();
     let lanes: Vec<Lane> = (0..40).map(|_| Lane::new("x", Trace::Columns(&columns), -20.0, 20.0)).collect();

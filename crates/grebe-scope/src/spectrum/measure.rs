@@ -37,8 +37,9 @@ pub struct ToneQuality {
     pub snr_db: f64,
     /// The fundamental over all else but the offset.
     pub sinad_db: f64,
-    /// All harmonics together, relative to the fundamental.
-    pub thd_db: f64,
+    /// All harmonics together, relative to the fundamental; `None` where they do not stand out of the noise or of what the window lets
+    /// through, or one of them falls on the fundamental or on the offset.
+    pub thd_db: Option<f64>,
     /// Bits of an ideal converter of this full scale that adds as much noise and distortion.
     pub enob: f64,
 }
@@ -103,29 +104,41 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
     }
 
     /// How clean the highest tone is; harmonics are the 2nd to that of the number `harmonics`, wherever they fold to. `None` where
-    /// there is no tone, or the lines are too few to tell tones from noise.
+    /// there is no tone, or the lines are too few to tell harmonics from each other, from the offset, and tones from noise: a fundamental
+    /// has two widths of the window's main lobe below it.
     ///
     /// What the window lets through counts as noise: with [`Window::BlackmanHarris`](crate::Window::BlackmanHarris), to 90 dB below
     /// the tone. Lines that belong to tones are taken to hold as much noise as the others.
     pub fn tone_quality(&self, harmonics: u32) -> Option<ToneQuality> {
         let fundamental = self.peaks(1, -180.0).first().copied()?;
-        let reach = self.tone_reach();
+        let zero = self.zero_line() as f64;
+        // Harmonics lie as far from each other as the fundamental from the offset.
+        let (spacing, lobe) =
+            (self.lines_apart(fundamental.line, zero), self.window.half_lobe_lines() as f64);
+        if spacing < 2.0 * lobe || self.is_above_a_stronger(&fundamental) {
+            return None;
+        }
+        let reach = self.tone_reach().min((spacing / 2.0).floor());
         let frequency = self.cycles_per_sample(fundamental.line);
         let harmonics = 2..=harmonics.max(1);
         let line_of_harmonic = |number: u32| self.line_of(self.folded(frequency * f64::from(number)));
-        let is_near = |line: usize, place: f64| self.lines_apart(line as f64, place) <= reach;
-        let zero = self.zero_line() as f64;
+        let is_within = |line: usize, place: f64, lines: f64| self.lines_apart(line as f64, place) <= lines;
+        let is_harmonic =
+            |line, lines| harmonics.clone().any(|number| is_within(line, line_of_harmonic(number), lines));
         let (mut signal, mut signal_lines) = (0.0, 0.0);
         let (mut distortion, mut distortion_lines) = (0.0, 0.0);
         let (mut noise, mut noise_lines) = (0.0, 0.0);
         for line in 0..self.dbfs().len() {
             let (power, share) = (self.line_power(line), self.extent(line));
             let share = share.1 - share.0;
-            if is_near(line, fundamental.line) {
+            // A harmonic may stand in what is left and right of the fundamental.
+            let is_lobe = is_within(line, fundamental.line, lobe) || is_within(line, zero, lobe);
+            let is_other = !is_lobe && is_harmonic(line, lobe);
+            if !is_other && is_within(line, fundamental.line, reach) {
                 (signal, signal_lines) = (signal + power, signal_lines + share);
-            } else if is_near(line, zero) {
+            } else if !is_other && is_within(line, zero, reach) {
                 continue;
-            } else if harmonics.clone().any(|number| is_near(line, line_of_harmonic(number))) {
+            } else if is_other || is_harmonic(line, reach) {
                 (distortion, distortion_lines) = (distortion + power, distortion_lines + share);
             } else {
                 (noise, noise_lines) = (noise + power, noise_lines + share);
@@ -138,17 +151,41 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         }
         let density = noise / noise_lines;
         let signal = signal - density * signal_lines;
-        let distortion = (distortion - density * distortion_lines).max(0.0);
+        // The sum of so many lines of noise deviates by about this much from its mean.
+        let noise_below = density * distortion_lines;
+        let deviation = noise_below * (2.0 / (distortion_lines * self.levels.count as f64).max(1.0)).sqrt();
+        let is_distorted = distortion - noise_below > DEVIATIONS_MIN * deviation;
+        let distortion = (distortion - noise_below).max(0.0);
         let noise = density * all_lines;
         let db = |ratio: f64| 10.0 * ratio.max(1e-20).log10();
+        let is_alone = |line: f64| {
+            self.lines_apart(line, fundamental.line).min(self.lines_apart(line, zero)) >= 2.0 * lobe
+        };
+        let are_alone = harmonics.clone().all(|number| is_alone(line_of_harmonic(number)));
+        let thd_db =
+            Some(db(distortion / signal)).filter(|thd| is_distorted && are_alone && *thd > TONE_FLOOR_DB);
         // In powers of a full-scale sine, whose ideal quantisation noise is 2^-2N / 1.5.
         let noise_and_distortion = (noise + distortion) / self.noise_bandwidth_lines();
         (signal > 0.0).then(|| ToneQuality {
             fundamental,
             snr_db: db(signal / noise),
             sinad_db: db(signal / (noise + distortion)),
-            thd_db: db(distortion / signal),
+            thd_db,
             enob: -(noise_and_distortion.max(1e-40) * 1.5).log2() / 2.0,
+        })
+    }
+
+    /// Whether a line below a peak of real samples is higher, and not for the offset: a tone too near to 0 Hz to be a peak, of which the peak may be
+    /// a harmonic.
+    fn is_above_a_stronger(&self, peak: &Peak) -> bool {
+        if COMPONENTS == 2 {
+            return false;
+        }
+        let offset = f64::from(self.dbfs()[0]) + 6.02 + TOLERANCE_DB;
+        let below = (peak.line - self.window.half_lobe_lines() as f64) as usize;
+        (1..below).any(|line| {
+            let level = f64::from(self.dbfs()[line]);
+            level > peak.dbfs && level > offset + self.window.lobe_db(line as f64)
         })
     }
 
@@ -202,5 +239,9 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
     }
 }
 
+/// What noise may add to a sum of its lines by chance, in standard deviations of that sum.
+const DEVIATIONS_MIN: f64 = 5.0;
+/// Of levels of neighbouring lines.
+const TOLERANCE_DB: f64 = 0.5;
 const TONE_FLOOR_DB: f64 = -100.0;
 const TONE_REACH_MAX: usize = 100;

@@ -92,6 +92,84 @@ fn noise_has_its_density_with_every_window() {
     }
 }
 
+/// THD of a saw with nine harmonics is that of 1/2 to 1/10, -2.598 dB, and of a pulse of 30 % that of sin(0.3 pi n) / n, -2.947 dB. Exact
+/// where a period is many samples.
+#[test]
+fn distortion_of_low_tones_is_right_or_not_told() {
+    let thd = |amplitude: fn(f64) -> f64| {
+        let harmonics: f64 = (2..=10).map(|n| amplitude(f64::from(n)).powi(2)).sum();
+        10.0 * (harmonics / amplitude(1.0).powi(2)).log10()
+    };
+    let (of_saw, of_pulse) = (thd(|n| 1.0 / n), thd(|n| (0.3 * std::f64::consts::PI * n).sin() / n));
+    assert!((of_saw + 2.598).abs() < 1e-3 && (of_pulse + 2.947).abs() < 1e-3, "{of_saw} {of_pulse}");
+    let saw = |cycles: f64| (cycles.fract() * 2.0 - 1.0) * 29_000.0;
+    let pulse = |cycles: f64| if cycles.fract() < 0.3 { 29_000.0 } else { -29_000.0 };
+    // Lines of the fundamental, and whether harmonics can be told from each other there.
+    for (lines, is_told) in [
+        (0.7, false),
+        (2.3, false),
+        (4.9, false),
+        (7.5, false),
+        (8.4, true),
+        (10.24, true),
+        (15.3, true),
+        (82.0, true),
+    ] {
+        for (name, wave, expected) in
+            [("saw", &saw as &dyn Fn(f64) -> f64, of_saw), ("pulse", &pulse, of_pulse)]
+        {
+            let samples: Vec<i16> =
+                (0..SIZE * 8).map(|n| wave(0.1 + lines * n as f64 / SIZE as f64) as i16).collect();
+            let mut spectrum = Spectrum::new(SIZE, Window::BlackmanHarris, Averaging::All).unwrap();
+            spectrum.append(0, &samples, |_| {});
+            let told = spectrum.tone_quality(10);
+            assert_eq!(told.is_some(), is_told, "{name} {lines}: {told:?}");
+            if let Some(told) = told {
+                let thd_db = told.thd_db.unwrap();
+                assert!((thd_db - expected).abs() < 0.1, "{name} {lines}: {thd_db}, not {expected}");
+                assert!(told.sinad_db <= -expected + 0.1, "{name} {lines}: {told:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn distortion_that_noise_hides_is_not_told() {
+    let mut rng = Rng::with_seed(9);
+    let noise: Vec<f32> = (0..SIZE * 64).map(|_| f32::from(rng.i16(..)) / 3.3e7).collect();
+    for (third, is_told) in [(0.0, false), (1e-3, true)] {
+        let sample = |n: usize| {
+            let angle = n as f64 * 0.012_345 * std::f64::consts::TAU;
+            (angle.sin() * 0.7 + (3.0 * angle).sin() * 0.7 * third) as f32 + noise[n]
+        };
+        let samples: Vec<f32> = (0..noise.len()).map(sample).collect();
+        let mut spectrum = Spectrum::new(SIZE, Window::BlackmanHarris, Averaging::All).unwrap();
+        spectrum.append(0, &samples, |_| {});
+        let thd_db = spectrum.tone_quality(10).unwrap().thd_db;
+        assert_eq!(thd_db.is_some(), is_told, "{thd_db:?}");
+        assert!(thd_db.is_none_or(|thd| (thd + 60.0).abs() < 0.2), "{thd_db:?}");
+    }
+    // A quarter of the rate: the third harmonic falls on the fundamental.
+    let pure: Vec<f32> = (0..SIZE * 4).map(|n| [0.3, 0.4, -0.3, -0.4][n % 4]).collect();
+    let mut spectrum = Spectrum::new(SIZE, Window::BlackmanHarris, Averaging::All).unwrap();
+    spectrum.append(0, &pure, |_| {});
+    assert_eq!(spectrum.tone_quality(10).unwrap().thd_db, None);
+}
+
+#[test]
+fn bytes_without_sign_have_no_offset() {
+    let bytes: Vec<i16> = tone(100.0, 0.5, SIZE).iter().map(|sample| 128 + sample / 256).collect();
+    let mut spectrum = Spectrum::new(SIZE, Window::Hann, Averaging::None).unwrap();
+    spectrum.set_full_scale(128.0);
+    spectrum.set_zero(128.0);
+    spectrum.append(0, &bytes, |_| {});
+    assert!(
+        spectrum.dbfs()[0] < -45.0 && (spectrum.dbfs()[100] + 6.02).abs() < 0.1,
+        "{}",
+        spectrum.dbfs()[0]
+    );
+}
+
 #[test]
 fn blocks_change_nothing_and_gaps_start_anew() {
     let samples = tone(37.3, 0.5, SIZE * 4);

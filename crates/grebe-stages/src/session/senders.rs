@@ -47,6 +47,7 @@ impl Senders {
             return Whose::Ours;
         }
         let whose = self.port.give(from, true);
+        self.second.forget(from);
         self.has_ended &= whose == Whose::Ours;
         whose
     }
@@ -105,6 +106,7 @@ mod tests {
         (550..998).step_by(100).for_each(|ms| senders.port.silence.listen(at(ms)));
         assert_eq!(senders.hear(other, 2, at(998)), Whose::Foreign);
         assert_eq!((senders.hear(other, 1, at(999)), senders.foreign_datagrams()), (Whose::Newcomer, 5));
+        assert_eq!(second.address(), None, "its stream is shown");
         assert_eq!([first, other].map(|it| senders.hear(it, 1, at(1000))), [Whose::Foreign, Whose::Ours]);
     }
 

@@ -14,6 +14,11 @@ impl SecondSender {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whose stream is taken from now on is left out no more.
+    pub(crate) fn forget(&self, first: SocketAddr) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take_if(|second| *second == first);
+    }
+
     pub(crate) fn note(&self, from: SocketAddr) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(from);
     }

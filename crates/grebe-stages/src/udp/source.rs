@@ -588,6 +588,7 @@ impl Intake {
         self.flush_compact(output, ctx);
         self.described.begin(Some(from));
         self.port.give(from, whose == Whose::Newcomer);
+        self.second_sender.forget(from);
         true
     }
 }

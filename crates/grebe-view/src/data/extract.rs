@@ -8,7 +8,7 @@ use grebe_scope::Scale;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::samples::Kind;
 use crate::data::told::Told;
-use crate::data::tracks::{Track, Tracks};
+use crate::data::tracks::{Runs, Tracks};
 
 /// Samples of all channels, as far as the history still holds each of them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -181,42 +181,6 @@ impl Extract {
         let format = tracks.format();
         let runs = runs.collect();
         Extract { rate_hz, format, range, lanes, runs, triggers, held, ..Extract::default() }
-    }
-}
-
-/// A copy of the samples of one lane.
-#[derive(Debug)]
-pub(super) struct Runs<K> {
-    pub(super) samples: Vec<K>,
-    /// The index of the first sample of each stretch without a gap, and its length.
-    runs: Vec<(u64, usize)>,
-}
-
-impl<K> Default for Runs<K> {
-    fn default() -> Runs<K> {
-        Runs { samples: Vec::new(), runs: Vec::new() }
-    }
-}
-
-impl<K: Kind> Runs<K> {
-    /// Takes the samples of `range` that are still kept singly.
-    pub(super) fn copy(&mut self, track: Track<'_, K>, range: Range<u64>) {
-        self.samples.clear();
-        self.runs.clear();
-        track.samples(range, |first, piece| {
-            self.samples.extend_from_slice(piece);
-            match self.runs.last_mut() {
-                // A piece also ends where the pyramid's ring wraps; there is no gap there.
-                Some((begin, length)) if *begin + *length as u64 == first => *length += piece.len(),
-                _ => self.runs.push((first, piece.len())),
-            }
-        });
-    }
-
-    /// The stretches without a gap, oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[K])> {
-        let mut rest = &self.samples[..];
-        self.runs.iter().map(move |&(first, length)| (first, rest.split_off(..length).unwrap_or_default()))
     }
 }
 

@@ -2,9 +2,8 @@
 
 use grebe_scope::{Column, ColumnGrid, Interpolation, SINC_REACH, SampleLine};
 
-use crate::data::extract::Runs;
 use crate::data::samples::Kind;
-use crate::data::tracks::Track;
+use crate::data::tracks::{Runs, Track};
 
 /// The line through the samples of `columns`, never across a gap. The columns become what it passes in them; where samples are
 /// no longer held singly, both are what the columns were. With it come the samples that it goes through.

@@ -256,7 +256,7 @@ impl<T> PerLane<T> {
         &mut self.0[place].1
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (LaneId, &T)> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (LaneId, &T)> {
         self.0.iter().map(|(lane, it)| (*lane, it))
     }
 

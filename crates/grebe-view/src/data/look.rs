@@ -78,6 +78,7 @@ impl<K: Kind> Look<K> {
 
     /// Another stream of the same kind begins.
     pub(super) fn clear(&mut self) {
+        self.spectrum.forget();
         self.xy = XyPlotter::default();
         self.trigger = None;
         self.persistence = None;
@@ -168,7 +169,7 @@ impl<K: Kind> Look<K> {
             return Ok(None);
         };
         let span_samples = moment.span * moment.stream.rate_or_one();
-        if !self.persistence.as_ref().is_some_and(|it| it.is_for(ranges, &trigger, span_samples)) {
+        if !self.persistence.as_mut().is_some_and(|it| it.adopt(ranges, &trigger, span_samples)) {
             self.persistence = None;
             let made = Persistence::new(ranges, trigger, run, span_samples, tracks, self.room_bytes)?;
             self.persistence = Some(made);
@@ -240,7 +241,7 @@ impl<K: Kind> Look<K> {
         picture.overview = overview.view(tracks, viewport, moment.is_ended, moment.now_ns);
         picture.signals = signal.measure(tracks, viewport, window.clone(), moment.now_ns);
         picture.xy = xy.view(tracks, viewport, &window, moment.now_ns);
-        picture.spectrum = spectrum.view(tracks, viewport, window, moment.now_ns);
+        picture.spectrum = spectrum.view(tracks, viewport, window, (moment.is_ended, moment.now_ns));
         picture.memory_bytes = tracks.memory_bytes();
     }
 }

@@ -5,10 +5,9 @@ use std::ops::Range;
 use grebe_scope::{Error as ScopeError, Pyramid, Scale};
 use serde::{Deserialize, Serialize};
 
-use crate::data::extract::Runs;
 use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
-use crate::data::tracks::{Track, Tracks};
+use crate::data::tracks::{Runs, Track, Tracks};
 
 /// What the math channel computes, and of which channels.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use grebe_scope::{Measurements, Measurer, RangeStats, Scale};
 
-use crate::data::extract::Runs;
 use crate::data::lane::{LaneId, PerLane};
 use crate::data::look::Whole;
 use crate::data::samples::Kind;
-use crate::data::tracks::{Track, Tracks};
+use crate::data::tracks::{Runs, Track, Tracks};
 use crate::data::viewport::Viewport;
 
 /// What the numbers of the lanes that are to be measured stand for.

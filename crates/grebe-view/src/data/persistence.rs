@@ -84,8 +84,7 @@ impl<K: Kind> Persistence<K> {
         let acquisition =
             Acquisition::new(tracks.places(), &places, triggering, search, pre_samples, record_samples);
         let density = |(place, lane, (bottom, top)): (usize, LaneId, (f64, f64))| {
-            let top = K::from_f64(top.max(bottom + K::step_at(bottom)));
-            let mut density = Density::new(WIDTH, HEIGHT, K::from_f64(bottom), top)?;
+            let mut density = Density::new(WIDTH, HEIGHT, bottom, top)?;
             density.limit_per_picture((SAMPLES_PER_PICTURE / record_samples).max(4));
             Ok((place, lane, density))
         };
@@ -108,8 +107,28 @@ impl<K: Kind> Persistence<K> {
         self.memory_bytes
     }
 
-    pub(crate) fn is_for(&self, ranges: &Ranges, trigger: &TriggerSettings, span_samples: f64) -> bool {
-        (&self.ranges, &self.trigger, self.span_samples) == (ranges, trigger, span_samples)
+    /// Whether it goes on for these settings. Ranges that moved a little and kept their height follow a mean, as under AC coupling: what is there
+    /// stays where it is on the screen, and further records are drawn by the new ones.
+    pub(crate) fn adopt(&mut self, ranges: &Ranges, trigger: &TriggerSettings, span_samples: f64) -> bool {
+        if (&self.trigger, self.span_samples) != (trigger, span_samples) {
+            return false;
+        }
+        if self.ranges == *ranges {
+            return true;
+        }
+        let (before, now) = (self.ranges.iter(), ranges.iter());
+        if before.len() != now.len()
+            || !before.zip(now).all(|((a, from), (b, to))| a == b && is_moved(*from, *to))
+        {
+            return false;
+        }
+        for (_, lane, density) in &mut self.densities {
+            if let Some((bottom, _)) = ranges.get(*lane) {
+                density.set_bottom(*bottom);
+            }
+        }
+        self.ranges = Arc::clone(ranges);
+        true
     }
 
     pub(crate) fn append(&mut self, first_sample_index: u64, block: &[&[K]]) {
@@ -147,6 +166,14 @@ impl<K: Kind> Persistence<K> {
     }
 }
 
+/// Whether a range has the height of the one before, and lies near it.
+pub(super) fn is_moved(before: (f64, f64), now: (f64, f64)) -> bool {
+    let (height, other) = (before.1 - before.0, now.1 - now.0);
+    (height - other).abs() <= height.abs() * 1e-6 && (now.0 - before.0).abs() <= height.abs() * MOVED_MAX
+}
+
+/// Of the height of a range, from one picture to the next.
+const MOVED_MAX: f64 = 0.05;
 /// Cells of the map: enough for a lane, and a few milliseconds for eight.
 const WIDTH: usize = 960;
 const HEIGHT: usize = 192;
@@ -194,5 +221,28 @@ mod tests {
         assert!(at(1000.0, 0.75) > at(9000.0, 0.75) && at(9000.0, 0.75) > 0, "the rare one is fainter");
         assert_eq!(at(5000.0, 0.75), 0);
         assert_eq!(at(1000.0, 0.25), 0, "low before the trigger");
+    }
+
+    #[test]
+    fn records_stay_while_the_mean_moves() {
+        // Under AC coupling the range of each picture lies a little higher, as the signal does.
+        let value = |_: usize, index: u64| if index % 100 < 50 { -1000 } else { 1000 } + (index / 100) as i16;
+        let viewport = |moved: f64| Viewport {
+            span: Some(0.1),
+            trigger: Some(TriggerSettings { level: Some(0.0), ..TriggerSettings::new(TriggerMode::Normal) }),
+            persistence: Some(Arc::new(
+                [(LaneId::real(0), (moved - 10_000.0, moved + 10_000.0))].into_iter().collect(),
+            )),
+            ..Viewport::latest(100)
+        };
+        let mut core = ScopeCore::new(1 << 22);
+        for block in 0..40 {
+            core.ingest(&batch(block * 100, 1, 100, 1e3, value), 1).unwrap();
+            core.answer(&viewport(block as f64), 1 + block * 50_000_000);
+        }
+        let view = core.answer(&viewport(40.0), 3_000_000_000).persistence.unwrap();
+        assert!(view.records >= 36, "{} of 40 records", view.records);
+        // Where the lane is another, it begins anew.
+        assert_eq!(core.answer(&viewport(5_000.0), 3_100_000_000).persistence.unwrap().records, 0);
     }
 }

@@ -120,6 +120,11 @@ pub(crate) fn ends(format: SampleFormat) -> Option<(f64, f64)> {
     }
 }
 
+/// The value of kept samples that stands for silence: powers and spectra count from it.
+pub(crate) fn silence(format: SampleFormat) -> f64 {
+    if format == SampleFormat::U8 { U8_ZERO } else { 0.0 }
+}
+
 /// What stands for zero in the samples of a format, and is subtracted where a scope keeps them.
 pub(crate) fn zero(format: SampleFormat) -> f64 {
     if format == SampleFormat::Cu8 { CU8_ZERO } else { 0.0 }
@@ -152,6 +157,8 @@ where
 
 /// 0 to 255 are centred.
 const CU8_ZERO: f64 = 127.5;
+/// As in WAV files.
+const U8_ZERO: f64 = 128.0;
 
 #[cfg(test)]
 mod tests {

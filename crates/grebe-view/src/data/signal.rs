@@ -4,11 +4,10 @@ use std::ops::Range;
 
 use grebe_scope::{Averaging, Band, PowerStats, Spectrum, ToneQuality, Window as Weighting};
 
-use crate::data::extract::Runs;
 use crate::data::lane::{LaneId, Part};
-use crate::data::samples::Kind;
+use crate::data::samples::{self, Kind};
 use crate::data::spectrum::band;
-use crate::data::tracks::Tracks;
+use crate::data::tracks::{Runs, Tracks};
 use crate::data::viewport::Viewport;
 
 /// What was measured of the signal of one channel, over the visible samples. Powers are relative to those of a tone that uses
@@ -77,6 +76,10 @@ impl<K: Kind> SignalMeasurer<K> {
             let is_complex = tracks.format().is_complex();
             let Some(track) = tracks.track(LaneId::first_of(channel, is_complex)) else { continue };
             self.first.copy(track, start..end);
+            let silence = samples::silence(tracks.format());
+            if silence != 0.0 {
+                self.first.samples.iter_mut().for_each(|it| *it = K::from_f64(it.to_f64() - silence));
+            }
             if let Some(track) = tracks.track(LaneId { channel, part: Part::Q }) {
                 self.q.copy(track, start..end);
             } else {
@@ -113,41 +116,57 @@ impl<K: Kind> SignalMeasurer<K> {
         if longest < SIZE_MIN {
             return measured;
         }
-        let size = size.next_power_of_two().clamp(SIZE_MIN, SIZE_MAX).min(1 << longest.ilog2());
-        // Made anew: its memory is asked for a few times a second, and it is no part of what carries data.
-        if tracks.format().is_complex() {
-            let Ok(mut spectrum) = Spectrum::<K, 2>::complex(size, WEIGHTING, Averaging::All) else {
-                return measured;
-            };
-            spectrum.set_full_scale(full_scale);
-            for ((first, i), (_, q)) in self.first.iter().zip(self.q.iter()) {
-                spectrum.append(first, i, q, |_| {});
-            }
-            measured.look(&spectrum);
-        } else {
-            let Ok(mut spectrum) = Spectrum::<K, 1>::new(size, WEIGHTING, Averaging::All) else {
-                return measured;
-            };
-            spectrum.set_full_scale(full_scale);
-            for (first, run) in self.first.iter() {
-                spectrum.append(first, run, |_| {});
-            }
-            measured.look(&spectrum);
+        let longest = SIZE_MAX.min(1 << longest.ilog2());
+        let size = size.next_power_of_two().clamp(SIZE_MIN, longest);
+        let is_complex = tracks.format().is_complex();
+        let look = |measured: &mut SignalMeasurements, size: usize| match is_complex {
+            true => self.complex_spectrum(size, full_scale).is_some_and(|it| measured.look(&it)),
+            false => self.real_spectrum(size, full_scale).is_some_and(|it| measured.look(&it)),
+        };
+        look(&mut measured, size);
+        // A tone of a few lines has more of them in a longer transform.
+        if measured.tone.is_none() && size < longest {
+            let mut longer = measured;
+            look(&mut longer, longest);
+            measured.tone = longer.tone;
         }
         measured
+    }
+
+    // Made anew: its memory is asked for a few times a second, and it is no part of what carries data.
+    fn complex_spectrum(&self, size: usize, full_scale: f64) -> Option<Spectrum<K, 2>> {
+        let mut spectrum = Spectrum::complex(size, WEIGHTING, Averaging::All).ok()?;
+        spectrum.set_full_scale(full_scale);
+        for ((first, i), (_, q)) in self.first.iter().zip(self.q.iter()) {
+            spectrum.append(first, i, q, |_| {});
+        }
+        Some(spectrum)
+    }
+
+    fn real_spectrum(&self, size: usize, full_scale: f64) -> Option<Spectrum<K, 1>> {
+        let mut spectrum = Spectrum::new(size, WEIGHTING, Averaging::All).ok()?;
+        spectrum.set_full_scale(full_scale);
+        for (first, run) in self.first.iter() {
+            spectrum.append(first, run, |_| {});
+        }
+        Some(spectrum)
     }
 }
 
 impl SignalMeasurements {
-    /// Takes what a spectrum says.
-    fn look<K: Kind, const COMPONENTS: usize>(&mut self, spectrum: &Spectrum<K, COMPONENTS>) {
+    /// Takes what a spectrum says; returns whether it says anything.
+    fn look<K: Kind, const COMPONENTS: usize>(&mut self, spectrum: &Spectrum<K, COMPONENTS>) -> bool {
         if spectrum.count() == 0 {
-            return;
+            return false;
         }
         let within = self.within;
-        self.channel_power_dbfs = Some(spectrum.band_power_dbfs(within));
-        self.occupied = spectrum.occupied_band(0.99, within);
         let whole = band(COMPONENTS == 2);
+        // A window weighs the samples, and transforms may miss the last of them: the power of a band is a part of that of all samples.
+        let all = spectrum.band_power(Band { low: whole.0, high: whole.1 });
+        let part = spectrum.band_power(within) / all;
+        self.channel_power_dbfs =
+            self.power_dbfs.filter(|_| part > 0.0).map(|all_dbfs| all_dbfs + 10.0 * part.min(1.0).log10());
+        self.occupied = spectrum.occupied_band(0.99, within);
         // Noise is looked for on both sides of the channel, a line's window away from it.
         let apart = WINDOW_LINES / spectrum.size() as f64;
         let below = Band { low: whole.0, high: within.low - apart };
@@ -155,6 +174,7 @@ impl SignalMeasurements {
         self.channel_snr_db = spectrum.channel_snr_db(within, &[below, above]);
         // Of noise, the highest line is no tone.
         self.tone = spectrum.tone_quality(HARMONICS).filter(|tone| tone.sinad_db > 0.0);
+        true
     }
 }
 
@@ -252,6 +272,54 @@ mod tests {
         let whole = measured(&samples, None);
         assert_eq!(whole.channel_snr_db, None, "there is nothing beside it");
         assert_eq!((whole.within.low, whole.within.high), (-0.5, 0.5));
+    }
+
+    /// 200 samples of a sine of 0.7 at 1.37 cycles and an offset of 0.1: the mean of their squares is exact, and that of the whole band is it.
+    #[test]
+    fn the_power_of_the_whole_band_is_that_of_the_samples() {
+        let samples: Vec<f32> = (0..200)
+            .map(|n| (0.1 + 0.7 * (f64::from(n) * 1.37 / 200.0 * std::f64::consts::TAU).sin()) as f32)
+            .collect();
+        let mean = samples.iter().map(|&it| f64::from(it).powi(2)).sum::<f64>() / 200.0;
+        let mut core = ScopeCore::new(64 << 20);
+        core.ingest(&frame(0, &samples), 1).unwrap();
+        let viewport = |band| Viewport {
+            span: Some(200e-6),
+            measure: Some(Scales::default()),
+            spectrum: Some(SpectrumSettings { band, ..SpectrumSettings::default() }),
+            is_exact: true,
+            ..Viewport::latest(100)
+        };
+        let set = core.answer(&viewport(None), 1).signals[0];
+        assert_eq!(set.samples, 200);
+        assert_near(set.power_dbfs, 10.0 * (2.0 * mean).log10(), 1e-6);
+        assert_near(set.channel_power_dbfs, set.power_dbfs.unwrap(), 1e-9);
+        let [low, high] =
+            [(0.0, 0.1), (0.1, 0.5)].map(|band| core.answer(&viewport(Some(band)), 2).signals[0]);
+        let power = |set: SignalMeasurements| 10f64.powf(set.channel_power_dbfs.unwrap() / 10.0);
+        assert!((power(low) + power(high) - 2.0 * mean).abs() < 1e-6 && power(high) < 1e-3);
+    }
+
+    /// Half of full scale around 128 and around 127.5: 20 log10(0.5) dBFS, and no offset.
+    #[test]
+    fn bytes_without_sign_have_the_power_of_what_they_stand_for() {
+        let angle = |n: usize| n as f64 * 0.012_345 * std::f64::consts::TAU;
+        let real: Vec<u8> = (0..1 << 15).map(|n| (128.0 + 63.75 * angle(n).sin()).round() as u8).collect();
+        assert_near(measured(&real, None).power_dbfs, -6.02, 0.02);
+        assert_near(measured(&real, None).channel_power_dbfs, -6.02, 0.02);
+        let byte = |part: f64| (127.5 + 63.75 * part).round() as u8;
+        let complex: Vec<Complex<u8>> =
+            (0..1 << 15).map(|n| Complex { re: byte(angle(n).cos()), im: byte(angle(n).sin()) }).collect();
+        assert_near(measured(&complex, None).power_dbfs, -6.02, 0.02);
+    }
+
+    #[test]
+    fn a_low_tone_is_measured_by_a_longer_transform() {
+        // A saw of 5.12 lines of 4096: with nine harmonics -2.598 dB, as 1/2 to 1/10 are beside 1.
+        let saw = |n: usize| (((n as f64 / 800.0).fract() * 2.0 - 1.0) * 30_000.0) as i16;
+        let samples: Vec<i16> = (0..1 << 17).map(saw).collect();
+        assert_near(measured(&samples, None).tone.unwrap().thd_db, -2.598, 0.1);
+        assert_eq!(measured(&samples[..4096], None).tone, None, "five periods are too few");
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! Spectra and a waterfall of the newest visible samples, a few times per second.
 
+mod held;
+mod transform;
+
 use std::ops::Range;
 use std::sync::Arc;
 
-use grebe_frame::SampleFormat;
-use grebe_scope::{Averaging, Peak, Pyramid, Spectrum};
+use grebe_scope::{Averaging, Peak};
 
-use crate::data::extract::Runs;
-use crate::data::lane::{LaneId, Part};
 use crate::data::samples::Kind;
 use crate::data::tracks::Tracks;
 use crate::data::viewport::{SpectrumSettings, Viewport};
+use held::{Fall, HeldWaterfall};
+pub(crate) use held::{ROW_SIZE_MAX, ROWS, Sampled, WaterfallView, gather, row_cells};
+use transform::Samples;
+pub(crate) use transform::Transform;
 
 /// The spectra of one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,41 +67,6 @@ pub(crate) fn band(is_two_sided: bool) -> (f64, f64) {
     if is_two_sided { (-0.5, 0.5) } else { (0.0, 0.5) }
 }
 
-/// Rows of levels: the newest first, frequency from left to right.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct WaterfallView {
-    pub(crate) channel: usize,
-    pub(crate) width: usize,
-    /// All cells in dBFS, row after row; not-a-number where samples were lost, minus infinity where there never were any, or
-    /// they are no longer held singly.
-    pub(crate) cells: Vec<f32>,
-    /// Samples per channel from the first row to the end of the last.
-    pub(crate) span_samples: f64,
-    /// Of how many of the transforms that cover all samples its levels are the highest; `None`: each row is one transform.
-    pub(crate) sampled: Option<Sampled>,
-    /// Grows with each: a front end sees by it whether it has drawn this one.
-    pub(crate) number: u64,
-}
-
-/// How much of what a waterfall is of its levels are from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sampled {
-    pub(crate) done: u64,
-    pub(crate) all: u64,
-}
-
-impl WaterfallView {
-    /// What a person should know of its levels.
-    pub(crate) fn words(&self) -> Option<String> {
-        let Sampled { done, all } = self.sampled?;
-        Some(if done < all {
-            format!("highest of {done} of {all} spectra so far")
-        } else {
-            format!("highest of all {all} spectra")
-        })
-    }
-}
-
 /// Transforms samples, and keeps the result until the next is due.
 #[derive(Debug, Default)]
 pub(crate) struct SpectrumAnalyzer<K: Kind> {
@@ -108,22 +77,8 @@ pub(crate) struct SpectrumAnalyzer<K: Kind> {
     /// Which the transforms were made for.
     full_scale: f64,
     channels: Vec<Option<Transform<K>>>,
-    rows: Option<Transform<K>>,
+    waterfall: HeldWaterfall<K>,
     samples: Samples<K>,
-}
-
-/// The samples of one transform: those of a real channel, or I and Q.
-#[derive(Debug, Default)]
-struct Samples<K> {
-    first: Runs<K>,
-    q: Runs<K>,
-}
-
-/// A spectrum of real or of complex samples.
-#[derive(Debug)]
-pub(crate) enum Transform<K: Kind> {
-    Real(Spectrum<K, 1>),
-    Complex(Spectrum<K, 2>),
 }
 
 impl<K: Kind> SpectrumAnalyzer<K> {
@@ -133,7 +88,7 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         tracks: &Tracks<K>,
         viewport: &Viewport,
         window: Range<f64>,
-        now_ns: u64,
+        (is_ended, now_ns): (bool, u64),
     ) -> Option<Arc<SpectrumView>> {
         let Some(settings) = viewport.spectrum else {
             *self = SpectrumAnalyzer { number: self.number, ..SpectrumAnalyzer::default() };
@@ -149,7 +104,6 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         }
         if std::mem::replace(&mut self.full_scale, tracks.full_scale()) != self.full_scale {
             self.channels.clear();
-            self.rows = None;
         }
         self.asked = Some(viewport.clone());
         self.made_ns = now_ns;
@@ -163,12 +117,26 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         let channels =
             shown.filter_map(|channel| self.channel(tracks, viewport, size, channel, end)).collect();
         let waterfall = settings.waterfall.filter(|&channel| channel < tracks.channels());
-        let span = (window.end - window.start).max(size as f64 * 2.0);
-        let waterfall =
-            waterfall.and_then(|channel| self.waterfall(tracks, settings, size, channel, end, span));
+        let span_samples = (window.end - window.start).max(size as f64 * 2.0);
+        // Of what is over there is no next picture that would go on.
+        let most = match (viewport.is_exact, is_ended) {
+            (true, _) => u64::MAX,
+            (false, true) => ROW_TRANSFORMS_ENDED_MAX,
+            (false, false) => ROW_TRANSFORMS_MAX,
+        };
+        let waterfall = waterfall.and_then(|channel| {
+            let view =
+                self.waterfall.view(tracks, settings, Fall { channel, size, end, span_samples, most })?;
+            Some(WaterfallView { number: self.next_number(), ..view })
+        });
         let is_two_sided = tracks.format().is_complex();
         self.view = Some(Arc::new(SpectrumView { settings, size, is_two_sided, channels, waterfall }));
         self.view.clone()
+    }
+
+    /// Another stream begins, or other samples are held.
+    pub(crate) fn forget(&mut self) {
+        self.waterfall.forget();
     }
 
     /// The number of the next waterfall, whoever makes it.
@@ -241,137 +209,6 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         self.channels[channel] = Some(transform);
         Some(view)
     }
-
-    fn waterfall(
-        &mut self,
-        tracks: &Tracks<K>,
-        settings: SpectrumSettings,
-        size: usize,
-        channel: usize,
-        end: u64,
-        span_samples: f64,
-    ) -> Option<WaterfallView> {
-        let size = size.min(ROW_SIZE_MAX);
-        let is_fit = |rows: &Transform<K>| rows.size() == size && rows.window() == settings.window;
-        if !self.rows.as_ref().is_some_and(is_fit) {
-            self.rows =
-                Some(Transform::new(tracks.format(), self.full_scale, settings, size, Averaging::None)?);
-        }
-        let mut rows = self.rows.take()?;
-        let width = row_cells(tracks.format(), size);
-        let mut cells = vec![f32::NEG_INFINITY; width * ROWS];
-        // Anchored to the sample index, so that rows do not change while they scroll.
-        let hop = ((span_samples / ROWS as f64) as u64).max(1);
-        let newest = end / hop * hop;
-        for (back, row) in cells.chunks_exact_mut(width).enumerate() {
-            let Some(end) = newest.checked_sub(back as u64 * hop) else { break };
-            if self.samples.copy(tracks, channel, end, size) {
-                rows.append(end - size as u64, &self.samples, |lines| gather(lines, row, |_, level| level));
-            } else if was_lost(tracks.sampled(), end, size as u64) {
-                row.fill(f32::NAN);
-            }
-        }
-        self.rows = Some(rows);
-        let (span_samples, number) = ((hop * ROWS as u64) as f64, self.next_number());
-        Some(WaterfallView { channel, width, cells, span_samples, sampled: None, number })
-    }
-}
-
-impl<K: Kind> Samples<K> {
-    /// Copies the `size` samples of a channel before `end`; returns whether none is missing.
-    fn copy(&mut self, tracks: &Tracks<K>, channel: usize, end: u64, size: usize) -> bool {
-        let Some(start) = end.checked_sub(size as u64) else { return false };
-        let is_complex = tracks.format().is_complex();
-        let Some(track) = tracks.track(LaneId::first_of(channel, is_complex)) else { return false };
-        self.first.copy(track, start..end);
-        if let Some(track) = tracks.track(LaneId { channel, part: Part::Q }) {
-            self.q.copy(track, start..end);
-        }
-        self.first.samples.len() == size
-    }
-}
-
-impl<K: Kind> Transform<K> {
-    pub(crate) fn new(
-        format: SampleFormat,
-        full_scale: f64,
-        settings: SpectrumSettings,
-        size: usize,
-        averaging: Averaging,
-    ) -> Option<Transform<K>> {
-        if format.is_complex() {
-            let mut spectrum = Spectrum::complex(size, settings.window, averaging).ok()?;
-            spectrum.set_hop(size);
-            spectrum.set_full_scale(full_scale);
-            return Some(Transform::Complex(spectrum));
-        }
-        let mut spectrum = Spectrum::new(size, settings.window, averaging).ok()?;
-        spectrum.set_hop(size);
-        spectrum.set_full_scale(full_scale);
-        Some(Transform::Real(spectrum))
-    }
-
-    fn append(&mut self, first: u64, samples: &Samples<K>, each: impl FnMut(&[f32])) {
-        self.append_samples(first, &samples.first.samples, &samples.q.samples, each);
-    }
-
-    /// Takes samples, of which real ones have no second component.
-    pub(crate) fn append_samples(&mut self, first: u64, samples: &[K], q: &[K], each: impl FnMut(&[f32])) {
-        match self {
-            Transform::Real(spectrum) => spectrum.append(first, samples, each),
-            Transform::Complex(spectrum) => spectrum.append(first, samples, q, each),
-        }
-    }
-
-    fn set_peak_hold(&mut self, on: bool) {
-        match self {
-            Transform::Real(spectrum) => spectrum.set_peak_hold(on),
-            Transform::Complex(spectrum) => spectrum.set_peak_hold(on),
-        }
-    }
-
-    fn size(&self) -> usize {
-        match self {
-            Transform::Real(spectrum) => spectrum.size(),
-            Transform::Complex(spectrum) => spectrum.size(),
-        }
-    }
-
-    fn window(&self) -> grebe_scope::Window {
-        match self {
-            Transform::Real(spectrum) => spectrum.window(),
-            Transform::Complex(spectrum) => spectrum.window(),
-        }
-    }
-
-    fn dbfs(&self) -> &[f32] {
-        match self {
-            Transform::Real(spectrum) => spectrum.dbfs(),
-            Transform::Complex(spectrum) => spectrum.dbfs(),
-        }
-    }
-
-    fn hold_dbfs(&self) -> Option<&[f32]> {
-        match self {
-            Transform::Real(spectrum) => spectrum.hold_dbfs(),
-            Transform::Complex(spectrum) => spectrum.hold_dbfs(),
-        }
-    }
-
-    fn peaks(&self, count: usize, floor_dbfs: f32) -> Vec<Peak> {
-        match self {
-            Transform::Real(spectrum) => spectrum.peaks(count, floor_dbfs),
-            Transform::Complex(spectrum) => spectrum.peaks(count, floor_dbfs),
-        }
-    }
-}
-
-/// Whether some of the `size` samples before `end` were sent and never arrived.
-fn was_lost<K: Kind>(pyramid: &Pyramid<K>, end: u64, size: u64) -> bool {
-    let start = end.saturating_sub(size);
-    let found = pyramid.range_stats(0, start..end);
-    pyramid.oldest().is_some_and(|oldest| start >= oldest)
-        && found.count < found.range.end - found.range.start
 }
 
 /// The size asked for, or the largest power of two that the samples suffice for.
@@ -379,21 +216,6 @@ fn usable_size(asked: usize, samples: u64) -> Option<usize> {
     let asked = asked.clamp(SIZE_MIN, SIZE_MAX).next_power_of_two();
     let there = usize::try_from(samples).unwrap_or(usize::MAX);
     (there >= SIZE_MIN).then(|| asked.min(1 << there.ilog2()))
-}
-
-/// Cells of a row of transforms of so many samples.
-pub(crate) fn row_cells(format: SampleFormat, size: usize) -> usize {
-    (size / if format.is_complex() { 1 } else { 2 }).min(CELLS_MAX)
-}
-
-/// Reduces lines to cells: the highest of each, which `put` enters where the cell is.
-pub(crate) fn gather(lines: &[f32], cells: &mut [f32], put: impl Fn(f32, f32) -> f32) {
-    let count = cells.len();
-    for (x, cell) in cells.iter_mut().enumerate() {
-        let (from, to) = (x * lines.len() / count, (x + 1) * lines.len() / count);
-        let highest = lines[from..to.max(from + 1)].iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        *cell = put(*cell, highest);
-    }
 }
 
 /// The level that a tenth of the lines lie below.
@@ -405,11 +227,10 @@ pub(crate) fn floor_dbfs(dbfs: &[f32]) -> f32 {
 
 pub(crate) const SIZE_MIN: usize = 16;
 pub(crate) const SIZE_MAX: usize = 1 << 18;
-/// Rows of a waterfall.
-pub(crate) const ROWS: usize = 128;
-/// A waterfall costs as many transforms as it has rows: some 2 ms at this size.
-pub(crate) const ROW_SIZE_MAX: usize = 4096;
-const CELLS_MAX: usize = 1024;
+/// Transforms of a waterfall for each picture: some 4 ms at the largest size.
+const ROW_TRANSFORMS_MAX: u64 = 2 * ROWS as u64;
+/// Of what is over: a quarter of a second, and all of a recording that is read into memory.
+const ROW_TRANSFORMS_ENDED_MAX: u64 = 1 << 14;
 /// More traces in one picture tell nobody anything, and each costs a transform.
 const CHANNELS_MAX: usize = 32;
 const PEAKS: usize = 5;
@@ -458,7 +279,7 @@ mod tests {
 
     #[test]
     fn levels_count_from_the_bits_that_samples_have() {
-        use grebe_frame::{BatchPool, Description, Header};
+        use grebe_frame::{BatchPool, Description, Header, SampleFormat};
         let mut core = ScopeCore::new(4 << 20);
         let mut told = Description::default();
         told.rest.insert(Description::BITS.to_owned(), 24.into());
@@ -523,6 +344,47 @@ mod tests {
         // Blocks 100 to 119 of 256 are rows 68 to 77 of 128, and what reaches into them.
         assert!(row(72).iter().all(|level| level.is_nan()));
         assert_eq!(waterfall.span_samples, 65_536.0);
+    }
+
+    #[test]
+    fn a_waterfall_misses_no_burst() {
+        // A burst of 64 samples in 262,144, where a row is of 2048 and a transform of 256.
+        let burst = 100_000..100_064;
+        let value = |_: usize, index: u64| {
+            let tone = (index as f64 * 0.3 * std::f64::consts::TAU).sin() * 16_384.0;
+            if burst.contains(&index) { tone as i16 } else { 0 }
+        };
+        let mut core = ScopeCore::new(4 << 20);
+        for block in 0..1024 {
+            core.ingest(&batch(block * 256, 1, 256, 16_384.0, value), 1).unwrap();
+        }
+        let settings = SpectrumSettings { size: 256, waterfall: Some(0), ..SpectrumSettings::default() };
+        let viewport = Viewport { span: Some(16.0), columns: 64, ..viewport(settings) };
+        let view = |core: &mut ScopeCore, at: u64, is_exact: bool| {
+            let viewport = Viewport { is_exact, ..viewport.clone() };
+            core.answer(&viewport, 1 + at * INTERVAL_NS).spectrum.unwrap().waterfall.clone().unwrap()
+        };
+        let loud = |view: &WaterfallView| -> Vec<usize> {
+            let rows = view.cells.chunks_exact(view.width).enumerate();
+            rows.filter(|(_, row)| row.iter().any(|level| *level > -40.0)).map(|(at, _)| at).collect()
+        };
+        let whole = view(&mut core, 1, true);
+        assert_eq!(whole.sampled, Some(Sampled { done: 1024, all: 1024 }));
+        // Row 48 from the oldest, of 128.
+        assert_eq!(loud(&whole), [79]);
+        // While a stream runs, some are made with each picture.
+        let running = core_without_rows(&mut core);
+        let first = view(running, 2, false);
+        assert_eq!(first.sampled, Some(Sampled { done: 256, all: 1024 }));
+        let last = (3..6).map(|at| view(running, at, false)).last().unwrap();
+        assert_eq!((last.sampled, loud(&last)), (whole.sampled, vec![79]));
+        assert_eq!(last.cells, whole.cells);
+    }
+
+    /// A scope that shows something else forgets what it had.
+    fn core_without_rows(core: &mut ScopeCore) -> &mut ScopeCore {
+        core.answer(&Viewport::latest(10), 1 + INTERVAL_NS);
+        core
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub struct SourceStatus {
     pub advice: Option<String>,
     /// Whether it is a recording: what is missing there was lost before it was made.
     pub is_recording: bool,
+    /// Whether its recorder is still at it: what comes is shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_being_recorded: bool,
     /// One line to be shown as long as it is set: a clamped buffer, a source that is being reopened.
     pub notice: Option<String>,
 }

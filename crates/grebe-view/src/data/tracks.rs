@@ -5,7 +5,6 @@ use std::ops::Range;
 use grebe_frame::{Frame, SampleFormat};
 use grebe_scope::{Error as ScopeError, Pyramid};
 
-use crate::data::extract::Runs;
 use crate::data::lane::{LaneId, LaneMask, Part};
 use crate::data::samples::{self, Kind};
 
@@ -316,6 +315,42 @@ fn with_lanes<K: Kind, R>(all: &[K], block: usize, see: impl FnOnce(&[&[K]]) -> 
         9..=64 => up_to::<64, K, R>(all, block, see),
         // 255 complex channels with all of their parts.
         _ => up_to::<1536, K, R>(all, block, see),
+    }
+}
+
+/// A copy of the samples of one lane.
+#[derive(Debug)]
+pub(super) struct Runs<K> {
+    pub(super) samples: Vec<K>,
+    /// The index of the first sample of each stretch without a gap, and its length.
+    runs: Vec<(u64, usize)>,
+}
+
+impl<K> Default for Runs<K> {
+    fn default() -> Runs<K> {
+        Runs { samples: Vec::new(), runs: Vec::new() }
+    }
+}
+
+impl<K: Kind> Runs<K> {
+    /// Takes the samples of `range` that are still kept singly.
+    pub(super) fn copy(&mut self, track: Track<'_, K>, range: Range<u64>) {
+        self.samples.clear();
+        self.runs.clear();
+        track.samples(range, |first, piece| {
+            self.samples.extend_from_slice(piece);
+            match self.runs.last_mut() {
+                // A piece also ends where the pyramid's ring wraps; there is no gap there.
+                Some((begin, length)) if *begin + *length as u64 == first => *length += piece.len(),
+                _ => self.runs.push((first, piece.len())),
+            }
+        });
+    }
+
+    /// The stretches without a gap, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[K])> {
+        let mut rest = &self.samples[..];
+        self.runs.iter().map(move |&(first, length)| (first, rest.split_off(..length).unwrap_or_default()))
     }
 }
 

@@ -24,6 +24,9 @@ pub struct TriggerSettings {
     /// The level to cross, in raw counts; `None` follows the middle of the signal. Where there are two levels, the middle
     /// between them: they lie a quarter of the signal's height above and below.
     pub level: Option<f64>,
+    /// How far the signal must go back beyond the level before it triggers again, in raw counts; `None`: 0.3 of an eighth of the signal's
+    /// height, and ten deviations of its noise where that is more.
+    pub hysteresis: Option<f64>,
     /// Where the trigger stands on the screen: 0.0 left edge, 1.0 right edge.
     pub position: f64,
     /// What of the signal the trigger sees.
@@ -131,6 +134,8 @@ pub struct TriggerView {
     pub level: f64,
     /// The upper one of two levels, else the same.
     pub upper: f64,
+    /// How far the signal goes back before it triggers again, in raw counts.
+    pub hysteresis: f64,
     /// Whether a picture is being taken.
     pub state: TriggerState,
     /// Absolute sample index of the trigger that is shown.
@@ -165,6 +170,7 @@ impl TriggerSettings {
             lane: LaneId::real(0),
             slope: Slope::Rising,
             level: None,
+            hysteresis: None,
             position: 0.5,
             coupling: TriggerCoupling::Dc,
             holdoff_s: 0.0,

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use grebe_scope::XyDensity;
 use serde::{Deserialize, Serialize};
 
-use crate::data::extract::Runs;
 use crate::data::lane::LaneId;
+use crate::data::persistence::is_moved;
 use crate::data::samples::Kind;
-use crate::data::tracks::Tracks;
+use crate::data::tracks::{Runs, Tracks};
 use crate::data::viewport::Viewport;
 
 /// What is drawn over what, and how.
@@ -68,17 +68,15 @@ impl<K: Kind> XyPlotter<K> {
         };
         let elapsed_ns = now_ns.saturating_sub(self.made_ns);
         let end = (window.end.max(0.0) as u64).min(tracks.sampled().next_index());
-        let is_same = self.made.as_ref().is_some_and(|(made, _)| *made == settings) && end >= self.next;
+        let is_same = self.adopt(&settings) && end >= self.next;
         if is_same && !viewport.is_exact && (elapsed_ns < INTERVAL_NS || end == self.next) {
             return self.view.clone();
         }
         let (x, y) = (tracks.track(settings.x)?, tracks.track(settings.y)?);
         if !is_same || viewport.is_exact {
-            let range =
-                |(low, high): (f64, f64)| (K::from_f64(low), K::from_f64(high.max(low + K::step_at(low))));
             let (width, height) = settings.size;
-            let (x, y) = (range(settings.x_range), range(settings.y_range));
-            self.made = Some((settings, XyDensity::new(width, height, x, y).ok()?));
+            let density = XyDensity::new(width, height, settings.x_range, settings.y_range);
+            self.made = Some((settings, density.ok()?));
             self.next = 0;
         }
         // All of what is shown at first, and then what came.
@@ -119,6 +117,22 @@ impl<K: Kind> XyPlotter<K> {
             number: self.number,
         }));
         self.view.clone()
+    }
+
+    /// Whether it goes on for these settings: also where the ranges only follow the means of their lanes, as under AC coupling.
+    fn adopt(&mut self, settings: &XySettings) -> bool {
+        let Some((made, density)) = &mut self.made else { return false };
+        if made == settings {
+            return true;
+        }
+        let ranges = XySettings { x_range: made.x_range, y_range: made.y_range, ..*settings };
+        let is_moved = is_moved(made.x_range, settings.x_range) && is_moved(made.y_range, settings.y_range);
+        if ranges != *made || !is_moved {
+            return false;
+        }
+        density.set_low_ends(settings.x_range.0, settings.y_range.0);
+        *made = *settings;
+        true
     }
 }
 
@@ -233,6 +247,33 @@ mod tests {
         let all = core().answer(&viewport(None), 1).xy.unwrap();
         assert_eq!(all.points, 3900);
         assert!(lit(&all).len() > 30 && corners.iter().all(|corner| lit(&all).contains(corner)));
+    }
+
+    #[test]
+    fn axes_may_reach_beyond_the_range_of_samples() {
+        // Full scale of i16 on axes of 50,000 to both sides: 41 cells of 2,500 counts from their middles.
+        let mut core = ScopeCore::new(4 << 20);
+        let corner =
+            |channel: usize, index: u64| if (index >> channel) & 1 == 0 { i16::MAX } else { i16::MIN };
+        core.ingest(&crate::testing::batch(0, 2, 4000, 1e3, corner), 1).unwrap();
+        let range = (-50_000.0, 50_000.0);
+        let settings = XySettings {
+            x: LaneId::real(0),
+            y: LaneId::real(1),
+            x_range: range,
+            y_range: range,
+            size: (41, 41),
+            every: None,
+        };
+        let viewport = |xy| Viewport { span: Some(4.0), xy: Some(xy), ..Viewport::latest(100) };
+        let view = core.answer(&viewport(settings), 1).xy.unwrap();
+        assert_eq!(lit(&view), [(7, 7), (33, 7), (7, 33), (33, 33)]);
+        assert_eq!(view.points, 4000);
+        // The means move, and with them the axes: the points stay.
+        let moved = XySettings { x_range: (-49_000.0, 51_000.0), ..settings };
+        core.ingest(&crate::testing::batch(4000, 2, 4000, 1e3, corner), 1).unwrap();
+        let view = core.answer(&viewport(moved), 1 + 2 * INTERVAL_NS).xy.unwrap();
+        assert_eq!((view.points, view.settings), (8000, moved));
     }
 
     #[test]

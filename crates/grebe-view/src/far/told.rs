@@ -134,6 +134,8 @@ struct FarChange {
 struct FarTriggerView {
     #[serde(flatten)]
     settings: FarTrigger,
+    #[serde(default)]
+    hysteresis_used: f64,
     found: u64,
     searched_samples: u64,
     rate: FarRate,
@@ -185,8 +187,7 @@ struct FarTone {
     snr_db: f64,
     #[serde(with = "or_word")]
     sinad_db: f64,
-    #[serde(with = "or_word")]
-    thd_db: f64,
+    thd_db: Option<f64>,
     enob: f64,
 }
 
@@ -285,6 +286,7 @@ impl FarTriggerView {
         let intervals = &view.rate.intervals;
         FarTriggerView {
             settings: FarTrigger::new(&view.settings),
+            hysteresis_used: view.hysteresis,
             found: view.found,
             searched_samples: view.searched_samples,
             rate: FarRate {
@@ -307,6 +309,7 @@ impl FarTriggerView {
             settings: self.settings.settings(),
             level: now.level,
             upper: now.upper,
+            hysteresis: self.hysteresis_used,
             state: now.state,
             at: now.at,
             found: self.found,

@@ -24,7 +24,7 @@ pub(crate) use time::CommonEdge;
 use time::TimeAxis;
 use trigger::TriggerControls;
 pub use trigger::TriggerOptions;
-pub(crate) use trigger::level_count;
+pub(crate) use trigger::{distance_count, level_count};
 
 #[derive(Debug)]
 pub(crate) struct Controls {

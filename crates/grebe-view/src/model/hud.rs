@@ -19,6 +19,8 @@ pub(crate) enum RunState {
     /// Nothing has arrived for more than a second.
     Stale,
     Ended,
+    /// A recording whose recorder is still at it.
+    Recording,
 }
 
 /// One fact: its name, its value, and whether it is good or bad.
@@ -71,6 +73,8 @@ pub(crate) struct TriggerWords {
     /// `DC`, or `LF reject 1 Hz`.
     pub(crate) coupling: String,
     pub(crate) holdoff: String,
+    /// Empty where it is left to the scope.
+    pub(crate) hysteresis: String,
     pub(crate) state: TriggerState,
 }
 
@@ -93,6 +97,9 @@ impl TriggerWords {
         if self.coupling != DC {
             text += &format!(" {}", self.coupling);
         }
+        if !self.hysteresis.is_empty() {
+            text += &format!(" hysteresis {}", self.hysteresis);
+        }
         if !self.holdoff.is_empty() {
             text += &format!(" holdoff {}", self.holdoff);
         }
@@ -108,9 +115,13 @@ impl Item {
 }
 
 impl RunState {
-    pub(crate) fn of(picture: &Picture, is_paused: bool, now_ns: u64) -> RunState {
+    pub(crate) fn of(picture: &Picture, status: &SourceStatus, is_paused: bool, now_ns: u64) -> RunState {
         if picture.is_ended && picture.stream.is_some() {
-            return if is_paused { RunState::Paused } else { RunState::Ended };
+            return match (is_paused, status.is_being_recorded) {
+                (true, _) => RunState::Paused,
+                (false, true) => RunState::Recording,
+                (false, false) => RunState::Ended,
+            };
         }
         match picture.stream {
             None if picture.is_ended => RunState::Ended,
@@ -128,6 +139,7 @@ impl RunState {
             RunState::Paused => "PAUSED",
             RunState::Stale => "STALE",
             RunState::Ended => "ENDED",
+            RunState::Recording => "RECORDING",
         }
     }
 }
@@ -140,7 +152,7 @@ impl Hud {
         pictures_per_s: f64,
         now_ns: u64,
     ) -> Hud {
-        let state = RunState::of(picture, is_paused, now_ns);
+        let state = RunState::of(picture, status, is_paused, now_ns);
         let unit = picture.axis_unit();
         let divisions = Engineering::new(picture.span() / DIVISIONS, unit);
         let held = is_paused.then(|| {
@@ -369,13 +381,18 @@ mod tests {
 
     #[test]
     fn a_stream_turns_stale_and_ends() {
-        let state = |picture: &Picture, paused, now| RunState::of(picture, paused, now);
+        let mut status = SourceStatus::default();
+        let state =
+            |picture: &Picture, paused, now| RunState::of(picture, &SourceStatus::default(), paused, now);
         assert_eq!(state(&Picture::waiting(), false, 0), RunState::Waiting);
         assert_eq!(state(&picture(), false, 1_000_000_000), RunState::Live);
         assert_eq!(state(&picture(), false, 1_200_000_000), RunState::Stale);
         assert_eq!(state(&picture(), true, 1_200_000_000), RunState::Paused);
         let ended = Picture { is_ended: true, ..picture() };
         assert_eq!(state(&ended, false, 0), RunState::Ended);
+        // A recording that is being written grows.
+        status.is_being_recorded = true;
+        assert_eq!(RunState::of(&ended, &status, false, 0), RunState::Recording);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Saves files: the picture, samples and measurements as CSV, a recording.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use grebe_scope::{Quantity, Running};
 
@@ -12,6 +13,7 @@ use crate::data::lane::LaneId;
 use crate::data::told::Told;
 use crate::model::action::SaveWhat;
 use crate::model::readout::unit_of;
+use crate::model::told::utc_name;
 use crate::model::view_model::{Asked, ViewModel};
 
 impl ViewModel {
@@ -113,18 +115,25 @@ impl ViewModel {
         Ok(path)
     }
 
-    /// `grebe-1.csv`, or the next that does not exist.
+    /// `udp_5000_20261127T215400Z.csv`: the source, and when the left edge was, where that is known; or the next that does not exist.
     fn free_path(&self, extension: &str) -> Result<PathBuf, String> {
         let folder = &self.options.folder;
+        let source = file_name(&self.hud.source);
+        let first = self.picture.left_index.max(self.picture.oldest_index as f64);
+        let stem = match utc_name(&self.picture, first) {
+            Some(time) => format!("{source}_{time}"),
+            None => source,
+        };
+        let name = |number: u32| if number == 1 { stem.clone() } else { format!("{stem}-{number}") };
         let taken = |number: &u32| {
             // A recording of several channels has files of other names.
             ["png", "csv", "sigmf-meta", "sigmf-collection"]
                 .iter()
-                .any(|extension| folder.join(format!("grebe-{number}.{extension}")).exists())
+                .any(|extension| folder.join(format!("{}.{extension}", name(*number))).exists())
         };
         let number = (1..10_000).find(|number| !taken(number));
         let number = number.ok_or("10,000 files are there already: clear some away")?;
-        Ok(folder.join(format!("grebe-{number}.{extension}")))
+        Ok(folder.join(format!("{}.{extension}", name(number))))
     }
 
     fn write_samples(&self, file: &mut dyn Write, extract: &Extract) -> io::Result<()> {
@@ -211,6 +220,21 @@ impl ViewModel {
     }
 }
 
+/// The name of a source as that of a file: what the stream is called, or the last part of its path or URI, in letters that every system takes.
+fn file_name(source: &str) -> String {
+    let name = source.split(" \u{b7} ").next().unwrap_or_default();
+    let is_path = !name.contains(':') && name.contains(['/', '.', '\\']);
+    let path = Path::new(name);
+    let last = if is_path { path.file_stem().and_then(OsStr::to_str).unwrap_or(name) } else { name };
+    let parts = last.split(|letter: char| !(letter.is_alphanumeric() || "-_.".contains(letter)));
+    let plain: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    let plain: String = plain.join("_").chars().take(FILE_NAME_MAX).collect();
+    let plain = plain.trim_matches(['.', '_']);
+    if plain.is_empty() { "grebe".to_owned() } else { plain.to_owned() }
+}
+
+const FILE_NAME_MAX: usize = 60;
+
 fn heading(name: &str, unit: &str) -> String {
     quoted(&if unit.is_empty() { name.to_owned() } else { format!("{name} ({unit})") })
 }
@@ -227,4 +251,23 @@ fn quoted(text: &str) -> String {
 fn plain(value: f64) -> String {
     let digits = format!("{value:.8e}");
     digits.parse::<f64>().map_or(digits, |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_called_after_their_source() {
+        for (source, name) in [
+            ("udp://:5000", "udp_5000"),
+            ("/data/night/run7.sigmf-meta", "run7"),
+            ("synth:sine?rate=10k", "synth_sine_rate_10k"),
+            ("ECG lead II \u{b7} shm://ward", "ECG_lead_II"),
+            ("../..", "grebe"),
+            ("", "grebe"),
+        ] {
+            assert_eq!(file_name(source), name, "{source}");
+        }
+    }
 }

@@ -59,3 +59,45 @@ impl Pins {
 }
 
 const PINS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use crate::data::core::ScopeCore;
+    use crate::data::feed::ScopeFeed;
+    use crate::data::status::SourceStatus;
+    use crate::data::trigger::TriggerMode;
+    use crate::model::options::ViewOptions;
+    use crate::model::view_model::ViewModel;
+    use crate::testing::batch;
+
+    #[test]
+    fn a_held_picture_has_the_mark_of_the_trigger_that_it_is_held_at() {
+        // Rising through its middle every 700 samples of 0.1 ms; four are on the screen.
+        let saw = |_: usize, index: u64| ((index % 700) as i32 * 20 - 7000) as i16;
+        let (_, link) = ScopeFeed::new(1 << 20);
+        let mut model = ViewModel::new(link, ViewOptions::new(SourceStatus::default), crate::png::encode);
+        model.controls.time.span = Some(0.28);
+        model.controls.trigger.settings.mode = TriggerMode::Normal;
+        model.controls.trigger.is_mode_chosen = true;
+        let mut core = ScopeCore::new(1 << 20);
+        let mut number = 0;
+        let mut show = |model: &mut ViewModel| {
+            (0..40)
+                .for_each(|block| core.ingest(&batch((number + block) * 100, 1, 100, 1e4, saw), 1).unwrap());
+            number += 40;
+            model.picture = core.answer(&model.viewport(400), number);
+        };
+        show(&mut model);
+        show(&mut model);
+        assert_eq!(model.trigger_marks().part.map(|part| (part * 100.0).round()), Some(50.0));
+        let picture = model.picture.clone();
+        let second = picture.triggers[picture.triggers.len() - 2];
+        model.controls.time.hold_trigger(&picture, second, 0.5);
+        show(&mut model);
+        // The stream went on: the newest trigger is another, which may be on the screen as well.
+        assert_ne!(model.picture.trigger.unwrap().at, Some(second));
+        let part = model.trigger_marks().part.unwrap();
+        let at = model.picture.left_index + part * model.picture.span_samples;
+        assert!((at - second).abs() < 1e-6, "{at}, not {second}");
+    }
+}

@@ -62,6 +62,7 @@ struct TriggerToml {
     lane: String,
     falling: bool,
     level: Option<f64>,
+    hysteresis: Option<f64>,
     position: Option<f64>,
     lf_reject: bool,
     /// Corner of LF reject; none: two cycles per screen.
@@ -159,6 +160,7 @@ impl Session {
                 lane: trigger.lane.to_string(),
                 falling: trigger.slope == Slope::Falling,
                 level: trigger.level,
+                hysteresis: trigger.hysteresis,
                 position: Some(trigger.position),
                 lf_reject: trigger.coupling.is_lf_reject(),
                 corner_hz: match trigger.coupling {
@@ -216,6 +218,7 @@ impl Session {
             lane: self.trigger.lane.parse().unwrap_or(fresh.lane),
             slope: if self.trigger.falling { Slope::Falling } else { Slope::Rising },
             level: self.trigger.level.filter(|level| level.is_finite()),
+            hysteresis: self.trigger.hysteresis.filter(|it| it.is_finite() && *it >= 0.0),
             position: self.trigger.position.filter(|at| (0.0..=1.0).contains(at)).unwrap_or(fresh.position),
             coupling: match self.trigger.lf_reject {
                 true => TriggerCoupling::LfReject { corner_hz: self.trigger.corner_hz.filter(is_positive) },
@@ -343,6 +346,7 @@ mod tests {
         set.trigger.settings.pulse_min_s = Some(20e-6);
         set.trigger.settings.pulse_max_s = Some(1e-3);
         set.trigger.settings.dropout_s = Some(0.25);
+        set.trigger.settings.hysteresis = Some(40.0);
         set.set(Setting::Quantities, 13, &picture);
         set.measured.toggle_own(LaneId::real(2));
         set.set(Setting::Quantities, 0, &picture);

@@ -32,7 +32,7 @@ impl ViewModel {
             centre.unwrap_or(NOTHING.into()),
             db(tone.map(|tone| tone.snr_db), "dB"),
             db(tone.map(|tone| tone.sinad_db), "dB"),
-            db(tone.map(|tone| tone.thd_db), "dB"),
+            db(tone.and_then(|tone| tone.thd_db), "dB"),
             tone.map_or(NOTHING.into(), |tone| format!("{:.2}", tone.enob)),
         ];
         Row { lane: Some(self.channel_lane(measured.channel)), cells }

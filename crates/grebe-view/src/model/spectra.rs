@@ -2,7 +2,7 @@
 
 use grebe_scope::{Column, Coverage, Engineering, Ticks};
 
-use crate::data::spectrum::{ChannelSpectrum, band, floor_dbfs};
+use crate::data::spectrum::{ChannelSpectrum, ROW_SIZE_MAX, band, floor_dbfs};
 use crate::model::readout::Row;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
@@ -89,6 +89,39 @@ impl ViewModel {
         } else {
             self.say("the band lies beside the spectrum".into());
         }
+    }
+
+    /// When the last row of the waterfall begins and the first ends, on the time axis of the lanes.
+    pub(crate) fn waterfall_times(&self) -> Option<ValueRange> {
+        let waterfall = self.picture.spectrum.as_ref()?.waterfall.as_ref()?;
+        let rows = waterfall.cells.len().checked_div(waterfall.width).filter(|rows| *rows > 0)?;
+        // Rows lie on multiples of their length, the first where the newest sample is.
+        let row = waterfall.span_samples / rows as f64;
+        let newest = (self.picture.right_index().min(self.picture.next_index as f64) / row).ceil() * row;
+        let rate = self.picture.rate_or_one();
+        let top = (newest - self.controls.time.reference(&self.picture)) / rate;
+        Some(ValueRange { bottom: top - waterfall.span_samples / rate, top })
+    }
+
+    /// What a person should know of the waterfall's levels: what they are the highest of, and which part is not there.
+    pub(crate) fn waterfall_words(&self) -> Option<String> {
+        let view = self.picture.spectrum.as_ref()?;
+        let waterfall = view.waterfall.as_ref()?;
+        let rows = waterfall.cells.chunks_exact(waterfall.width.max(1));
+        let (count, is_missing) =
+            (rows.len(), |row: &[f32]| row.iter().all(|level| *level == f32::NEG_INFINITY));
+        let missing = rows.rev().take_while(|row| is_missing(row)).count();
+        // Before there were as many samples as a transform has, nothing is missing.
+        let row = waterfall.span_samples / count.max(1) as f64;
+        let right = self.picture.right_index().min(self.picture.next_index as f64);
+        let first = self.picture.oldest_index as f64 + view.size.min(ROW_SIZE_MAX) as f64;
+        let there = ((right - first) / row).floor().clamp(0.0, count as f64) as usize;
+        let missing = (missing + there).saturating_sub(count);
+        let not_held = (missing > 0).then(|| {
+            format!("the oldest {} %: samples are no longer held singly", (missing * 100).div_ceil(count))
+        });
+        let words: Vec<String> = waterfall.words().into_iter().chain(not_held).collect();
+        (!words.is_empty()).then(|| words.join("; "))
     }
 
     /// Where a frequency, as a part of the rate, stands in the shown part of the spectrum: 0.0 left edge, 1.0 right edge.
@@ -200,6 +233,66 @@ fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Co
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::data::feed::ScopeFeed;
+    use crate::data::status::SourceStatus;
+    use crate::model::action::Action;
+    use crate::model::options::ViewOptions;
+    use crate::testing::batch;
+
+    /// Four seconds at 16,384 Hz, a burst of which stands at 3 s; the trigger is at the right edge or in the middle.
+    fn model() -> ViewModel {
+        let (mut feed, link) = ScopeFeed::new(4 << 20);
+        let value = |_: usize, index: u64| {
+            let is_burst = (49_152..49_664).contains(&index);
+            if is_burst { ((index as f64 * 0.6).sin() * 16_384.0) as i16 } else { 0 }
+        };
+        for block in 0..256 {
+            feed.ingest(&batch(block * 256, 1, 256, 16_384.0, value)).unwrap();
+        }
+        feed.finish();
+        let mut options = ViewOptions::new(SourceStatus::default);
+        (options.spectrum, options.span) = (true, Some(4.0));
+        let mut model = ViewModel::new(link, options, crate::png::encode);
+        model.act(Action::Waterfall);
+        model
+    }
+
+    #[test]
+    fn a_burst_stands_at_one_time_in_the_lanes_and_in_the_waterfall() {
+        let mut model = model();
+        for is_held in [false, true] {
+            if is_held {
+                // Time counts from elsewhere: half a second before the burst.
+                let picture = model.picture.clone();
+                model.controls.time.hold_trigger(&picture, 40_960.0, 0.6);
+            }
+            for _ in 0..3 {
+                model.request(400);
+                model.refresh();
+            }
+            let lane = &model.picture.lanes[0].columns;
+            let loud: Vec<usize> = (0..lane.len()).filter(|at| lane[*at].max > 1000.0).collect();
+            let (start, end, _) = model.axis();
+            let column = (end - start) / lane.len() as f64;
+            let lane_at = start + (loud[0] + loud[loud.len() - 1] + 1) as f64 / 2.0 * column;
+            let times = model.waterfall_times().unwrap();
+            let waterfall = model.picture.spectrum.as_ref().unwrap().waterfall.clone().unwrap();
+            let rows = waterfall.cells.chunks_exact(waterfall.width);
+            let count = rows.len() as f64;
+            let loud: Vec<usize> = rows
+                .enumerate()
+                .filter(|(_, row)| row.iter().any(|level| *level > -30.0))
+                .map(|(at, _)| at)
+                .collect();
+            let row = times.height() / count;
+            let row_at = times.top - (loud[0] + loud[loud.len() - 1] + 1) as f64 / 2.0 * row;
+            // Rows before and after have a part of it.
+            assert!((lane_at - row_at).abs() <= 4.0 * row, "{is_held}: {lane_at} s and {row_at} s");
+            let expected = if is_held { 0.5156 } else { -0.984 };
+            assert!((lane_at - expected).abs() < 0.05, "{is_held}: {lane_at}");
+        }
+    }
 
     #[test]
     fn a_narrow_tone_is_seen_at_every_zoom() {

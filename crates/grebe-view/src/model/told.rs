@@ -6,7 +6,7 @@ use grebe_frame::{ChannelDescription, Description, StreamAnnotation};
 use grebe_scope::Engineering;
 use jiff::{SignedDuration, Timestamp};
 
-use super::controls::level_count;
+use super::controls::{distance_count, level_count};
 use super::view_model::ViewModel;
 use crate::data::picture::Picture;
 use crate::data::samples;
@@ -64,9 +64,16 @@ impl ViewModel {
             let TriggerSettings { lane, coupling, .. } = model.controls.trigger.settings;
             Some(level_count(model.options.trigger.level?, &model.controls.lanes.setup(lane), coupling))
         };
-        let level_before = level(self);
+        let hysteresis = |model: &ViewModel| {
+            let setup = model.controls.lanes.setup(model.controls.trigger.settings.lane);
+            Some(distance_count(model.options.trigger.hysteresis?, &setup))
+        };
+        let (level_before, hysteresis_before) = (level(self), hysteresis(self));
         self.controls.lanes.hear(told);
-        // A level that was given in units is another count now.
+        // What was given in units is another count now.
+        if hysteresis_before.is_some() && self.controls.trigger.settings.hysteresis == hysteresis_before {
+            self.controls.trigger.settings.hysteresis = hysteresis(self);
+        }
         if level_before.is_some() && self.controls.trigger.settings.level == level_before {
             self.controls.trigger.settings.level = level(self);
         }
@@ -158,6 +165,11 @@ pub(crate) fn utc_at(picture: &Picture, index: f64) -> Option<String> {
     let (time, is_precise) = utc_of(picture, index)?;
     let format = if is_precise { "%Y-%m-%d %H:%M:%S%.6f UTC" } else { "%Y-%m-%d %H:%M:%S%.3f UTC" };
     Some(time.strftime(format).to_string())
+}
+
+/// The same to a second, as a part of a file's name.
+pub(super) fn utc_name(picture: &Picture, index: f64) -> Option<String> {
+    Some(utc_of(picture, index)?.0.strftime("%Y%m%dT%H%M%SZ").to_string())
 }
 
 /// How far times of the stream may be off by this host's clock, by which streams of several hosts stand on one axis, in words; `None`

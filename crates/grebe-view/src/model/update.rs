@@ -81,13 +81,12 @@ impl ViewModel {
     /// Renews the words a few times per second: digits that change at every frame cannot be read.
     fn refresh_hud(&mut self) -> bool {
         let now_ns = monotonic_ns();
-        let state = RunState::of(&self.picture, self.controls.time.is_held(), now_ns);
+        let status = (self.options.status)();
+        let state = RunState::of(&self.picture, &status, self.controls.time.is_held(), now_ns);
         let is_due = now_ns.saturating_sub(self.hud_made_ns) >= HUD_INTERVAL_NS;
         // Digits of a signal that stands stay as they are; what its source says does not.
-        let is_moving = || {
-            state == RunState::Live || self.hud_made_ns == 0 || (self.options.status)().notice != self.told
-        };
-        if state == self.hud.state && !(is_due && is_moving()) {
+        let is_moving = state == RunState::Live || self.hud_made_ns == 0 || status.notice != self.told;
+        if state == self.hud.state && !(is_due && is_moving) {
             return false;
         }
         self.renew_hud(now_ns);
@@ -122,6 +121,10 @@ impl ViewModel {
 
     /// Says once that somebody else sends to the same port: the counter goes on to say how much.
     fn look_for_second_sender(&mut self, status: &SourceStatus) {
+        if status.second_sender.is_none() {
+            // Whoever was left out has become the sender, or it is another source.
+            self.message.take_if(|(text, _)| text.ends_with(LEFT_OUT));
+        }
         let Some(from) = status.second_sender.filter(|_| status.foreign_datagrams > 0) else { return };
         if self.told_senders.contains(&from) || self.told_senders.len() >= TOLD_MAX {
             return;
@@ -129,7 +132,7 @@ impl ViewModel {
         self.told_senders.push(from);
         // An IPv4 sender has an IPv6 address at a socket that takes both.
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-        self.say(format!("{from} sends to this port too, and is left out"));
+        self.say(format!("{from}{LEFT_OUT}"));
     }
 
     fn count_measurements(&mut self) {
@@ -197,8 +200,21 @@ impl ViewModel {
             } else {
                 String::new()
             },
+            hysteresis: match trigger.settings.hysteresis {
+                Some(_) => {
+                    let (value, unit) = self.trigger_hysteresis(trigger);
+                    Engineering::new(value, &unit).to_string()
+                }
+                None => String::new(),
+            },
             state: trigger.state,
         }
+    }
+
+    /// How far the signal goes back before it triggers again, and in which unit.
+    pub(crate) fn trigger_hysteresis(&self, trigger: &TriggerView) -> (f64, String) {
+        let setup = self.setup(trigger.settings.lane);
+        (trigger.hysteresis * setup.scale.abs(), setup.unit)
     }
 }
 
@@ -226,6 +242,8 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
 }
 
+/// What is said of a second sender.
+const LEFT_OUT: &str = " sends to this port too, and is left out";
 /// Senders to one port that are told of.
 const TOLD_MAX: usize = 8;
 /// How often the words change at most.
@@ -261,6 +279,11 @@ mod tests {
         assert!(text.starts_with("10.0.0.7:4000 "), "{text}");
         assert_eq!(told(status(9999, "[::ffff:10.0.0.7]:4000")), None, "once");
         assert!(told(status(9999, "10.0.0.8:4000")).is_some(), "a third is another one");
+        // Its stream is shown now: nothing goes on saying that it is left out.
+        model.look_for_second_sender(&status(9999, "10.0.0.9:4000"));
+        assert!(model.message.is_some());
+        model.look_for_second_sender(&SourceStatus { foreign_datagrams: 9999, ..SourceStatus::default() });
+        assert_eq!(model.message, None);
     }
 
     #[test]

@@ -192,7 +192,12 @@ impl ViewModel {
 
     pub(crate) fn trigger_marks(&self) -> TriggerMarks {
         let Some(trigger) = self.picture.trigger else { return TriggerMarks::default() };
-        let part = trigger.at.map(|at| (at - self.picture.left_index) / self.picture.span_samples);
+        let time = &self.controls.time;
+        // A held picture stays with the trigger that it was held at, whatever came since.
+        let held = Some(time.reference(&self.picture))
+            .filter(|at| time.held_trigger() == Some(*at) || self.picture.triggers.contains(at));
+        let at = if time.is_held() { held } else { trigger.at };
+        let part = at.map(|at| (at - self.picture.left_index) / self.picture.span_samples);
         TriggerMarks {
             part: part.filter(|part| (0.0..=1.0).contains(part)),
             levels: match trigger.settings.kind.has_two_levels() {

@@ -13,27 +13,50 @@ use crate::model::view_model::ViewModel;
 
 /// What the model shows now as a PNG file of `width` x `height` pixels.
 pub(crate) fn encode(model: &mut ViewModel, width: u32, height: u32) -> Result<Vec<u8>, Error> {
-    Ok(image(model, width, height)?.to_png()?)
+    let label_chars = model.label_chars();
+    Ok(image(model, width, height, label_chars)?.to_png()?)
 }
 
 /// The same as an image.
-pub(super) fn image(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
+pub(super) fn image(
+    model: &mut ViewModel,
+    width: u32,
+    height: u32,
+    label_chars: usize,
+) -> Result<raster::Image, Error> {
+    let size = Size { width, height, label_chars };
     model.renew_hud(monotonic_ns());
     let show = model.controls.show;
     let below = parts_below(show);
     let part = part_height(show, height);
     let traces_height = height.saturating_sub(part * below).max(PART_HEIGHT_MIN);
-    let mut parts = vec![draw_traces(model, width, traces_height)?];
+    let mut parts = vec![draw_traces(model, Size { height: traces_height, ..size })?];
+    let part = Size { height: part, ..size };
     if show.spectrum {
-        parts.push(draw_spectrum(model, width, part)?);
+        parts.push(draw_spectrum(model, part)?);
     }
     if show.waterfall {
-        parts.push(draw_waterfall(model, width, part)?);
+        parts.push(draw_waterfall(model, part)?);
     }
     if show.xy {
-        parts.push(draw_xy(model, width, part)?);
+        parts.push(draw_xy(model, part)?);
     }
     Ok(raster::Image::stack(&parts)?)
+}
+
+/// Of a part of the picture, in pixels, beside labels of so many characters.
+#[derive(Clone, Copy)]
+struct Size {
+    width: u32,
+    height: u32,
+    label_chars: usize,
+}
+
+impl Size {
+    fn picture<'a>(self, theme: Theme) -> raster::Picture<'a, f32> {
+        let Size { width, height, label_chars } = self;
+        raster::Picture { label_chars, ..raster::Picture::new(width, height, theme) }
+    }
 }
 
 /// Of each part below the traces, in pixels.
@@ -45,7 +68,7 @@ fn parts_below(show: Show) -> u32 {
     [show.spectrum, show.waterfall, show.xy].into_iter().map(u32::from).sum()
 }
 
-fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
+fn draw_traces(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error> {
     let ranges: Vec<_> = (0..model.picture.lanes.len()).map(|place| model.range(place)).collect();
     let model = &*model;
     let theme = model.controls.theme.colors();
@@ -77,7 +100,7 @@ fn draw_traces(model: &mut ViewModel, width: u32, height: u32) -> Result<raster:
         axis: Axis { start, end, unit: model.picture.axis_unit() },
         cursors: &cursors(model, &changes, start, end),
         arrived: arrived.as_deref(),
-        ..raster::Picture::new(width, height, theme)
+        ..size.picture(theme)
     };
     Ok(picture.draw()?)
 }
@@ -141,10 +164,10 @@ fn cursors<'a>(model: &ViewModel, changes: &'a [(f64, String)], start: f64, end:
     trigger.into_iter().chain(placed.map(|(at, label)| Cursor { at, label })).chain(changes).collect()
 }
 
-fn draw_spectrum(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
+fn draw_spectrum(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error> {
     let theme = model.controls.theme.colors();
     let range = model.spectrum_range();
-    let traces = model.spectrum_traces(raster::plot_columns(width));
+    let traces = model.spectrum_traces(raster::plot_columns_beside(size.width, size.label_chars));
     let layers: Vec<Layer<'_, f32>> = traces
         .iter()
         .map(|trace| Layer {
@@ -176,18 +199,18 @@ fn draw_spectrum(model: &mut ViewModel, width: u32, height: u32) -> Result<raste
         header: &header,
         lanes: &[lane],
         axis: Axis { start, end, unit },
-        ..raster::Picture::new(width, height, theme)
+        ..size.picture(theme)
     };
     Ok(picture.draw()?)
 }
 
-fn draw_waterfall(model: &mut ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
+fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error> {
     let theme = model.controls.theme.colors();
     let range = model.spectrum_range();
     let (start, end, unit, _) = model.spectrum_axis(10);
     let mut cells = Vec::new();
     let (mut columns, mut name, mut color) = (1, String::new(), theme.text);
-    let (mut seconds, mut words) = (0.0, None);
+    let words = model.waterfall_words();
     if let Some(waterfall) = model.picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()) {
         let bright = |&db: &f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
         // Not-a-number, where samples are missing, stays dark.
@@ -195,28 +218,27 @@ fn draw_waterfall(model: &mut ViewModel, width: u32, height: u32) -> Result<rast
         columns = waterfall.width;
         name = model.channel_label(waterfall.channel);
         color = channel_color(model, waterfall.channel, &theme);
-        seconds = waterfall.span_samples / model.picture.rate_or_one();
-        words = waterfall.words();
     }
+    let times = model.waterfall_times().unwrap_or(ValueRange { bottom: 0.0, top: 0.0 });
     let header: Vec<&str> = words.as_deref().into_iter().collect();
     let lane: Lane<'_, f32> = Lane {
         color: Some(color),
         unit: model.picture.axis_unit(),
-        ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, -seconds, 0.0)
+        ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, times.bottom, times.top)
     };
     let picture = raster::Picture {
         header: &header,
         lanes: &[lane],
         axis: Axis { start, end, unit },
-        ..raster::Picture::new(width, height, theme)
+        ..size.picture(theme)
     };
     Ok(picture.draw()?)
 }
 
 /// One lane over another, in a plot as wide as the others: its axes reach as far as they must for circles to be round.
-fn draw_xy(model: &ViewModel, width: u32, height: u32) -> Result<raster::Image, Error> {
+fn draw_xy(model: &ViewModel, size: Size) -> Result<raster::Image, Error> {
     let theme = model.controls.theme.colors();
-    let [x, y] = model.xy_axes(xy_size(width, height));
+    let [x, y] = model.xy_axes(model.xy_size.unwrap_or(xy_size(size.width, size.height)));
     let mut cells = Vec::new();
     let mut columns = 1;
     if let Some(view) = &model.picture.xy {
@@ -233,7 +255,7 @@ fn draw_xy(model: &ViewModel, width: u32, height: u32) -> Result<raster::Image, 
         header: &[&words],
         lanes: &[lane],
         axis: Axis { start: x.range.bottom, end: x.range.top, unit: &x.unit },
-        ..raster::Picture::new(width, height, theme)
+        ..size.picture(theme)
     };
     Ok(picture.draw()?)
 }

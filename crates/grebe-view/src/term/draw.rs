@@ -21,8 +21,14 @@ use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
 /// Columns of dots in a terminal of `width` characters.
-pub(super) fn columns(width: u16) -> usize {
-    usize::from(width.saturating_sub(GUTTER).max(1)) * 2
+pub(super) fn columns(width: u16, gutter: u16) -> usize {
+    usize::from(width.saturating_sub(gutter).max(1)) * 2
+}
+
+/// Room left of the lanes of these models, one above the other, for their labels.
+pub(super) fn gutter<'a>(models: impl Iterator<Item = &'a mut ViewModel>) -> u16 {
+    let longest = models.map(ViewModel::label_chars).max().unwrap_or(0);
+    GUTTER_MIN.max(longest.min(LABEL_CHARS_MAX) as u16 + 1)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,18 +51,24 @@ impl Palette {
 pub(super) struct ScopeScreen<'a> {
     model: &'a mut ViewModel,
     palette: Palette,
+    /// Left of the lanes, for their labels.
+    gutter: u16,
     /// Whether it has the keys of several.
     is_marked: bool,
 }
 
 impl<'a> ScopeScreen<'a> {
-    pub(super) fn new(model: &'a mut ViewModel, palette: Palette) -> ScopeScreen<'a> {
-        ScopeScreen { model, palette, is_marked: false }
+    pub(super) fn new(model: &'a mut ViewModel, palette: Palette, gutter: u16) -> ScopeScreen<'a> {
+        ScopeScreen { model, palette, gutter, is_marked: false }
     }
 
     /// Says of one of several that it has the keys.
     pub(super) fn marked(self, is_marked: bool) -> ScopeScreen<'a> {
         ScopeScreen { is_marked, ..self }
+    }
+
+    fn plot_of(&self, area: Rect) -> Rect {
+        Rect { x: area.x + self.gutter, width: area.width.saturating_sub(self.gutter), ..area }
     }
 
     fn theme(&self) -> Theme {
@@ -94,7 +106,7 @@ impl<'a> ScopeScreen<'a> {
     fn head(&self, width: usize) -> [Line<'static>; 2] {
         let hud = &self.model.hud;
         let state_style = match hud.state {
-            RunState::Live => self.good(),
+            RunState::Live | RunState::Recording => self.good(),
             RunState::Paused => Style::new().fg(Color::Yellow),
             RunState::Stale => self.bad(),
             RunState::Waiting | RunState::Ended => self.dim(),
@@ -180,12 +192,12 @@ impl<'a> ScopeScreen<'a> {
         buf: &mut Buffer,
     ) {
         let ticks = Ticks::new(range.bottom, range.top, u32::from(area.height / 3).clamp(2, 8));
-        let plot = plot_of(area);
+        let plot = self.plot_of(area);
         for value in ticks.values() {
             let row = (range.top - value) / range.height() * f64::from(plot.height);
             let row = (row as u16).min(plot.height.saturating_sub(1));
-            let label = format!("{:>1$} ", ticks.label(value, unit), usize::from(GUTTER) - 1);
-            buf.set_stringn(area.x, area.y + row, label, usize::from(GUTTER), self.dim());
+            let label = format!("{:>1$} ", ticks.label(value, unit), usize::from(self.gutter) - 1);
+            buf.set_stringn(area.x, area.y + row, label, usize::from(self.gutter), self.dim());
             for x in plot.left()..plot.right() {
                 buf[(x, plot.y + row)].set_symbol("\u{2508}").set_style(self.grid());
             }
@@ -207,7 +219,7 @@ impl<'a> ScopeScreen<'a> {
         let range = self.model.range(place);
         let data = &self.model.picture.lanes[place];
         let setup = self.model.setup(data.lane);
-        let plot = plot_of(area);
+        let plot = self.plot_of(area);
         let (start, end, divisions) = self.model.axis();
         if has_grid {
             self.grid_of(area, range, &setup.unit, [start, end], &divisions, buf);
@@ -269,7 +281,7 @@ impl<'a> ScopeScreen<'a> {
     fn spectrum(&mut self, area: Rect, buf: &mut Buffer) {
         let range = self.model.spectrum_range();
         let lane = Rect { height: area.height - 1, ..area };
-        let plot = plot_of(lane);
+        let plot = self.plot_of(lane);
         let (start, end, unit, ticks) = self.model.spectrum_axis(u32::from(plot.width / 12).clamp(2, 12));
         self.grid_of(lane, range, "dB", [start, end], &ticks, buf);
         for trace in self.model.spectrum_traces(usize::from(plot.width) * 2) {
@@ -338,7 +350,7 @@ impl<'a> ScopeScreen<'a> {
 
     fn time_axis(&self, area: Rect, buf: &mut Buffer) {
         let (start, end, ticks) = self.model.axis();
-        let every = if plot_of(area).width < 100 { 5 } else { 2 };
+        let every = if self.plot_of(area).width < 100 { 5 } else { 2 };
         self.axis_labels(area, [start, end], &ticks, self.model.picture.axis_unit(), every, buf);
     }
 
@@ -352,7 +364,7 @@ impl<'a> ScopeScreen<'a> {
         every: i64,
         buf: &mut Buffer,
     ) {
-        let plot = plot_of(area);
+        let plot = self.plot_of(area);
         let mut free_from = 0;
         for value in ticks.values() {
             // Counted from zero, so that labels stay with their values while the picture moves.
@@ -373,7 +385,7 @@ impl<'a> ScopeScreen<'a> {
     /// What has come of a recording that is still being copied: a line below the traces, where these leave room.
     fn arrival(&self, area: Rect, buf: &mut Buffer) {
         let Some(marks) = self.model.arrival_marks() else { return };
-        let plot = plot_of(area);
+        let plot = self.plot_of(area);
         for x in plot.left()..plot.right() {
             let part = (f64::from(x - plot.x) + 0.5) / f64::from(plot.width);
             let arrived = marks.iter().find(|([from, to], _)| (*from..*to).contains(&part));
@@ -430,7 +442,7 @@ impl<'a> ScopeScreen<'a> {
 
 impl Widget for &mut ScopeScreen<'_> {
     fn render(self, area: Rect, buf: &mut Buffer) {
-        if area.width < GUTTER + 10 || area.height < 6 {
+        if area.width < self.gutter + 10 || area.height < 6 {
             Paragraph::new("the terminal is too small").render(area, buf);
             return;
         }
@@ -524,10 +536,6 @@ fn cells<'a>(width: usize, cells: impl Iterator<Item = &'a str>) -> String {
     cells.map(|cell| format!(" {cell:>width$}")).collect()
 }
 
-fn plot_of(area: Rect) -> Rect {
-    Rect { x: area.x + GUTTER, width: area.width.saturating_sub(GUTTER), ..area }
-}
-
 /// Bits of a braille character's dots, `[column][row]`.
 const DOT_BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 /// State, a space, and the source.
@@ -535,8 +543,9 @@ const SOURCE_SPANS: usize = 3;
 const HELP_WIDTH: u16 = 46;
 /// Of a lane, in rows.
 const LANE_HEIGHT_MIN: u16 = 2;
-/// Left of the lanes, for their labels.
-const GUTTER: u16 = 10;
+const GUTTER_MIN: u16 = 10;
+/// A unit has no limit of its own.
+const LABEL_CHARS_MAX: usize = 24;
 const ANSI_TRACES: [Color; 8] = [
     Color::Yellow,
     Color::Cyan,

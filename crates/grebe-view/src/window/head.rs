@@ -82,7 +82,7 @@ impl ScopePanes {
     fn state_chip(&self, ui: &mut egui::Ui) {
         let (theme, choice) = (self.theme(), self.model.controls.theme);
         let fill = match self.model.hud.state {
-            RunState::Live => style::good(choice),
+            RunState::Live | RunState::Recording => style::good(choice),
             RunState::Paused => style::held(choice),
             RunState::Stale => color32(theme.gap),
             RunState::Waiting | RunState::Ended => color32(theme.text_dim),

@@ -6,6 +6,7 @@ use grebe_scope::raster::Theme;
 
 use super::lanes::color32;
 use crate::model::vertical::ValueRange;
+use crate::model::view_model::ViewModel;
 
 /// Values at the left of a lane.
 pub(super) fn level_labels(
@@ -89,7 +90,17 @@ pub(super) fn name_it(response: &egui::Response, name: &str) {
     response.ctx.accesskit_node_builder(response.id, |node| node.set_label(name));
 }
 
-/// Left of the lanes, for their labels.
-pub(super) const GUTTER: f32 = 66.0;
+/// Left of the lanes of these models, one above the other, for their labels.
+pub(super) fn gutter<'a>(ctx: &egui::Context, models: impl Iterator<Item = &'a mut ViewModel>) -> f32 {
+    let longest = models.map(ViewModel::label_chars).max().unwrap_or(0).min(LABEL_CHARS_MAX);
+    let char_width = ctx.fonts_mut(|fonts| fonts.glyph_width(&label_font(), '0'));
+    GUTTER_MIN.max((longest as f32 * char_width).ceil() + LABEL_SPACING)
+}
+
+pub(super) const GUTTER_MIN: f32 = 66.0;
+/// Beside a label.
+const LABEL_SPACING: f32 = 9.0;
+/// A unit has no limit of its own.
+const LABEL_CHARS_MAX: usize = 24;
 /// Below the lanes, for the time.
 pub(super) const AXIS_HEIGHT: f32 = 24.0;

@@ -2,7 +2,7 @@
 
 use eframe::egui::{self, CursorIcon, Rect, Sense, StrokeKind, pos2};
 
-use super::labels::{GUTTER, label_font, name_slider};
+use super::labels::{label_font, name_slider};
 use super::lanes::{Lane, LanePainter, color32};
 use super::panes::ScopePanes;
 use super::quads;
@@ -20,7 +20,7 @@ impl ScopePanes {
             let bottom = area.bottom();
             area.set_bottom(bottom - HEIGHT);
             Rect::from_min_max(
-                pos2(area.left() + GUTTER, bottom - HEIGHT + 2.0),
+                pos2(area.left() + self.gutter, bottom - HEIGHT + 2.0),
                 pos2(area.right() - 12.0, bottom - 4.0),
             )
         });

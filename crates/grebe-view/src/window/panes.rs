@@ -7,7 +7,7 @@ use grebe_flow::monotonic_ns;
 use grebe_scope::raster::Theme;
 use grebe_scope::{Engineering, parse_quantity};
 
-use super::labels::name_it;
+use super::labels::{GUTTER_MIN, gutter, name_it};
 use super::lanes::color32;
 use super::style;
 use super::tiles::Layout;
@@ -34,6 +34,8 @@ pub(super) struct ScopePanes {
     /// The textures of the densities, and the number of the view that they are of.
     pub(super) densities: PerLane<TextureHandle>,
     pub(super) persistence_number: u64,
+    /// Left of the plots, for their labels.
+    pub(super) gutter: f32,
     /// How far the lanes are scrolled, in points, and the one that was last brought into view.
     pub(super) lanes_offset: f32,
     pub(super) lanes_selected: Option<LaneId>,
@@ -78,6 +80,7 @@ impl ScopePanes {
             xy_texture: None,
             densities: Default::default(),
             persistence_number: 0,
+            gutter: GUTTER_MIN,
             lanes_offset: 0.0,
             lanes_selected: None,
             box_from: None,
@@ -121,6 +124,9 @@ impl ScopePanes {
         if self.styled != Some(self.model.controls.theme) {
             style::apply(ui.ctx(), self.model.controls.theme);
             self.styled = Some(self.model.controls.theme);
+        }
+        if !self.is_refreshed {
+            self.gutter = gutter(ui.ctx(), [&mut self.model].into_iter());
         }
         self.head(ui);
         let area = ui.available_rect_before_wrap();

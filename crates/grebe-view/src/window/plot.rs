@@ -3,7 +3,7 @@
 use eframe::egui::{self, FontId, Pos2, Rect, Sense, pos2, vec2};
 use grebe_scope::{Column, Engineering};
 
-use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, name_slider, value_tag, wheel_steps};
+use super::labels::{AXIS_HEIGHT, axis_labels, name_slider, value_tag, wheel_steps};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::data::lane::LaneId;
@@ -14,7 +14,7 @@ use crate::model::vertical::DIVISIONS_VERTICAL;
 impl ScopePanes {
     pub(super) fn plot(&mut self, ui: &mut egui::Ui, area: Rect) {
         let response = ui.allocate_rect(area, Sense::click_and_drag());
-        let plot = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max - vec2(12.0, AXIS_HEIGHT));
+        let plot = Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0, AXIS_HEIGHT));
         if plot.width() < 20.0 || plot.height() < 20.0 {
             return;
         }

@@ -5,7 +5,7 @@ use egui_tiles::UiResponse;
 use grebe_scope::raster::Color;
 use grebe_scope::{Engineering, Ticks};
 
-use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, label_font, level_labels, value_tag, wheel_steps};
+use super::labels::{AXIS_HEIGHT, axis_labels, label_font, level_labels, value_tag, wheel_steps};
 use super::lanes::{Lane, LanePainter, color32};
 use super::panes::ScopePanes;
 use super::quads;
@@ -22,7 +22,7 @@ impl ScopePanes {
         let words = self.model.spectrum_words();
         let (area, response) =
             self.pane_head(ui, Pane::Spectrum, &words, |panes, ui| panes.spectrum_controls(ui));
-        let plot = plot_rect(area);
+        let plot = self.plot_rect(area);
         if plot.width() < 20.0 || plot.height() < 20.0 {
             return response;
         }
@@ -182,15 +182,14 @@ impl ScopePanes {
 
     pub(super) fn waterfall(&mut self, ui: &mut egui::Ui) -> UiResponse {
         let mut words = self.model.channel_label(self.model.selected().channel);
-        let spectrum = self.model.picture.spectrum.as_ref();
-        if let Some(sampled) = spectrum.and_then(|view| view.waterfall.as_ref()?.words()) {
+        if let Some(sampled) = self.model.waterfall_words() {
             words = format!("{words}  {sampled}");
         }
         let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
             panes.button(ui, "\u{d7}", "close  (w)", Action::Waterfall);
             panes.button(ui, "next channel", "(n)", Action::NextChannel);
         });
-        let plot = plot_rect(area);
+        let plot = self.plot_rect(area);
         if plot.width() < 20.0 || plot.height() < 10.0 {
             return response;
         }
@@ -207,14 +206,19 @@ impl ScopePanes {
                 let uv = Rect::from_min_max(pos2(from as f32, 0.0), pos2(to as f32, 1.0));
                 ui.painter().image(texture.id(), plot, uv, Color32::WHITE);
             }
-            let seconds = waterfall.span_samples / self.model.picture.rate_or_one();
-            let ages = ValueRange { bottom: -seconds, top: 0.0 };
+        }
+        if let Some(times) = self.model.waterfall_times() {
             let unit = self.model.picture.axis_unit();
-            let rows = Ticks::of_unit(-seconds, 0.0, (plot.height() / 24.0).clamp(3.0, 6.0) as u32, unit);
-            level_labels(ui, &theme, plot, ages, &rows, unit);
+            let most = (plot.height() / 24.0).clamp(3.0, 6.0) as u32;
+            let rows = Ticks::of_unit(times.bottom, times.top, most, unit);
+            level_labels(ui, &theme, plot, times, &rows, unit);
         }
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
         response
+    }
+
+    fn plot_rect(&self, area: Rect) -> Rect {
+        Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0, AXIS_HEIGHT))
     }
 
     /// Makes a texture of the cells, if they or the meaning of their colours changed.
@@ -252,10 +256,6 @@ impl ScopePanes {
             }
         }
     }
-}
-
-fn plot_rect(area: Rect) -> Rect {
-    Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max - vec2(12.0, AXIS_HEIGHT))
 }
 
 /// Colours from the floor to full scale, each step brighter (darker on light) than the one before.

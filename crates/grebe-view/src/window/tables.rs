@@ -2,7 +2,7 @@
 
 use eframe::egui::{self, Color32, Rect, vec2};
 
-use super::labels::{GUTTER, label_font};
+use super::labels::label_font;
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
@@ -32,7 +32,7 @@ impl ScopePanes {
         let columns = self.model.quantity_columns();
         let names: Vec<&str> =
             [words.as_str()].into_iter().chain(columns.iter().map(|quantity| quantity.name())).collect();
-        let area = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max);
+        let area = Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max);
         ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| {
             // Sixteen columns are wider than most windows, and many channels higher.
             let scroll = egui::ScrollArea::both().id_salt("measurements").auto_shrink([false, true]);

@@ -86,6 +86,7 @@ impl ScopePanes {
                 }
                 ui.end_row();
             }
+            self.trigger_hysteresis(ui);
             ui.label(RichText::new("holdoff").color(dim)).on_hover_text("no trigger so long after one");
             let words = [("shorter holdoff", "shorter  (;)"), ("longer holdoff", "longer  (:)")];
             if let Some(typed) =
@@ -96,6 +97,22 @@ impl ScopePanes {
             ui.end_row();
             self.trigger_times(ui);
         });
+    }
+
+    /// How far the signal goes back before it triggers again; 0 leaves it to the scope.
+    fn trigger_hysteresis(&mut self, ui: &mut egui::Ui) {
+        let Some(trigger) = self.model.picture.trigger else { return };
+        let (value, unit) = self.model.trigger_hysteresis(&trigger);
+        let hint =
+            "how far the signal goes back before it triggers again; 0: 0.3 divisions, more where it is noisy";
+        let dim = color32(self.theme().text_dim);
+        ui.label(RichText::new("hysteresis").color(dim)).on_hover_text(hint);
+        if let Some(typed) = self.quantity(ui, "hysteresis", (value, &unit), |value| value >= 0.0) {
+            let per_count = self.model.setup(trigger.settings.lane).scale.abs();
+            let settings = &mut self.model.controls.trigger.settings;
+            settings.hysteresis = Some(typed / per_count).filter(|counts| *counts > 0.0);
+        }
+        ui.end_row();
     }
 
     /// How wide a pulse is, or how long a dropout; 0 leaves it to the scope.

@@ -4,7 +4,7 @@ use eframe::egui::{self, Color32, ColorImage, Rect, TextureOptions, pos2, vec2};
 use egui_tiles::UiResponse;
 use grebe_scope::Ticks;
 
-use super::labels::{AXIS_HEIGHT, GUTTER, axis_labels, level_labels};
+use super::labels::{AXIS_HEIGHT, axis_labels, level_labels};
 use super::lanes::{Lane, LanePainter};
 use super::panes::ScopePanes;
 use super::quads;
@@ -26,7 +26,7 @@ impl ScopePanes {
             panes.choice(ui, "y", "what is drawn upwards", Setting::XyInput(1));
             panes.choice(ui, "x", "what is drawn to the right", Setting::XyInput(0));
         });
-        let plot = Rect::from_min_max(area.min + vec2(GUTTER, 2.0), area.max - vec2(12.0, AXIS_HEIGHT));
+        let plot = Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0, AXIS_HEIGHT));
         if plot.width() < 20.0 || plot.height() < 20.0 {
             self.model.xy_size = None;
             return response;

@@ -95,6 +95,7 @@ fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
     if !matches!(trigger.settings.lane.part, Part::Real | Part::Math) {
         triggers.insert("part".into(), json!(trigger.settings.lane.part.name()));
     }
+    triggers.insert("hysteresis_counts".into(), json!(trigger.hysteresis));
     triggers.insert("found".into(), json!(trigger.found));
     triggers.insert("searched_samples".into(), json!(trigger.searched_samples));
     triggers.insert("intervals".into(), json!(intervals.count()));

@@ -1,12 +1,12 @@
 //! The trigger's levels: as set, or from the signal's recent extremes.
 
-use grebe_scope::{LfReject, min_max};
+use grebe_scope::{LfReject, Slope, min_max};
 
 use super::TriggerSettings;
 use crate::data::samples::Kind;
 use crate::data::tracks::Track;
 
-/// One level, or two that differ, and a hysteresis of a sixteenth of the signal's height.
+/// One level, or two that differ, and a hysteresis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Levels {
     pub(super) low: f64,
@@ -17,11 +17,20 @@ pub(super) struct Levels {
 /// The smallest and the largest sample that a trigger sees.
 pub(super) type Extremes<K> = (K, K);
 
+/// What a trigger sees of a signal.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen<K> {
+    pub(super) extremes: Option<Extremes<K>>,
+    /// Standard deviation of its noise.
+    pub(super) noise: f64,
+}
+
 impl Levels {
     /// As set, or in the middle of the extremes.
-    pub(super) fn of<K: Kind>(settings: &TriggerSettings, seen: Option<Extremes<K>>) -> Levels {
+    pub(super) fn of<K: Kind>(settings: &TriggerSettings, seen: &Seen<K>) -> Levels {
+        let noise = seen.noise;
         // What is infinite has no middle.
-        let seen = seen.map(|(min, max)| (min.to_f64(), max.to_f64()));
+        let seen = seen.extremes.map(|(min, max)| (min.to_f64(), max.to_f64()));
         let (min, max) = seen.filter(|(min, max)| (max - min).is_finite()).unwrap_or((0.0, 0.0));
         let height = max - min;
         // Where all is whole numbers, a level between two of them would be crossed by the least noise.
@@ -30,10 +39,21 @@ impl Levels {
         let within = |level: f64| K::from_f64(level).to_f64().clamp(-LEVEL_MAX, LEVEL_MAX);
         let apart =
             if settings.kind.has_two_levels() { whole(height / 4.0).max(K::step_at(middle)) } else { 0.0 };
+        // Noise that comes back over the level while the signal goes the other way is no crossing; but where little of the signal lies beyond
+        // the level, the trigger would never be ready again.
+        let beyond = match settings.slope {
+            Slope::Rising => middle - min,
+            Slope::Falling => max - middle,
+            Slope::Either => (middle - min).min(max - middle),
+        };
+        let usual = height / DIVISIONS_VERTICAL * HYSTERESIS_DIVISIONS;
+        let noisy = (noise * HYSTERESIS_DEVIATIONS).min(beyond / 2.0);
+        let set = settings.hysteresis.filter(|set| set.is_finite() && *set >= 0.0);
+        let hysteresis = set.unwrap_or_else(|| usual.max(noisy));
         Levels {
             low: within(middle - apart),
             high: within(middle + apart),
-            hysteresis: whole(height / 16.0).min(LEVEL_MAX),
+            hysteresis: whole(hysteresis).min(LEVEL_MAX),
         }
     }
 
@@ -41,7 +61,7 @@ impl Levels {
     pub(super) fn is_near(&self, now: &Levels) -> bool {
         let reach = now.hysteresis * 2.0;
         let near = |a: f64, b: f64| (a - b).abs() <= reach;
-        near(self.low, now.low) && near(self.high, now.high) && now.hysteresis <= self.hysteresis * 3.0
+        near(self.low, now.low) && near(self.high, now.high) && now.hysteresis <= self.hysteresis * 2.0
     }
 }
 
@@ -52,7 +72,27 @@ pub(super) fn seen<K: Kind>(track: Track<'_, K>, look_back: u64) -> Option<Extre
     (stats.min <= stats.max).then_some((stats.min, stats.max))
 }
 
-/// The same after LF reject, as far as the history still holds each sample.
+/// Standard deviation of the noise in a lane's newest samples, by their fourth differences: those of white noise deviate sqrt(70) times as much
+/// as it does, and a signal of twenty samples a period and more has hardly any. Their median, as edges have large ones.
+pub(super) fn noise<K: Kind>(track: Track<'_, K>) -> f64 {
+    let end = track.pyramid.next_index();
+    let mut differences = Vec::with_capacity(NOISE_SAMPLES as usize);
+    track.samples(end.saturating_sub(NOISE_SAMPLES)..end, |_, samples| {
+        differences.extend(samples.windows(5).map(|five| {
+            let [a, b, c, d, e] = std::array::from_fn(|at| five[at].to_f64());
+            (a + e - 4.0 * (b + d) + 6.0 * c).abs()
+        }));
+    });
+    differences.retain(|difference| difference.is_finite());
+    let middle = differences.len() / 2;
+    if differences.is_empty() {
+        return 0.0;
+    }
+    // Half of normal values lie within 0.6745 deviations.
+    *differences.select_nth_unstable_by(middle, f64::total_cmp).1 / 0.6745 / 70f64.sqrt()
+}
+
+/// The same extremes after LF reject, as far as the history still holds each sample.
 pub(super) fn passed<K: Kind>(
     track: Track<'_, K>,
     look_back: u64,
@@ -107,5 +147,12 @@ fn union<K: Kind>(a: Option<Extremes<K>>, b: Option<Extremes<K>>) -> Option<Extr
     }
 }
 
+/// Of a vertical scale, as lanes have them.
+const DIVISIONS_VERTICAL: f64 = 8.0;
+/// As on instruments.
+const HYSTERESIS_DIVISIONS: f64 = 0.3;
+const HYSTERESIS_DEVIATIONS: f64 = 10.0;
+/// Newest samples whose noise is looked at.
+const NOISE_SAMPLES: u64 = 4096;
 /// Sums of two levels stay finite in `f32`.
 const LEVEL_MAX: f64 = 1e38;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use grebe_scope::{Condition, Error as ScopeError, LfReject, Passage, Polarity, Slope, Trigger};
 
-use super::levels::{self, Levels, Swing};
+use super::levels::{self, Levels, Seen, Swing};
 use super::{Found, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView};
 use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
@@ -66,7 +66,7 @@ impl<K: Kind> TriggerSearch<K> {
                 levels::passed(track, look_back, LfReject::new(corner)?)
             }
         };
-        let levels = Levels::of(&settings, seen);
+        let levels = Levels::of(&settings, &Seen { extremes: seen, noise: levels::noise(track) });
         let condition = condition(&settings, levels, span_samples, rate);
         let swing = Swing::new(seen, pyramid.next_index());
         let mut run = TriggerSearch {
@@ -134,7 +134,7 @@ impl<K: Kind> TriggerSearch<K> {
                 self.swing.look(passed, track.pyramid.next_index(), look_back)
             }
         };
-        self.levels.is_near(&Levels::of(&settings, seen))
+        self.levels.is_near(&Levels::of(&settings, &Seen { extremes: seen, noise: levels::noise(track) }))
     }
 
     /// Keeps what an earlier search for the same trigger found in samples that this one did not look at: its levels only
@@ -222,6 +222,7 @@ impl<K: Kind> TriggerSearch<K> {
             settings: self.settings,
             level: self.levels.low,
             upper: self.levels.high,
+            hysteresis: self.levels.hysteresis,
             state,
             at: shown,
             found: self.found(),

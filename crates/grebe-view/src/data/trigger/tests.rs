@@ -54,6 +54,51 @@ fn the_picture_stands_still_on_a_periodic_signal() {
     }
 }
 
+/// A sine of 500 samples a period and an amplitude of 10,000 with noise of a tenth of its RMS, by twelve even numbers: 20 dB.
+fn noisy_sine(periods: u64) -> Vec<i16> {
+    let mut rng = grebe_testing::Rng::with_seed(20);
+    let mut noise = || ((0..12).map(|_| rng.f64()).sum::<f64>() - 6.0) * 10_000.0 / 2f64.sqrt() / 10.0;
+    (0..periods * 500)
+        .map(|index| ((index as f64 / 500.0 * std::f64::consts::TAU).sin() * 10_000.0 + noise()) as i16)
+        .collect()
+}
+
+#[test]
+fn noise_makes_no_crossings_of_its_own() {
+    const PERIODS: u64 = 200;
+    let samples = noisy_sine(PERIODS);
+    for (slope, phase) in [(Slope::Rising, 0.0), (Slope::Falling, 250.0)] {
+        let mut core = ScopeCore::new(1 << 20);
+        feed(&mut core, 0..PERIODS * 5, |_, index| samples[index as usize]);
+        let settings = TriggerSettings { slope, ..settings(TriggerMode::Normal) };
+        let exact = Viewport { is_exact: true, ..viewport(settings) };
+        core.end();
+        let picture = core.answer(&exact, 1);
+        let trigger = picture.trigger.unwrap();
+        assert!((PERIODS - 2..=PERIODS).contains(&trigger.found), "{slope:?}: {}", trigger.found);
+        // Each stands on the slope that it is of.
+        let off = |at: f64| (at - phase + 250.0).rem_euclid(500.0) - 250.0;
+        assert!(picture.triggers.iter().all(|at| off(*at).abs() < 30.0), "{slope:?}: {:?}", picture.triggers);
+        // Ten deviations of 707, or half of what lies beyond the level.
+        assert!((4_000.0..7_500.0).contains(&trigger.hysteresis), "{}", trigger.hysteresis);
+    }
+}
+
+#[test]
+fn a_hysteresis_is_three_tenths_of_a_division_or_what_is_set() {
+    let mut core = ScopeCore::new(1 << 20);
+    feed(&mut core, 0..100, saw);
+    let used = |core: &mut ScopeCore, hysteresis| {
+        let settings = TriggerSettings { hysteresis, ..settings(TriggerMode::Normal) };
+        core.answer(&viewport(settings), 1).trigger.unwrap()
+    };
+    // 13,980 counts high: 0.3 of an eighth is 524.
+    assert_eq!(used(&mut core, None).hysteresis, 524.0);
+    assert_eq!(used(&mut core, Some(3_000.0)).hysteresis, 3_000.0);
+    assert!(used(&mut core, Some(3_000.0)).found > 0);
+    assert_eq!(used(&mut core, Some(8_000.0)).found, 0, "it never goes back so far");
+}
+
 #[test]
 fn without_a_trigger_auto_runs_free_and_normal_waits() {
     let mut core = ScopeCore::new(1 << 20);

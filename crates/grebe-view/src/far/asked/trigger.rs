@@ -16,6 +16,8 @@ pub(crate) struct FarTrigger {
     lane: LaneId,
     slope: FarSlope,
     level: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hysteresis: Option<f64>,
     position: f64,
     is_lf_reject: bool,
     corner_hz: Option<f64>,
@@ -46,6 +48,7 @@ impl FarTrigger {
                 Slope::Either => FarSlope::Either,
             },
             level: settings.level,
+            hysteresis: settings.hysteresis,
             position: settings.position,
             is_lf_reject: settings.coupling.is_lf_reject(),
             corner_hz: match settings.coupling {
@@ -72,6 +75,7 @@ impl FarTrigger {
                 FarSlope::Either => Slope::Either,
             },
             level: self.level,
+            hysteresis: self.hysteresis.filter(|it| *it >= 0.0),
             position: self.position.clamp(0.0, 1.0),
             coupling: match self.is_lf_reject {
                 true => TriggerCoupling::LfReject { corner_hz: self.corner_hz.filter(|hz| *hz > 0.0) },

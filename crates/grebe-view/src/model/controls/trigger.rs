@@ -22,6 +22,8 @@ pub struct TriggerOptions {
     pub slope: Option<Slope>,
     /// The level in units of the channel.
     pub level: Option<f64>,
+    /// How far the signal must go back beyond the level before it triggers again, in units of the channel.
+    pub hysteresis: Option<f64>,
     /// The part of the signal that the trigger sees.
     pub coupling: Option<TriggerCoupling>,
     /// Seconds without another trigger after each.
@@ -62,6 +64,7 @@ impl TriggerControls {
             lane,
             slope: given.slope.unwrap_or(now.slope),
             level: given.level.map(|level| level_count(level, &lanes.setup(lane), coupling)).or(now.level),
+            hysteresis: given.hysteresis.map(|it| distance_count(it, &lanes.setup(lane))).or(now.hysteresis),
             coupling,
             holdoff_s: given.holdoff_s.unwrap_or(now.holdoff_s),
             pulse_min_s,
@@ -136,6 +139,11 @@ impl TriggerControls {
         };
         self.settings.coupling = TriggerCoupling::LfReject { corner_hz: Some(corner) };
     }
+}
+
+/// A distance in units as raw counts.
+pub(crate) fn distance_count(distance: f64, setup: &ChannelSetup) -> f64 {
+    (distance / setup.scale).abs()
 }
 
 /// A level in units as a raw count.

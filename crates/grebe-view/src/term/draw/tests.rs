@@ -28,7 +28,7 @@ fn model(width: u16) -> ViewModel {
     let mut model = ViewModel::new(link, options, crate::png::encode);
     let viewport = Viewport {
         measure: Some(Default::default()),
-        ..model.controls.viewport(&model.picture, columns(width))
+        ..model.controls.viewport(&model.picture, columns(width, GUTTER_MIN))
     };
     model.picture = core.answer(&viewport, 2_000_000);
     model.hud = Hud::new(&model.picture, &(model.options.status)(), false, 30.0, 3_000_000);
@@ -37,7 +37,8 @@ fn model(width: u16) -> ViewModel {
 
 fn screen(model: &mut ViewModel, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let mut screen = ScopeScreen::new(model, Palette::Ansi);
+    let gutter = gutter([&mut *model].into_iter());
+    let mut screen = ScopeScreen::new(model, Palette::Ansi, gutter);
     terminal.draw(|frame| frame.render_widget(&mut screen, frame.area())).unwrap();
     terminal.backend().to_string()
 }
@@ -49,7 +50,7 @@ fn without_utf_8_everything_is_ascii() {
     for action in [Action::Cursors, Action::Measure, Action::Help] {
         model.controls.apply(action, &picture);
         let mut terminal = Terminal::new(TestBackend::new(80, 40)).unwrap();
-        let mut screen = ScopeScreen::new(&mut model, Palette::Ansi);
+        let mut screen = ScopeScreen::new(&mut model, Palette::Ansi, GUTTER_MIN);
         terminal
             .draw(|frame| {
                 frame.render_widget(&mut screen, frame.area());
@@ -60,6 +61,25 @@ fn without_utf_8_everything_is_ascii() {
         assert!(drawn.is_ascii(), "{drawn}");
         assert!(drawn.contains('|') && drawn.contains('\''), "there are traces: {drawn}");
     }
+}
+
+#[test]
+fn an_axis_loses_no_digit() {
+    let mut model = model(80);
+    // A tenth of a millidegree around -90 degrees: labels are of -90.00010 to -89.99990 degC.
+    let celsius = ChannelSetup { unit: "degC".into(), scale: 1e-8, offset: -90.0, ..ChannelSetup::default() };
+    let dbfs = ChannelSetup { unit: "dBFS".into(), scale: 1e-9, offset: -1.9382, ..ChannelSetup::default() };
+    *model.controls.lanes.channel_mut(0) = celsius;
+    *model.controls.lanes.channel_mut(1) = dbfs;
+    let drawn = screen(&mut model, 80, 40);
+    let labels = |unit: &str| -> Vec<f64> {
+        let rows =
+            drawn.lines().filter_map(|row| Some(row.split_once(unit)?.0.trim_start_matches(['"', ' '])));
+        rows.map(|number| number.trim().parse().unwrap()).collect()
+    };
+    let (celsius, dbfs) = (labels(" degC"), labels(" dBFS"));
+    assert!(celsius.len() >= 3 && celsius.iter().all(|label| (label + 90.0).abs() <= 2e-4), "{drawn}");
+    assert!(dbfs.len() >= 3 && dbfs.iter().all(|label| (label + 1.9382).abs() <= 2e-5), "{drawn}");
 }
 
 #[test]
@@ -94,7 +114,8 @@ fn a_spectrum_stands_below_the_lanes_and_an_overlay_has_one() {
     for block in 0..40 {
         core.ingest(&sine_batch(block * 50, 3, 50, 1e3), 1_000_000).unwrap();
     }
-    model.picture = core.answer(&model.controls.viewport(&model.picture, columns(110)), 2_000_000);
+    model.picture =
+        core.answer(&model.controls.viewport(&model.picture, columns(110, GUTTER_MIN)), 2_000_000);
     insta::assert_snapshot!(screen(&mut model, 110, 36));
 }
 
@@ -144,7 +165,8 @@ fn the_triggers_rate_and_value_cursors_are_there_too() {
     for action in [Action::Next(Setting::TriggerMode), Action::Measure, Action::TriggerCoupling] {
         model.controls.apply(action, &picture);
     }
-    model.picture = core.answer(&model.controls.viewport(&model.picture, columns(110)), 2_000_000);
+    model.picture =
+        core.answer(&model.controls.viewport(&model.picture, columns(110, GUTTER_MIN)), 2_000_000);
     // The lanes have their ranges once they were drawn.
     screen(&mut model, 110, 30);
     model.controls.apply(Action::ValueCursors, &picture);

@@ -1,0 +1,245 @@
+//! The waterfall of samples that are held singly: each row has the highest levels of the transforms that cover it, so that no burst is
+//! missed. Rows are made once, some with each picture.
+//!
+//! ```text
+//!   row    |---0---|---1---|---2---|-3-|..t     from multiples of its length on; the last one grows
+//!                                                of `size` samples each, side by side, and one that ends with the row
+//! ```
+
+use std::collections::BTreeMap;
+
+use grebe_frame::SampleFormat;
+use grebe_scope::Averaging;
+
+use super::transform::{Samples, Transform, was_lost};
+use crate::data::samples::Kind;
+use crate::data::tracks::Tracks;
+use crate::data::viewport::SpectrumSettings;
+
+/// Rows of levels: the newest first, frequency from left to right.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WaterfallView {
+    pub(crate) channel: usize,
+    pub(crate) width: usize,
+    /// All cells in dBFS, row after row; not-a-number where samples were lost, minus infinity where there never were any, or
+    /// they are no longer held singly.
+    pub(crate) cells: Vec<f32>,
+    /// Samples per channel from the first row to the end of the last.
+    pub(crate) span_samples: f64,
+    /// Of how many of the transforms that cover all samples its levels are the highest; `None`: each row is one transform.
+    pub(crate) sampled: Option<Sampled>,
+    /// Grows with each: a front end sees by it whether it has drawn this one.
+    pub(crate) number: u64,
+}
+
+/// How much of what a waterfall is of its levels are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sampled {
+    pub(crate) done: u64,
+    pub(crate) all: u64,
+}
+
+impl WaterfallView {
+    /// What a person should know of its levels.
+    pub(crate) fn words(&self) -> Option<String> {
+        let Sampled { done, all } = self.sampled?;
+        Some(if done < all {
+            format!("highest of {done} of {all} spectra so far")
+        } else {
+            format!("highest of all {all} spectra")
+        })
+    }
+}
+
+/// Makes waterfalls, and keeps their rows.
+#[derive(Debug, Default)]
+pub(super) struct HeldWaterfall<K: Kind> {
+    asked: Option<Asked>,
+    transform: Option<Transform<K>>,
+    /// By their place: row `n` is of the indices from `n * hop` on.
+    rows: BTreeMap<u64, Row>,
+    samples: Samples<K>,
+}
+
+/// What rows are of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Asked {
+    channel: usize,
+    size: usize,
+    window: grebe_scope::Window,
+    hop: u64,
+    full_scale: f64,
+}
+
+/// The highest levels of the transforms of a stretch.
+#[derive(Debug)]
+struct Row {
+    cells: Vec<f32>,
+    /// Of the transforms side by side, how many are made.
+    made: u64,
+    /// Of those, how many had samples that are no longer held.
+    missed: u64,
+    /// The one that ends with the row, or with the newest sample: where that is, and of a row that grows its levels.
+    end: Option<u64>,
+    tail: Vec<f32>,
+    has_levels: bool,
+    is_lost: bool,
+}
+
+/// What a waterfall is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fall {
+    pub(super) channel: usize,
+    /// Samples of a transform.
+    pub(super) size: usize,
+    /// The index after the newest sample.
+    pub(super) end: u64,
+    pub(super) span_samples: f64,
+    /// Transforms that may be made.
+    pub(super) most: u64,
+}
+
+impl<K: Kind> HeldWaterfall<K> {
+    /// Another stream begins, or other samples are held.
+    pub(super) fn forget(&mut self) {
+        self.rows.clear();
+    }
+
+    /// The rows that end with the newest sample.
+    pub(super) fn view(
+        &mut self,
+        tracks: &Tracks<K>,
+        settings: SpectrumSettings,
+        fall: Fall,
+    ) -> Option<WaterfallView> {
+        let Fall { channel, end, span_samples, .. } = fall;
+        let size = fall.size.min(ROW_SIZE_MAX);
+        let hop = ((span_samples / ROWS as f64) as u64).max(1);
+        let full_scale = tracks.full_scale();
+        let asked = Asked { channel, size, window: settings.window, hop, full_scale };
+        if self.asked != Some(asked) {
+            self.rows.clear();
+            self.transform =
+                Some(Transform::new(tracks.format(), full_scale, settings, size, Averaging::None)?);
+            self.asked = Some(asked);
+        }
+        let width = row_cells(tracks.format(), size);
+        let newest = end.div_ceil(hop).saturating_sub(1);
+        let numbers: Vec<u64> = (0..ROWS as u64).map_while(|back| newest.checked_sub(back)).collect();
+        let oldest = numbers.last().copied().unwrap_or(0);
+        self.rows.retain(|number, _| (oldest..=newest).contains(number));
+        for &number in &numbers {
+            self.rows.entry(number).or_insert_with(|| Row::new(width));
+        }
+        // One of each, then the others of the newest first.
+        let mut most = fall.most;
+        for pass in [1, u64::MAX] {
+            for &number in &numbers {
+                most -= self.go_on(tracks, asked, number, end, pass.min(most));
+            }
+        }
+        let (mut cells, mut sampled) = (Vec::with_capacity(width * ROWS), Sampled { done: 0, all: 0 });
+        for number in &numbers {
+            let row = &self.rows[number];
+            let all = blocks(*number, hop, size, end);
+            sampled.done += row.made - row.missed;
+            sampled.all += all;
+            let nothing = if row.is_lost { f32::NAN } else { f32::NEG_INFINITY };
+            let tail = row.tail.iter().copied().chain(std::iter::repeat(f32::NEG_INFINITY));
+            let levels = row.cells.iter().zip(tail).map(|(level, tail)| level.max(tail));
+            cells.extend(levels.map(|level| if row.has_levels { level } else { nothing }));
+        }
+        cells.resize(width * ROWS, f32::NEG_INFINITY);
+        let sampled = (hop > size as u64).then_some(sampled);
+        Some(WaterfallView {
+            channel,
+            width,
+            cells,
+            span_samples: (hop * ROWS as u64) as f64,
+            sampled,
+            number: 0,
+        })
+    }
+
+    /// Makes at most so many of a row's transforms; returns how many.
+    fn go_on(&mut self, tracks: &Tracks<K>, asked: Asked, number: u64, end: u64, most: u64) -> u64 {
+        let Asked { channel, size, hop, .. } = asked;
+        let (Some(row), Some(transform)) = (self.rows.get_mut(&number), &mut self.transform) else {
+            return 0;
+        };
+        let samples = &mut self.samples;
+        let mut add = |end: u64, cells: &mut [f32]| {
+            let is_there = samples.copy(tracks, channel, end, size);
+            if is_there {
+                transform.append(end - size as u64, samples, |lines| gather(lines, cells, f32::max));
+            }
+            is_there
+        };
+        let is_lost = |end: u64| was_lost(tracks.sampled(), end, size as u64);
+        let (start, blocks, mut made) = (number * hop, blocks(number, hop, size, end), 0);
+        while row.made < blocks && made < most {
+            let end = start + (row.made + 1) * size as u64;
+            if add(end, &mut row.cells) {
+                row.has_levels = true;
+            } else if is_lost(end) {
+                row.is_lost = true;
+            } else {
+                row.missed += 1;
+            }
+            (row.made, made) = (row.made + 1, made + 1);
+        }
+        let row_end = (start + hop).min(end);
+        let has_tail = row_end > start + blocks * size as u64;
+        if has_tail && row.made == blocks && row.end != Some(row_end) && made < most {
+            row.tail.clear();
+            row.tail.resize(row.cells.len(), f32::NEG_INFINITY);
+            row.has_levels |= add(row_end, &mut row.tail);
+            row.is_lost |= is_lost(row_end);
+            row.end = Some(row_end);
+            made += 1;
+            if row_end == start + hop {
+                row.cells.iter_mut().zip(row.tail.drain(..)).for_each(|(cell, tail)| *cell = cell.max(tail));
+            }
+        }
+        made
+    }
+}
+
+impl Row {
+    fn new(width: usize) -> Row {
+        Row {
+            cells: vec![f32::NEG_INFINITY; width],
+            made: 0,
+            missed: 0,
+            end: None,
+            tail: Vec::new(),
+            has_levels: false,
+            is_lost: false,
+        }
+    }
+}
+
+/// Transforms that lie side by side in a row, up to the newest sample.
+fn blocks(number: u64, hop: u64, size: usize, end: u64) -> u64 {
+    ((number + 1) * hop).min(end).saturating_sub(number * hop) / size as u64
+}
+
+/// Cells of a row of transforms of so many samples.
+pub(crate) fn row_cells(format: SampleFormat, size: usize) -> usize {
+    (size / if format.is_complex() { 1 } else { 2 }).min(CELLS_MAX)
+}
+
+/// Reduces lines to cells: the highest of each, which `put` enters where the cell is.
+pub(crate) fn gather(lines: &[f32], cells: &mut [f32], put: impl Fn(f32, f32) -> f32) {
+    let count = cells.len();
+    for (x, cell) in cells.iter_mut().enumerate() {
+        let (from, to) = (x * lines.len() / count, (x + 1) * lines.len() / count);
+        let highest = lines[from..to.max(from + 1)].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        *cell = put(*cell, highest);
+    }
+}
+
+/// Rows of a waterfall.
+pub(crate) const ROWS: usize = 128;
+pub(crate) const ROW_SIZE_MAX: usize = 4096;
+const CELLS_MAX: usize = 1024;
