@@ -367,7 +367,9 @@ def cut(browser, server):
     check("... as long as it lasts", page.run(STATE) == "OFFLINE")
     way.mend()
     page.wait(f'{STATE} === "LIVE"', "live again")
-    check("it comes back by itself, with its settings", moves(page) and page.run(DIVISION) == "500 µs/div")
+    # The words before its first picture are those of a scope that waits.
+    page.wait(f'{STATE} === "LIVE" && {DIVISION} === "500 µs/div"', "its settings")
+    check("it comes back by itself, with its settings", moves(page))
     page.close()
 
 
