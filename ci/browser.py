@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import queue
 import shutil
 import socket
 import subprocess
@@ -169,10 +170,10 @@ class Page:
 
 
 class Way:
-    """A port that leads to another; it can be cut: what is connected is reset, and nobody gets in."""
+    """A port that leads to another, so long later; it can be cut: what is connected is reset, and nobody gets in."""
 
-    def __init__(self, port):
-        self.to, self.is_cut, self.pairs = port, False, []
+    def __init__(self, port, delay_s=0.0):
+        self.to, self.delay_s, self.is_cut, self.pairs = port, delay_s, False, []
         self.server = socket.create_server(("127.0.0.1", 0))
         self.port = self.server.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -188,11 +189,22 @@ class Way:
             for a, b in ((near, far), (far, near)):
                 threading.Thread(target=self._carry, args=(a, b), daemon=True).start()
 
-    @staticmethod
-    def _carry(source, to):
+    def _carry(self, source, to):
+        waiting = queue.Queue()
+        threading.Thread(target=self._send, args=(waiting, source, to), daemon=True).start()
         try:
             while data := source.recv(1 << 16):
-                to.sendall(data)
+                waiting.put((time.monotonic() + self.delay_s, data))
+        except OSError:
+            pass
+        waiting.put((0, b""))
+
+    @staticmethod
+    def _send(waiting, source, to):
+        try:
+            while (due := waiting.get())[1]:
+                time.sleep(max(due[0] - time.monotonic(), 0))
+                to.sendall(due[1])
         except OSError:
             pass
         for end in (source, to):

@@ -5,10 +5,16 @@
 Counts, order and content are checked, never speed; how long the first picture took is printed.
 """
 
+import fcntl
 import json
+import os
+import pty
 import re
+import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -112,14 +118,14 @@ def moves(page):
 
 
 def zoom_and_pan(page):
-    page.press("s")  # a single shot stands still: its cycles can be counted
-    page.press("m")
+    page.click("auto")
     page.wait(f'{DIVISION} !== ""', "a time span")
     for _ in range(30):
         if page.run(DIVISION) == "500 µs/div":
             break
+        before = page.run(DIVISION)
         page.press("ArrowRight" if page.run(f"parseFloat({DIVISION}) < 500 && {DIVISION}.includes('µs') || {DIVISION}.includes('ns')") else "ArrowLeft")
-        page.run("new Promise(requestAnimationFrame)")
+        page.wait(f"{DIVISION} !== {json.dumps(before)}", "another time span")
     page.wait(f'{DIVISION} === "500 µs/div" && Math.abs({CYCLES} - 5) <= 1', "5 ms of 1 kHz")
     check("5 ms show five cycles of 1 kHz", True)
     page.press("+")
@@ -148,8 +154,7 @@ def trigger(page):
     page.press("0")
     page.wait('root.querySelector(".trigger-state").textContent === "TRIGGERED"', "the level in the middle")
     check("0 puts it into the middle of the signal, which triggers", True)
-    page.press("m")
-    page.press("m")
+    page.click("roll")
 
 
 def pause_and_scroll(page):
@@ -165,7 +170,7 @@ def pause_and_scroll(page):
     page.wait(f"{NOTICE} !== {json.dumps(before)} && {NOTICE}.startsWith('right edge at')", "a drag")
     page.wait(f'root.querySelector(".exact").textContent === "exact" && {PICTURE} !== {json.dumps(held)}', "the past")
     check("a drag shows what was before", True)
-    check("the button says so, too", page.run('root.querySelector(".pause[data-held]").textContent') == "go on")
+    check("the button says so, too", page.run('root.querySelector(".pause[aria-pressed=true]").textContent') == "go on")
     page.screenshot(KEPT / "page-paused.png")
     page.press("End")
     page.wait(f'{STATE} === "LIVE" && !root.querySelector("[data-held]")', "live again")
@@ -175,48 +180,51 @@ def pause_and_scroll(page):
 def triggers(page):
     page.click("normal")
     page.press("g")
-    places = 'root.querySelectorAll(".triggers button").length'
+    list_ = 'aside[aria-label="last triggers"] .entry'
+    places = f"root.querySelectorAll('{list_}').length"
     page.wait(f"{places} > 10", "the last triggers")
-    page.run('root.querySelectorAll(".triggers button")[5].click()')
-    shown = "root.querySelector('.triggers [aria-current]')?.textContent"
-    at = page.wait(f'{STATE} === "PAUSED" && {shown}', "the sixth trigger")
+    page.run(f"root.querySelectorAll('{list_}')[5].click()")
+    shown = f"root.querySelector('{list_}[aria-pressed=true]')?.textContent"
+    page.wait(f'{STATE} === "PAUSED" && {shown}', "the sixth trigger")
+    # Ages count from the newest of the list, which is another around another trigger: the stream's own time does not.
+    edge = f"{NOTICE}.startsWith('right edge at') && {NOTICE}"
+    at = page.wait(edge, "its place")
     page.press("{")
-    before = page.wait(f"{shown} !== {json.dumps(at)} && {shown}", "the trigger before")
-    check(f"{at} is behind {before}", 0 < float(at.split()[0]) - float(before.split()[0]) < 0.0011)
+    before = page.wait(f"{NOTICE} !== {json.dumps(at)} && {edge}", "the trigger before")
+    check(f"{at} is behind {before}", 0 < seconds(at.split("at ")[1]) - seconds(before.split("at ")[1]) < 0.0011)
     page.press("}")
-    page.wait(f"{shown}?.split(' ')[0] === {json.dumps(at.split()[0])}", "the trigger behind")
+    page.wait(f"{NOTICE} === {json.dumps(at)}", "the trigger behind")
     page.wait(f'root.querySelector(".exact").textContent === "exact" && {CYCLES} > 0', "its picture")
     check(f"a trigger of {page.run(places)} is gone to, and from it to the next", True)
     page.screenshot(KEPT / "page-triggers.png")
     page.press("g")
     page.press("End")
-    page.press("m")
-    page.press("m")
+    page.click("roll")
     page.wait(f'{STATE} === "LIVE"', "live again")
 
 
-FOUND = 'root.querySelector("aside[aria-label^=find] [role=status]").textContent'
-
-
-def look_for(page, words):
-    """Types a search; what is said when it is over."""
-    typed = 'root.querySelector("aside[aria-label^=find] input")'
-    page.run(f"{typed}.value = {json.dumps(words)}, {typed}.form.requestSubmit(), {typed}.blur()")
-    return page.wait(f"/(searched|not searched: )/.test({FOUND}) && !{FOUND}.includes(' % ') && {FOUND}", f"the end of a search for {words}")
+FOUND = "root.querySelector('aside[aria-label=found] .status')?.textContent"
+TYPED = 'root.querySelector("#answer")'
 
 
 def open_find(page):
     page.press('"')
-    page.wait('root.activeElement === root.querySelector("aside[aria-label^=find] input")', "a line to type what is to be found")
+    page.wait(f"root.activeElement === {TYPED}", "a line to type what is to be found")
+
+
+def look_for(page, words):
+    """Types a search; what is said when it is over."""
+    page.run(f"{TYPED}.value = {json.dumps(words)}, {TYPED}.form.requestSubmit()")
+    button = f"root.querySelector('aside[aria-label=found] .wide')?.textContent === {json.dumps(words)}"
+    return page.wait(f"{button} && /(searched|not searched: )/.test({FOUND}) && !{FOUND}.includes(' % ') && {FOUND}", f"the end of a search for {words}")
 
 
 def find(page):
-    typed = 'root.querySelector("aside[aria-label^=find] input")'
     open_find(page)
-    check(f"it offers what triggers: {page.run(typed + '.value')}", page.run(f"/^edge --channel 1 --level \\S+/.test({typed}.value)"))
+    check(f"it offers what triggers: {page.run(TYPED + '.value')}", page.run(f"/^edge --channel 1 --level \\S+/.test({TYPED}.value)"))
     said = look_for(page, "edge --level 0 --channel 2")
     check(f"it is searched: {said}", re.match(r"\d{2,} found.*: (all of it was|the last .* were) searched", said))
-    shown = 'root.querySelector("aside[aria-label^=find] [aria-current]")?.textContent'
+    shown = "root.querySelector('aside[aria-label=found] .entry[aria-pressed=true]')?.textContent"
     page.press("}")
     first = page.wait(f"{STATE} === 'PAUSED' && {shown}", "the first that was found")
     page.press("}")
@@ -224,10 +232,11 @@ def find(page):
     check(f"{said.split(':')[0]}, and }} goes from one to the next", 0 < seconds(second) - seconds(first) < 0.0011)
     page.wait('root.querySelector(".exact").textContent === "exact"', "its picture")
     page.screenshot(KEPT / "page-find.png")
+    open_find(page)
     check("what means nothing is said", "edge, pulse" in look_for(page, "glitch"))
-    page.press('"')
+    page.press("Escape")
     page.press("End")
-    page.wait(f'{STATE} === "LIVE" && root.querySelector("aside[aria-label^=find]").hidden', "live again")
+    page.wait(f'{STATE} === "LIVE" && !root.querySelector("aside[aria-label=found]")', "live again")
 
 
 def seconds(words):
@@ -268,10 +277,10 @@ def accessible(page):
 
 
 def links(browser, page, server):
-    page.press("Z")
+    page.click("link")
     link = 'root.querySelector("dialog input[type=text]").value'
     plain = page.wait(link, "a link")
-    check("a link holds the view and no token", "span=" in plain and "show=" in plain and server.token not in plain)
+    check("a link holds the view and no token", "span_s=" in plain and "show.spectrum=true" in plain and server.token not in plain)
     page.run('root.querySelector("#with-token").click()')
     whole = page.wait(f"{link}.includes('token=') && {link}", "a link with the token")
     page.press("Escape")
@@ -293,29 +302,38 @@ def links(browser, page, server):
 
 
 def source(browser, page, grebe):
-    page.press("G")
-    page.wait("!!root.querySelector('dialog[open] fieldset:disabled')", "controls that may not be used")
-    check("who may only look is told so", "--control" in page.run("root.querySelector('dialog[open]').textContent"))
-    page.run('root.querySelectorAll("dialog[open]").forEach((it) => it.close())')
+    page.click("source")
+    page.wait("!!root.querySelector('aside[aria-label=source]')", "what can be changed")
+    page.click("slower")
+    page.wait(f"{NOTICE}.includes('--control')", "words for who may only look")
+    check(f"who may only look is told so: {page.run(NOTICE)}", True)
+    page.click("source")
     server = Server(grebe, "--control", link=2)
     other = browser.page(1280, 720)
     other.go(server.link + "&span=0.005")
     stream = 'root.querySelector(".stream").textContent'
     other.wait(f'{STATE} === "LIVE" && {stream}.includes("200 k")', "live with the second link")
-    other.run("[...root.querySelectorAll('.tools button')].find((it) => it.textContent === 'source').click()")
-    other.wait("!!root.querySelector('dialog[open] fieldset:enabled')", "controls")
+    other.click("source")
+    other.wait("!!root.querySelector('aside[aria-label=source]')", "controls")
     other.screenshot(KEPT / "page-source.png")
-    other.run("[...root.querySelectorAll('dialog[open] button')].find((it) => it.textContent === 'slower').click()")
+    other.click("slower")
     other.wait(f'{stream}.includes("100 k")', "the generator's next lower rate")
     check(f"the second link changes the source: {other.run(stream)}", True)
     other.close()
     server.close()
 
 
+def next_source(page):
+    page.press("&")
+    page.wait("!root.querySelector('.list').hidden", "the list of sources")
+    page.press("ArrowDown")
+    page.press("Enter")
+
+
 def sources(browser, grebe):
     server = Server(grebe, sources=(SOURCE, "synth:triangle?channels=1&frequency=500&rate=100k"))
     page = browser.page(1280, 720)
-    page.go(server.link + "&span=0.01&show=measurements")
+    page.go(server.link + "&span=0.01&measure=true")
     menu = 'root.querySelector(".sources")'
     stream = 'root.querySelector(".stream").textContent'
     page.wait(f'{STATE} === "LIVE" && {menu}.options.length === 2 && {stream}.includes("200 k")', "the menu of sources")
@@ -324,10 +342,10 @@ def sources(browser, grebe):
     check("the menu shows another source, and stays where it is", page.run(f"root.activeElement === {menu}"))
     page.screenshot(KEPT / "page-sources.png")
     page.run(f"{menu}.blur()")
-    page.press("&")
+    next_source(page)
     page.wait(f'{STATE} === "LIVE" && {stream}.includes("200 k") && {DIVISION} === "1 ms/div"', "the first again")
-    check("... and the first is as it was left", page.run('!root.querySelector("table[aria-label=measurements]").hidden'))
-    page.press("&")
+    check("... and the first is as it was left", page.wait('!!root.querySelector("table[aria-label=measurements]")', "its table"))
+    next_source(page)
     page.wait(f'{stream}.includes("100 k")', "the second again")
     page.send("Page.reload")
     page.wait(f'{STATE} === "LIVE" && {stream}.includes("100 k")', "the second, loaded anew")
@@ -339,7 +357,7 @@ def sources(browser, grebe):
 def cut(browser, server):
     way = Way(server.port)
     page = browser.page(1280, 720, "light")
-    page.go(f"http://127.0.0.1:{way.port}/#token={server.token}&span=0.005&show=measurements")
+    page.go(f"http://127.0.0.1:{way.port}/#token={server.token}&span=0.005&measure=true")
     page.wait(f'{STATE} === "LIVE" && {DIVISION} === "500 µs/div"', "live through the way")
     way.cut()
     page.wait(f'{STATE} === "OFFLINE" && {NOTICE}.includes("Trying again")', "words about the cut")
@@ -349,13 +367,68 @@ def cut(browser, server):
     check("... as long as it lasts", page.run(STATE) == "OFFLINE")
     way.mend()
     page.wait(f'{STATE} === "LIVE"', "live again")
-    check("it comes back by itself, with its settings", moves(page) and page.run(DIVISION) == "500 µs/div")
+    # The words before its first picture are those of a scope that waits.
+    page.wait(f'{STATE} === "LIVE" && {DIVISION} === "500 µs/div"', "its settings")
+    check("it comes back by itself, with its settings", moves(page))
     page.close()
+
+
+def slow(browser, server):
+    """Over a second of path, a zoom is seen before anything of it came."""
+    way = Way(server.port, delay_s=0.5)
+    page = browser.page(1280, 720)
+    page.go(f"http://127.0.0.1:{way.port}/#token={server.token}&span=0.01")
+    page.wait(f'{STATE} === "LIVE" && {DIVISION} === "1 ms/div" && Math.abs({CYCLES} - 10) <= 1', "ten cycles of 1 kHz")
+    page.press("+")
+    early = page.wait(f"Math.abs({CYCLES} - 5) <= 1 && {DIVISION}", "five cycles")
+    check(f"a zoom is drawn at once: five cycles while it says {early}", early == "1 ms/div")
+    page.wait(f'{DIVISION} === "500 µs/div" && Math.abs({CYCLES} - 5) <= 1', "the words")
+    page.drag((400, 300), (700, 300))
+    early = page.wait(f'Math.abs({CYCLES} - 5) > 1 && root.querySelector(".state").textContent', "a stretch that has not come")
+    check(f"... and a move, while it says {early}", early == "LIVE")
+    page.wait(f'{STATE} === "PAUSED" && root.querySelector(".exact").textContent === "exact" && Math.abs({CYCLES} - 5) <= 1', "the exact picture")
+    check("the exact picture follows", True)
+    page.close()
+
+
+def terminal_words(grebe, link, session):
+    """What `grebe view` writes into a terminal of 200 x 50."""
+    pid, end = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", COLUMNS="200", LINES="50")
+        os.execv(grebe, [grebe, "view", link, "--term", "--session", str(session)])
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    written, until = b"", time.monotonic() + 20
+    while time.monotonic() < until and not re.search(rb"CH1|ECG|1 ", written):
+        written += os.read(end, 1 << 16)
+    for _ in range(20):
+        if select.select([end], [], [], 0.2)[0]:
+            written += os.read(end, 1 << 16)
+    os.write(end, b"q")
+    os.close(end)
+    os.waitpid(pid, 0)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode(errors="replace"))
+
+
+def same_words(browser, grebe):
+    """The table of all of a recording has the words of the terminal, with the units that the recording says."""
+    server = Server(grebe, sources=("examples/data/ecg.sigmf-meta",))
+    page = browser.page(1280, 720)
+    page.go(server.link + "&span=7200&measure=true")
+    rows = '[...root.querySelectorAll("table[aria-label=measurements] tbody tr")].map((row) => [...row.cells].map((it) => it.textContent))'
+    seen = page.wait(f"{rows}.length && {rows}", "a table")
+    session = KEPT / "session.toml"
+    session.write_text("span_s = 7200.0\nmeasure = true\n")
+    words = terminal_words(grebe, f"serve://127.0.0.1:{server.port}?token={server.token}", session)
+    missing = [cell for row in seen for cell in row if cell not in words]
+    check(f"the table has the words of the terminal: {seen[0]} {missing or ''}", not missing)
+    page.close()
+    server.close()
 
 
 def phone(browser, server, theme):
     page = browser.page(390, 844, theme, is_phone=True)
-    page.go(server.link + "&span=0.005&show=measurements,spectrum")
+    page.go(server.link + "&span=0.005&measure=true&show.spectrum=true")
     page.wait(f'{STATE} === "LIVE" && {DIVISION} === "500 µs/div"', "live on a phone")
     page.wait("root.querySelectorAll('table[aria-label=measurements] td').length", "numbers on a phone")
     page.screenshot(KEPT / f"page-390-{theme}.png")
@@ -373,14 +446,14 @@ def phone(browser, server, theme):
     page.wait(f'{STATE} === "PAUSED" && root.querySelector(".exact").textContent === "exact"', "what was found on a phone")
     page.screenshot(KEPT / f"page-390-find-{theme}.png")
     page.press("End")
-    page.press('"')
+    page.press("Escape")
     page.close()
 
 
 def pictures(browser, server):
     for theme in ("dark", "light"):
         page = browser.page(1920, 1080, theme)
-        page.go(server.link + "&span=0.005&show=measurements,spectrum,waterfall,channels")
+        page.go(server.link + "&span=0.005&measure=true&show.spectrum=true&show.waterfall=true&show.channel_panel=true")
         page.wait(f'{STATE} === "LIVE" && root.querySelectorAll("table td").length && {WATERFALL}', f"1920 pixels, {theme}")
         page.screenshot(KEPT / f"page-1920-{theme}.png")
         open_find(page)
@@ -462,6 +535,8 @@ def main():
         check(f"the console has no complaint {complaints or ''}", not complaints)
         page.close()
         cut(browser, server)
+        slow(browser, server)
+        same_words(browser, grebe)
         for theme in ("dark", "light"):
             phone(browser, server, theme)
         pictures(browser, server)

@@ -2,7 +2,6 @@
 // returns where the page's decoder finds something else in them, as lines.
 async (messages) => {
   const { Session } = await import(new URL("data/wire.js", location.href).href);
-  const { laneText } = await import(new URL("data/picture.js", location.href).href);
   const failed = [];
   const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
   const bits = (values) => hex(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
@@ -14,29 +13,28 @@ async (messages) => {
   };
   const seen = {
     lane: ({ lane, min, max, coverage, isClipped, mean, atCursors, runs }) => ({
-      lane: laneText(lane), min: bits(min), max: bits(max), coverage: [...coverage], isClipped, mean, atCursors,
+      lane: lane, min: bits(min), max: bits(max), coverage: [...coverage], isClipped, mean, atCursors,
       runs: runs && runs.map(({ first, samples }) => ({ first, samples: bits(samples) })),
     }),
     picture: ({ answers, isEnded, leftIndex, oldestIndex, nextIndex, lanes, trigger }) => ({
       answers, isEnded, leftIndex, oldestIndex, nextIndex, lanes: lanes.map(seen.lane),
       trigger: trigger && { level: trigger.level, upper: trigger.upper, at: trigger.at },
     }),
-    found: ({ events, ...rest }) => ({ ...rest, events: events.map((it) => ({ ...it, lane: it.lane && laneText(it.lane) })) }),
     items: ({ spectrum, waterfall, density, overview }) => ({
       spectrum: spectrum && {
         size: spectrum.size, isTwoSided: spectrum.isTwoSided,
         channels: spectrum.channels.map(({ channel, dbfs, hold, peaks }) => ({ channel, dbfs: levels(dbfs), hold: levels(hold), peaks })),
       },
       waterfall: waterfall && {
-        channel: waterfall.channel, width: waterfall.width, cells: levels(waterfall.cells), spanSamples: waterfall.spanSamples, words: waterfall.words,
+        channel: waterfall.channel, width: waterfall.width, cells: levels(waterfall.cells), spanSamples: waterfall.spanSamples, sampled: waterfall.sampled,
       },
       density: density && {
         records: density.records, fraction: density.fraction,
-        lanes: density.lanes.map(({ lane, width, cells }) => ({ lane: laneText(lane), width, cells: hex(cells) })),
+        lanes: density.lanes.map(({ lane, width, cells }) => ({ lane: lane, width, cells: hex(cells) })),
       },
       overview: overview && {
         leftIndex: overview.leftIndex, spanSamples: overview.spanSamples,
-        lanes: overview.lanes.map(({ lane, min, max }) => ({ lane: laneText(lane), min: bits(min), max: bits(max) })),
+        lanes: overview.lanes.map(({ lane, min, max }) => ({ lane: lane, min: bits(min), max: bits(max) })),
       },
     }),
   };
@@ -46,10 +44,9 @@ async (messages) => {
   const session = new Session();
   messages.forEach((message, at) => {
     try {
-      const { picture, number } = session.read(bytesOf(message.bytes), 0);
+      const { picture, number } = session.read(bytesOf(message.bytes));
       same(`message ${at}: number`, number, at + 1);
       if (message.picture) same(`message ${at}`, sorted(seen.picture(picture)), sorted(message.picture));
-      if (message.found) same(`found by message ${at}`, sorted(session.takeFound().map(seen.found)), [sorted(message.found)]);
       if (message.items) same(`items of message ${at}`, sorted(seen.items(session.extras())), sorted(message.items));
     } catch (error) {
       failed.push(`message ${at}: ${error.stack}`);
@@ -60,7 +57,7 @@ async (messages) => {
     const whole = bytesOf(bytes);
     for (let length = 0; length < whole.length; length += 1 + (whole.length >> 5)) {
       try {
-        new Session().read(whole.subarray(0, length), 0);
+        new Session().read(whole.subarray(0, length));
       } catch (error) {
         if (error.constructor.name !== "BadMessage") failed.push(`cut at ${length}: ${error.stack}`);
       }

@@ -174,7 +174,7 @@ def test_what_is_served_elsewhere_is_drawn_here_without_its_samples() -> None:
             assert has_trace(image, YELLOW) > 300 and has_trace(image, BLUE) > 300
             assert scope.uri.endswith("?source=2") and token not in scope.uri and not scope.is_ended
             frame = scope.frame(900, 400)
-            assert frame.page == printed["sources"][1]["page"] + "&span=0.005&show=spectrum&theme=dark"
+            assert frame.page == printed["sources"][1]["page"] + "&span=0.005&show.spectrum=true&light=false"
             assert frame._repr_html_().startswith('<iframe src="http://127.0.0.1:') and "&amp;span=" in frame._repr_html_()
             assert token not in repr(frame)
         with grebe.Scope(first) as scope:

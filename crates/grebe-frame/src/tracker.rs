@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::format::SampleFormat;
 use crate::header::Header;
 
@@ -76,7 +78,8 @@ pub struct Gap {
 }
 
 /// What a [`StreamTracker`] has counted over all streams it saw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TrackerCounts {
     /// Frames that went on with the stream.
     pub frames: u64,

@@ -289,7 +289,7 @@ fn is_whole(value: f64) -> bool {
 
 /// Exact where a decimal literal would be: `powi` of 0.1 would not.
 pub(crate) fn power_of_ten(exponent: i32) -> f64 {
-    if exponent >= 0 { 10f64.powi(exponent) } else { 1.0 / 10f64.powi(-exponent) }
+    if exponent >= 0 { 10f64.powi(exponent) } else { 1.0 / 10f64.powi(exponent.saturating_neg()) }
 }
 
 #[cfg(test)]

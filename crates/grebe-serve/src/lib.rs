@@ -17,6 +17,7 @@ mod http;
 mod page;
 mod pipe;
 mod server;
+mod session;
 mod shared;
 mod tls;
 mod viewer;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use grebe_flow::monotonic_ns;
-use grebe_view::{FarMessage, FarSession, Greeting, Refusal, Right, greeting};
+use grebe_view::{FarMessage, Greeting, Refusal, Right, greeting};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -16,6 +16,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
 use crate::http;
+use crate::session::Session;
 use crate::shared::{ServeEvent, Shared};
 
 /// Answers requests until one of them is a viewer's, and then is that viewer's. `is_known` is called once it was let in.
@@ -141,7 +142,7 @@ where
         let woken = Arc::clone(&woken);
         move || woken.notify_one()
     });
-    let mut session = FarSession::new(link, greeting, &source.offer, right, monotonic_ns());
+    let mut session = Session::new(link, greeting, &source.offer, right);
     let mut ends = shared.ends.subscribe();
     loop {
         while let Some(message) = session.next(monotonic_ns(), || source.status()) {

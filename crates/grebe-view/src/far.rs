@@ -9,19 +9,19 @@
 //!
 //! Columns come bit for bit as they are there. Everything is bounded at both ends, whatever the other says.
 
-mod asked;
+pub(crate) mod asked;
 mod bytes;
 mod columns;
-mod control;
+pub(crate) mod control;
 mod finding;
 mod greeting;
-mod items;
+pub(crate) mod items;
 mod pace;
 mod picture;
 mod pieces;
 mod residuals;
 mod scope;
-mod session;
+pub(crate) mod session;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -60,3 +60,5 @@ const PROTOCOL: u32 = 1;
 /// First bytes of binary messages.
 const PICTURE: u8 = 1;
 const PIECES: u8 = 2;
+/// To a page alone: what a person saved there.
+const FILE: u8 = 3;

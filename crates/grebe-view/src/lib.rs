@@ -74,6 +74,7 @@ mod data;
 mod error;
 mod far;
 mod model;
+mod page;
 mod png;
 #[cfg(feature = "terminal")]
 mod term;
@@ -118,6 +119,7 @@ pub use model::{
     sources::{Opened, SourceMenu},
     vertical::VerticalScale,
 };
+pub use page::PageSession;
 pub use png::{Drawn, PngOptions, render_png, render_pngs};
 #[cfg(feature = "terminal")]
 pub use term::{

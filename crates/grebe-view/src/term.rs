@@ -13,9 +13,8 @@ use ratatui::layout::Rect;
 use crate::data::link::ScopeLink;
 use crate::error::Error;
 use crate::model::action::Action;
-use crate::model::choices::Setting;
 use crate::model::common_time::CommonTime;
-use crate::model::keys::char_action;
+use crate::model::keys::key_action;
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
 use draw::{Palette, ScopeScreen};
@@ -126,8 +125,8 @@ fn press(models: &mut [ViewModel], active: &mut usize, key: KeyEvent) {
     if model.prompt.is_some() {
         return type_on(model, key);
     }
-    let in_list = if model.list().is_some() { list_action(key) } else { None };
-    if let Some(action) = in_list.or_else(|| key_action(key)) {
+    let has_list = model.list().is_some();
+    if let Some(action) = key_name(key).and_then(|name| key_action(&name, has_list)) {
         model.act(action);
     }
 }
@@ -146,31 +145,23 @@ fn type_on(model: &mut ViewModel, key: KeyEvent) {
     }
 }
 
-fn list_action(key: KeyEvent) -> Option<Action> {
-    match key.code {
-        KeyCode::Up => Some(Action::Mark(-1)),
-        KeyCode::Down => Some(Action::Mark(1)),
-        KeyCode::Enter | KeyCode::Char(' ') => Some(Action::Take),
-        _ => None,
-    }
-}
-
-fn key_action(key: KeyEvent) -> Option<Action> {
-    match key.code {
-        KeyCode::Char(' ') => Some(Action::Pause),
-        KeyCode::Left => Some(Action::Shorter),
-        KeyCode::Right => Some(Action::Longer),
-        KeyCode::Up => Some(Action::Level(1.0)),
-        KeyCode::Down => Some(Action::Level(-1.0)),
-        KeyCode::PageUp => Some(Action::Earlier),
-        KeyCode::PageDown => Some(Action::Later),
-        KeyCode::End => Some(Action::Live),
-        KeyCode::Home => Some(Action::FitAll),
-        KeyCode::Esc => Some(Action::Back),
-        KeyCode::Enter => Some(Action::Choices(Setting::All)),
-        KeyCode::Char(typed) => char_action(typed),
-        _ => None,
-    }
+/// The name of a key in the one list of keys.
+fn key_name(key: KeyEvent) -> Option<String> {
+    let name = match key.code {
+        KeyCode::Char(typed) => return Some(typed.into()),
+        KeyCode::Left => "ArrowLeft",
+        KeyCode::Right => "ArrowRight",
+        KeyCode::Up => "ArrowUp",
+        KeyCode::Down => "ArrowDown",
+        KeyCode::PageUp => "PageUp",
+        KeyCode::PageDown => "PageDown",
+        KeyCode::End => "End",
+        KeyCode::Home => "Home",
+        KeyCode::Esc => "Escape",
+        KeyCode::Enter => "Enter",
+        _ => return None,
+    };
+    Some(name.into())
 }
 
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);

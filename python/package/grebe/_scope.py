@@ -87,7 +87,8 @@ class Scope(StreamScope):
         return Frame(self._linked(self.page), width, height)
 
     def _linked(self, page: str) -> str:
-        said = {"span": self._span, "show": "spectrum" if self._spectrum else None, "theme": self._theme}
+        light = "true" if self._theme == "light" else "false"
+        said = {"span": self._span, "show.spectrum": "true" if self._spectrum else None, "light": light}
         return page + "".join(f"&{key}={value}" for key, value in said.items() if value is not None)
 
     def stop(self) -> None:

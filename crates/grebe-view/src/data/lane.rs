@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// What a lane shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaneId {
@@ -13,7 +15,8 @@ pub struct LaneId {
 }
 
 /// What of a channel a lane shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Part {
     /// The samples of a real channel.
     Real,
@@ -24,6 +27,7 @@ pub enum Part {
     /// Magnitude, in the unit of the components.
     Magnitude,
     /// Magnitude in decibels of full scale.
+    #[serde(rename = "db")]
     MagnitudeDb,
     /// Phase in radians, -pi to pi.
     Phase,
@@ -132,6 +136,19 @@ impl FromStr for LaneId {
         let number: usize = number.parse().map_err(|_| wrong())?;
         let channel = number.checked_sub(1).filter(|&channel| channel < CHANNELS_MAX).ok_or_else(wrong)?;
         Ok(LaneId { channel, part })
+    }
+}
+
+/// As its text.
+impl Serialize for LaneId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for LaneId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<LaneId, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use grebe_frame::{Description, SampleFormat, StreamAnnotation, TrackerCounts};
 use grebe_scope::{Column, ColumnGrid, SampleLine, Scale};
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::axis::AxisPoint;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::measure::LaneMeasurements;
@@ -118,7 +120,7 @@ pub struct LaneColumns {
 }
 
 /// What the frames say of their stream.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StreamInfo {
     /// Channels.
     pub channels: usize,
@@ -133,7 +135,7 @@ pub struct StreamInfo {
 }
 
 /// Samples that are missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapMark {
     /// Counts the gaps of a stream from 0.
     pub number: u64,
@@ -148,7 +150,8 @@ pub struct GapMark {
 }
 
 /// How much arrives, over the last second.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Flow {
     /// Frames per second.
     pub frames_per_s: f64,

@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::picture::GapMark;
 
 /// Losses and names that cannot be seen in the frames. Whoever opens the source fills it in; what is unknown stays `None`
 /// and is not shown.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SourceStatus {
     /// The source as the person named it: `udp://:5000`.
     pub name: String,
@@ -32,13 +35,14 @@ pub struct SourceStatus {
     /// Whether it is a recording: what is missing there was lost before it was made.
     pub is_recording: bool,
     /// Whether its recorder is still at it: what comes is shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_being_recorded: bool,
     /// One line to be shown as long as it is set: a clamped buffer, a source that is being reopened.
     pub notice: Option<String>,
 }
 
 /// What was lost in one place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Loss {
     /// Frames.
     pub frames: u64,

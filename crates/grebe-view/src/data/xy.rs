@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grebe_scope::XyDensity;
+use serde::{Deserialize, Serialize};
 
 use crate::data::lane::LaneId;
 use crate::data::persistence::is_moved;
@@ -12,7 +13,7 @@ use crate::data::tracks::{Runs, Tracks};
 use crate::data::viewport::Viewport;
 
 /// What is drawn over what, and how.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct XySettings {
     pub(crate) x: LaneId,
     pub(crate) y: LaneId,
@@ -22,6 +23,7 @@ pub(crate) struct XySettings {
     /// Cells to the right, and upwards.
     pub(crate) size: (usize, usize),
     /// Samples from a point to the next: those of a symbol. `None`: each is a point.
+    #[serde(default)]
     pub(crate) every: Option<f64>,
 }
 

@@ -1,6 +1,5 @@
 //! What a far viewer says: JSON, an object with one key.
 
-mod as_text;
 mod trigger;
 
 use std::sync::Arc;
@@ -49,6 +48,19 @@ pub(crate) struct Hello {
     /// Which of the sources that the server shows, from 1.
     #[serde(default = "first_source")]
     pub(crate) source: usize,
+    /// It is a page, which is told in words what it shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) page: Option<PageHello>,
+}
+
+/// What a page says of itself first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PageHello {
+    /// What was set when it was told that last, or as its link says.
+    pub(crate) view: String,
+    /// Whether its surroundings are bright.
+    pub(crate) is_light: bool,
 }
 
 pub(crate) fn first_source() -> usize {
@@ -68,7 +80,7 @@ pub(crate) struct FarViewport {
     /// `None`: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     channels: Option<Vec<usize>>,
-    parts: Vec<PartName>,
+    parts: Vec<Part>,
     sinc: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trigger: Option<FarTrigger>,
@@ -84,25 +96,13 @@ pub(crate) struct FarViewport {
     #[serde(skip_serializing_if = "Option::is_none")]
     persistence: Option<Vec<LaneRange>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    xy: Option<FarXy>,
+    xy: Option<XySettings>,
     #[serde(skip_serializing_if = "Option::is_none")]
     overview: Option<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum PartName {
-    I,
-    Q,
-    Magnitude,
-    Db,
-    Phase,
-    Frequency,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LaneScale {
-    #[serde(with = "as_text")]
     lane: LaneId,
     factor: f64,
     offset: f64,
@@ -110,7 +110,6 @@ struct LaneScale {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LaneRange {
-    #[serde(with = "as_text")]
     lane: LaneId,
     low: f64,
     high: f64,
@@ -125,7 +124,6 @@ struct FarMath {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct FarInput {
-    #[serde(with = "as_text")]
     lane: LaneId,
     factor: f64,
     offset: f64,
@@ -162,19 +160,6 @@ enum FarWeighting {
     FlatTop,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct FarXy {
-    #[serde(with = "as_text")]
-    x: LaneId,
-    #[serde(with = "as_text")]
-    y: LaneId,
-    x_range: (f64, f64),
-    y_range: (f64, f64),
-    size: (usize, usize),
-    #[serde(default)]
-    every: Option<f64>,
-}
-
 impl FarViewport {
     pub(crate) fn new(number: u64, viewport: &Viewport) -> FarViewport {
         let channels: Vec<usize> = (0..CHANNELS_MAX).filter(|&it| viewport.lanes.has_channel(it)).collect();
@@ -193,11 +178,7 @@ impl FarViewport {
             span: viewport.span,
             columns: viewport.columns,
             channels: (channels.len() < CHANNELS_MAX).then_some(channels),
-            parts: PARTS
-                .iter()
-                .filter(|(part, _)| viewport.lanes.has_part(*part))
-                .map(|(_, it)| *it)
-                .collect(),
+            parts: Part::COMPLEX.into_iter().filter(|&part| viewport.lanes.has_part(part)).collect(),
             sinc: viewport.interpolation == Interpolation::Sinc,
             trigger: viewport.trigger.as_ref().map(FarTrigger::new),
             measure: viewport.measure.as_ref().map(|scales| {
@@ -229,20 +210,17 @@ impl FarViewport {
             persistence: viewport.persistence.as_ref().map(|ranges| {
                 ranges.iter().map(|(lane, &(low, high))| LaneRange { lane, low, high }).collect()
             }),
-            xy: viewport.xy.map(|xy| FarXy {
-                x: xy.x,
-                y: xy.y,
-                x_range: xy.x_range,
-                y_range: xy.y_range,
-                size: xy.size,
-                every: xy.every,
-            }),
+            xy: viewport.xy,
             overview: viewport.overview,
         }
     }
 
     /// What is to be seen, within what one viewer may cost.
     pub(crate) fn viewport(&self) -> Viewport {
+        bounded(self.unbounded())
+    }
+
+    fn unbounded(&self) -> Viewport {
         let mut lanes = LaneMask::ALL;
         if let Some(channels) = &self.channels {
             let mut channels: Vec<usize> = channels.iter().copied().filter(|&it| it < CHANNELS_MAX).collect();
@@ -250,8 +228,8 @@ impl FarViewport {
             channels.dedup();
             lanes = lanes.only(channels);
         }
-        for (part, name) in PARTS {
-            if lanes.has_part(part) != self.parts.contains(&name) {
+        for part in Part::COMPLEX {
+            if lanes.has_part(part) != self.parts.contains(&part) {
                 lanes = lanes.part_toggled(part);
             }
         }
@@ -262,8 +240,8 @@ impl FarViewport {
         };
         Viewport {
             window: self.ending.map_or(Window::Latest, |at| Window::Ending { at }),
-            span: self.span.filter(|span| *span > 0.0).map(|span| span.clamp(SPAN_MIN, SPAN_MAX)),
-            columns: self.columns.clamp(1, COLUMNS_MAX),
+            span: self.span,
+            columns: self.columns,
             lanes,
             interpolation: if self.sinc { Interpolation::Sinc } else { Interpolation::Linear },
             trigger: self.trigger.as_ref().map(FarTrigger::settings),
@@ -281,10 +259,10 @@ impl FarViewport {
             spectrum: self.spectrum.as_ref().map(FarSpectrum::settings),
             persistence: self.persistence.as_ref().map(|ranges| {
                 let of = |it: &LaneRange| (it.lane, (it.low, it.high));
-                Arc::new(ranges.iter().take(DENSITIES_MAX).map(of).collect())
+                Arc::new(ranges.iter().map(of).collect())
             }),
-            xy: self.xy.as_ref().map(FarXy::settings),
-            overview: self.overview.map(|columns| columns.min(OVERVIEW_MAX)),
+            xy: self.xy,
+            overview: self.overview,
         }
     }
 }
@@ -298,9 +276,9 @@ impl Default for FarViewport {
 impl FarSpectrum {
     fn settings(&self) -> SpectrumSettings {
         SpectrumSettings {
-            size: self.size.min(TRANSFORM_MAX),
+            size: self.size,
             window: WEIGHTINGS.iter().find(|(_, it)| *it == self.window).map_or(Weighting::Hann, |it| it.0),
-            averages: self.averages.clamp(1, AVERAGES_MAX),
+            averages: self.averages,
             is_peak_held: self.is_peak_held,
             waterfall: self.waterfall,
             band: self.band,
@@ -316,31 +294,29 @@ impl Default for FarSpectrum {
     }
 }
 
-impl FarXy {
-    fn settings(&self) -> XySettings {
-        XySettings {
-            x: self.x,
-            y: self.y,
-            x_range: self.x_range,
-            y_range: self.y_range,
-            size: (self.size.0.clamp(1, CELLS_MAX), self.size.1.clamp(1, CELLS_MAX)),
-            every: self.every,
-        }
+/// A viewport within what one viewer may cost, whoever asks; what its records may take is bounded where their lanes are known.
+pub(crate) fn bounded(mut viewport: Viewport) -> Viewport {
+    viewport.span = viewport.span.filter(|span| *span > 0.0).map(|span| span.clamp(SPAN_MIN, SPAN_MAX));
+    viewport.columns = viewport.columns.clamp(1, COLUMNS_MAX);
+    viewport.overview = viewport.overview.map(|columns| columns.min(OVERVIEW_MAX));
+    if let Some(spectrum) = &mut viewport.spectrum {
+        spectrum.size = spectrum.size.min(TRANSFORM_MAX);
+        spectrum.averages = spectrum.averages.clamp(1, AVERAGES_MAX);
     }
+    if let Some(xy) = &mut viewport.xy {
+        xy.size = (xy.size.0.clamp(1, CELLS_MAX), xy.size.1.clamp(1, CELLS_MAX));
+    }
+    if let Some(ranges) = &mut viewport.persistence {
+        let some = ranges.iter().take(DENSITIES_MAX).map(|(lane, range)| (lane, *range)).collect();
+        *ranges = Arc::new(some);
+    }
+    viewport
 }
 
 fn pictures_per_s_max() -> f64 {
     PICTURES_PER_S_MAX
 }
 
-const PARTS: [(Part, PartName); 6] = [
-    (Part::I, PartName::I),
-    (Part::Q, PartName::Q),
-    (Part::Magnitude, PartName::Magnitude),
-    (Part::MagnitudeDb, PartName::Db),
-    (Part::Phase, PartName::Phase),
-    (Part::Frequency, PartName::Frequency),
-];
 const WEIGHTINGS: [(Weighting, FarWeighting); 6] = [
     (Weighting::Rectangular, FarWeighting::Rectangular),
     (Weighting::Hann, FarWeighting::Hann),

@@ -43,16 +43,8 @@ pub(crate) enum Wish {
     /// It makes nothing, or goes on.
     Pause,
     Wave(String),
-    Tune(FarTuned),
+    Tune(Tuned),
     Keep(FarStretch),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct FarTuned {
-    frequency_hz: f64,
-    rate_hz: f64,
-    #[serde(default)]
-    gain_db: Option<f64>,
 }
 
 /// A stretch to be kept, by a number that its answer has.
@@ -73,7 +65,7 @@ pub(crate) struct Offered {
     /// Waveforms of the generator.
     pub(crate) waves: Option<Vec<String>>,
     /// What the receiver is tuned to.
-    pub(crate) tuned: Option<FarTuned>,
+    pub(crate) tuned: Option<Tuned>,
     /// What is kept of what came last, in words.
     pub(crate) keeps: Option<String>,
 }
@@ -88,13 +80,13 @@ impl SharedControls {
         let controls = self.lock();
         Offered {
             waves: controls.generator.as_ref().map(|it| it.waves.clone()),
-            tuned: controls.receiver.as_ref().map(|it| FarTuned::of((it.tuned)())),
+            tuned: controls.receiver.as_ref().map(|it| (it.tuned)()),
             keeps: controls.keeper.as_ref().map(|it| it.last.clone()),
         }
     }
 
-    pub(super) fn tuned(&self) -> Option<FarTuned> {
-        self.lock().receiver.as_ref().map(|it| FarTuned::of((it.tuned)()))
+    pub(super) fn tuned(&self) -> Option<Tuned> {
+        self.lock().receiver.as_ref().map(|it| (it.tuned)())
     }
 
     /// Passes a wish on, without waiting. What becomes of a stretch that is kept comes as a line.
@@ -125,7 +117,10 @@ impl SharedControls {
             Wish::Tune(tuned) => {
                 let receiver = controls.receiver.as_ref();
                 let receiver = receiver.ok_or("this stream comes from no receiver that can be tuned")?;
-                (receiver.tune)(tuned.tuned().ok_or("no receiver can be tuned so")?).map(|()| None)
+                if !tuned.is_possible() {
+                    return Err("no receiver can be tuned so".into());
+                }
+                (receiver.tune)(*tuned).map(|()| None)
             }
             Wish::Keep(stretch) => {
                 let keeper =
@@ -136,6 +131,52 @@ impl SharedControls {
         }
     }
 
+    /// What a model beside the source can have changed for a viewer; `changed` keeps in words what was.
+    pub(crate) fn for_viewer(&self, right: Right, changed: &Arc<Mutex<Option<String>>>) -> SourceControls {
+        let Offered { waves, tuned, keeps } = self.offered();
+        let obey = || {
+            let (controls, changed) = (self.clone(), Arc::clone(changed));
+            move |wish: Wish| {
+                if right == Right::Look {
+                    return Err(MAY_NOT.to_owned());
+                }
+                let done = controls.obey(&wish)?;
+                *changed.lock().unwrap_or_else(PoisonError::into_inner) = Some(wish.words());
+                Ok(done)
+            }
+        };
+        SourceControls {
+            generator: waves.map(|waves| {
+                let obey = obey();
+                GeneratorRemote { waves, tell: Box::new(move |wish| obey(Wish::of(wish)).map(drop)) }
+            }),
+            receiver: tuned.map(|first| {
+                let (obey, controls) = (obey(), self.clone());
+                ReceiverRemote {
+                    tuned: Box::new(move || {
+                        let now = controls.lock().receiver.as_ref().map(|it| (it.tuned)());
+                        now.unwrap_or(first)
+                    }),
+                    tune: Box::new(move |tuned| obey(Wish::Tune(tuned)).map(drop)),
+                }
+            }),
+            keeper: keeps.map(|last| {
+                let obey = obey();
+                let keep = move |stretch| match obey(Wish::Keep(FarStretch::new(0, stretch))) {
+                    Ok(Some(told)) => told,
+                    done => {
+                        let (tell, told) = channel();
+                        let why = done.err().unwrap_or_else(|| "nobody keeps it".into());
+                        // Its receiver is here.
+                        let _ = tell.send(format!("not kept: {why}"));
+                        told
+                    }
+                };
+                StretchKeeper { last, keep: Box::new(keep) }
+            }),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, SourceControls> {
         // Every change leaves it valid, so a panic elsewhere does no harm.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -143,13 +184,21 @@ impl SharedControls {
 }
 
 impl Wish {
+    fn of(wish: GeneratorWish) -> Wish {
+        match wish {
+            GeneratorWish::Rate(rate_hz) => Wish::Rate(rate_hz),
+            GeneratorWish::TogglePause => Wish::Pause,
+            GeneratorWish::Wave(name) => Wish::Wave(name),
+        }
+    }
+
     /// What is wanted, in words for who sits beside the server.
     pub(super) fn words(&self) -> String {
         match self {
             Wish::Rate(rate_hz) => format!("the generator at {rate_hz} samples a second"),
             Wish::Pause => "the generator paused, or going on".into(),
             Wish::Wave(name) => format!("the waveform {name}"),
-            Wish::Tune(FarTuned { frequency_hz, rate_hz, gain_db }) => {
+            Wish::Tune(Tuned { frequency_hz, rate_hz, gain_db }) => {
                 let gain = gain_db.map_or("its own gain".to_owned(), |db| format!("{db} dB"));
                 format!("the receiver at {frequency_hz} Hz, {rate_hz} samples a second, {gain}")
             }
@@ -158,24 +207,6 @@ impl Wish {
                 format!("samples {from} to {to} kept")
             }
         }
-    }
-}
-
-impl FarTuned {
-    fn of(tuned: Tuned) -> FarTuned {
-        let Tuned { frequency_hz, rate_hz, gain_db } = tuned;
-        FarTuned { frequency_hz, rate_hz, gain_db }
-    }
-
-    /// `None`: nothing can be tuned so.
-    fn tuned(self) -> Option<Tuned> {
-        let FarTuned { frequency_hz, rate_hz, gain_db } = self;
-        let is_good = frequency_hz >= 0.0 && rate_hz > 0.0 && gain_db.is_none_or(f64::is_finite);
-        (is_good && frequency_hz.is_finite() && rate_hz.is_finite()).then_some(Tuned {
-            frequency_hz,
-            rate_hz,
-            gain_db,
-        })
     }
 }
 
@@ -243,7 +274,7 @@ impl Wishes {
     }
 
     /// The receiver there is tuned so now.
-    pub(super) fn is_tuned(&self, tuned: Option<FarTuned>) {
+    pub(super) fn is_tuned(&self, tuned: Option<Tuned>) {
         self.lock().offered.tuned = tuned;
     }
 
@@ -262,19 +293,13 @@ impl Wishes {
         SourceControls {
             generator: waves.map(|waves| {
                 let wishes = self.clone();
-                let tell = move |wish| {
-                    wishes.wish(match wish {
-                        GeneratorWish::Rate(rate_hz) => Wish::Rate(rate_hz),
-                        GeneratorWish::TogglePause => Wish::Pause,
-                        GeneratorWish::Wave(name) => Wish::Wave(name),
-                    })
-                };
+                let tell = move |wish| wishes.wish(Wish::of(wish));
                 GeneratorRemote { waves, tell: Box::new(tell) }
             }),
-            receiver: tuned.and_then(FarTuned::tuned).map(|first| {
+            receiver: tuned.filter(Tuned::is_possible).map(|first| {
                 let (now, wishes) = (self.clone(), self.clone());
-                let tuned = move || now.lock().offered.tuned.and_then(FarTuned::tuned).unwrap_or(first);
-                let tune = move |tuned| wishes.wish(Wish::Tune(FarTuned::of(tuned)));
+                let tuned = move || now.lock().offered.tuned.filter(Tuned::is_possible).unwrap_or(first);
+                let tune = move |tuned| wishes.wish(Wish::Tune(tuned));
                 ReceiverRemote { tuned: Box::new(tuned), tune: Box::new(tune) }
             }),
             keeper: keeps.map(|last| {

@@ -1,6 +1,6 @@
 //! How a viewer comes in: what it says first, or why it has to go.
 
-use super::asked::{Asked, Hello};
+use super::asked::{Asked, Hello, PageHello};
 use super::told::Said;
 use super::{FarMessage, PROTOCOL};
 
@@ -14,6 +14,14 @@ pub struct Greeting {
     /// Which of the server's sources it wants to see, from 1.
     pub source: usize,
     pub(super) pictures_per_s: f64,
+    pub(crate) page: Option<PageHello>,
+}
+
+impl Greeting {
+    /// Whether it is a page, whose model is kept here.
+    pub fn is_page(&self) -> bool {
+        self.page.is_some()
+    }
 }
 
 /// Why a viewer is sent away, in words for the person there.
@@ -35,7 +43,7 @@ impl Refusal {
 pub fn greeting(text: &str) -> Result<Greeting, Refusal> {
     let asked = serde_json::from_str(text)
         .map_err(|error| Refusal(format!("no greeting was understood: {error}")))?;
-    let Asked::Hello(Hello { protocol, token, program, pictures_per_s, source }) = asked else {
+    let Asked::Hello(Hello { protocol, token, program, pictures_per_s, source, page }) = asked else {
         return Err(Refusal("the first message has to be a hello".into()));
     };
     if protocol != PROTOCOL {
@@ -43,5 +51,5 @@ pub fn greeting(text: &str) -> Result<Greeting, Refusal> {
             "this server speaks protocol {PROTOCOL} and the viewer {protocol}: use the same version of grebe at both ends"
         )));
     }
-    Ok(Greeting { token, program, source, pictures_per_s })
+    Ok(Greeting { token, program, source, pictures_per_s, page })
 }

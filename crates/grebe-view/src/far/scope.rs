@@ -13,7 +13,7 @@ use super::finding::Finds;
 use super::items::Shelf;
 use super::picture::{Before, Drawn};
 use super::pieces::Joiner;
-use super::told::{ChannelMeaning, Facts, FarStatus, Said};
+use super::told::{ChannelMeaning, Facts, Said};
 use super::{FarMessage, PICTURE, PIECES, PROTOCOL};
 use crate::data::finding::Finder;
 use crate::data::link::{FarSide, ScopeLink};
@@ -178,6 +178,7 @@ impl FarScope {
             program: self.program.clone(),
             pictures_per_s,
             source,
+            page: None,
         }));
         (self.is_connected, self.is_welcome) = (true, false);
         (self.before, self.joiner, self.shelf) = Default::default();
@@ -309,7 +310,7 @@ impl FarScope {
             Said::Pong { at, server_ns } => self.clock.look(at as u64, server_ns, now_ns),
             Said::Status(status) => {
                 self.wishes.is_tuned(status.tuned);
-                self.words.with(|it| it.status = FarStatus::status(&status));
+                self.words.with(|it| it.status = status.source.clone());
                 self.side.wake();
             }
             Said::Told(keys) => {

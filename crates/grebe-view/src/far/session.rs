@@ -1,12 +1,15 @@
 //! One viewer, as its server has it: what it asked for, what it knows, and what it is sent next. No socket and no clock.
 
+mod facts;
+mod pictures;
+
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use serde_json::{Map, Value};
 
 use super::FarMessage;
-use super::asked::{Asked, FarViewport, PICTURES_PER_S_MAX};
+use super::asked::{Asked, PICTURES_PER_S_MAX};
 use super::bytes::Writer;
 use super::control::{MAY_NOT, Right, SharedControls, Wish};
 use super::finding::Searches;
@@ -15,7 +18,7 @@ use super::items::{SAMPLES_MAX, Stock};
 use super::pace::Pace;
 use super::picture::Before;
 use super::pieces::Pieces;
-use super::told::{ChannelMeaning, Facts, FarStatus, Said, Welcome};
+use super::told::{ChannelMeaning, FarStatus, Said, Welcome};
 use super::{PICTURE, PIECES, PROTOCOL};
 use crate::data::extract::WantedExtract;
 use crate::data::finding::Finder;
@@ -87,6 +90,8 @@ pub struct FarSession {
     /// What was changed at the source, in words.
     changed: Option<String>,
     is_over: bool,
+    /// The last picture that is being sent, for who says what it shows in words: such a viewer is told nothing else.
+    shown: Option<Option<Picture>>,
     /// Messages of it that may come still, and since when they were counted.
     may_come: (f64, u64),
 }
@@ -146,8 +151,48 @@ impl FarSession {
             keeping: Vec::new(),
             changed: None,
             is_over: false,
+            shown: None,
             may_come: (MESSAGES_AT_ONCE, now_ns),
         }
+    }
+
+    /// Counts a message of the viewer.
+    ///
+    /// # Errors
+    /// There are too many: the viewer is to be sent away with these words.
+    pub(crate) fn admit(&mut self, now_ns: u64) -> Result<(), Refusal> {
+        let (left, since_ns) = self.may_come;
+        let more = now_ns.saturating_sub(since_ns) as f64 * 1e-9 * MESSAGES_PER_S;
+        let left = (left + more).min(MESSAGES_AT_ONCE) - 1.0;
+        self.may_come = (left, now_ns);
+        if left >= 0.0 {
+            return Ok(());
+        }
+        Err(Refusal(format!("more than {MESSAGES_PER_S} messages a second came from the viewer")))
+    }
+
+    /// Takes an acknowledgement.
+    ///
+    /// # Errors
+    /// It is of what was never sent.
+    pub(crate) fn acknowledged(&mut self, number: u64, now_ns: u64) -> Result<(), Refusal> {
+        if number > self.number {
+            return Err(Refusal("a message was acknowledged that was never sent".into()));
+        }
+        self.pace.acknowledged(number, now_ns);
+        Ok(())
+    }
+
+    /// Answers a sign of life: the newest, as one that waits still would say less.
+    pub(crate) fn pong(&mut self, at: f64, now_ns: u64) {
+        self.outgoing.retain(|said| !matches!(said, Said::Pong { .. }));
+        self.outgoing.push_back(Said::Pong { at, server_ns: now_ns });
+    }
+
+    /// What is to be seen from now on; pictures of it bear the number.
+    pub(crate) fn see(&mut self, number: u64, viewport: Viewport) {
+        self.wanted = Some((number, viewport));
+        self.is_wanted_new = true;
     }
 
     /// Takes a message of the viewer.
@@ -155,28 +200,13 @@ impl FarSession {
     /// # Errors
     /// It is none that there is, or there are too many: the viewer is to be sent away with these words.
     pub fn take(&mut self, text: &str, now_ns: u64) -> Result<(), Refusal> {
-        let (left, since_ns) = self.may_come;
-        let more = now_ns.saturating_sub(since_ns) as f64 * 1e-9 * MESSAGES_PER_S;
-        let left = (left + more).min(MESSAGES_AT_ONCE) - 1.0;
-        self.may_come = (left, now_ns);
-        if left < 0.0 {
-            return Err(Refusal(format!(
-                "more than {MESSAGES_PER_S} messages a second came from the viewer"
-            )));
-        }
+        self.admit(now_ns)?;
         let asked = serde_json::from_str(text);
         match asked.map_err(|error| Refusal(format!("a message was not understood: {error}")))? {
             Asked::Hello(_) => return Err(Refusal("a second hello came".into())),
-            Asked::Viewport(viewport) => self.look_at(&viewport),
-            Asked::Ack(number) if number > self.number => {
-                return Err(Refusal("a message was acknowledged that was never sent".into()));
-            }
-            Asked::Ack(number) => self.pace.acknowledged(number, now_ns),
-            Asked::Ping { at } => {
-                // The newest is answered: one that waits still would say less.
-                self.outgoing.retain(|said| !matches!(said, Said::Pong { .. }));
-                self.outgoing.push_back(Said::Pong { at, server_ns: now_ns });
-            }
+            Asked::Viewport(viewport) => self.see(viewport.number, viewport.viewport()),
+            Asked::Ack(number) => self.acknowledged(number, now_ns)?,
+            Asked::Ping { at } => self.pong(at, now_ns),
             Asked::Extract { number, from, to } => {
                 self.samples = Some(number);
                 self.link.request_extract(WantedExtract { range: from..to, samples_max: SAMPLES_MAX as u64 });
@@ -202,9 +232,9 @@ impl FarSession {
         let is_due = now_ns.saturating_sub(self.status_ns) >= STATUS_INTERVAL_NS;
         if is_due || self.is_status_wanted || self.status.is_none() {
             (self.status_ns, self.is_status_wanted) = (now_ns, false);
-            let status = FarStatus::of(&status(), self.controls.tuned());
-            if self.status.as_ref() != Some(&status) {
-                self.status = Some(status.clone());
+            let status = FarStatus { source: status(), tuned: self.controls.tuned() };
+            let is_told = self.shown.is_none();
+            if self.status.replace(status.clone()).as_ref() != Some(&status) && is_told {
                 return Some(Said::Status(Box::new(status)).message());
             }
         }
@@ -225,7 +255,7 @@ impl FarSession {
         }
         match self.next.take() {
             // What is known of the source is not to be older than its end: of a file, how much of it was read.
-            Some(picture) if picture.is_ended && !self.is_ended => {
+            Some(picture) if picture.is_ended && !self.is_ended && self.shown.is_none() => {
                 (self.is_ended, self.is_status_wanted) = (true, true);
                 self.next = Some(picture);
                 None
@@ -328,11 +358,6 @@ impl FarSession {
         self.asked_ns.max(self.picture_ns) + PIECES_WAIT_NS
     }
 
-    fn look_at(&mut self, viewport: &FarViewport) {
-        self.wanted = Some((viewport.number, viewport.viewport()));
-        self.is_wanted_new = true;
-    }
-
     /// Asks for the next picture when one may be sent: it is made then, and not before.
     fn ask(&mut self, now_ns: u64) {
         let Some((number, viewport)) = &self.wanted else { return };
@@ -361,49 +386,6 @@ impl FarSession {
         }
     }
 
-    /// What is to be told before a picture is sent that answers a viewport.
-    fn told(&mut self, picture: &Picture, viewport: u64, now_ns: u64) -> Option<FarMessage> {
-        // What may be the last picture of its kind for long comes with all that is known of it.
-        let is_other = self.told_of != (viewport, picture.is_ended);
-        self.told_of = (viewport, picture.is_ended);
-        let is_due = is_other || now_ns >= self.told_due_ns(now_ns);
-        let mut keys = Facts::of(picture).keys();
-        keys.retain(|key, value| self.facts.get(key) != Some(value));
-        let mut untold = Map::new();
-        if !is_due {
-            let needed = |key: &str, value: &Value| is_needed(key, value, self.facts.get(key));
-            (keys, untold) = split(keys, needed);
-        }
-        self.untold = untold;
-        self.tell(keys, now_ns)
-    }
-
-    /// What was left to be told later, when it is due.
-    fn tell_later(&mut self, now_ns: u64) -> Option<FarMessage> {
-        if self.untold.is_empty() || now_ns < self.told_due_ns(now_ns) {
-            return None;
-        }
-        let keys = std::mem::take(&mut self.untold);
-        self.tell(keys, now_ns)
-    }
-
-    fn tell(&mut self, keys: Map<String, Value>, now_ns: u64) -> Option<FarMessage> {
-        if keys.is_empty() {
-            return None;
-        }
-        self.facts.extend(keys.iter().map(|(key, value)| (key.clone(), value.clone())));
-        let message = Said::Told(keys).message();
-        (self.told_ns, self.told_bytes) = (now_ns, message.len());
-        Some(message)
-    }
-
-    /// When more may be told: of a slow path a part is for words.
-    fn told_due_ns(&mut self, now_ns: u64) -> u64 {
-        let rate = self.pace.rate_bytes_per_s(now_ns).unwrap_or(f64::INFINITY);
-        let pause_ns = (self.told_bytes as f64 / rate * 4e9) as u64;
-        self.told_ns + TOLD_INTERVAL_NS.max(pause_ns)
-    }
-
     /// The number of the viewport that a picture answers.
     fn answered(&self, picture: &Picture) -> u64 {
         let number = self.asked.iter().rev().find(|(_, viewport)| picture.answers.as_ref() == Some(viewport));
@@ -416,6 +398,9 @@ impl FarSession {
             self.is_wanted_new |= self.wanted.as_ref().is_some_and(|(_, viewport)| viewport.is_exact);
         }
         self.stock.take_in(&picture, viewport);
+        if let Some(shown) = &mut self.shown {
+            *shown = Some(picture.clone());
+        }
         let mut out = Writer::default();
         self.number += 1;
         out.u8(PICTURE);
@@ -450,39 +435,7 @@ impl FarSession {
     }
 }
 
-/// Whether columns mean something else without it.
-fn is_needed(key: &str, value: &Value, before: Option<&Value>) -> bool {
-    match key {
-        "streams" | "description" | "math" => true,
-        // Its counts go on with every block.
-        "stream" => ["channels", "format", "rate_hz"]
-            .iter()
-            .any(|it| Some(&value[it]) != before.map(|before| &before[it])),
-        "trigger" => {
-            let is_counted = |key: &&String| !["found", "searched_samples", "rate"].contains(&key.as_str());
-            let Value::Object(settings) = value else { return true };
-            let keys = settings.keys().filter(is_counted);
-            keys.into_iter().any(|key| Some(&value[key]) != before.map(|before| &before[key]))
-        }
-        _ => false,
-    }
-}
-
-/// Those that are, and the others.
-fn split(
-    keys: Map<String, Value>,
-    is_it: impl Fn(&str, &Value) -> bool,
-) -> (Map<String, Value>, Map<String, Value>) {
-    let (mut are, mut others) = (Map::new(), Map::new());
-    for (key, value) in keys {
-        let to = if is_it(&key, &value) { &mut are } else { &mut others };
-        to.insert(key, value);
-    }
-    (are, others)
-}
-
 const STATUS_INTERVAL_NS: u64 = 250_000_000;
-const TOLD_INTERVAL_NS: u64 = 200_000_000;
 /// Where no picture comes for so long, pieces have messages of their own.
 const PIECES_WAIT_NS: u64 = 50_000_000;
 const WAKE_NS_MIN: u64 = 1_000_000;

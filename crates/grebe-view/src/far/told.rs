@@ -1,10 +1,8 @@
 //! What is said of the stream and of its pictures in words and numbers: JSON, of which only what changed is said again.
 
-mod status;
-
 use std::sync::Arc;
 
-use grebe_frame::{Description, SampleFormat, StreamAnnotation, TrackerCounts};
+use grebe_frame::{Description, StreamAnnotation, TrackerCounts};
 use grebe_scope::{Band, Measurements, Peak, Quantity, Running, Scale, ToneQuality};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,12 +11,13 @@ use crate::data::lane::LaneId;
 use crate::data::measure::LaneMeasurements;
 use crate::data::picture::{Flow, GapMark, Picture, StreamInfo};
 use crate::data::signal::SignalMeasurements;
+use crate::data::status::SourceStatus;
 use crate::data::told::{Change, ChangeMark};
 use crate::data::trigger::{TriggerRate, TriggerState, TriggerView};
 use crate::far::FarMessage;
 use crate::far::asked::{FarTrigger, first_source};
 use crate::far::control::Offered;
-pub(crate) use status::FarStatus;
+use crate::model::receiver::Tuned;
 
 /// A message of a server but pictures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +69,15 @@ pub(crate) struct Welcome {
     pub(crate) finds: bool,
 }
 
+/// What only the server knows of its source, and what its receiver is tuned to.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct FarStatus {
+    #[serde(flatten)]
+    pub(crate) source: SourceStatus,
+    pub(crate) tuned: Option<Tuned>,
+}
+
 /// What the numbers of a channel mean, as the server was told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChannelMeaning {
@@ -87,14 +95,14 @@ pub struct ChannelMeaning {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Facts {
-    pub(crate) stream: Option<FarStream>,
+    pub(crate) stream: Option<StreamInfo>,
     pub(crate) streams: u64,
     pub(crate) description: Option<FarDescription>,
     changes: Vec<FarChange>,
     annotations: Vec<StreamAnnotation>,
-    gaps: Vec<FarGap>,
-    counts: FarCounts,
-    flow: FarFlow,
+    gaps: Vec<GapMark>,
+    counts: TrackerCounts,
+    flow: Flow,
     transit_min_ns: i64,
     triggers: Vec<f64>,
     trigger: Option<FarTriggerView>,
@@ -104,15 +112,6 @@ pub(crate) struct Facts {
     signals: Vec<FarSignal>,
     memory_bytes: usize,
     refused: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct FarStream {
-    channels: usize,
-    format: SampleFormat,
-    rate_hz: f64,
-    block_samples: u32,
-    generator_drops: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,37 +128,6 @@ struct FarChange {
     rate_hz: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     centre_frequency_hz: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct FarGap {
-    number: u64,
-    start: u64,
-    end: u64,
-    generator_samples: u64,
-    lost_frames: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct FarCounts {
-    frames: u64,
-    samples: u64,
-    lost_frames: u64,
-    lost_samples: u64,
-    generator_samples: u64,
-    late_frames: u64,
-    late_samples: u64,
-    duplicate_frames: u64,
-    streams: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct FarFlow {
-    frames_per_s: f64,
-    samples_per_s: f64,
-    bytes_per_s: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -235,13 +203,7 @@ pub(crate) struct Triggered {
 impl Facts {
     pub(crate) fn of(picture: &Picture) -> Facts {
         Facts {
-            stream: picture.stream.map(|stream| FarStream {
-                channels: stream.channels,
-                format: stream.format,
-                rate_hz: stream.rate_hz,
-                block_samples: stream.block_samples,
-                generator_drops: stream.generator_drops,
-            }),
+            stream: picture.stream,
             streams: picture.streams,
             description: picture.description.as_ref().map(|description| FarDescription {
                 first_sample_index: description.first_sample_index,
@@ -249,13 +211,9 @@ impl Facts {
             }),
             changes: picture.changes.iter().map(FarChange::of).collect(),
             annotations: picture.annotations.iter().map(|it| StreamAnnotation::clone(it)).collect(),
-            gaps: picture.gaps.iter().map(FarGap::of).collect(),
-            counts: FarCounts::of(&picture.counts),
-            flow: FarFlow {
-                frames_per_s: picture.flow.frames_per_s,
-                samples_per_s: picture.flow.samples_per_s,
-                bytes_per_s: picture.flow.bytes_per_s,
-            },
+            gaps: picture.gaps.clone(),
+            counts: picture.counts,
+            flow: picture.flow,
             transit_min_ns: picture.transit_min_ns,
             triggers: picture.triggers.clone(),
             trigger: picture.trigger.as_ref().map(FarTriggerView::of),
@@ -279,23 +237,17 @@ impl Facts {
 
     /// Puts them into a picture.
     pub(crate) fn put_into(&self, picture: &mut Picture, triggered: Option<Triggered>) {
-        picture.stream = self.stream.as_ref().map(|stream| StreamInfo {
+        picture.stream = self.stream.map(|stream| StreamInfo {
             channels: stream.channels.min(CHANNELS_MAX),
-            format: stream.format,
             rate_hz: stream.rate_hz.max(0.0),
-            block_samples: stream.block_samples,
-            generator_drops: stream.generator_drops,
+            ..stream
         });
         picture.streams = self.streams;
         picture.changes = self.changes.iter().take(LIST_MAX).map(FarChange::mark).collect();
         picture.annotations = self.annotations.iter().take(LIST_MAX).cloned().map(Arc::new).collect();
-        picture.gaps = self.gaps.iter().take(LIST_MAX).map(FarGap::mark).collect();
-        picture.counts = self.counts.counts();
-        picture.flow = Flow {
-            frames_per_s: self.flow.frames_per_s,
-            samples_per_s: self.flow.samples_per_s,
-            bytes_per_s: self.flow.bytes_per_s,
-        };
+        picture.gaps = self.gaps.iter().take(LIST_MAX).copied().collect();
+        picture.counts = self.counts;
+        picture.flow = self.flow;
         picture.transit_min_ns = self.transit_min_ns;
         picture.triggers = self.triggers.iter().take(LIST_MAX).copied().collect();
         picture.trigger = self.trigger.as_ref().zip(triggered).map(|(view, now)| view.view(now));
@@ -326,48 +278,6 @@ impl FarChange {
     fn mark(&self) -> ChangeMark {
         let centre = Change::CentreFrequency { hz: self.centre_frequency_hz };
         ChangeMark { index: self.index, change: self.rate_hz.map_or(centre, |hz| Change::Rate { hz }) }
-    }
-}
-
-impl FarGap {
-    fn of(gap: &GapMark) -> FarGap {
-        let GapMark { number, start, end, generator_samples, lost_frames } = *gap;
-        FarGap { number, start, end, generator_samples, lost_frames }
-    }
-
-    fn mark(&self) -> GapMark {
-        let FarGap { number, start, end, generator_samples, lost_frames } = *self;
-        GapMark { number, start, end, generator_samples, lost_frames }
-    }
-}
-
-impl FarCounts {
-    fn of(counts: &TrackerCounts) -> FarCounts {
-        FarCounts {
-            frames: counts.frames,
-            samples: counts.samples,
-            lost_frames: counts.lost_frames,
-            lost_samples: counts.lost_samples,
-            generator_samples: counts.generator_samples,
-            late_frames: counts.late_frames,
-            late_samples: counts.late_samples,
-            duplicate_frames: counts.duplicate_frames,
-            streams: counts.streams,
-        }
-    }
-
-    fn counts(&self) -> TrackerCounts {
-        TrackerCounts {
-            frames: self.frames,
-            samples: self.samples,
-            lost_frames: self.lost_frames,
-            lost_samples: self.lost_samples,
-            generator_samples: self.generator_samples,
-            late_frames: self.late_frames,
-            late_samples: self.late_samples,
-            duplicate_frames: self.duplicate_frames,
-            streams: self.streams,
-        }
     }
 }
 

@@ -289,8 +289,8 @@ fn items(picture: &Picture) -> Value {
         json!({ "size": view.size, "isTwoSided": view.is_two_sided, "channels": channels })
     });
     let waterfall = picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()).map(|it| {
-        let words = it.words().unwrap_or_default();
-        json!({ "channel": it.channel, "width": it.width, "cells": steps(&it.cells, 2.0), "spanSamples": it.span_samples, "words": words })
+        let sampled = it.sampled.map(|it| json!({ "done": it.done, "all": it.all }));
+        json!({ "channel": it.channel, "width": it.width, "cells": steps(&it.cells, 2.0), "spanSamples": it.span_samples, "sampled": sampled })
     });
     let density = picture.persistence.as_ref().map(|view| {
         let lane = |it: &LaneDensity| json!({ "lane": it.lane.to_string(), "width": it.width, "cells": hex(&it.cells) });

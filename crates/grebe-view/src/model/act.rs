@@ -6,6 +6,7 @@ use super::choices::Setting;
 use super::generator::GeneratorWish;
 use super::segments::Segment;
 use super::view_model::ViewModel;
+use crate::data::lane::LaneId;
 use crate::data::trigger::TriggerView;
 
 impl ViewModel {
@@ -38,6 +39,16 @@ impl ViewModel {
         self.controls.apply(action, &self.picture);
         self.act_on_list(action);
         self.hud_made_ns = 0;
+    }
+
+    /// The settings of the lane whose name was pressed: open, or closed again by another press.
+    pub(crate) fn open_settings(&mut self, lane: LaneId) {
+        let is_open = self.controls.show.channel_panel;
+        let is_again = is_open && self.selected() == lane;
+        self.act(Action::Select(lane));
+        if is_again || !is_open {
+            self.act(Action::Channels);
+        }
     }
 
     pub(crate) fn tell_generator(&mut self, wish: GeneratorWish) {
@@ -93,6 +104,16 @@ impl ViewModel {
         let least = self.resolution(lane, &setup, Some(range)) / setup.scale.abs();
         let step = (range.height() / setup.scale.abs() / 40.0).max(least);
         let level = trigger.level + steps * step * setup.scale.signum();
+        self.controls.trigger.settings.level = Some(level);
+    }
+
+    /// Sets the trigger's level by its height in its lane: 0.0 lower edge, 1.0 upper edge. Of two levels it is their middle.
+    pub(crate) fn drag_level(&mut self, height: f64) {
+        let Some(trigger) = self.picture.trigger else { return };
+        let lane = trigger.settings.lane;
+        let Some(range) = self.controls.lanes.range(lane) else { return };
+        let setup = self.setup(lane);
+        let level = (range.at(height) - setup.offset) / setup.scale - self.level_zero(&trigger);
         self.controls.trigger.settings.level = Some(level);
     }
 

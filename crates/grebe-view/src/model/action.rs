@@ -1,5 +1,7 @@
 //! What a person can do with the scope: the same in every front end.
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerMode;
@@ -7,7 +9,8 @@ use crate::model::choices::Setting;
 use crate::model::prompt::Question;
 
 /// One thing that a person can do.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
     Pause,
     Shorter,
@@ -115,7 +118,7 @@ pub(crate) enum Action {
 }
 
 /// A part of the screen.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScreenBox {
     /// 0.0 left edge, 1.0 right edge, in any order.
     pub(crate) times: Option<[f64; 2]>,
@@ -123,13 +126,15 @@ pub(crate) struct ScreenBox {
     pub(crate) values: Option<(LaneId, [f64; 2])>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Step {
     Down,
     Up,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum SaveWhat {
     Picture,
     /// The visible samples, as CSV.

@@ -2,6 +2,7 @@
 
 use grebe_flow::monotonic_ns;
 use grebe_scope::{Quantity, Window as Weighting};
+use serde::{Deserialize, Serialize};
 
 use crate::data::lane::{LaneId, LaneMask, Part};
 use crate::data::math::MathOperation;
@@ -14,7 +15,8 @@ use crate::model::generator::GeneratorWish;
 use crate::model::view_model::ViewModel;
 
 /// A setting that can be more than two things.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Setting {
     /// The list of the settings themselves.
     All,

@@ -1,4 +1,4 @@
-//! The keys for each action: the same in the window and in the terminal.
+//! The keys, with their actions and the words of the help: the one list of all front ends.
 
 use super::action::{Action, SaveWhat, Step};
 use crate::data::trigger::TriggerMode;
@@ -9,7 +9,16 @@ use crate::model::view_model::ViewModel;
 
 pub(crate) struct KeyGroup {
     pub(crate) title: &'static str,
-    pub(crate) keys: &'static [(&'static str, &'static str)],
+    pub(crate) keys: &'static [KeyLine],
+}
+
+/// A line of the help.
+pub(crate) struct KeyLine {
+    /// The keys as they are shown.
+    pub(crate) shown: &'static str,
+    pub(crate) words: &'static str,
+    /// Each by its name, and its action. What is typed is its own name; others have those of the DOM (`ArrowUp`).
+    keys: &'static [(&'static str, Action)],
 }
 
 /// The keys for the overlay, with those of other sources, a generator, a receiver and a ring only where there are any.
@@ -27,186 +36,310 @@ pub(crate) fn keys(model: &ViewModel) -> impl Iterator<Item = &'static KeyGroup>
         .chain(model.has_keeper().then_some(&RING_KEYS))
 }
 
-const RECEIVER_KEYS: KeyGroup =
-    KeyGroup { title: "receiver", keys: &[("$", "frequency"), ("^", "gain"), ("%", "rate")] };
+/// All keys by their names, with their actions.
+pub(crate) fn all_keys() -> impl Iterator<Item = (&'static str, Action)> {
+    let some = [&FIND_KEYS, &SOURCE_KEYS, &GENERATOR_KEYS, &RECEIVER_KEYS, &RING_KEYS];
+    let lines = KEYS.iter().chain(some).flat_map(|group| group.keys);
+    lines.flat_map(|line| line.keys.iter().copied())
+}
 
-const FIND_KEYS: KeyGroup =
-    KeyGroup { title: "find", keys: &[("\"", "in all of the history"), ("{ }", "from one to the next")] };
+/// The action of a key by its name, `list` where a list is open: some keys are for that then.
+pub(crate) fn key_action(name: &str, has_list: bool) -> Option<Action> {
+    let in_list = LIST_KEYS.iter().filter(|_| has_list).copied();
+    in_list.chain(all_keys()).find(|(key, _)| *key == name).map(|(_, action)| action)
+}
 
-const SEVERAL_KEYS: KeyGroup =
-    KeyGroup { title: "several streams", keys: &[("tab", "keys to the next (window: to the pointer's)")] };
+/// The action for a typed character. Not for a key's place: keyboard layouts differ in `+`, `-`, `[` and `?`.
+pub(crate) fn char_action(typed: char) -> Option<Action> {
+    key_action(typed.encode_utf8(&mut [0; 4]), false)
+}
 
-const SOURCE_KEYS: KeyGroup = KeyGroup { title: "sources", keys: &[("&", "another source of this server")] };
+const LIST_KEYS: [(&str, Action); 4] = [
+    ("ArrowUp", Action::Mark(-1)),
+    ("ArrowDown", Action::Mark(1)),
+    ("Enter", Action::Take),
+    (" ", Action::Take),
+];
 
-const RING_KEYS: KeyGroup = KeyGroup { title: "ring", keys: &[("!", "keep the last, or a held picture")] };
+const fn line(shown: &'static str, words: &'static str, keys: &'static [(&'static str, Action)]) -> KeyLine {
+    KeyLine { shown, words, keys }
+}
+
+const RECEIVER_KEYS: KeyGroup = KeyGroup {
+    title: "receiver",
+    keys: &[
+        line("$", "frequency", &[("$", Action::Ask(Question::Tuning(Tunable::Frequency)))]),
+        line("^", "gain", &[("^", Action::Ask(Question::Tuning(Tunable::Gain)))]),
+        line("%", "rate", &[("%", Action::Ask(Question::Tuning(Tunable::Rate)))]),
+    ],
+};
+
+const FIND_KEYS: KeyGroup = KeyGroup {
+    title: "find",
+    keys: &[
+        line("\"", "in all of the history", &[("\"", Action::Ask(Question::Find))]),
+        line("{ }", "from one to the next", &[]),
+    ],
+};
+
+const SEVERAL_KEYS: KeyGroup = KeyGroup {
+    title: "several streams",
+    keys: &[line("tab", "keys to the next (window: to the pointer's)", &[])],
+};
+
+const SOURCE_KEYS: KeyGroup = KeyGroup {
+    title: "sources",
+    keys: &[line("&", "another source of this server", &[("&", Action::Choices(Setting::Source))])],
+};
+
+const RING_KEYS: KeyGroup = KeyGroup {
+    title: "ring",
+    keys: &[line("!", "keep the last, or a held picture", &[("!", Action::Keep)])],
+};
 
 const GENERATOR_KEYS: KeyGroup = KeyGroup {
     title: "generator",
-    keys: &[("G", "pause / run"), ("z Z", "lower / higher rate"), ("F", "next waveform")],
+    keys: &[
+        line("G", "pause / run", &[("G", Action::GeneratorPause)]),
+        line(
+            "z Z",
+            "lower / higher rate",
+            &[("z", Action::GeneratorRate(Step::Down)), ("Z", Action::GeneratorRate(Step::Up))],
+        ),
+        line("F", "next waveform", &[("F", Action::Next(Setting::Wave))]),
+    ],
 };
 
 const KEYS: [KeyGroup; 6] = [
     KeyGroup {
         title: "time",
         keys: &[
-            ("space", "pause / run"),
-            ("\u{2190} \u{2192}  + -", "shorter / longer time span"),
-            ("[ ]", "back / forward in time"),
-            ("end", "to the newest samples"),
-            ("home *", "all of the recording, of the history"),
-            ("U", "autoset: time, scales, trigger"),
-            ("|", "zoom to what lies between cursors"),
-            ("_", "strip with all of the history"),
+            line("space", "pause / run", &[(" ", Action::Pause)]),
+            line(
+                "\u{2190} \u{2192}  + -",
+                "shorter / longer time span",
+                &[
+                    ("ArrowLeft", Action::Shorter),
+                    ("ArrowRight", Action::Longer),
+                    ("+", Action::Shorter),
+                    ("=", Action::Shorter),
+                    ("-", Action::Longer),
+                ],
+            ),
+            line(
+                "[ ]",
+                "back / forward in time",
+                &[
+                    ("[", Action::Earlier),
+                    ("]", Action::Later),
+                    ("PageUp", Action::Earlier),
+                    ("PageDown", Action::Later),
+                ],
+            ),
+            line("end", "to the newest samples", &[("End", Action::Live)]),
+            line(
+                "home *",
+                "all of the recording, of the history",
+                &[("Home", Action::FitAll), ("*", Action::FitAll)],
+            ),
+            line("U", "autoset: time, scales, trigger", &[("U", Action::Autoset)]),
+            line("|", "zoom to what lies between cursors", &[("|", Action::ZoomToCursors)]),
+            line("_", "strip with all of the history", &[("_", Action::Overview)]),
         ],
     },
     KeyGroup {
         title: "channels",
         keys: &[
-            ("1 \u{2026} 8  9", "channel on / off, the next eight"),
-            ("/", "parts of I and Q: magnitude, phase, \u{2026}"),
-            ("n", "next channel for the keys below"),
-            ("y Y  u", "finer / coarser scale, automatic"),
-            ("j k", "trace down / up"),
-            ("i  a", "invert, AC coupling"),
-            ("o  d", "overlay, persistence"),
-            ("I", "line between samples: straight, sin(x)/x"),
-            ("l", "channel panel"),
-            ("E  N B", "math channel, what of"),
+            line(
+                "1 \u{2026} 8  9",
+                "channel on / off, the next eight",
+                &[
+                    ("1", Action::GroupChannel(0)),
+                    ("2", Action::GroupChannel(1)),
+                    ("3", Action::GroupChannel(2)),
+                    ("4", Action::GroupChannel(3)),
+                    ("5", Action::GroupChannel(4)),
+                    ("6", Action::GroupChannel(5)),
+                    ("7", Action::GroupChannel(6)),
+                    ("8", Action::GroupChannel(7)),
+                    ("9", Action::NextGroup),
+                ],
+            ),
+            line(
+                "/",
+                "parts of I and Q: magnitude, phase, \u{2026}",
+                &[("/", Action::Choices(Setting::Parts))],
+            ),
+            line("n", "next channel for the keys below", &[("n", Action::NextChannel)]),
+            line(
+                "y Y  u",
+                "finer / coarser scale, automatic",
+                &[
+                    ("y", Action::Vertical(Step::Down)),
+                    ("Y", Action::Vertical(Step::Up)),
+                    ("u", Action::VerticalAuto),
+                ],
+            ),
+            line("j k", "trace down / up", &[("j", Action::Position(-0.5)), ("k", Action::Position(0.5))]),
+            line("i  a", "invert, AC coupling", &[("i", Action::Invert), ("a", Action::Coupling)]),
+            line("o  d", "overlay, persistence", &[("o", Action::Overlay), ("d", Action::Persistence)]),
+            line("I", "line between samples: straight, sin(x)/x", &[("I", Action::Interpolation)]),
+            line("l", "channel panel", &[("l", Action::Channels)]),
+            line(
+                "E  N B",
+                "math channel, what of",
+                &[
+                    ("E", Action::Next(Setting::Math)),
+                    ("N", Action::Next(Setting::MathInput(0))),
+                    ("B", Action::Next(Setting::MathInput(1))),
+                ],
+            ),
         ],
     },
     KeyGroup {
         title: "trigger",
         keys: &[
-            ("m  s", "roll, auto, normal; single shot"),
-            ("b  T", "what triggers, its pulse width or dropout"),
-            ("e  r", "direction, channel"),
-            ("\u{2191} \u{2193}  0", "level up / down, automatic"),
-            ("p", "left, middle, right of the screen"),
-            ("; :  L", "shorter / longer holdoff, LF reject"),
-            ("g  { }  P", "last triggers, to each, pin"),
+            line(
+                "m  s",
+                "roll, auto, normal; single shot",
+                &[("m", Action::Next(Setting::TriggerMode)), ("s", Action::Trigger(TriggerMode::Single))],
+            ),
+            line(
+                "b  T",
+                "what triggers, its pulse width or dropout",
+                &[("b", Action::Next(Setting::TriggerKind)), ("T", Action::Ask(Question::TriggerTime))],
+            ),
+            line(
+                "e  r",
+                "direction, channel",
+                &[("e", Action::Slope), ("r", Action::Next(Setting::TriggerLane))],
+            ),
+            line(
+                "\u{2191} \u{2193}  0",
+                "level up / down, automatic",
+                &[
+                    ("ArrowUp", Action::Level(1.0)),
+                    ("ArrowDown", Action::Level(-1.0)),
+                    ("0", Action::LevelAuto),
+                ],
+            ),
+            line("p", "left, middle, right of the screen", &[("p", Action::Next(Setting::TriggerPlace))]),
+            line(
+                "; :  L",
+                "shorter / longer holdoff, LF reject",
+                &[
+                    (";", Action::Holdoff(Step::Down)),
+                    (":", Action::Holdoff(Step::Up)),
+                    ("L", Action::TriggerCoupling),
+                ],
+            ),
+            line(
+                "g  { }  P",
+                "last triggers, to each, pin",
+                &[
+                    ("g", Action::Segments),
+                    ("{", Action::Segment(-1)),
+                    ("}", Action::Segment(1)),
+                    ("P", Action::Pin),
+                ],
+            ),
         ],
     },
     KeyGroup {
         title: "measure",
         keys: &[
-            ("c  C", "time cursors, value cursors"),
-            (", .  x", "move a time cursor, the other"),
-            ("J K  X", "move a value cursor, the other"),
-            ("v  V", "measurements, their statistics"),
-            ("Q", "which measurements"),
+            line(
+                "c  C",
+                "time cursors, value cursors",
+                &[("c", Action::Cursors), ("C", Action::ValueCursors)],
+            ),
+            line(
+                ", .  x",
+                "move a time cursor, the other",
+                &[
+                    (",", Action::MoveCursor(-1.0)),
+                    (".", Action::MoveCursor(1.0)),
+                    ("<", Action::MoveCursor(-10.0)),
+                    (">", Action::MoveCursor(10.0)),
+                    ("x", Action::OtherCursor),
+                ],
+            ),
+            line(
+                "J K  X",
+                "move a value cursor, the other",
+                &[
+                    ("J", Action::MoveValueCursor(-1.0)),
+                    ("K", Action::MoveValueCursor(1.0)),
+                    ("X", Action::OtherValueCursor),
+                ],
+            ),
+            line(
+                "v  V",
+                "measurements, their statistics",
+                &[("v", Action::Measure), ("V", Action::Statistics)],
+            ),
+            line("Q", "which measurements", &[("Q", Action::Choices(Setting::Quantities))]),
         ],
     },
     KeyGroup {
         title: "spectrum",
         keys: &[
-            ("f  w", "spectrum, waterfall"),
-            ("@  '", "one channel over another, symbol rate"),
-            ("( )  W", "shorter / longer transform, window"),
-            ("A  H", "averages, peak hold"),
-            ("#", "mark harmonics"),
+            line("f  w", "spectrum, waterfall", &[("f", Action::Spectrum), ("w", Action::Waterfall)]),
+            line(
+                "@  '",
+                "one channel over another, symbol rate",
+                &[("@", Action::Xy), ("'", Action::Ask(Question::SymbolRate))],
+            ),
+            line(
+                "( )  W",
+                "shorter / longer transform, window",
+                &[
+                    ("(", Action::TransformSize(Step::Down)),
+                    (")", Action::TransformSize(Step::Up)),
+                    ("W", Action::Next(Setting::Weighting)),
+                ],
+            ),
+            line(
+                "A  H",
+                "averages, peak hold",
+                &[("A", Action::Next(Setting::Averages)), ("H", Action::PeakHold)],
+            ),
+            line("#", "mark harmonics", &[("#", Action::Harmonics)]),
         ],
     },
     KeyGroup {
         title: "more",
         keys: &[
-            ("S", "save the picture (PNG)"),
-            ("D  M", "save samples, measurements (CSV)"),
-            ("R", "save a recording (SigMF)"),
-            ("enter", "all settings, to choose"),
-            ("O", "open a file"),
-            ("t", "dark / light"),
-            ("?", "this help"),
-            ("q", "quit"),
-            ("esc", "close what is open"),
+            line("S", "save the picture (PNG)", &[("S", Action::Save(SaveWhat::Picture))]),
+            line(
+                "D  M",
+                "save samples, measurements (CSV)",
+                &[("D", Action::Save(SaveWhat::Samples)), ("M", Action::Save(SaveWhat::Measurements))],
+            ),
+            line("R", "save a recording (SigMF)", &[("R", Action::Save(SaveWhat::Recording))]),
+            line("enter", "all settings, to choose", &[("Enter", Action::Choices(Setting::All))]),
+            line("O", "open a file", &[("O", Action::Ask(Question::File))]),
+            line("t", "dark / light", &[("t", Action::Theme)]),
+            line("?", "this help", &[("?", Action::Help), ("h", Action::Help)]),
+            line("q", "quit", &[("q", Action::Quit)]),
+            line("esc", "close what is open", &[("Escape", Action::Back)]),
         ],
     },
 ];
 
-/// The action for a typed character. Not for a key's place: keyboard layouts differ in `+`, `-`, `[` and `?`.
-pub(crate) fn char_action(typed: char) -> Option<Action> {
-    Some(match typed {
-        '+' | '=' => Action::Shorter,
-        '-' => Action::Longer,
-        '[' => Action::Earlier,
-        ']' => Action::Later,
-        '?' | 'h' => Action::Help,
-        't' => Action::Theme,
-        '*' => Action::FitAll,
-        'U' => Action::Autoset,
-        '|' => Action::ZoomToCursors,
-        '_' => Action::Overview,
-        'm' => Action::Next(Setting::TriggerMode),
-        's' => Action::Trigger(TriggerMode::Single),
-        'b' => Action::Next(Setting::TriggerKind),
-        'e' => Action::Slope,
-        'r' => Action::Next(Setting::TriggerLane),
-        '0' => Action::LevelAuto,
-        'g' => Action::Segments,
-        '{' => Action::Segment(-1),
-        '}' => Action::Segment(1),
-        'P' => Action::Pin,
-        'c' => Action::Cursors,
-        'x' => Action::OtherCursor,
-        ',' => Action::MoveCursor(-1.0),
-        '.' => Action::MoveCursor(1.0),
-        '<' => Action::MoveCursor(-10.0),
-        '>' => Action::MoveCursor(10.0),
-        'C' => Action::ValueCursors,
-        'X' => Action::OtherValueCursor,
-        'J' => Action::MoveValueCursor(-1.0),
-        'K' => Action::MoveValueCursor(1.0),
-        'p' => Action::Next(Setting::TriggerPlace),
-        ';' => Action::Holdoff(Step::Down),
-        ':' => Action::Holdoff(Step::Up),
-        'L' => Action::TriggerCoupling,
-        'v' => Action::Measure,
-        'V' => Action::Statistics,
-        'Q' => Action::Choices(Setting::Quantities),
-        'T' => Action::Ask(Question::TriggerTime),
-        'O' => Action::Ask(Question::File),
-        '"' => Action::Ask(Question::Find),
-        'n' => Action::NextChannel,
-        'y' => Action::Vertical(Step::Down),
-        'Y' => Action::Vertical(Step::Up),
-        'u' => Action::VerticalAuto,
-        'j' => Action::Position(-0.5),
-        'k' => Action::Position(0.5),
-        'i' => Action::Invert,
-        'a' => Action::Coupling,
-        'o' => Action::Overlay,
-        'I' => Action::Interpolation,
-        'd' => Action::Persistence,
-        'l' => Action::Channels,
-        'E' => Action::Next(Setting::Math),
-        'N' => Action::Next(Setting::MathInput(0)),
-        'B' => Action::Next(Setting::MathInput(1)),
-        'f' => Action::Spectrum,
-        'w' => Action::Waterfall,
-        '(' => Action::TransformSize(Step::Down),
-        ')' => Action::TransformSize(Step::Up),
-        'W' => Action::Next(Setting::Weighting),
-        'A' => Action::Next(Setting::Averages),
-        'H' => Action::PeakHold,
-        '#' => Action::Harmonics,
-        'S' => Action::Save(SaveWhat::Picture),
-        'D' => Action::Save(SaveWhat::Samples),
-        'M' => Action::Save(SaveWhat::Measurements),
-        'R' => Action::Save(SaveWhat::Recording),
-        '&' => Action::Choices(Setting::Source),
-        '!' => Action::Keep,
-        'G' => Action::GeneratorPause,
-        'z' => Action::GeneratorRate(Step::Down),
-        'Z' => Action::GeneratorRate(Step::Up),
-        'F' => Action::Next(Setting::Wave),
-        'q' => Action::Quit,
-        '1'..='8' => Action::GroupChannel(typed as usize - '1' as usize),
-        '9' => Action::NextGroup,
-        '$' => Action::Ask(Question::Tuning(Tunable::Frequency)),
-        '^' => Action::Ask(Question::Tuning(Tunable::Gain)),
-        '%' => Action::Ask(Question::Tuning(Tunable::Rate)),
-        '/' => Action::Choices(Setting::Parts),
-        '@' => Action::Xy,
-        '\'' => Action::Ask(Question::SymbolRate),
-        _ => return None,
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_stands_once_and_lists_have_some_of_them() {
+        let mut seen = std::collections::BTreeSet::new();
+        for (name, _) in all_keys() {
+            assert!(seen.insert(name), "{name} stands twice");
+        }
+        assert_eq!(char_action('U'), Some(Action::Autoset));
+        assert_eq!(key_action("ArrowUp", false), Some(Action::Level(1.0)));
+        assert_eq!(key_action("ArrowUp", true), Some(Action::Mark(-1)));
+        assert_eq!((key_action("U", true), char_action('~')), (Some(Action::Autoset), None));
+    }
 }

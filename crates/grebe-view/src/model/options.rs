@@ -45,6 +45,8 @@ pub struct ViewOptions {
     /// Writes a recording of the samples to a path that does not exist, and names the file to open; an error is one line
     /// for a person. `None`: recordings cannot be saved.
     pub export: Option<Box<dyn Fn(&Path, &Extract) -> Result<PathBuf, String> + Send>>,
+    /// Takes the name and the bytes of files that are saved, in place of the folder; an error is one line for a person.
+    pub store: Option<Box<dyn Fn(&str, Vec<u8>) -> Result<(), String> + Send>>,
     /// Opens a file in place of the stream, where that can be done: its link and its options, or one line for a person. The
     /// link that it replaces is closed.
     pub open: Option<Box<dyn Fn(&Path) -> Result<(ScopeLink, ViewOptions), String> + Send>>,
@@ -83,6 +85,7 @@ impl ViewOptions {
             folder: PathBuf::new(),
             png_size: (1280, 720),
             export: None,
+            store: None,
             open: None,
             sources: None,
             keeper: None,

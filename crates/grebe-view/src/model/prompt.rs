@@ -7,9 +7,11 @@ use super::trigger_time::{parse_pulse, pulse_text};
 use super::view_model::ViewModel;
 use crate::data::trigger::TriggerKind;
 use grebe_scope::{Engineering, parse_quantity};
+use serde::{Deserialize, Serialize};
 
 /// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Question {
     /// The width of pulses, or the time of a dropout.
     TriggerTime,

@@ -1,6 +1,7 @@
 //! The receiver that the stream comes from, where it can be tuned.
 
 use grebe_scope::{Engineering, parse_quantity};
+use serde::{Deserialize, Serialize};
 
 /// Tunes the receiver of a stream.
 pub struct ReceiverRemote {
@@ -11,18 +12,20 @@ pub struct ReceiverRemote {
 }
 
 /// What a receiver is tuned to.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
     /// The frequency in the middle of its band, in hertz.
     pub frequency_hz: f64,
     /// Samples per second.
     pub rate_hz: f64,
     /// Its gain in dB; `None`: it finds its own.
+    #[serde(default)]
     pub gain_db: Option<f64>,
 }
 
 /// One of the things that a receiver is tuned to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Tunable {
     Frequency,
     Rate,
@@ -51,6 +54,13 @@ impl Tunable {
 }
 
 impl Tuned {
+    /// Whether a receiver could be tuned so.
+    pub(crate) fn is_possible(&self) -> bool {
+        let Tuned { frequency_hz, rate_hz, gain_db } = *self;
+        let is_finite = frequency_hz.is_finite() && rate_hz.is_finite() && gain_db.is_none_or(f64::is_finite);
+        is_finite && frequency_hz >= 0.0 && rate_hz > 0.0
+    }
+
     /// One of them as a person writes it.
     pub(crate) fn text(&self, what: Tunable) -> String {
         let hertz = |hz| Engineering::new(hz, "Hz").digits(9).to_string();

@@ -86,6 +86,7 @@ impl ViewModel {
     fn say_saved(&mut self, saved: Result<PathBuf, String>) {
         self.say(match saved {
             // The whole path: the person may not know the current folder.
+            Ok(path) if self.options.store.is_some() => format!("saved {}", path.display()),
             Ok(path) => format!("saved {}", std::path::absolute(&path).unwrap_or(path).display()),
             Err(why) => format!("not saved: {why}"),
         });
@@ -97,6 +98,12 @@ impl ViewModel {
         extension: &str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<PathBuf, String> {
+        if let Some(store) = &self.options.store {
+            let mut bytes = Vec::new();
+            write(&mut bytes).map_err(|error| error.to_string())?;
+            let name = format!("grebe.{extension}");
+            return store(&name, bytes).map(|()| name.into());
+        }
         let path = self.free_path(extension)?;
         let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
         let mut file = BufWriter::new(fs::File::create_new(&path).map_err(failed)?);

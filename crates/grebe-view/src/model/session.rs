@@ -28,6 +28,7 @@ use crate::model::vertical::VerticalScale;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Session {
+    #[serde(alias = "span")]
     span_s: Option<f64>,
     light: bool,
     #[serde(deserialize_with = "lenient")]

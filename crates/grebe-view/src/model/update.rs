@@ -9,6 +9,7 @@ use grebe_scope::{Engineering, Slope};
 use super::hud::{self, DC, Hud, RunState, TriggerWords};
 use super::trigger_time::time_words;
 use super::view_model::{Asked, ViewModel};
+use crate::data::lane::LaneId;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerView};
 
@@ -30,7 +31,13 @@ impl ViewModel {
     pub(super) fn show_next(&mut self) -> bool {
         let next = self.next.take();
         let is_new = next.is_some();
-        if let Some(picture) = next {
+        if let Some(mut picture) = next {
+            // What a lane measures without a scale of its own is in counts: that of a first picture, which was asked for before its
+            // lanes were known. The math lane follows from its inputs.
+            if let Some(asked) = picture.answers.as_ref().and_then(|answered| answered.measure.clone()) {
+                let is_scaled = |lane: LaneId| lane.is_math() || asked.get(lane).is_some();
+                picture.measured.retain(|measured| is_scaled(measured.lane));
+            }
             // The words follow at once if the span changed, or if they were not being renewed.
             if picture.span_samples != self.picture.span_samples || self.hud.state != RunState::Live {
                 self.hud_made_ns = 0;

@@ -184,7 +184,8 @@ impl ViewModel {
         self.controls.is_done || self.link.is_closed()
     }
 
-    pub(super) fn say(&mut self, text: String) {
+    /// Shows a message for a while.
+    pub(crate) fn say(&mut self, text: String) {
         self.message = Some((text, monotonic_ns()));
         self.hud_made_ns = 0;
     }

@@ -407,7 +407,8 @@ impl<'a> ScopeScreen<'a> {
         let lines: Vec<Line<'_>> = keys(self.model)
             .flat_map(|group| {
                 let title = Line::styled(format!(" {}", group.title), self.dim());
-                let keys = group.keys.iter().map(|(key, meaning)| Line::from(format!(" {key:<9} {meaning}")));
+                let keys =
+                    group.keys.iter().map(|line| Line::from(format!(" {:<9} {}", line.shown, line.words)));
                 [title].into_iter().chain(keys)
             })
             .collect();

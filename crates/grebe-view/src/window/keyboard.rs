@@ -5,8 +5,7 @@ use eframe::egui::{self, Align2};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::model::action::Action;
-use crate::model::choices::Setting;
-use crate::model::keys::{char_action, keys};
+use crate::model::keys::{KeyGroup, char_action, key_action, keys};
 
 impl ScopePanes {
     pub(super) fn keys(&mut self, ui: &egui::Ui) {
@@ -20,11 +19,12 @@ impl ScopePanes {
                     (*key == egui::Key::Escape).then_some(Action::Back)
                 }
                 egui::Event::Key { key, pressed: true, modifiers, .. } => {
-                    let in_list = list_action(*key).filter(|_| has_list);
-                    in_list.or_else(|| key_action(*key, *modifiers)).filter(|_| !is_focused)
+                    let named = key_name(*key).and_then(|name| key_action(name, has_list));
+                    let quits = is_quit(*key, *modifiers).then_some(Action::Quit);
+                    quits.or(named).filter(|_| !is_focused)
                 }
                 egui::Event::Text(text) if !self.is_typing && self.model.prompt.is_none() => {
-                    text.chars().next().and_then(char_action)
+                    text.chars().next().filter(|typed| *typed != ' ').and_then(char_action)
                 }
                 _ => None,
             };
@@ -55,8 +55,11 @@ impl ScopePanes {
                         ("double click", "to the newest samples"),
                     ],
                 );
-                let groups = keys(&self.model).map(|group| (group.title, group.keys));
-                let groups: Vec<_> = groups.chain([mouse]).collect();
+                let lines =
+                    |group: &KeyGroup| group.keys.iter().map(|line| (line.shown, line.words)).collect();
+                let groups = keys(&self.model).map(|group| (group.title, lines(group)));
+                let groups: Vec<(&str, Vec<(&str, &str)>)> =
+                    groups.chain([(mouse.0, mouse.1.to_vec())]).collect();
                 let room = ui.ctx().content_rect().size() - egui::vec2(60.0, 80.0);
                 let scroll = egui::ScrollArea::both().max_width(room.x).max_height(room.y);
                 // As large as it takes, before anything scrolls.
@@ -74,7 +77,7 @@ impl ScopePanes {
                                             egui::RichText::new(*title).color(color32(self.theme().trace(1))),
                                         );
                                         ui.end_row();
-                                        for (key, meaning) in *keys {
+                                        for (key, meaning) in keys {
                                             ui.label(egui::RichText::new(*key).monospace());
                                             ui.label(*meaning);
                                             ui.end_row();
@@ -93,30 +96,25 @@ impl ScopePanes {
     }
 }
 
-/// The keys of the list that is open.
-fn list_action(key: egui::Key) -> Option<Action> {
-    match key {
-        egui::Key::ArrowUp => Some(Action::Mark(-1)),
-        egui::Key::ArrowDown => Some(Action::Mark(1)),
-        egui::Key::Enter | egui::Key::Space => Some(Action::Take),
-        _ => None,
-    }
+/// The name of a key that types nothing, as the one list of keys has it.
+fn key_name(key: egui::Key) -> Option<&'static str> {
+    Some(match key {
+        egui::Key::Space => " ",
+        egui::Key::ArrowLeft => "ArrowLeft",
+        egui::Key::ArrowRight => "ArrowRight",
+        egui::Key::ArrowUp => "ArrowUp",
+        egui::Key::ArrowDown => "ArrowDown",
+        egui::Key::PageUp => "PageUp",
+        egui::Key::PageDown => "PageDown",
+        egui::Key::End => "End",
+        egui::Key::Home => "Home",
+        egui::Key::Escape => "Escape",
+        egui::Key::Enter => "Enter",
+        _ => return None,
+    })
 }
 
-fn key_action(key: egui::Key, modifiers: egui::Modifiers) -> Option<Action> {
-    match key {
-        egui::Key::C | egui::Key::Q | egui::Key::W if modifiers.ctrl => Some(Action::Quit),
-        egui::Key::Space => Some(Action::Pause),
-        egui::Key::ArrowLeft => Some(Action::Shorter),
-        egui::Key::ArrowRight => Some(Action::Longer),
-        egui::Key::ArrowUp => Some(Action::Level(1.0)),
-        egui::Key::ArrowDown => Some(Action::Level(-1.0)),
-        egui::Key::PageUp => Some(Action::Earlier),
-        egui::Key::PageDown => Some(Action::Later),
-        egui::Key::End => Some(Action::Live),
-        egui::Key::Home => Some(Action::FitAll),
-        egui::Key::Escape => Some(Action::Back),
-        egui::Key::Enter => Some(Action::Choices(Setting::All)),
-        _ => None,
-    }
+/// Ctrl with these ends the scope, as elsewhere.
+fn is_quit(key: egui::Key, modifiers: egui::Modifiers) -> bool {
+    modifiers.ctrl && matches!(key, egui::Key::C | egui::Key::Q | egui::Key::W)
 }

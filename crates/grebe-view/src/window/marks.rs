@@ -207,10 +207,8 @@ impl ScopePanes {
         let corners = vec![pos2(right, y - 6.0), pos2(right, y + 6.0), pos2(right - 10.0, y)];
         ui.painter().add(Shape::convex_polygon(corners, color, egui::Stroke::NONE));
         if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
-            let part = f64::from((pointer.y - lane.top()) / lane.height()).clamp(0.0, 1.0);
-            let value = range.top - part * range.height();
-            let level = (value - setup.offset) / setup.scale - zero;
-            self.model.controls.trigger.settings.level = Some(level);
+            let part = f64::from((lane.bottom() - pointer.y) / lane.height()).clamp(0.0, 1.0);
+            self.model.drag_level(part);
         }
     }
 }

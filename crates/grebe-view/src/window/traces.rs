@@ -1,7 +1,6 @@
 //! The traces in their lanes, or their densities, with the grid, the losses and the names of the channels.
 
 use eframe::egui::{self, Align2, Color32, ColorImage, Pos2, Rect, Sense, TextureOptions, pos2, vec2};
-use grebe_scope::{Engineering, Ticks};
 
 use super::labels::{label_font, level_labels};
 use super::lanes::{Lane, LanePainter, color32};
@@ -10,10 +9,10 @@ use super::plot::lane_rect;
 use super::quads;
 use crate::data::lane::LaneId;
 use crate::data::picture::LaneColumns;
-use crate::model::action::Action;
 use crate::model::channel::ChannelSetup;
 use crate::model::hud::RunState;
-use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};
+use crate::model::lane_ticks::{LaneTicks, chip_words};
+use crate::model::vertical::ValueRange;
 
 /// A lane with what belongs to it.
 struct ShownLane<'a> {
@@ -38,7 +37,7 @@ impl ScopePanes {
         self.name_losses(ui, plot, &lost);
         self.persistence_words(ui, plot);
         if let Some(lane) = clicked {
-            self.open_settings(lane);
+            self.model.open_settings(lane);
         }
     }
 
@@ -147,16 +146,6 @@ impl ScopePanes {
         }
     }
 
-    /// Selects a lane and opens its settings; a second click closes them.
-    fn open_settings(&mut self, lane: LaneId) {
-        let is_open = self.model.controls.show.channel_panel;
-        let is_again = is_open && self.model.selected() == lane;
-        self.model.act(Action::Select(lane));
-        if is_again || !is_open {
-            self.model.act(Action::Channels);
-        }
-    }
-
     /// A channel's name on its colour, and how it is shown; a click opens its settings.
     fn chip(
         &self,
@@ -167,15 +156,7 @@ impl ScopePanes {
         division: f64,
     ) -> egui::Response {
         let theme = self.theme();
-        let mut name = setup.label(lane);
-        if setup.is_ac {
-            name += " AC";
-        }
-        if setup.is_inverted {
-            name += " inv";
-        }
-        let division = setup.vertical.map_or(division, |vertical| vertical.per_division);
-        name += &format!("  {}/div", Engineering::new(division, &setup.unit));
+        let name = chip_words(setup, lane, division);
         let galley = ui.painter().layout_no_wrap(name.clone(), label_font(), color32(theme.plot));
         let chip = Rect::from_min_size(at, galley.size() + vec2(10.0, 4.0));
         ui.painter().rect_filled(chip, 3.0, self.trace_color(lane));
@@ -259,31 +240,6 @@ impl ScopePanes {
     }
 }
 
-/// What the grid lines and the labels of a lane stand for.
-struct LaneTicks {
-    lines: Ticks,
-    labels: Ticks,
-}
-
-impl LaneTicks {
-    /// A line per division where the scale is set, so that divisions can be counted; else in round steps.
-    fn of(height: f32, range: ValueRange, setup: &ChannelSetup) -> LaneTicks {
-        let (bottom, top) = (range.bottom, range.top);
-        let division_height = height / DIVISIONS_VERTICAL as f32;
-        match setup.vertical {
-            Some(vertical) if division_height >= DIVISION_HEIGHT_MIN => {
-                let ticks = |every: f64| Ticks::with_step(bottom, top, vertical.per_division * every);
-                let every = [1.0_f32, 2.0].into_iter().find(|every| division_height * every >= LABEL_HEIGHT);
-                LaneTicks { lines: ticks(1.0), labels: ticks(every.map_or(4.0, f64::from)) }
-            }
-            _ => {
-                let ticks = Ticks::new(bottom, top, (height / LABEL_HEIGHT).clamp(3.0, 10.0) as u32);
-                LaneTicks { lines: ticks, labels: ticks }
-            }
-        }
-    }
-}
-
 /// The colour of a level: fades in, then turns towards the colour of text, so that frequent levels stand out.
 fn glow(level: f32, color: Color32, text: Color32) -> Color32 {
     let front = ((level - 0.6) / 0.4).clamp(0.0, 1.0) * 0.5;
@@ -292,8 +248,3 @@ fn glow(level: f32, color: Color32, text: Color32) -> Color32 {
         Color32::from_rgb(mix(color.r(), text.r()), mix(color.g(), text.g()), mix(color.b(), text.b()));
     mixed.gamma_multiply((level / 0.6).min(1.0))
 }
-
-/// Lines of divisions closer than this would be a grey area.
-const DIVISION_HEIGHT_MIN: f32 = 8.0;
-/// Of a label of a lane and the space around it.
-const LABEL_HEIGHT: f32 = 24.0;

@@ -164,6 +164,43 @@ fn a_viewer_that_asks_for_more_than_there_is_memory_for_is_told_so_and_the_serve
 }
 
 #[test]
+fn a_page_is_told_in_words_and_asks_for_no_more_than_a_viewer_may() {
+    let history = 64 << 20;
+    let served = serve(&["synth:?channels=255&rate=1k&format=cf32", "--history", "64M"]);
+    let mut page = served.socket();
+    say(&mut page, &served.hello().replace(r#""token""#, r#""page":{},"token""#)).unwrap();
+    until(&mut page, r#""keys":[["#);
+    let mut number = 0;
+    let mut act = |page: &mut TcpStream, what: &str| {
+        number += 1;
+        say(page, &format!(r#"{{"do":{{"number":{number},"what":{what}}}}}"#)).unwrap();
+    };
+    let most = r#"{"size":{"columns":999999999,"overview":999999999,"plot":[9e9,9e9],"spectrum":[9e9,9e9],"waterfall":[9e9,9e9],"xy":[9e9,9e9]}}"#;
+    act(&mut page, most);
+    let told = until(&mut page, "\"stream\":\"255 \u{d7} 1 kS/s cf32");
+    assert!(told.contains(r#""word":"#) && told.contains(r#""act":"autoset""#), "{told}");
+    let before = served.memory_bytes();
+    for part in ["magnitude", "db", "phase", "frequency"] {
+        act(&mut page, &format!(r#"{{"act":{{"part":"{part}"}}}}"#));
+    }
+    for key in ["f", "w", "@", "v", "H"] {
+        act(&mut page, &format!(r#"{{"key":"{key}"}}"#));
+    }
+    act(&mut page, r#"{"act":{"trigger":"auto"}}"#);
+    act(&mut page, r#"{"show":{"ending":0,"samples":16700000}}"#);
+    act(&mut page, r#"{"key":"End"}"#);
+    act(&mut page, r#"{"key":"d"}"#);
+    let told = until(&mut page, r#""notice":"no persistence"#);
+    assert!(told.contains("--history"), "{told}");
+    if let Some((before, after)) = before.zip(served.memory_bytes()) {
+        assert!(after < before + (8 * history), "{before} bytes became {after}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let numbers = picture(&served.link, &folder.path().join("x.png"), &["--span", "10ms", "--show", "1"]);
+    assert_eq!(numbers["channels"].as_array().unwrap().len(), 2, "others see on, I and Q: {numbers}");
+}
+
+#[test]
 fn a_certificate_is_known_by_its_link_and_another_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

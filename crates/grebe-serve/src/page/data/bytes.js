@@ -55,6 +55,10 @@ export class ByteReader {
     return this.bytes.subarray(at, at + length);
   }
 
+  rest() {
+    return this.take(this.bytes.length - this.#at);
+  }
+
   /** A block of bits, by its length. */
   bits() {
     return new BitReader(this.take(this.varint()));

@@ -8,9 +8,11 @@ import { Session } from "./wire.js";
  *
  * @typedef {object} Listener what is told of a connection; the newest picture is asked for
  * @property {(picture: import("./picture.js").Picture) => void} onPicture
- * @property {() => void} onNews something but a picture came: pieces, losses, what the stream says
- * @property {(words: string) => void} onSaid
- * @property {(news: import("../model/found.js").FoundNews) => void} onFound
+ * @property {() => void} onNews pieces came behind their picture
+ * @property {(shown: Record<string, any>) => void} onShown what is shown from now on, as far as it is another
+ * @property {(keys: [string, string][]) => void} onKeys the keys that mean something, and what each does to the time axis
+ * @property {(file: {name: string, bytes: Uint8Array}) => void} onFile
+ * @property {(source: number) => void} onGo another source of the server's, from 1
  * @property {() => void} onLink the state of the connection changed
  */
 
@@ -21,10 +23,6 @@ export class Connection {
   words = "connecting";
   /** When the next attempt is due, by `performance.now()`; 0: none is. */
   retryMs = 0;
-  /** Round trip, in seconds; `null` before it is known. @type {number | null} */
-  roundTripS = null;
-  /** What came of the pictures so far, in bytes and in number. */
-  received = { bytes: 0, pictures: 0 };
   session = new Session();
   #url;
   #token;
@@ -35,58 +33,29 @@ export class Connection {
   #attempts = 0;
   #heardMs = 0;
   #number = 0;
-  /** What was asked for last, as text: asked again after a cut, and not twice. */
-  #asked = "";
   #timer = 0;
   #hiddenMs = 0;
   #isClosed = false;
   #isWelcome = false;
-  #keepNumber = 0;
-  #findNumber = 0;
+  #hello;
 
-  /** @param {URL} url of the page's server @param {string} token @param {number} source which of the server's, from 1 @param {Listener} listener */
-  constructor(url, token, source, listener) {
+  /** @param {URL} url of the page's server @param {string} token @param {number} source which of the server's, from 1 @param {() => object} hello what the page says of itself @param {Listener} listener */
+  constructor(url, token, source, hello, listener) {
     this.#url = new URL("scope", url);
     this.#url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     this.#token = token;
     this.#source = source;
+    this.#hello = hello;
     this.#listener = listener;
     this.#timer = window.setInterval(() => this.#tick(), TICK_MS);
     this.#connect();
   }
 
-  /** Asks to see a viewport from now on; returns the number that its pictures bear. @param {object} viewport */
-  request(viewport) {
-    const asked = JSON.stringify(viewport);
-    if (asked !== this.#asked) {
-      this.#asked = asked;
-      this.#number += 1;
-      this.#ask();
-    }
+  /** Says what a person did; returns the number that pictures of it bear, or a later one. @param {any} what */
+  do(what) {
+    this.#number += 1;
+    this.#send({ do: { number: this.#number, what } });
     return this.#number;
-  }
-
-  /** Has something changed at the source. @param {object | string} wish */
-  control(wish) {
-    this.#send({ control: wish });
-  }
-
-  /** Has a stretch kept there; what became of it is said. @param {object} stretch */
-  keep(stretch) {
-    this.#keepNumber += 1;
-    this.control({ keep: { number: this.#keepNumber, ...stretch } });
-  }
-
-  /** Has all that is held searched, in place of what was searched before; returns the number that its news bear. @param {string} words @param {[number, number][]} scales of each channel units per count, and units at a count of zero */
-  find(words, scales) {
-    this.#findNumber += 1;
-    this.#send({ find: { number: this.#findNumber, words, scales } });
-    return this.#findNumber;
-  }
-
-  /** Nothing more is to be looked for. */
-  endFind() {
-    this.#send({ find: null });
   }
 
   /** Tries again now. @param {string | null} token another one, if it is given */
@@ -120,7 +89,7 @@ export class Connection {
     }
     socket.binaryType = "arraybuffer";
     this.#socket = socket;
-    const hello = { protocol: 1, token: this.#token, program: "page", pictures_per_s: 60, source: this.#source };
+    const hello = { protocol: 1, token: this.#token, program: "page", pictures_per_s: 60, source: this.#source, page: this.#hello() };
     socket.onopen = () => socket.send(JSON.stringify({ hello }));
     socket.onmessage = (event) => socket === this.#socket && this.#take(event.data);
     socket.onclose = () => socket === this.#socket && this.#cut(this.#isWelcome ? "connection lost" : `no answer from ${this.#url.host}`);
@@ -144,12 +113,10 @@ export class Connection {
     const [kind, said] = Object.entries(message)[0] ?? ["", null];
     if (kind === "welcome") {
       this.session = new Session();
-      this.session.welcome(said);
       this.#isWelcome = true;
       this.#attempts = 0;
+      this.#listener.onKeys(said.keys ?? []);
       this.#say("open", "connected", 0);
-      this.#ask();
-      this.#ping();
     } else if (kind === "refused") {
       // Whoever was in before comes back; another answer is the same the next time.
       if (this.#isWelcome) this.#cut(String(said));
@@ -157,38 +124,20 @@ export class Connection {
         this.#drop();
         this.#say("refused", String(said), 0);
       }
-    } else if (kind === "pong") {
-      const seconds = (performance.now() - said.at) / 1000;
-      // The least of late ones, slowly forgotten: what waits behind a picture is no round trip.
-      if (seconds >= 0) this.roundTripS = this.roundTripS === null ? seconds : Math.min(seconds, this.roundTripS * 1.2 + 1e-4);
-    } else if (kind === "status") {
-      this.session.status = { ...this.session.status, ...said };
-      this.#listener.onNews();
-    } else if (kind === "told") {
-      this.session.tell(said);
-      this.#listener.onNews();
-    } else if (kind === "said" || kind === "kept") {
-      this.#listener.onSaid(String(said.words));
+    } else if (kind === "shown") {
+      this.#listener.onShown(said);
+    } else if (kind === "go") {
+      this.#listener.onGo(Number(said.source));
     }
   }
 
   /** @param {Uint8Array} bytes */
   #takeBytes(bytes) {
-    const { number, picture, hasPieces } = this.session.read(bytes, performance.now());
+    const { number, picture, hasPieces, file } = this.session.read(bytes);
     this.#send({ ack: number });
-    this.received.bytes += bytes.length;
-    for (const news of this.session.takeFound()) this.#listener.onFound(news);
-    if (picture) {
-      this.received.pictures += 1;
-      this.#listener.onPicture(picture);
-    } else if (hasPieces) {
-      this.#listener.onNews();
-    }
-  }
-
-  #ask() {
-    if (this.state !== "open" || this.#asked === "") return;
-    this.#socket?.send(`{"viewport":{"number":${this.#number},${this.#asked.slice(1)}}`);
+    if (file) this.#listener.onFile(file);
+    if (picture) this.#listener.onPicture(picture);
+    else if (hasPieces) this.#listener.onNews();
   }
 
   #ping() {

@@ -2,13 +2,13 @@
 
 import { BadMessage, ByteReader, RiceContext } from "./bytes.js";
 import { readColumns } from "./columns.js";
-import { PARTS } from "./picture.js";
 
 /**
  * @typedef {import("./picture.js").SpectrumView} SpectrumView
  * @typedef {import("./picture.js").Waterfall} Waterfall
  * @typedef {import("./picture.js").Overview} Overview
  * @typedef {import("./picture.js").Density} Density
+ * @typedef {import("./picture.js").Xy} Xy
  */
 
 /** Items under way and those that are whole. */
@@ -23,8 +23,8 @@ export class Pieces {
   overview = null;
   /** @type {Density | null} */
   density = null;
-  /** What searches found, until it is taken. @type {import("../model/found.js").FoundNews[]} */
-  found = [];
+  /** @type {Xy | null} */
+  xy = null;
 
   /** Takes one piece. @param {ByteReader} reader */
   read(reader) {
@@ -50,6 +50,7 @@ export class Pieces {
     if (item === ITEM.spectrum) this.spectrum = null;
     else if (item === ITEM.waterfall) this.waterfall = null;
     else if (item === ITEM.persistence) this.density = null;
+    else if (item === ITEM.xy) this.xy = null;
     else if (item === ITEM.overview) this.overview = null;
   }
 
@@ -59,7 +60,7 @@ export class Pieces {
     else if (item === ITEM.waterfall) this.waterfall = readWaterfall(reader, this.waterfall);
     else if (item === ITEM.persistence) this.density = readDensity(reader);
     else if (item === ITEM.overview) this.overview = readOverview(reader);
-    else if (item === ITEM.found) this.found.push(readFound(reader));
+    else if (item === ITEM.xy) this.xy = readXy(reader);
     // Items of a later version, or that nobody asked for here, are passed over.
   }
 }
@@ -115,12 +116,7 @@ function readWaterfall(reader, previous) {
     }
     cells.set(previous.cells.subarray(0, kept * width), (rows - kept) * width);
   }
-  return { channel, width, cells, spanSamples, number, words: sampled ? sampledWords(sampled) : "" };
-}
-
-/** @param {{done: number, all: number}} sampled */
-function sampledWords({ done, all }) {
-  return done < all ? `highest of ${done} of ${all} spectra so far` : `highest of all ${all} spectra`;
+  return { channel, width, cells, spanSamples, number, sampled };
 }
 
 /** @param {ByteReader} reader @returns {Density} */
@@ -133,6 +129,14 @@ function readDensity(reader) {
     return { lane, width, height, cells: readCells(reader, width * height) };
   });
   return { number, records, fraction, lanes };
+}
+
+/** @param {ByteReader} reader @returns {Xy} */
+function readXy(reader) {
+  const [answers, number, points] = [reader.varint(), reader.varint(), reader.varint()];
+  const [width, height] = [reader.count(CELLS_MAX), reader.count(CELLS_MAX)];
+  if (width * height > CELLS_MAX) throw new BadMessage("more cells than there can be");
+  return { answers, number, points, width, height, cells: readCells(reader, width * height) };
 }
 
 /** @param {ByteReader} reader @param {number} count */
@@ -158,25 +162,12 @@ function readOverview(reader) {
   return { leftIndex, spanSamples, lanes };
 }
 
-/** @param {ByteReader} reader @returns {import("../model/found.js").FoundNews} */
-function readFound(reader) {
-  const [number, isOver] = [reader.varint(), reader.u8() !== 0];
-  const [found, searched, all] = [reader.varint(), reader.varint(), reader.varint()];
-  const words = new TextDecoder().decode(reader.take(reader.varint()));
-  let index = 0;
-  const events = Array.from({ length: reader.count(EVENTS_MAX) }, () => {
-    index += reader.zigzag();
-    const length = reader.varint();
-    return { index, length, lane: reader.u8() === 0 ? null : readLane(reader) };
-  });
-  return { number, events, found, searched, all, ended: isOver ? words : null };
-}
-
 /** @param {ByteReader} reader @returns {import("./picture.js").LaneId} */
 export function readLane(reader) {
   const [channel, part] = [reader.count(255), reader.u8()];
   if (part >= PARTS.length) throw new BadMessage(`part ${part} of a channel`);
-  return { channel, part: PARTS[part] };
+  if (part === PARTS.length - 1) return PARTS[part];
+  return part === 0 ? `${channel + 1}` : `${channel + 1}.${PARTS[part]}`;
 }
 
 /** @param {number} code @param {number} perDb */
@@ -191,7 +182,9 @@ function codeOfLevel(level, perDb) {
   return Number.isNaN(level) ? 32767 : Math.round(level * perDb);
 }
 
-const ITEM = { spectrum: 1, waterfall: 2, persistence: 3, overview: 5, found: 7 };
+/** As lanes are written. */
+const PARTS = ["", "i", "q", "magnitude", "db", "phase", "frequency", "math"];
+const ITEM = { spectrum: 1, waterfall: 2, persistence: 3, xy: 4, overview: 5 };
 /** Of values: whole numbers, not floating point. */
 export const WHOLE = 4;
 /** More is no answer to what was asked: a picture is refused before memory is taken for it. */
@@ -200,6 +193,5 @@ const LINES_MAX = 1 << 18;
 const ROWS_MAX = 4096;
 const CELLS_MAX = 1 << 24;
 const PEAKS_MAX = 4096;
-const EVENTS_MAX = 512;
 export const COLUMNS_MAX = 16384;
 export const LANES_MAX = 255 * 6 + 1;

@@ -1,6 +1,5 @@
 // Densities as images: what came often is bright, what came once is still seen.
 
-import { isSameLane, laneText } from "../data/picture.js";
 import { mix } from "./theme.js";
 
 /**
@@ -17,10 +16,10 @@ export class Densities {
 
   /** The image of a lane; `null` where there is none, or nothing triggered yet. @param {LaneId} lane @param {Rgb} color @param {Theme} theme @returns {HTMLCanvasElement | null} */
   of(lane, color, theme) {
-    const cells = this.density?.lanes.find((it) => isSameLane(it.lane, lane));
+    const cells = this.density?.lanes.find((it) => it.lane === lane);
     if (!this.density || !cells || this.density.records === 0) return null;
-    const key = [this.density.number, cells.width, theme.isDark, color].join();
-    const kept = this.#images.get(laneText(lane));
+    const key = [this.density.number, cells.width, theme.is_dark, color].join();
+    const kept = this.#images.get(lane);
     if (kept?.key === key) return kept.image;
     const image = kept?.image ?? document.createElement("canvas");
     [image.width, image.height] = [cells.width, cells.height];
@@ -30,7 +29,7 @@ export class Densities {
     const ramp = Uint32Array.from({ length: 256 }, (_, level) => glow(level / 255, color, theme.text));
     cells.cells.forEach((level, at) => (words[at] = ramp[level]));
     ctx.putImageData(pixels, 0, 0);
-    this.#images.set(laneText(lane), { key, image });
+    this.#images.set(lane, { key, image });
     return image;
   }
 }

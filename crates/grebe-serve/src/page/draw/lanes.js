@@ -5,7 +5,6 @@ import { css } from "./theme.js";
 
 /**
  * @typedef {import("../data/picture.js").LaneColumns} LaneColumns
- * @typedef {import("../model/range.js").Range} Range
  * @typedef {import("./theme.js").Rgb} Rgb
  * @typedef {import("./theme.js").Theme} Theme
  * @typedef {{x: number, y: number, width: number, height: number}} Band whole pixels
@@ -16,36 +15,40 @@ import { css } from "./theme.js";
  *
  * @typedef {object} Lane
  * @property {Band} band
- * @property {Range} range
- * @property {number} scale units per count
- * @property {number} offset value of count 0
+ * @property {number} gain height of a count, as a part of the band's
+ * @property {number} shift height of count 0, from the lower edge
  * @property {Rgb} color
  */
 
-/** Where a value lies, in pixels; far outside it is cut off. @param {Lane} lane @param {number} value */
-export function yOf({ band, range }, value) {
-  const part = (range.top - value) / (range.top - range.bottom);
-  return band.y + Math.min(Math.max(part, -1e3), 1e3) * band.height;
+/** Where a height lies, in pixels: 0 the band's lower edge, 1 its upper one; far outside it is cut off. @param {Band} band @param {number} height */
+export function yAt(band, height) {
+  return band.y + (1 - Math.min(Math.max(height, -1e3), 1e3)) * band.height;
+}
+
+/** @param {Lane} lane @param {number} count */
+function yOf({ band, gain, shift }, count) {
+  return yAt(band, shift + gain * count);
 }
 
 /**
  * Lines of the divisions and of the levels.
- * @param {CanvasRenderingContext2D} ctx @param {Theme} theme @param {Lane} lane @param {number[]} levels values @param {number[]} divisions parts of the width
+ * @param {CanvasRenderingContext2D} ctx @param {Theme} theme @param {Band} band @param {[number, boolean][]} levels heights, and whether each is that of zero @param {number[]} divisions parts of the width
  */
-export function drawGrid(ctx, theme, lane, levels, divisions) {
-  const { x, y, width, height } = lane.band;
+export function drawGrid(ctx, theme, band, levels, divisions) {
+  const { x, y, width, height } = band;
   ctx.fillStyle = css(theme.plot);
   ctx.fillRect(x, y, width, height);
   ctx.fillStyle = css(theme.grid);
   for (const part of [0, 1, ...divisions]) {
+    if (part < 0 || part > 1) continue;
     ctx.fillRect(Math.min(Math.round(x + width * part), x + width - 1), y, 1, height);
   }
   ctx.fillRect(x, y, width, 1);
   ctx.fillRect(x, y + height - 1, width, 1);
-  for (const level of levels) {
-    const at = Math.round(yOf(lane, level));
+  for (const [level, isZero] of levels) {
+    const at = Math.round(yAt(band, level));
     if (at <= y || at >= y + height - 1) continue;
-    ctx.fillStyle = css(level === 0 ? theme.gridZero : theme.grid);
+    ctx.fillStyle = css(isZero ? theme.zero : theme.grid);
     ctx.fillRect(x, at, width, 1);
   }
 }
@@ -72,7 +75,7 @@ export function drawColumns(ctx, lane, { min, max, coverage }, stretch, pixelRat
       const [before, beyond] = [min[place - 1], max[place - 1]];
       if (before <= beyond) [a, b] = [Math.min(a, beyond), Math.max(b, before)];
     }
-    const [y1, y2] = [yOf(lane, a * lane.scale + lane.offset), yOf(lane, b * lane.scale + lane.offset)];
+    const [y1, y2] = [yOf(lane, a), yOf(lane, b)];
     let [top, bottom] = [Math.min(y1, y2), Math.max(y1, y2)];
     // A sloped line needs more height for the same thickness.
     const air = Math.max((thickness - (bottom - top)) / 2, 0.35);
@@ -96,7 +99,7 @@ export function drawColumns(ctx, lane, { min, max, coverage }, stretch, pixelRat
 export function drawRuns(ctx, lane, runs, shown, isSinc, pixelRatio) {
   const { band } = lane;
   const step = band.width / shown.samples;
-  const y = (/** @type {number} */ count) => yOf(lane, count * lane.scale + lane.offset);
+  const y = (/** @type {number} */ count) => yOf(lane, count);
   ctx.save();
   ctx.beginPath();
   ctx.rect(band.x, band.y, band.width, band.height);

@@ -1,7 +1,5 @@
 // The strip with all of the history, and a frame around what is shown of it.
 
-import { setupOf } from "../model/setup.js";
-import { hueOf } from "../model/setup.js";
 import { drawColumns, drawLosses } from "./lanes.js";
 import { css } from "./theme.js";
 import { Pen } from "./pen.js";
@@ -10,8 +8,8 @@ import { plotArea } from "./plot.js";
 /**
  * @typedef {object} OverviewScene
  * @property {import("../data/picture.js").Picture} picture
- * @property {{left: number, samples: number}} shown
- * @property {Map<string, import("../model/setup.js").OwnSetup>} owns
+ * @property {import("../data/shown.js").Shown} shown what was said of it
+ * @property {{left: number, samples: number}} stretch of the screen
  * @property {import("./theme.js").Theme} theme
  * @property {number} pixelRatio
  */
@@ -24,7 +22,7 @@ export function overviewArea(canvas, pixelRatio) {
 }
 
 /** @param {CanvasRenderingContext2D} ctx @param {OverviewScene} scene */
-export function drawOverview(ctx, { picture, shown, owns, theme, pixelRatio }) {
+export function drawOverview(ctx, { picture, shown, stretch: screen, theme, pixelRatio }) {
   const { canvas } = ctx;
   ctx.clearRect(0, 0, canvas.width, canvas.height);
   const band = overviewArea(canvas, pixelRatio);
@@ -35,18 +33,18 @@ export function drawOverview(ctx, { picture, shown, owns, theme, pixelRatio }) {
   ctx.fillRect(band.x, band.y, band.width, band.height);
   const stretch = { offset: 0, width: 1 };
   overview.lanes.forEach((data, place) => {
-    const { scale } = setupOf(picture, data.lane, owns);
+    const said = shown.lanes.find((it) => it.lane === data.lane);
     const [low, high] = [Math.min(...finite(data.min, data)), Math.max(...finite(data.max, data))];
     if (place === 0) drawLosses(ctx, theme, band, data.coverage, stretch, pixelRatio);
+    if (low > high || !said) return;
     const flat = low < high ? 0 : 1;
-    const range = scale < 0 ? { bottom: -high - flat, top: -low + flat } : { bottom: low - flat, top: high + flat };
-    if (low > high) return;
-    const color = theme.traces[hueOf(data.lane)];
-    drawColumns(ctx, { band, range, scale: Math.sign(scale) || 1, offset: 0, color }, data, stretch, pixelRatio);
+    const gain = (Math.sign(said.gain) || 1) / (high - low + 2 * flat);
+    const shift = gain > 0 ? (flat - low) * gain : 1 + (flat - low) * gain;
+    drawColumns(ctx, { band, gain, shift, color: said.color }, data, stretch, pixelRatio);
   });
-  pen.text("all", band.x - pen.px(6), band.y + band.height / 2, theme.textDim, "right");
+  pen.text("all", band.x - pen.px(6), band.y + band.height / 2, theme.dim, "right");
   const part = (/** @type {number} */ index) => Math.min(Math.max((index - overview.leftIndex) / overview.spanSamples, 0), 1);
-  const [from, to] = [part(shown.left), part(shown.left + shown.samples)];
+  const [from, to] = [part(screen.left), part(screen.left + screen.samples)];
   const wide = Math.max((to - from) * band.width, pen.px(6));
   const left = Math.min(band.x + from * band.width, band.x + band.width - wide);
   ctx.fillStyle = css(theme.background, 0.55);

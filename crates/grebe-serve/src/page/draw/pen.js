@@ -1,5 +1,6 @@
 // Text and marks on a canvas, in device pixels.
 
+import { yAt } from "./lanes.js";
 import { css } from "./theme.js";
 
 export class Pen {
@@ -45,6 +46,30 @@ export class Pen {
     this.ctx.fillStyle = css(theme.background, 0.86);
     this.ctx.fillRect(left, y - this.px(9), wide, this.px(18));
     this.text(words, left + this.px(5), y, color, "left");
+  }
+
+  /** Words of heights beside a band, none cut off. @param {import("./lanes.js").Band} band @param {[number, string][]} labels @param {import("./theme.js").Rgb} color */
+  levels(band, labels, color) {
+    const half = this.height / 2;
+    for (const [height, words] of labels) {
+      const y = yAt(band, height);
+      if (y < band.y + half - 1 || y > band.y + band.height - half + 1) continue;
+      this.text(words, band.x - this.px(6), y, color, "right");
+    }
+  }
+
+  /** Words below an area, as many as have room: all the same distance apart. @param {import("./lanes.js").Band} area @param {[number, string][]} ticks parts of the width @param {import("./theme.js").Rgb} color */
+  ticks(area, ticks, color) {
+    const y = area.y + area.height + this.px(11);
+    const apart = ticks.length > 1 ? Math.abs(ticks[1][0] - ticks[0][0]) * area.width : Infinity;
+    const widest = Math.max(0, ...ticks.map(([, words]) => this.width(words)));
+    const every = [1, 2, 5, 10].find((every) => every * apart >= widest + this.px(12)) ?? 20;
+    ticks.forEach(([part, words], place) => {
+      if (place % every !== 0 || part < -0.001 || part > 1.001) return;
+      const wide = this.width(words);
+      const x = Math.min(area.x + part * area.width - wide / 2, this.ctx.canvas.width - wide - this.px(2));
+      this.text(words, x, y, color, "left");
+    });
   }
 
   /** @param {number} x1 @param {number} y1 @param {number} x2 @param {number} y2 @param {string} style */

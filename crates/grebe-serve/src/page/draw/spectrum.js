@@ -1,198 +1,155 @@
-// Spectra, and the waterfall, over one frequency axis.
+// Spectra, the waterfall over the same axis, and one lane over another.
 
 import { COVERAGE } from "../data/picture.js";
-import { hueOf } from "../model/setup.js";
-import { Ticks, engineering } from "../model/units.js";
-import { drawColumns, drawGrid, yOf } from "./lanes.js";
+import { drawColumns, drawGrid, yAt } from "./lanes.js";
 import { Pen } from "./pen.js";
-import { levelLabels, plotArea, timeLabels } from "./plot.js";
-import { css, mix } from "./theme.js";
+import { plotArea } from "./plot.js";
+import { css, mix, packed, rampOf } from "./theme.js";
 
 /**
- * @typedef {import("../data/picture.js").Picture} Picture
- * @typedef {import("../data/picture.js").Waterfall} Waterfall
- * @typedef {import("../model/range.js").Range} Range
  * @typedef {import("./theme.js").Theme} Theme
- *
+ * @typedef {import("../data/picture.js").Picture} Picture
  * @typedef {object} SpectrumScene
  * @property {Picture} picture
- * @property {[number, number]} zoom
- * @property {Range} range in dB
- * @property {{x: number} | null} pointer
  * @property {Theme} theme
+ * @property {[number, number]} zoom the part of the frequencies on the screen
+ * @property {{x: number} | null} pointer in device pixels
  * @property {number} pixelRatio
  */
 
-/** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene} scene */
-export function drawSpectrum(ctx, { picture, zoom, range, pointer, theme, pixelRatio }) {
+/** Where what was said for another zoom stands in this one. @param {[number, number]} said @param {[number, number]} zoom */
+const moved = (said, zoom) => (/** @type {number} */ part) => (said[0] + part * (said[1] - said[0]) - zoom[0]) / (zoom[1] - zoom[0]);
+
+/** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene & {shown: import("../data/shown.js").SpectrumShown}} scene */
+export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelRatio }) {
   const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio);
   const pen = new Pen(ctx, pixelRatio);
   ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
-  const { start, end, unit, ticks } = frequencyTicks(picture, zoom, area.width / pixelRatio);
-  const levels = Ticks.atMost(range.bottom, range.top, Math.min(Math.max(area.height / pixelRatio / 24, 3), 10));
-  const divisions = ticks.values().map((value) => (value - start) / (end - start));
-  const lane = { band: area, range, scale: 1, offset: 0, color: theme.text };
-  drawGrid(ctx, theme, lane, levels.values(), divisions);
-  const channels = picture.spectrum?.channels ?? [];
+  const at = moved(shown.zoom, zoom);
+  /** @type {[number, string][]} */
+  const ticks = shown.ticks.map(([part, words]) => [at(part), words]);
+  drawGrid(ctx, theme, area, shown.levels.map(([height]) => [height, false]), ticks.map(([part]) => part));
+  const colors = new Map(shown.colors);
+  const gain = 1 / (shown.top - shown.bottom);
+  const lane = { band: area, gain, shift: -shown.bottom * gain, color: theme.text };
   const stretch = { offset: 0, width: 1 };
-  const colorOf = (/** @type {number} */ channel) => theme.traces[hueOf(laneOfChannel(picture, channel))];
-  const columns = channels.map(({ dbfs }) => levelColumns(dbfs, zoom, area.width));
-  channels.forEach(({ channel, hold }, place) => {
-    const color = colorOf(channel);
-    if (hold.length > 0) {
-      const held = levelColumns(hold, zoom, area.width);
-      drawColumns(ctx, { ...lane, color: mix(theme.plot, color, 0.45) }, held, stretch, pixelRatio);
-    }
-    drawColumns(ctx, { ...lane, color }, columns[place], stretch, pixelRatio);
-  });
-  levelLabels(pen, theme, area, range, levels, "dB");
-  timeLabels(pen, theme, area, ticks, start, end - start, unit);
+  for (const { channel, dbfs, hold } of picture.spectrum?.channels ?? []) {
+    const color = colors.get(channel) ?? theme.text;
+    if (hold.length > 0) drawColumns(ctx, { ...lane, color: mix(theme.plot, color, 0.45) }, levelColumns(hold, zoom, area.width), stretch, pixelRatio);
+    drawColumns(ctx, { ...lane, color }, levelColumns(dbfs, zoom, area.width), stretch, pixelRatio);
+  }
+  pen.levels(area, shown.levels, theme.dim);
+  pen.ticks(area, ticks, theme.dim);
+  for (const [part, words, color] of shown.harmonics) {
+    const x = area.x + at(part) * area.width;
+    pen.dashed(x, area.y + pen.px(14), x, area.y + area.height, css(color, 0.5));
+    pen.text(words, x, area.y + pen.px(7), color, "center");
+  }
   /** Heights of tags: none covers another. @type {number[]} */
   const taken = [];
-  for (const { channel, peaks } of channels) {
-    if (peaks.length === 0) continue;
-    const part = partOfLine(picture, peaks[0].line, zoom);
-    if (part < 0 || part > 1) continue;
-    const x = area.x + part * area.width;
-    const y = yOf(lane, peaks[0].dbfs);
-    pen.triangle(x, y - pen.px(2), 0, pen.px(5), css(colorOf(channel)));
-    const words = `${frequencyWords(picture, peaks[0].line)}  ${peaks[0].dbfs.toFixed(1)} dB`;
-    let at = Math.max(y, area.y + pen.px(10));
-    while (taken.some((other) => Math.abs(other - at) < pen.px(18))) at += pen.px(4);
-    taken.push(at);
-    pen.tag(words, x, at, area, colorOf(channel), theme);
+  for (const { part, height, words, color } of shown.peaks) {
+    if (at(part) < 0 || at(part) > 1) continue;
+    const [x, y] = [area.x + at(part) * area.width, yAt(area, height)];
+    pen.triangle(x, y - pen.px(2), 0, pen.px(5), css(color));
+    let tag = Math.max(y, area.y + pen.px(10));
+    while (taken.some((other) => Math.abs(other - tag) < pen.px(18))) tag += pen.px(4);
+    taken.push(tag);
+    pen.tag(words, x, tag, area, color, theme);
   }
   if (pointer && pointer.x >= area.x && pointer.x <= area.x + area.width) {
-    const part = (pointer.x - area.x) / area.width;
     ctx.fillStyle = css(theme.cursor, 0.3);
     ctx.fillRect(Math.round(pointer.x), area.y, 1, area.height);
-    let y = area.y + area.height - pen.px(12);
-    pen.tag(engineering(start + part * (end - start), unit, 6), pointer.x, y, area, theme.cursor, theme);
-    channels.forEach(({ channel }, place) => {
-      const level = columns[place].max[Math.min(Math.floor(part * area.width), area.width - 1)];
-      pen.tag(`${level.toFixed(1)} dB`, pointer.x, (y -= pen.px(20)), area, colorOf(channel), theme);
-    });
   }
-  if (channels.length === 0) {
-    const words = "no run of samples without a gap is long enough yet";
-    pen.text(words, area.x + area.width / 2, area.y + area.height / 2, theme.textDim, "center");
+  if (shown.empty !== "") pen.text(shown.empty, area.x + area.width / 2, area.y + area.height / 2, theme.dim, "center");
+}
+
+/** An image that is made anew where what it shows is another. */
+class Image {
+  canvas = document.createElement("canvas");
+  #key = "";
+
+  /** @param {string} key @param {number} width @param {number} height @param {(words: Uint32Array) => void} fill */
+  draw(key, width, height, fill) {
+    if (key === this.#key) return;
+    this.#key = key;
+    [this.canvas.width, this.canvas.height] = [width, height];
+    const ctx = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
+    const image = ctx.createImageData(width, height);
+    fill(new Uint32Array(image.data.buffer));
+    ctx.putImageData(image, 0, 0);
   }
 }
 
-/** Keeps the image of the newest waterfall, and draws the part of it that is shown. */
 export class WaterfallView {
-  #image = document.createElement("canvas");
-  #key = "";
+  #image = new Image();
 
-  /** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene} scene */
-  draw(ctx, { picture, zoom, range, theme, pixelRatio }) {
+  /** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene & {shown: import("../data/shown.js").WaterfallShown}} scene */
+  draw(ctx, { picture, shown, theme, zoom, pixelRatio }) {
     const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio);
     const pen = new Pen(ctx, pixelRatio);
     ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
     ctx.fillStyle = css(theme.plot);
     ctx.fillRect(area.x, area.y, area.width, area.height);
+    const at = moved(shown.zoom, zoom);
+    pen.ticks(area, shown.ticks.map(([part, words]) => [at(part), words]), theme.dim);
     const { waterfall } = picture;
-    const { start, end, unit, ticks } = frequencyTicks(picture, zoom, area.width / pixelRatio);
-    timeLabels(pen, theme, area, ticks, start, end - start, unit);
     if (!waterfall || waterfall.width === 0) return;
-    this.#render(waterfall, range, theme);
-    const { width, height } = this.#image;
-    ctx.imageSmoothingEnabled = true;
-    ctx.drawImage(this.#image, zoom[0] * width, 0, (zoom[1] - zoom[0]) * width, height, area.x, area.y, area.width, area.height);
-    const rate = picture.stream && picture.stream.rateHz > 0 ? picture.stream.rateHz : 1;
-    const ages = { bottom: -waterfall.spanSamples / rate, top: 0 };
-    const ageUnit = rate === 1 ? "S" : "s";
-    const rows = Ticks.ofUnit(ages.bottom, 0, Math.min(Math.max(area.height / pixelRatio / 24, 3), 6), ageUnit);
-    levelLabels(pen, theme, area, ages, rows, ageUnit);
-  }
-
-  /** @param {Waterfall} waterfall @param {Range} range @param {Theme} theme */
-  #render(waterfall, range, theme) {
-    const key = [waterfall.number, waterfall.channel, range.bottom, theme.isDark].join();
-    if (key === this.#key) return;
-    this.#key = key;
     const { width, cells } = waterfall;
-    const rows = Math.floor(cells.length / width);
-    [this.#image.width, this.#image.height] = [width, rows];
-    const ctx = /** @type {CanvasRenderingContext2D} */ (this.#image.getContext("2d"));
-    const image = ctx.createImageData(width, rows);
-    const words = new Uint32Array(image.data.buffer);
-    const ramp = rampOf(theme);
-    const [gap, none] = [packed(mix(theme.plot, theme.gap, 0.35)), packed(theme.plot)];
-    for (let at = 0; at < words.length; at += 1) {
-      const db = cells[at];
-      if (Number.isNaN(db)) words[at] = gap;
-      else if (db === -Infinity) words[at] = none;
-      else {
-        const part = (db - range.bottom) / (range.top - range.bottom);
-        words[at] = ramp[Math.min(Math.max(Math.round(part * 255), 0), 255)];
+    const height = Math.floor(cells.length / width);
+    this.#image.draw([waterfall.number, waterfall.channel, shown.bottom, theme.is_dark].join(), width, height, (words) => {
+      const ramp = rampOf(theme);
+      const [gap, none] = [packed(mix(theme.plot, theme.gap, 0.35)), packed(theme.plot)];
+      for (let at = 0; at < words.length; at += 1) {
+        const level = cells[at];
+        const part = (level - shown.bottom) / (shown.top - shown.bottom);
+        words[at] = Number.isNaN(level) ? gap : level === -Infinity ? none : ramp[Math.min(Math.max(Math.round(part * 255), 0), 255)];
       }
-    }
-    ctx.putImageData(image, 0, 0);
+    });
+    ctx.imageSmoothingEnabled = true;
+    ctx.drawImage(this.#image.canvas, zoom[0] * width, 0, (zoom[1] - zoom[0]) * width, height, area.x, area.y, area.width, area.height);
+    pen.levels(area, shown.ages, theme.dim);
   }
 }
 
-/** The range of levels: full scale near the top, a margin below the noise floor; steady. */
-export class LevelRange {
-  #bottom = -60;
+export class XyPlot {
+  #image = new Image();
 
-  /** @param {Picture} picture @returns {Range} */
-  follow(picture) {
-    const channels = picture.spectrum?.channels ?? [];
-    if (channels.length > 0) {
-      const floor = Math.min(0, ...channels.map(({ dbfs }) => floorOf(dbfs)));
-      const wanted = Math.min(Math.max(Math.floor((floor - 6) / 20) * 20, -140), -60);
-      // Lower at once, higher only by 40 dB: a floor that moves a little does not move the picture.
-      if (wanted < this.#bottom || wanted >= this.#bottom + 40) this.#bottom = wanted;
-    }
-    // The first harmonic of a full-scale square wave lies 2.1 dB above a sine's.
-    return { bottom: this.#bottom, top: 6 };
+  /** @param {CanvasRenderingContext2D} ctx @param {{picture: Picture, shown: import("../data/shown.js").XyShown, theme: Theme, pixelRatio: number}} scene */
+  draw(ctx, { picture, shown, theme, pixelRatio }) {
+    const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio);
+    const pen = new Pen(ctx, pixelRatio);
+    ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
+    drawGrid(ctx, theme, area, shown.upwards.map(([height]) => [height, false]), shown.across.map(([part]) => part));
+    pen.levels(area, shown.upwards, theme.dim);
+    pen.ticks(area, shown.across, theme.dim);
+    const { xy } = picture;
+    if (!xy || !shown.place || xy.width * xy.height === 0) return;
+    this.#image.draw([xy.number, xy.width, theme.is_dark].join(), xy.width, xy.height, (words) => {
+      // The first colour is that of nothing: the grid is seen through it.
+      const ramp = rampOf(theme);
+      xy.cells.forEach((cell, at) => (words[at] = cell === 0 ? 0 : ramp[64 + Math.floor((cell * 191) / 255)]));
+    });
+    const [left, right, low, high] = shown.place;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(area.x, area.y, area.width, area.height);
+    ctx.clip();
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(this.#image.canvas, area.x + left * area.width, yAt(area, high), (right - left) * area.width, (high - low) * area.height);
+    ctx.restore();
   }
 }
 
-/** The frequency of a line in words. @param {Picture} picture @param {number} line */
-export function frequencyWords(picture, line) {
-  const { band, rate, centre, unit } = frequencies(picture);
-  const value = centre + (line / (picture.spectrum?.size ?? 1) + band[0]) * rate;
-  if (unit !== "Hz") return `${value.toFixed(5)} ${unit}`;
-  const digits = centre === 0 ? 5 : Math.min(Math.ceil(Math.log10(Math.max(Math.abs(value) / rate, 1))) + 4, 12);
-  return engineering(value, "Hz", digits);
-}
-
-/** @param {Picture} picture */
-function frequencies(picture) {
-  const isTwoSided = picture.stream?.format.startsWith("c") ?? false;
-  const rateHz = picture.stream?.rateHz ?? 0;
-  const centre = (isTwoSided && rateHz > 0 && picture.description?.centreHz) || 0;
-  /** @type {[number, number]} */
-  const band = isTwoSided ? [-0.5, 0.5] : [0, 0.5];
-  return { band, rate: rateHz > 0 ? rateHz : 1, centre, unit: rateHz > 0 ? "Hz" : "c/S" };
-}
-
-/** @param {Picture} picture @param {[number, number]} zoom @param {number} width CSS pixels */
-function frequencyTicks(picture, zoom, width) {
-  const { band, rate, centre, unit } = frequencies(picture);
-  const at = (/** @type {number} */ part) => centre + (band[0] + (band[1] - band[0]) * part) * rate;
-  const [start, end] = [at(zoom[0]), at(zoom[1])];
-  return { start, end, unit, ticks: Ticks.atMost(start, end, Math.min(Math.max(width / 110, 2), 12)) };
-}
-
-/** Where a line stands in the shown part of the spectrum. @param {Picture} picture @param {number} line @param {[number, number]} zoom */
-function partOfLine(picture, line, [from, to]) {
-  const { band } = frequencies(picture);
-  return (line / (picture.spectrum?.size ?? 1) / (band[1] - band[0]) - from) / (to - from);
-}
-
-/** A part of a spectrum as columns: extremes where a column has many lines, interpolated where it has few. @param {Float32Array} dbfs @param {[number, number]} zoom @param {number} columns */
-function levelColumns(dbfs, [from, to], columns) {
+/** A part of a spectrum as columns: extremes where a column has many lines, interpolated where it has few. @param {Float32Array} levels @param {[number, number]} zoom @param {number} columns */
+function levelColumns(levels, [from, to], columns) {
   const out = { min: new Float32Array(columns).fill(1), max: new Float32Array(columns), coverage: new Uint8Array(columns) };
-  const last = dbfs.length - 1;
+  const last = levels.length - 1;
   if (last < 1) return out;
   out.coverage.fill(COVERAGE.complete);
   const lineAt = (/** @type {number} */ place) => (from + ((to - from) * place) / columns) * last;
   const between = (/** @type {number} */ line) => {
     const before = Math.min(Math.floor(line), last);
-    const [a, b] = [dbfs[before], dbfs[Math.min(before + 1, last)]];
+    const [a, b] = [levels[before], levels[Math.min(before + 1, last)]];
     return a + (b - a) * (line - before);
   };
   for (let place = 0; place < columns; place += 1) {
@@ -200,40 +157,10 @@ function levelColumns(dbfs, [from, to], columns) {
     const [a, b] = [between(left), between(right)];
     let [low, high] = [Math.min(a, b), Math.max(a, b)];
     for (let line = Math.ceil(left); line <= Math.min(Math.floor(right), last); line += 1) {
-      if (dbfs[line] < low) low = dbfs[line];
-      if (dbfs[line] > high) high = dbfs[line];
+      if (levels[line] < low) low = levels[line];
+      if (levels[line] > high) high = levels[line];
     }
     [out.min[place], out.max[place]] = [low, high];
   }
   return out;
 }
-
-/** The level that a fifth of the lines lie below. @param {Float32Array} dbfs */
-function floorOf(dbfs) {
-  const some = [];
-  for (let at = 0; at < dbfs.length; at += Math.max(Math.floor(dbfs.length / 512), 1)) some.push(dbfs[at]);
-  some.sort((a, b) => a - b);
-  const floor = some[Math.floor(some.length / 5)] ?? 0;
-  return Number.isFinite(floor) ? floor : -140;
-}
-
-/** @param {Picture} picture @param {number} channel @returns {import("../data/picture.js").LaneId} */
-const laneOfChannel = (picture, channel) => ({ channel, part: picture.stream?.format.startsWith("c") ? "i" : "real" });
-
-/** Colours of levels: from the plot's over a hue to the text's. @param {Theme} theme */
-function rampOf(theme) {
-  const stops = theme.isDark ? DARK_RAMP : LIGHT_RAMP;
-  return Uint32Array.from({ length: 256 }, (_, level) => {
-    const at = (level / 255) * (stops.length - 1);
-    const before = Math.min(Math.floor(at), stops.length - 2);
-    return packed(mix(stops[before], stops[before + 1], at - before));
-  });
-}
-
-/** As a pixel of an image, on a machine whose words begin with the lowest byte. @param {import("./theme.js").Rgb} color */
-const packed = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
-
-/** @type {import("./theme.js").Rgb[]} */
-const DARK_RAMP = [[9, 10, 13], [40, 20, 90], [150, 35, 120], [245, 120, 50], [255, 245, 170]];
-/** @type {import("./theme.js").Rgb[]} */
-const LIGHT_RAMP = [[255, 255, 255], [198, 214, 236], [96, 140, 200], [40, 60, 140], [20, 10, 50]];

@@ -1,43 +1,9 @@
-// Colours: those of the window and of pictures, readable for people with colour vision deficiency.
+// Colours as styles. Which they are is said in `shown.theme`.
 
 /**
- * @typedef {[number, number, number]} Rgb
- * @typedef {{plot: Rgb, grid: Rgb, gridZero: Rgb, text: Rgb, textDim: Rgb, gap: Rgb, cursor: Rgb, background: Rgb, traces: Rgb[], isDark: boolean}} Theme
+ * @typedef {import("../data/shown.js").Rgb} Rgb
+ * @typedef {import("../data/shown.js").Theme} Theme
  */
-
-/** @type {Theme} */
-export const DARK = {
-  isDark: true,
-  background: [16, 18, 22],
-  plot: [9, 10, 13],
-  grid: [38, 42, 50],
-  gridZero: [70, 76, 88],
-  text: [232, 234, 238],
-  textDim: [158, 164, 176],
-  gap: [255, 84, 84],
-  cursor: [255, 255, 255],
-  traces: [
-    [245, 214, 66], [86, 190, 245], [255, 128, 200], [90, 220, 140],
-    [255, 159, 64], [176, 150, 255], [120, 230, 225], [225, 225, 225],
-  ],
-};
-
-/** @type {Theme} */
-export const LIGHT = {
-  isDark: false,
-  background: [243, 244, 246],
-  plot: [255, 255, 255],
-  grid: [222, 225, 230],
-  gridZero: [168, 174, 184],
-  text: [22, 24, 29],
-  textDim: [84, 90, 102],
-  gap: [200, 22, 30],
-  cursor: [40, 40, 40],
-  traces: [
-    [148, 96, 0], [0, 98, 168], [176, 22, 116], [10, 112, 52],
-    [176, 68, 0], [96, 60, 190], [0, 112, 118], [70, 70, 70],
-  ],
-};
 
 /** @param {Rgb} color @param {number} opacity */
 export const css = ([r, g, b], opacity = 1) => `rgb(${r} ${g} ${b} / ${opacity})`;
@@ -47,3 +13,21 @@ export const mix = (from, to, part) => {
   const between = (/** @type {0 | 1 | 2} */ at) => Math.round(from[at] + (to[at] - from[at]) * part);
   return [between(0), between(1), between(2)];
 };
+
+/** Colours of levels: from the plot's over a hue to the text's. @param {Theme} theme */
+export function rampOf(theme) {
+  const stops = theme.is_dark ? DARK_RAMP : LIGHT_RAMP;
+  return Uint32Array.from({ length: 256 }, (_, level) => {
+    const at = (level / 255) * (stops.length - 1);
+    const before = Math.min(Math.floor(at), stops.length - 2);
+    return packed(mix(stops[before], stops[before + 1], at - before));
+  });
+}
+
+/** As a pixel of an image, on a machine whose words begin with the lowest byte. @param {Rgb} color */
+export const packed = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+
+/** @type {Rgb[]} */
+const DARK_RAMP = [[9, 10, 13], [40, 20, 90], [150, 35, 120], [245, 120, 50], [255, 245, 170]];
+/** @type {Rgb[]} */
+const LIGHT_RAMP = [[255, 255, 255], [198, 214, 236], [96, 140, 200], [40, 60, 140], [20, 10, 50]];

@@ -1,30 +1,47 @@
-// Help, a link to the view, and the question for a token.
+// Help, lists and lines to type, as they are said; a link to the view, and the question for a token.
 
-import { toFragment } from "../model/link.js";
-import { button, el } from "./dom.js";
-import { KEY_GROUPS } from "./keys.js";
-import { sourceControls } from "./source.js";
+import { button, el, setText } from "./dom.js";
+import { setWidgets } from "./widgets.js";
 
 /** @typedef {import("./scope.js").Scope} Scope */
 
 export class Dialogs {
   #scope;
-  #help;
+  #help = el("dialog", { "aria-label": "keys" });
+  #list = el("div", { class: "list", role: "dialog", hidden: true });
+  #listTitle = el("p", { class: "dim" });
+  #listRows = el("div", { class: "entries" });
+  #prompt;
+  #question = el("label", { class: "dim", for: "answer" });
+  #answer = el("input", { type: "text", id: "answer", spellcheck: "false", autocomplete: "off" });
+  #refused = el("p", { class: "refused", role: "status" });
   #link = el("input", { type: "text", readonly: true, "aria-label": "link" });
   #withToken = el("input", { type: "checkbox", id: "with-token" });
   #linkDialog;
   #token = el("input", { type: "password", "aria-label": "token", autocomplete: "off" });
   #tokenWords = el("p");
   #tokenDialog;
-  #source = el("div");
-  #sourceDialog;
 
   /** @param {Scope} scope */
   constructor(scope) {
     this.#scope = scope;
-    const groups = KEY_GROUPS.map(([title, keys]) =>
-      el("section", {}, el("h3", {}, title), el("dl", {}, ...keys.flatMap(([key, what]) => [el("dt", {}, key), el("dd", {}, what)]))));
-    this.#help = dialog("keys", el("div", { class: "keys" }, ...groups));
+    this.#help.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      scope.do({ key: "Escape" });
+    });
+    this.#help.addEventListener("click", (event) => event.target === this.#help && scope.do({ key: "Escape" }));
+    this.#list.append(this.#listTitle, this.#listRows);
+    this.#prompt = el("form", {
+      class: "prompt", hidden: true,
+      submit: (/** @type {Event} */ event) => {
+        event.preventDefault();
+        scope.do({ answer: this.#answer.value });
+      },
+    }, this.#question, this.#answer, this.#refused);
+    this.#answer.addEventListener("keydown", (event) => {
+      event.stopPropagation();
+      if (event.key === "Escape") scope.do({ key: event.key });
+    });
     this.#withToken.addEventListener("change", () => this.#writeLink());
     this.#link.addEventListener("focus", () => this.#link.select());
     const copied = el("span", { role: "status", class: "dim" });
@@ -46,25 +63,43 @@ export class Dialogs {
     }, this.#tokenWords, el("div", { class: "row" }, this.#token, el("button", { type: "submit" }, "go in")));
     this.#tokenDialog = dialog("token", form,
       el("p", { class: "dim" }, "grebe serve prints a link that holds the token. Paste the link or the token here."));
-    this.#sourceDialog = dialog("source", this.#source);
-    this.elements = [this.#help, this.#linkDialog, this.#tokenDialog, this.#sourceDialog];
+    this.elements = [this.#help, this.#linkDialog, this.#tokenDialog];
+    /** Those that stand over the traces. */
+    this.overlays = [this.#list, this.#prompt];
   }
 
-  openHelp() {
-    toggle(this.#help);
+  /** Shows what is said to be open. @param {import("../data/shown.js").Shown} shown */
+  update({ help, list, prompt }) {
+    if (this.#help.open !== help.length > 0) {
+      const close = button("×", "close  (esc)", () => this.#scope.do({ key: "Escape" }), { class: "close" });
+      const groups = help.map(([title, lines]) =>
+        el("section", {}, el("h3", {}, title), el("dl", {}, ...lines.flatMap(([key, what]) => [el("dt", {}, key), el("dd", {}, what)]))));
+      this.#help.replaceChildren(el("h2", {}, "keys", close), el("div", { class: "keys" }, ...groups));
+      if (help.length > 0) this.#help.showModal();
+      else this.#help.close();
+    }
+    this.#list.hidden = list === null;
+    if (list) {
+      setText(this.#listTitle, list.title);
+      setWidgets(this.#scope, this.#listRows, list.rows);
+      [...this.#listRows.children].forEach((row, place) => row.toggleAttribute("data-marked", place === list.marked));
+    }
+    const wasHidden = this.#prompt.hidden;
+    this.#prompt.hidden = prompt === null;
+    if (prompt) {
+      setText(this.#question, prompt.question);
+      setText(this.#refused, prompt.refused);
+      if (wasHidden) {
+        this.#answer.value = prompt.text;
+        this.#answer.focus();
+      }
+    } else if (!wasHidden) this.#answer.blur();
   }
 
   openLink() {
     this.#withToken.checked = false;
     this.#writeLink();
-    toggle(this.#linkDialog);
-  }
-
-  openSource() {
-    const controls = sourceControls(this.#scope);
-    if (!controls) return this.#scope.say("nothing of this source can be changed from here");
-    this.#source.replaceChildren(controls);
-    toggle(this.#sourceDialog);
+    this.#linkDialog.showModal();
   }
 
   /** @param {string} why */
@@ -74,13 +109,13 @@ export class Dialogs {
   }
 
   get isOpen() {
-    return this.elements.some((dialog) => dialog.open);
+    return this.elements.some((dialog) => dialog !== this.#help && dialog.open);
   }
 
   #writeLink() {
-    const { settings, connection, pageUrl } = this.#scope;
+    const { connection, pageUrl } = this.#scope;
     const url = new URL(pageUrl);
-    url.hash = toFragment(settings, this.#withToken.checked ? connection.token : null);
+    url.hash = this.#scope.fragment(this.#withToken.checked ? connection.token : null);
     this.#link.value = url.href;
   }
 }
@@ -92,12 +127,6 @@ function dialog(title, ...inside) {
   // A click beside it closes it.
   element.addEventListener("click", (event) => event.target === element && element.close());
   return element;
-}
-
-/** @param {HTMLDialogElement} dialog */
-function toggle(dialog) {
-  if (dialog.open) dialog.close();
-  else dialog.showModal();
 }
 
 /** The clipboard is there only over https and on localhost. @param {HTMLInputElement} input */

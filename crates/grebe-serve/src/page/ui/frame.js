@@ -1,149 +1,211 @@
-// What the page is made of: head, traces, spectrum, waterfall, the strip of the history, tables.
+// What the page is made of: head, traces, panes, the strip of the history, panels, tables.
 
-import { WEIGHTINGS } from "../model/settings.js";
-import { engineering } from "../model/units.js";
 import { css } from "../draw/theme.js";
 import { Canvas } from "./canvas.js";
 import { button, el, select, setAttribute, setChoice, setText } from "./dom.js";
-import { FoundPanel } from "./found.js";
-import { Head } from "./head.js";
-import { ChannelPanel, LaneNames } from "./panel.js";
 import { PlotPointer, followFrequencies, followOverview } from "./pointer.js";
-import { Tables } from "./tables.js";
-import { TriggerList } from "./triggers.js";
+import { setRows, setWidgets, tableOf } from "./widgets.js";
 
 /**
  * @typedef {import("./scope.js").Scope} Scope
- * @typedef {import("../model/settings.js").Settings} Settings
+ * @typedef {import("../data/shown.js").Shown} Shown
  */
 
 export class Frame {
   traces;
-  spectrum;
-  waterfall;
   overview;
-  head;
-  names;
   pointer;
-  #panel;
-  #tables;
-  #triggers;
-  #found;
-  #plot;
-  #spectrumPane;
-  #waterfallPane;
+  /** By their keys in what is shown. */
+  panes;
+  #scope;
+  #state = el("span", { class: "state" });
+  #source = el("strong", { class: "source" });
+  #sources;
+  #stream = el("span", { class: "stream" });
+  #tools = el("div", { class: "tools", role: "toolbar", "aria-label": "what is shown" });
+  #link;
+  #facts = el("div", { class: "facts", "aria-label": "what arrives", role: "group" });
+  #losses = el("div", { class: "losses", "aria-label": "samples lost, by place", role: "group" });
+  #exact = el("span", { class: "exact" });
+  #trigger = el("div", { class: "line trigger", role: "group", "aria-label": "trigger" });
   #notice = el("p", { class: "notice", role: "status" });
   /** Said by screen readers, seldom. */
   #announced = el("p", { class: "hidden", role: "status" });
-  #spectrumWords = el("span", { class: "dim" });
-  #waterfallWords = el("span", { class: "dim" });
-  #size = el("output", { "aria-label": "samples of a transform" });
-  #weighting;
-  #hold;
-  #averages;
-  #scope;
+  #names = el("div", { class: "names" });
+  #plot;
+  #side = el("div", { class: "side" });
+  #tables = el("div", { class: "tables", tabindex: 0, role: "group", "aria-label": "tables" });
+  #tablesKey = "";
 
-  /** @param {Scope} scope @param {(at: {x: number} | null) => void} hoversFrequency */
-  constructor(scope, hoversFrequency) {
+  /** @param {Scope} scope */
+  constructor(scope) {
     this.#scope = scope;
-    const resized = () => scope.redraw();
+    const resized = () => scope.resized();
     this.traces = new Canvas("traces", resized);
-    this.spectrum = new Canvas("spectrum", resized);
-    this.waterfall = new Canvas("waterfall", resized);
     this.overview = new Canvas("all of the history", resized);
-    this.head = new Head(scope);
-    this.names = new LaneNames(scope);
-    this.#panel = new ChannelPanel(scope);
-    this.#triggers = new TriggerList(scope);
-    this.#found = new FoundPanel(scope);
-    this.#tables = new Tables(scope);
-    this.#plot = el("div", { class: "plot", tabindex: 0, role: "group", "aria-label": "traces: drag moves in time, the wheel zooms, ? shows the keys" }, this.traces.canvas, this.names.element);
+    this.panes = { spectrum: new Pane("spectrum", resized), waterfall: new Pane("waterfall", resized), xy: new Pane("XY", resized) };
+    this.#sources = select("which source of this server is shown", [], (value) => scope.showSource(Number(value)));
+    setAttribute(this.#sources, "class", "sources");
+    this.#link = button("link", "a link to this view", () => scope.dialogs.openLink());
+    this.#plot = el("div", { class: "plot", tabindex: 0, role: "group", "aria-label": "traces: drag moves in time, the wheel zooms, ? shows the keys" },
+      this.traces.canvas, this.#names, ...scope.dialogs.overlays);
     this.pointer = new PlotPointer(scope, this.#plot);
     this.#plot.addEventListener("contextmenu", (event) => event.preventDefault());
-    const act = (/** @type {string} */ name) => () => scope.act(name);
-    this.#weighting = select("weighting of the samples", WEIGHTINGS, (value) => scope.do(() => (scope.settings.spectrum.window = value)));
-    this.#hold = button("hold", "keep the highest levels  (H)", act("peakHold"), { "aria-pressed": "false" });
-    this.#averages = button("no average", "spectra that are averaged  (A)", act("averages"));
-    this.#spectrumPane = pane("spectrum", this.#spectrumWords, this.spectrum.canvas,
-      button("−", "shorter transform  (()", act("shorterTransform")), this.#size, button("+", "longer transform, finer lines  ())", act("longerTransform")),
-      this.#weighting, this.#averages, this.#hold, button("×", "close  (f)", act("spectrum")));
-    this.#waterfallPane = pane("waterfall", this.#waterfallWords, this.waterfall.canvas,
-      button("next channel", "the next channel  (n)", act("nextChannel")), button("×", "close  (w)", act("waterfall")));
-    for (const pane of [this.spectrum, this.waterfall]) followFrequencies(scope, pane.canvas, hoversFrequency);
+    for (const pane of [this.panes.spectrum, this.panes.waterfall]) followFrequencies(scope, pane.view.canvas, (at) => (scope.frequencyPointer = at));
     Object.entries({ role: "slider", tabindex: "0", "aria-label": "which part of the history is shown", "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": "100" })
       .forEach(([name, value]) => this.overview.canvas.setAttribute(name, value));
     followOverview(scope, this.overview.canvas);
-    const panes = el("div", { class: "panes" }, this.#plot, this.#spectrumPane, this.#waterfallPane, this.overview.canvas);
-    this.element = el("div", { class: "grebe" }, this.head.element, this.#notice,
-      el("div", { class: "middle" }, panes, this.#triggers.element, this.#found.element, this.#panel.element), this.#tables.element, this.#announced);
+    const title = el("div", { class: "title" }, this.#state, this.#sources, this.#source, this.#stream);
+    const head = el("header", {},
+      el("div", { class: "line first" }, title, el("div", { class: "line buttons" }, this.#tools, this.#link)),
+      el("div", { class: "line second" }, this.#facts, el("span", { class: "rule" }), this.#losses, this.#exact), this.#trigger);
+    const panes = el("div", { class: "panes" }, this.#plot, ...Object.values(this.panes).map((pane) => pane.element), this.overview.canvas);
+    this.element = el("div", { class: "grebe" }, head, this.#notice, el("div", { class: "middle" }, panes, this.#side), this.#tables, this.#announced);
   }
 
   close() {
-    for (const canvas of [this.traces, this.spectrum, this.waterfall, this.overview]) canvas.close();
+    for (const canvas of [this.traces, this.overview, ...Object.values(this.panes).map((pane) => pane.view)]) canvas.close();
   }
 
-  /** Which panes there are. @param {Settings["show"]} show */
-  layOut(show) {
-    setAttribute(this.#spectrumPane, "hidden", show.spectrum ? null : "");
-    setAttribute(this.#waterfallPane, "hidden", show.waterfall ? null : "");
-    setAttribute(this.overview.canvas, "hidden", show.overview ? null : "");
+  /** Before anything was said. @param {string} words */
+  wait(words) {
+    setText(this.#notice, words);
   }
 
-  /** @param {{state: string, notice: string, spectrum: string, waterfall: string}} words */
-  say({ state, notice, spectrum, waterfall }) {
-    const { settings, picture } = this.#scope;
+  /** Which panes there are. @param {Shown} shown */
+  layOut(shown) {
+    for (const key of PANES) setAttribute(this.panes[key].element, "hidden", shown[key] ? null : "");
+    setAttribute(this.overview.canvas, "hidden", shown.has_overview ? null : "");
+  }
+
+  /** The names of the lanes stand over their traces. @param {Shown} shown @param {import("../draw/plot.js").Placed} placed */
+  nameLanes(shown, placed) {
+    setWidgets(this.#scope, this.#names, shown.lanes.map(({ chip }) => ({ ...chip, class: "name" })));
+    const ratio = this.#scope.pixelRatio;
+    let left = 0;
+    shown.lanes.forEach((lane, place) => {
+      const node = /** @type {HTMLElement} */ (this.#names.children[place]);
+      const { band } = placed.lanes[place];
+      const x = band.x / ratio + 6 + (shown.is_overlay ? left : 0);
+      left += node.offsetWidth + 6;
+      const style = { transform: `translate(${x}px, ${band.y / ratio + 5}px)`, background: css(lane.color) };
+      Object.assign(node.style, style);
+    });
+  }
+
+  /** Everything that is said. @param {Shown} shown @param {{state: string, isHeld: boolean, notice: string, exact: string}} link @param {HTMLElement} host */
+  update(shown, { state, isHeld, notice, exact }, host) {
+    const scope = this.#scope;
+    this.#color(shown.theme, host);
+    setText(this.#state, state);
+    setAttribute(this.#state, "data-state", state.toLowerCase());
+    setText(this.#source, shown.source);
+    setText(this.#stream, shown.stream);
+    this.#showSources(shown);
+    setWidgets(scope, this.#tools, shown.tools);
+    setItems(this.#facts, shown.facts);
+    setItems(this.#losses, shown.losses, "lost");
+    setText(this.#exact, exact);
+    setWidgets(scope, this.#trigger, [{ words: "trigger", class: "dim" }, ...shown.trigger_row]);
     setText(this.#notice, notice);
     setAttribute(this.#notice, "data-state", state.toLowerCase());
-    setText(this.#announced, `${state.toLowerCase()}${picture.gaps.length > 0 ? ", samples were lost" : ""}`);
-    setText(this.#spectrumWords, spectrum);
-    const channel = picture.waterfall?.channel ?? settings.selectedLane(picture).channel;
-    setText(this.#waterfallWords, `${this.#scope.setup({ channel, part: "real" }).label}  ${waterfall}`);
-  }
-
-  /** @param {import("../draw/theme.js").Theme} theme @param {Settings} settings @param {HTMLElement} host */
-  update(theme, settings, host) {
-    const { style } = this.element;
-    const named = { background: theme.background, plot: theme.plot, grid: theme.grid, line: theme.gridZero, text: theme.text, dim: theme.textDim, gap: theme.gap };
-    const look = theme.isDark ? "dark" : "light";
-    if (this.element.dataset.theme !== look) {
-      for (const [name, color] of Object.entries(named)) style.setProperty(`--${name}`, css(color));
-      this.element.dataset.theme = look;
-      host.style.colorScheme = look;
-      // Dialogs stand beside the frame.
-      for (const dialog of this.#scope.dialogs.elements) for (const [name, color] of Object.entries(named)) dialog.style.setProperty(`--${name}`, css(color));
+    setText(this.#announced, `${state.toLowerCase()}${shown.lost.length > 0 ? ", samples were lost" : ""}`);
+    setAttribute(this.#plot, "data-held", isHeld ? "" : null);
+    for (const key of PANES) {
+      const said = shown[key];
+      if (said) this.panes[key].update(scope, said);
     }
-    const { spectrum } = settings;
-    setText(this.#size, String(spectrum.size));
-    setChoice(this.#weighting, spectrum.window);
-    setAttribute(this.#hold, "aria-pressed", String(spectrum.is_peak_held));
-    setText(this.#averages, spectrum.averages === 1 ? "no average" : `average ${spectrum.averages}`);
-    setAttribute(this.#plot, "data-held", settings.time.isHeld() ? "" : null);
-    this.#panel.update();
-    this.#triggers.update();
-    this.#found.update();
-    this.#tables.update();
-    this.#describe();
-  }
-
-  /** What the pictures show, for those who do not see them. */
-  #describe() {
-    const { picture } = this.#scope;
-    const { left, samples } = this.#scope.shown();
-    setAttribute(this.traces.canvas, "aria-label", `traces of ${picture.lanes.length} lanes`);
+    this.#showPanels(shown.panels);
+    const key = JSON.stringify(shown.tables);
+    if (key !== this.#tablesKey) {
+      this.#tablesKey = key;
+      this.#tables.replaceChildren(...shown.tables.map(tableOf));
+      setAttribute(this.#tables, "hidden", shown.tables.length > 0 ? null : "");
+    }
+    const { picture } = scope;
+    const { left, samples } = scope.stretch();
+    setAttribute(this.traces.canvas, "aria-label", `traces of ${shown.lanes.length} lanes`);
     const held = picture.nextIndex - picture.oldestIndex;
     const part = held > 0 ? ((left + samples - picture.oldestIndex) / held) * 100 : 100;
     setAttribute(this.overview.canvas, "aria-valuenow", Math.min(Math.max(part, 0), 100).toFixed(0));
   }
 
-  /** A spectrum in words: `8192 samples, 3.05 kHz a line`. @param {import("../data/picture.js").SpectrumView} spectrum @param {number} rateHz */
-  lineWords({ transformSize, size }, rateHz) {
-    const words = `${transformSize} samples`;
-    return rateHz > 0 ? `${words}, ${engineering(rateHz / size, "Hz")} a line` : words;
+  /** A menu stands in place of the name where there are several. @param {Shown} shown */
+  #showSources({ sources, source_shown: place, source }) {
+    if (sources.join("\n") !== [...this.#sources.options].map(({ text }) => text).join("\n")) {
+      this.#sources.replaceChildren(...sources.map((name, at) => el("option", { value: at + 1 }, name)));
+    }
+    setAttribute(this.#sources, "hidden", sources.length > 1 ? null : "");
+    setAttribute(this.#source, "hidden", sources.includes(source) ? "" : null);
+    setChoice(this.#sources, String(place + 1));
+  }
+
+  /** @param {Shown["panels"]} panels */
+  #showPanels(panels) {
+    setAttribute(this.#side, "hidden", panels.length > 0 ? null : "");
+    panels.forEach((said, place) => {
+      let panel = this.#side.children[place];
+      if (panel?.getAttribute("aria-label") !== said.name) {
+        const made = el("aside", { class: "panel", "aria-label": said.name }, el("h2", {}, el("span"), el("span")), el("div"));
+        if (panel) panel.replaceWith(made);
+        else this.#side.append(made);
+        panel = made;
+      }
+      setText(panel.children[0].children[0], said.name);
+      setWidgets(this.#scope, panel.children[0].children[1], [said.close]);
+      setRows(this.#scope, panel.children[1], said.rows);
+    });
+    while (this.#side.children.length > panels.length) this.#side.lastElementChild?.remove();
+  }
+
+  /** @param {import("../draw/theme.js").Theme} theme @param {HTMLElement} host */
+  #color(theme, host) {
+    const look = theme.is_dark ? "dark" : "light";
+    if (this.element.dataset.theme === look) return;
+    this.element.dataset.theme = look;
+    host.style.colorScheme = look;
+    const named = { background: theme.background, plot: theme.plot, grid: theme.grid, line: theme.zero, text: theme.text, dim: theme.dim, gap: theme.gap };
+    // Dialogs stand beside the frame.
+    for (const { style } of [this.element, ...this.#scope.dialogs.elements]) {
+      for (const [name, color] of Object.entries(named)) style.setProperty(`--${name}`, css(color));
+    }
   }
 }
 
-/** @param {string} title @param {HTMLElement} words @param {HTMLCanvasElement} canvas @param {HTMLElement[]} controls */
-function pane(title, words, canvas, ...controls) {
-  const head = el("div", { class: "pane-head" }, el("h2", {}, title), words, el("span", { class: "controls" }, ...controls));
-  return el("section", { class: `pane ${title}`, hidden: true, "aria-label": title }, head, canvas);
+class Pane {
+  view;
+  element;
+  #words = el("span", { class: "dim" });
+  #controls = el("span", { class: "controls" });
+
+  /** @param {string} title @param {() => void} resized */
+  constructor(title, resized) {
+    this.view = new Canvas(title, resized);
+    const head = el("div", { class: "pane-head" }, el("h2", {}, title), this.#words, this.#controls);
+    this.element = el("section", { class: `pane ${title.toLowerCase()}`, hidden: true, "aria-label": title }, head, this.view.canvas);
+  }
+
+  /** @param {Scope} scope @param {{words: string, controls: import("../data/shown.js").Widget[]}} said */
+  update(scope, { words, controls }) {
+    setText(this.#words, words);
+    setWidgets(scope, this.#controls, controls);
+  }
+}
+
+/** @type {("spectrum" | "waterfall" | "xy")[]} */
+export const PANES = ["spectrum", "waterfall", "xy"];
+
+/** Facts in a row: nodes are kept while their names are the same. @param {HTMLElement} element @param {[string, string, string][]} items @param {string} before */
+function setItems(element, items, before = "") {
+  const key = items.map(([label]) => label).join();
+  if (element.dataset.key !== key) {
+    element.dataset.key = key;
+    const shown = items.map(([label]) => el("span", { class: "item" }, ...(label ? [el("span", { class: "dim" }, `${label} `)] : []), el("b")));
+    element.replaceChildren(...(before ? [el("span", { class: "dim" }, before)] : []), ...shown);
+  }
+  element.querySelectorAll(".item").forEach((item, at) => {
+    const value = /** @type {Element} */ (item.lastElementChild);
+    setText(value, items[at][1]);
+    setAttribute(value, "class", items[at][2] || null);
+  });
 }

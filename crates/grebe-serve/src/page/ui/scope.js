@@ -1,67 +1,58 @@
-// One scope: what is set, the newest picture, and what draws it.
+// One scope: what was said, the newest picture, and what draws them.
 
 import { Connection } from "../data/connection.js";
-import { isSameLane, laneText, rateOrOne, rightIndex, waitingPicture } from "../data/picture.js";
+import { waitingPicture } from "../data/picture.js";
 import { Densities } from "../draw/density.js";
 import { drawOverview, overviewArea } from "../draw/overview.js";
 import { drawPlot, plotArea } from "../draw/plot.js";
-import { LevelRange, WaterfallView, drawSpectrum } from "../draw/spectrum.js";
-import { DARK, LIGHT } from "../draw/theme.js";
-import { GapPlaces } from "../model/gaps.js";
-import { Search } from "../model/found.js";
-import { fromFragment, toFragment } from "../model/link.js";
-import { AutoRange, rangeOfScale } from "../model/range.js";
-import { Settings } from "../model/settings.js";
-import { setupOf } from "../model/setup.js";
-import { heldWords, runState } from "../model/words.js";
-import { ACTIONS } from "./actions.js";
+import { WaterfallView, XyPlot, drawSpectrum } from "../draw/spectrum.js";
 import { Dialogs } from "./dialogs.js";
-import { Frame } from "./frame.js";
-import { pressed } from "./keys.js";
+import { Frame, PANES } from "./frame.js";
 
 /**
  * @typedef {import("../data/picture.js").Picture} Picture
- * @typedef {import("../data/picture.js").LaneId} LaneId
  * @typedef {{url: URL, token: string, view: string, pageUrl: URL, keys: HTMLElement | Document, onSource: (source: number) => void}} ScopeOptions
+ * @typedef {{number: number, ending: number | null, samples: number}} Preview a stretch of which no picture came yet; `ending`: its right edge, `null`: it goes on
  */
 
 export class Scope {
-  settings = new Settings();
   /** The newest picture. @type {Picture} */
   picture = waitingPicture();
+  /** All that was said; `null` before anything was. @type {import("../data/shown.js").Shown | null} */
+  shown = null;
   /** Where things were drawn. @type {import("../draw/plot.js").Placed | null} */
   placed = null;
   pixelRatio = 1;
-  /** The search that goes on, or the last. @type {Search | null} */
-  search = null;
+  /** Where a pointer is over frequencies, in device pixels. @type {{x: number} | null} */
+  frequencyPointer = null;
   /** The page that a link leads to. */
   pageUrl;
   dialogs;
   connection;
   #frame;
   #host;
-  /** @type {Map<string, AutoRange>} */
-  #autoRanges = new Map();
-  #levelRange = new LevelRange();
   #waterfall = new WaterfallView();
+  #xy = new XyPlot();
   #densities = new Densities();
-  #places = new GapPlaces();
-  /** The number of the viewport that was asked for last, and when. */
-  #asked = { number: 0, ms: 0 };
+  /** @type {Preview | null} */
+  #preview = null;
+  /** The shown part of the frequencies before it is said. @type {{number: number, zoom: [number, number]} | null} */
+  #zoom = null;
+  /** The keys that mean something, and what of the time axis they change. @type {Map<string, string>} */
+  #keys = new Map();
+  #sizes = "";
   #isDue = false;
-  #wordsMs = 0;
-  /** Pictures and bytes as of the last look, and when that was. */
-  #counted = { pictures: 0, bytes: 0, ms: 0, picturesPerS: 0, bitsPerS: 0 };
-  #message = { words: "", ms: -Infinity };
-  #spectrumPointer = /** @type {{x: number} | null} */ (null);
-  /** @type {MediaQueryList} */
+  #isSaid = false;
+  /** When what is waited for was asked. */
+  #askedMs = 0;
   #dark = window.matchMedia("(prefers-color-scheme: dark)");
   #timer = 0;
   #abort = new AbortController();
   #ownsPage;
   #url;
   #onSource;
-  /** What was set for sources that were left, by their numbers. @type {Map<number, string>} */
+  #source;
+  /** What was set, by the numbers of the sources: what was left stays. @type {Map<number, string>} */
   #views = new Map();
 
   /** @param {HTMLElement} host @param {ShadowRoot} root @param {ScopeOptions} options */
@@ -71,69 +62,58 @@ export class Scope {
     this.#onSource = onSource;
     this.#ownsPage = keys === document;
     this.pageUrl = pageUrl;
-    fromFragment(this.settings, view);
+    const said = new URLSearchParams(view);
+    this.#source = Math.max(Number(said.get("source")) || 1, 1);
+    for (const key of ["source", "token"]) said.delete(key);
+    this.#views.set(this.#source, [...said].map(([key, value]) => `${key}=${value}`).join("\n"));
     this.dialogs = new Dialogs(this);
     this.connection = this.#connect(token);
-    this.#frame = new Frame(this, (at) => (this.#spectrumPointer = at));
+    this.#frame = new Frame(this);
     root.append(this.#frame.element, ...this.dialogs.elements);
     const { signal } = this.#abort;
     keys.addEventListener("keydown", (event) => this.#key(/** @type {KeyboardEvent} */ (event)), { signal });
-    this.#dark.addEventListener("change", () => this.redraw(), { signal });
     this.#timer = window.setInterval(() => this.redraw(), IDLE_MS);
     this.redraw();
   }
 
   /** @param {string} token */
   #connect(token) {
-    return new Connection(this.#url, token, this.settings.source, {
+    const hello = () => ({ view: this.#views.get(this.#source) ?? "", is_light: !this.#dark.matches });
+    return new Connection(this.#url, token, this.#source, hello, {
       onPicture: (picture) => this.#take(picture),
       onNews: () => this.#takeNews(),
-      onSaid: (words) => this.say(words),
-      onFound: (news) => this.#takeFound(news),
+      onShown: (shown) => this.#takeShown(shown),
+      onKeys: (keys) => (this.#keys = new Map(keys)),
+      onFile: save,
+      onGo: (source) => this.showSource(source),
       onLink: () => this.#linkChanged(),
     });
   }
 
   /** Shows another of the server's sources. What was set for this one is there again when it is. @param {number} source from 1 */
   showSource(source) {
-    if (source === this.settings.source) return;
-    this.#views.set(this.settings.source, toFragment(this.settings, null));
-    const { theme } = this.settings;
-    this.settings = new Settings();
-    fromFragment(this.settings, this.#views.get(source) ?? "");
-    [this.settings.source, this.settings.theme] = [source, theme];
+    if (source === this.#source) return;
+    this.#source = source;
     this.picture = waitingPicture();
-    this.search = null;
-    this.#autoRanges.clear();
-    [this.#levelRange, this.#waterfall, this.#densities, this.#places] = [new LevelRange(), new WaterfallView(), new Densities(), new GapPlaces()];
-    [this.#asked, this.#counted] = [{ number: 0, ms: 0 }, { pictures: 0, bytes: 0, ms: 0, picturesPerS: 0, bitsPerS: 0 }];
+    this.shown = null;
+    [this.#preview, this.#zoom] = [null, null];
+    [this.#waterfall, this.#xy, this.#densities] = [new WaterfallView(), new XyPlot(), new Densities()];
     const { token } = this.connection;
     this.connection.close();
     this.connection = this.#connect(token);
     this.#onSource(source);
   }
 
-  /** Holds the picture at a trigger, which stands where the settings have it. @param {number} at its sample index */
-  showTrigger(at) {
-    const { time, trigger } = this.settings;
-    time.holdTrigger(this.picture, at, trigger.position);
-  }
-
-  /** Has all that the server holds searched; without words, ends that. @param {string} typed */
-  find(typed) {
-    const words = typed.trim();
-    if (words === "") {
-      this.connection.endFind();
-      this.search = null;
-      return;
+  /** What is set, as a link has it behind its `#`. @param {string | null} token */
+  fragment(token) {
+    const said = new URLSearchParams();
+    if (token !== null) said.set("token", token);
+    if (this.#source !== 1) said.set("source", String(this.#source));
+    for (const line of (this.#views.get(this.#source) ?? "").split("\n").filter(Boolean)) {
+      const at = line.indexOf("=");
+      said.set(line.slice(0, at), line.slice(at + 1));
     }
-    if (this.connection.state !== "open") return this.say("there is no connection to the server: search when it is there again");
-    const channels = this.picture.stream?.channels ?? 0;
-    const scales = Array.from({ length: channels }, (_, channel) => {
-      const { scale, offset } = this.picture.description?.channels[channel] ?? { scale: 1, offset: 0 };
-      return /** @type {[number, number]} */ ([scale, offset]);
-    });
-    this.search = new Search(this.connection.find(words, scales), words);
+    return said.toString();
   }
 
   close() {
@@ -143,29 +123,65 @@ export class Scope {
     window.clearInterval(this.#timer);
   }
 
-  get theme() {
-    const { theme } = this.settings;
-    return theme === "dark" || (theme === "auto" && this.#dark.matches) ? DARK : LIGHT;
+  /** Says what a person did. @param {any} what */
+  do(what) {
+    if (what === undefined) return 0;
+    this.#askedMs = performance.now();
+    return this.connection.do(what);
   }
 
-  /** Does an action by its name. @param {string} name */
-  act(name) {
-    const action = ACTIONS[name];
-    if (action) this.do(() => action(this));
-  }
-
-  /** Changes settings; what follows from them is asked for and drawn. @param {() => unknown} change */
-  do(change) {
-    change();
-    this.#wordsMs = 0;
+  /** Shows a stretch at once, stretched of what there is, until its picture comes. @param {any} what @param {number | null} ending @param {number} samples */
+  preview(what, ending, samples) {
+    this.#preview = { number: this.do(what), ending, samples };
     this.redraw();
   }
 
-  /** Says something for a while. @param {string} words */
-  say(words) {
-    this.#message = { words, ms: performance.now() };
-    this.#wordsMs = 0;
+  /** Stretches what there is at once; that is said with the next frame. @param {number} ending @param {number} samples */
+  aim(ending, samples) {
+    this.#preview = { number: Infinity, ending, samples };
     this.redraw();
+  }
+
+  /** The next span, shorter or longer, around a part of the screen. @param {any} what @param {boolean} isShorter @param {number} at */
+  zoom(what, isShorter, at) {
+    if (!this.shown) return;
+    const { left, samples } = this.stretch();
+    const { shorter, longer, anchor } = this.shown;
+    // Behind a step that is not answered yet comes another of its kind.
+    const factor = (isShorter ? shorter : longer) / this.picture.spanSamples;
+    const next = this.#preview ? samples * factor : isShorter ? shorter : longer;
+    const ending = anchor === null ? left + at * samples + (1 - at) * next : null;
+    this.preview(what, ending, next);
+  }
+
+  /** Moves by parts of the screen; the picture is held then. @param {any} what @param {number} part */
+  pan(what, part) {
+    const { left, samples } = this.stretch();
+    this.preview(what, left + samples * (1 + part), samples);
+  }
+
+  /** Shows a part of the frequencies. @param {[number, number]} zoom */
+  zoomFrequencies(zoom) {
+    this.#zoom = { number: this.do({ frequencies: zoom }), zoom };
+    this.redraw();
+  }
+
+  /** The shown part of the frequencies. @returns {[number, number]} */
+  frequencies() {
+    return this.#zoom?.zoom ?? (this.shown?.spectrum ?? this.shown?.waterfall)?.zoom ?? [0, 1];
+  }
+
+  /** The stretch on the screen: the picture's, or while another is on its way, the one that was asked for. */
+  stretch() {
+    const { leftIndex: left, spanSamples: samples } = this.picture;
+    const preview = this.#preview;
+    if (!preview) return { left, samples };
+    if (preview.ending !== null) return { left: preview.ending - preview.samples, samples: preview.samples };
+    return { left: left + (samples - preview.samples) * (this.shown?.anchor ?? 1), samples: preview.samples };
+  }
+
+  overviewArea() {
+    return overviewArea(this.#frame.overview.canvas, this.pixelRatio);
   }
 
   /** Draws at the next frame of the screen. */
@@ -178,47 +194,15 @@ export class Scope {
     });
   }
 
-  /** The meaning of a lane's numbers in the newest picture. @param {LaneId} lane */
-  setup(lane) {
-    return setupOf(this.picture, lane, this.settings.owns);
-  }
-
-  /** The time at the left edge, and the span, in units of the axis. */
-  axis() {
-    const { left, samples } = this.shown();
-    const rate = rateOrOne(this.picture);
-    return { start: (left - this.settings.time.reference(this.picture)) / rate, span: samples / rate };
-  }
-
-  /** The stretch on the screen: the picture's, or while another is on its way, the one that was asked for. */
-  shown() {
-    const { picture } = this;
-    const isAnswer = picture.answers === this.#asked.number;
-    return isAnswer ? { left: picture.leftIndex, samples: picture.spanSamples } : this.settings.time.shown(picture);
-  }
-
-  overviewArea() {
-    return overviewArea(this.#frame.overview.canvas, this.pixelRatio);
-  }
-
-  /** Saves what the traces show as a picture. */
-  savePicture() {
-    this.#frame.traces.canvas.toBlob((blob) => {
-      if (!blob) return;
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(blob);
-      link.download = "grebe.png";
-      link.click();
-      URL.revokeObjectURL(link.href);
-    });
+  resized() {
+    this.redraw();
   }
 
   /** @param {Picture} picture */
   #take(picture) {
-    if (picture.streams !== this.picture.streams) this.#places.forget();
     this.picture = picture;
     this.#densities.density = picture.density;
-    this.#places.look(picture.gaps, this.connection.session.status);
+    this.#settle();
     this.redraw();
   }
 
@@ -229,23 +213,30 @@ export class Scope {
     this.redraw();
   }
 
-  /** @param {import("../model/found.js").FoundNews} news */
-  #takeFound(news) {
-    if (news.number !== this.search?.number) return;
-    this.search.take(news);
-    if (news.ended !== null) this.say(`${this.search.state}${this.search.events.length > 0 ? "; { and } go from one to the next" : ""}`);
-    this.#wordsMs = 0;
+  /** @param {Record<string, any>} shown */
+  #takeShown(shown) {
+    this.shown = /** @type {import("../data/shown.js").Shown} */ ({ ...this.shown, ...shown });
+    if (shown.view !== undefined) this.#views.set(this.#source, shown.view);
+    this.#isSaid = true;
+    this.#settle();
     this.redraw();
+  }
+
+  /** What was asked for is there, or it was nothing else. */
+  #settle() {
+    const { done = 0, asked = 0 } = this.shown ?? {};
+    const isThere = (/** @type {number} */ number) => this.picture.answers >= number || (done >= number && asked < number);
+    if (this.#preview && isThere(this.#preview.number)) this.#preview = null;
+    if (this.#zoom && done >= this.#zoom.number) this.#zoom = null;
   }
 
   #linkChanged() {
     // The first words come while the connection is being made.
     if (!this.connection) return;
     const { state, words } = this.connection;
-    if (state !== "open" && this.search?.ended === null) this.search.ended = "the connection was cut: search again";
-    if (state === "open") this.#asked.number = 0;
+    if (state === "open") [this.#sizes, this.#preview, this.#zoom] = ["", null, null];
     if (state === "refused") this.dialogs.askForToken(words);
-    this.#wordsMs = 0;
+    this.#isSaid = true;
     this.redraw();
   }
 
@@ -254,160 +245,104 @@ export class Scope {
     const from = event.composedPath()[0];
     const isTyping = from instanceof HTMLInputElement || from instanceof HTMLSelectElement;
     const isPress = from instanceof HTMLButtonElement && (event.key === " " || event.key === "Enter");
-    if (isTyping || isPress || this.dialogs.isOpen) return;
-    if (pressed(this, event)) event.preventDefault();
+    const isElsewhere = event.ctrlKey || event.metaKey || event.altKey;
+    const ahead = this.#keys.get(event.key);
+    if (isTyping || isPress || isElsewhere || ahead === undefined || this.dialogs.isOpen) return;
+    event.preventDefault();
+    const what = { key: event.key };
+    if (ahead === "shorter" || ahead === "longer") this.zoom(what, ahead === "shorter", 0.5);
+    else if (ahead === "earlier" || ahead === "later") this.pan(what, ahead === "earlier" ? -0.5 : 0.5);
+    else this.do(what);
+  }
+
+  /** Says how large what is drawn is, where that is another. */
+  #saySizes() {
+    const { traces, overview, panes } = this.#frame;
+    if (traces.canvas.width < 2 || this.connection.state !== "open") return;
+    const points = (/** @type {import("./canvas.js").Canvas} */ { canvas }, isShown = true) => {
+      const { width, height } = plotArea(canvas.width, canvas.height, this.pixelRatio);
+      return isShown && canvas.width > 8 ? [width / this.pixelRatio, height / this.pixelRatio] : [0, 0];
+    };
+    const { width } = plotArea(traces.canvas.width, traces.canvas.height, this.pixelRatio);
+    const [spectrum, waterfall, xy] = PANES.map((key) => points(panes[key].view, !!this.shown?.[key]));
+    const strip = this.shown?.has_overview === false ? 0 : (overviewArea(overview.canvas, this.pixelRatio)?.width ?? 0);
+    const sizes = { columns: width, overview: strip, plot: points(traces), spectrum, waterfall, xy };
+    const said = JSON.stringify(sizes);
+    if (said === this.#sizes) return;
+    this.#sizes = said;
+    this.do({ size: sizes });
   }
 
   #draw() {
-    const now = performance.now();
-    const { settings, picture, theme } = this;
-    this.#frame.layOut(settings.show);
     this.pixelRatio = this.#frame.traces.pixelRatio;
-    this.#request(now);
-    const ranges = this.#followRanges(now);
-    const scene = { picture, theme, pixelRatio: this.pixelRatio };
-    const isOld = this.#state(now) === "STALE" || this.connection.state !== "open";
-    const shown = this.shown();
-    const lanes = picture.lanes.map(({ lane }, place) => ({ lane, setup: this.setup(lane), range: ranges[place] }));
-    const selected = settings.selectedLane(picture);
-    const front = Math.max(picture.lanes.findIndex(({ lane }) => isSameLane(lane, selected)), 0);
-    const isAside = shown.left !== picture.leftIndex || shown.samples !== picture.spanSamples;
+    this.#saySizes();
+    const { shown, picture, pixelRatio } = this;
+    if (!shown?.theme) return this.#say();
+    this.#frame.layOut(shown);
+    const now = performance.now();
+    const theme = shown.theme;
+    const stretch = this.stretch();
+    const isOld = shown.state.word === "STALE" || this.connection.state !== "open";
     this.placed = drawPlot(this.#frame.traces.context, {
-      ...scene, shown, lanes, front,
-      reference: settings.time.reference(picture),
-      isOverlay: settings.show.overlay,
-      isSinc: settings.show.sinc,
-      isPale: isOld || (isAside && now - this.#asked.ms > PALE_AFTER_MS),
-      placeOf: (gap) => this.#places.of(gap),
-      densities: settings.show.persistence && !settings.time.isHeld() ? this.#densities : NO_DENSITIES,
-      cursors: settings.cursors,
-      cursorAt: settings.cursorAt,
+      picture, shown, stretch, pixelRatio,
+      densities: this.#densities,
+      isPale: isOld || (this.#preview !== null && now - this.#askedMs > PALE_AFTER_MS),
       pointer: this.#frame.pointer.hover,
       box: this.#frame.pointer.box,
     });
-    const range = this.#levelRange.follow(picture);
-    const spectrum = { ...scene, zoom: settings.spectrumZoom, range, pointer: this.#spectrumPointer };
-    if (settings.show.spectrum) drawSpectrum(this.#frame.spectrum.context, spectrum);
-    if (settings.show.waterfall) this.#waterfall.draw(this.#frame.waterfall.context, spectrum);
-    if (settings.show.overview) drawOverview(this.#frame.overview.context, { ...scene, shown, owns: settings.owns });
-    this.#frame.names.update();
-    if (now - this.#wordsMs >= WORDS_MS) this.#sayAll(now);
+    const scene = { picture, theme, pixelRatio, zoom: this.frequencies(), pointer: this.frequencyPointer };
+    const { spectrum, waterfall, xy } = this.#frame.panes;
+    if (shown.spectrum) drawSpectrum(spectrum.view.context, { ...scene, shown: shown.spectrum });
+    if (shown.waterfall) this.#waterfall.draw(waterfall.view.context, { ...scene, shown: shown.waterfall });
+    if (shown.xy) this.#xy.draw(xy.view.context, { ...scene, shown: shown.xy });
+    if (shown.has_overview) drawOverview(this.#frame.overview.context, { picture, shown, stretch, theme, pixelRatio });
+    this.#frame.nameLanes(shown, this.placed);
+    this.#say();
   }
 
-  /** Asks for what the settings describe, as wide as the plot. @param {number} now */
-  #request(now) {
-    const { canvas } = this.#frame.traces;
-    if (canvas.width < 2) return;
-    const { width } = plotArea(canvas.width, canvas.height, this.pixelRatio);
-    const strip = this.overviewArea();
-    const viewport = this.settings.viewport(this.picture, Math.min(width, COLUMNS_MAX), Math.min(strip?.width ?? 0, OVERVIEW_MAX));
-    const number = this.connection.request(viewport);
-    if (number !== this.#asked.number) this.#asked = { number, ms: now };
+  /** What is written around the traces. */
+  #say() {
+    const { state, words } = this.connection;
+    const { shown } = this;
+    const isWaiting = this.#preview !== null || (shown?.asked ?? 0) > this.picture.answers;
+    if (isWaiting || state !== "open") this.#isSaid = true;
+    if (!this.#isSaid) return;
+    this.#isSaid = false;
+    if (!shown?.theme) return this.#frame.wait(this.#linkWords(words));
+    const isOpen = state === "open";
+    const isLate = isWaiting && performance.now() - this.#askedMs > PALE_AFTER_MS;
+    const exact = !isOpen ? "" : isLate ? "on its way …" : isWaiting ? "" : shown.exact;
+    this.#frame.update(shown, {
+      state: isOpen ? shown.state.word : "OFFLINE",
+      isHeld: shown.state.is_held,
+      notice: isOpen ? shown.notice : this.#linkWords(words),
+      exact,
+    }, this.#host);
+    this.dialogs.update(shown);
+    if (this.#ownsPage) document.title = `${shown.source} - grebe`;
+    if (isWaiting) this.#isSaid = true;
   }
 
-  /** What each lane shows: the scale that is set, or one that follows the signal. @param {number} now */
-  #followRanges(now) {
-    return this.picture.lanes.map(({ lane, min, max }) => {
-      const setup = this.setup(lane);
-      const { perDivision, position } = setup.own;
-      let range;
-      if (perDivision !== null) range = rangeOfScale(perDivision, position);
-      else {
-        const key = [laneText(lane), setup.scale, setup.dcOffset, setup.own.isAc, this.picture.streams].join();
-        let auto = this.#autoRanges.get(key);
-        if (!auto) {
-          // Another meaning of the numbers begins with another range.
-          for (const old of this.#autoRanges.keys()) if (old.startsWith(`${laneText(lane)},`)) this.#autoRanges.delete(old);
-          this.#autoRanges.set(key, (auto = new AutoRange()));
-        }
-        const seen = extremes(min, max, setup);
-        const isCounts = ["real", "i", "q"].includes(lane.part) && !/f/.test(this.picture.stream?.format ?? "");
-        const height = seen ? Math.max(Math.abs(seen.top), Math.abs(seen.bottom)) : 0;
-        range = auto.follow(seen, isCounts ? Math.abs(setup.scale) : height * 1e-6 || Math.abs(setup.scale) * 1e-3, now);
-      }
-      this.settings.ranges.set(laneText(lane), range);
-      return range;
-    });
-  }
-
-  /** @param {number} now */
-  #state(now) {
-    return runState(this.picture, this.settings.time.isHeld(), this.connection.state === "open", now);
-  }
-
-  /** Everything that is written around the traces. @param {number} now */
-  #sayAll(now) {
-    this.#wordsMs = now;
-    const { picture, settings, connection } = this;
-    const { pictures, bytes } = connection.received;
-    const seconds = (now - this.#counted.ms) / 1000;
-    if (seconds >= 1) {
-      const [picturesPerS, bitsPerS] = [(pictures - this.#counted.pictures) / seconds, ((bytes - this.#counted.bytes) * 8) / seconds];
-      this.#counted = { pictures, bytes, ms: now, picturesPerS, bitsPerS };
-    }
-    const state = this.#state(now);
-    const { roundTripS } = connection;
-    this.#frame.head.update(state, { ...this.#counted, roundTripS, nowMs: now }, this.#exactWords(now));
-    this.#frame.say({ state, notice: this.#notice(now), spectrum: this.#spectrumWords(), waterfall: picture.waterfall?.words ?? "" });
-    this.#frame.update(this.theme, settings, this.#host);
-    if (this.#ownsPage) document.title = `${this.#frame.head.sourceName} - grebe`;
-  }
-
-  /** What of the picture is not yet what was asked for. @param {number} now */
-  #exactWords(now) {
-    if (this.connection.state !== "open") return "";
-    if (this.picture.answers !== this.#asked.number) return now - this.#asked.ms > PALE_AFTER_MS ? "on its way …" : "";
-    if (this.picture.isEstimated) return "some samples of each column so far";
-    return this.settings.time.isHeld() ? "exact" : "";
-  }
-
-  /** One line above the traces, or none. @param {number} now */
-  #notice(now) {
-    const { state, words, retryMs, session } = this.connection;
-    if (state === "cut") {
-      const seconds = Math.max(Math.ceil((retryMs - now) / 1000), 0);
-      const picture = this.picture.stream ? ": the picture is the last that came" : "";
-      return `${words}${picture}. Trying again${seconds > 0 ? ` in ${seconds} s` : " …"}`;
-    }
+  /** @param {string} words */
+  #linkWords(words) {
+    const { state, retryMs } = this.connection;
     if (state === "refused") return `not let in: ${words}`;
-    if (state !== "open") return this.picture.stream ? `${words} …` : "connecting …";
-    if (now - this.#message.ms < MESSAGE_MS) return this.#message.words;
-    if (session.status.notice) return session.status.notice;
-    if (this.picture.refused) return this.picture.refused;
-    if (!this.picture.stream) return session.status.advice ?? "nothing came yet";
-    return this.settings.time.isHeld() ? heldWords(this.picture, rightIndex(this.picture)) : "";
-  }
-
-  #spectrumWords() {
-    const { spectrum, stream } = this.picture;
-    if (!spectrum) return "no samples yet";
-    const { averages } = this.settings.spectrum;
-    const lines = this.#frame.lineWords(spectrum, stream?.rateHz ?? 0);
-    return averages > 1 ? `${lines}, ${averages} averaged` : lines;
+    if (state !== "cut") return `${words} …`;
+    const seconds = Math.max(Math.ceil((retryMs - performance.now()) / 1000), 0);
+    return `${words}: the picture is the last that came. Trying again${seconds > 0 ? ` in ${seconds} s` : " …"}`;
   }
 }
 
-/** @param {Float32Array} min @param {Float32Array} max @param {import("../model/setup.js").Setup} setup */
-function extremes(min, max, setup) {
-  let [low, high] = [Infinity, -Infinity];
-  for (let place = 0; place < min.length; place += 1) {
-    if (!(min[place] <= max[place])) continue;
-    if (min[place] < low && Number.isFinite(min[place])) low = min[place];
-    if (max[place] > high && Number.isFinite(max[place])) high = max[place];
-  }
-  if (low > high) return null;
-  const ends = [low * setup.scale + setup.offset, high * setup.scale + setup.offset];
-  return { bottom: Math.min(...ends), top: Math.max(...ends) };
+/** A file as any download. @param {{name: string, bytes: Uint8Array}} file */
+function save({ name, bytes }) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([/** @type {BlobPart} */ (bytes)]));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
-const NO_DENSITIES = new Densities();
-/** What the protocol allows. */
-const COLUMNS_MAX = 4096;
-const OVERVIEW_MAX = 2048;
-/** Words change five times a second, so that they can be read. */
-const WORDS_MS = 200;
 /** Without pictures: what is stale is to say so. */
 const IDLE_MS = 500;
 /** An answer that comes sooner is not waited for. */
 const PALE_AFTER_MS = 150;
-const MESSAGE_MS = 6000;

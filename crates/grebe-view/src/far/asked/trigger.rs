@@ -3,7 +3,7 @@
 use grebe_scope::Slope;
 use serde::{Deserialize, Serialize};
 
-use super::{SPAN_MAX, as_text};
+use super::SPAN_MAX;
 use crate::data::lane::LaneId;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
 
@@ -13,7 +13,6 @@ use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSet
 pub(crate) struct FarTrigger {
     mode: TriggerMode,
     kind: TriggerKind,
-    #[serde(with = "as_text")]
     lane: LaneId,
     slope: FarSlope,
     level: Option<f64>,

@@ -120,6 +120,16 @@ impl TimeAxis {
         self.hold(picture, index + self.span_samples(picture) / 2.0);
     }
 
+    /// Shows a stretch of any length that ends at a sample index, as fingers have it; holds the picture.
+    pub(crate) fn show_stretch(&mut self, picture: &Picture, right_index: f64, samples: f64) {
+        let now = self.span_samples(picture);
+        // A stretch that only moves keeps its span, digit by digit.
+        if (samples - now).abs() > now * 1e-3 {
+            self.set_span(picture, samples);
+        }
+        self.hold(picture, right_index);
+    }
+
     fn set_span(&mut self, picture: &Picture, samples: f64) {
         self.times_set += 1;
         let rate_hz = picture.stream.map_or(0.0, |stream| stream.rate_hz);
@@ -148,6 +158,17 @@ impl TimeAxis {
     /// The trigger that the picture is held at.
     pub(crate) fn held_trigger(&self) -> Option<f64> {
         self.held_trigger.filter(|_| self.is_held())
+    }
+
+    /// The sample index of the right edge, where the picture is held.
+    pub(crate) fn held_at(&self) -> Option<f64> {
+        self.held_at
+    }
+
+    /// Holds the picture there, whatever is known of the stream.
+    pub(crate) fn hold_at(&mut self, right_index: f64) {
+        self.times_set += 1;
+        (self.held_at, self.reference, self.held_trigger) = (Some(right_index), right_index, None);
     }
 
     /// Holds the right edge at a sample index, within a screen of what there is.

@@ -1,0 +1,89 @@
+//! What is said of the stream and its pictures: only what changed, and most of it a few times a second.
+
+use serde_json::{Map, Value};
+
+use super::FarSession;
+use crate::data::picture::Picture;
+use crate::far::FarMessage;
+use crate::far::told::{Facts, Said};
+
+impl FarSession {
+    /// What is to be told before a picture is sent that answers a viewport.
+    pub(super) fn told(&mut self, picture: &Picture, viewport: u64, now_ns: u64) -> Option<FarMessage> {
+        if self.shown.is_some() {
+            return None;
+        }
+        // What may be the last picture of its kind for long comes with all that is known of it.
+        let is_other = self.told_of != (viewport, picture.is_ended);
+        self.told_of = (viewport, picture.is_ended);
+        let is_due = is_other || now_ns >= self.told_due_ns(now_ns);
+        let mut keys = Facts::of(picture).keys();
+        keys.retain(|key, value| self.facts.get(key) != Some(value));
+        let mut untold = Map::new();
+        if !is_due {
+            let needed = |key: &str, value: &Value| is_needed(key, value, self.facts.get(key));
+            (keys, untold) = split(keys, needed);
+        }
+        self.untold = untold;
+        self.tell(keys, now_ns)
+    }
+
+    /// What was left to be told later, when it is due.
+    pub(super) fn tell_later(&mut self, now_ns: u64) -> Option<FarMessage> {
+        if self.untold.is_empty() || now_ns < self.told_due_ns(now_ns) {
+            return None;
+        }
+        let keys = std::mem::take(&mut self.untold);
+        self.tell(keys, now_ns)
+    }
+
+    fn tell(&mut self, keys: Map<String, Value>, now_ns: u64) -> Option<FarMessage> {
+        if keys.is_empty() {
+            return None;
+        }
+        self.facts.extend(keys.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let message = Said::Told(keys).message();
+        (self.told_ns, self.told_bytes) = (now_ns, message.len());
+        Some(message)
+    }
+
+    /// When more may be told: of a slow path a part is for words.
+    pub(crate) fn told_due_ns(&mut self, now_ns: u64) -> u64 {
+        let rate = self.pace.rate_bytes_per_s(now_ns).unwrap_or(f64::INFINITY);
+        let pause_ns = (self.told_bytes as f64 / rate * 4e9) as u64;
+        self.told_ns + TOLD_INTERVAL_NS.max(pause_ns)
+    }
+}
+
+/// Whether columns mean something else without it.
+fn is_needed(key: &str, value: &Value, before: Option<&Value>) -> bool {
+    match key {
+        "streams" | "description" | "math" => true,
+        // Its counts go on with every block.
+        "stream" => ["channels", "format", "rate_hz"]
+            .iter()
+            .any(|it| Some(&value[it]) != before.map(|before| &before[it])),
+        "trigger" => {
+            let is_counted = |key: &&String| !["found", "searched_samples", "rate"].contains(&key.as_str());
+            let Value::Object(settings) = value else { return true };
+            let keys = settings.keys().filter(is_counted);
+            keys.into_iter().any(|key| Some(&value[key]) != before.map(|before| &before[key]))
+        }
+        _ => false,
+    }
+}
+
+/// Those that are, and the others.
+fn split(
+    keys: Map<String, Value>,
+    is_it: impl Fn(&str, &Value) -> bool,
+) -> (Map<String, Value>, Map<String, Value>) {
+    let (mut are, mut others) = (Map::new(), Map::new());
+    for (key, value) in keys {
+        let to = if is_it(&key, &value) { &mut are } else { &mut others };
+        to.insert(key, value);
+    }
+    (are, others)
+}
+
+const TOLD_INTERVAL_NS: u64 = 200_000_000;

@@ -1,0 +1,172 @@
+//! Fields that a person types into: what stands in each, and what it takes.
+
+use grebe_scope::{Engineering, parse_quantity};
+use serde::{Deserialize, Serialize};
+
+use super::view_model::ViewModel;
+use crate::data::lane::{CHANNELS_MAX, LaneId};
+use crate::data::trigger::TriggerCoupling;
+use crate::model::vertical::DIVISIONS_VERTICAL;
+
+/// A field.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Field {
+    /// Of a channel: its name, its unit, units per count, and the value of count 0.
+    Name(usize),
+    Unit(usize),
+    Scale(usize),
+    Offset(usize),
+    PerDivision(LaneId),
+    Holdoff,
+    /// Below it, LF reject takes the signal off.
+    Corner,
+    PulseMin,
+    PulseMax,
+    Dropout,
+    /// The label of the trigger that is pinned at a sample index.
+    PinLabel(f64),
+}
+
+impl ViewModel {
+    /// What stands in a field.
+    pub(crate) fn field_text(&self, field: Field) -> String {
+        let exact = |value: f64, unit: &str| Engineering::new(value, unit).digits(9).to_string();
+        let axis_unit = self.picture.axis_unit();
+        let settings = &self.controls.trigger.settings;
+        let time = |time: Option<f64>| time.map_or(String::new(), |time| exact(time, axis_unit));
+        let of = |channel: usize| self.controls.lanes.setup(self.channel_lane(channel));
+        match field {
+            Field::Name(channel) => of(channel).name,
+            Field::Unit(channel) => of(channel).unit,
+            Field::Scale(channel) => exact(of(channel).scale, &of(channel).unit),
+            Field::Offset(channel) => exact(of(channel).offset, &of(channel).unit),
+            Field::PerDivision(lane) => {
+                let seen = self.controls.lanes.range(lane);
+                let seen = seen.map_or(1.0, |range| range.height() / DIVISIONS_VERTICAL);
+                let set = self.controls.lanes.vertical(lane);
+                exact(set.map_or(seen, |set| set.per_division), &self.setup(lane).unit)
+            }
+            Field::Holdoff => exact(settings.holdoff_s, axis_unit),
+            Field::Corner => {
+                let corner = settings.coupling.corner_hz(self.picture.span());
+                exact(corner.unwrap_or(1.0), self.corner_unit())
+            }
+            Field::PulseMin => time(settings.pulse_min_s),
+            Field::PulseMax => time(settings.pulse_max_s),
+            Field::Dropout => time(settings.dropout_s),
+            Field::PinLabel(at) => {
+                let pin = self.controls.pins.list.iter().find(|pin| pin.at == at);
+                pin.map_or(String::new(), |pin| pin.label.clone())
+            }
+        }
+    }
+
+    /// Sets what a field stands for.
+    ///
+    /// # Errors
+    /// One line for a person: the text means nothing there.
+    pub(crate) fn set_field(&mut self, field: Field, text: &str) -> Result<(), String> {
+        let axis_unit = self.picture.axis_unit();
+        let number = |unit: &str, fits: fn(f64) -> bool| {
+            let fits = |value: &f64| fits(*value) && (*value == 0.0 || NUMBERS.contains(&value.abs()));
+            let value = parse_quantity(text.trim(), unit).filter(fits);
+            value.ok_or_else(|| format!("{text:?} is no number that fits here: 150u and 1.5 m are"))
+        };
+        let time = || match text.trim() {
+            "" => Ok(None),
+            _ => number(axis_unit, |time| time >= 0.0).map(|time| Some(time).filter(|time| *time > 0.0)),
+        };
+        let short = |length: usize| text.chars().take(length).collect::<String>();
+        let trigger = &mut self.controls.trigger.settings;
+        match field {
+            Field::Name(channel) | Field::Unit(channel) | Field::Scale(channel) | Field::Offset(channel) => {
+                if channel >= CHANNELS_MAX {
+                    return Ok(());
+                }
+                let setup = self.controls.lanes.channel_mut(channel);
+                match field {
+                    Field::Name(_) => setup.name = short(NAME_CHARS_MAX),
+                    Field::Unit(_) => setup.unit = short(UNIT_CHARS_MAX),
+                    Field::Scale(_) => setup.scale = number(&setup.unit.clone(), |scale| scale != 0.0)?,
+                    _ => setup.offset = number(&setup.unit.clone(), |_| true)?,
+                }
+            }
+            Field::PerDivision(lane) => {
+                let per_division = number(&self.setup(lane).unit, |value| value > 0.0)?;
+                self.controls.lanes.set_scale(lane, per_division);
+            }
+            Field::Holdoff => trigger.holdoff_s = number(axis_unit, |time| time >= 0.0)?,
+            Field::Corner => {
+                let corner_hz = Some(number(self.corner_unit(), |corner| corner > 0.0)?);
+                self.controls.trigger.settings.coupling = TriggerCoupling::LfReject { corner_hz };
+            }
+            Field::PulseMin => trigger.pulse_min_s = time()?,
+            Field::PulseMax => trigger.pulse_max_s = time()?,
+            Field::Dropout => trigger.dropout_s = time()?,
+            Field::PinLabel(at) => {
+                if let Some(pin) = self.controls.pins.list.iter_mut().find(|pin| pin.at == at) {
+                    pin.label = short(LABEL_CHARS_MAX);
+                }
+            }
+        }
+        self.hud_made_ns = 0;
+        Ok(())
+    }
+
+    /// The unit of frequencies where the axis counts seconds, or samples.
+    fn corner_unit(&self) -> &'static str {
+        if self.picture.axis_unit() == "s" { "Hz" } else { "/S" }
+    }
+}
+
+/// What a physical quantity can be: beyond, products with it overflow.
+const NUMBERS: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
+const NAME_CHARS_MAX: usize = 24;
+const UNIT_CHARS_MAX: usize = 8;
+const LABEL_CHARS_MAX: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::feed::ScopeFeed;
+    use crate::data::status::SourceStatus;
+    use crate::model::options::ViewOptions;
+    use crate::testing::sine_batch;
+
+    #[test]
+    fn what_stands_in_a_field_is_taken_again_and_what_means_nothing_changes_nothing() {
+        let (mut feed, link) = ScopeFeed::new(1 << 20);
+        let mut model = ViewModel::new(link, ViewOptions::new(SourceStatus::default), crate::png::encode);
+        model.request(100);
+        feed.ingest(&sine_batch(0, 1, 500, 1e3)).unwrap();
+        model.refresh();
+        model.range(0);
+        let lane = LaneId::real(0);
+        for (field, typed, shown) in [
+            (Field::Unit(0), "V", "V"),
+            (Field::Scale(0), "2m", "2 mV"),
+            (Field::Offset(0), "-1.5 V", "-1.5 V"),
+            (Field::Name(0), "probe", "probe"),
+            (Field::PerDivision(lane), "500 mV", "500 mV"),
+            (Field::Holdoff, "3m", "3 ms"),
+            (Field::Corner, "50", "50 Hz"),
+            (Field::PulseMax, "20u", "20 \u{b5}s"),
+            (Field::Dropout, "", ""),
+        ] {
+            model.set_field(field, typed).unwrap();
+            assert_eq!(model.field_text(field), shown, "{field:?}");
+            model.set_field(field, shown).unwrap();
+            assert_eq!(model.field_text(field), shown, "{field:?}");
+        }
+        for field in [Field::Scale(0), Field::PerDivision(lane), Field::Holdoff] {
+            let before = model.field_text(field);
+            for wrong in ["", "x", "-", "0/0"] {
+                assert!(model.set_field(field, wrong).is_err(), "{field:?} {wrong}");
+            }
+            assert_eq!(model.field_text(field), before);
+        }
+        assert!(model.set_field(Field::Scale(0), "0").is_err());
+        model.set_field(Field::Name(usize::MAX), "x").unwrap();
+    }
+}

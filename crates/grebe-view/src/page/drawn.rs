@@ -1,0 +1,173 @@
+//! What stands on the plot beside the columns: lanes in units, ticks, marks. It is told before its picture.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::asked::{Deed, Sizes};
+use super::widget::{Rgb, Widget, rgb};
+use crate::data::lane::LaneId;
+use crate::data::viewport::{longer_span, shorter_span};
+use crate::model::lane_ticks::{LaneTicks, chip_words};
+use crate::model::view_model::ViewModel;
+
+/// All of it: places are parts of the plot, heights parts of a lane from its lower edge.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Drawn {
+    lanes: Vec<Lane>,
+    is_overlay: bool,
+    front: usize,
+    is_sinc: bool,
+    /// Words beside the densities; `None`: traces are drawn.
+    density: Option<String>,
+    ticks: Vec<(f64, String)>,
+    /// Where the stream became another, and what somebody said of stretches of it.
+    marks: Vec<(f64, String)>,
+    notes: Vec<(f64, f64, String)>,
+    trigger: Option<f64>,
+    /// The lane and the heights of the trigger's levels.
+    levels: Option<(LaneId, Vec<f64>)>,
+    cursors: Vec<(f64, &'static str)>,
+    value_cursors: Option<(LaneId, Vec<(f64, &'static str)>)>,
+    lost: Vec<(f64, f64, String)>,
+    /// What a zoom leaves in its place, as a part of the plot; `None`: the pointer's.
+    anchor: Option<f64>,
+    /// Samples on the screen after a step of the time span.
+    shorter: f64,
+    longer: f64,
+    /// What is there instead of traces.
+    empty: Vec<String>,
+}
+
+/// A lane, in the order of the picture's.
+#[derive(Debug, PartialEq, Serialize)]
+struct Lane {
+    lane: LaneId,
+    /// Its name with its scale, which opens its settings.
+    chip: Widget,
+    color: Rgb,
+    is_clipped: bool,
+    /// Height of a count: `shift + gain * count`.
+    gain: f64,
+    shift: f64,
+    /// Heights of lines, and whether they are that of zero; of labels.
+    lines: Vec<(f64, bool)>,
+    labels: Vec<(f64, String)>,
+}
+
+impl Drawn {
+    pub(super) fn of(model: &mut ViewModel, sizes: &Sizes) -> Drawn {
+        let count = model.picture.lanes.len();
+        let is_overlay = model.controls.show.overlay;
+        let height = sizes.plot.1 / if is_overlay { 1.0 } else { count.max(1) as f32 };
+        let lanes = (0..count).map(|place| Lane::of(model, place, height)).collect();
+        let (start, end, ticks) = model.axis();
+        let unit = model.picture.axis_unit();
+        let part = |time: f64| rounded((time - start) / (end - start));
+        let view = model.picture.persistence.as_ref().filter(|view| view.records > 0);
+        let is_live = !model.controls.time.is_held();
+        let view = view.filter(|_| model.controls.show.persistence && is_live);
+        let marks = model.trigger_marks();
+        Drawn {
+            lanes,
+            is_overlay,
+            front: model.front_lane(),
+            is_sinc: model.controls.show.sinc,
+            density: view.map(|view| match view.fraction < 0.999 {
+                true => {
+                    format!("{} triggers, a sample: {:.0} % of them", view.records, view.fraction * 100.0)
+                }
+                false => format!("{} triggers", view.records),
+            }),
+            ticks: ticks.values().map(|value| (part(value), ticks.label(value, unit))).collect(),
+            marks: model.change_marks().into_iter().map(|(at, words)| (rounded(at), words)).collect(),
+            notes: {
+                let notes = model.annotation_marks().into_iter();
+                notes.map(|([from, to], words)| (rounded(from), rounded(to), words)).collect()
+            },
+            trigger: marks.part.map(rounded),
+            levels: marks.levels.first().and_then(|&(lane, _)| {
+                let levels = marks.levels.iter().filter_map(|&(lane, level)| {
+                    let value = model.setup(lane).value(level);
+                    Some(rounded(model.controls.lanes.range(lane)?.part_of(value)))
+                });
+                let levels: Vec<f64> = levels.collect();
+                (!levels.is_empty()).then_some((lane, levels))
+            }),
+            cursors: {
+                let times = model.controls.cursors.times.into_iter().flatten();
+                times.zip(NAMES).map(|(time, name)| (part(time), name)).collect()
+            },
+            value_cursors: model.controls.cursors.values.and_then(|values| {
+                let lane = model.selected();
+                let range = model.controls.lanes.range(lane)?;
+                let heights = values.map(|value| rounded(range.part_of(value)));
+                Some((lane, heights.into_iter().zip(NAMES).collect()))
+            }),
+            lost: lost(model),
+            anchor: match (is_live, model.picture.trigger.and_then(|trigger| trigger.at)) {
+                (false, _) => None,
+                (true, Some(_)) => Some(model.controls.trigger.settings.position),
+                (true, None) => Some(1.0),
+            },
+            shorter: step(model, shorter_span),
+            longer: step(model, longer_span),
+            empty: if count == 0 { model.empty_lines() } else { Vec::new() },
+        }
+    }
+}
+
+impl Lane {
+    fn of(model: &mut ViewModel, place: usize, height: f32) -> Lane {
+        let range = model.range(place);
+        let data = &model.picture.lanes[place];
+        let (lane, is_clipped) = (data.lane, data.is_clipped);
+        let setup = model.setup(lane);
+        let ticks = LaneTicks::of(height, range, &setup);
+        let is_selected = model.selected() == lane;
+        let color = rgb(setup.trace_color(lane, &model.controls.theme.colors()));
+        let title = format!("settings of {}", setup.label(lane));
+        let words = chip_words(&setup, lane, ticks.lines.step());
+        let lines = ticks.lines.values().map(|value| (rounded(range.part_of(value)), value == 0.0));
+        let labels = ticks.labels.values();
+        let labels = labels
+            .map(|value| (rounded(range.part_of(value)), ticks.labels.label(value, &setup.unit)))
+            .collect();
+        Lane {
+            lane,
+            chip: Widget { is_on: Some(is_selected), ..Widget::deed(words, &title, Deed::Settings(lane)) }
+                .colored(color),
+            color,
+            is_clipped,
+            gain: setup.scale / range.height(),
+            shift: (setup.offset - range.bottom) / range.height(),
+            lines: lines.collect(),
+            labels,
+        }
+    }
+}
+
+fn step(model: &ViewModel, step: fn(f64, f64) -> f64) -> f64 {
+    let rate_hz = model.picture.stream.map_or(0.0, |stream| stream.rate_hz);
+    step(model.controls.time.span_or(&model.picture), rate_hz) * model.picture.rate_or_one()
+}
+
+/// Stretches where samples are missing, with words.
+fn lost(model: &ViewModel) -> Vec<(f64, f64, String)> {
+    let (left, span) = (model.picture.left_index, model.picture.span_samples);
+    let part = |index: u64| ((index as f64 - left) / span).clamp(0.0, 1.0);
+    let gaps = model.picture.gaps.iter().map(|gap| part(gap.start)..part(gap.end));
+    let wide = |range: &Range<f64>| range.end - range.start > NAMED_MIN;
+    gaps.filter(wide)
+        .map(|range| (rounded(range.start), rounded(range.end), model.lost_words(range)))
+        .collect()
+}
+
+/// A place that is the same from picture to picture where only the last digits of its arithmetic differ.
+pub(super) fn rounded(part: f64) -> f64 {
+    (part * 1e6).round() / 1e6
+}
+
+const NAMES: [&str; 2] = ["A", "B"];
+/// A narrower gap has no room for words.
+const NAMED_MIN: f64 = 0.02;

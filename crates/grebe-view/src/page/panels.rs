@@ -1,0 +1,278 @@
+//! The panels at the side: channels, the last triggers, what was found, what can be changed at the source.
+
+use grebe_scope::Engineering;
+use serde::Serialize;
+
+use super::asked::Deed;
+use super::widget::{Rgb, Widget, rgb};
+use crate::data::lane::{LaneId, Part};
+use crate::data::math::MathOperation;
+use crate::data::trigger::TriggerKind;
+use crate::model::action::{Action, Step};
+use crate::model::choices::Setting;
+use crate::model::controls::GROUP;
+use crate::model::fields::Field;
+use crate::model::prompt::Question;
+use crate::model::receiver::Tunable;
+use crate::model::view_model::ViewModel;
+
+/// Rows of what can be pressed or typed into.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Panel {
+    name: &'static str,
+    close: Widget,
+    rows: Vec<Vec<Widget>>,
+}
+
+/// The panels that are open.
+pub(super) fn panels(model: &ViewModel, is_source_open: bool) -> Vec<Panel> {
+    let show = model.controls.show;
+    let close = |title, action| Widget::button("\u{d7}", title, action);
+    let mut all = Vec::new();
+    if show.segments {
+        let close = close("close  (g)", Action::Segments);
+        all.push(Panel { name: "last triggers", close, rows: trigger_rows(model) });
+    }
+    if let Some(found) = &model.found {
+        let title = if found.is_over() { "close  (esc)" } else { "look no further  (esc)" };
+        let close = Widget::deed("\u{d7}", title, Deed::EndFind);
+        all.push(Panel { name: "found", close, rows: found_rows(model) });
+    }
+    if is_source_open {
+        let close = Widget::deed("\u{d7}", "close", Deed::Source);
+        all.push(Panel { name: "source", close, rows: source_rows(model) });
+    }
+    if show.channel_panel {
+        let close = close("close  (l)", Action::Channels);
+        all.push(Panel { name: "channels", close, rows: channel_rows(model) });
+    }
+    all
+}
+
+fn color(model: &ViewModel, lane: LaneId) -> Rgb {
+    rgb(model.setup(lane).trace_color(lane, &model.controls.theme.colors()))
+}
+
+fn channel_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+    let controls = &model.controls;
+    let Some(stream) = model.picture.stream else { return Vec::new() };
+    let mut rows = Vec::new();
+    if stream.format.is_complex() {
+        let part = |part: Part| {
+            let title = format!("lanes of the {}  (/)", part.name());
+            Widget::toggle(part.symbol(), &title, Action::Part(part), controls.shown.has_part(part))
+        };
+        rows.push(Part::COMPLEX.map(part).to_vec());
+    }
+    if stream.channels > GROUP {
+        let shown = (0..stream.channels).filter(|&channel| controls.shown.has_channel(channel)).count();
+        let title = "the next eight alone, behind the last of them all  (9)";
+        rows.push(vec![
+            Widget::label(format!("{shown} of {} shown", stream.channels)),
+            Widget::button("next eight", title, Action::NextGroup),
+        ]);
+    }
+    let selected = model.selected();
+    for channel in 0..stream.channels {
+        let is_selected = selected.channel == channel && !selected.is_math();
+        let lane = if is_selected { selected } else { model.channel_lane(channel) };
+        let is_shown = controls.shown.has_channel(channel);
+        let title = "choose it for the keys of one channel  (n)";
+        let name = Widget::toggle(model.setup(lane).label(lane), title, Action::Select(lane), is_selected);
+        let on = if is_shown { "on" } else { "off" };
+        let title = format!("channel {} on / off  ({})", channel + 1, channel % GROUP + 1);
+        let on = Widget::toggle(on, &title, Action::Channel(channel), is_shown);
+        rows.push(vec![name.colored(color(model, lane)).is("wide"), on]);
+        if is_selected {
+            rows.extend(lane_rows(model, channel, lane));
+        }
+    }
+    rows.extend(math_rows(model));
+    let show = controls.show;
+    let hint = "the line between samples: straight, or sin(x)/x  (I)";
+    rows.push(vec![
+        Widget::toggle("overlay", "all in one lane  (o)", Action::Overlay, show.overlay),
+        Widget::toggle(
+            "persistence",
+            "all triggers upon each other  (d)",
+            Action::Persistence,
+            show.persistence,
+        ),
+        Widget::toggle("sin(x)/x", hint, Action::Interpolation, show.sinc),
+    ]);
+    rows
+}
+
+fn lane_rows(model: &ViewModel, channel: usize, lane: LaneId) -> Vec<Vec<Widget>> {
+    let parts = Part::COMPLEX.into_iter().filter(|&part| model.controls.shown.has_part(part));
+    let parts = parts.filter(|_| lane.part != Part::Real).map(|part| {
+        let of = LaneId { channel, part };
+        Widget::toggle(part.symbol(), "the rows below are of it  (n)", Action::Select(of), of == lane)
+    });
+    let mut rows = Vec::from_iter([parts.collect::<Vec<_>>()].into_iter().filter(|row| !row.is_empty()));
+    rows.extend(scale_rows(model, lane));
+    if lane.part.has_unit_of_samples() {
+        let field =
+            |words: &str, title: &str, field| vec![Widget::label(words), Widget::field(model, title, field)];
+        rows.push(field("name", "name of the channel", Field::Name(channel)));
+        rows.push(field("unit", "unit of the channel; empty: counts", Field::Unit(channel)));
+        rows.push(field("1 count is", "units per count", Field::Scale(channel)));
+        rows.push(field("count 0 is", "value of count 0", Field::Offset(channel)));
+    }
+    rows
+}
+
+fn scale_rows(model: &ViewModel, lane: LaneId) -> [Vec<Widget>; 2] {
+    let setup = model.controls.lanes.setup(lane);
+    [
+        vec![
+            Widget::label("scale"),
+            Widget::button("\u{2212}", "finer  (y)", Action::Vertical(Step::Down)),
+            Widget::field(model, "units per division", Field::PerDivision(lane)),
+            Widget::button("+", "coarser  (Y)", Action::Vertical(Step::Up)),
+            Widget::toggle("auto", "follow the signal  (u)", Action::VerticalAuto, setup.vertical.is_none()),
+        ],
+        vec![
+            Widget::label("position"),
+            Widget::button("\u{2193}", "trace down  (j)", Action::Position(-0.5)),
+            Widget::button("\u{2191}", "trace up  (k)", Action::Position(0.5)),
+            Widget::toggle("AC", "without its mean  (a)", Action::Coupling, setup.is_ac),
+            Widget::toggle("invert", "turned over  (i)", Action::Invert, setup.is_inverted),
+        ],
+    ]
+}
+
+fn math_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+    let now = model.controls.math;
+    let is_selected = now.is_some() && model.controls.lanes.selected.is_math();
+    let select = Action::Select(if now.is_some() { LaneId::MATH } else { LaneId::real(0) });
+    let title = "a channel computed of others  (E)";
+    let name = Widget::toggle("math", title, select, is_selected).colored(color(model, LaneId::MATH));
+    let none = Widget::toggle("none", "no math channel", Action::Math(None), now.is_none());
+    let each = MathOperation::ALL.map(|operation| {
+        let action = Action::Math(Some(operation));
+        Widget::toggle(operation.name(), "the math channel  (E)", action, now == Some(operation))
+    });
+    let mut rows = vec![[name, none].into_iter().chain(each).collect()];
+    let Some(operation) = now else { return rows };
+    let inputs = if operation.is_binary() { 2 } else { 1 };
+    let input = |(place, name): (usize, &str)| {
+        let lane = model.math_inputs()[place];
+        let words = format!("{name} = {}", model.setup(lane).label(lane));
+        Widget::choice(words, "the channel  (N, B)", Setting::MathInput(place))
+    };
+    rows.push(["A", "B"].into_iter().enumerate().take(inputs).map(input).collect());
+    if is_selected {
+        rows.extend(scale_rows(model, LaneId::MATH));
+    }
+    rows
+}
+
+/// What the trigger sees, and the last triggers.
+fn trigger_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+    let settings = &model.controls.trigger.settings;
+    let is_dc = !settings.coupling.is_lf_reject();
+    let hint = "without the slow part, on which a level would slip  (L)";
+    let mut rows = vec![vec![
+        Widget::label("coupling"),
+        Widget::toggle("DC", "all of the signal  (L)", Action::TriggerCoupling, is_dc),
+        Widget::toggle("LF reject", hint, Action::TriggerCoupling, !is_dc),
+    ]];
+    if !is_dc {
+        rows.push(vec![
+            Widget::label("below"),
+            Widget::button("\u{2212}", "takes less off", Action::Corner(Step::Down)),
+            Widget::field(model, "corner", Field::Corner),
+            Widget::button("+", "takes more off", Action::Corner(Step::Up)),
+        ]);
+    }
+    rows.push(vec![
+        Widget::label("holdoff"),
+        Widget::button("\u{2212}", "shorter holdoff  (;)", Action::Holdoff(Step::Down)),
+        Widget::field(model, "holdoff", Field::Holdoff),
+        Widget::button("+", "longer holdoff  (:)", Action::Holdoff(Step::Up)),
+    ]);
+    let time = |words: &str, field| vec![Widget::label(words), Widget::field(model, words, field)];
+    match settings.kind {
+        TriggerKind::Pulse => {
+            rows.push(time("longer than", Field::PulseMin));
+            rows.push(time("shorter than", Field::PulseMax));
+        }
+        TriggerKind::Dropout => rows.push(time("without edge for", Field::Dropout)),
+        _ => {}
+    }
+    let segments = model.segments();
+    let newest = segments.first().map_or(0.0, |segment| segment.at);
+    let (rate, unit) = (model.picture.rate_or_one(), model.picture.axis_unit());
+    if segments.is_empty() {
+        rows.push(vec![Widget::label("none yet: choose auto, normal or single")]);
+    }
+    for segment in segments {
+        let age = Engineering::new((segment.at - newest) / rate, unit).digits(4).to_string();
+        let words = if segment.is_there { age } else { "no longer held".into() };
+        let row = Widget::deed(words, "show it  ({ and })", Deed::Trigger(segment.at)).is("entry");
+        let mut row = vec![Widget { is_on: Some(segment.is_shown), ..row }];
+        if segment.label.is_some() {
+            row.push(Widget::field(model, "label of the trigger", Field::PinLabel(segment.at)));
+        }
+        if segment.is_shown {
+            let mark = if segment.label.is_some() { "unpin" } else { "pin" };
+            row.push(Widget::button(mark, "keep in the list  (P)", Action::Pin));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+/// How far a search came, and what it found: around what is shown, where that is more than a list holds.
+fn found_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+    let Some(found) = &model.found else { return Vec::new() };
+    let ask = Action::Ask(Question::Find);
+    let mut rows = vec![
+        vec![Widget::button(found.words.clone(), "search for something else  (\")", ask).is("wide")],
+        vec![Widget::label(found.state_words()).is("status")],
+        vec![
+            Widget::button("earlier", "what was found before  ({)", Action::Segment(-1)),
+            Widget::button("later", "what was found behind it  (})", Action::Segment(1)),
+        ],
+    ];
+    let shown = found.events.iter().position(|event| model.is_found_shown(*event));
+    let from = shown.unwrap_or(0).saturating_sub(LISTED_MAX / 2);
+    for (place, event) in found.events.iter().enumerate().skip(from).take(LISTED_MAX) {
+        let row = Widget::deed(model.event_words(*event), "show it  ({ and })", Deed::Found(place));
+        rows.push(vec![Widget { is_on: Some(shown == Some(place)), ..row.is("entry") }]);
+    }
+    rows
+}
+
+fn source_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+    let mut rows = Vec::new();
+    if model.generator.is_there() {
+        let run = if model.generator.is_paused { "go on" } else { "pause" };
+        rows.push(vec![
+            Widget::label("generator"),
+            Widget::button(run, "make samples, or none  (G)", Action::GeneratorPause),
+            Widget::button("slower", "the next lower rate  (z)", Action::GeneratorRate(Step::Down)),
+            Widget::button("faster", "the next higher rate  (Z)", Action::GeneratorRate(Step::Up)),
+        ]);
+        let wave = |wave: &String| {
+            let is_on = model.generator.wave.as_ref() == Some(wave);
+            let row = Widget::deed(wave.as_str(), "waveform of all channels  (F)", Deed::Wave(wave.clone()));
+            Widget { is_on: Some(is_on), ..row }
+        };
+        rows.push(model.generator.waves().iter().map(wave).collect());
+    }
+    if let Some(tuned) = model.options.receiver.as_ref().map(|receiver| (receiver.tuned)()) {
+        for what in Tunable::ALL {
+            let words = format!("{}: {}", what.name(), tuned.text(what));
+            rows.push(vec![Widget::button(words, what.question(), Action::Ask(Question::Tuning(what)))]);
+        }
+    }
+    for (words, what) in model.keep_entries() {
+        rows.push(vec![Widget::button(words, "keep it for good", Action::Save(what))]);
+    }
+    rows
+}
+
+/// Events that are listed at once.
+const LISTED_MAX: usize = 200;

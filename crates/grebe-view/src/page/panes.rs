@@ -1,0 +1,219 @@
+//! The panes beside the traces: spectrum, waterfall, one lane over another.
+
+use grebe_scope::Ticks;
+use serde::Serialize;
+
+use super::asked::{Deed, Sizes};
+use super::drawn::rounded;
+use super::widget::{Rgb, Widget, rgb};
+use crate::data::lane::LaneId;
+use crate::model::action::{Action, Step};
+use crate::model::choices::Setting;
+use crate::model::prompt::Question;
+use crate::model::vertical::ValueRange;
+use crate::model::view_model::ViewModel;
+
+/// What spectra stand on.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Spectrum {
+    words: String,
+    controls: Vec<Widget>,
+    /// The shown part of it.
+    zoom: (f64, f64),
+    /// Levels at the lower and the upper edge, as those of the spectra are.
+    bottom: f64,
+    top: f64,
+    /// Heights from the lower edge.
+    levels: Vec<(f64, String)>,
+    ticks: Vec<(f64, String)>,
+    peaks: Vec<Peak>,
+    harmonics: Vec<(f64, String, Rgb)>,
+    colors: Vec<(usize, Rgb)>,
+    empty: &'static str,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Peak {
+    part: f64,
+    height: f64,
+    words: String,
+    color: Rgb,
+}
+
+/// What a waterfall stands on; its frequencies are those of the spectrum.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Waterfall {
+    words: String,
+    controls: Vec<Widget>,
+    zoom: (f64, f64),
+    bottom: f64,
+    top: f64,
+    ticks: Vec<(f64, String)>,
+    ages: Vec<(f64, String)>,
+}
+
+/// What one lane over another stands on.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Xy {
+    words: String,
+    controls: Vec<Widget>,
+    /// Left, right, lower and upper edge of the cells.
+    place: Option<[f64; 4]>,
+    across: Vec<(f64, String)>,
+    upwards: Vec<(f64, String)>,
+}
+
+/// The ticks of a range, as places from its lower end.
+fn placed(range: ValueRange, ticks: &Ticks, unit: &str) -> Vec<(f64, String)> {
+    ticks.values().map(|value| (rounded(range.part_of(value)), ticks.label(value, unit))).collect()
+}
+
+fn frequencies(model: &ViewModel, width: f32) -> Vec<(f64, String)> {
+    let (start, end, unit, ticks) = model.spectrum_axis((width / 110.0).clamp(2.0, 12.0) as u32);
+    placed(ValueRange { bottom: start, top: end }, &ticks, unit)
+}
+
+fn channel_color(model: &ViewModel, channel: usize) -> Rgb {
+    let lane = model.channel_lane(channel);
+    rgb(model.controls.lanes.setup(lane).trace_color(lane, &model.controls.theme.colors()))
+}
+
+impl Spectrum {
+    pub(super) fn of(model: &mut ViewModel, sizes: &Sizes) -> Option<Spectrum> {
+        if !model.controls.show.spectrum {
+            return None;
+        }
+        let range = model.spectrum_range();
+        let (width, height) = sizes.spectrum;
+        let ticks = Ticks::new(range.bottom, range.top, (height / 24.0).clamp(3.0, 10.0) as u32);
+        let view = model.picture.spectrum.clone();
+        let channels = view.iter().flat_map(|view| &view.channels);
+        let peaks = channels.clone().filter(|channel| !channel.peaks.is_empty()).zip(model.peak_rows(1));
+        let peaks = peaks.filter_map(|(channel, row)| {
+            let peak = channel.peaks[0];
+            let part = model.part_of_cycles(view.as_ref()?.cycles_per_sample(peak.line));
+            (0.0..=1.0).contains(&part).then(|| Peak {
+                part: rounded(part),
+                height: rounded(range.part_of(peak.dbfs)),
+                words: row.cells[1..].join("  "),
+                color: channel_color(model, channel.channel),
+            })
+        });
+        let color = channel_color(model, model.harmonics_channel());
+        let harmonics = model.harmonics().into_iter().filter(|harmonic| harmonic.is_shown());
+        let is_empty = channels.clone().next().is_none();
+        Some(Spectrum {
+            words: model.spectrum_words(),
+            controls: spectrum_controls(model),
+            zoom: model.controls.spectrum_zoom,
+            bottom: range.bottom,
+            top: range.top,
+            levels: placed(range, &ticks, "dB"),
+            ticks: frequencies(model, width),
+            peaks: peaks.collect(),
+            harmonics: harmonics.map(|it| (rounded(it.part), it.label(), color)).collect(),
+            colors: channels.map(|it| (it.channel, channel_color(model, it.channel))).collect(),
+            empty: if is_empty { "no run of samples without a gap is long enough yet" } else { "" },
+        })
+    }
+}
+
+fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
+    let settings = model.controls.spectrum;
+    let averages = match settings.averages {
+        1 => "no average".into(),
+        count => format!("average {count}"),
+    };
+    let is_marked = model.controls.show.harmonics;
+    vec![
+        Widget::button("\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down)),
+        Widget::choice(settings.size.to_string(), "samples of a transform", Setting::TransformSize),
+        Widget::button("+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up)),
+        Widget::choice(settings.window.name(), "weighting of the samples  (W)", Setting::Weighting),
+        Widget::choice(averages, "spectra that are averaged  (A)", Setting::Averages),
+        Widget::toggle("hold", "keep the highest levels  (H)", Action::PeakHold, settings.is_peak_held),
+        Widget::toggle(
+            "harmonics",
+            "mark the harmonics of the highest peak  (#)",
+            Action::Harmonics,
+            is_marked,
+        ),
+        Widget::button("\u{d7}", "close  (f)", Action::Spectrum),
+    ]
+}
+
+impl Waterfall {
+    pub(super) fn of(model: &mut ViewModel, sizes: &Sizes) -> Option<Waterfall> {
+        if !model.controls.show.waterfall {
+            return None;
+        }
+        let range = model.spectrum_range();
+        let (width, height) = sizes.waterfall;
+        let view = model.picture.spectrum.clone();
+        let waterfall = view.as_ref().and_then(|view| view.waterfall.as_ref());
+        let mut words = model.channel_label(model.selected().channel);
+        if let Some(sampled) = waterfall.and_then(|waterfall| waterfall.words()) {
+            words = format!("{words}  {sampled}");
+        }
+        let ages = waterfall.map(|waterfall| {
+            let seconds = waterfall.span_samples / model.picture.rate_or_one();
+            let unit = model.picture.axis_unit();
+            let ticks = Ticks::of_unit(-seconds, 0.0, (height / 24.0).clamp(3.0, 6.0) as u32, unit);
+            placed(ValueRange { bottom: -seconds, top: 0.0 }, &ticks, unit)
+        });
+        Some(Waterfall {
+            words,
+            controls: vec![
+                Widget::button("next channel", "the next channel  (n)", Action::NextChannel),
+                Widget::button("\u{d7}", "close  (w)", Action::Waterfall),
+            ],
+            zoom: model.controls.spectrum_zoom,
+            bottom: range.bottom,
+            top: range.top,
+            ticks: frequencies(model, width),
+            ages: ages.unwrap_or_default(),
+        })
+    }
+}
+
+impl Xy {
+    pub(super) fn of(model: &ViewModel, sizes: &Sizes) -> Option<Xy> {
+        if !model.controls.show.xy {
+            return None;
+        }
+        let (width, height) = sizes.xy;
+        let [x, y] = model.xy_axes(xy_cells(sizes).unwrap_or((1, 1)));
+        let across = Ticks::new(x.range.bottom, x.range.top, (width / 90.0).clamp(2.0, 12.0) as u32);
+        let upwards = Ticks::new(y.range.bottom, y.range.top, (height / 30.0).clamp(3.0, 10.0) as u32);
+        // Made for the axes of a moment ago, it stands where its values are.
+        let parts = |lane: LaneId, range: ValueRange, (low, high): (f64, f64)| {
+            let setup = model.setup(lane);
+            [low, high].map(|count| rounded(range.part_of(setup.value(count))))
+        };
+        let place = model.picture.xy.as_ref().map(|view| {
+            let [left, right] = parts(x.lane, x.range, view.settings.x_range);
+            let [low, high] = parts(y.lane, y.range, view.settings.y_range);
+            [left, right, low, high]
+        });
+        let ask = Action::Ask(Question::SymbolRate);
+        Some(Xy {
+            words: model.xy_words(),
+            controls: vec![
+                Widget::choice("x", "what is drawn to the right", Setting::XyInput(0)),
+                Widget::choice("y", "what is drawn upwards", Setting::XyInput(1)),
+                Widget::deed("symbol rate\u{2026}", "a point a symbol  (')", Deed::Act(ask)),
+                Widget::button("\u{d7}", "close  (@)", Action::Xy),
+            ],
+            place,
+            across: placed(x.range, &across, &x.unit),
+            upwards: placed(y.range, &upwards, &y.unit),
+        })
+    }
+}
+
+/// Cells of the plot of one lane over another: one for two points, as what is finer is noise.
+pub(super) fn xy_cells(sizes: &Sizes) -> Option<(usize, usize)> {
+    let (width, height) = sizes.xy;
+    let cells = |points: f32| ((points / 2.0) as usize).clamp(1, 1024);
+    (width >= 20.0 && height >= 20.0).then(|| (cells(width), cells(height)))
+}

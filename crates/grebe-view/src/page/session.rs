@@ -1,0 +1,426 @@
+//! One page, as its server has it: its model, what it was told, and what it is sent next. No socket and no clock.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::asked::{Deed, Numbered, Said, Sizes, bounded};
+use super::drawn::Drawn;
+use super::panes::xy_cells;
+use super::view::{restore, view_of};
+use super::words::Words;
+use crate::data::extract::WantedExtract;
+use crate::data::finding::{Finder, Finding};
+use crate::data::link::{FarSide, ScopeLink};
+use crate::data::status::SourceStatus;
+use crate::far::asked::bounded as bounded_viewport;
+use crate::far::items::SAMPLES_MAX;
+use crate::far::{ChannelMeaning, FarMessage, FarOffer, FarSession, Greeting, Refusal, Right};
+use crate::model::action::{Action, Step};
+use crate::model::channel::ChannelSetup;
+use crate::model::generator::GeneratorWish;
+use crate::model::keys::{all_keys, key_action};
+use crate::model::options::ViewOptions;
+use crate::model::sources::{Opened, SourceMenu};
+use crate::model::view_model::ViewModel;
+use crate::png;
+
+/// A page that was let in.
+pub struct PageSession {
+    /// Carries pictures and pieces.
+    far: FarSession,
+    /// Where the model believes its scope to be.
+    side: FarSide,
+    model: ViewModel,
+    sizes: Sizes,
+    hover: Option<f64>,
+    is_source_open: bool,
+    /// The newest deed, and the newest that led to another viewport.
+    done: u64,
+    asked: u64,
+    /// By its keys, all that it was told.
+    told: Map<String, Value>,
+    view: String,
+    outgoing: VecDeque<FarMessage>,
+    /// A deed waits for what it does to be seen.
+    is_urgent: bool,
+    status_ns: u64,
+    /// When a file was saved last.
+    saved_ns: u64,
+    shared: Arc<Shared>,
+}
+
+/// What the model's options reach.
+#[derive(Default)]
+struct Shared {
+    status: Mutex<SourceStatus>,
+    /// Files that a person saved, on their way.
+    files: Mutex<VecDeque<(String, Vec<u8>)>>,
+    /// Another source, counted from 0, that the page is to go to.
+    goes_to: Mutex<Option<usize>>,
+    /// What the model waits for then: the page connects anew, and nothing comes of it here.
+    opened: Mutex<Option<Sender<Opened>>>,
+    /// What was changed at the source, in words.
+    changed: Arc<Mutex<Option<String>>>,
+    now_ns: Mutex<u64>,
+}
+
+impl PageSession {
+    /// A page that looks at `link`, which is its own: [`ScopeLink::another`].
+    pub fn new(
+        link: ScopeLink,
+        greeting: &Greeting,
+        offer: &FarOffer,
+        right: Right,
+        now_ns: u64,
+    ) -> PageSession {
+        let (side, here) = FarSide::new(|| {});
+        let there = link.clone();
+        here.on_picture(move || there.wake());
+        let shared = Arc::new(Shared::default());
+        let options = options(greeting, offer, right, &shared);
+        let mut model = ViewModel::new(here, options, png::encode);
+        let page = greeting.page.clone().unwrap_or_default();
+        restore(&mut model, &page.view, page.is_light);
+        let far = FarSession::of_pictures(link, greeting, offer, right, now_ns);
+        let mut session = PageSession {
+            far,
+            side,
+            model,
+            sizes: Sizes::default(),
+            hover: None,
+            is_source_open: false,
+            done: 0,
+            asked: 0,
+            told: Map::new(),
+            view: String::new(),
+            outgoing: VecDeque::new(),
+            is_urgent: true,
+            status_ns: 0,
+            saved_ns: 0,
+            shared,
+        };
+        let welcome = json!({"welcome": {
+            "source": greeting.source,
+            "keys": keys(),
+        }});
+        session.outgoing.push_back(FarMessage::Text(welcome.to_string()));
+        session
+    }
+
+    /// Takes a message of the page.
+    ///
+    /// # Errors
+    /// It is none that there is, or there are too many: the page is to be sent away with these words.
+    pub fn take(&mut self, text: &str, now_ns: u64) -> Result<(), Refusal> {
+        self.far.admit(now_ns)?;
+        *lock(&self.shared.now_ns) = now_ns;
+        let said = serde_json::from_str(text);
+        match said.map_err(|error| Refusal(format!("a message was not understood: {error}")))? {
+            Said::Ack(number) => self.far.acknowledged(number, now_ns)?,
+            Said::Ping { at } => self.far.pong(at, now_ns),
+            Said::Do(Numbered { number, what }) => {
+                self.done = self.done.max(number);
+                self.do_it(what);
+                self.is_urgent = true;
+                self.exchange();
+            }
+        }
+        Ok(())
+    }
+
+    /// What this page has changed at the source, in words for who sits there; once.
+    pub fn take_changed(&mut self) -> Option<String> {
+        lock(&self.shared.changed).take()
+    }
+
+    /// What is to be sent now; to be called until there is nothing, whenever something came, the link woke, or at
+    /// [`wake_ns`](PageSession::wake_ns). `status` says what is known of the source.
+    pub fn next(&mut self, now_ns: u64, status: impl FnOnce() -> SourceStatus) -> Option<FarMessage> {
+        *lock(&self.shared.now_ns) = now_ns;
+        if self.status_ns == 0 || now_ns.saturating_sub(self.status_ns) >= STATUS_INTERVAL_NS {
+            *lock(&self.shared.status) = status();
+            self.status_ns = now_ns;
+        }
+        if let Some(message) = self.outgoing.pop_front() {
+            return Some(message);
+        }
+        self.exchange();
+        match self.far.next(now_ns, SourceStatus::default) {
+            Some(FarMessage::Binary(bytes)) => {
+                let Some(picture) = self.far.take_shown() else { return Some(FarMessage::Binary(bytes)) };
+                self.side.show(picture);
+                self.model.refresh();
+                let words = self.words(now_ns);
+                self.exchange();
+                // What a picture means goes before it.
+                self.outgoing.extend(words.is_some().then(|| FarMessage::Binary(bytes.clone())));
+                Some(words.unwrap_or(FarMessage::Binary(bytes)))
+            }
+            Some(text) => Some(text),
+            None => self.words_alone(now_ns).or_else(|| self.file(now_ns)).or_else(|| self.go()),
+        }
+    }
+
+    /// When [`next`](PageSession::next) may have something although nothing happened.
+    pub fn wake_ns(&mut self, now_ns: u64) -> u64 {
+        let due_ns = if self.is_urgent { now_ns } else { self.far.told_due_ns(now_ns) };
+        self.far.wake_ns(now_ns).min(due_ns.max(now_ns + WAKE_NS_MIN))
+    }
+
+    /// Why the page is to be sent away: it takes nothing in.
+    ///
+    /// # Errors
+    /// In words for the person there.
+    pub fn check(&self, now_ns: u64) -> Result<(), Refusal> {
+        self.far.check(now_ns)
+    }
+
+    fn do_it(&mut self, deed: Deed) {
+        let model = &mut self.model;
+        match deed {
+            Deed::Size(sizes) => {
+                self.sizes = sizes;
+                model.overview_columns = (sizes.overview > 0).then_some(sizes.overview);
+                model.xy_size = xy_cells(&sizes);
+            }
+            Deed::Key(key) => {
+                let has_list = model.list().is_some();
+                key_action(&key, has_list).into_iter().for_each(|action| self.act(action));
+            }
+            Deed::Act(action) => self.act(action),
+            Deed::Settings(lane) => model.open_settings(lane),
+            Deed::Show { ending, samples } if samples > 0.0 => {
+                model.controls.time.show_stretch(&model.picture, ending, samples);
+            }
+            Deed::Show { .. } => {}
+            Deed::Zoom { is_shorter, at } => model.zoom(is_shorter, at.clamp(0.0, 1.0)),
+            Deed::Scale { lane, is_finer } => {
+                model.act(Action::Select(lane));
+                model.act(Action::Vertical(if is_finer { Step::Down } else { Step::Up }));
+            }
+            Deed::Level(height) => model.drag_level(height.clamp(0.0, 1.0)),
+            Deed::Place(at) => model.controls.trigger.settings.position = at.clamp(0.0, 1.0),
+            Deed::Cursor { which, at } => {
+                let (start, end, _) = model.axis();
+                model.controls.cursors.set_time(which % 2, start + at.clamp(0.0, 1.0) * (end - start));
+            }
+            Deed::ValueCursor { which, at } => {
+                if let Some(range) = model.controls.lanes.range(model.selected()) {
+                    model.controls.cursors.set_value(which % 2, range.at(at.clamp(0.0, 1.0)));
+                }
+            }
+            Deed::Frequencies(from, to) if from >= 0.0 && to <= 1.0 && to - from >= 1e-4 => {
+                model.controls.spectrum_zoom = (from, to);
+            }
+            Deed::Frequencies(..) => {}
+            Deed::Hover(at) => self.hover = at.filter(|at| (0.0..=1.0).contains(at)),
+            Deed::Answer(text) => {
+                model.type_text(|typed| *typed = text);
+                model.answer();
+            }
+            Deed::Field { field, text } => {
+                if let Err(why) = model.set_field(field, &text) {
+                    model.say(why);
+                }
+            }
+            Deed::Trigger(at) => model.show_segment(at),
+            Deed::Found(place) => {
+                let event = model.found.as_ref().and_then(|found| found.events.get(place).copied());
+                event.into_iter().for_each(|event| model.show_found(event));
+            }
+            Deed::EndFind => drop(model.end_find()),
+            Deed::Wave(wave) => {
+                if model.generator.waves().contains(&wave) {
+                    model.tell_generator(GeneratorWish::Wave(wave));
+                }
+            }
+            Deed::Source => self.is_source_open = !self.is_source_open,
+        }
+        self.model.refresh();
+    }
+
+    /// Does what an action says, within what a page may.
+    fn act(&mut self, action: Action) {
+        let now_ns = *lock(&self.shared.now_ns);
+        let is_soon = now_ns.saturating_sub(self.saved_ns) < FILE_INTERVAL_NS && self.saved_ns > 0;
+        match bounded(action) {
+            // Before anything is drawn or written: all pages are on one thread.
+            Some(Action::Save(_) | Action::Keep) if is_soon => {
+                self.model.say("one file a second can be saved from here".into());
+            }
+            Some(action) => {
+                if let Action::Save(_) | Action::Keep = action {
+                    self.saved_ns = now_ns;
+                }
+                self.model.act(action);
+            }
+            None => {}
+        }
+    }
+
+    /// What the model asks of its scope goes there, and samples that came from there to the model.
+    fn exchange(&mut self) {
+        if self.sizes.columns == 0 {
+            return;
+        }
+        self.model.request(self.sizes.columns);
+        if let Some(viewport) = self.side.changed_viewport() {
+            self.asked = self.done;
+            self.far.see(self.asked, bounded_viewport(viewport));
+        }
+        if let Some(range) = self.side.wanted_range() {
+            let samples_max = SAMPLES_MAX as u64;
+            self.far.link().request_extract(WantedExtract { range, samples_max });
+        }
+        if let Some(extract) = self.far.link().take_extract() {
+            self.side.give(extract);
+            self.model.refresh();
+            self.is_urgent = true;
+        }
+    }
+
+    /// What is to be said before a picture: all that columns need, and where it is due, the rest.
+    fn words(&mut self, now_ns: u64) -> Option<FarMessage> {
+        let mut keys = keys_of(&Drawn::of(&mut self.model, &self.sizes));
+        let is_due = self.is_urgent || now_ns >= self.far.told_due_ns(now_ns);
+        if is_due {
+            self.is_urgent = false;
+            let words = Words::of(&mut self.model, &self.sizes, self.is_source_open, self.hover);
+            keys.extend(keys_of(&words));
+            let view = view_of(&self.model);
+            if view != self.view {
+                keys.insert("view".into(), view.clone().into());
+                self.view = view;
+            }
+        }
+        keys.insert("done".into(), self.done.into());
+        keys.insert("asked".into(), self.asked.into());
+        keys.retain(|key, value| self.told.get(key) != Some(value));
+        if is_due {
+            // Also where nothing is new: it is looked at again after a pause.
+            self.far.note_words(0, now_ns);
+        }
+        if keys.is_empty() {
+            return None;
+        }
+        self.told.extend(keys.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let text = json!({ "shown": keys }).to_string();
+        if is_due {
+            self.far.note_words(text.len(), now_ns);
+        }
+        Some(FarMessage::Text(text))
+    }
+
+    fn words_alone(&mut self, now_ns: u64) -> Option<FarMessage> {
+        if !self.is_urgent && now_ns < self.far.told_due_ns(now_ns) {
+            return None;
+        }
+        self.model.refresh();
+        self.words(now_ns)
+    }
+
+    fn file(&mut self, now_ns: u64) -> Option<FarMessage> {
+        let (name, content) = lock(&self.shared.files).pop_front()?;
+        Some(self.far.file(&name, &content, now_ns))
+    }
+
+    fn go(&mut self) -> Option<FarMessage> {
+        let place = lock(&self.shared.goes_to).take()?;
+        Some(FarMessage::Text(json!({"go": {"source": place.saturating_add(1)}}).to_string()))
+    }
+}
+
+/// The model's options: what it reaches is what this page may.
+fn options(greeting: &Greeting, offer: &FarOffer, right: Right, shared: &Arc<Shared>) -> ViewOptions {
+    let status = Arc::clone(shared);
+    let mut options = ViewOptions::new(move || lock(&status.status).clone());
+    options.channels = offer.channels.iter().map(setup_of).collect();
+    let controls = offer.controls.for_viewer(right, &shared.changed);
+    (options.generator, options.receiver, options.keeper) =
+        (controls.generator, controls.receiver, controls.keeper);
+    options.finder = offer.finder.clone().map(|finder| unhurried(finder, Arc::clone(shared)));
+    let files = Arc::clone(shared);
+    options.store = Some(Box::new(move |name, content| {
+        if content.len() > FILE_BYTES_MAX {
+            return Err("it is too large for a page: show less time, or use grebe view".into());
+        }
+        lock(&files.files).push_back((name.to_owned(), content));
+        Ok(())
+    }));
+    if offer.sources.len() > 1 {
+        let goes = Arc::clone(shared);
+        let open = move |place| {
+            let (tell, opened) = channel();
+            (*lock(&goes.goes_to), *lock(&goes.opened)) = (Some(place), Some(tell));
+            opened
+        };
+        options.sources = Some(SourceMenu {
+            names: offer.sources.clone(),
+            shown: greeting.source.saturating_sub(1),
+            open: Box::new(open),
+        });
+    }
+    options
+}
+
+fn setup_of(meaning: &ChannelMeaning) -> ChannelSetup {
+    let ChannelMeaning { name, unit, scale, offset } = meaning.clone();
+    ChannelSetup { name, unit, scale, offset, ..ChannelSetup::default() }
+}
+
+/// A finder that begins a search after a pause only: a page may ask as often as it likes.
+fn unhurried(finder: Finder, shared: Arc<Shared>) -> Finder {
+    let began_ns: Mutex<Option<u64>> = Mutex::default();
+    Finder::new(move |sought| {
+        let now_ns = *lock(&shared.now_ns);
+        let mut began_ns = lock(&began_ns);
+        if began_ns.is_some_and(|began_ns| now_ns.saturating_sub(began_ns) < FIND_INTERVAL_NS) {
+            let (side, finding) = Finding::begin();
+            side.end("not searched: another search has just begun");
+            return finding;
+        }
+        *began_ns = Some(now_ns);
+        finder.find(sought)
+    })
+}
+
+/// The keys that mean something, and what a page can show of some before their pictures come.
+fn keys() -> Vec<(&'static str, &'static str)> {
+    let ahead = |action| match action {
+        Action::Shorter => "shorter",
+        Action::Longer => "longer",
+        Action::Earlier => "earlier",
+        Action::Later => "later",
+        _ => "",
+    };
+    all_keys().map(|(name, action)| (name, ahead(action))).collect()
+}
+
+fn keys_of(words: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(words) {
+        Ok(Value::Object(keys)) => keys,
+        // Names and numbers: it cannot fail.
+        _ => Map::new(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change leaves it valid, so a panic elsewhere does no harm.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for PageSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageSession").finish_non_exhaustive()
+    }
+}
+
+const STATUS_INTERVAL_NS: u64 = 250_000_000;
+const WAKE_NS_MIN: u64 = 1_000_000;
+const FIND_INTERVAL_NS: u64 = 200_000_000;
+const FILE_INTERVAL_NS: u64 = 1_000_000_000;
+const FILE_BYTES_MAX: usize = 4 << 20;

@@ -1,0 +1,355 @@
+//! Everything that is written around the pictures: head, tables, lists, help. It changes a few times a second.
+
+use grebe_scope::Engineering;
+use serde::Serialize;
+
+use super::asked::{Deed, Sizes};
+use super::panels::{Panel, panels};
+use super::panes::{Spectrum, Waterfall, Xy};
+use super::widget::{Rgb, Widget, rgb};
+use crate::data::picture::LaneColumns;
+use crate::data::trigger::{TriggerMode, TriggerState};
+use crate::model::action::{Action, SaveWhat};
+use crate::model::channel::ThemeChoice;
+use crate::model::choices::Setting;
+use crate::model::hud::{Item, Tone};
+use crate::model::keys::keys;
+use crate::model::prompt::Question;
+use crate::model::readout::{Row, TRIGGER_COLUMNS};
+use crate::model::signals::SIGNAL_COLUMNS;
+use crate::model::view_model::ViewModel;
+
+/// All of it.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Words {
+    theme: Theme,
+    state: State,
+    source: String,
+    /// The sources to choose from, where there are several, and the one that is shown.
+    sources: Vec<String>,
+    source_shown: usize,
+    stream: String,
+    tools: Vec<Widget>,
+    facts: Vec<(&'static str, String, &'static str)>,
+    losses: Vec<(&'static str, String, &'static str)>,
+    notice: String,
+    /// What of a picture that has come is still missing.
+    exact: &'static str,
+    trigger_row: Vec<Widget>,
+    spectrum: Option<Spectrum>,
+    waterfall: Option<Waterfall>,
+    xy: Option<Xy>,
+    has_overview: bool,
+    tables: Vec<Table>,
+    panels: Vec<Panel>,
+    list: Option<List>,
+    prompt: Option<Prompt>,
+    help: Vec<(&'static str, Vec<(&'static str, &'static str)>)>,
+    /// Values under the pointer, the first of the axis.
+    hover: Vec<(String, Rgb)>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct State {
+    word: &'static str,
+    is_held: bool,
+}
+
+/// Colours of all that is drawn.
+#[derive(Debug, PartialEq, Serialize)]
+struct Theme {
+    is_dark: bool,
+    background: Rgb,
+    plot: Rgb,
+    grid: Rgb,
+    zero: Rgb,
+    text: Rgb,
+    dim: Rgb,
+    gap: Rgb,
+    cursor: Rgb,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Table {
+    name: &'static str,
+    columns: Vec<String>,
+    rows: Vec<(Rgb, Vec<String>)>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct List {
+    title: String,
+    rows: Vec<Widget>,
+    marked: usize,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Prompt {
+    question: &'static str,
+    text: String,
+    refused: String,
+}
+
+impl Words {
+    pub(super) fn of(
+        model: &mut ViewModel,
+        sizes: &Sizes,
+        is_source_open: bool,
+        hover: Option<f64>,
+    ) -> Words {
+        let spectrum = Spectrum::of(model, sizes);
+        let waterfall = Waterfall::of(model, sizes);
+        let model = &*model;
+        let menu = model.options.sources.as_ref().filter(|_| model.has_sources());
+        let hud = &model.hud;
+        let items = |items: &[Item]| items.iter().map(item).collect::<Vec<_>>();
+        let has_costs = !hud.costs.is_empty();
+        let costs = has_costs.then(|| ("", hud.costs.clone(), tone(Tone::Plain)));
+        Words {
+            theme: Theme::of(model.controls.theme),
+            state: State { word: hud.state.word(), is_held: model.controls.time.is_held() },
+            source: hud.source.clone(),
+            sources: menu.map_or(Vec::new(), |menu| menu.names.clone()),
+            source_shown: menu.map_or(0, |menu| menu.shown),
+            stream: hud.stream.clone(),
+            tools: tools(model, is_source_open),
+            facts: items(&hud.facts).into_iter().chain(costs).collect(),
+            losses: items(&hud.losses),
+            notice: hud.notice.clone().or(hud.advice.clone()).unwrap_or_default(),
+            exact: match (model.picture.is_estimated, model.controls.time.is_held()) {
+                (true, _) => "some samples of each column so far",
+                (false, true) => "exact",
+                (false, false) => "",
+            },
+            trigger_row: trigger_row(model),
+            spectrum,
+            waterfall,
+            xy: Xy::of(model, sizes),
+            has_overview: model.controls.show.overview_strip,
+            tables: tables(model),
+            panels: panels(model, is_source_open),
+            list: model.list().map(|list| List {
+                title: model.list_title(),
+                rows: {
+                    let entries = model.list_entries().into_iter().enumerate();
+                    let row = |(place, entry): (usize, crate::model::choices::Entry)| Widget {
+                        is_on: Some(entry.is_on),
+                        ..Widget::button(entry.text, "", Action::Choose(place))
+                    };
+                    entries.map(row).collect()
+                },
+                marked: list.marked,
+            }),
+            prompt: model.prompt.as_ref().map(|prompt| Prompt {
+                question: model.question_words(),
+                text: prompt.text.clone(),
+                refused: prompt.refused.clone().unwrap_or_default(),
+            }),
+            help: match model.controls.is_help_open {
+                true => help(model),
+                false => Vec::new(),
+            },
+            hover: hover.map_or(Vec::new(), |at| values_at(model, at)),
+        }
+    }
+}
+
+impl Theme {
+    fn of(choice: ThemeChoice) -> Theme {
+        let colors = choice.colors();
+        Theme {
+            is_dark: choice == ThemeChoice::Dark,
+            background: rgb(colors.background),
+            plot: rgb(colors.plot),
+            grid: rgb(colors.grid),
+            zero: rgb(colors.grid_zero),
+            text: rgb(colors.text),
+            dim: rgb(colors.text_dim),
+            gap: rgb(colors.gap),
+            cursor: rgb(colors.cursor),
+        }
+    }
+}
+
+fn item(item: &Item) -> (&'static str, String, &'static str) {
+    (item.label, item.value.clone(), tone(item.tone))
+}
+
+fn tone(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "",
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+    }
+}
+
+/// The buttons of the head.
+fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
+    let controls = &model.controls;
+    let show = controls.show;
+    let is_held = controls.time.is_held();
+    let run = if is_held { "go on" } else { "pause" };
+    let has_controls = model.generator.is_there() || model.options.receiver.is_some() || model.has_keeper();
+    let save = |words: &str, title: &str, what| Widget::button(words, title, Action::Save(what));
+    let other = match controls.theme {
+        ThemeChoice::Dark => "light",
+        ThemeChoice::Light => "dark",
+    };
+    let mut tools = vec![
+        Widget::button("\u{2212}", "longer time span  (-)", Action::Longer),
+        Widget::label(model.hud.division.clone()).is("division"),
+        Widget::button("+", "shorter time span  (+)", Action::Shorter),
+        Widget::button("fit", "all of the recording, of the history  (home or *)", Action::FitAll),
+        Widget::button("autoset", "time, scales and trigger as the signals ask for  (U)", Action::Autoset),
+        Widget {
+            is_on: is_held.then_some(true),
+            ..Widget::button(run, "hold the picture, or let it go on  (space)", Action::Pause).is("pause")
+        },
+        Widget::toggle("measure", "a table of measurements  (v)", Action::Measure, controls.is_measuring),
+        Widget::toggle("cursors", "time cursors  (c)", Action::Cursors, controls.cursors.times.is_some()),
+        Widget::toggle(
+            "levels",
+            "value cursors  (C)",
+            Action::ValueCursors,
+            controls.cursors.values.is_some(),
+        ),
+        Widget::toggle("spectrum", "levels by frequency  (f)", Action::Spectrum, show.spectrum),
+        Widget::toggle("waterfall", "levels by frequency and time  (w)", Action::Waterfall, show.waterfall),
+        Widget::toggle("XY", "one channel over another: a constellation  (@)", Action::Xy, show.xy),
+        Widget::toggle("channels", "names, scales, units  (l)", Action::Channels, show.channel_panel),
+        Widget::choice("settings", "all settings, to choose  (enter)", Setting::All),
+        save("PNG", "save the picture  (S)", SaveWhat::Picture),
+        save("CSV", "save the samples on the screen  (D)", SaveWhat::Samples),
+    ];
+    if has_controls {
+        let title = "generator, receiver, what is kept there";
+        let source = Widget::deed("source", title, Deed::Source);
+        tools.push(Widget { is_on: Some(is_source_open), ..source });
+    }
+    tools.push(Widget::button(other, "colours  (t)", Action::Theme));
+    tools.push(Widget::button("?", "all keys  (?)", Action::Help));
+    tools
+}
+
+/// The trigger's row.
+fn trigger_row(model: &ViewModel) -> Vec<Widget> {
+    let mode = model.controls.mode(&model.picture);
+    let mut row: Vec<Widget> = MODES
+        .map(|(choice, words, title)| Widget::toggle(words, title, Action::Trigger(choice), mode == choice))
+        .to_vec();
+    let settings = &model.controls.trigger.settings;
+    if let Some(trigger) = &model.hud.trigger {
+        let auto = if settings.level.is_none() { " auto" } else { "" };
+        let level = format!("{}{auto}", trigger.level);
+        let kind = format!("{} {}", trigger.kind.name(), trigger.time);
+        let place = format!("{:.0} %", settings.position * 100.0);
+        row.push(Widget::choice(
+            trigger.source.clone(),
+            "the channel that triggers  (r)",
+            Setting::TriggerLane,
+        ));
+        let title = "what triggers: edge, pulse, runt, window or dropout  (b)";
+        row.push(Widget::choice(kind.trim_end(), title, Setting::TriggerKind));
+        row.push(Widget::button(trigger.slope, "the other direction  (e)", Action::Slope));
+        let title = "level to the middle of the signal  (0); drag it at the right edge";
+        row.push(Widget::button(level, title, Action::LevelAuto));
+        let title = "without its slow part, or all of it  (L)";
+        row.push(Widget::button(trigger.coupling.clone(), title, Action::TriggerCoupling));
+        let title = "where the trigger stands: left, middle, right  (p); drag the arrow above the traces";
+        row.push(Widget::button(place, title, Action::Next(Setting::TriggerPlace)));
+    }
+    let is_open = model.controls.show.segments;
+    row.push(Widget::toggle("triggers", "the last triggers, to go to each  (g)", Action::Segments, is_open));
+    if model.has_finder() {
+        let ask = Action::Ask(Question::Find);
+        row.push(Widget::toggle("find", "search all of the history  (\")", ask, model.found.is_some()));
+    }
+    if let Some(trigger) = &model.hud.trigger {
+        let class = match trigger.state {
+            TriggerState::Triggered => "trigger-state good",
+            TriggerState::Free => "trigger-state",
+            TriggerState::Ready | TriggerState::Stopped => "trigger-state held",
+        };
+        row.push(Widget::label(trigger.state_word()).is(class));
+    }
+    row
+}
+
+/// The time, and the value of each lane, at a part of the plot.
+fn values_at(model: &ViewModel, at: f64) -> Vec<(String, Rgb)> {
+    let theme = model.controls.theme.colors();
+    let (start, end, _) = model.axis();
+    let time = Engineering::new(start + at * (end - start), model.picture.axis_unit()).digits(6);
+    let value = |data: &LaneColumns| {
+        let setup = model.setup(data.lane);
+        let show =
+            |count: f32| Engineering::new(setup.value(count.into()), &setup.unit).digits(4).to_string();
+        let place = at * data.columns.len() as f64;
+        let column = data.columns.get(place as usize)?;
+        let nearest = data.line.as_ref().and_then(|line| line.nearest(place as f32));
+        let words = match nearest {
+            Some(sample) => show(sample),
+            None if column.is_empty() => return Some((String::new(), rgb(theme.text))),
+            None if column.min == column.max => show(column.min),
+            None => format!("{} \u{2026} {}", show(column.min), show(column.max)),
+        };
+        Some((words, rgb(setup.trace_color(data.lane, &theme))))
+    };
+    let values = model.picture.lanes.iter().filter_map(value);
+    [(time.to_string(), rgb(theme.cursor))].into_iter().chain(values).collect()
+}
+
+fn tables(model: &ViewModel) -> Vec<Table> {
+    let theme = model.controls.theme.colors();
+    let text = rgb(theme.text);
+    let rows = |rows: Vec<Row>| {
+        let row = |Row { lane, cells }: Row| {
+            let color = lane.map(|lane| rgb(model.setup(lane).trace_color(lane, &theme)));
+            (color.unwrap_or(text), cells)
+        };
+        rows.into_iter().map(row).collect::<Vec<_>>()
+    };
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let mut tables = Vec::new();
+    if model.controls.is_measuring {
+        let mut measured = model.measurement_rows();
+        measured.extend(model.statistics_rows());
+        let quantities = model.quantity_columns();
+        let columns = [model.measured_words()].into_iter();
+        let columns = columns.chain(quantities.iter().map(|it| it.name().to_owned())).collect();
+        tables.push(Table { name: "measurements", columns, rows: rows(measured) });
+        let columns = names(&SIGNAL_COLUMNS);
+        tables.push(Table { name: "signals", columns, rows: rows(model.signal_rows()) });
+        let columns = names(&TRIGGER_COLUMNS);
+        tables.push(Table { name: "trigger rate", columns, rows: rows(model.trigger_rows()) });
+    }
+    let columns = names(&["", "A", "B", "\u{394}"]);
+    tables.push(Table { name: "cursors", columns, rows: rows(model.cursor_rows()) });
+    tables.retain(|table| !table.rows.is_empty());
+    tables
+}
+
+fn help(model: &ViewModel) -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
+    let mouse = [
+        ("wheel", "time span, frequency range"),
+        ("drag", "back / forward; levels, cursors"),
+        ("shift drag", "zoom into a stretch; or with the right button"),
+        ("two fingers", "zoom and move"),
+        ("strip below", "click or drag: there in the history"),
+        ("wheel left", "scale of a channel"),
+        ("click a name", "settings of the channel"),
+        ("double click", "to the newest samples"),
+    ];
+    let lines = |group: &crate::model::keys::KeyGroup| {
+        group.keys.iter().map(|line| (line.shown, line.words)).collect()
+    };
+    let groups = keys(model).map(|group| (group.title, lines(group)));
+    groups.chain([("mouse, fingers", mouse.to_vec())]).collect()
+}
+
+const MODES: [(TriggerMode, &str, &str); 4] = [
+    (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
+    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
+    (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
+    (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
+];
