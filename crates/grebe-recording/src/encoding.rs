@@ -1,11 +1,15 @@
 //! How samples stand in a file or a byte stream: side by side, one of each channel, where streams have one channel behind the other.
 
+mod bytes;
 mod stored;
 
 use std::fmt;
 
 use grebe_frame::SampleFormat;
 
+pub use self::bytes::Order;
+
+use self::bytes::{from_file, into_file};
 use self::stored::Stored;
 
 /// How a sample stands in a file.
@@ -16,15 +20,6 @@ pub struct Encoding {
     order: Order,
     /// What it is in the file, where no stream has such samples.
     stored: Option<Stored>,
-}
-
-/// Which byte of a number comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// The lowest.
-    Little,
-    /// The highest.
-    Big,
 }
 
 impl Encoding {
@@ -160,34 +155,6 @@ impl fmt::Display for Encoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.stored.map_or(self.format.name(), Stored::name);
         write!(f, "{name}{}", if self.order == Order::Big { "be" } else { "" })
-    }
-}
-
-#[inline]
-fn from_file<const FILE: usize, const STREAM: usize>(
-    file: &[u8],
-    channel: usize,
-    channels: usize,
-    out: &mut [u8],
-    convert: impl Fn([u8; FILE]) -> [u8; STREAM],
-) {
-    let samples = file.as_chunks::<FILE>().0.iter().skip(channel).step_by(channels);
-    for (out, sample) in out.as_chunks_mut::<STREAM>().0.iter_mut().zip(samples) {
-        *out = convert(*sample);
-    }
-}
-
-#[inline]
-fn into_file<const STREAM: usize, const FILE: usize>(
-    samples: &[u8],
-    channel: usize,
-    channels: usize,
-    file: &mut [u8],
-    convert: impl Fn([u8; STREAM]) -> [u8; FILE],
-) {
-    let places = file.as_chunks_mut::<FILE>().0.iter_mut().skip(channel).step_by(channels);
-    for (place, sample) in places.zip(samples.as_chunks::<STREAM>().0) {
-        *place = convert(*sample);
     }
 }
 

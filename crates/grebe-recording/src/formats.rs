@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::kinds::{Kind, is_recording, is_table, kind_of};
 use crate::name_facts::Hint;
 use crate::sample_file::{Annotation, SampleFile};
-use crate::{folder, headerless, npy, receiver_file, sigmf, wav};
+use crate::{folder, headerless, kinds, npy, path_query, receiver_file, sigmf, wav};
 
 /// What is said of a file of another format.
 const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .npy, .sdriq, .uff and raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32)";
@@ -21,7 +21,7 @@ impl SampleFile {
     /// truncated WAV opens as far as it goes, which a note says.
     pub fn open(path: &Path) -> Result<Self, Error> {
         match kind_of(path) {
-            Some(Kind::SigMf) => match headerless::split(path) {
+            Some(Kind::SigMf) => match path_query::split(path) {
                 (plain, Some(_)) => Err(Error::Field {
                     path: path.into(),
                     what: format!(
@@ -39,7 +39,7 @@ impl SampleFile {
                 let what = "is text, which is read once: make a recording of it first (grebe convert x.csv x.sigmf-meta)";
                 Err(Error::Content { path: path.into(), what: what.to_owned() })
             }
-            None if headerless::is_raw(path) => headerless::open(path),
+            None if kinds::is_raw(path) => headerless::open(path),
             None if path.is_dir() => Err(Error::Field { path: path.into(), what: folder::what_is_in(path) }),
             None => match Self::named(path) {
                 Some(named) => sigmf::open(&named),
@@ -109,14 +109,14 @@ impl SampleFile {
 
     /// The name of the format that a path says: `SigMF`, `WAV`, `raw`; `None` where it is none that can be opened.
     pub fn format_name(path: &Path) -> Option<&'static str> {
-        let raw = || headerless::is_raw(path).then_some("raw");
+        let raw = || kinds::is_raw(path).then_some("raw");
         kind_of(path).map(Kind::name).or_else(raw)
     }
 }
 
 /// What to make of a file that no name explains: it is missing, or somebody has to say what it is.
 fn unknown(written: &Path) -> Error {
-    let (path, _) = headerless::split(written);
+    let (path, _) = path_query::split(written);
     if let Err(source) = path.metadata() {
         return Error::file("open", &path)(source);
     }

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
-use crate::kinds::is_table;
 use crate::name_facts::{Hint, NameFacts};
+use crate::path_query::split;
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
 use crate::wav;
@@ -26,13 +26,6 @@ struct Name {
     channels: usize,
     rate_hz: Option<f64>,
     frequency_hz: Option<f64>,
-}
-
-/// Whether the name is that of a raw file.
-pub(super) fn is_raw(path: &Path) -> bool {
-    let (path, query) = split(path);
-    let is_given = query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("format=")));
-    (is_given && !is_table(&path)) || format_of(&path).is_some()
 }
 
 /// A file's path and the rate that its name says behind a '?'; 0: none. It says nothing else.
@@ -142,18 +135,8 @@ impl Name {
     }
 }
 
-/// A file's path, and what stands behind it.
-pub(super) fn split(path: &Path) -> (PathBuf, Option<&str>) {
-    // A file of that very name is meant, where there is one.
-    let parts = path.to_str().and_then(|text| text.rsplit_once('?')).filter(|_| !path.exists());
-    match parts {
-        Some((path, query)) => (path.into(), Some(query)),
-        None => (path.into(), None),
-    }
-}
-
 /// The format that a file's own name says, by its ending or as a receiver's program has it.
-fn format_of(path: &Path) -> Option<Encoding> {
+pub(super) fn format_of(path: &Path) -> Option<Encoding> {
     extension(path).or_else(|| NameFacts::of(path).format)
 }
 

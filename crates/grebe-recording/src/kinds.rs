@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::headerless;
+use crate::path_query::split;
 
 /// A format that has a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,16 +44,23 @@ impl Kind {
 
 /// The format with a header that a name says.
 pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
-    let (path, query) = headerless::split(path);
+    let (path, query) = split(path);
     let extension = path.extension()?.to_string_lossy().to_ascii_lowercase();
     // Samples beside metadata that are lost are raw: then the name says what they are.
     let is_raw = query.is_some() && extension == "sigmf-data";
     Kind::ALL.into_iter().filter(|_| !is_raw).find(|kind| kind.extensions().contains(&extension.as_str()))
 }
 
+/// Whether the name is that of a raw file.
+pub(crate) fn is_raw(path: &Path) -> bool {
+    let (path, query) = split(path);
+    let is_given = query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("format=")));
+    (is_given && !has_extension(&path, &["csv", "tsv"])) || headerless::format_of(&path).is_some()
+}
+
 /// Whether the name is that of a recording.
 pub fn is_recording(path: &Path) -> bool {
-    kind_of(path).is_some() || headerless::is_raw(path)
+    kind_of(path).is_some() || is_raw(path)
 }
 
 /// Whether the name is that of comma-separated values.
@@ -62,10 +70,10 @@ pub fn is_csv(path: &Path) -> bool {
 
 /// Whether the name is that of a table, which [`import_csv`](crate::import_csv) reads.
 pub fn is_table(path: &Path) -> bool {
-    has_extension(path, &["csv", "tsv"]) || has_extension(path, &["txt"]) && !headerless::is_raw(path)
+    has_extension(path, &["csv", "tsv"]) || has_extension(path, &["txt"]) && !is_raw(path)
 }
 
 fn has_extension(path: &Path, known: &[&str]) -> bool {
-    let (path, _) = headerless::split(path);
+    let (path, _) = split(path);
     path.extension().is_some_and(|extension| known.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }

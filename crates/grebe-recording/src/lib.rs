@@ -32,11 +32,13 @@ mod labels;
 mod name_facts;
 mod npy;
 mod output;
+mod path_query;
 mod play;
 mod raw;
 mod read_ahead;
 mod receiver_file;
 mod record;
+mod repaired;
 mod ring;
 mod rotate;
 mod said;
@@ -59,6 +61,7 @@ pub use {
     output::write_whole,
     play::{FileSource, PlayOptions, Schedule},
     record::{LeftOut, RecordOptions, SigmfSink},
+    repaired::Repaired,
     ring::{
         RingLabel, RingLength, RingPlan, RingSaved, RingStretch, make_folder as make_ring_folder, ring_parts,
         save_ring,
@@ -66,8 +69,6 @@ pub use {
     rotate::Rotate,
     sample_file::{Alignment, Annotation, Block, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},
-    sigmf::{
-        BegunSet, RecordingSet, Repaired, SigmfSettings, SigmfSummary, SigmfWriter, Verified, repair, verify,
-    },
+    sigmf::{BegunSet, RecordingSet, SigmfSettings, SigmfSummary, SigmfWriter, Verified, repair, verify},
     summary::{Extremes, LevelSums, SummarizedFile, Summary, SummaryState},
 };

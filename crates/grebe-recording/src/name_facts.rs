@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use grebe_frame::{SampleFormat, utc_time};
 
 use crate::encoding::Encoding;
-use crate::headerless::split;
+use crate::path_query::split;
 
 /// What a name says, or a text beside the file.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -19,7 +19,7 @@ use crate::kinds::{Kind, is_csv, kind_of};
 use crate::sample_file::{Annotation, SampleFile};
 use crate::sigmf::{Apart, SigmfSettings, SigmfWriter};
 use crate::wav::Header as WavHeader;
-use crate::{headerless, npy};
+use crate::{headerless, kinds, npy, path_query};
 pub use options::{GapPolicy, SaveOptions};
 
 impl SampleFile {
@@ -65,7 +65,7 @@ impl SampleFile {
         if is_csv(to) {
             return self.csv(to, options).map(Some);
         }
-        let is_binary = matches!(kind_of(to), Some(Kind::Wav | Kind::NumPy)) || headerless::is_raw(to);
+        let is_binary = matches!(kind_of(to), Some(Kind::Wav | Kind::NumPy)) || kinds::is_raw(to);
         if !is_binary {
             return if means_another_kind(to) {
                 let what = "names no kind of file that can be written: .sigmf-meta, .wav, .npy, .csv and raw samples (.i16, .cf32, ...) can";
@@ -98,7 +98,7 @@ impl SampleFile {
     fn csv(&self, to: &Path, options: &SaveOptions) -> Result<(Coding, Vec<u8>), Error> {
         let rate_hz = options.times.then(|| self.sample_rate_hz());
         let refused = |what: &str| Err(Error::Field { path: to.into(), what: what.to_owned() });
-        if headerless::split(to).1.is_some() {
+        if path_query::split(to).1.is_some() {
             return refused(FOR_READERS);
         }
         match rate_hz {
@@ -182,7 +182,7 @@ impl SampleFile {
     /// The header of a WAV of these samples, and how they stand behind it. Complex ones are two channels each, I and Q, with an `auxi` chunk.
     fn wav(&self, to: &Path) -> Result<(WavHeader, Encoding), Error> {
         let refused = |what: String| Err(Error::Field { path: to.into(), what });
-        if headerless::split(to).1.is_some() {
+        if path_query::split(to).1.is_some() {
             return refused(FOR_READERS.to_owned());
         }
         let format = self.format();

@@ -56,7 +56,7 @@ pub(crate) use stripe_set::StripeSet;
 pub(crate) use writer::Closing;
 pub use {
     create::SigmfSettings,
-    repair::{Repaired, repair},
+    repair::repair,
     together::{BegunSet, RecordingSet},
     verify::{Verified, verify},
     writer::{SigmfSummary, SigmfWriter},

@@ -19,8 +19,8 @@ mod steps;
 pub use clock::Clock;
 pub use heading::{Heading, TimeUnit};
 pub use number::{number, number_and_unit};
-pub use spacing::{Spacing, Uneven};
-pub use steps::{LOOKAHEAD, Step, Steps};
+pub use spacing::Uneven;
+pub use steps::{LOOKAHEAD, Spacing, Step, Steps};
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ mod chunks;
 mod extent;
 mod format;
 mod header;
+mod numbers;
 mod repair;
 
 use std::fs::File;
@@ -25,8 +26,8 @@ use self::format::Level;
 pub(crate) use self::header::Header;
 pub(crate) use self::repair::repair;
 use crate::error::{Error, ProcessError};
-use crate::headerless;
 use crate::name_facts::{Hint, NameFacts};
+use crate::path_query;
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
 
@@ -64,7 +65,7 @@ impl Asked {
 
 /// Opens a WAV file: 8-, 16-, 24- and 32-bit integers, 32- and 64-bit floats, up to 255 channels: `x.wav`, `x.wav?iq&frequency=100M`.
 pub(crate) fn open(written: &Path) -> Result<SampleFile, Error> {
-    let (path, query) = headerless::split(written);
+    let (path, query) = path_query::split(written);
     let asked = Asked::parse(written, query.unwrap_or_default())?;
     let file = File::open(&path).map_err(Error::file("open", &path))?;
     let mut chunks = Chunks::new(&path, &file);

@@ -6,7 +6,7 @@ use grebe_frame::SampleFormat;
 use grebe_process::query::Query;
 
 use crate::error::{Error, ProcessError};
-use crate::headerless;
+use crate::path_query;
 use crate::table::TimeUnit;
 
 /// The path, and what stands behind its `?`.
@@ -48,7 +48,7 @@ pub(super) enum Gaps {
 
 impl Name {
     pub(super) fn parse(written: &Path) -> Result<Self, Error> {
-        let (path, query) = headerless::split(written);
+        let (path, query) = path_query::split(written);
         let written_query = query.unwrap_or_default();
         let read = || {
             let mut query = Query::new(written_query)?;

@@ -2,7 +2,7 @@
 
 use grebe_frame::SampleFormat;
 
-use super::{Order, from_file};
+use super::bytes::{Order, from_file};
 
 /// What a sample is in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

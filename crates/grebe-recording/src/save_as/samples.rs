@@ -11,8 +11,8 @@ use super::part::Part;
 use crate::csv::CsvWriter;
 use crate::encoding::Encoding;
 use crate::error::Error;
-use crate::headerless;
 use crate::kinds::{Kind, kind_of};
+use crate::path_query;
 use crate::sample_file::{Block, SampleFile, file_identity};
 
 /// How samples stand in the file.
@@ -45,7 +45,7 @@ impl SampleFile {
         let runs = self.runs(options.gaps);
         let mut made_from = self.identity()?;
         if let Some(path) = &options.made_from {
-            made_from["files"] = vec![file_identity(&headerless::split(path).0)].into();
+            made_from["files"] = vec![file_identity(&path_query::split(path).0)].into();
         }
         // What becomes of it.
         made_from["gaps"] = format!("{:?}", options.gaps).into();

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::stripe_set::StripeSet;
 use crate::disk::{SUMMED_BYTES, Summed};
 use crate::error::Error;
-use crate::headerless::is_raw;
+use crate::kinds::is_raw;
 use crate::kinds::{Kind, is_csv, kind_of};
 use crate::output::{NameLock, followed};
 

@@ -16,22 +16,9 @@ use super::stripes::all_bases;
 use super::together::{self, Sums};
 use crate::error::Error;
 use crate::kinds::{Kind, is_recording, kind_of};
+use crate::repaired::Repaired;
 use crate::sample_file::SampleFile;
 use crate::wav;
-
-/// What became of a recording, on one of its disks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repaired {
-    /// The file that opens it.
-    pub path: PathBuf,
-    /// Samples per channel that it has.
-    pub len_samples: u64,
-    /// Whether it was closed, or what ties its channels together was written anew; else there was nothing to do.
-    pub is_changed: bool,
-    /// What was cut off behind its samples, in bytes of all channels: room that was taken ahead of them, and samples of the last moment, in which
-    /// nobody knows where gaps are.
-    pub cut_bytes: u64,
-}
 
 /// Closes a SigMF recording, or a WAV, whose recorder was cut off, in place: as far as its samples are good, and with a collection that fits its channels.
 /// Of one that took turns with others on other disks, all that are there; of a collection of several streams each, and then what ties them. One that is

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 use super::heading::TimeUnit;
 use super::moment::{ATTOSECONDS, Moment};
 use super::number::{Decimal, decimal};
-use super::spacing::{Spacing, Uneven};
+use super::spacing::Uneven;
+use super::steps::Spacing;
 
 /// Reads the times of a column. Numbers become seconds since the first one without a way through `f64`, which holds the nanoseconds of a
 /// Unix time to 200 ns only.

@@ -1,6 +1,25 @@
 //! How each sample follows the one before it, by their times.
 
-use super::spacing::Spacing;
+/// An even spacing of times, and how closely they keep to it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spacing {
+    /// Samples per second, the number with the fewest digits of those that explain the times.
+    pub rate_hz: f64,
+    /// Its reciprocal.
+    pub period_s: f64,
+    /// How far the rate may be off, as a part of it.
+    pub error: f64,
+    /// How coarsely the times are written.
+    pub resolution_s: f64,
+    /// How far times are off beyond that; 0 where that explains them all.
+    pub jitter_s: f64,
+    /// How far a time may be from its place.
+    pub tolerance_s: f64,
+    /// How far the grid may move from one sample to the next.
+    pub(super) drift_s: f64,
+    /// No shorter step is a gap.
+    pub(super) gap_s: f64,
+}
 
 /// How a sample follows the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use super::chunks::{u16_at, u32_at};
+use super::numbers::{u16_at, u32_at};
 use crate::xml_attribute::attribute;
 
 /// What it says; zeros say nothing.

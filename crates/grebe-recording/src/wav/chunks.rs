@@ -5,8 +5,26 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::auxi::Auxi;
-use super::format::Format;
+use super::numbers::{u32_at, u64_at};
+use crate::encoding::Encoding;
 use crate::error::Error;
+
+/// What a `fmt ` chunk says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Format {
+    pub(super) encoding: Encoding,
+    pub(super) channels: usize,
+    /// 0: it does not say.
+    pub(super) sample_rate_hz: u32,
+    /// Of the bits of an integer, those that count, where they are fewer.
+    pub(super) valid_bits: Option<u32>,
+}
+
+impl Format {
+    pub(super) fn frame_bytes(&self) -> u64 {
+        (self.encoding.sample_bytes() * self.channels) as u64
+    }
+}
 
 /// A file whose chunks are looked at.
 pub(super) struct Chunks<'a> {
@@ -191,18 +209,6 @@ pub(crate) fn is_wav(begin: &[u8]) -> bool {
     begin.len() >= 12
         && [b"RIFF", b"RF64", b"BW64"].iter().any(|name| begin.starts_with(*name))
         && &begin[8..12] == b"WAVE"
-}
-
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
 /// A block of a disk, as some fill up to.

@@ -5,20 +5,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 
-use super::chunks::{Chunks, u16_at, u32_at};
+use super::chunks::{Chunks, Format};
+use super::numbers::{u16_at, u32_at};
 use crate::encoding::Encoding;
 use crate::error::Error;
-
-/// What a `fmt ` chunk says.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Format {
-    pub(super) encoding: Encoding,
-    pub(super) channels: usize,
-    /// 0: it does not say.
-    pub(super) sample_rate_hz: u32,
-    /// Of the bits of an integer, those that count, where they are fewer.
-    valid_bits: Option<u32>,
-}
 
 /// Where in an integer its bits stand that count, as the samples show.
 #[derive(Debug)]
@@ -27,12 +17,6 @@ pub(super) struct Level {
     /// Where they stand at the lower end.
     pub(super) bits: Option<u32>,
     pub(super) note: Option<String>,
-}
-
-impl Format {
-    pub(super) fn frame_bytes(&self) -> u64 {
-        (self.encoding.sample_bytes() * self.channels) as u64
-    }
 }
 
 impl Chunks<'_> {

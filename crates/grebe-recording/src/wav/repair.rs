@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::chunks::Chunks;
 use crate::error::Error;
-use crate::sigmf::Repaired;
+use crate::repaired::Repaired;
 
 /// Writes the sizes that the file has into its header. What does not fill a sample at its end is cut off.
 pub(crate) fn repair(path: &Path) -> Result<Repaired, Error> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use grebe_flow::Kinds;
 use grebe_process::stream::{DATAGRAM_BYTES_MAX, check_datagram_bytes};
 use grebe_recording::{
-    Alignment, FileSource, PlayOptions, RecordOptions, SampleFile, Schedule, SigmfSink, is_table, is_recording,
-    make_ring_folder,
+    Alignment, FileSource, PlayOptions, RecordOptions, SampleFile, Schedule, SigmfSink, is_recording,
+    is_table, make_ring_folder,
 };
 use kind::{Play, Record};
 

@@ -9,13 +9,13 @@ use grebe_frame::{BatchPool, Description, Header};
 use grebe_process::stream::{CHUNK_BYTES, block_length};
 use grebe_recording::table::{Step, Steps, Uneven};
 
-use crate::session::{Bounded, Limit, Silence};
 use crate::bridges::text::columns::{Columns, Line};
 use crate::bridges::text::datagrams::KernelDrops;
 use crate::bridges::text::left_out::LeftOut;
 use crate::bridges::text::pace::{Arrivals, Rate, grows_evenly};
 use crate::bridges::text::rows::Rows;
 use crate::bridges::text::uri::TextStream;
+use crate::session::{Bounded, Limit, Silence};
 use crate::transport::{Carrier, Heard, Link, Reconnect, Wait};
 
 /// Reads lines of numbers: a line is a sample of each channel. Other channels than before begin with another frame; the stream goes on
