@@ -385,7 +385,8 @@ def slow(browser, server):
     page.wait(f'{DIVISION} === "500 µs/div" && Math.abs({CYCLES} - 5) <= 1', "the words")
     page.drag((400, 300), (700, 300))
     early = page.wait(f'Math.abs({CYCLES} - 5) > 1 && root.querySelector(".state").textContent', "a stretch that has not come")
-    check(f"... and a move, while it says {early}", early == "LIVE")
+    # Beside a busy machine the last picture may be old by then; that it is paused, nobody has said yet.
+    check(f"... and a move, while it says {early}", early in ("LIVE", "STALE"))
     page.wait(f'{STATE} === "PAUSED" && root.querySelector(".exact").textContent === "exact" && Math.abs({CYCLES} - 5) <= 1', "the exact picture")
     check("the exact picture follows", True)
     page.close()
