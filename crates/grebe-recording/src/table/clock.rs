@@ -119,11 +119,16 @@ impl Clock {
     pub fn spacing(&self, times_s: &[f64]) -> Result<Spacing, Uneven> {
         let as_written = Spacing::of(times_s, self.resolution.seconds(|place| place.written));
         let jitter_s = |spacing: &Result<Spacing, Uneven>| spacing.map_or(f64::MAX, |it| it.jitter_s);
-        if jitter_s(&as_written) == 0.0 {
-            return as_written;
-        }
         // Digits that are always zero may be none: nanoseconds of a clock of milliseconds.
         let as_used = Spacing::of(times_s, self.resolution.seconds(|place| place.used));
+        if jitter_s(&as_written) == 0.0 {
+            // Of many gaps of one sample and a lower rate that needs none, the rate is the simpler explanation.
+            let is_slower = |used: &Spacing, written: &Spacing| used.rate_hz < written.rate_hz * (1.0 - 1e-6);
+            return match (as_written, as_used) {
+                (Ok(written), Ok(used)) if used.jitter_s == 0.0 && is_slower(&used, &written) => Ok(used),
+                (written, _) => written,
+            };
+        }
         if jitter_s(&as_used) < jitter_s(&as_written) { as_used } else { as_written }
     }
 

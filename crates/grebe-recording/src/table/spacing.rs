@@ -403,6 +403,8 @@ fn grouped(times_s: &[f64], grid: &Grid, spacing: &Spacing) -> Vec<std::ops::Ran
 
 /// Of the rates in a range, the one with the fewest digits; or that of the period with the fewest.
 fn simplest(low_hz: f64, high_hz: f64) -> f64 {
+    // Times of many digits leave a range that the rounding of an f64 is wider than.
+    let (low_hz, high_hz) = (low_hz * (1.0 - ROUNDING), high_hz * (1.0 + ROUNDING));
     let rounded = |number: f64, digits: usize| format!("{number:.digits$e}").parse().unwrap_or(number);
     let middle_hz = f64::midpoint(low_hz, high_hz);
     let middle_s = f64::midpoint(1.0 / low_hz, 1.0 / high_hz);
@@ -427,3 +429,4 @@ const TURNS: usize = 4;
 const RUN: usize = 64;
 const BISECTIONS: usize = 40;
 const DIGITS_MAX: usize = 12;
+const ROUNDING: f64 = 1e-12;

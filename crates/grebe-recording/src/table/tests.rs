@@ -24,6 +24,12 @@ impl Logger {
         10f64.powi(-self.decimals) * self.rate_hz
     }
 
+    /// Steps of rounding that come rarely are those of a sample that is lost now and then: nobody can tell.
+    fn is_told(&self) -> bool {
+        let slips = (1.0 / self.resolution() - 1.0).abs() * self.lines as f64;
+        !(0.5..64.0).contains(&slips)
+    }
+
     fn fields(&self) -> Vec<String> {
         let mut random = grebe_testing::Rng::with_seed(self.lines as u64 + self.decimals as u64);
         let mut sample = 0u64;
@@ -107,7 +113,7 @@ proptest! {
     #[test]
     fn the_rate_is_right_within_10_ppm_and_every_gap_is_found(logger in loggers()) {
         let most = if logger.jitter > 0.0 { 0.3 } else { 2.0 };
-        prop_assume!(logger.resolution() <= most);
+        prop_assume!(logger.resolution() <= most && logger.is_told());
         logger.check()?;
     }
 }
@@ -221,4 +227,21 @@ fn times_without_an_even_spacing_are_told_apart() {
     };
     let decays: Vec<f64> = (0..1_000).map(|_| next()).collect();
     assert_eq!(Spacing::of(&decays, 1e-6), Err(Irregular));
+}
+
+#[test]
+fn times_with_all_their_digits_say_the_rate() {
+    let times: Vec<f64> = (0..200_000).map(|at| f64::from(at) / 48e3).collect();
+    assert_eq!(Spacing::of(&times, 1e-16).unwrap().rate_hz, 48e3);
+}
+
+/// Ten thousand samples a second with gaps would explain them, too.
+#[test]
+fn times_of_microseconds_from_a_clock_of_hundreds_say_the_rate() {
+    let times: Vec<String> =
+        (0..10_000).map(|at| format!("{}00", (f64::from(at) / 0.9842).round())).collect();
+    let mut clock = Clock::new(Some(TimeUnit::Us), b'.');
+    let seconds: Vec<f64> = times.iter().map(|time| clock.seconds(time.as_bytes()).unwrap()).collect();
+    let off = clock.spacing(&seconds).unwrap().rate_hz / 9842.0 - 1.0;
+    assert!(off.abs() < 1e-5, "{off}");
 }

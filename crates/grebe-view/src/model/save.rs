@@ -223,6 +223,7 @@ impl ViewModel {
 /// The name of a source as that of a file: what the stream is called, or the last part of its path or URI, in letters that every system takes.
 fn file_name(source: &str) -> String {
     let name = source.split(" \u{b7} ").next().unwrap_or_default();
+    let name = name.strip_prefix("file:").unwrap_or(name);
     let is_path = !name.contains(':') && name.contains(['/', '.', '\\']);
     let path = Path::new(name);
     let last = if is_path { path.file_stem().and_then(OsStr::to_str).unwrap_or(name) } else { name };
@@ -262,6 +263,7 @@ mod tests {
         for (source, name) in [
             ("udp://:5000", "udp_5000"),
             ("/data/night/run7.sigmf-meta", "run7"),
+            ("file:/data/night/run7.sigmf-meta", "run7"),
             ("synth:sine?rate=10k", "synth_sine_rate_10k"),
             ("ECG lead II \u{b7} shm://ward", "ECG_lead_II"),
             ("../..", "grebe"),
