@@ -16,8 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     let query = ["", "?format=i16&rate=1k", "?format=cf32", "?format=u8"][usize::from(kind % 4)];
     let named = PathBuf::from(format!("{}{query}", path.display()));
     let out = folder.path().join("x");
-    if let Ok(recording) = import_csv(&named, &out, &CsvOptions::default(), &Cancel::default()) {
-        let file = SampleFile::open(&recording).expect("what was written can be read");
+    if let Ok(imported) = import_csv(&named, &out, &CsvOptions::default(), &Cancel::default()) {
+        let file = SampleFile::open(&imported.path).expect("what was written can be read");
         assert!((1..=255).contains(&file.channels()) && file.len_samples() > 0);
         assert!(file.len_samples() as usize <= text.len());
     }
