@@ -170,7 +170,7 @@ class Page:
 
 
 class Way:
-    """A port that leads to another, so long later; it can be cut: what is connected is reset, and nobody gets in."""
+    """Forwards a port to another with a delay. A cut resets its connections and refuses new ones."""
 
     def __init__(self, port, delay_s=0.0):
         self.to, self.delay_s, self.is_cut, self.pairs = port, delay_s, False, []

@@ -393,7 +393,7 @@ def slow(browser, server):
 
 
 def terminal_words(grebe, link, session):
-    """What `grebe view` writes into a terminal of 200 x 50."""
+    """The text of `grebe view` in a terminal of 200 x 50."""
     pid, end = pty.fork()
     if pid == 0:
         os.environ.update(TERM="xterm-256color", COLUMNS="200", LINES="50")
