@@ -241,7 +241,7 @@ def test_graphs_are_read_from_toml_and_say_what_is_wrong(tmp_path: pathlib.Path)
     assert graph.run()["stages"]["more"]["samples_in"] == 10_000
     with pytest.raises(grebe.UsageError, match="no function 'count'"):
         grebe.Graph.from_toml(TEXT)
-    with pytest.raises(grebe.UsageError, match=r"there is no kind 'sinth'(.|\n)*rate(.|\n)*there is no stage 'nowhere'"):
+    with pytest.raises(grebe.UsageError, match=r"unknown kind 'sinth'(.|\n)*rate(.|\n)*unknown stage 'nowhere'"):
         grebe.Graph.from_toml(TEXT.replace("synth", "sinth").replace('to = "mine"', 'to = "nowhere"') + "rate = 1\n")
     with pytest.raises(grebe.Error, match="no-such-file"):
         missing = grebe.Graph()

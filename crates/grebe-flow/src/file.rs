@@ -49,7 +49,7 @@ use crate::stage::{Stage, StageError};
 /// let mistakes = GraphFile::parse(text, Path::new("scope.toml"), &Kinds::new()).unwrap_err();
 /// let first = mistakes.iter().next().unwrap();
 /// assert_eq!((first.line(), first.column()), (4, 8));
-/// assert_eq!(first.message(), "there is no kind 'sinth'");
+/// assert_eq!(first.message(), "unknown kind 'sinth'");
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct GraphFile {
@@ -156,7 +156,7 @@ impl GraphFile {
         self.build_with(kinds, cancel, notify, &mut |_| None)
     }
 
-    /// Like [`build`](Self::build), with some stages made in advance. `made_before` is asked for each stage,
+    /// Like [`build`](Self::build), with some stages made in advance. `made_before` is called for each stage,
     /// and its stage replaces the one of the kind. So the [parts](Cut) of a graph get the ends of their
     /// links.
     ///
@@ -217,7 +217,7 @@ impl PartialEq for GraphFile {
 }
 
 fn kind_of<'a>(stage: &FileStage, kinds: &'a Kinds) -> Result<&'a KindInfo, Error> {
-    kinds.get(&stage.kind).ok_or_else(|| failed(stage, format!("there is no kind '{}'", stage.kind).into()))
+    kinds.get(&stage.kind).ok_or_else(|| failed(stage, format!("unknown kind '{}'", stage.kind).into()))
 }
 
 /// Makes a stage.

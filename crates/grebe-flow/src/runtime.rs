@@ -10,7 +10,7 @@
 //! room and the end notify it. Every stage is called at least every 100 ms, so that it can stop.
 
 mod handles;
-#[allow(unsafe_code, reason = "two system calls for which there is no library")]
+#[allow(unsafe_code, reason = "two system calls without a library")]
 mod thread;
 mod worker;
 

@@ -6,7 +6,7 @@ use crate::clock::{monotonic_ns, realtime_ns};
 use crate::clock_id::clock_id;
 
 #[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "a system call for which there is no library")]
+#[allow(unsafe_code, reason = "a system call without a library")]
 mod kernel;
 
 /// Relates the clock of [`monotonic_ns`] to UTC, for the [description](grebe_frame::Description) of a stream

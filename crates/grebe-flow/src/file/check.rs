@@ -100,7 +100,7 @@ fn refuse_wrong_names(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) 
         let kind = named.and_then(|named| named.kind).map_or("", KindInfo::name);
         let must = || format!("name a stage of {}", kinds.join(" or "));
         let wrong = match named {
-            None => format!("there is no stage '{id}': {}", must()),
+            None => format!("unknown stage '{id}': {}", must()),
             Some(_) if !kinds.contains(&kind) => format!("'{id}' is {kind}: {}", must()),
             Some(named) if named.host_name() != stage.host_name() => {
                 format!("'{id}' is on another host: name a stage of the same")

@@ -133,7 +133,7 @@ fn find_policy(written: &Spanned<String>, mistakes: &mut Mistakes) -> Option<Pol
     let name = written.get_ref();
     let found = name.parse().ok();
     if found.is_none() {
-        let mistake = mistakes.add(written.span(), format!("there is no policy '{name}'"));
+        let mistake = mistakes.add(written.span(), format!("unknown policy '{name}'"));
         if let Some(meant) = nearest(name, Policy::ALL.into_iter().map(Policy::name)) {
             mistake.label(format!("did you mean '{meant}'?"));
         }
@@ -154,7 +154,7 @@ fn find_end(
         None => (end.get_ref().as_str(), None),
     };
     let Some(at) = stages.iter().position(|stage| stage.id.is_some() && stage.name() == id) else {
-        let mistake = mistakes.add(end.span(), format!("there is no stage '{id}'"));
+        let mistake = mistakes.add(end.span(), format!("unknown stage '{id}'"));
         let known = stages.iter().map(CheckedStage::name).filter(|name| !name.is_empty());
         if let Some(meant) = nearest(id, known) {
             mistake.label(format!("did you mean '{meant}'?"));

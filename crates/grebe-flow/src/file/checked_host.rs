@@ -63,7 +63,7 @@ fn find_restart(written: &Spanned<String>, mistakes: &mut Mistakes) -> Option<Re
     let name = written.get_ref();
     let found = Restart::ALL.into_iter().find(|known| known.name() == name);
     if found.is_none() {
-        let mistake = mistakes.add(written.span(), format!("there is no restart '{name}'"));
+        let mistake = mistakes.add(written.span(), format!("unknown restart '{name}'"));
         if let Some(meant) = nearest(name, Restart::ALL.into_iter().map(Restart::name)) {
             mistake.label(format!("did you mean '{meant}'?"));
         }

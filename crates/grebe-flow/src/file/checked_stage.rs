@@ -143,8 +143,8 @@ fn check_id(id: &Spanned<String>, mistakes: &mut Mistakes) {
     let is_good = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     if id.get_ref().is_empty() || !id.get_ref().chars().all(is_good) {
         mistakes
-            .add(id.span(), format!("'{}' is no id", id.get_ref()))
-            .help("use letters, digits, '_' and '-'; a '.' parts an id from a port");
+            .add(id.span(), format!("invalid id '{}'", id.get_ref()))
+            .help("use letters, digits, '_' and '-'; a '.' separates an id from a port");
     }
 }
 
@@ -152,13 +152,13 @@ fn find_kind<'k>(kind: &Spanned<String>, kinds: &'k Kinds, mistakes: &mut Mistak
     let name = kind.get_ref();
     let found = kinds.get(name);
     if found.is_none() {
-        let mistake = mistakes.add(kind.span(), format!("there is no kind '{name}'"));
+        let mistake = mistakes.add(kind.span(), format!("unknown kind '{name}'"));
         if let Some(meant) = nearest(name, kinds.iter().map(KindInfo::name)) {
             mistake.label(format!("did you mean '{meant}'?"));
         }
         let known: Vec<&str> = kinds.iter().map(KindInfo::name).collect();
         if !known.is_empty() {
-            mistake.help(format!("there are {}", known.join(", ")));
+            mistake.help(format!("known: {}", known.join(", ")));
         }
     }
     found
@@ -186,8 +186,8 @@ fn check_host(host: &Spanned<String>, mistakes: &mut Mistakes) {
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
     if is_odd(name) || user.is_some_and(is_odd) || !port.is_none_or(is_port) {
         mistakes
-            .add(host.span(), format!("'{text}' is no host"))
-            .help("write [USER@]HOST[:PORT], as ssh knows it; without 'host' the stage runs here");
+            .add(host.span(), format!("invalid host '{text}'"))
+            .help("write [USER@]HOST[:PORT] as for ssh; without 'host' the stage runs on this machine");
     }
 }
 
@@ -196,7 +196,7 @@ fn check_cpu(cpu: &Spanned<usize>, mistakes: &mut Mistakes) {
     if !there.contains(cpu.get_ref()) {
         mistakes
             .add(cpu.span(), format!("this machine lends no processor {} to this process", cpu.get_ref()))
-            .help(format!("there are {}", listed(&there)));
+            .help(format!("known: {}", listed(&there)));
     }
 }
 

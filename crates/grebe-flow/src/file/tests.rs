@@ -497,7 +497,7 @@ fn stages_share_what_goes_by_the_name_of_one_which_must_be_there() {
     parse("adc").unwrap().build(&kinds, &Cancel::default(), &mut |note| notes.push(note)).unwrap();
     assert_eq!(notes, ["end: number 7", "adc: followed by 7"]);
     for (of, says) in [
-        ("dac", "'of' of 'end': there is no stage 'dac': name a stage of source"),
+        ("dac", "'of' of 'end': unknown stage 'dac': name a stage of source"),
         ("end", "'of' of 'end': 'end' is follower: name a stage of source"),
     ] {
         let mistakes = parse(of).unwrap_err();

@@ -9,7 +9,7 @@ use crate::stage::{Ports, Stage};
 
 #[derive(Default)]
 pub(super) struct Topology {
-    /// Distinguishes its nodes from those of other graphs.
+    /// Distinguishes its nodes from other graphs' nodes.
     pub(super) id: u64,
     pub(super) has_foreign: bool,
     pub(super) stages: Vec<StageEntry>,

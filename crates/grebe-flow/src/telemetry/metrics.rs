@@ -144,7 +144,7 @@ fn add_own(
         name.strip_prefix("refused_").filter(|it| Refusal::ALL.iter().any(|known| known.name() == *it))
     {
         let labels = [labels, &[("reason", reason)]].concat();
-        let help = "Datagrams that are no frame of the stream, by reason.";
+        let help = "Datagrams that are not frames of the stream, by reason.";
         return all.counter("grebe_stage_refused_datagrams_total", help, &labels, value);
     }
     let (name, disk) = without_number(name);

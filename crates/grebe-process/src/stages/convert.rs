@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::numbers::{Component, scale, with_component, zero_of};
 
-/// Converts samples to another format: real ones to real, complex to complex. What the other cannot hold is
-/// saturated, and counted.
+/// Converts samples to another format: real ones to real, complex to complex. Values beyond the new
+/// range are saturated, and counted.
 ///
 /// Results are rounded once, to the nearest number, ties to even, in 32-bit arithmetic if that is exact,
 /// otherwise in 64-bit. A frame whose samples become larger is split, so that each part still fits into a
@@ -26,12 +26,12 @@ use crate::numbers::{Component, scale, with_component, zero_of};
 pub struct Convert {
     /// The format to make: i8, u8, i16, i32, f32, f64, or ci8, cu8, ci16, cf32.
     pub to: Format,
-    /// What stays the same: `full` the part of full scale (1.0 of floating point), `counts` the number itself.
+    /// Scaling: `full` keeps the fraction of full scale (1.0 in floating point), `counts` keeps the number.
     #[serde(default)]
     pub scale: Scaling,
 }
 
-/// What stays the same where samples become others.
+/// Scaling between sample formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scaling {

@@ -9,8 +9,7 @@ use super::block::{Block, Frames, finish};
 use crate::error::Error;
 use crate::numbers::{Component, with_component};
 
-/// Makes two samples, the smallest and the largest, of each group of `factor`: an envelope that no spike
-/// slips through.
+/// Reduces each group of `factor` samples to its minimum and maximum: an envelope without lost peaks.
 ///
 /// Groups begin at multiples of `factor` in the stream, whatever the frames. A group cut by a gap or by the
 /// end uses its available samples. The new rate is 2 / `factor` of the old one. Takes real formats, and
@@ -18,7 +17,7 @@ use crate::numbers::{Component, with_component};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decimate {
-    /// Samples that become two: 3 or more.
+    /// Samples per group: 3 or more.
     pub factor: Count,
 }
 
@@ -307,7 +306,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// However the stream is divided into frames and batches, and whatever is missing.
+        /// For any division into frames and batches, and any gaps.
         #[test]
         fn every_group_becomes_its_extremes_at_its_place(
             factor in 3u64..300, channels in 1u32..=8, together in 1usize..9,

@@ -13,8 +13,7 @@ use super::block::{Block, Frames, finish};
 use crate::numbers::{load, store};
 use crate::simd::products;
 
-/// Makes one sample of each `factor`, behind a low-pass filter that lets nothing fold into the band that is
-/// kept.
+/// Reduces the sample rate by `factor`, after a low-pass filter against aliases.
 ///
 /// The filter is a Kaiser window of 26 x `factor` + 1 taps. It is flat within 0.01 dB up to 0.4 of the new
 /// rate. From 0.6 on it is 80 dB down, so that aliases land above 0.4. Its delay is compensated: output
@@ -24,7 +23,7 @@ use crate::simd::products;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecimateFiltered {
-    /// Samples that become one: 2 to 1000.
+    /// Decimation factor: 2 to 1000.
     pub factor: Count,
 }
 

@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use crate::numbers::{Component, with_component};
 use crate::stream::{DATAGRAM_BYTES, block_length};
 
-/// Puts samples where some are missing, so that the stages behind see a stream without gaps; counts them.
+/// Fills gaps in the stream, and counts the filled samples.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FillGaps {
-    /// What is put there: `zero`, `hold` (each channel's last sample), or `mark` (the lowest number of a format, of floating point none: to be found again).
+    /// Filler: `zero`, `hold` (the last sample of each channel), or `mark` (the lowest number of the format; NaN in floating point).
     #[serde(default)]
     pub with: Filler,
-    /// Samples per channel of the longest gap to fill; a longer one stays, and is counted.
+    /// Longest gap to fill, in samples per channel; longer gaps stay, and are counted.
     #[serde(default = "a_million")]
     pub longest: Count,
 }

@@ -25,9 +25,9 @@ use crate::numbers::{load, store};
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fir {
-    /// The taps, the first of which meets the newest sample: 1 to 16384 numbers.
+    /// Taps, beginning with that of the newest sample: 1 to 16384 numbers.
     pub taps: Option<Vec<f64>>,
-    /// A file that holds them instead, a number a line; what follows a # is a comment.
+    /// File with the taps instead, one number per line; # begins a comment.
     pub file: Option<PathBuf>,
 }
 
@@ -76,7 +76,7 @@ fn check_taps(taps: &[f64]) -> Result<(), String> {
         return Err(format!("{} taps: give 1 to {TAPS_MAX}", taps.len()));
     }
     match taps.iter().find(|tap| !tap.is_finite()) {
-        Some(tap) => Err(format!("{tap} is no tap: give finite numbers")),
+        Some(tap) => Err(format!("invalid tap {tap}: give finite numbers")),
         None => Ok(()),
     }
 }

@@ -18,10 +18,10 @@ use crate::per_channel::PerChannel;
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gain {
-    /// The factor, one or one per channel.
+    /// Gain, one or one per channel.
     #[serde(default = "unity")]
     pub gain: PerChannel<f64>,
-    /// What is added after that, in the numbers that the samples are (i16: -32768 to 32767), one or one per channel.
+    /// Offset after the gain, in units of the samples (i16: -32768 to 32767), one or one per channel.
     #[serde(default = "zero")]
     pub offset: PerChannel<f64>,
 }

@@ -9,11 +9,11 @@ use super::reformat::Reformatter;
 use crate::error::Error;
 use crate::numbers::{Component, with_component, zero_of};
 
-/// Makes f32 samples of complex ones: their magnitude, their power, or that in decibels; 1.0, and 0 dB, are full scale.
+/// Converts complex samples to f32: magnitude, power, or power in dB. Full scale is 1.0, or 0 dB.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Magnitude {
-    /// `linear` for the magnitude, `power` for its square, `db` for 10 lg of that; nothing is less than -200 dB.
+    /// `linear` for the magnitude, `power` for its square, `db` for 10 lg of the power, at least -200 dB.
     #[serde(default)]
     pub unit: MagnitudeUnit,
 }

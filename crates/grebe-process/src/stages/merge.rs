@@ -17,14 +17,13 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::stream::is_same;
 
-/// Makes one stream of two of the same rate, whose channels are those of `first`, then those of `second`; several of these
-/// stages merge more. Only samples that both have come out: a gap in one is a gap, and what the other has there is counted as
-/// `left_out_samples`. Ends with the stream that ends first.
+/// Merges two streams of the same rate into one, with the channels of `first` before those of `second`. Several of these
+/// stages merge more streams. Samples that only one stream has are dropped, and counted as `left_out_samples`. Ends with the
+/// stream that ends first.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Merge {
-    /// Which samples belong together: those of the same `index`, or of the same `time` by the stamps of the first frames,
-    /// where the senders share a clock.
+    /// Alignment: by sample `index`, or by the `time` stamps of the first frames if the senders share a clock.
     #[serde(default)]
     pub align: Align,
 }

@@ -13,7 +13,7 @@ use crate::format::FrequencyHz;
 use crate::numbers::{load, store};
 use crate::simd::turn;
 
-/// Shifts a complex stream in frequency: what was at 0 Hz stands at `frequency` afterwards.
+/// Shifts a complex stream in frequency: 0 Hz moves to `frequency`.
 ///
 /// The phase is a function of the sample's index, as a 64-bit fraction of a turn. So it continues through
 /// gaps, and the frequency is off by at most one part in 2^53. The stream's centre frequency moves the other

@@ -10,7 +10,7 @@ use grebe_frame::Batch;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Takes everything and keeps nothing: an end for a stream of which only the counters matter.
+/// Discards the stream; only its counters remain.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Null {}
@@ -88,11 +88,11 @@ impl Stage for TeeStage {
     }
 }
 
-/// Lets samples pass no faster than a rate; they wait, none is dropped.
+/// Limits the rate of a stream. Samples wait, and none is dropped.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
-    /// Samples per second and channel; the rate that the frames tell where it is not given.
+    /// Samples per second and channel [default: the rate of the stream].
     pub rate: Option<RateHz>,
 }
 
@@ -162,14 +162,14 @@ const CATCH_UP: Duration = Duration::from_millis(100);
 /// Bound for rates near zero, without overflow.
 const LENGTH_MAX: Duration = Duration::from_secs(1 << 30);
 
-/// Measures samples and frames per second, hands on what comes as it is.
+/// Measures samples and frames per second, and passes the stream unchanged.
 ///
 /// The counters `samples_per_s` and `frames_per_s` show the last complete interval, `samples_per_s_max` the
 /// fastest.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateMeter {
-    /// Over how long a rate is measured.
+    /// Interval of a measurement.
     #[serde(default = "second")]
     pub every: Time,
 }

@@ -25,7 +25,7 @@ impl Kind for Select {
             return fault(format!("{} channels are named: name 1 to 255", self.channels.len()));
         }
         match self.channels.iter().find(|channel| !(1..=MAX_CHANNELS).contains(channel)) {
-            Some(channel) => fault(format!("{channel} is no channel: they are 1 to 255")),
+            Some(channel) => fault(format!("invalid channel {channel}: give 1 to 255")),
             None => Ok(()),
         }
     }

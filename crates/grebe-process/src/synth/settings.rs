@@ -15,46 +15,46 @@ use crate::format::{Format, FrequencyHz};
 use crate::per_channel::PerChannel;
 use crate::stream::{DATAGRAM_BYTES, block_length, check_datagram_bytes};
 
-/// Makes synthetic signals, as `grebe sg` does.
+/// Generates signals, as `grebe sg` does.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Synth {
-    /// Channels, 1 to 255.
+    /// Number of channels, 1 to 255.
     pub channels: u32,
-    /// What a sample is: i8, u8, i16, i32, f32 or f64, or complex: ci8, cu8, ci16 or cf32.
+    /// Sample format: i8, u8, i16, i32, f32, f64, or complex: ci8, cu8, ci16, cf32.
     pub format: Format,
     /// Samples per second and channel.
     pub rate: RateHz,
-    /// Waveform: sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk; several go to the channels in turn.
+    /// Waveform, one or one per channel: sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk.
     pub wave: PerChannel<WaveName>,
-    /// Frequency in hertz, one or one per channel; 1/2500 of the rate where it is not given, doubled from channel to channel.
-    /// Of complex samples it may be negative.
+    /// Frequency in Hz, one or one per channel; by default 1/2500 of the rate, doubled from channel to channel. May be negative for
+    /// complex formats.
     pub frequency: Option<PerChannel<FrequencyHz>>,
-    /// Frequency of the second tone of two_tone, one or one per channel; 1.25 of the first where it is not given.
+    /// Second frequency of two_tone, one or one per channel; by default 1.25 times the first.
     pub second: Option<PerChannel<FrequencyHz>>,
-    /// Symbols per second of qpsk; an eighth of the rate where it is not given.
+    /// Symbols per second of qpsk; by default an eighth of the rate.
     pub symbol_rate: Option<RateHz>,
     /// Roll-off of the root-raised cosine of qpsk, 0 to 1.
     pub roll_off: f64,
-    /// Adds white Gaussian noise so many decibels below the wave, by their powers in the whole band.
+    /// Signal-to-noise ratio in dB of added white Gaussian noise, over the whole band.
     pub snr: Option<f64>,
-    /// Another number makes other noise and other symbols, the same number the same.
+    /// Seed of noise and symbols.
     pub seed: u64,
     /// Phase in degrees, one or one per channel.
     pub phase: PerChannel<f64>,
-    /// Amplitude as a part of full scale, one or one per channel; of gaussian and qpsk, 4 times their RMS.
+    /// Amplitude as a fraction of full scale, one or one per channel; of gaussian and qpsk, 4 times the RMS.
     pub amplitude: PerChannel<f64>,
-    /// What is added, as a part of full scale, one or one per channel.
+    /// Offset as a fraction of full scale, one or one per channel.
     pub offset: PerChannel<f64>,
     /// Ends after this many samples per channel.
     pub samples: Option<Count>,
     /// Ends after this long.
     pub duration: Option<Time>,
-    /// Does not keep to the rate: as fast as the stream is taken.
+    /// Ignores the sample rate, and sends as fast as the reader accepts.
     pub free_run: bool,
-    /// Bytes of the datagrams that the frames should fit into; larger frames cost less where no network lies between.
+    /// Maximum bytes of a datagram with a frame; large frames cost less without a network.
     pub datagram_size: SizeBytes,
-    /// End-to-end latency budget: frames wait for each other for up to a quarter of it.
+    /// End-to-end latency budget; frames gather for up to a quarter of it.
     pub latency: Time,
 }
 
@@ -119,7 +119,7 @@ impl FromStr for WaveName {
     fn from_str(text: &str) -> Result<Self, Error> {
         let name = if text == "sawtooth" { "saw" } else { text };
         let reason = || {
-            "is no waveform: use sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk"
+            "unknown waveform; use sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk"
                 .to_owned()
         };
         let found = Self::ALL.into_iter().find(|wave| wave.name() == name);

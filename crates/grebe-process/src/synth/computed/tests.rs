@@ -145,7 +145,7 @@ fn noise_lies_as_far_below_the_wave_as_it_is_said() {
             let (clean, noisy) = (floats(&clean, 100_000), floats(&noisy, 100_000));
             let noise: Vec<_> = noisy.iter().zip(&clean).map(|(noisy, clean)| noisy - clean).collect();
             let got_db = db(power_of(&clean) / power_of(&noise));
-            assert!((got_db - snr_db).abs() < 0.1, "{wave:?}: {got_db} dB where {snr_db} were asked for");
+            assert!((got_db - snr_db).abs() < 0.1, "{wave:?}: {got_db} dB instead of {snr_db}");
         }
     }
     let sine = ChannelSpec { frequency_hz: 12_345.0, ..ChannelSpec::default() };
