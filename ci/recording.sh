@@ -31,7 +31,7 @@ check "SigMF through a pipe" through_pipe "$ecg.sigmf-meta" "$work/pipe"
 check "... bit for bit" same "$work/pipe"
 check "WAV through UDP" through_udp "$ecg.wav" "$work/wav"
 check "... bit for bit" same "$work/wav"
-check "four channels recorded" "$grebe" record synth: "$work/four.sigmf-meta" --duration 10ms
+check "four channels recorded" "$grebe" record "synth:?channels=4" "$work/four.sigmf-meta" --duration 10ms
 check "... four files and their collection" test -s "$work/four.sigmf-collection"
 check "the validator that ci/packages.sh installs is there" test -x "$kept/venv/bin/sigmf_validate"
 check "every format, written and read by NumPy and sigmf" "$kept/venv/bin/python" ci/formats.py "$grebe" "$work/formats"

@@ -135,8 +135,8 @@ schemes! {
         Mqtt(Box<Mqtt>) = Mqtt,
         /// Frames under a key of Zenoh's.
         Zenoh(ZenohKey) = ZenohKey,
-        /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] but those of the
-        /// transport; four channels where it does not say.
+        /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] except those of the
+        /// transport.
         Synth(Box<Synth>) = Synth,
         /// A recording.
         File(PathBuf) = PathBuf,
@@ -153,8 +153,12 @@ impl FromStr for Uri {
         let read = read(text).unwrap_or_else(|| match text {
             "" => Err("is empty: name a stream, for example udp://:5000".to_owned()),
             _ => {
-                let meant = meant(text).map_or_else(String::new, |meant| format!(" - did you mean {meant}?"));
-                Err(format!("names no stream{meant}; known: {}", Uri::WRITTEN.join(", ")))
+                let what = match (text.split_once(':'), meant(text)) {
+                    (_, Some(meant)) => format!("unknown kind of stream - did you mean {meant}?"),
+                    (Some((scheme, _)), None) => format!("unknown kind of stream '{scheme}:'"),
+                    (None, None) => "file not found, and not the URI of a stream".to_owned(),
+                };
+                Err(format!("{what}; known: {}", Uri::WRITTEN.join(", ")))
             }
         });
         read.map_err(wrong)
@@ -297,8 +301,8 @@ mod tests {
             ("shm://a?memory=1G&readers=2", Uri::Shm(two)),
             ("pipe:", Uri::pipe()),
             ("-", Uri::pipe()),
-            ("synth:", Uri::Synth(Box::new(Synth { channels: 4, ..Synth::default() }))),
-            ("synth:?channels=1", Uri::Synth(Box::default())),
+            ("synth:", Uri::Synth(Box::default())),
+            ("synth:?channels=4", Uri::Synth(Box::new(Synth { channels: 4, ..Synth::default() }))),
             ("file:a b.bin", Uri::File("a b.bin".into())),
             ("file:///x/y.wav", Uri::File("/x/y.wav".into())),
             ("x.SIGMF-META", Uri::File("x.SIGMF-META".into())),
@@ -314,10 +318,10 @@ mod tests {
     fn what_is_malformed_is_refused_with_its_reason() {
         for (text, reason) in [
             ("", "is empty"),
-            ("upd://:5000", "names no stream - did you mean udp://HOST:PORT?; known: udp://"),
+            ("upd://:5000", "unknown kind of stream - did you mean udp://HOST:PORT?; known: udp://"),
             ("rtltcp://pi:1234", "did you mean rtl_tcp://HOST:PORT?"),
             ("zenho://lab/adc", "did you mean zenoh://KEY?"),
-            ("http://x:1", "names no stream; known: udp://"),
+            ("http://x:1", "unknown kind of stream 'http:'; known: udp://"),
             ("zmq://host?format=cf32", "has no port: write zmq://HOST:PORT, for example zmq://127.0.0.1"),
             ("tcp://host?format=cf32", "has no port: write tcp://HOST:PORT, for example tcp://127.0.0.1"),
             ("udp://:5000?wyre=gfh2", "unknown 'wyre' - did you mean 'wire'?; known: wire, interface"),

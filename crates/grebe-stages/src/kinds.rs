@@ -151,7 +151,7 @@ mod tests {
             ("kind = \"udp_out\"\nparams = { uri = \"udp://x\" }", "no port"),
             ("kind = \"record\"\nparams = { file = \"\" }", "NAME.sigmf-meta"),
             ("kind = \"gain\"\nparams = { gain = [] }", "one per channel"),
-            ("kind = \"select\"\nparams = { channels = [0] }", "0 is no channel"),
+            ("kind = \"select\"\nparams = { channels = [0] }", "invalid channel 0"),
             ("kind = \"decimate\"\nparams = { factor = 2 }", "no more than the two"),
             ("kind = \"fill_gaps\"\nparams = { with = \"noise\" }", "noise"),
             ("kind = \"fill_gaps\"\nparams = { longest = 0 }", "fills nothing"),

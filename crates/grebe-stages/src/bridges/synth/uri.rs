@@ -1,4 +1,4 @@
-//! A generator as a URI says it: `synth:sine,square?frequency=1k&amplitude=0.5`, in the words of `grebe sg` and of graph files.
+//! URIs of generators: `synth:sine,square?frequency=1k&amplitude=0.5`, with the parameters of `grebe sg`.
 
 use grebe_flow::{Kind as _, plain_words};
 use serde_json::{Map, Value};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use grebe_process::query::{Pairs, Query};
 use grebe_process::synth::Synth;
 
-/// Reads what stands behind `synth:`.
+/// Parses the part after `synth:`.
 pub(crate) fn parse(text: &str) -> Result<Synth, String> {
     let (waves, mut query) = Query::split(text)?;
-    let mut params = Map::from_iter([("channels".to_owned(), CHANNELS.into())]);
+    let mut params = Map::new();
     for name in PARAMS {
         let given = match query.take(name) {
             Some(_) if name == "wave" && !waves.is_empty() => return Err("has 'wave' twice".to_owned()),
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Synth, String> {
         };
         let Some(text) = given else { continue };
         let value = value(name, text);
-        // Alone, so that what is wrong has a name.
+        // Each value is parsed alone, so that an error names it.
         let alone = Map::from_iter([(name.to_owned(), value.clone())]);
         serde_json::from_value::<Synth>(Value::Object(alone))
             .map_err(|error| format!("has a wrong {name}: {}", plain_words(&error.to_string())))?;
@@ -30,7 +30,7 @@ pub(crate) fn parse(text: &str) -> Result<Synth, String> {
     Ok(synth)
 }
 
-/// As a graph file would say it.
+/// A value as in a graph file.
 fn value(name: &str, text: &str) -> Value {
     let one = |text: &str| match name {
         "channels" | "seed" => text.parse::<u64>().map_or(text.into(), Value::from),
@@ -47,9 +47,9 @@ fn value(name: &str, text: &str) -> Value {
     if text.contains(',') { text.split(',').map(one).collect() } else { one(text) }
 }
 
-/// What stands behind `synth:`: what differs from the generator that is had without a word.
+/// Writes the part after `synth:`: the settings that differ from the default.
 pub(crate) fn write(synth: &Synth) -> String {
-    let plain = generator();
+    let plain = Synth::default();
     let waves = match synth.wave != plain.wave {
         true => synth.wave.values().iter().map(|wave| wave.name()).collect::<Vec<_>>().join(","),
         false => String::new(),
@@ -73,16 +73,11 @@ pub(crate) fn write(synth: &Synth) -> String {
     format!("{waves}{pairs}")
 }
 
-/// What `synth:` alone makes.
-fn generator() -> Synth {
-    Synth { channels: CHANNELS, ..Synth::default() }
-}
-
 fn join(values: &[impl ToString]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// All but those of the transport.
+/// Parameters without those of the transport.
 const PARAMS: [&str; 16] = [
     "wave",
     "channels",
@@ -101,8 +96,6 @@ const PARAMS: [&str; 16] = [
     "duration",
     "free_run",
 ];
-
-const CHANNELS: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -130,14 +123,17 @@ mod tests {
         };
         let text = "sine,sawtooth?channels=2&rate=25M&frequency=1k,2.5M&phase=-90&amplitude=0.5,0.25&offset=-0.125\
                     &samples=10M&free_run";
-        let seconds = Synth { duration: Some(Time(Duration::from_millis(1500))), ..generator() };
-        for (text, synth) in
-            [("", generator()), ("?", generator()), (text, two), ("?duration=1500ms&free_run=no", seconds)]
-        {
+        let seconds = Synth { duration: Some(Time(Duration::from_millis(1500))), ..Synth::default() };
+        for (text, synth) in [
+            ("", Synth::default()),
+            ("?", Synth::default()),
+            (text, two),
+            ("?duration=1500ms&free_run=no", seconds),
+        ] {
             assert_eq!(parse(text), Ok(synth.clone()), "{text}");
             assert_eq!(parse(&write(&synth)), Ok(synth), "{text}");
         }
-        assert_eq!(write(&generator()), "");
+        assert_eq!(write(&Synth::default()), "");
     }
 
     #[test]
@@ -149,7 +145,7 @@ mod tests {
             ("sine?wave=saw", "has 'wave' twice"),
             ("?frequency=fast", "has a wrong frequency: 'fast': give a frequency in hertz"),
             ("?frequency=600k", "has a wrong frequency: frequency is 600000: give 0 to half the sample rate"),
-            ("?frequency=1,2,3", "has a wrong frequency: 3 values for 4 channels"),
+            ("?frequency=1,2,3", "has a wrong frequency: 3 values for 1 channel"),
             ("?amplitude=loud", "has a wrong amplitude: 'loud': give "),
             ("?amplitude=2", "amplitude is 2: give 0 to 1"),
             ("?channels=256", "256 channels: give 1 to 255"),

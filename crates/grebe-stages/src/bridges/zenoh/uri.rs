@@ -133,8 +133,8 @@ mod tests {
             ("zenoh://a?policy=some", "wrong policy"),
             ("zenoh://a?colour=red", "known: policy, wait, reconnect"),
             ("lab/adc?way=horse", "has way=horse: give shm, udp or zenoh"),
-            ("adc", "names no stream"),
-            ("/lab/adc", "names no stream"),
+            ("adc", "not the URI of a stream"),
+            ("/lab/adc", "not the URI of a stream"),
         ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");
