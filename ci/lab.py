@@ -447,11 +447,11 @@ class Lab:
             compared += len(data)
         restarts, said = {}, (self.folder / "graph.log").read_text()
         self.check(said.count(", directly\n") == 2, f"at the start {said.count(', directly' + chr(10))} of the 2 edges between others went directly")
-        anew, through = said.count(", directly (after "), said.count("since neither reaches the other (after ")
+        anew, through = said.count(", directly (after "), said.count("because neither reaches the other (after ")
         direct = 0
         if self.graph.returncode == 130:
             report = json.loads(self.graph.stdout.read())
-            direct = sum(len(way["edges"]) for way in report["ways"] if way["other"] and way["way"])
+            direct = sum(len(way["edges"]) for way in report["routes"] if way["other"] and way["route"])
             # What neither reaches goes through a3 until one of them is started again.
             self.check(direct == 2 or through, f"at the end {direct} of the 2 edges between others went directly, and nothing says why")
             rows = {stage["name"]: stage["own"] for stage in report["graph"]["stages"]}

@@ -20,7 +20,7 @@ class Served:
     def __init__(self, *arguments):
         self.child = subprocess.Popen([GREBE, *arguments, "--metrics", "0"], stderr=subprocess.PIPE, text=True)
         for line in self.child.stderr:
-            if line.startswith("figures at "):
+            if line.startswith("metrics at "):
                 self.url = line.split()[2]
                 return
         sys.exit(f"{arguments} served nothing")

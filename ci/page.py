@@ -221,8 +221,8 @@ def look_for(page, words):
 
 def find(page):
     open_find(page)
-    check(f"it offers what triggers: {page.run(TYPED + '.value')}", page.run(f"/^edge --channel 1 --level \\S+/.test({TYPED}.value)"))
-    said = look_for(page, "edge --level 0 --channel 2")
+    check(f"it offers what triggers: {page.run(TYPED + '.value')}", page.run(f"/^edge --channels 1 --level \\S+/.test({TYPED}.value)"))
+    said = look_for(page, "edge --level 0 --channels 2")
     check(f"it is searched: {said}", re.match(r"\d{2,} found.*: (all of it was|the last .* were) searched", said))
     shown = "root.querySelector('aside[aria-label=found] .entry[aria-pressed=true]')?.textContent"
     page.press("}")
@@ -442,7 +442,7 @@ def phone(browser, server, theme):
         page.wait(f'{DIVISION} !== "500 µs/div" && {STATE} === "PAUSED"', "two fingers")
         check(f"two fingers zoom: {page.run(DIVISION)}", True)
     open_find(page)
-    look_for(page, "edge --level 0 --channel 2")
+    look_for(page, "edge --level 0 --channels 2")
     page.press("}")
     page.wait(f'{STATE} === "PAUSED" && root.querySelector(".exact").textContent === "exact"', "what was found on a phone")
     page.screenshot(KEPT / f"page-390-find-{theme}.png")
@@ -458,7 +458,7 @@ def pictures(browser, server):
         page.wait(f'{STATE} === "LIVE" && root.querySelectorAll("table td").length && {WATERFALL}', f"1920 pixels, {theme}")
         page.screenshot(KEPT / f"page-1920-{theme}.png")
         open_find(page)
-        look_for(page, "pulse --channel 1 --level 0 --shorter 600us")
+        look_for(page, "pulse --channels 1 --level 0 --shorter 600us")
         page.press("}")
         page.wait(f'{STATE} === "PAUSED" && root.querySelector(".exact").textContent === "exact"', "what was found")
         page.screenshot(KEPT / f"page-1920-find-{theme}.png")

@@ -1,4 +1,4 @@
-//! The command line, as clap reads it.
+//! The command line.
 
 mod bench;
 mod cp;
@@ -12,20 +12,22 @@ mod probe;
 mod record;
 mod relay;
 mod serve;
-mod shown;
 mod stream;
 mod transfer;
 mod trigger;
 mod view;
+mod view_target;
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::units;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use grebe_stages::Uri;
 
 pub(crate) use bench::{Bench, Results, WhichBench};
-pub(crate) use cp::{Cp, How, Tell, What};
+pub(crate) use cp::{Cp, Reporting, Routing, Selection};
 pub(crate) use event::{Conditions, EventKind, EventWords};
 pub(crate) use file::{Convert, Find, Info, Repair};
 pub(crate) use grebe_connection::printable;
@@ -34,15 +36,15 @@ pub(crate) use lab::{Lab, Ls};
 pub(crate) use location::{Location, location};
 pub(crate) use metrics::Metrics;
 pub(crate) use probe::{Probe, Target};
-pub(crate) use record::{Record, Save, Trigger};
+pub(crate) use record::{Record, Save, SaveTrigger};
 pub(crate) use relay::Relay;
 pub(crate) use serve::Serve;
-pub(crate) use shown::Shown;
-pub(crate) use stream::{Play, Sg, Verify};
-pub(crate) use transfer::{AskWhen, Meeting, Recv, Send};
-pub(crate) use view::{Channels, Demo, Meanings, View};
+pub(crate) use stream::{Play, Sg};
+pub(crate) use transfer::{Confirm, Recv, Rendezvous, Send};
+pub(crate) use view::{ChannelLabels, Channels, Demo, View};
+pub(crate) use view_target::ViewTarget;
 
-/// Moves, shows, records and ships sampled signals at the speed of the machine.
+/// Moves, shows, records and ships sampled signals.
 ///
 /// Without a command: a demonstration. A generator process sends four channels of 25 MS/s over UDP to a scope.
 #[derive(Debug, Parser)]
@@ -56,68 +58,93 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Generate signals and send them.
     Sg(Sg),
-    /// Show a stream: in a window, in the terminal, or as a picture.
+    /// Show a stream in a window, in the terminal or as a picture.
     View(View),
-    /// Show a stream to viewers elsewhere: in a browser, or with grebe view. The samples stay here.
+    /// Serve a scope to browsers and to grebe view on other machines.
     Serve(Box<Serve>),
-    /// Record a stream to a SigMF recording, or the last of it to a ring.
+    /// Record a stream to SigMF, or its last part to a ring.
     Record(Record),
-    /// Keep a stretch of a ring that is being recorded: the last 20 s, for good.
+    /// Save a range of a ring: the last 20 s.
     Save(Save),
-    /// Play a recording.
+    /// Play recordings as streams.
     Play(Play),
-    /// Write a recording, or a part of it, as another kind of file: SigMF, WAV, NumPy, CSV, raw.
+    /// Convert a recording: SigMF, WAV, NumPy, CSV, raw.
     Convert(Convert),
-    /// Compare recordings with their checksums.
-    Verify(Verify),
-    /// Close recordings whose recorder was cut off, in place.
+    /// Repair recordings whose recorder was killed, in place.
     Repair(Repair),
-    /// Say what there is in recordings: samples, channels, times, gaps, and whether they are whole.
+    /// Describe recordings: samples, channels, times, gaps, integrity.
     Info(Info),
-    /// List every event of a recording: edges, pulses, levels, power, silence, gaps.
+    /// List the events in a recording: edges, pulses, levels, power, silence, gaps.
     Find(Find),
-    /// The demonstration, or with a file its replay: generator process, UDP, scope.
+    /// Run the demonstration: a generator, or a recording, over UDP to a scope.
     Demo(Demo),
-    /// Run a graph of stages that a file describes.
+    /// Run a graph of stages from a file.
     Run(Run),
-    /// Show what the running grebes do: rates, queues, drops, latency, and which stage is the slowest.
+    /// Monitor running instances: rates, queues, drops, latency, slowest stage.
     Top(Top),
-    /// Send files over any distance: encrypted, verified, at the rate of the path.
+    /// Send files to grebe recv, encrypted and verified.
     Send(Send),
-    /// Receive files that `grebe send` sends.
+    /// Receive files from grebe send.
     Recv(Recv),
-    /// Let two sides that are behind NATs meet here, and pass on what they send where no direct way lets it through.
+    /// Run a relay for hosts behind NATs.
     Relay(Relay),
-    /// Copy files and directories to or from another machine by your own ssh, over any distance: only what changed.
+    /// Copy files and trees between machines by ssh, changes only.
     Cp(Box<Cp>),
-    /// Measure what this machine can do, beside the plainest way to do it.
+    /// Measure the performance of this machine, with baselines (for developers).
     Bench(Bench),
-    /// Measure what a path carries, each way: round trip, MTU, loss, the highest rate without loss, and what limits it.
+    /// Measure a network path: round trip, MTU, loss, maximum rate and its limit.
     Probe(Probe),
-    /// List what can be opened here and now, as the URIs that open it: radios, serial ports, sound, shared memory.
+    /// List radios, serial ports, sound devices and shared memory, as URIs.
     Devices(Devices),
-    /// List the streams that are announced in the lab, on this machine and others, by name.
+    /// List the streams that producers announce in the lab.
     Ls(Ls),
-    /// Look at this machine: what it can do for grebe, what limits it, and what fixes that.
+    /// Check this machine: capabilities, limits and their fixes.
     Doctor(Doctor),
-    /// Print what a shell needs to complete these commands and their options.
+    /// Print completions for a shell.
     #[command(after_help = COMPLETIONS)]
     Completions {
-        /// Which shell.
+        /// Shell.
         shell: clap_complete::Shell,
     },
-    /// Print a manual page, as `man -l -` shows it.
+    /// Print a manual page.
     #[command(after_help = MAN)]
     Man {
-        /// Of which command [default: grebe itself].
+        /// Words of the command [default: grebe itself].
+        #[arg(value_parser = PossibleValuesParser::new(GROUPS.iter().flat_map(|(_, names)| names.split(' ')).chain(["udp", "shm"])))]
         command: Vec<String>,
     },
 }
 
 /// The command line.
 pub(crate) fn command() -> clap::Command {
-    numbers::with_numbers(Cli::command())
+    let command = numbers::with_numbers(Cli::command());
+    let groups = command_groups(&command);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    ))
 }
+
+/// Commands with their descriptions, by group. clap has no groups of commands.
+fn command_groups(command: &clap::Command) -> String {
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(text, "{heading}:");
+        for name in names.split(' ') {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let _ = writeln!(text, "  {name:<12} {}", about.map(ToString::to_string).unwrap_or_default());
+        }
+        text.push('\n');
+    }
+    text.trim_end().to_owned() + "\n"
+}
+
+const GROUPS: [(&str, &str); 5] = [
+    ("Signals", "sg view serve run demo"),
+    ("Recordings", "record play save info find convert repair"),
+    ("Transfer", "cp send recv relay probe"),
+    ("Lab", "ls top"),
+    ("Machine", "devices doctor bench completions man"),
+];
 
 const COMPLETIONS: &str = "Examples:
   grebe completions bash > ~/.local/share/bash-completion/completions/grebe
@@ -132,24 +159,25 @@ const MAN: &str = "Examples:
 #[command(after_help = "Examples:\n  \
     grebe run examples/graphs/envelope.toml\n  \
     grebe run my.toml --check\n  \
-    grebe run my.toml --metrics 9464    # figures for Prometheus at http://127.0.0.1:9464/metrics\n  \
+    grebe run my.toml --metrics 9464    # metrics at http://127.0.0.1:9464/metrics\n  \
     grebe run lab.toml                  # stages with host = \"pi@mast3\" run there, started by ssh\n  \
-    grebe run lab.toml --bootstrap      # and grebe comes along where there is none\n  \
-    grebe run lab.toml --check=hosts    # are all hosts there, are their clocks right, do the ways carry the edges?\n  \
+    grebe run lab.toml --bootstrap      # installs grebe on hosts without it\n  \
+    grebe run lab.toml --check=hosts    # checks hosts, clocks and routes\n  \
     grebe run --kinds\n  \
     grebe run --kinds synth\n\n\
-    The graph ends when all its sources have, or with Ctrl-C; what is under way is drained first. Files that it names are \
-    found from the current directory, on other hosts from the home. docs/graphs.md describes the format.\n\
-    Exit status: 0 ran to its end, 1 failed, 2 a mistake in the file, 3 another host is gone, 130 interrupted.")]
+    The graph ends when all its sources have ended, or with Ctrl-C; queued samples are processed first. Paths in it are relative to the \
+    current directory, on other hosts to the home directory. Format: docs/graphs.md.\n\
+    Exit status: 0 ran to its end, 1 failed, 2 an error in the file, 3 another host is gone, 130 interrupted.")]
 pub(crate) struct Run {
-    /// A graph file.
+    /// Graph file.
     #[arg(value_name = "GRAPH", required_unless_present_any = ["kinds", "serve"])]
     pub(crate) graph: Option<PathBuf>,
-    /// Only check the file; nothing is opened. With =hosts, also log in to its hosts, and look whether grebe is there, how far clocks are
-    /// apart, and what the ways between them carry.
+    /// Check the file without opening anything; =hosts also checks its hosts.
+    ///
+    /// The check of hosts logs in to each, and tests grebe, the clocks and the routes between them.
     #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "file")]
     pub(crate) check: Option<Check>,
-    /// List the kinds of stages with their parameters, or print the JSON schema of one.
+    /// List the kinds of stages, or print the JSON schema of one.
     #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["graph", "check"])]
     pub(crate) kinds: Option<String>,
     /// Print the result as JSON on standard output; with --kinds, all schemas.
@@ -160,21 +188,21 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) lab: Lab,
     #[command(flatten)]
-    pub(crate) how: How,
-    /// Run what stands on standard input, as `grebe run` on another host starts it by ssh.
+    pub(crate) routing: Routing,
+    /// Run the task on standard input, for `grebe run` on another host.
     #[arg(long, hide = true, conflicts_with_all = ["graph", "check", "kinds", "json"])]
     pub(crate) serve: bool,
-    /// With --serve: refuse to run if this program is not the one of this BLAKE3.
+    /// With --serve: fail unless this program has this BLAKE3 hash.
     #[arg(long, hide = true, requires = "serve", value_name = "HASH")]
     pub(crate) is: Option<String>,
 }
 
-/// What `grebe run --check` looks at.
+/// Extent of `grebe run --check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Check {
-    /// The file alone.
+    /// The file only.
     File,
-    /// Also the hosts that it names.
+    /// Also its hosts.
     Hosts,
 }
 
@@ -185,18 +213,20 @@ pub(crate) enum Check {
     grebe top --once\n  \
     grebe top --json | jq -r '.slowest.stage'\n  \
     grebe top 'lab/**' --router tcp/lab-server:7447\n\n\
-    Every grebe of this user that runs a graph is shown (sg, play, record, view, serve, demo, run, bench), and every program that \
-    publishes one. With a name of a stream, or a pattern of such names, those of a whole lab that send or read it are: \
-    docs/many-hosts.md. Keys: q quit, arrows scroll, s sort, ? what the columns mean.")]
+    Shown are the grebe processes of this user that run a graph (sg, play, record, view, serve, demo, run, bench), and programs that \
+    publish one. A stream name or pattern selects the processes of a lab that send or read it: docs/many-hosts.md.\n\
+    Keys: q quit, arrows scroll, s sort, ? meaning of the columns.\n\
+    Exit status: 0 shown (also if nothing runs), 1 failed, 2 wrong usage.")]
 pub(crate) struct Top {
-    /// Only those of this name (sg, view, ...), or this process id; with slashes or stars: those of a lab that send or read streams of
-    /// these names (lab/mast3/adc, 'lab/**'), or that run there ('mast3/*').
+    /// Command (sg, view, ...), process ID, or stream pattern ('lab/**').
+    ///
+    /// A stream pattern selects the processes of the lab that send or read these streams, or that run on a host ('mast3/*').
     #[arg(value_name = "NAME|PID|STREAMS")]
     pub(crate) of: Option<String>,
     /// Print the table once, and end.
     #[arg(long)]
     pub(crate) once: bool,
-    /// Print a line of JSON for each process and second; with --once, one for each process.
+    /// Print one line of JSON per process and second; with --once, per process.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -204,44 +234,43 @@ pub(crate) struct Top {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Drivers look for their radios, which may take some seconds; nothing is opened.\n\
-    Addresses of other hosts are not listed.\n\n\
+#[command(after_help = "Drivers search for radios, which may take seconds. No device is opened.\n\n\
     Examples:\n  \
     grebe devices\n  \
     grebe devices --json | jq -r '.[].devices[].uri'")]
 pub(crate) struct Devices {
-    /// Print everything as JSON.
+    /// Print the list as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Nothing is changed: the commands that fix a thing are printed, for you to run.\n\n\
+#[command(after_help = "Nothing is changed: the command prints fixes for you to run.\n\n\
     Examples:\n  \
     grebe doctor\n  \
     grebe doctor --fix | less\n  \
     grebe doctor --disk /data\n  \
     grebe doctor --disk /data --size 100G")]
 pub(crate) struct Doctor {
-    /// Measure at which rate recordings may be written into this folder: 20 s, or a third of the room there is. What is written
-    /// is removed again; it wears the disk as any writing does.
+    /// Measure the rate at which recordings can be written to DIR.
+    ///
+    /// This takes 20 s, or a third of the free space. The files are removed again.
     #[arg(long, value_name = "DIR", conflicts_with = "fix")]
     pub(crate) disk: Option<PathBuf>,
-    /// Write so much, however long it takes: disks have caches of tens of gigabytes.
+    /// Amount to write; large amounts exceed the caches of the disk.
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, requires = "disk")]
     pub(crate) size: Option<usize>,
-    /// Print only the commands that fix what can be fixed.
+    /// Print only the commands of the fixes.
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Print everything as JSON.
+    /// Print the result as JSON.
     #[arg(long, conflicts_with = "fix")]
     pub(crate) json: bool,
 }
 
 fn after_help() -> String {
     format!(
-        "{EXAMPLES}\n\nStreams are named by URIs: {}; and serve://HOST:PORT (to look at). The path of a recording needs no file:. \
-         synth:WAVES?NAME=VALUE&... takes the parameters of grebe sg. grebe devices lists what is here.\n{STATUS}",
+        "{EXAMPLES}\n\nStreams are URIs: {}; to view, also serve://HOST:PORT. A recording is a path. Details: docs/uris.md.\n{STATUS}",
         Uri::WRITTEN.join(", ")
     )
 }
@@ -249,15 +278,50 @@ fn after_help() -> String {
 const EXAMPLES: &str = "Examples:
   grebe                                                  the demonstration
   grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
-  grebe view udp://:5000                                 a scope on it
-  grebe serve udp://:5000                                the same for far viewers: a link for a browser or grebe view
-  grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording of it
-  grebe record udp://:5000 box --ring 30m                the last half hour of it, for as long as it runs
-  grebe run examples/graphs/envelope.toml                a graph of stages that a file describes
-  grebe sg --name lab/mast3/adc --to shm://adc           a stream that others find by its name: grebe ls, grebe view lab/mast3/adc
-  grebe top                                              what they all do, and which stage is the slowest
-  grebe cp -r runs me@lab:/data/                         a tree to another machine by your own ssh: only what changed
-  grebe recv incoming                                    a ticket for whoever sends: grebe send FILE --to
-  grebe relay                                            a meeting point for both where neither can be reached";
+  grebe view udp://:5000                                 a scope
+  grebe serve udp://:5000                                a scope for browsers on other machines
+  grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording
+  grebe record udp://:5000 box --ring 30m                a ring of the last half hour
+  grebe run examples/graphs/envelope.toml                a graph of stages
+  grebe sg --name lab/mast3/adc --to shm://adc           a stream with a name: grebe view lab/mast3/adc
+  grebe top                                              a monitor of all of these
+  grebe cp -r runs me@lab:/data/                         a tree to another machine, changes only
+  grebe recv incoming                                    a ticket for the sender: grebe send FILE --to";
 
-const STATUS: &str = "Exit status: 0 good, 1 failed, 2 wrong usage, 3 the other side fell silent or is gone, 4 not all of it (a recording that is not whole or was changed, files left out), 5 the disk is full or a file as large as it may be, 130 interrupted. A reader that closes the pipe, such as head, is no failure.";
+const STATUS: &str = "Exit status: 0 success, 1 failed, 2 wrong usage, 3 the other side was silent or is gone, 4 incomplete (a recording that is truncated or changed, files skipped), 5 the disk is full or the file at its size limit, 130 interrupted. A closed pipe, as of head, is not an error.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.split(' ')).collect();
+        let command = Cli::command();
+        let mut all: Vec<_> =
+            command.get_subcommands().filter(|it| !it.is_hide_set()).map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
+    }
+
+    #[test]
+    fn every_line_of_help_is_short() {
+        let mut commands = vec![command()];
+        while let Some(command) = commands.pop() {
+            for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let length = help.chars().count();
+                assert!(
+                    (1..=80).contains(&length),
+                    "{} {}: {length}: {help}",
+                    command.get_name(),
+                    arg.get_id()
+                );
+            }
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!((1..=80).contains(&about.chars().count()), "{}: {about}", command.get_name());
+            commands.extend(command.get_subcommands().filter(|it| !it.is_hide_set()).cloned());
+        }
+    }
+}

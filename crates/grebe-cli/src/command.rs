@@ -23,5 +23,4 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod stream;
 pub(crate) mod top;
-pub(crate) mod verify;
 pub(crate) mod view;

@@ -1,4 +1,4 @@
-//! How a command ends: its exit status, and what is said of an error.
+//! Exit status of a command, and reports of errors.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -16,38 +16,38 @@ use serde_json::json;
 
 use crate::output::{self, note};
 
-/// How a command ended that did not fail.
+/// How a command ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Good,
-    /// Something was left out, and named.
+    /// Parts were skipped and named.
     Partial,
     Interrupted,
-    /// Who started it was told how; the exit status.
+    /// The starter of this process was notified; the exit status.
     Told(u8),
 }
 
-/// A combination of options that makes no sense.
+/// Invalid combination of options.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
-/// What failed at another host of a graph, and the exit status of that.
+/// Failure on another host of a graph, with its exit status.
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
     pub(crate) what: String,
     pub(crate) status: u8,
 }
 
-/// An error that the JSON of a command tells already.
+/// Error that the JSON output contains already.
 #[derive(Debug)]
 struct ToldInJson(anyhow::Error);
 
-/// Marks an error that the JSON of a command tells: no other line follows.
+/// Marks an error that the JSON output contains: no other line follows.
 pub(crate) fn told_in_json(error: anyhow::Error) -> anyhow::Error {
     ToldInJson(error).into()
 }
 
-/// Fails where one of several files did; JSON tells of each beside its name.
+/// Fails if one of several files failed; JSON has each error with its name.
 pub(crate) fn fail_each(
     mut failures: Vec<anyhow::Error>,
     as_json: bool,
@@ -64,7 +64,7 @@ pub(crate) fn fail_each(
     Err(if as_json { told_in_json(error) } else { error })
 }
 
-/// Ends a command that failed: says why, as JSON too where that was asked for, and returns the exit status. `may_overwrite`: the command has
+/// Reports a failure, also as JSON if requested, and returns the exit status. `may_overwrite`: the command has
 /// `--overwrite`.
 pub(crate) fn fail(error: &anyhow::Error, as_json: bool, may_overwrite: bool) -> u8 {
     let status = exit_status(error);
@@ -81,19 +81,19 @@ pub(crate) fn fail(error: &anyhow::Error, as_json: bool, may_overwrite: bool) ->
     status
 }
 
-/// Whether a recording of the same name is there.
+/// Whether a recording of the same name exists.
 fn is_there(cause: &(dyn std::error::Error + 'static)) -> bool {
     matches!(cause.downcast_ref(), Some(RecordingError::Exists { .. }))
         || matches!(cause.downcast_ref(), Some(StreamError::Recording(RecordingError::Exists { .. })))
 }
 
-/// The same of what clap refuses; names among the words may be of whoever.
+/// Reports an error of clap. Its text may contain untrusted names.
 pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> u8 {
     let plain = error.render().to_string();
     if error.use_stderr() && output::printable_lines(&plain) != plain {
         output::say_lines(plain.trim_end());
     } else {
-        // Where it cannot be said, nobody reads it.
+        // Ignored, because standard error is closed.
         let _ = error.print();
     }
     let status = error.exit_code() as u8;
@@ -104,18 +104,18 @@ pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> u8 {
 }
 
 fn fail_in_json(error: &str, status: u8) {
-    // Where it cannot be written, the exit status says it.
+    // The exit status remains if this cannot be written.
     let _ = output::json(&json!({ "error": error, "exit_status": status }));
 }
 
-/// What is wrong with the words of a command, without how to use it.
+/// The reason of an error, without the usage text.
 pub(crate) fn one_line_of_clap(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// An error and its causes, without those that only repeat what stands before them.
+/// An error with its causes, without repetitions.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -129,7 +129,7 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-/// Whether the user ended it while it waited for something.
+/// Whether the user ended the command.
 fn is_cancelled(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         matches!(
@@ -141,7 +141,7 @@ fn is_cancelled(error: &anyhow::Error) -> bool {
     })
 }
 
-/// The exit status that tells a script what went wrong.
+/// The exit status of an error, for scripts.
 pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
     if is_cancelled(error) {
         return INTERRUPTED;
@@ -280,13 +280,13 @@ impl std::error::Error for Elsewhere {}
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
-/// The other side fell silent, or is gone.
+/// The other side was silent, or is gone.
 const SILENT: u8 = 3;
-/// Something was left out.
+/// Parts were skipped.
 pub(crate) const PARTIAL: u8 = 4;
-/// The disk is full, or the file as large as it may be.
+/// The disk is full, or the file at its size limit.
 const FULL: u8 = 5;
-/// As a shell says of a command that SIGINT ended.
+/// As shells report SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Generators in processes of their own, and what tells a generator what to make.
+//! Generator processes, and remote control of generators.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -19,23 +19,23 @@ use crate::output::note;
 use crate::show::Failure;
 use crate::this_command::this_command;
 
-/// What a person wants to be started: `sg ...`, `play ...`, or another program that writes frames to its standard output.
+/// Command of a generator: `sg ...`, `play ...`, or another program that writes frames to standard output.
 pub(crate) struct Recipe {
     command: Command,
-    /// Where its stream is read.
+    /// URI of its stream for the reader.
     pub(crate) uri: Uri,
     /// Whether it takes commands.
     is_remote: bool,
 }
 
 impl Recipe {
-    /// Reads the words of a command; `uri` is where its stream should go, where the command does not say.
+    /// Parses a command; `uri` is the destination if the command has none.
     pub(crate) fn parse(text: &str, uri: Option<&Uri>) -> Result<Self> {
         let mut words = split(text)?;
         let name = words
             .first()
             .cloned()
-            .ok_or_else(|| Usage("--spawn: give a command, as 'sg --rate 1M'".into()))?;
+            .ok_or_else(|| Usage("--spawn: no command: give one, such as 'sg --rate 1M'".into()))?;
         if !matches!(name.as_str(), "sg" | "play") {
             let mut command = Command::new(&name);
             command.args(&words[1..]);
@@ -57,7 +57,7 @@ impl Recipe {
     }
 }
 
-/// Splits words as a shell does: at spaces, except between quotation marks.
+/// Splits words at spaces, except between quotation marks.
 fn split(text: &str) -> Result<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in text.chars() {
@@ -72,16 +72,16 @@ fn split(text: &str) -> Result<Vec<String>> {
         }
     }
     if quote.is_some() {
-        return Err(Usage(format!("--spawn: a quotation mark is not closed in: {text}")).into());
+        return Err(Usage(format!("--spawn: unbalanced quotation mark: {text}")).into());
     }
     words.extend(word);
     Ok(words)
 }
 
-/// The process of a generator. It ends with this value, and also when this process is killed.
+/// Generator process. It ends when this value is dropped, or this process is killed.
 pub(crate) struct Generator {
     child: Child,
-    /// Carries commands to it; the generator ends when it is closed.
+    /// Carries commands; the generator ends when it is closed.
     stdin: Option<Arc<Mutex<ChildStdin>>>,
     is_remote: bool,
     /// Its last error, for the screen.
@@ -90,7 +90,7 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Starts what a person wants.
+    /// Starts a generator.
     pub(crate) fn start(recipe: Recipe) -> Result<(Self, Option<ChildStdout>)> {
         let Recipe { mut command, uri, is_remote } = recipe;
         let is_pipe = uri.traits().is_pipe;
@@ -98,7 +98,7 @@ impl Generator {
         let mut generator = Self::spawn(&mut command)?;
         generator.is_remote = is_remote;
         if !is_remote {
-            // Another program may wait for the end of its input; our own ends with it.
+            // Other programs may wait for the end of their input; our own end with it.
             let stdin = generator.stdin.take();
             generator.stdin = stdin.filter(|_| command.get_args().any(|word| word == "--tethered"));
         }
@@ -106,7 +106,7 @@ impl Generator {
         Ok((generator, stdout))
     }
 
-    /// Starts it; what it says on standard error is kept.
+    /// Starts it, and keeps its last error.
     pub(crate) fn spawn(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -116,7 +116,7 @@ impl Generator {
         let listener = child.stderr.take().map(|stderr| {
             let said = said.clone();
             std::thread::spawn(move || {
-                // Its errors begin with the name of the command; the rest is about its progress.
+                // Lines of errors begin with the command's name; others are progress.
                 for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                     if let Some(error) = line.strip_prefix("grebe: ") {
                         said.set(error.to_owned());
@@ -132,7 +132,7 @@ impl Generator {
         self.said.clone()
     }
 
-    /// What the scope's controls call. Commands go through a pipe that holds thousands of them, so that no call waits.
+    /// Controls for the scope. The pipe holds thousands of commands, so no call blocks.
     pub(crate) fn remote(&self) -> Option<GeneratorRemote> {
         let stdin = self.stdin.clone().filter(|_| self.is_remote)?;
         Some(remote(move |command| {
@@ -141,7 +141,7 @@ impl Generator {
         }))
     }
 
-    /// As [`check`](Self::check) of one whose stream has ended: closing its pipe and ending are not one moment.
+    /// As [`check`](Self::check), after the end of its stream: the process ends a moment after its pipe.
     pub(crate) fn check_at_end(&mut self) -> Result<()> {
         let until = Instant::now() + ENDS_WITHIN;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
@@ -150,7 +150,7 @@ impl Generator {
         self.check()
     }
 
-    /// The reason, where it has ended with a failure.
+    /// The reason, if it has failed.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.child.try_wait() {
             Ok(Some(status)) if !status.success() => {
@@ -171,7 +171,7 @@ impl Drop for Generator {
     }
 }
 
-/// A generator in this process.
+/// Controls of a generator in this process.
 pub(crate) fn remote_of(synth: SynthRemote) -> GeneratorRemote {
     let synth = Mutex::new(synth);
     remote(move |command| {
@@ -180,7 +180,7 @@ pub(crate) fn remote_of(synth: SynthRemote) -> GeneratorRemote {
     })
 }
 
-/// What the scope's controls call; `obey` passes a command on.
+/// Controls for the scope; `obey` passes commands on.
 fn remote(obey: impl Fn(GeneratorCommand) -> Result<(), String> + Send + 'static) -> GeneratorRemote {
     let tell = move |wish| {
         obey(match wish {
@@ -197,7 +197,7 @@ fn remote(obey: impl Fn(GeneratorCommand) -> Result<(), String> + Send + 'static
     }
 }
 
-/// Obeys the commands on standard input, and ends this command when it is closed: its owner is gone.
+/// Obeys commands on standard input, and ends this command when it is closed, because its starter is gone.
 pub(crate) fn obey_stdin(mut remote: SynthRemote) {
     std::thread::spawn(move || {
         let mut stdin = std::io::stdin().lock();
@@ -212,7 +212,7 @@ pub(crate) fn obey_stdin(mut remote: SynthRemote) {
     });
 }
 
-/// How long a command takes to end that has closed its pipe.
+/// Time for a command to end after its pipe was closed.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

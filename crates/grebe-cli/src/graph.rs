@@ -1,8 +1,8 @@
-//! Running a graph of stages, from its start to what is said of it at its end.
+//! Runs graphs of stages, from the start to the report.
 
 mod disk_use;
+mod lab_report;
 pub(crate) mod report;
-mod told;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,25 +12,26 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use grebe_flow::telemetry::{self, MetricsListener};
 use grebe_flow::{Graph, QueueOptions, Running, Snapshot, Stage, StageSnapshot};
+use grebe_recording::SampleFile;
 use grebe_scope::Engineering;
 use grebe_stages::{NamedStream, Notice, OpenSink, SinkOptions, Uri, open_sink};
 use grebe_zenoh::StreamName;
 use indicatif::ProgressBar;
 
 use self::disk_use::DiskUse;
+use self::lab_report::LabReports;
 use self::report::{Losses, TRIGGER};
-use self::told::Told;
 use crate::cli::Metrics;
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::note;
 use crate::units::grouped;
 
-/// What a command says of itself to other commands of this user, beside its counters.
+/// Information for other commands of this user, beside the counters.
 pub(crate) type About = BTreeMap<String, String>;
 
-/// Runs a graph until it ends by itself or the user ends it, with a line of progress where a person looks on. `grebe top`
-/// shows it under `name`. Returns its last counters, also where it failed.
+/// Runs a graph until it ends or the user ends it, with a progress line on a terminal. `grebe top` shows it under
+/// `name`. Returns its last counters, also after a failure.
 pub(crate) fn drive(
     name: &str,
     graph: Graph,
@@ -82,16 +83,16 @@ fn drive_about(
     Ok((observe(), ended.map(|_| Ending::Good).map_err(Into::into)))
 }
 
-/// Lets `grebe top` see a graph under `name`, here and where others look at the lab, until this is dropped. One that cannot be
-/// watched runs all the same.
+/// Publishes a graph for `grebe top` under `name`, on this machine and in the lab, until this is dropped. The graph
+/// also runs if this fails.
 pub(crate) fn publish(running: &Running, name: &str, about: About) -> Published {
     Published {
         _here: publish_observed(running.observer(), name, about),
-        _in_lab: Told::start(running, name),
+        _in_lab: LabReports::start(running, name),
     }
 }
 
-/// Lets `grebe top` see here what several graphs count that belong together.
+/// Publishes the sum of several graphs on this machine.
 pub(crate) fn publish_observed(
     observe: impl Fn() -> Snapshot + Send + 'static,
     name: &str,
@@ -103,32 +104,32 @@ pub(crate) fn publish_observed(
     Some(published)
 }
 
-/// A graph that can be watched.
+/// Published graph.
 pub(crate) struct Published {
     _here: Option<telemetry::Publisher>,
-    _in_lab: Option<Told>,
+    _in_lab: Option<LabReports>,
 }
 
-/// Listens where Prometheus will ask, before anything starts that a taken address would end.
+/// Binds the metrics address before anything starts, so that a used address is an early error.
 pub(crate) fn listen_for_metrics(options: Metrics) -> Result<Option<MetricsListener>> {
     let listener = options
         .metrics
         .map(|place| Ok::<_, grebe_flow::Error>(MetricsListener::bind(place.address)?.named(place.name)));
     let listener = listener.transpose()?;
     if let Some(listener) = &listener {
-        note!("figures at http://{}/metrics", listener.address());
+        note!("metrics at http://{}/metrics", listener.address());
     }
     Ok(listener)
 }
 
-/// What a command waits for, and how that ends: `udp://:5000`, `--idle-timeout 10s ends the wait`.
+/// Source that a command waits for, and how the wait ends: `udp://:5000`, `--idle-timeout 10s ends the wait`.
 #[derive(Clone)]
 pub(crate) struct WaitsFor {
     pub(crate) source: String,
     pub(crate) end: String,
 }
 
-/// Says once that nothing has come yet of what is waited for, until what this returns is dropped.
+/// Reports once that no sample has arrived yet, unless the returned value is dropped before.
 pub(crate) fn tell_wait(
     waits_for: WaitsFor,
     observe: impl Fn() -> Snapshot + Send + 'static,
@@ -139,37 +140,41 @@ pub(crate) fn tell_wait(
         let is_over = ended.recv_timeout(WAIT_TOLD_AFTER) != Err(RecvTimeoutError::Timeout);
         let stages = observe().stages;
         let is_silent = stages.iter().all(|stage| stage.samples_in.max(stage.samples_out) == 0);
-        // Without a stage, the samples are counted elsewhere.
+        // Without a stage, other counters have the samples.
         if !is_over && is_silent && !stages.is_empty() {
             let WaitsFor { source, end } = waits_for;
-            say(&format!("nothing has come from {source} yet: waiting for the first sample; {end}"));
+            say(&format!("waiting for the first sample from {source}; {end}"));
         }
     });
     end
 }
 
-/// The graph of most commands: a source and a sink, with a queue between them that makes the source wait.
+/// Graph of most commands: source, blocking queue, sink.
 pub(crate) struct Pair {
     pub(crate) source: (&'static str, Box<dyn Stage>),
     pub(crate) sink: (&'static str, Box<dyn Stage>),
     pub(crate) queue_batches: usize,
-    /// Who else sees the stream, called [`TRIGGER`], and by what queue: what is dropped there is no loss of the sink's.
+    /// Second consumer, called [`TRIGGER`], with its queue. Its drops do not count as losses of the sink.
     pub(crate) trigger: Option<(Box<dyn Stage>, QueueOptions)>,
-    /// What the source waits for, where that may be silent.
+    /// Note for a silent source.
     pub(crate) waits_for: Option<WaitsFor>,
-    /// Announces the stream in the lab, and sends it over Zenoh to who has no other way.
+    /// Announces the stream in the lab, and sends it over Zenoh to readers without another route.
     pub(crate) announcer: Option<Box<dyn Stage>>,
     pub(crate) metrics: Metrics,
     pub(crate) about: About,
 }
 
 impl Pair {
-    /// Runs it for a command, and says what the sink has done: `sent`, `recorded`.
-    pub(crate) fn run(self, command: &str, verb: &str, as_json: bool) -> Result<Ending> {
-        self.run_and_judge(command, verb, as_json, |_, ending| (ending, None))
+    /// Runs it for a command that sends to `to`, and reports the result.
+    pub(crate) fn run(self, command: &str, to: &Uri, as_json: bool) -> Result<Ending> {
+        self.run_and_judge(command, "sent", as_json, |sender, ending| match to {
+            Uri::File(file) if sender.samples_in > 0 => (ending, SampleFile::named(file)),
+            _ => (ending, None),
+        })
     }
 
-    /// The same, where the command does not end as its graph does: `judge` knows what the sink has done, and what it has written.
+    /// Runs it for a command whose result differs from the graph's; `judge` knows the result of the sink, and the
+    /// written file.
     pub(crate) fn run_and_judge(
         self,
         command: &str,
@@ -201,28 +206,28 @@ impl Pair {
     }
 }
 
-/// A line on standard error, rewritten twice a second, from the first second on; nothing where that is no terminal.
+/// Progress line on standard error, updated twice a second after the first second. Empty without a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,
-    /// The stage whose samples are shown.
+    /// Stage whose samples are shown.
     stage: String,
-    /// What is said where no sample comes.
+    /// Note for a silent source.
     waits_for: Option<WaitsFor>,
 }
 
 impl Progress {
-    /// Follows what goes through the stage of this name.
+    /// Progress of the stage of this name.
     pub(crate) fn of(stage: impl Into<String>) -> Self {
         let bar = crate::output::bar(None);
-        // A template that cannot fail: it is a constant, and a test draws it.
+        // The template is a constant, and tested.
         if let Some(style) = crate::output::bar_style("{spinner} {elapsed_precise}  {msg}") {
             bar.set_style(style);
         }
         Self { bar, began: Instant::now(), stage: stage.into(), waits_for: None }
     }
 
-    /// Also says what is waited for, where nothing comes.
+    /// Adds a note for a silent source.
     pub(crate) fn waiting_for(self, waits_for: WaitsFor) -> Self {
         Self { waits_for: Some(waits_for), ..self }
     }
@@ -249,31 +254,31 @@ impl Progress {
         self.bar.tick();
     }
 
-    /// Shows that what is under way is being finished.
+    /// Shows that the graph is finishing.
     pub(crate) fn show_closing(&self, snapshot: &Snapshot, since: Duration) {
         if since >= CLOSING_SHOWN_AFTER {
             let samples =
                 snapshot.stage(&self.stage).map_or(0, |stage| stage.samples_in.max(stage.samples_out));
             self.bar.set_message(format!(
-                "closing: {} samples go to the disk or the reader; Ctrl-C again leaves it as it is",
+                "closing: writing {} samples; Ctrl-C again ends at once",
                 grouped(samples)
             ));
             self.bar.tick();
         }
     }
 
-    /// Says something above the line.
+    /// Prints a line above the progress line.
     pub(crate) fn say(&self, words: &str) {
         self.bar.suspend(|| note!("{words}"));
     }
 
-    /// Removes the line.
+    /// Removes the progress line.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Says on standard error what a person may want to know while a stream is opened.
+/// Prints a notice about opening a stream.
 pub(crate) fn tell(notice: Notice) {
     match notice {
         Notice::SmallBuffer(_) | Notice::Recording(_) => note!("grebe: {notice}"),
@@ -281,11 +286,11 @@ pub(crate) fn tell(notice: Notice) {
     }
 }
 
-/// Where a stream goes that may have a name: to the name alone where nothing else is said, else also there.
+/// Destination of a stream that may have a name: the name alone, or also a URI.
 pub(crate) struct Destination {
-    /// What the command sends to.
+    /// Destination of the samples.
     pub(crate) to: Uri,
-    /// The name, beside that.
+    /// Name in the lab, beside that.
     name: Option<StreamName>,
 }
 
@@ -310,8 +315,8 @@ impl Destination {
         }
     }
 
-    /// Opens the sink, and the stage that announces the stream where it goes elsewhere, too: before readers are waited for, who find it by
-    /// its name. What a person may want to know meanwhile goes to `notify`.
+    /// Opens the sink, and the stage that announces the name. The name is announced before the wait for readers, who
+    /// find the stream by it. Notices go to `notify`.
     pub(crate) fn open(
         &self,
         options: &SinkOptions,
@@ -324,7 +329,7 @@ impl Destination {
             if waits {
                 let announcer = announced.insert(self.announcer(options));
                 if announcer.is_err() {
-                    // Nobody will read what has no name.
+                    // Without a name, no reader will come.
                     options.cancel.cancel();
                 }
             }
@@ -346,13 +351,13 @@ impl Destination {
     }
 }
 
-/// The stage that announces a stream, and sends it over Zenoh to who has no other way.
+/// The stage that announces a stream, and sends it over Zenoh to readers without another route.
 pub(crate) fn announcer(name: &StreamName, options: &SinkOptions) -> Result<Box<dyn Stage>> {
     let named = Uri::Named(NamedStream { name: name.clone(), way: None });
     Ok(open_sink(&named, options, &mut tell)?.stage)
 }
 
-/// Ends the command when standard input is closed: its owner is gone.
+/// Ends the command when standard input is closed, because its starter is gone.
 pub(crate) fn end_with_stdin() {
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -360,13 +365,13 @@ pub(crate) fn end_with_stdin() {
     });
 }
 
-/// Of a stream on its way to Zenoh, which may be slower than the other way that it takes.
+/// Queue to Zenoh, which may be slower than the other destination.
 const ANNOUNCER_BATCHES: usize = 32;
 
 const WAIT_TOLD_AFTER: Duration = Duration::from_secs(2);
 const CLOSING_SHOWN_AFTER: Duration = Duration::from_millis(500);
 
-/// Of what is sent: about 100 ms at 25 MS/s, for as long as the sender's system calls may stall before the generator does.
+/// Queue to the sender: about 100 ms at 25 MS/s, which bridges stalls of its system calls.
 pub(crate) const SEND_QUEUE_BATCHES: usize = 64;
 
 #[cfg(test)]

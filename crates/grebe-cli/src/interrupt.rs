@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP, as something to wait for.
+//! Ctrl-C, SIGTERM and SIGHUP as events.
 
 #[cfg(unix)]
 use std::sync::OnceLock;
@@ -8,25 +8,25 @@ use std::time::Duration;
 
 use grebe_ring::Cancel;
 
-/// From here on the signals no longer kill the process; whoever runs a graph asks [`is_pending`].
+/// From here on, signals no longer kill the process; graphs poll [`is_pending`].
 pub(crate) fn catch() {
     static CAUGHT: Once = Once::new();
     CAUGHT.call_once(listen);
 }
 
-/// From here on a write beyond what a file may hold is an error and no longer kills the process, so that what was written is closed. It is
-/// a handler that does this: what the command starts has the signal as it was, for `exec` keeps none.
+/// From here on, a write beyond the file size limit is an error and not a signal, so that files are closed. This
+/// needs a handler, because `exec` resets handlers, so child processes keep the default.
 pub(crate) fn survive_file_limits() {
     #[cfg(unix)]
     {
         let signal = rustix::process::Signal::XFSZ.as_raw();
-        // Without it, it kills as ever.
+        // Without it, the signal kills the process.
         let _ = signal_hook::flag::register(signal, Arc::default());
     }
 }
 
-/// Ends the command with its terminal, also where it was started to outlive it: what it shows, nobody could see any more, and its
-/// reads would fail for ever.
+/// Ends the command with its terminal, even under `nohup`: its output would be invisible, and its reads would fail
+/// for ever.
 pub(crate) fn end_with_terminal() {
     catch();
     #[cfg(unix)]
@@ -45,7 +45,7 @@ fn listen() {
     if !is_ignored(SIGHUP) {
         caught.push(SIGHUP);
     }
-    // Where there is no descriptor to be had, the signals kill as ever.
+    // Without file descriptors, signals kill the process as usual.
     let Ok(mut signals) = Signals::new(caught) else { return };
     let _ = SIGNALS.set(signals.handle());
     let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -55,7 +55,7 @@ fn listen() {
     });
 }
 
-/// Whether whoever started this process has it ignore the signal: `nohup` does, so that it outlives its terminal.
+/// Whether the starter of this process ignores the signal, as `nohup` does.
 #[cfg(target_os = "linux")]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -64,7 +64,7 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Elsewhere only `sigaction` tells, which no safe interface calls without changing it.
+/// Other systems need `sigaction`, which has no safe interface for queries.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn is_ignored(_: i32) -> bool {
     false
@@ -72,7 +72,7 @@ fn is_ignored(_: i32) -> bool {
 
 #[cfg(not(unix))]
 fn listen() {
-    // Fails only where a handler is installed already.
+    // Fails only if a handler exists.
     let _ = ctrlc::set_handler(|| heard(false));
 }
 
@@ -80,18 +80,18 @@ fn heard(is_hang_up: bool) {
     if !is_pending() {
         raise();
     } else if !is_hang_up {
-        // The second signal ends the process at once. A terminal that goes sends several, and nobody behind them is impatient.
+        // The second signal ends the process. A closing terminal sends several, without impatience.
         end_at_once();
     }
 }
 
-/// Calls `action` before the process ends without its stages: for what others would find, and take for a running process.
+/// Registers an action for an immediate end, such as removing a published socket.
 pub(crate) fn before_end_at_once(action: impl FnOnce() + Send + 'static) {
     LAST.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(action));
 }
 
 fn end_at_once() -> ! {
-    // Held to the end: who else gets here waits until all of it is done.
+    // Held to the end, so that other threads wait for all actions.
     let mut actions = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     actions.drain(..).for_each(|action| action());
     std::process::exit(130);
@@ -102,13 +102,12 @@ pub(crate) fn raise() {
     INTERRUPT.raise();
 }
 
-/// Calls `action` when the user wants to end, at once where that is so already: for what does not ask by itself. Until what this returns is
-/// dropped.
+/// Calls `action` on an interruption, at once if one is pending, until the returned value is dropped.
 pub(crate) fn then(action: impl Fn() + Send + 'static) -> Then {
     INTERRUPT.then(Action::Call(Box::new(action)))
 }
 
-/// A flag that is set when the user wants to end, for what can be cancelled.
+/// A flag that an interruption sets.
 pub(crate) fn cancel() -> Cancel {
     let cancel = Cancel::default();
     catch();
@@ -116,8 +115,8 @@ pub(crate) fn cancel() -> Cancel {
     cancel
 }
 
-/// Ends the process two seconds after an interruption, unless what this returns has been dropped by then: a read from a
-/// terminal that is gone may never end, and has nothing to save.
+/// Ends the process two seconds after an interruption, unless the returned value is dropped before. A read from a
+/// lost terminal may never end.
 pub(crate) fn insist() -> Insisting {
     let is_over = Arc::new(AtomicBool::new(false));
     let seen = is_over.clone();
@@ -142,25 +141,25 @@ impl Drop for Insisting {
     }
 }
 
-/// Whether the user wants to end.
+/// Whether an interruption is pending.
 pub(crate) fn is_pending() -> bool {
     INTERRUPT.is_pending()
 }
 
-/// A wish to end, and whom it is told.
+/// Interruption with its listeners.
 struct Interrupt {
     is_pending: AtomicBool,
     told: Mutex<Vec<(u64, Action)>>,
     next: AtomicU64,
 }
 
-/// What follows a wish to end.
+/// Consequence of an interruption.
 enum Action {
     Call(Box<dyn Fn() + Send>),
     Cancel(Cancel),
 }
 
-/// See [`then`]. Dropping it takes the action back.
+/// See [`then`]. Dropping it removes the action.
 #[must_use]
 pub(crate) struct Then {
     of: &'static Interrupt,
@@ -184,7 +183,7 @@ impl Interrupt {
     fn then(&'static self, action: Action) -> Then {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut told = self.told();
-        // With the lock held: who raises it either is seen here, or finds the action.
+        // With the lock held, a concurrent interruption either is seen here or finds the action.
         if self.is_pending() {
             drop(told);
             action.take();
@@ -208,14 +207,14 @@ impl Action {
         }
     }
 
-    /// Whether nobody is left whom it would reach.
+    /// Whether no listener is left.
     fn is_idle(&self) -> bool {
         matches!(self, Self::Cancel(cancel) if cancel.is_sole())
     }
 }
 
 impl Then {
-    /// Leaves the action in place as long as the process lives.
+    /// Keeps the action for the lifetime of the process.
     pub(crate) fn for_good(self) {
         std::mem::forget(self);
     }

@@ -1,10 +1,10 @@
-//! The `grebe` command, for the program of this name and for a program in another language that carries it.
+//! The `grebe` command, for the program of this name and for programs in other languages that contain it.
 //!
 //! ```text
 //!  main -> run -> command (a module per command) -> show, generator, transfer, search, ssh -> graph -> output, interrupt, ending, cli
 //! ```
 //!
-//! It is no library for programs: those use [`grebe`](https://docs.rs/grebe).
+//! Programs use the library [`grebe`](https://docs.rs/grebe) instead.
 #![forbid(unsafe_code)]
 // A closed or full standard output must not panic: `output` writes.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -15,9 +15,9 @@ mod ending;
 mod generator;
 mod graph;
 mod interrupt;
-mod kept;
 mod output;
 mod receiver;
+mod saved_range;
 mod search;
 mod show;
 mod this_command;
@@ -32,15 +32,15 @@ use clap::FromArgMatches;
 use crate::cli::{Cli, Command};
 use crate::ending::Ending;
 
-/// Runs the command that the words name, the first of which is the command's own name; the exit status of the process.
+/// Runs a command and returns the exit status. The first word is the name of the program.
 ///
-/// It takes the process for its own: it catches SIGINT and SIGTERM, and a second SIGINT ends the process at once.
-/// `starts_by` has the words that start this command in another process, where the running program is not it.
+/// It owns the process: it catches SIGINT and SIGTERM, and a second SIGINT ends the process at once. `starts_by`
+/// starts this command in another process, if the running program is not the command.
 pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsString>>) -> u8 {
     starts_by.into_iter().for_each(this_command::starts_by);
     interrupt::survive_file_limits();
     let words: Vec<OsString> = words.into_iter().collect();
-    // Also where the words make no command.
+    // Also for words that clap refuses.
     let as_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     let read = cli::command().try_get_matches_from(words).and_then(|matches| {
         let command = matches.subcommand();
@@ -69,7 +69,6 @@ fn dispatch(cli: Cli) -> Result<Ending> {
         Command::Save(options) => command::save::run(&options),
         Command::Play(options) => command::play::run(&options),
         Command::Convert(options) => command::convert::run(&options),
-        Command::Verify(options) => command::verify::run(&options),
         Command::Repair(options) => command::repair::run(&options),
         Command::Info(options) => command::info::run(&options),
         Command::Find(options) => command::find::run(&options),

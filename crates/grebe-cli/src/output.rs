@@ -1,11 +1,11 @@
 //! Standard output and standard error, which may be closed or full at any time.
 //!
-//! A reader that has closed standard output, such as `head`, has what it wanted: the command goes on to its end without it, and
-//! its exit status is that of its work. Output that cannot be written otherwise (a full disk) is an error. What is said on
-//! standard error is for a person: where it cannot be said, nothing else changes.
+//! A closed pipe, as of `head`, is not an error: the command continues without output, and its exit status is that of its
+//! work. Other failures to write (a full disk) are errors. Messages on standard error are optional: a failure to
+//! write them changes nothing.
 //!
-//! Names of files, what they say of themselves and what peers say are in what is written, of whoever. Here, on their way out, letters that would
-//! move a terminal's cursor or hide what is there become escape sequences, and a line stays one line; in JSON they are escapes of JSON, and lose nothing.
+//! File names, metadata and messages of peers are untrusted text. Here they are escaped, so that no character moves
+//! the cursor or hides text, and a line stays a line. JSON uses its own escapes, and loses nothing.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
@@ -22,7 +22,7 @@ macro_rules! out {
     ($($text:tt)*) => { $crate::output::line(&format!($($text)*)) };
 }
 
-/// Writes a line to standard error, where that can be written to: `note!("listening on {address}")`.
+/// Writes a line to standard error, if possible: `note!("listening on {address}")`.
 macro_rules! note {
     ($($text:tt)*) => { $crate::output::say(format_args!($($text)*)) };
 }
@@ -34,17 +34,17 @@ pub(crate) fn line(text: &str) -> Result<()> {
     bytes((printable(text.as_bytes()) + "\n").as_bytes())
 }
 
-/// Writes lines to standard output, at once.
+/// Writes lines to standard output in one call.
 pub(crate) fn text(text: &str) -> Result<()> {
     bytes(printable_lines(text).as_bytes())
 }
 
-/// Writes a value of JSON and an end of line to standard output, at once.
+/// Writes a JSON value and a line end to standard output in one call.
 pub(crate) fn json(value: &impl Display) -> Result<()> {
     bytes((json_escaped(&value.to_string()) + "\n").as_bytes())
 }
 
-/// Writes to standard output, at once.
+/// Writes to standard output in one call.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
     if READER_GONE.load(Ordering::Relaxed) {
         return Ok(());
@@ -64,13 +64,13 @@ pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// What a bar looks like, by a template; `None` where the template is wrong.
+/// Style of a progress bar; `None` if the template is invalid.
 pub(crate) fn bar_style(template: &str) -> Option<ProgressStyle> {
     let style = ProgressStyle::with_template(template).ok()?;
     Some(if is_ascii_locale() { style.tick_chars("-\\|/ ").progress_chars("=> ") } else { style })
 }
 
-/// A bar on standard error; hidden where no person looks on, or the terminal cannot go back in a line.
+/// Progress bar on standard error; hidden without a terminal, or if it cannot move its cursor.
 pub(crate) fn bar(length: Option<u64>) -> ProgressBar {
     if is_dumb() {
         return ProgressBar::hidden();
@@ -78,7 +78,7 @@ pub(crate) fn bar(length: Option<u64>) -> ProgressBar {
     length.map_or_else(ProgressBar::new_spinner, ProgressBar::new)
 }
 
-/// Writes a file as a whole, and says so; `-` is standard output.
+/// Writes a file atomically, and reports it; `-` is standard output.
 pub(crate) fn file(path: &Path, content: &[u8]) -> io::Result<()> {
     if is_stdout(path) {
         return bytes(content).map_err(io::Error::other);
@@ -88,12 +88,12 @@ pub(crate) fn file(path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the name of a file is that of standard output.
+/// Whether a path stands for standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Whether the reader of standard output has closed it: whoever writes for ever can end, also where there is nothing to write.
+/// Whether the reader of standard output has closed it, so that endless commands can end.
 pub(crate) fn is_reader_gone() -> bool {
     READER_GONE.load(Ordering::Relaxed) || is_pipe_broken()
 }
@@ -116,33 +116,33 @@ pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     say_drawn(&printable(text.to_string().as_bytes()));
 }
 
-/// Writes lines to standard error, where that can be written to.
+/// Writes lines to standard error, if possible.
 pub(crate) fn say_lines(text: &str) {
     say_drawn(&printable_lines(text));
 }
 
-/// The same of what was made for a terminal, with colours.
+/// The same for text with colours.
 pub(crate) fn say_drawn(text: &str) {
-    // In one piece, so that lines of several threads or processes do not mix.
+    // In one call, so that lines of several threads or processes do not mix.
     let _ = io::stderr().write_all(in_locale(format!("{text}\n")).as_bytes());
 }
 
-/// Writes a line to standard error that is for another process: as it is, whatever letters the terminal has.
+/// Writes a line for another process to standard error, without escapes.
 pub(crate) fn event(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Words as the terminal can show them: without UTF-8, grebe's own signs become ASCII.
+/// Text for the terminal: without UTF-8, grebe's own symbols become ASCII.
 pub(crate) fn in_locale(text: String) -> String {
     if text.is_ascii() || !is_ascii_locale() { text } else { text.chars().map(ascii_of).collect() }
 }
 
-/// Several lines, each as [`printable`] has it.
+/// Lines, each escaped as by [`printable`].
 pub(crate) fn printable_lines(text: &str) -> String {
     text.split('\n').map(|line| printable(line.as_bytes())).collect::<Vec<_>>().join("\n")
 }
 
-/// JSON of which a terminal can show every letter. Such letters stand within strings alone.
+/// JSON in printable characters. Others occur only in strings.
 fn json_escaped(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for letter in json.chars() {

@@ -1,9 +1,9 @@
-//! What tunes the receiver of a stream from the scope.
+//! Remote control of receivers.
 
 use grebe_stages::{Tuner, Tuning};
 use grebe_view::{ReceiverRemote, Tuned};
 
-/// What the scope's controls call.
+/// Controls for the scope.
 pub(crate) fn remote_of(tuner: Tuner) -> ReceiverRemote {
     let wanted = tuner.clone();
     let tuned = move || {

@@ -1,4 +1,4 @@
-//! Looking for one kind of event in one lane.
+//! Search for one kind of event in one lane.
 
 mod number;
 mod walk;
@@ -20,19 +20,19 @@ use crate::ending::Usage;
 use number::Number;
 pub(crate) use walk::Walk;
 
-/// An event: the index of its first sample, and how many it lasts; 0: a moment.
+/// Event: index of the first sample, and duration in samples, 0 for an instant.
 pub(crate) type Hit = (u64, u64);
 
-/// A search that is told the samples of a signal in their order.
+/// Search over consecutive samples of a signal.
 pub(crate) trait Search: Send {
-    /// Looks at the next samples; an index other than the next one begins anew.
+    /// Searches the next samples; a gap in the index restarts the search.
     fn scan(&mut self, first_index: u64, block: &Block<'_>, found: &mut Vec<Hit>) -> Result<()>;
 
-    /// What lasts ends here.
+    /// Ends a lasting event.
     fn end(&mut self, found: &mut Vec<Hit>);
 }
 
-/// What is searched: what its samples are and mean.
+/// Signal to search: format, channels, units.
 #[derive(Debug, Clone)]
 pub(crate) struct Signal {
     pub(crate) format: SampleFormat,
@@ -52,16 +52,16 @@ impl Signal {
         }
     }
 
-    /// The amplitude that a sine of full scale has.
+    /// Amplitude of a full-scale sine.
     fn full_scale(&self) -> f64 {
         let of_bits = self.description.as_ref().and_then(|description| description.full_scale(self.format));
         of_bits.unwrap_or_else(|| full_scale(self.format))
     }
 
-    /// The lanes that are searched: those that are named, or all.
+    /// The lanes to search: the named ones, or all.
     ///
     /// # Errors
-    /// [`Usage`] where there is no such lane.
+    /// [`Usage`] if a lane does not exist.
     pub(crate) fn lanes(&self, named: &[LaneId]) -> Result<Vec<LaneId>> {
         let is_complex = self.format.is_complex();
         let part = if is_complex { Part::Magnitude } else { Part::Real };
@@ -69,7 +69,7 @@ impl Signal {
             return Ok((0..self.channels).map(|channel| LaneId { channel, part }).collect());
         }
         let lane = |&lane: &LaneId| {
-            let usage = |what: String| Err(Usage(format!("--channel {lane}: {what}")).into());
+            let usage = |what: String| Err(Usage(format!("--channels {lane}: {what}")).into());
             match lane.part {
                 Part::Math => usage("a recording has no such channel".to_owned()),
                 _ if lane.channel >= self.channels => usage(match self.channels {
@@ -77,7 +77,7 @@ impl Signal {
                     channels => format!("there are {channels} channels"),
                 }),
                 Part::Real => Ok(LaneId { part, ..lane }),
-                _ if !is_complex => usage(format!("its samples are {}, and have no parts", self.format)),
+                _ if !is_complex => usage(format!("{} samples have no parts", self.format)),
                 _ => Ok(lane),
             }
         };
@@ -85,7 +85,7 @@ impl Signal {
     }
 }
 
-/// What is looked for, in samples and in counts.
+/// Conditions in samples and counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     kind: EventKind,
@@ -98,17 +98,17 @@ pub(crate) struct Wanted {
     most_samples: u64,
     window_samples: u64,
     holdoff_samples: u64,
-    /// The power that 0 dB stands for.
+    /// Power of 0 dB.
     full_power: f64,
-    /// What is no signal: the middle of `u8`.
+    /// Zero level: the middle of `u8`.
     middle: f32,
 }
 
 impl Wanted {
-    /// What the conditions mean for a lane of this signal; `option` is that which names the kind.
+    /// The conditions for a lane of this signal; `option` is the option that names the kind.
     ///
     /// # Errors
-    /// [`Usage`] where a level or a time is missing.
+    /// [`Usage`] if a level or a time is missing.
     pub(crate) fn of(
         option: &str,
         kind: EventKind,
@@ -122,7 +122,7 @@ impl Wanted {
         let rate_hz = signal.sample_rate_hz;
         let samples = |time: std::time::Duration| {
             if rate_hz <= 0.0 && !time.is_zero() {
-                let what = "nothing says the sample rate, which makes samples of a time: name it, as in 'x.cu8?rate=2.4M'";
+                let what = "unknown sample rate: give it, as in 'x.cu8?rate=2.4M'";
                 return Err(Usage(what.to_owned()));
             }
             Ok((time.as_secs_f64() * rate_hz).round() as u64)
@@ -161,7 +161,7 @@ impl Wanted {
         })
     }
 
-    /// Whether all is within what 16 bits can be.
+    /// Whether all levels are in the range of 16 bits.
     fn fits_i16(&self) -> bool {
         let levels = if matches!(self.kind, EventKind::Power | EventKind::Silence) {
             [0.0; 3]
@@ -186,7 +186,7 @@ impl Wanted {
     }
 }
 
-/// What the numbers of a lane mean.
+/// Scale of a lane.
 struct Units {
     scale: f64,
     offset: f64,
@@ -218,18 +218,18 @@ struct LaneSearch<V: Number, S> {
     next: Option<u64>,
 }
 
-/// The samples of a lane.
+/// Samples of a lane.
 trait Samples<V: Clone> {
-    /// Of a block; `is_next` where they follow those before.
+    /// Samples of a block; `is_next` if they follow the previous ones.
     fn of<'a>(&'a mut self, block: &Block<'a>, is_next: bool) -> Result<Cow<'a, [V]>>;
 }
 
-/// As they stand in the file.
+/// Samples as in the file.
 struct Plain {
     channel: usize,
 }
 
-/// Computed of those in the file.
+/// Samples computed from those in the file.
 struct Computed {
     lane: LaneId,
     middle: f32,
@@ -305,31 +305,31 @@ impl<V: Number, S: Samples<V> + Send> Search for LaneSearch<V, S> {
     }
 }
 
-/// What finds events among the samples of a lane.
+/// Detector of events.
 enum Detector<V: Value> {
     Moments(Trigger<V>),
     Level(Lasting, Box<Edges<V>>),
     Power(Lasting, Powers),
 }
 
-/// Where the signal comes beyond a level, and where it comes back.
+/// Entry beyond a level, and return.
 struct Edges<V: Value> {
     begins: Trigger<V>,
     ends: Trigger<V>,
     is_beyond: Box<dyn Fn(V) -> bool + Send>,
 }
 
-/// Means of squares, window by window.
+/// Mean squares per window.
 struct Powers {
     window_samples: u64,
-    /// The sum of a window is at least so much, or below.
+    /// Threshold of the sum over a window.
     threshold: f64,
     is_above: bool,
     sum: f64,
     count: u64,
 }
 
-/// What begins and ends.
+/// Lasting event.
 struct Lasting {
     since: Option<u64>,
     until: u64,
@@ -381,7 +381,7 @@ impl<V: Number> Detector<V> {
     fn level(wanted: &Wanted, level: V) -> Result<Self> {
         let at = level.to_f64();
         let edge = |slope, level, hysteresis| Trigger::new(Condition::Edge { slope, level, hysteresis }, 0);
-        // It ends at the first sample that is beyond the hysteresis on the other side: the mirror of where it began.
+        // It ends at the first sample beyond the hysteresis on the other side, mirroring its start.
         let (begins, ends) = if wanted.slope == Slope::Falling {
             let back = V::above(at + wanted.hysteresis);
             let width = V::hysteresis((back.to_f64() - V::above(at).to_f64()).max(0.0));
@@ -431,13 +431,13 @@ impl<V: Number> Detector<V> {
         }
     }
 
-    /// Nothing follows what came.
+    /// End of the samples.
     fn end(&mut self, found: &mut Vec<Hit>) {
         match self {
             Detector::Moments(_) => {}
             Detector::Level(lasting, _) => lasting.end(lasting.until, found),
             Detector::Power(lasting, powers) => {
-                // A last window that is not full says nothing.
+                // An incomplete last window does not count.
                 (powers.sum, powers.count) = (0.0, 0);
                 lasting.end(lasting.until, found);
             }
@@ -499,7 +499,7 @@ impl Lasting {
     }
 }
 
-/// The amplitude that a sine of full scale has.
+/// Amplitude of a full-scale sine.
 fn full_scale(format: SampleFormat) -> f64 {
     match format.component() {
         Component::I8 | Component::U8 => 128.0,
@@ -509,5 +509,5 @@ fn full_scale(format: SampleFormat) -> f64 {
     }
 }
 
-/// Of a power, where nothing says the rate.
+/// Window of powers if the rate is unknown.
 const WINDOW_SAMPLES: u64 = 1_000;

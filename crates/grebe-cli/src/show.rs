@@ -1,12 +1,12 @@
-//! Showing streams: in a window, in the terminal, or as a picture.
+//! Shows streams in a window, in the terminal or as a picture.
 
-mod arriving;
 mod export;
 mod failure;
 mod files;
 mod finder;
-mod keeper;
+mod incoming;
 mod recording;
+mod ring_saver;
 pub(crate) mod rings;
 
 use std::path::{Path, PathBuf};
@@ -28,22 +28,23 @@ use crate::graph::{self, About, WaitsFor, report::Losses, tell_wait};
 use crate::interrupt;
 use crate::output::{self, note};
 
-pub(crate) use arriving::Incoming;
 pub(crate) use failure::Failure;
 pub(crate) use files::session_of_source;
 pub(crate) use finder::Held;
-pub(crate) use keeper::Keeper;
+pub(crate) use incoming::Incoming;
 pub(crate) use recording::{OnDisk, Progress};
+pub(crate) use ring_saver::RingSaver;
 
-/// Where the picture goes.
+/// Output of the scope.
 pub(crate) enum Surface {
-    /// A window, or the terminal where there is no display.
+    /// Window, or the terminal without a display.
     Window,
     Terminal,
     Png(PngOptions),
 }
 
-/// Shows the streams until the person ends it, or the picture is written, which is returned then by its parts; then stops the graphs.
+/// Shows the streams until the user quits, or the picture is drawn, and stops the graphs. Returns the parts of the
+/// picture.
 pub(crate) fn run(
     surface: &Surface,
     shown: Vec<Shown>,
@@ -90,8 +91,8 @@ pub(crate) fn run(
     };
     drop(insisting);
     for shown in shown {
-        shown.show.keeper.iter().for_each(Keeper::finish);
-        // The stream's own error explains a scope that got nothing.
+        shown.show.keeper.iter().for_each(RingSaver::finish);
+        // The stream's own error explains an empty scope.
         shown.running.stop().context("the stream failed")?;
         if let Some(opener) = &shown.show.opener {
             opener.stop()?;
@@ -120,7 +121,7 @@ fn window(shown: &[Shown]) -> Result<(), Error> {
 
 #[cfg(not(feature = "window"))]
 fn window(shown: &[Shown]) -> Result<(), Error> {
-    in_terminal(shown, "this grebe was built without its window")
+    in_terminal(shown, "this grebe was built without the window")
 }
 
 fn in_terminal(shown: &[Shown], why: &str) -> Result<(), Error> {
@@ -134,14 +135,14 @@ fn terminal(shown: &[Shown]) -> Result<(), Error> {
     grebe_view::run_terminals(scopes(shown))
 }
 
-/// What is shown, and how.
+/// Settings of a scope.
 #[derive(Default)]
 pub(crate) struct Show {
-    /// What `grebe top` calls it.
+    /// Name in `grebe top`.
     pub(crate) command: &'static str,
-    /// The source as the person named it.
+    /// Source as the user named it.
     pub(crate) name: String,
-    /// Whether the frames are stamped with this machine's clock.
+    /// Whether frames have time stamps of this machine's clock.
     pub(crate) is_same_boot: bool,
     pub(crate) span_s: Option<f64>,
     pub(crate) theme: Option<ThemeChoice>,
@@ -151,56 +152,56 @@ pub(crate) struct Show {
     pub(crate) xy: bool,
     pub(crate) symbol_rate_hz: Option<f64>,
     pub(crate) band_hz: Option<(f64, f64)>,
-    /// The channels and parts that are shown; `None`: as the session says, else all, and of complex ones I and Q.
+    /// Channels and parts to show; `None`: those of the session, else all, with I and Q of complex ones.
     pub(crate) lanes: Option<LaneMask>,
     pub(crate) trigger: TriggerOptions,
-    /// Where the settings are kept.
+    /// Settings file.
     pub(crate) session: Option<PathBuf>,
-    /// Whether a session that cannot be read is an error.
+    /// Whether an unreadable settings file is an error.
     pub(crate) is_session_required: bool,
-    /// How long a file is, in samples per channel.
+    /// Length of a file in samples per channel.
     pub(crate) file_samples: Option<u64>,
-    /// Why the source failed, once it has.
+    /// Failure of the source.
     pub(crate) failure: Failure,
-    /// How much is known of a recording that is looked at where it lies.
+    /// Progress of reading a recording.
     pub(crate) progress: Progress,
-    /// Keeps stretches of it, where a ring records it.
-    pub(crate) keeper: Option<Keeper>,
-    /// Searches all that is held of it, where something can.
+    /// Saves ranges of the ring that records the stream.
+    pub(crate) keeper: Option<RingSaver>,
+    /// Search of all available samples.
     pub(crate) finder: Option<Finder>,
-    /// Who keeps stretches where it is somewhere else, until the scope takes that.
+    /// Saves ranges at a remote source, until the scope takes it.
     pub(crate) far_keeper: Mutex<Option<StretchKeeper>>,
-    /// Opens files in place of it.
+    /// Opens files in place of the source.
     pub(crate) opener: Option<Arc<Opener>>,
-    /// The other sources that are served where it is, until the scope takes them.
+    /// Other sources of a remote server, until the scope takes them.
     pub(crate) sources: Mutex<Option<SourceMenu>>,
-    /// The links of those that took its place.
+    /// Links of sources that replaced this one.
     pub(crate) followers: Followers,
-    /// Who else sends to the port.
+    /// Detection of a second sender.
     pub(crate) second_sender: Option<SecondSender>,
-    /// How to send something there, while nothing came.
+    /// How to send a stream to a silent source.
     pub(crate) advice: Option<String>,
-    /// What is known of it where it is somewhere else, until the scope takes that.
+    /// Status of a remote source, until the scope takes it.
     pub(crate) far: Mutex<Option<FarStatus>>,
-    /// The last error of its generator.
+    /// Last error of its generator.
     pub(crate) generator_said: Failure,
     /// Whether it is still being copied.
     pub(crate) is_incoming: bool,
-    /// Brings it from another machine, as long as it is shown.
+    /// Fetches it from another machine while it is shown.
     pub(crate) fetch: Option<Fetch>,
-    /// The controls of its generator, until the scope takes them.
+    /// Controls of its generator, until the scope takes them.
     pub(crate) generator: Mutex<Option<GeneratorRemote>>,
-    /// The same of its receiver.
+    /// Controls of its receiver.
     pub(crate) receiver: Mutex<Option<ReceiverRemote>>,
 }
 
-/// Links of what took the place of a source since; clones share them.
+/// Links of sources that replaced another; clones share them.
 pub(crate) type Followers = Arc<Mutex<Vec<ScopeLink>>>;
 
-/// What a scope asks where its source is somewhere else.
+/// Query for the status of a remote source.
 pub(crate) type FarStatus = Box<dyn Fn() -> SourceStatus + Send>;
 
-/// A source with its scope.
+/// Source with its scope.
 pub(crate) struct Shown {
     pub(crate) running: Stoppable,
     pub(crate) link: ScopeLink,
@@ -208,7 +209,7 @@ pub(crate) struct Shown {
 }
 
 impl Show {
-    /// Reads a session that was asked for, so that an error is said before anything is opened.
+    /// Reads a required settings file, so that its errors come before anything is opened.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.session {
             Some(path) if self.is_session_required => files::read_session(path).map(drop),
@@ -218,7 +219,7 @@ impl Show {
 }
 
 impl Shown {
-    /// What is known of the source, whenever it is asked.
+    /// Query for the status of the source.
     pub(crate) fn status(&self) -> Box<dyn Fn() -> SourceStatus + Send> {
         if let Some(far) = self.show.far.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return far;
@@ -229,7 +230,7 @@ impl Shown {
         let (second_sender, advice) = (self.show.second_sender.clone(), self.show.advice.clone());
         let (failure, said) = (failure.clone(), self.show.generator_said.clone());
         let progress = self.show.progress.clone();
-        let told = Mutex::new(Told { notes: self.running.notes(), last: None });
+        let told = Mutex::new(LastNote { notes: self.running.notes(), last: None });
         Box::new(move || {
             let snapshot = observe();
             let mut status = status(&snapshot, &name, is_same_boot);
@@ -244,7 +245,7 @@ impl Shown {
         })
     }
 
-    /// What the scope is told.
+    /// Options of the scope.
     pub(crate) fn options(&self) -> ViewOptions {
         let (opener, first) = (self.show.opener.clone(), self.running.clone());
         let mut options = ViewOptions::new(self.status());
@@ -260,7 +261,7 @@ impl Shown {
         options.trigger = self.show.trigger;
         options.export = Some(Box::new(export::export));
         let far_keeper = self.show.far_keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
-        options.keeper = self.show.keeper.as_ref().map(Keeper::for_scope).or(far_keeper);
+        options.keeper = self.show.keeper.as_ref().map(RingSaver::for_scope).or(far_keeper);
         options.finder.clone_from(&self.show.finder);
         if let Some(opener) = opener {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));
@@ -269,9 +270,9 @@ impl Shown {
         options.sources = self.show.sources.lock().unwrap_or_else(PoisonError::into_inner).take();
         options.receiver = self.show.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = &self.show.session {
-            // A session that was asked for was checked before. Without another one, the scope begins afresh.
+            // Required files were checked before. Others fall back to defaults.
             options.session = files::read_session(path).unwrap_or_else(|error| {
-                note!("grebe: {error:#}: beginning afresh");
+                note!("grebe: {error:#}: using defaults");
                 None
             });
             let path = path.clone();
@@ -285,7 +286,7 @@ impl Shown {
     }
 }
 
-/// A graph that runs until somebody stops it, who may be one of several. Clones share it.
+/// Graph that one of several owners stops. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Stoppable(Arc<Mutex<Option<Running>>>);
 
@@ -294,12 +295,12 @@ impl Stoppable {
         Self(Arc::new(Mutex::new(Some(running))))
     }
 
-    /// Nothing that runs here.
+    /// Without a graph.
     pub(crate) fn nothing() -> Self {
         Self(Arc::default())
     }
 
-    /// Stops it, if nobody has; its own error.
+    /// Stops it unless stopped; returns its error.
     pub(crate) fn stop(&self) -> Result<()> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         running.map_or(Ok(()), |running| Ok(running.stop().map(drop)?))
@@ -312,7 +313,7 @@ impl Stoppable {
         }
     }
 
-    /// What its stages tell a person, since it was asked last.
+    /// New notes of its stages.
     pub(crate) fn notes(&self) -> Notes {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(running) => Box::new(running.notes()),
@@ -328,15 +329,15 @@ impl Stoppable {
 
 type Notes = Box<dyn FnMut() -> Vec<String> + Send>;
 
-/// What the stages of a graph told last, as long as a person should see it.
-struct Told {
+/// Last note of a graph, while it should be visible.
+struct LastNote {
     notes: Notes,
-    /// With when it was told, and how many samples the source had given then.
+    /// With its time, and the samples of the source at that time.
     last: Option<(String, Instant, u64)>,
 }
 
-impl Told {
-    /// What is to be seen now: a source that waits for its device says so until its samples come again, and a while longer.
+impl LastNote {
+    /// The visible note: a waiting source keeps its note until samples arrive, and a while longer.
     fn look(&mut self, snapshot: &Snapshot) -> Option<String> {
         let samples = snapshot.stage("source").map_or(0, |source| source.samples_out);
         if let Some(words) = (self.notes)().pop() {
@@ -354,10 +355,10 @@ const SHOWN_FOR: Duration = Duration::from_secs(5);
 
 type OpenFile = dyn Fn(&Path) -> Result<Shown> + Send + Sync;
 
-/// Opens files in place of what a scope shows.
+/// Opens files in place of the shown one.
 pub(crate) struct Opener {
     open: Box<OpenFile>,
-    /// What was opened so far; the last one is shown.
+    /// Opened files; the last one is shown.
     opened: Mutex<Vec<Shown>>,
 }
 
@@ -366,13 +367,13 @@ impl Opener {
         Arc::new(Self { open: Box::new(open), opened: Mutex::default() })
     }
 
-    /// Opens a file, and stops what it replaces: `first`, or the file before.
+    /// Opens a file, and stops the previous one: `first`, or the file before.
     fn open(&self, path: &Path, first: &Stoppable) -> Result<(ScopeLink, ViewOptions), String> {
         let shown = (self.open)(path).map_err(|error| format!("{error:#}"))?;
         let (link, options) = (shown.link.clone(), shown.options());
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let before = opened.last().map_or(first, |shown| &shown.running).clone();
-        // The person does not wait for it; an error of what is no longer shown is of no use.
+        // In the background; errors of a replaced source do not matter.
         std::thread::spawn(move || before.stop());
         opened.push(shown);
         Ok((link, options))
@@ -389,7 +390,7 @@ impl Opener {
     }
 }
 
-/// How much of a file was read, until all of it was.
+/// Progress of reading a file, until it is complete.
 fn reading(snapshot: &Snapshot, samples: u64) -> Option<String> {
     let read = snapshot.stage("source")?.samples_out;
     (read < samples).then(|| format!("reading the file: {} %", read * 100 / samples.max(1)))
@@ -418,21 +419,21 @@ fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
     }
 }
 
-/// A source that leads to a scope.
+/// Source that feeds a scope.
 pub(crate) struct Scope {
     pub(crate) graph: Graph,
     pub(crate) link: ScopeLink,
-    /// Why the source failed, once it has.
+    /// Failure of the source.
     pub(crate) failure: Failure,
 }
 
 impl Scope {
-    /// One of so many scopes, which share the memory for their history. `queue` says what happens where it is too slow.
+    /// One of `scopes` scopes, which share the memory for history. `queue` determines what happens if it is too slow.
     pub(crate) fn new(source: Box<dyn Stage>, queue: fn(usize) -> QueueOptions, scopes: usize) -> Self {
         Self::with_history(source, queue, HISTORY_BYTES / scopes)
     }
 
-    /// One whose history takes so many bytes.
+    /// With this much memory for history.
     pub(crate) fn with_history(
         source: Box<dyn Stage>,
         queue: fn(usize) -> QueueOptions,
@@ -447,7 +448,7 @@ impl Scope {
         Self { graph, link, failure }
     }
 
-    /// One of a recording, which is read where a picture needs it.
+    /// Scope of a recording, which is read on demand.
     pub(crate) fn of_recording(recording: impl Recording + 'static) -> Result<Self> {
         let (scope, link) = RecordingScope::new(Box::new(recording))?;
         let mut graph = Graph::new();
@@ -456,7 +457,7 @@ impl Scope {
     }
 }
 
-/// The history that all scopes of a command keep together.
+/// Memory for the history of all scopes of a command.
 const HISTORY_BYTES: usize = 512 << 20;
-/// 16 MiB of frames: what a scope may be late by before it loses any.
+/// 16 MiB of frames: the lag of a scope before it drops any.
 const QUEUE_BATCHES: usize = 256;

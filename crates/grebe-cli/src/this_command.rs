@@ -1,4 +1,4 @@
-//! This command, to be started once more: generators and benches run in processes of their own.
+//! Starts this command again: generators and benches run in their own processes.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result};
 
-/// This command, without arguments.
+/// This command without arguments.
 pub(crate) fn this_command() -> Result<Command> {
     match WORDS.get() {
         Some(words) => Ok(command_of(words)),
@@ -14,14 +14,14 @@ pub(crate) fn this_command() -> Result<Command> {
     }
 }
 
-/// Whether it runs within another program.
+/// Whether the command runs within another program.
 pub(crate) fn is_carried() -> bool {
     WORDS.get().is_some()
 }
 
-/// Remembers how another program starts this command: its path, and the words before the arguments.
+/// Sets how another program starts this command: its path, and the words before the arguments.
 pub(crate) fn starts_by(words: Vec<OsString>) {
-    // One process is one command.
+    // A process runs one command.
     let _ = WORDS.set(words);
 }
 

@@ -1,4 +1,4 @@
-//! What `send` and `recv` share: tickets, addresses, the line of progress.
+//! Tickets, addresses and progress of `send` and `recv`.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -17,12 +17,12 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::cli::Meeting;
+use crate::cli::Rendezvous;
 use crate::ending::{Ending, Usage};
 use crate::output::{self, note, out};
 use crate::units;
 
-/// The ticket of the option, of `GREBE_TICKET`, or, where the option says `-`, of standard input.
+/// The ticket of the option or of `GREBE_TICKET`; the option `-` reads standard input.
 pub(crate) fn given_ticket(option: Option<&str>) -> Result<Option<Ticket>> {
     let word = match option {
         Some("-") => match std::env::var("GREBE_TICKET") {
@@ -32,7 +32,7 @@ pub(crate) fn given_ticket(option: Option<&str>) -> Result<Option<Ticket>> {
         Some(word) => {
             if others_are_here() {
                 note!(
-                    "other users of this machine can see the ticket in the list of processes: better have it asked for"
+                    "other users of this machine can see the ticket in the process list; prefer the prompt"
                 );
             }
             Zeroizing::new(word.to_owned())
@@ -45,12 +45,12 @@ pub(crate) fn given_ticket(option: Option<&str>) -> Result<Option<Ticket>> {
     Ok(Some(ticket_of(&word)?))
 }
 
-/// Reads the word of a ticket for a transfer.
+/// Parses a ticket of a transfer.
 pub(crate) fn ticket_of(word: &str) -> Result<Ticket> {
     named_ticket(word, Ticket::from_word(word, Purpose::Transfer).map_err(grebe_connection::Error::from))
 }
 
-/// What was read of a word; an error names the word, where it is too short for a secret.
+/// Result of parsing a word. The error contains the word if it is too short for a secret.
 pub(crate) fn named_ticket<T, E>(word: &str, read: Result<T, E>) -> Result<T>
 where
     Result<T, E>: Context<T, E>,
@@ -62,21 +62,21 @@ where
     })
 }
 
-/// Whether a word is a ticket that was cut or mistyped, rather than the name of a directory.
+/// Whether a word is a damaged ticket rather than a directory name.
 pub(crate) fn is_like_a_ticket(word: &str) -> bool {
     let begins = word.get(..5).is_some_and(|head| head.eq_ignore_ascii_case("grebe"));
     let is_long = word.len() >= 30 && word.bytes().all(|letter| letter.is_ascii_alphanumeric());
     begins && is_long && !std::path::Path::new(word).exists()
 }
 
-/// Says what was not transferred, and why.
+/// Reports skipped files with the reasons.
 pub(crate) fn tell_left_out(left_out: &[LeftOut], count: u64) {
     const SHOWN: usize = 20;
     for left in left_out.iter().take(SHOWN) {
-        note!("left out: {}: {}", left.shown_name(), left.why);
+        note!("skipped: {}: {}", left.shown_name(), left.why);
     }
     if count > SHOWN as u64 {
-        note!("left out: {} more; --json names the first {LEFT_OUT_KEPT}", count - SHOWN as u64);
+        note!("skipped: {} more; --json names the first {LEFT_OUT_KEPT}", count - SHOWN as u64);
     }
 }
 
@@ -85,11 +85,11 @@ pub(crate) fn left_out_json(left_out: &[LeftOut]) -> Value {
     named.map(|left| json!({ "path": String::from_utf8_lossy(&left.name), "why": left.why })).collect()
 }
 
-/// `, 12 MB of it were there`, or nothing.
+/// `, 12 MB of it resumed`, or nothing.
 pub(crate) fn resumed(report: &TransferReport) -> String {
     match report.resumed_bytes {
         0 => String::new(),
-        bytes => format!(", {} of it were there", size(bytes)),
+        bytes => format!(", {} of it resumed", size(bytes)),
     }
 }
 
@@ -97,12 +97,12 @@ pub(crate) fn ending(report: &TransferReport) -> Ending {
     if report.left_out_count == 0 { Ending::Good } else { Ending::Partial }
 }
 
-/// How a connection to the other side is made.
-pub(crate) fn options(meeting: &Meeting, way: &Way, cancel: &Cancel) -> ConnectionOptions {
+/// Options of the connection to the other side.
+pub(crate) fn options(rendezvous: &Rendezvous, way: &Way, cancel: &Cancel) -> ConnectionOptions {
     ConnectionOptions {
-        via: meeting.via,
-        answer_within: meeting.wait,
-        keep_trying: meeting.keep_trying,
+        via: rendezvous.via,
+        answer_within: rendezvous.wait,
+        keep_trying: rendezvous.keep_trying,
         cancel: cancel.clone(),
         notify: way.notify(),
         ..ConnectionOptions::default()
@@ -111,30 +111,30 @@ pub(crate) fn options(meeting: &Meeting, way: &Way, cancel: &Cancel) -> Connecti
 
 /// This side of a transfer.
 pub(crate) struct Side<'a> {
-    pub(crate) meeting: &'a Meeting,
-    /// The command at the other side.
+    pub(crate) rendezvous: &'a Rendezvous,
+    /// Command at the other side.
     pub(crate) there: &'a str,
     pub(crate) json: bool,
 }
 
 impl Side<'_> {
-    /// Goes to whoever made the ticket, or prints one and waits for who has it.
+    /// Connects to the peer of a ticket, or prints a ticket and waits for the peer.
     pub(crate) fn meet(&self, ticket: Option<Ticket>, options: &ConnectionOptions) -> Result<Connection> {
         if let Some(ticket) = ticket {
             return connect(&ticket, options).map_err(unmet);
         }
-        let bind = |at| ConnectionListener::bind(at, Purpose::Transfer, self.meeting.expires);
-        let mut listener = match self.meeting.listen {
+        let bind = |at| ConnectionListener::bind(at, Purpose::Transfer, self.rendezvous.expires);
+        let mut listener = match self.rendezvous.listen {
             Some(address) => bind(address)?,
             None => listen_anywhere(0, bind)?,
         };
-        advertise(&mut listener.ticket, self.meeting)?;
-        announce(&listener.ticket, self.meeting, self.there, self.json)?;
+        advertise(&mut listener.ticket, self.rendezvous)?;
+        announce(&listener.ticket, self.rendezvous, self.there, self.json)?;
         listener.accept(options).map_err(unmet)
     }
 }
 
-/// Of an end that stopped before there was another.
+/// Error of a side that stopped before the other came.
 fn unmet(error: grebe_connection::Error) -> anyhow::Error {
     let is_stopped = matches!(error, grebe_connection::Error::Cancelled);
     let error = anyhow::Error::from(error);
@@ -145,29 +145,29 @@ fn unmet(error: grebe_connection::Error) -> anyhow::Error {
     }
 }
 
-/// Puts into the ticket where the other side finds us: our addresses, and the relay.
-fn advertise(ticket: &mut Ticket, meeting: &Meeting) -> Result<()> {
-    ticket.relay = relay_or_default(meeting.relay.as_ref())?;
-    if meeting.via == Via::Relay && ticket.relay.is_none() {
+/// Adds our addresses and the relay to the ticket.
+fn advertise(ticket: &mut Ticket, rendezvous: &Rendezvous) -> Result<()> {
+    ticket.relay = relay_or_default(rendezvous.relay.as_ref())?;
+    if rendezvous.via == Via::Relay && ticket.relay.is_none() {
         return Err(Usage("--via relay needs a relay: --relay HOST, or GREBE_RELAY".into()).into());
     }
     let Some(port) = ticket.addresses.first().map(Address::port) else { return Ok(()) };
     let mut addresses = Vec::new();
-    for host in &meeting.advertise {
+    for host in &rendezvous.advertise {
         addresses.extend(resolve(host, port)?);
     }
     if !addresses.is_empty() {
         addresses.truncate(Ticket::ADDRESSES_MAX);
         ticket.addresses = addresses.into_iter().map(Into::into).collect();
     }
-    if meeting.via == Via::Relay {
+    if rendezvous.via == Via::Relay {
         ticket.addresses.clear();
     }
     Ok(())
 }
 
-/// Prints the ticket on standard output, and on standard error what to do with it.
-fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: bool) -> Result<()> {
+/// Prints the ticket on standard output, and instructions on standard error.
+fn announce(ticket: &Ticket, rendezvous: &Rendezvous, command: &str, json: bool) -> Result<()> {
     let addresses: Vec<_> = ticket.addresses.iter().map(ToString::to_string).collect();
     let places = ticket.relay.iter().map(|relay| format!("the relay {relay}"));
     let places: Vec<_> = places.chain(addresses).collect();
@@ -175,12 +175,12 @@ fn announce(ticket: &Ticket, meeting: &Meeting, command: &str, json: bool) -> Re
     if json {
         return output::json(&json!({ "ticket": *ticket.word() }));
     }
-    let good_for = units::time_words(meeting.expires);
-    note!("for the other side, good once and for {good_for}; there: {command}");
+    let good_for = units::time_words(rendezvous.expires);
+    note!("on the other side, once and within {good_for}: {command}");
     out!("{}", *ticket.word())
 }
 
-/// Which way a transfer goes, as far as that was told.
+/// Route of a transfer, as far as known.
 #[derive(Clone)]
 pub(crate) struct Way {
     name: Arc<Mutex<Option<&'static str>>>,
@@ -188,7 +188,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// Says above the line of a display what a person may want to know before the end.
+    /// Prints notices above the progress line.
     fn notify(&self) -> Notify {
         let way = self.clone();
         Arc::new(move |notice: Notice| {
@@ -205,13 +205,13 @@ impl Way {
         })
     }
 
-    /// For JSON: `direct` and `relayed` where both sides have met at a relay, `tcp` where no UDP passed.
+    /// For JSON: `direct` or `relayed` after a meeting at a relay, `tcp` if UDP did not pass.
     pub(crate) fn name(&self) -> Option<&'static str> {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// `12 s left`, or nothing where that cannot be said.
+/// `12 s left`, or nothing if unknown.
 pub(crate) fn time_left(bytes: u64, rate_bytes_per_s: f64) -> String {
     let seconds = (bytes as f64 / rate_bytes_per_s.max(1.0)).ceil();
     if rate_bytes_per_s < 1.0 || seconds > 1e7 {
@@ -225,12 +225,12 @@ pub(crate) fn time_left(bytes: u64, rate_bytes_per_s: f64) -> String {
     }
 }
 
-/// Bytes for people.
+/// Bytes as text.
 pub(crate) fn size(bytes: u64) -> String {
     Engineering::new(bytes as f64, "B").to_string()
 }
 
-/// A bar on standard error where a person looks on, or a line of JSON a second.
+/// Progress bar on a terminal, or a line of JSON per second.
 pub(crate) struct Display {
     bar: ProgressBar,
     json: bool,
@@ -240,19 +240,19 @@ pub(crate) struct Display {
 impl Display {
     pub(crate) fn new(json: bool) -> Self {
         let bar = if json { ProgressBar::hidden() } else { crate::output::bar(Some(0)) };
-        // A template that cannot fail: it is a constant, and a test draws it.
+        // The template is a constant, and tested.
         if let Some(style) = crate::output::bar_style(TEMPLATE) {
             bar.set_style(style);
         }
         Self { bar, json, told: None }
     }
 
-    /// The way of the transfer that it shows.
+    /// Route of the shown transfer.
     pub(crate) fn way(&self) -> Way {
         Way { name: Arc::default(), bar: self.bar.clone() }
     }
 
-    /// Shows how far a transfer is; `message` says how it goes, unless the other side is silent, and `progress` is for scripts.
+    /// Shows progress; `message` is for people unless the other side is silent, `progress` is for scripts.
     pub(crate) fn show(
         &mut self,
         now: &TransferProgress,
@@ -262,7 +262,7 @@ impl Display {
         if self.json {
             if self.told.is_none_or(|told| told.elapsed() >= Duration::from_secs(1)) {
                 self.told = Some(Instant::now());
-                // A transfer goes on although nobody can be told of it; what cannot be written is told at its end.
+                // The transfer continues without a reader; the end reports what could not be written.
                 let mut progress = progress();
                 progress["bytes"] = now.bytes.into();
                 progress["total_bytes"] = now.total_bytes.into();
@@ -277,7 +277,7 @@ impl Display {
             let silent = Duration::from_micros(now.connection.silent_us);
             self.bar.set_message(match silent < SILENT {
                 true => message(),
-                false => format!("nothing heard for {} s", silent.as_secs()),
+                false => format!("no message for {} s", silent.as_secs()),
             });
         }
     }
@@ -288,10 +288,10 @@ impl Display {
     }
 }
 
-/// An end that is there is heard each second.
+/// A running peer sends a message each second.
 const SILENT: Duration = Duration::from_secs(5);
 
-/// A word as short as this holds no key.
+/// Words up to this length contain no key.
 const NAMED_LETTERS: usize = 24;
 
 const TEMPLATE: &str = "{bar:20} {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  {msg}";
@@ -299,7 +299,7 @@ const TEMPLATE: &str = "{bar:20} {percent:>3} %  {decimal_bytes} of {decimal_tot
 fn read_ticket() -> Result<Zeroizing<String>> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        // Without a line's end: the ticket is typed behind it.
+        // Without a line end, because the user types the ticket after it.
         let _ = std::io::stderr().write_all(b"ticket: ");
     }
     let mut word = Zeroizing::new(String::new());
@@ -322,7 +322,7 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     Ok(found.collect())
 }
 
-/// Whether another person's processes run here.
+/// Whether other users have processes on this machine.
 #[cfg(target_os = "linux")]
 fn others_are_here() -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! What the command line reads: quantities as graph files have them too, and what only a command line has.
+//! Parsers of values on the command line, and formatting for people.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grebe_flow::{Count, NoQuantity, RateHz, SizeBytes, Time};
+use grebe_frame::SampleFormat;
+use grebe_process::Format;
 use grebe_recording::{RingLength, Rotate, WriteWay};
 use grebe_stages::{Error, Uri};
 use grebe_zenoh::StreamName;
 
-/// A stream. What is wrong with it is said without its name, which clap puts in front.
+/// Parses the URI of a stream. The error has no name, because clap adds it.
 pub(crate) fn uri(text: &str) -> Result<Uri, String> {
     text.parse().map_err(|error| match error {
         Error::Name { reason, .. } => reason,
@@ -20,7 +22,7 @@ pub(crate) fn uri(text: &str) -> Result<Uri, String> {
     })
 }
 
-/// The name of a stream in the lab.
+/// Parses the name of a stream in the lab.
 pub(crate) fn stream_name(text: &str) -> Result<StreamName, String> {
     text.parse().map_err(str::to_owned)
 }
@@ -53,23 +55,23 @@ pub(crate) fn size_bytes(text: &str) -> Result<usize, NoQuantity> {
     SizeBytes::from_str(text).map(|size| size.0)
 }
 
-/// Where figures are served.
+/// Address of a page of metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MetricsPlace {
     pub(crate) address: SocketAddr,
-    /// The name that it was given by.
+    /// The host name that was given.
     pub(crate) name: Option<String>,
 }
 
-/// Where figures are served: `9464`, `:9464` and `127.0.0.1` are on this machine alone, `0.0.0.0:9464` is for others too, and
-/// `mast.example:9464` is where that name leads.
+/// Parses the address of a metrics page: `9464`, `:9464` and `127.0.0.1` for this machine only, `0.0.0.0:9464` for others, or a name,
+/// `mast.example:9464`.
 pub(crate) fn metrics_place(text: &str) -> Result<MetricsPlace, String> {
     if let Some(address) = metrics_address(text) {
         return Ok(MetricsPlace { address, name: None });
     }
     let wrong = || {
         format!(
-            "{text:?} is no address: give a port of this machine ({METRICS_PORT}) or ADDRESS:PORT (0.0.0.0:{METRICS_PORT})"
+            "invalid address {text:?}: give a port of this machine ({METRICS_PORT}) or ADDRESS:PORT (0.0.0.0:{METRICS_PORT})"
         )
     };
     let (name, port) = text.rsplit_once(':').ok_or_else(wrong)?;
@@ -78,10 +80,8 @@ pub(crate) fn metrics_place(text: &str) -> Result<MetricsPlace, String> {
     if name.is_empty() || !name.chars().all(is_letter) {
         return Err(wrong());
     }
-    let found = (name, port)
-        .to_socket_addrs()
-        .map_err(|error| format!("{name} is not found from here: {error}"))?
-        .next();
+    let found =
+        (name, port).to_socket_addrs().map_err(|error| format!("cannot resolve {name}: {error}"))?.next();
     Ok(MetricsPlace { address: found.ok_or_else(wrong)?, name: Some(name.to_owned()) })
 }
 
@@ -99,15 +99,15 @@ fn metrics_address(text: &str) -> Option<SocketAddr> {
     ip.parse().ok()
 }
 
-/// Where to listen: `0.0.0.0:4780`, `[::]:0`.
+/// Parses an address to listen on: `0.0.0.0:4780`, `[::]:0`.
 pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "give ADDRESS:PORT: 0.0.0.0:4780 for every address of IPv4, [::]:4780 for every one, 127.0.0.1:0 for any port of this machine alone".to_owned())
+    text.parse().map_err(|_| "give ADDRESS:PORT: 0.0.0.0:4780 for all IPv4 addresses, [::]:4780 for all addresses, 127.0.0.1:0 for any port of this machine only".to_owned())
 }
 
-/// Where exporters of OpenTelemetry serve Prometheus, if nothing else is said.
+/// Default port of OpenTelemetry exporters for Prometheus.
 const METRICS_PORT: u16 = 9464;
 
-/// How long a part of a recording is: a time, `10m`, or a size, `4G`.
+/// Parses the length of a part: a time, `10m`, or a size, `4G`.
 pub(crate) fn rotate(text: &str) -> Result<Rotate, String> {
     let wrong = || format!("{text:?} is neither a time (10m, 1h) nor a size (500M, 4G)");
     match duration(text) {
@@ -116,7 +116,7 @@ pub(crate) fn rotate(text: &str) -> Result<Rotate, String> {
     }
 }
 
-/// How much a ring keeps: a time, `30m`, or a size, `20G`.
+/// Parses the length of a ring: a time, `30m`, or a size, `20G`.
 pub(crate) fn ring(text: &str) -> Result<RingLength, String> {
     rotate(text).map(|length| match length {
         Rotate::After(time) => RingLength::Time(time),
@@ -124,13 +124,13 @@ pub(crate) fn ring(text: &str) -> Result<RingLength, String> {
     })
 }
 
-/// How to write to a disk.
+/// Parses a method of writing to a disk.
 pub(crate) fn write_way(text: &str) -> Result<WriteWay, String> {
     match text {
         "io-uring" => Ok(WriteWay::IoUring),
         "threads" => Ok(WriteWay::Threads),
         "page-cache" => Ok(WriteWay::PageCache),
-        _ => Err(format!("{text:?} is none of io-uring, threads, page-cache")),
+        _ => Err(format!("unknown method {text:?}; supported: io-uring, threads, page-cache")),
     }
 }
 
@@ -139,25 +139,26 @@ pub(crate) fn duration(text: &str) -> Result<Duration, NoQuantity> {
     Time::from_str(text).map(|time| time.0)
 }
 
-/// A time above 0, for a part that is to hold something.
+/// A time above 0.
 pub(crate) fn length(text: &str) -> Result<Duration, NoQuantity> {
     duration(text).ok().filter(|time| !time.is_zero()).ok_or(NoQuantity::new(LENGTH))
 }
 
 const LENGTH: &str = "give a time above 0, for example 500us, 2s or 5m";
 
-/// A stretch of frequencies: `-20k..20k`, `433.8M..434.1M`.
+/// A range of frequencies: `-20k..20k`, `433.8M..434.1M`.
 pub(crate) fn band_hz(text: &str) -> Result<(f64, f64), String> {
-    let wrong = || format!("{text:?} is no band: -20k..20k and 433.8M..434.1M are");
+    let wrong =
+        || format!("invalid band {text:?}: give FROM..TO in Hz, for example -20k..20k or 433.8M..434.1M");
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
     let number = |text: &str| number(text.trim().trim_end_matches("Hz")).map_err(|_| wrong());
     let (from, to) = (number(from)?, number(to)?);
     if from < to { Ok((from, to)) } else { Err(wrong()) }
 }
 
-/// One channel or some that follow each other, from 1: `3`, `5-8`.
+/// A channel or a range of channels, from 1: `3`, `5-8`.
 pub(crate) fn channels(text: &str) -> Result<RangeInclusive<u8>, String> {
-    let wrong = || format!("{text:?} is no channel: 3 and 5-8 are");
+    let wrong = || format!("invalid channel {text:?}: give 3 or 5-8");
     let number = |text: &str| text.parse::<u8>().ok().filter(|&number| number > 0).ok_or_else(wrong);
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let range = number(first)?..=number(last)?;
@@ -174,7 +175,7 @@ pub(crate) fn pixels(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// One of some values, by its name; each has a line of help, or none of them has.
+/// Parser of a choice by name. All choices have a line of help, or none has.
 pub(crate) fn choice<T: Copy + Send + Sync>(
     choices: &'static [(&'static str, &'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
@@ -183,22 +184,28 @@ pub(crate) fn choice<T: Copy + Send + Sync>(
         help => PossibleValue::new(*name).help(help),
     });
     PossibleValuesParser::new(names).try_map(|name| {
-        choices.iter().find(|choice| choice.0 == name).map(|choice| choice.2).ok_or("is none of the choices")
+        choices.iter().find(|choice| choice.0 == name).map(|choice| choice.2).ok_or("unknown choice")
     })
 }
 
-/// The file of a picture, whose name says its format: PNG, or none, or `-`.
+/// Parser of a sample format. Its names are known to help and completions.
+pub(crate) fn format() -> impl TypedValueParser<Value = Format> {
+    let names = SampleFormat::ALL.into_iter().map(|format| PossibleValue::new(format.name()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}
+
+/// Path of a PNG file, or `-`.
 pub(crate) fn picture(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|extension| extension.to_str()) {
         Some(extension) if !extension.eq_ignore_ascii_case("png") => {
-            Err(format!("pictures are PNG, and none is written as .{extension}: name it NAME.png"))
+            Err(format!("unsupported picture format .{extension}: pictures are PNG, name it NAME.png"))
         }
         _ => Ok(path),
     }
 }
 
-/// A time for people: `45 s`, `1 h 30 min`.
+/// A time as text: `45 s`, `1 h 30 min`.
 pub(crate) fn time_words(time: Duration) -> String {
     let seconds = time.as_secs();
     let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")];
@@ -215,7 +222,7 @@ pub(crate) fn factor(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A number for people: `1,234,567`.
+/// A number as text: `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -233,14 +240,14 @@ pub(crate) fn exact(hertz: f64, unit: &str) -> String {
     let prefix =
         [(9, "G"), (6, "M"), (3, "k")].into_iter().find(|&(power, _)| hertz.abs() >= 10f64.powi(power));
     let Some((power, prefix)) = prefix else { return format!("{hertz} {unit}") };
-    // The point moves in the text: a division would round.
+    // The point moves in the text, because a division would round.
     let text = hertz.to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let (before, behind) = whole.split_at(whole.len() - power as usize);
-    let behind = format!("{behind}{fraction}");
-    match behind.trim_end_matches('0') {
+    let (before, after) = whole.split_at(whole.len() - power as usize);
+    let after = format!("{after}{fraction}");
+    match after.trim_end_matches('0') {
         "" => format!("{before} {prefix}{unit}"),
-        behind => format!("{before}.{behind} {prefix}{unit}"),
+        after => format!("{before}.{after} {prefix}{unit}"),
     }
 }
 
@@ -249,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_for_people_are_grouped_and_pictures_have_a_size() {
+    fn numbers_are_grouped_and_pictures_have_a_size() {
         assert_eq!(pixels("1280x720"), Ok((1280, 720)));
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(12), "12");
@@ -279,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_served_on_this_machine_unless_another_address_is_said() {
+    fn metrics_are_served_on_this_machine_by_default() {
         let parsed = |text: &str| metrics_place(text).unwrap().address.to_string();
         for text in ["9464", ":9464", "127.0.0.1", "localhost", "localhost:9464", "127.0.0.1:9464"] {
             assert_eq!(parsed(text), "127.0.0.1:9464", "{text}");
@@ -294,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn times_for_people_have_hours_minutes_and_seconds() {
+    fn times_have_hours_minutes_and_seconds() {
         let words = |seconds| time_words(Duration::from_secs(seconds));
         assert_eq!([words(3_600), words(5_405), words(45)], ["1 h", "1 h 30 min 5 s", "45 s"]);
         assert_eq!(time_words(Duration::from_millis(3)), "less than 1 s");

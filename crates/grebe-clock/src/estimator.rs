@@ -15,11 +15,11 @@ pub struct Echo {
     /// Question sent, by our clock.
     pub sent_ns: u64,
     /// Question received, by their clock.
-    pub there_ns: u64,
+    pub received_ns: u64,
     /// Answer sent, by their clock.
-    pub answered_ns: u64,
+    pub replied_ns: u64,
     /// Answer received, by our clock.
-    pub back_ns: u64,
+    pub returned_ns: u64,
 }
 
 /// Relation of another clock to ours, from some moment on.
@@ -46,14 +46,14 @@ pub struct Estimator {
 impl Echo {
     /// Round trip without the other host's processing time.
     pub fn round_trip_ns(&self) -> u64 {
-        let held = self.answered_ns.saturating_sub(self.there_ns);
-        self.back_ns.saturating_sub(self.sent_ns).saturating_sub(held)
+        let held = self.replied_ns.saturating_sub(self.received_ns);
+        self.returned_ns.saturating_sub(self.sent_ns).saturating_sub(held)
     }
 
     /// Whether two clocks that run forward can have produced this.
     fn is_possible(&self) -> bool {
         let (Some(took), Some(held)) =
-            (self.back_ns.checked_sub(self.sent_ns), self.answered_ns.checked_sub(self.there_ns))
+            (self.returned_ns.checked_sub(self.sent_ns), self.replied_ns.checked_sub(self.received_ns))
         else {
             return false;
         };
@@ -89,12 +89,12 @@ impl Estimator {
             // Short round trips are the most precise. Removes an exchange of the older half that a neighbour
             // makes redundant.
             let slowest = (0..ECHOES_MAX / 2).max_by_key(|&at| self.echoes[at].round_trip_ns()).unwrap_or(0);
-            let oldest_is_stale = echo.back_ns.saturating_sub(self.echoes[0].back_ns) > WINDOW_NS;
+            let oldest_is_stale = echo.returned_ns.saturating_sub(self.echoes[0].returned_ns) > WINDOW_NS;
             self.echoes.remove(if oldest_is_stale { 0 } else { slowest });
         }
         self.echoes.push_back(echo);
         // A clock was set, or its rate was changed, so earlier exchanges are obsolete.
-        while self.echoes.len() > 1 && Bounds::of(&self.echoes, echo.back_ns).drift().is_none() {
+        while self.echoes.len() > 1 && Bounds::of(&self.echoes, echo.returned_ns).drift().is_none() {
             self.echoes.pop_front();
         }
     }
@@ -144,15 +144,15 @@ struct Bounds {
 impl Bounds {
     fn of(echoes: &VecDeque<Echo>, now_ns: u64) -> Self {
         let difference = |theirs: u64, ours: u64| (i128::from(theirs) - i128::from(ours)) as i64;
-        let base_ns = echoes.back().map_or(0, |last| difference(last.there_ns, last.sent_ns));
+        let base_ns = echoes.back().map_or(0, |last| difference(last.received_ns, last.sent_ns));
         let age = |ours: u64| (i128::from(now_ns) - i128::from(ours)) as f64;
         let bound = |theirs: u64, ours: u64| {
             let offset = i128::from(difference(theirs, ours)) - i128::from(base_ns);
             (age(ours), offset as f64)
         };
         let widened = |(age, offset): (f64, f64), sign: f64| (age, offset + sign * age.abs() * WANDER);
-        let upper = echoes.iter().map(|it| widened(bound(it.there_ns, it.sent_ns), 1.0)).collect();
-        let lower = echoes.iter().map(|it| widened(bound(it.answered_ns, it.back_ns), -1.0)).collect();
+        let upper = echoes.iter().map(|it| widened(bound(it.received_ns, it.sent_ns), 1.0)).collect();
+        let lower = echoes.iter().map(|it| widened(bound(it.replied_ns, it.returned_ns), -1.0)).collect();
         Self { base_ns, upper: hull(upper, 1.0), lower: hull(lower, -1.0) }
     }
 
@@ -238,12 +238,12 @@ mod tests {
 
     /// An exchange at `at_ns` over a path with these delays, with a clock ahead by `ahead_ns`.
     fn echo(at_ns: u64, there: u64, back: u64, ahead_ns: u64) -> Echo {
-        let there_ns = at_ns + there + ahead_ns;
+        let received_ns = at_ns + there + ahead_ns;
         Echo {
             sent_ns: at_ns,
-            there_ns,
-            answered_ns: there_ns + 1_000,
-            back_ns: at_ns + there + 1_000 + back,
+            received_ns,
+            replied_ns: received_ns + 1_000,
+            returned_ns: at_ns + there + 1_000 + back,
         }
     }
 
@@ -302,10 +302,10 @@ mod tests {
     #[test]
     fn what_cannot_be_is_left_out() {
         let mut estimator = Estimator::default();
-        estimator.add(Echo { sent_ns: 10, there_ns: 5, answered_ns: 4, back_ns: 20 });
-        estimator.add(Echo { sent_ns: 10, there_ns: 5, answered_ns: 5, back_ns: 9 });
-        estimator.add(Echo { sent_ns: 10, there_ns: 5, answered_ns: 5_000, back_ns: 20 });
-        estimator.add(Echo { sent_ns: 0, there_ns: 5, answered_ns: 5, back_ns: u64::MAX });
+        estimator.add(Echo { sent_ns: 10, received_ns: 5, replied_ns: 4, returned_ns: 20 });
+        estimator.add(Echo { sent_ns: 10, received_ns: 5, replied_ns: 5, returned_ns: 9 });
+        estimator.add(Echo { sent_ns: 10, received_ns: 5, replied_ns: 5_000, returned_ns: 20 });
+        estimator.add(Echo { sent_ns: 0, received_ns: 5, replied_ns: 5, returned_ns: u64::MAX });
         assert!(estimator.is_empty() && estimator.at(100).is_none());
     }
 }

@@ -1,8 +1,8 @@
 //! Measures the offset of another host's monotonic clock, with its uncertainty.
 //!
 //! ```text
-//!   Asker --question--> Responder        ours:    sent ............... back
-//!         <--answer----                  theirs:       there, answered
+//!   ClockClient --request--> Responder      ours:    sent ............... returned
+//!              <--reply---                theirs:       received, replied
 //! ```
 //!
 //! The method does not assume how the two directions share a round trip. It only assumes that messages do not
@@ -15,13 +15,13 @@
 //!
 //! let mut estimator = Estimator::default();
 //! // Their clock is 37 ms ahead; 80 us there, 20 us back.
-//! estimator.add(Echo { sent_ns: 1_000_000, there_ns: 38_080_000, answered_ns: 38_085_000, back_ns: 1_105_000 });
+//! estimator.add(Echo { sent_ns: 1_000_000, received_ns: 38_080_000, replied_ns: 38_085_000, returned_ns: 1_105_000 });
 //! let relation = estimator.at(1_105_000).unwrap();
 //! assert!((relation.offset_ns - 37_000_000).abs() <= relation.error_ns as i64 && relation.error_ns <= 51_000);
 //! ```
 #![forbid(unsafe_code)]
 
-mod asker;
+mod client;
 mod estimator;
 mod message;
 mod responder;
@@ -29,7 +29,7 @@ mod responder;
 #[cfg(test)]
 mod simulated;
 
-pub use asker::Asker;
+pub use client::ClockClient;
 pub use estimator::{Echo, Estimator, Relation};
 pub use responder::Responder;
 

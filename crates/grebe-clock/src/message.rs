@@ -26,9 +26,9 @@ pub struct Answer {
     /// Number of the question.
     pub number: u64,
     /// Arrival of the question.
-    pub there_ns: u64,
+    pub received_ns: u64,
     /// Departure of the answer.
-    pub answered_ns: u64,
+    pub replied_ns: u64,
     /// Identifier of the clock.
     pub clock: u64,
 }
@@ -52,13 +52,13 @@ impl Question {
 impl Answer {
     /// Encodes the message.
     pub fn encode(&self) -> [u8; MESSAGE_BYTES] {
-        encode(ANSWER, [self.number, self.there_ns, self.answered_ns, self.clock])
+        encode(ANSWER, [self.number, self.received_ns, self.replied_ns, self.clock])
     }
 
     /// Decodes an answer; `None` for other bytes.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let [number, there_ns, answered_ns, clock] = decode(ANSWER, bytes)?;
-        Some(Self { number, there_ns, answered_ns, clock })
+        let [number, received_ns, replied_ns, clock] = decode(ANSWER, bytes)?;
+        Some(Self { number, received_ns, replied_ns, clock })
     }
 }
 
@@ -96,8 +96,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read_and_nothing_else(number: u64, there_ns: u64, answered_ns: u64, clock: u64, at in 0..MESSAGE_BYTES, flip in 1_u8..) {
-            let answer = Answer { number, there_ns, answered_ns, clock };
+        fn what_was_written_is_read_and_nothing_else(number: u64, received_ns: u64, replied_ns: u64, clock: u64, at in 0..MESSAGE_BYTES, flip in 1_u8..) {
+            let answer = Answer { number, received_ns, replied_ns, clock };
             let bytes = answer.encode();
             prop_assert_eq!(Answer::decode(&bytes), Some(answer));
             prop_assert_eq!(Question::decode(&bytes), None);

@@ -65,11 +65,11 @@ fn answer(socket: &UdpSocket, clock: HostClock, stops: &AtomicBool) {
     let mut buffer = [0; MESSAGE_BYTES + 1];
     while !stops.load(Ordering::Acquire) {
         let received = socket.recv_from(&mut buffer);
-        let there_ns = (clock.now_ns)();
+        let received_ns = (clock.now_ns)();
         match received {
             Ok((len, from)) => {
                 if let Some(question) = Question::decode(&buffer[..len]).filter(|_| allowance.take()) {
-                    reply(socket, clock, from, &question, there_ns);
+                    reply(socket, clock, from, &question, received_ns);
                 }
             }
             Err(error) if is_wait(&error) => {}
@@ -79,9 +79,9 @@ fn answer(socket: &UdpSocket, clock: HostClock, stops: &AtomicBool) {
     }
 }
 
-fn reply(socket: &UdpSocket, clock: HostClock, to: SocketAddr, question: &Question, there_ns: u64) {
+fn reply(socket: &UdpSocket, clock: HostClock, to: SocketAddr, question: &Question, received_ns: u64) {
     let number = question.number;
-    let answer = Answer { number, there_ns, answered_ns: (clock.now_ns)(), clock: clock.id };
+    let answer = Answer { number, received_ns, replied_ns: (clock.now_ns)(), clock: clock.id };
     // The peer asks again.
     let _ = socket.send_to(&answer.encode(), to);
 }
@@ -128,7 +128,7 @@ mod tests {
         socket.connect(("127.0.0.1", responder.port())).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let question = Question { number: 7 };
-        let own_answer = Answer { number: 1, there_ns: 2, answered_ns: 3, clock: 4 };
+        let own_answer = Answer { number: 1, received_ns: 2, replied_ns: 3, clock: 4 };
         for nonsense in [&b""[..], b"x", &[0; 48], &[0; 4_000], &own_answer.encode()] {
             socket.send(nonsense).unwrap();
         }
@@ -138,7 +138,7 @@ mod tests {
         let answer = Answer::decode(&buffer[..len]).expect("the first that is answered is the question");
         assert_eq!((len, answer.number, answer.clock), (MESSAGE_BYTES, 7, 9));
         assert_eq!(
-            answer.answered_ns - answer.there_ns,
+            answer.replied_ns - answer.received_ns,
             10,
             "looked at as the question came, and as the answer left"
         );

@@ -88,9 +88,9 @@ fn held(link: &Link) -> Held {
         if unit() >= link.loss {
             estimator.add(Echo {
                 sent_ns: began as u64,
-                there_ns: (there + ahead(there)) as u64,
-                answered_ns: (answered + ahead(answered)) as u64,
-                back_ns: back.ceil() as u64,
+                received_ns: (there + ahead(there)) as u64,
+                replied_ns: (answered + ahead(answered)) as u64,
+                returned_ns: back.ceil() as u64,
             });
         }
         let now = back.max(began + 5e8 * unit());

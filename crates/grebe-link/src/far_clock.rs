@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use grebe_clock::{Asker, Relation};
+use grebe_clock::{ClockClient, Relation};
 use grebe_flow::{UtcClock, clock_id, monotonic_ns};
 use grebe_frame::{AxisTime, ClockReading, Description, MeasuredClock};
 use grebe_process::stream::is_same;
@@ -15,7 +15,7 @@ use crate::clock_port::host_clock;
 pub struct FarClock {
     /// Description by the sender, and the one with the relation.
     descriptions: Option<[Arc<Description>; 2]>,
-    asker: Option<Asker>,
+    client: Option<ClockClient>,
     /// Version of the relation in the description.
     version: u64,
 }
@@ -30,7 +30,7 @@ impl FarClock {
         sender: Option<SocketAddr>,
     ) -> Option<&Arc<Description>> {
         let is_known = is_same(self.descriptions.as_ref().map(|[known, _]| known), said);
-        if !is_known || self.asker.as_ref().is_some_and(|asker| asker.version() != self.version) {
+        if !is_known || self.client.as_ref().is_some_and(|client| client.version() != self.version) {
             self.look(said, sender);
         }
         self.descriptions.as_ref().map(|[_, told]| told)
@@ -45,11 +45,11 @@ impl FarClock {
     #[cold]
     fn look(&mut self, said: Option<&Arc<Description>>, sender: Option<SocketAddr>) {
         let peer = said.zip(sender).and_then(|(said, sender)| peer(said, sender));
-        if self.asker.as_ref().map(Asker::peer) != peer {
+        if self.client.as_ref().map(ClockClient::peer) != peer {
             // Without a socket or thread, nothing is measured, and everything else continues.
-            self.asker = peer.and_then(|peer| Asker::start(peer, host_clock()).ok());
+            self.client = peer.and_then(|peer| ClockClient::start(peer, host_clock()).ok());
         }
-        self.version = self.asker.as_ref().map_or(0, Asker::version);
+        self.version = self.client.as_ref().map_or(0, ClockClient::version);
         self.descriptions = said.map(|said| [said.clone(), self.told(said)]);
     }
 
@@ -61,7 +61,7 @@ impl FarClock {
                 None => said.clone(),
             };
         };
-        let asked = self.asker.as_ref().and_then(|asker| asker.relation_to(clock));
+        let asked = self.client.as_ref().and_then(|client| client.relation_to(clock));
         let ours = UtcClock::default().renewed(monotonic_ns());
         let by_utc = said.clock.filter(|_| said.measured.is_none()).zip(ours).and_then(by_utc);
         let surest = [asked, by_utc].into_iter().flatten().min_by_key(|relation| relation.error_ns);

@@ -240,7 +240,7 @@ class Recording(_Recording):
         words = ["--trigger", kind, "--slope", slope, "--json"]
         # The equals sign is for what is negative.
         words += [f"{name}={value:.15f}" for name, value in given.items() if value is not None]
-        words += ["--channel", ",".join(map(str, channels))] if channels else []
+        words += ["--channels", ",".join(map(str, channels))] if channels else []
         words += ["--max", str(count)] if count is not None else []
         words += ["--annotate"] if annotate else []
         words += ["--label", label] if label is not None else []

@@ -20,7 +20,7 @@ mod rounds;
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
-    eprintln!("the soak looks for what is left behind in /proc: it runs on Linux");
+    eprintln!("the soak needs /proc, so it runs on Linux only");
     std::process::exit(2);
 }
 

@@ -1,4 +1,4 @@
-//! Processes of a round, and what they leave behind.
+//! Processes of a round, and their leftovers.
 
 use std::fs;
 use std::io::Read;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 pub(crate) struct Room {
     grebe: PathBuf,
     directory: PathBuf,
-    /// What was in /dev/shm before.
+    /// Content of /dev/shm before the round.
     shared: Vec<PathBuf>,
     _gone_at_the_end: Option<TempDir>,
 }
@@ -50,7 +50,7 @@ impl Room {
         command
     }
 
-    /// Starts the command. `name` is what it is called in what is said of it.
+    /// Starts the command; `name` identifies it in messages.
     pub(crate) fn start(&self, name: String, arguments: &[&str], input: Stdio) -> Result<Running> {
         let child = self.command(&self.grebe).args(arguments).stdin(input).spawn();
         Running::of(name, child.context("cannot start grebe")?)
@@ -67,7 +67,7 @@ impl Room {
         Running::of(name, child.context("cannot start a terminal")?).map(Some)
     }
 
-    /// What is left of a round whose processes have all ended.
+    /// Leftovers of a round after all processes have ended.
     pub(crate) fn left_behind(&self) -> Vec<String> {
         let place = self.directory.display().to_string();
         let mine = |pid: &PathBuf| {
@@ -80,8 +80,8 @@ impl Room {
             let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
             sockets.lines().filter(|line| line.contains(&place)).map(PathBuf::from).collect()
         };
-        // A scope whose terminal was killed still has to notice. What a process was asked with is gone some time before its
-        // sockets are: the system frees its memory first.
+        // A scope takes a moment to notice the loss of its terminal. The system frees the memory of a process, with
+        // its arguments, before its sockets.
         let until = Instant::now() + Duration::from_secs(15);
         let (processes, sockets) = loop {
             let left: (Vec<_>, _) = (entries("/proc").into_iter().filter(mine).collect(), bound());
@@ -90,7 +90,7 @@ impl Room {
             }
             thread::sleep(Duration::from_millis(50));
         };
-        // What a killed process told `grebe top` lies there until the next listing.
+        // The socket of a killed process stays until the next listing.
         let _ = self.command(&self.grebe).args(["top", "--once"]).output();
         let mut left = Vec::new();
         let said = |what: &str, paths: Vec<PathBuf>| {
@@ -145,7 +145,7 @@ impl Running {
         Ok(Self { name, child, stdout: None, stderr, is_stopped: false })
     }
 
-    /// What it writes, for another to read.
+    /// Its output, for another process.
     pub(crate) fn output(&mut self) -> Stdio {
         self.child.stdout.take().map_or_else(Stdio::null, Stdio::from)
     }
@@ -169,7 +169,7 @@ impl Running {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits for its end for so long at most; whether it came.
+    /// Waits for its end, with a timeout; returns whether it has ended.
     pub(crate) fn is_over_within(&mut self, patience: Duration) -> bool {
         let until = Instant::now() + patience;
         while !self.is_over() {

@@ -32,7 +32,7 @@ struct Target {
     per_mille: u64,
     has_begun: bool,
     injected: Injected,
-    /// What was lost since the last datagram that came: without another, nobody can know of it.
+    /// Losses since the last datagram. Without another datagram they remain unknown.
     pending: Injected,
 }
 
@@ -93,7 +93,7 @@ fn pass(
     targets: &mut [Target],
     dice: &mut Dice,
 ) {
-    // What this relay was too slow for is lost, too. A younger stream begins anew.
+    // Datagrams that this relay missed are lost, too. A younger stream starts over.
     let before = last.filter(|last| last.sequence < header.sequence);
     let missed = before.map_or(Injected::default(), |last| {
         let not_made = header.sg_drops_total - last.sg_drops_total;

@@ -1,4 +1,4 @@
-//! What happens in a round, and what must be true afterwards.
+//! Rounds of the soak, and their checks.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::processes::{Ended, Room, Running};
 use crate::relay::{Injected, Relay};
 use crate::soak::Dice;
 
-/// What all rounds did.
+/// Sum over all rounds.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) rounds: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Tally {
     /// Recordings that were compared, and the samples in them.
     pub(crate) recordings: u64,
     pub(crate) samples: u64,
-    /// What was injected into bystanders' streams and reported by them.
+    /// Faults that were injected into the streams of bystanders and reported by them.
     pub(crate) lost_frames: u64,
     pub(crate) lost_samples: u64,
     pub(crate) failures: Vec<String>,
@@ -138,7 +138,7 @@ impl Round<'_> {
         self.check_bystander(&ended, &file, made, injected.unwrap_or_default())
     }
 
-    /// Starts the bystander and the generator; with the file of the one and what the relay injects into it.
+    /// Starts the bystander and the generator; returns the bystander's file and the injected faults.
     fn begin(&mut self) -> Result<(Running, Running, PathBuf, Option<usize>)> {
         self.made += 1;
         self.tally.starts += 2;
@@ -231,7 +231,7 @@ impl Round<'_> {
             Some(ended) => self.check_victim(ended, &kind),
             None => {
                 self.tally.kills += 1;
-                // What it recorded until then is good; it may not have come to that.
+                // The recording is valid up to there, if it had begun.
                 if let Kind::Recorder(file) = &kind
                     && file.exists()
                 {
@@ -256,7 +256,7 @@ impl Round<'_> {
     fn end_victims(&mut self) -> Result<()> {
         for Victim { mut process, kind } in std::mem::take(&mut self.victims) {
             process.go_on();
-            // Who has seen the end of the stream ends by itself.
+            // Processes that saw the end of the stream end by themselves.
             process.is_over_within(Duration::from_secs(1));
             let ended = process.interrupt()?;
             self.check_victim(ended, &kind)?;
@@ -324,11 +324,11 @@ impl Round<'_> {
         }
         let recorded = if is_recorded { self.check_file(&ended.name, file) } else { Some(Recorded::NOTHING) };
         let (Some(recorded), Some(report)) = (recorded, report) else {
-            self.fail(format!("{} says nothing of what it recorded: {}", ended.name, ended.said));
+            self.fail(format!("{} has no report of its recording: {}", ended.name, ended.said));
             return Ok(());
         };
         if !is_recorded && !ended.said.contains("was not written") {
-            self.fail(format!("{} does not say that there is no recording: {}", ended.name, ended.said));
+            self.fail(format!("{} does not report the missing recording: {}", ended.name, ended.said));
         }
         let lost = number(&report, "/losses/network_samples");
         let not_made = number(&report, "/losses/generator_samples");
@@ -340,8 +340,8 @@ impl Round<'_> {
             injected.frames,
         );
         self.expect(ended, "samples lost on the way", lost, injected.samples);
-        // What came before the first frame that it got was never made, unless it joined late: another may be the reader that
-        // the generator of shared memory waits for.
+        // Samples before its first frame were never made, unless it joined late: the generator may wait for another
+        // reader.
         let (first, got) = (recorded.first, recorded.samples + lost + not_made);
         let before = if self.over == "shm" && first + got <= SAMPLES { first } else { 0 };
         if is_whole {
@@ -353,7 +353,7 @@ impl Round<'_> {
         }
         if let Some(made) = made.filter(|made| !made.is_null()) {
             let dropped = number(&made, "/losses/generator_samples");
-            // Who joined late was not there for all of it. Had nothing been made before, it would not have been late.
+            // A late reader missed earlier samples. If there were none, it would not have been late.
             let unseen = dropped.checked_sub(not_made).filter(|&unseen| unseen < before);
             self.expect(ended, "samples not generated", not_made, dropped - unseen.unwrap_or(0));
         }
@@ -362,7 +362,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Compares every sample of a recording with what the generator makes at its index.
+    /// Compares each sample of a recording with the generator's value at its index.
     fn check_file(&mut self, name: &str, file: &Path) -> Option<Recorded> {
         match check(file) {
             Ok(recorded) => {
@@ -379,7 +379,7 @@ impl Round<'_> {
         }
     }
 
-    /// What a process printed as JSON.
+    /// JSON output of a process.
     fn report(&mut self, ended: &Ended, statuses: &[i32]) -> Option<Value> {
         let is_good = ended.status.code().is_some_and(|status| statuses.contains(&status));
         if !is_good || ended.said.contains("panicked") {
@@ -403,7 +403,7 @@ fn number(report: &Value, path: &str) -> u64 {
     report.pointer(path).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// What stands in a recording.
+/// Content of a recording.
 struct Recorded {
     first: u64,
     samples: u64,

@@ -1,4 +1,4 @@
-//! Copies of trees, between machines or within one.
+//! The options of `grebe cp`.
 
 use std::path::PathBuf;
 
@@ -16,133 +16,138 @@ use crate::units;
 #[command(
     override_usage = "grebe cp [OPTIONS] SRC... DEST",
     after_help = "Examples:\n  \
-    grebe cp run7.bin me@lab:                     one file into the home there\n  \
-    grebe cp -r runs lab:/data                    a tree: /data/runs; again: only what changed since\n  \
-    grebe cp -r runs/ lab:/data                   what is in it: /data/...\n  \
-    grebe cp -a --delete lab:/data/ backup        a copy of what is there, and of nothing else\n  \
-    grebe cp -rn runs lab:/data                   only says what would be done\n  \
-    grebe cp -r lab:runs store:/archive           from one machine to another, started from here\n  \
-    grebe cp --progressive lab:run7.sigmf-meta .  a recording: grebe view run7.sigmf-meta shows it while it comes\n  \
+    grebe cp run7.bin me@lab:                     one file to the remote home directory\n  \
+    grebe cp -r runs lab:/data                    a tree to /data/runs; later runs copy changes only\n  \
+    grebe cp -r runs/ lab:/data                   the contents of the tree to /data\n  \
+    grebe cp -a --delete lab:/data/ backup        an exact copy\n  \
+    grebe cp -rn runs lab:/data                   a dry run\n  \
+    grebe cp -r lab:runs store:/archive           between two other machines\n  \
+    grebe cp --progressive lab:run7.sigmf-meta .  a recording that grebe view shows while it arrives\n  \
     grebe cp --ssh 'ssh -p 2222 -J gate' run7.bin lab:\n\n\
-    grebe has to be installed at the other end, or say --bootstrap. Names are as scp has them: HOST:PATH is there, and relative to \
-    the home; ./a:b is here. The data goes over UDP, over TCP where UDP does not pass, and over ssh where neither does; with \
-    --relay also between NATs.\n\
-    After Ctrl-C or a break, the same command goes on where it was. docs/copy-trees.md says more.\n\
-    Exit status: 0 all is there, 1 failed, 2 wrong usage, 3 the other side fell silent, 4 something was left out (it is named), \
+    The other machine needs grebe, or --bootstrap. Names are those of scp: HOST:PATH is remote and relative to the home directory; \
+    ./a:b is local. Data goes over UDP, else TCP, else ssh; with --relay also between NATs.\n\
+    After Ctrl-C or a break, the same command resumes. More: docs/copy-trees.md.\n\
+    Exit status: 0 complete, 1 failed, 2 wrong usage, 3 the other side was silent, 4 some files were skipped (they are named), \
     5 the disk is full, 130 interrupted."
 )]
 pub(crate) struct Cp {
-    /// What to copy, and last where to: paths here, or [USER@]HOST:PATH, or ssh://[USER@]HOST[:PORT]/PATH.
+    /// Sources, and last the destination; remote as [USER@]HOST:PATH.
+    ///
+    /// ssh://[USER@]HOST[:PORT]/PATH is also accepted.
     #[arg(value_names = ["SRC", "DEST"], required_unless_present = "serve", num_args = 2..,
         value_parser = OsStringValueParser::new().try_map(location))]
     pub(crate) places: Vec<Location>,
     #[command(flatten)]
-    pub(crate) what: What,
+    pub(crate) selection: Selection,
     #[command(flatten)]
-    pub(crate) how: How,
+    pub(crate) routing: Routing,
     #[command(flatten)]
-    pub(crate) tell: Tell,
-    /// Be the other end, as `grebe cp` starts it by ssh.
+    pub(crate) reporting: Reporting,
+    /// Run as the other end, for `grebe cp`.
     #[arg(long, hide = true, conflicts_with = "places")]
     pub(crate) serve: bool,
-    /// With --serve: refuse to run if this program is not the one of this BLAKE3.
+    /// With --serve: fail unless this program has this BLAKE3 hash.
     #[arg(long, hide = true, requires = "serve", value_name = "HASH")]
     pub(crate) is: Option<String>,
 }
 
-/// What is copied.
+/// Files to copy, and their attributes.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "What to copy")]
-pub(crate) struct What {
-    /// Directories too, with all that is in them.
+#[command(next_help_heading = "Selection")]
+pub(crate) struct Selection {
+    /// Copy directories with their contents.
     #[arg(short, long)]
     pub(crate) recursive: bool,
-    /// Keep everything: -r, modes, times, symbolic and hard links, and as root owners. Without it modes (less the umask)
-    /// and times are kept.
+    /// Keep everything: -r, modes, times, links; owners if root.
+    ///
+    /// Without it, modes (less the umask) and times are kept.
     #[arg(short, long)]
     pub(crate) archive: bool,
-    /// Extended attributes too.
+    /// Copy extended attributes.
     #[arg(short = 'X', long)]
     pub(crate) xattrs: bool,
-    /// Leave out what is called so: a name (*.tmp), or a path from the top of what is copied on (/build/*.o); may be repeated.
+    /// Exclude matching names (*.tmp) or paths (/build/*.o); repeatable.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Only say what would be done.
+    /// Print what would be copied, and change nothing.
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// Compare contents, not only sizes and times.
     #[arg(short, long)]
     pub(crate) checksum: bool,
-    /// At the end remove what is there and not here.
+    /// Remove files from the destination that the source does not have.
     #[arg(long)]
     pub(crate) delete: bool,
-    /// Send files that changed whole, without looking for what is there of them.
+    /// Send changed files whole, without comparing contents.
     #[arg(long)]
     pub(crate) whole_file: bool,
-    /// Take contents from there, too, instead of sending them: a directory at the receiving end; a path that is not absolute begins
-    /// at DEST. What lies in DEST is used in any case, whatever its name.
+    /// Also search DIR for content before sending it; relative to DEST.
+    ///
+    /// DIR is at the receiving end. DEST is always searched.
     #[arg(long, value_name = "DIR")]
-    pub(crate) also_look_in: Vec<PathBuf>,
-    /// Keep what each end computes of its files, in the state directory of its user, so that the next time what did not change is not
-    /// read.
+    pub(crate) also_search: Vec<PathBuf>,
+    /// Keep checksums of files at each end, to skip reading them next time.
     #[arg(long)]
     pub(crate) index: bool,
-    /// Recordings can be looked at while they come: metadata and summary first, then samples from all over, ever closer together, and
-    /// before them what somebody looks at. One file of a recording stands for all of it.
+    /// Send recordings so that they can be viewed while they arrive.
+    ///
+    /// Metadata and summaries go first, then samples from the whole recording, ever denser. A viewed range has priority. One file of a recording
+    /// selects all of its files.
     #[arg(long)]
     pub(crate) progressive: bool,
-    /// Files of this name before all others: a pattern as that of --exclude; may be repeated.
+    /// Send matching files first; repeatable.
     #[arg(long, value_name = "GLOB")]
     pub(crate) first: Vec<String>,
-    /// When the receiving end brings to the disk what has come [default: batch].
+    /// Flushing of received files to disk [default: batch].
     #[arg(long, value_name = "WHEN", num_args = 0..=1, default_value = "batch", default_missing_value = "batch", hide_default_value = true, value_parser = units::choice(&FLUSHES))]
     pub(crate) fsync: Fsync,
-    /// Remove what is in the way: a directory where a file comes, the reverse, and devices, sockets and named pipes.
+    /// Replace obstacles: a directory by a file and the reverse, devices, pipes.
     #[arg(long)]
     pub(crate) force: bool,
-    /// Stay on the file system that SRC is on.
+    /// Stay on the file system of SRC.
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
 }
 
-/// How it gets there. What is not said is taken from the configuration.
+/// Route to the other machine. The configuration has defaults.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "How to get there")]
-pub(crate) struct How {
-    /// How to start ssh, with options: 'ssh -p 2222'.
+#[command(next_help_heading = "Route")]
+pub(crate) struct Routing {
+    /// ssh command with options: 'ssh -p 2222' [default: ssh].
     #[arg(short = 'e', long, value_name = "COMMAND")]
     pub(crate) ssh: Option<String>,
-    /// Where grebe is at the other end [default: grebe, on the PATH there].
+    /// Path of grebe on the other machine [default: grebe].
     #[arg(long, value_name = "PATH")]
     pub(crate) remote_path: Option<String>,
-    /// Bring this grebe along where there is none: into ~/.cache/grebe there, if it is the same kind of system.
+    /// Install this grebe in ~/.cache/grebe on machines without it.
+    ///
+    /// The other machine must have the same kind of system.
     #[arg(long)]
     pub(crate) bootstrap: bool,
-    /// Which way the data goes [default: auto].
-    #[arg(long, value_name = "WAY", value_parser = units::choice(&WAYS))]
+    /// Route of the data [default: auto].
+    #[arg(long, value_name = "ROUTE", value_parser = units::choice(&ROUTES))]
     pub(crate) via: Option<Via>,
-    /// The port for the data at the other end, of UDP and TCP, where its firewall lets one in [default: any].
+    /// UDP and TCP port for data on the other machine [default: any].
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
-    /// Where datagrams find the other end, if not where ssh does.
+    /// Address of the other machine for data [default: that of ssh].
     #[arg(long, value_name = "HOST")]
     pub(crate) address: Option<String>,
-    /// Where neither end reaches the other, both meet at this relay (`grebe relay` runs there). Also from GREBE_RELAY.
+    /// Relay for ends behind NATs; also from GREBE_RELAY.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = relay)]
     pub(crate) relay: Option<Address>,
-    /// Bits a second on the wire, at most: 20M, 1G.
+    /// Maximum rate on the wire in bit/s: 20M, 1G.
     #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
     pub(crate) bwlimit: Option<f64>,
-    /// How much of a shared path to take [default: fair].
+    /// Share of a path that others use, too [default: fair].
     #[arg(long, value_parser = units::choice(&MODES))]
     pub(crate) mode: Option<Mode>,
-    /// Read no configuration.
+    /// Ignore the configuration file.
     #[arg(long)]
     pub(crate) no_config: bool,
 }
 
-impl How {
-    /// What the command line says of how to reach a host.
+impl Routing {
     pub(crate) fn host_options(&self) -> HostOptions {
         let Self { ssh, remote_path, via, port, address, relay, bwlimit, mode, .. } = self.clone();
         let bootstrap = self.bootstrap.then_some(true);
@@ -151,38 +156,34 @@ impl How {
     }
 }
 
-/// What is said of it.
+/// Progress and results.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "What to say")]
-pub(crate) struct Tell {
-    /// Name each file, and the way that the data goes.
+#[command(next_help_heading = "Output")]
+pub(crate) struct Reporting {
+    /// Print each file, and the route of the data.
     #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-    /// Say only what went wrong.
+    /// Print errors only.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print what happens as lines of JSON on standard output.
+    /// Print progress and result as lines of JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Append a line for each file to this file.
+    /// File to which to append a line per copied file.
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 }
 
 const FLUSHES: [(&str, &str, Fsync); 3] = [
-    ("never", "When the system likes: a power cut may leave torn files", Fsync::Never),
-    (
-        "batch",
-        "Contents before files get their names, many at a time, and everything before the end",
-        Fsync::Batch,
-    ),
-    ("file", "Each file before it is told as done", Fsync::File),
+    ("never", "Leave it to the system; a power cut may damage files", Fsync::Never),
+    ("batch", "Flush many files at a time, each before it gets its name", Fsync::Batch),
+    ("file", "Flush each file before reporting it as done", Fsync::File),
 ];
 
-const WAYS: [(&str, &str, Via); 5] = [
-    ("auto", "UDP, else TCP at the same port, else the relay if one is named, else ssh", Via::Auto),
-    ("udp", "UDP only, directly or by the relay", Via::Udp),
-    ("tcp", "A TCP connection beside ssh", Via::Tcp),
-    ("relay", "UDP by the relay only", Via::Relay),
-    ("ssh", "The connection that ssh has", Via::Ssh),
+const ROUTES: [(&str, &str, Via); 5] = [
+    ("auto", "UDP, else TCP at the same port, else --relay, else ssh", Via::Auto),
+    ("udp", "UDP, direct or by the relay", Via::Udp),
+    ("tcp", "TCP", Via::Tcp),
+    ("relay", "UDP by the relay", Via::Relay),
+    ("ssh", "The connection of ssh", Via::Ssh),
 ];

@@ -1,4 +1,4 @@
-//! Events of a signal, as options: which kind, and under which conditions.
+//! Kinds of events and their conditions, as options.
 
 use std::time::Duration;
 
@@ -7,48 +7,57 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use grebe_scope::Slope;
 use grebe_view::LaneId;
 
+use crate::ending::one_line_of_clap;
 use crate::units;
 
-/// Where, and what counts.
+/// Conditions of an event.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Conditions")]
 pub(crate) struct Conditions {
-    /// Where, from 1: 1, 1.magnitude, ...; several with commas [default: every channel].
-    #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
-    pub(crate) channel: Vec<LaneId>,
-    /// Direction of the crossing; falling also means pulses, and levels, below.
+    /// Channels to search: 1,3-8 or 2.magnitude [default: all].
+    ///
+    /// Parts of complex channels are i, q, magnitude (the default), db, phase and frequency.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = lanes)]
+    channels: Vec<Lanes>,
+    /// Direction of a crossing; falling also selects pulses and levels below.
     #[arg(long, value_name = "SLOPE", default_value = "rising", value_parser = units::choice(&SLOPES))]
     pub(crate) slope: Slope,
-    /// The level: 0.5, 600u; of power and silence in dB: -30.
+    /// Level in units of the channel: 0.5, 600u; of power and silence in dB: -30.
     #[arg(long, value_name = "VALUE", value_parser = units::number)]
     pub(crate) level: Option<f64>,
-    /// The lower level of a runt, or edge of a window.
+    /// Lower level of a runt, or lower edge of a window.
     #[arg(long, value_name = "VALUE", value_parser = units::number)]
     pub(crate) low: Option<f64>,
-    /// The upper one.
+    /// Upper level of a runt, or upper edge of a window.
     #[arg(long, value_name = "VALUE", value_parser = units::number)]
     pub(crate) high: Option<f64>,
-    /// How far the signal must have gone back before a crossing counts again.
+    /// Hysteresis of crossings, in units of the channel.
     #[arg(long, value_name = "VALUE", default_value = "0", value_parser = units::number)]
     pub(crate) hysteresis: f64,
-    /// What is not shorter counts: pulses, dropouts, what lasts.
+    /// Minimum duration: 1ms.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) longer: Option<Duration>,
-    /// What is not longer counts.
+    /// Maximum duration: 20us.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) shorter: Option<Duration>,
-    /// Over so much of the signal a power is a mean.
+    /// Averaging window for power.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::duration)]
     pub(crate) window: Duration,
-    /// Nothing more of a channel for so long after each: 200ms.
+    /// Hold-off per channel after an event: 200ms.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = units::duration)]
     pub(crate) holdoff: Duration,
 }
 
 impl Conditions {
-    /// The name of one that was given, where any was.
+    /// The lanes of `--channels`; none stands for every channel.
+    pub(crate) fn lanes(&self) -> Vec<LaneId> {
+        self.channels.iter().flat_map(|Lanes(lanes)| lanes).copied().collect()
+    }
+
+    /// The name of a condition that the command line has, if any.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
-            (!self.channel.is_empty(), "--channel"),
+            (!self.channels.is_empty(), "--channels"),
             (self.level.is_some(), "--level"),
             (self.low.is_some(), "--low"),
             (self.high.is_some(), "--high"),
@@ -60,11 +69,23 @@ impl Conditions {
     }
 }
 
-/// What is looked for, where no command line says it: the words of `grebe find` behind `--trigger`.
+/// Lanes of one item of `--channels`.
+#[derive(Debug, Clone)]
+struct Lanes(Vec<LaneId>);
+
+/// Parses a channel (`3`), a part (`2.magnitude`) or a range (`5-8`).
+fn lanes(text: &str) -> Result<Lanes, String> {
+    if let Ok(lane) = text.parse() {
+        return Ok(Lanes(vec![lane]));
+    }
+    let range = units::channels(text)?;
+    range.map(|number| number.to_string().parse()).collect::<Result<_, _>>().map(Lanes)
+}
+
+/// Event as text: the arguments of `grebe find` after `--trigger`.
 #[derive(Debug, Clone, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 pub(crate) struct EventWords {
-    /// The kind.
     #[arg(value_name = "KIND", value_parser = event_kind())]
     pub(crate) kind: EventKind,
     #[command(flatten)]
@@ -72,28 +93,24 @@ pub(crate) struct EventWords {
 }
 
 impl EventWords {
-    /// Reads them: `edge --level 0.5`.
+    /// Parses text such as `edge --level 0.5`.
     ///
     /// # Errors
-    /// One line for a person.
+    /// The reason in one line.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let words = shlex::split(text).ok_or("a quotation mark is open")?;
+        let words = shlex::split(text).ok_or("unbalanced quotation mark")?;
         let command = super::numbers::with_numbers(Self::command());
         let read = command.try_get_matches_from(words).and_then(|matches| Self::from_arg_matches(&matches));
-        read.map_err(|error| {
-            let said = error.render().to_string();
-            let lines = said.lines().take_while(|line| !line.trim().is_empty()).map(str::trim);
-            lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned()
-        })
+        read.map_err(|error| one_line_of_clap(&error))
     }
 }
 
-/// A kind of event, by its name.
+/// Parser of an event kind.
 pub(super) fn event_kind() -> impl TypedValueParser<Value = EventKind> {
     units::choice(&EVENTS)
 }
 
-/// What is looked for in a signal.
+/// Kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventKind {
     Edge,
@@ -114,18 +131,14 @@ impl EventKind {
 }
 
 const EVENTS: [(&str, &str, EventKind); 9] = [
-    ("edge", "The level is crossed (--level)", EventKind::Edge),
-    ("pulse", "A pulse of a width ends (--level, --longer, --shorter)", EventKind::Pulse),
-    ("runt", "A pulse passes one of two levels and not the other (--low, --high)", EventKind::Runt),
-    ("window", "The range is left, or with --slope falling entered (--low, --high)", EventKind::Window),
-    ("dropout", "The level is not crossed for a time (--level, --longer)", EventKind::Dropout),
-    (
-        "level",
-        "The signal stays at or above the level, or with --slope falling below (--level)",
-        EventKind::Level,
-    ),
-    ("power", "The mean power stays at or above a level in dB (--level, --window)", EventKind::Power),
-    ("silence", "It stays below (--level, --window)", EventKind::Silence),
+    ("edge", "Crossing of --level", EventKind::Edge),
+    ("pulse", "Pulse above --level, of a width (--longer, --shorter)", EventKind::Pulse),
+    ("runt", "Pulse that crosses only one of two levels (--low, --high)", EventKind::Runt),
+    ("window", "Leaving a range, or entering it with --slope falling (--low, --high)", EventKind::Window),
+    ("dropout", "No crossing of --level for a time (--longer)", EventKind::Dropout),
+    ("level", "Signal at or above --level, or below it with --slope falling", EventKind::Level),
+    ("power", "Mean power at or above --level in dB (--window)", EventKind::Power),
+    ("silence", "Mean power below --level in dB (--window)", EventKind::Silence),
     ("gap", "Samples are missing", EventKind::Gap),
 ];
 const SLOPES: [(&str, &str, Slope); 3] =
@@ -137,15 +150,16 @@ mod tests {
 
     #[test]
     fn words_are_read_as_a_command_line_is() {
-        let words =
-            EventWords::parse("pulse --channel 2,1.magnitude --level -0.5 --longer 20us --slope falling")
-                .unwrap();
+        let words = EventWords::parse(
+            "pulse --channels 2,1.magnitude,4-5 --level -0.5 --longer 20us --slope falling",
+        )
+        .unwrap();
         assert_eq!(
             (words.kind, words.conditions.level, words.conditions.slope),
             (EventKind::Pulse, Some(-0.5), Slope::Falling)
         );
         assert_eq!(words.conditions.longer, Some(Duration::from_micros(20)));
-        assert_eq!(words.conditions.channel.len(), 2);
+        assert_eq!(words.conditions.lanes().len(), 4);
         assert_eq!(EventWords::parse("gap").unwrap().kind, EventKind::Gap);
         for (wrong, said) in [
             ("", "KIND"),

@@ -1,6 +1,6 @@
-//! Options that take numbers.
+//! Options with numbers as values.
 
-/// Lets every option with a number take a negative one as its value: its own parser says what is wrong with that.
+/// Accepts negative numbers as values, so that the parser of each option reports why they are invalid.
 pub(super) fn with_numbers(command: clap::Command) -> clap::Command {
     let is_number = |arg: &clap::Arg| {
         arg.get_value_names().is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&name.as_str())))
@@ -9,6 +9,6 @@ pub(super) fn with_numbers(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_numbers)
 }
 
-/// Names of values that are numbers.
+/// Value names of numbers.
 const NUMBERS: [&str; 11] =
     ["RATE", "HZ", "DEG", "NUMBER", "VALUE", "TIME", "BYTES", "N", "FACTOR", "0..1", "SEED"];

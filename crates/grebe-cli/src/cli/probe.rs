@@ -1,7 +1,6 @@
-//! What a path carries.
+//! The options of `grebe probe`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -12,83 +11,78 @@ use crate::units;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    grebe probe --serve                                    at one end; it prints what to type at the other\n  \
-    grebe probe grebeajlk3q...                             both directions, within 28 s\n  \
-    grebe probe ssh://user@example.org                     starts the server there itself, by your own ssh\n  \
-    grebe probe ssh://example.org --max-bytes 50M          where every megabyte counts\n  \
-    grebe probe ssh://example.org --interval 161us --size 1430\n  \
-    grebe probe ssh://example.org --png path.png\n\n\
-    A ticket is good for one probe (--clients N: for so many, one after the other), and the server ends with it. Nothing is sent \
-    to an address that has not proved to have the ticket. docs/probe.md says what the figures mean.")]
+    grebe probe --serve                              at one end; prints the command for the other end\n  \
+    grebe probe grebeajlk3q...                       at the other end; both directions within 28 s\n  \
+    grebe probe ssh://user@example.org               starts the server by ssh\n  \
+    grebe probe ssh://example.org --max-bytes 50M    for a path with a data allowance\n  \
+    grebe probe ssh://example.org --interval 161us --size 1430\n\n\
+    The server sends only to clients that have its ticket. Explanation of the figures: docs/probe.md.")]
 pub(crate) struct Probe {
-    /// The ticket that `grebe probe --serve` printed, a word that begins with grebe; or ssh://[USER@]HOST[:PORT], to start the
-    /// server there.
+    /// Ticket of `grebe probe --serve`, or ssh://[USER@]HOST[:PORT].
     #[arg(value_name = "TICKET|ssh://HOST", required_unless_present = "serve", conflicts_with = "serve")]
     pub(crate) target: Option<Target>,
-    /// Wait for a probe: print a ticket, serve it, and end.
-    #[arg(long)]
+    /// Print a ticket, serve one probe, and end.
+    #[arg(long, help_heading = "Server (--serve)")]
     pub(crate) serve: bool,
-    /// Where to serve, UDP and TCP alike; with ssh://, where the server there listens [default: any port of any address].
-    #[arg(long, value_name = "ADDRESS", value_parser = units::listen_address)]
+    /// Address and port of the server, UDP and TCP [default: any].
+    #[arg(long, value_name = "ADDRESS", value_parser = units::listen_address, help_heading = "Server (--serve)")]
     pub(crate) bind: Option<SocketAddr>,
-    /// Where the server is found, if not at its own address: behind a NAT, or by another name. Goes into the ticket with --serve,
-    /// takes the place of the ticket's address without.
+    /// Address by which clients reach the server [default: its own].
+    ///
+    /// With --serve it goes into the ticket. Without, it replaces the address in the ticket.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = place)]
     pub(crate) advertise: Option<Place>,
-    /// How to start ssh, with options: 'ssh -p 2222' [default: ssh].
+    /// ssh command with options: 'ssh -p 2222' [default: ssh].
     #[arg(short = 'e', long, value_name = "COMMAND", conflicts_with = "serve")]
     pub(crate) ssh: Option<String>,
-    /// Where grebe is at the other end of ssh:// [default: grebe, on the PATH there].
+    /// Path of grebe on the other machine [default: grebe].
     #[arg(long, value_name = "PATH", conflicts_with = "serve")]
     pub(crate) remote_path: Option<String>,
-    /// Probes that the ticket is good for; they wait for each other.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "serve", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Number of probes to serve, one after the other.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "serve", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Server (--serve)")]
     pub(crate) clients: u32,
-    /// End after this long without a client.
-    #[arg(long, value_name = "TIME", default_value = "10m", requires = "serve", value_parser = units::duration)]
+    /// End after this time without a client.
+    #[arg(long, value_name = "TIME", default_value = "10m", requires = "serve", value_parser = units::duration, help_heading = "Server (--serve)")]
     pub(crate) idle_timeout: Duration,
-    /// Be the other end, as `grebe probe ssh://` starts it.
+    /// Take the task from standard input, for `grebe probe ssh://`.
     #[arg(long, hide = true, requires = "serve")]
     pub(crate) stdio: bool,
     /// End when standard input is closed.
-    #[arg(long, requires = "serve")]
+    #[arg(long, requires = "serve", help_heading = "Server (--serve)")]
     pub(crate) tethered: bool,
-    /// Send at this interval instead of looking for the highest rate: 161us.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "serve")]
+    /// Send one datagram per interval instead of searching the maximum rate: 161us.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "serve", help_heading = "Traffic")]
     pub(crate) interval: Option<Duration>,
-    /// Bytes of each datagram [default: the longest that comes through in both directions].
-    #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, conflicts_with = "serve")]
+    /// Bytes per datagram [default: the largest that passes].
+    #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, conflicts_with = "serve", help_heading = "Traffic")]
     pub(crate) size: Option<usize>,
-    /// Bytes per write of the TCP streams, several by commas; 0: no TCP.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64K", value_parser = units::size_bytes)]
+    /// Bytes per write of the TCP streams, comma-separated; 0 for no TCP.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64K", value_parser = units::size_bytes, help_heading = "Traffic")]
     pub(crate) tcp_write: Vec<usize>,
-    /// Tell how long it takes to move this much.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1G", value_parser = units::count)]
+    /// Amounts of data whose transfer time to estimate, comma-separated.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1G", value_parser = units::count, help_heading = "Traffic")]
     pub(crate) amount: Vec<u64>,
-    /// Highest rate, in bits of IP packets per second [default: 1G; 40G within private networks].
-    #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
+    /// Maximum rate in bit/s [default: 1G; 40G in private networks].
+    #[arg(long, value_name = "RATE", value_parser = units::rate_hz, help_heading = "Limits")]
     pub(crate) max_rate: Option<f64>,
-    /// Bytes that a probe may send, both directions together [default: 500M; 8G within private networks].
-    #[arg(long, value_name = "BYTES", value_parser = units::count)]
+    /// Maximum bytes to send in both directions [default: 500M; 8G if private].
+    #[arg(long, value_name = "BYTES", value_parser = units::count, help_heading = "Limits")]
     pub(crate) max_bytes: Option<u64>,
-    /// How long a probe may take [default: 28s].
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    /// Maximum duration of a probe [default: 28s].
+    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Limits")]
     pub(crate) duration: Option<Duration>,
-    /// Allow more than 1 Gbit/s to an address that is not private.
-    #[arg(long)]
+    /// Allow more than 1 Gbit/s to a public address.
+    #[arg(long, help_heading = "Limits")]
     pub(crate) yes: bool,
-    /// Print everything as JSON; with --serve, the ticket.
+    /// Print the report as JSON; with --serve, the ticket.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Draw goodput, loss and round trip, over the rate and over time, to this file; - is standard output.
-    #[arg(long, value_name = "FILE", conflicts_with = "serve", value_parser = units::picture)]
-    pub(crate) png: Option<PathBuf>,
 }
 
-/// Who is probed.
+/// Server to probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// The word of a ticket. It is read later: an error of the command line would quote it, and it is a secret.
+    /// Text of a ticket. The command parses it, because an error of clap would print this secret.
     Ticket(String),
     Ssh(SshHost),
 }
@@ -98,7 +92,7 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.trim().strip_prefix("ssh://") {
-            // What stands behind a slash is of no use here, and may be left over from the address of a file.
+            // A path after the host is ignored.
             Some(rest) => ssh_host(rest.split('/').next().unwrap_or_default()).map(Target::Ssh),
             None => Ok(Target::Ticket(text.to_owned())),
         }

@@ -1,4 +1,4 @@
-//! A relay.
+//! The options of `grebe relay`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,32 +9,31 @@ use crate::units::{self, MetricsPlace};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    grebe relay                                      at port 4737, for IPv4 and IPv6\n  \
-    grebe relay --session-rate 100M --rate 500M      gives away no more than that\n  \
-    grebe relay --metrics 127.0.0.1:9464             figures for Prometheus at http://127.0.0.1:9464/metrics\n\n\
-    Where it runs, its port has to be reachable over UDP, and over TCP for those whose network lets no UDP out. For its users:\n\
-    grebe recv --relay HOST. It sees sealed datagrams and who sends them to whom, and keeps nothing when it ends. As a service: \
-    docs/relay.md.")]
+    grebe relay                                    port 4737, IPv4 and IPv6\n  \
+    grebe relay --session-rate 100M --rate 500M    limited rates\n  \
+    grebe relay --metrics 127.0.0.1:9464           metrics at http://127.0.0.1:9464/metrics\n\n\
+    Its users run: grebe recv --relay HOST. Its port must be reachable over UDP, and over TCP for networks that block UDP. It sees \
+    addresses and sealed datagrams, and stores nothing. As a service: docs/relay.md.")]
 pub(crate) struct Relay {
-    /// Where to listen, over UDP and TCP [default: port 4737 of every address, IPv4 and IPv6].
+    /// Address and port, UDP and TCP [default: port 4737 of all addresses].
     #[arg(long, value_name = "ADDR:PORT", value_parser = units::listen_address)]
     pub(crate) listen: Option<SocketAddr>,
-    /// Serve figures for Prometheus here, at http://ADDR/metrics. Whoever reaches this address can read them.
+    /// Serve metrics for Prometheus at http://ADDR/metrics.
     #[arg(long, value_name = "ADDR", value_parser = units::metrics_place)]
     pub(crate) metrics: Option<MetricsPlace>,
-    /// Sessions at a time; each takes 2 KB of memory.
+    /// Maximum sessions; each takes 2 KB of memory.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) sessions: u32,
-    /// Sessions at a time that one host takes part in.
+    /// Maximum sessions per host.
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) sessions_per_host: u32,
-    /// Bits a second that are passed on for one session, at most.
+    /// Maximum rate per session in bit/s.
     #[arg(long, value_name = "RATE", default_value = "1G", value_parser = units::rate_hz)]
     pub(crate) session_rate: f64,
-    /// Bits a second that are passed on in all, at most.
+    /// Maximum rate of all sessions in bit/s.
     #[arg(long, value_name = "RATE", default_value = "10G", value_parser = units::rate_hz)]
     pub(crate) rate: f64,
-    /// After how long without a word a side is forgotten; those who wait speak every 15 s.
+    /// Silence after which a session is closed; waiting hosts send every 15 s.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::duration)]
     pub(crate) idle: Duration,
 }

@@ -1,4 +1,4 @@
-//! Commands that send or record a stream.
+//! The options of `grebe sg` and `grebe play`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,26 +13,23 @@ use super::lab::Lab;
 use super::metrics::Metrics;
 use crate::units;
 
-/// Options of the receiving end of a UDP stream.
+/// Options of a receiver of datagrams.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct Reception {
-    /// End-to-end latency budget, of which the receiver sleeps up to a half.
+    /// End-to-end latency budget; the receiver sleeps up to half of it.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
     pub(crate) latency: Duration,
 }
 
-/// Options of the sending end.
+/// Options of a sender of datagrams.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct Transport {
-    /// Bytes of a datagram [default: 1400 beyond this machine, 65000 on it].
+    /// Bytes per datagram [default: 65000 on this machine, 1400 beyond it].
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes)]
     pub(crate) datagram_size: Option<usize>,
-    /// Datagrams per system call; 1 is the lowest latency.
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=128))]
-    pub(crate) burst: u16,
-    /// End-to-end latency budget, for up to a quarter of which the sender gathers.
+    /// End-to-end latency budget; the sender gathers for up to a quarter of it.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
     pub(crate) latency: Duration,
 }
@@ -45,130 +42,132 @@ pub(crate) struct Transport {
     grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
     grebe sg --format cf32 --rate 2.4M --wave qpsk --symbol-rate 300k --snr 20 --to shm://radio\n  \
     grebe sg --rate 1M --duration 10s --to tone.sigmf-meta\n  \
-    grebe sg --rate 1M --name lab/mast3/adc    # for grebe view lab/mast3/adc, wherever that is\n  \
-    grebe sg --rate 1G --name lab/mast3/adc --to shm://adc\n  \
-    grebe sg --rate 25M --to udp://192.168.0.7:5000 --metrics 9464    # figures at http://127.0.0.1:9464/metrics")]
+    grebe sg --rate 1M --name lab/mast3/adc    # shown by: grebe view lab/mast3/adc\n  \
+    grebe sg --rate 25M --to udp://192.168.0.7:5000 --metrics 9464")]
 pub(crate) struct Sg {
-    /// Where to send the stream: udp://HOST:PORT, shm://NAME, pipe:, or a recording to make [default: udp://127.0.0.1:5000, or with
-    /// --name to who asks for it].
-    #[arg(long, value_name = "URI", value_parser = units::uri)]
+    /// Destination: udp://HOST:PORT, shm://NAME, pipe: or a recording to make.
+    ///
+    /// The default is udp://127.0.0.1:5000; with --name, the readers of that name.
+    #[arg(short = 'o', long, value_name = "URI", value_parser = units::uri)]
     pub(crate) to: Option<Uri>,
-    /// Announce the stream under this name in the lab: grebe ls, grebe view NAME. Readers take it where --to sends it, if they can; on
-    /// other hosts by UDP, if it comes there; and else over Zenoh.
+    /// Name under which to announce the stream in the lab: lab/mast3/adc.
+    ///
+    /// Readers take the stream where --to sends it if they can. Readers on other hosts take it by UDP, or over Zenoh.
     #[arg(long, value_name = "NAME", value_parser = units::stream_name)]
     pub(crate) name: Option<StreamName>,
-    /// Channels, 1 to 255.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
-    pub(crate) channels: u8,
-    /// What a sample is: i8, u8, i16, i32, f32 or f64, or complex: ci8, cu8, ci16 or cf32.
-    #[arg(long, value_name = "FORMAT", default_value = "i16")]
-    pub(crate) format: Format,
-    /// Samples per second and channel: 48k, 25M, 1G.
-    #[arg(long, value_name = "RATE", default_value = "1M", value_parser = units::rate_hz)]
-    pub(crate) rate: f64,
-    /// Waveform; several, separated by commas, go to the channels in turn. Or a recording to repeat.
-    #[arg(long, value_name = "WAVE|FILE", default_value = "sine", value_delimiter = ',')]
-    pub(crate) wave: Vec<String>,
-    /// Frequency in hertz, one or one per channel [default: 1/2500 of the rate, doubled from channel to channel];
-    /// of complex samples it may be negative.
-    #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true)]
-    pub(crate) frequency: Vec<FrequencyHz>,
-    /// Frequency of the second tone of two_tone, one or one per channel [default: 1.25 of the first].
-    #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true)]
-    pub(crate) second: Vec<FrequencyHz>,
-    /// Symbols per second of qpsk [default: an eighth of the rate].
-    #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
-    pub(crate) symbol_rate: Option<f64>,
-    /// Roll-off of the root-raised cosine of qpsk, 0 to 1.
-    #[arg(long, value_name = "0..1", default_value_t = 0.35)]
-    pub(crate) roll_off: f64,
-    /// Add white Gaussian noise so many decibels below the wave, by their powers in the whole band.
-    #[arg(long, value_name = "DB", allow_hyphen_values = true)]
-    pub(crate) snr: Option<f64>,
-    /// Another number makes other noise and other symbols, the same number the same.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) seed: u64,
-    /// Phase in degrees, one or one per channel.
-    #[arg(long, value_name = "DEG", value_delimiter = ',', allow_hyphen_values = true)]
-    pub(crate) phase: Vec<f64>,
-    /// Amplitude as a part of full scale, one or one per channel; of gaussian and qpsk, 4 times their RMS.
-    #[arg(long, value_name = "0..1", value_delimiter = ',')]
-    pub(crate) amplitude: Vec<f64>,
-    /// What is added, as a part of full scale (-1 to 1), one or one per channel.
-    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
-    pub(crate) offset: Vec<f64>,
-    /// End after this many samples per channel.
+    /// Stop after this time: 10s, 5m.
+    #[arg(short = 'd', long, value_name = "TIME", value_parser = units::length)]
+    pub(crate) duration: Option<Duration>,
+    /// Stop after this many samples per channel.
     #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "duration")]
     pub(crate) samples: Option<u64>,
-    /// End after this long.
-    #[arg(long, value_name = "TIME", value_parser = units::length)]
-    pub(crate) duration: Option<Duration>,
-    /// Do not keep to the rate: as fast as the stream is taken.
+    /// Ignore the sample rate; send as fast as the reader accepts.
     #[arg(long)]
     pub(crate) free_run: bool,
-    /// End when standard input is closed: for whoever starts a generator and may die before it.
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
+    /// Number of channels, 1 to 255.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = SIGNAL, value_parser = clap::value_parser!(u8).range(1..))]
+    pub(crate) channels: u8,
+    /// Sample format.
+    #[arg(long, value_name = "FORMAT", default_value = "i16", help_heading = SIGNAL, value_parser = units::format())]
+    pub(crate) format: Format,
+    /// Samples per second: 48k, 25M, 1G.
+    #[arg(long, value_name = "RATE", default_value = "1M", help_heading = SIGNAL, value_parser = units::rate_hz)]
+    pub(crate) rate: f64,
+    /// Waveform, one or one per channel; or a recording to repeat.
+    ///
+    /// sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk.
+    #[arg(long, value_name = "WAVE|FILE", default_value = "sine", value_delimiter = ',', help_heading = SIGNAL)]
+    pub(crate) wave: Vec<String>,
+    /// Frequency in Hz, one or one per channel [default: rate / 2500, doubled per channel].
+    #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
+    pub(crate) frequency: Vec<FrequencyHz>,
+    /// Second frequency of two_tone in Hz [default: 1.25 times the first].
+    #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
+    pub(crate) second: Vec<FrequencyHz>,
+    /// Symbols per second of qpsk [default: rate / 8].
+    #[arg(long, value_name = "RATE", help_heading = SIGNAL, value_parser = units::rate_hz)]
+    pub(crate) symbol_rate: Option<f64>,
+    /// Roll-off of the root-raised cosine of qpsk, 0 to 1.
+    #[arg(long, value_name = "0..1", default_value_t = 0.35, help_heading = SIGNAL)]
+    pub(crate) roll_off: f64,
+    /// Signal-to-noise ratio in dB of added white Gaussian noise.
+    #[arg(long, value_name = "DB", allow_hyphen_values = true, help_heading = SIGNAL)]
+    pub(crate) snr: Option<f64>,
+    /// Seed of noise and symbols.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = SIGNAL)]
+    pub(crate) seed: u64,
+    /// Phase in degrees, one or one per channel.
+    #[arg(long, value_name = "DEG", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
+    pub(crate) phase: Vec<f64>,
+    /// Amplitude as a fraction of full scale, one or one per channel [default: 0.8].
+    #[arg(long, value_name = "0..1", value_delimiter = ',', help_heading = SIGNAL)]
+    pub(crate) amplitude: Vec<f64>,
+    /// Offset as a fraction of full scale (-1 to 1), one or one per channel.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', help_heading = SIGNAL)]
+    pub(crate) offset: Vec<f64>,
+    /// End when standard input is closed, so that no generator outlives its starter.
     #[arg(long, hide = true)]
     pub(crate) tethered: bool,
     /// Take commands (GIC2: rate, pause, end, waveform) on standard input, and end when it is closed.
     #[arg(long, hide = true)]
     pub(crate) remote: bool,
-    /// Print the result as JSON on standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) metrics: Metrics,
     #[command(flatten)]
     pub(crate) transport: Transport,
     #[command(flatten)]
     pub(crate) lab: Lab,
 }
 
+const SIGNAL: &str = "Signal";
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     grebe play examples/data/ecg.sigmf-meta --to udp://127.0.0.1:5000 --speed 100\n  \
     grebe play 'capture.cu8?rate=2.4M' --to shm://radio\n  \
-    grebe play long.sigmf-meta --start 1h --duration 10s --repeat --to shm://again\n  \
+    grebe play long.sigmf-meta --start 1h --duration 10s --repeat --to shm://loop\n  \
     grebe play capture.wav --to pipe: | grebe record pipe: capture.sigmf-meta\n  \
     grebe play north.sigmf-meta south.sigmf-meta --to shm://both\n  \
     grebe play north.sigmf-meta hf.sigmf-meta --to udp://127.0.0.1:5000 --to udp://127.0.0.1:5001\n\n\
-    Several recordings are played in step: samples that were made at the same time (core:datetime) leave at the same time.\n\
-    To one destination they are the channels of one stream. Their rates and formats must be the same, and only what all of \
-    them have is sent: from the latest begin to the earliest end, with a gap where any of them has one.\n\
-    With a --to for each, in their order, each is a stream of its own and is sent whole: rates and formats may differ, and \
-    who begins later waits. --repeat begins all of them again once the last one has ended.")]
+    Several recordings play in step: samples that were made at the same time (core:datetime) leave at the same time.\n\
+    With one --to, they are the channels of one stream. Their rates and formats must be equal, and only the range that all of them \
+    have is sent, with a gap where any of them has one.\n\
+    With a --to for each, in the same order, each recording is a whole stream of its own. Rates and formats may differ.")]
 pub(crate) struct Play {
-    /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf, .wav or .npy, or raw files (x.cu8?rate=2.4M).
+    /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf, .wav, .npy, raw (x.cu8?rate=2.4M).
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Where to send the stream; several times: a destination for each recording [default: udp://127.0.0.1:5000, or with --name to
-    /// who asks for it].
-    #[arg(long, value_name = "URI", value_parser = units::uri)]
+    /// Destination; once, or once per recording [default: udp://127.0.0.1:5000].
+    #[arg(short = 'o', long, value_name = "URI", value_parser = units::uri)]
     pub(crate) to: Vec<Uri>,
-    /// Announce the stream under this name in the lab, as grebe sg does; of several recordings, where they are one stream.
+    /// Name under which to announce the stream in the lab: lab/mast3/adc.
     #[arg(long, value_name = "NAME", value_parser = units::stream_name)]
     pub(crate) name: Option<StreamName>,
-    /// Which samples of several recordings belong together.
+    /// Alignment of several recordings.
     #[arg(long, value_name = "HOW", default_value = "time", value_parser = units::choice(&ALIGNMENTS))]
     pub(crate) align: Alignment,
-    /// Times the recorded rate at which it is sent.
+    /// Speed, as a multiple of the recorded sample rate.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = units::factor)]
     pub(crate) speed: f64,
-    /// Do not keep to the rate: as fast as the stream is taken.
+    /// Ignore the sample rate; send as fast as the reader accepts.
     #[arg(long, conflicts_with = "speed")]
     pub(crate) free_run: bool,
-    /// Play what lies behind so much of the signal: 90s, 1h.
+    /// Start position: 90s, 1h.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "0")]
     pub(crate) start: Duration,
-    /// Play so much of the signal from there on, gaps included.
-    #[arg(long, value_name = "TIME", value_parser = units::length)]
+    /// Length of signal to play, gaps included [default: to the end].
+    #[arg(short = 'd', long, value_name = "TIME", value_parser = units::length)]
     pub(crate) duration: Option<Duration>,
-    /// Begin again at the end, until interrupted.
-    #[arg(long)]
-    pub(crate) repeat: bool,
-    /// End after this many samples per channel, or with the file.
+    /// Stop after this many samples per channel.
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) samples: Option<u64>,
-    /// End when standard input is closed: for whoever starts a generator and may die before it.
+    /// Play in a loop until interrupted.
+    #[arg(long)]
+    pub(crate) repeat: bool,
+    /// End when standard input is closed, so that no player outlives its starter.
     #[arg(long, hide = true)]
     pub(crate) tethered: bool,
     /// Print the result as JSON on standard output.
@@ -182,47 +181,30 @@ pub(crate) struct Play {
     pub(crate) lab: Lab,
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    grebe verify take.sigmf-meta\n  \
-    grebe verify night_*.sigmf-meta --json\n\n\
-    A recording has checksums of SigMF (core:sha512), or of the recorder (grebe:checksums), which say which 256 MiB changed.\n\
-    Exit status: 0 all is what was recorded, 4 something is not, or cannot be read (it is named), 130 interrupted.")]
-pub(crate) struct Verify {
-    /// Recordings: .sigmf-meta, .sigmf-data, .sigmf-collection or .sigmf.
-    #[arg(required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// Print what was found as JSON on standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 const ALIGNMENTS: [(&str, &str, Alignment); 3] = [
-    ("time", "Those that were made at the same time, as the files say", Alignment::Time),
-    ("start", "Those equally far behind the first sample of each", Alignment::Start),
-    ("index", "Those of the same index in the streams that were recorded", Alignment::Index),
+    ("time", "By the time at which samples were made", Alignment::Time),
+    ("start", "By the distance to the first sample of each recording", Alignment::Start),
+    ("index", "By the sample index of the recorded streams", Alignment::Index),
 ];
 
 impl Reception {
-    /// As streams take it.
     pub(crate) fn options(&self) -> grebe_stages::Transport {
         grebe_stages::Transport { latency: self.latency, ..grebe_stages::Transport::default() }
     }
 }
 
 impl Transport {
-    /// As streams take it.
     pub(crate) fn options(&self) -> grebe_stages::Transport {
         grebe_stages::Transport {
             datagram_bytes: self.datagram_size,
-            burst: usize::from(self.burst),
             latency: self.latency,
+            ..grebe_stages::Transport::default()
         }
     }
 }
 
 impl Sg {
-    /// What is to be played instead, where `--wave` names a recording.
+    /// The equivalent `play` command, if `--wave` names a recording.
     pub(crate) fn as_play(&self) -> Option<Play> {
         let [only] = self.wave.as_slice() else { return None };
         let Ok(Uri::File(file)) = only.parse() else { return None };

@@ -1,4 +1,4 @@
-//! `grebe bench`: what this machine can do, beside the plainest way to do it.
+//! `grebe bench`: performance of this machine, with baselines.
 
 mod printer;
 
@@ -29,11 +29,11 @@ pub(crate) fn run(bench: Bench) -> Result<Ending> {
     }
 }
 
-/// Starts this command again, as another process of a bench; through another program where one is named.
+/// Starts this command as another process of a bench, optionally through another program.
 fn launcher(through: Option<&str>) -> Launcher {
     let through: Vec<String> = through.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
     Launcher::new(move || {
-        // Where the system does not say what it runs, the one that a shell finds.
+        // Systems that do not report the running program: the one on the PATH.
         let this = this_command().unwrap_or_else(|_| Command::new("grebe"));
         let mut command = match &*through {
             [] => this,

@@ -1,4 +1,4 @@
-//! `grebe completions`, `grebe man`: what a package installs beside the command.
+//! `grebe completions`, `grebe man`: files that a package installs beside the command.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use crate::cli;
 use crate::ending::{Ending, Usage};
 use crate::output;
 
-/// The completions for a shell.
+/// Prints the completions for a shell.
 pub(crate) fn run(shell: clap_complete::Shell) -> Result<Ending> {
     // Into memory first: the generator panics where it cannot write.
     let mut text = Vec::new();
@@ -15,14 +15,14 @@ pub(crate) fn run(shell: clap_complete::Shell) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-/// The manual page of a command, which is named by its words; of grebe itself where there are none.
+/// Prints the manual page of a command; of grebe itself without words.
 pub(crate) fn man(words: &[String]) -> Result<Ending> {
     let mut command = cli::command();
-    // Now each command knows its full name.
+    // After `build`, each command knows its full name.
     command.build();
     for word in words {
         let found = command.find_subcommand(word).cloned();
-        command = found.ok_or_else(|| Usage(format!("there is no command grebe {}", words.join(" "))))?;
+        command = found.ok_or_else(|| Usage(format!("unknown command: grebe {}", words.join(" "))))?;
     }
     let name = command.get_display_name().unwrap_or("grebe").to_owned();
     let mut text = Vec::new();

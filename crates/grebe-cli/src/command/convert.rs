@@ -1,4 +1,4 @@
-//! `grebe convert`: a recording, or a part of it, as another kind of file.
+//! `grebe convert`: writes a recording, or a part of it, as another kind of file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +18,8 @@ use crate::interrupt;
 use crate::output::{self, note};
 use crate::units::{exact, grouped};
 
-/// `grebe convert`: what stands for a part, other channels and another format is read as such; of a text, and of another rate, a
-/// recording is made first.
+/// Converts a recording. Ranges, channels and formats are views of it; tables and other rates go through a temporary
+/// recording.
 pub(crate) fn run(options: &Convert) -> Result<Ending> {
     let is_text = is_table(&options.from);
     if !is_text && options.decimate.is_none() {
@@ -27,7 +27,7 @@ pub(crate) fn run(options: &Convert) -> Result<Ending> {
         file.notes().iter().for_each(|line| note!("grebe: {line}"));
         return save(file.stretch(options.start, options.duration)?, options, None);
     }
-    // Beside what will be made, on the same disk.
+    // The temporary folder is on the disk of the result.
     let folder = options.to.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let apart = tempfile::Builder::new().prefix(".grebe-convert-").tempdir_in(folder);
@@ -44,10 +44,10 @@ pub(crate) fn run(options: &Convert) -> Result<Ending> {
     }
 }
 
-/// Makes a recording of a text; the file to open.
+/// Converts a table to a recording, and returns the file to open.
 fn read_text(options: &Convert, to: &Path) -> Result<PathBuf> {
     let csv = CsvOptions::default();
-    // Without what stands behind the '?'.
+    // The name without its query.
     let name = options.from.to_string_lossy();
     let plain = name.rsplit_once('?').map_or(&*name, |(plain, _)| plain);
     let bytes =
@@ -58,7 +58,7 @@ fn read_text(options: &Convert, to: &Path) -> Result<PathBuf> {
     Ok(imported.path)
 }
 
-/// Makes a recording of a lower rate.
+/// Converts to a lower rate.
 fn decimate(options: &Convert, from: PathBuf, factor: u64, to: &Path) -> Result<Ending> {
     let kind = DecimateFiltered { factor: Count(factor) };
     kind.check().map_err(|fault| Usage(format!("--decimate: {fault}")))?;
@@ -76,7 +76,7 @@ fn decimate(options: &Convert, from: PathBuf, factor: u64, to: &Path) -> Result<
     ending
 }
 
-/// Writes the samples, of these channels and in this format, and says what was written.
+/// Writes the channels in the format of the options, and prints a summary.
 fn save(file: SampleFile, options: &Convert, made_from: Option<&Path>) -> Result<Ending> {
     let mut file = if options.channels.is_empty() { file } else { file.select(&selected(options))? };
     if let Some(format) = options.format {
@@ -99,24 +99,27 @@ fn save(file: SampleFile, options: &Convert, made_from: Option<&Path>) -> Result
     let (labels, gaps) = (file.annotations().len(), file.gaps().count());
     let holds_labels = first.extension().is_some_and(|it| it == "sigmf-meta" || it == "sigmf-collection");
     if labels > 0 && !holds_labels {
-        note!("grebe: {} holds no annotations: {labels} are left out", first.display());
+        note!("grebe: {} cannot store annotations: skipped {labels}", first.display());
     }
     let is_wav = first.extension().is_some_and(|it| it.eq_ignore_ascii_case("wav"));
     if let Some(hertz) = file.description(0).and_then(|it| it.centre_frequency_hz)
         && is_wav
         && !(format.is_complex() && hertz <= f64::from(u32::MAX))
     {
-        note!("grebe: {} does not say that frequency: {} is left out", first.display(), exact(hertz, "Hz"));
+        note!("grebe: {} cannot store the centre frequency: skipped {}", first.display(), exact(hertz, "Hz"));
     }
     let says_gaps = holds_labels || options.times && is_csv(first);
     if gaps > 0 && !says_gaps {
         let missing: u64 = file.gaps().map(|gap| gap.length_samples).sum();
         let missing = grouped(missing);
-        note!("grebe: {} does not say where samples are missing: {missing} in {gaps} gaps", first.display());
+        note!(
+            "grebe: {} cannot represent gaps: {missing} samples in {gaps} gaps are missing",
+            first.display()
+        );
     }
     if file.saturated_samples() > 0 {
         note!(
-            "grebe: {} samples were beyond what {format} holds, and are its ends",
+            "grebe: {} samples exceeded the range of {format} and were clipped",
             grouped(file.saturated_samples())
         );
     }
@@ -128,21 +131,21 @@ fn save(file: SampleFile, options: &Convert, made_from: Option<&Path>) -> Result
     Ok(Ending::Good)
 }
 
-/// Says where the same command goes on.
+/// Reports that the same command can resume.
 fn tell_what_is_left(error: &Error, to: &Path) {
     let part = format!("{}.part", to.display());
-    // A recording begins anew: of that nothing is left.
+    // A SigMF conversion starts over, so nothing of it remains.
     if (matches!(error, Error::Cancelled) || error.is_full()) && Path::new(&part).is_dir() {
-        note!("grebe: {part} has what was written; the same command goes on from there");
+        note!("grebe: {part} has the part written so far; the same command resumes there");
     }
 }
 
-/// The channels, from 0, in the order that they are named.
+/// Channels from 0, in the order of the options.
 fn selected(options: &Convert) -> Vec<usize> {
     options.channels.iter().flat_map(|range| range.clone().map(|number| usize::from(number) - 1)).collect()
 }
 
-/// Calls `work` while a line tells how much of `all` is `done`, from the first second on.
+/// Calls `work`, with a line of progress after the first second.
 fn with_progress<T>(done: &AtomicU64, all: u64, work: impl FnOnce() -> T) -> T {
     let (over, ended) = channel::<()>();
     std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! `grebe cp`: trees to or from another machine, by the user's own ssh.
+//! `grebe cp`: copies trees between machines by the user's own ssh.
 //!
 //! ```text
-//!  this end ==ssh==> grebe cp --serve there: its task, and the routes that are allowed    (grebe_remote, lines)
+//!  this end ==ssh==> grebe cp --serve: its task, and the permitted routes    (grebe_remote, lines)
 //!           <======= a ticket
 //!  data:    UDP, else TCP at the same port, else the pipes of that ssh                    (grebe_remote)
 //!  over it: grebe_tree::send at one end, grebe_tree::receive at the other                 (tree)
@@ -14,9 +14,9 @@ mod lines;
 mod path_text;
 mod progress_line;
 mod recordings;
+mod reporter;
 mod serve;
 mod summary;
-mod teller;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -35,11 +35,12 @@ pub(crate) use self::fetch::Fetch;
 
 use self::figures::{Figures, Outcome};
 use self::lines::{
-    COPIES, CopyTask, IS_FRESH, KNOWS_FSYNC_FILE, KNOWS_ORDER, KNOWS_SHORT_HASHES, Task, Tells, Wishes,
+    COPIES, CopyOptions, CopyTask, IS_FRESH, KNOWS_FSYNC_FILE, KNOWS_ORDER, KNOWS_SHORT_HASHES, ReportLevel,
+    Task,
 };
 use self::path_text::PathText;
-use self::summary::Whole;
-use self::teller::Teller;
+use self::reporter::Reporter;
+use self::summary::Summary;
 use super::remote::{self, dialer};
 use crate::cli::{Cp, Location, SshHost};
 use crate::ending::{Ending, Usage};
@@ -50,33 +51,33 @@ pub(crate) fn run(options: &Cp) -> Result<Ending> {
         return serve::run(options);
     }
     interrupt::catch();
-    let config = if options.how.no_config { Config::default() } else { Config::of_user()? };
+    let config = if options.routing.no_config { Config::default() } else { Config::of_user()? };
     let ended = Copy::of(options, &config)?.run(&options.places);
     match ended {
-        // What an interruption breaks is no other error.
+        // A break by an interruption counts as the interruption.
         Err(_) if interrupt::is_pending() => Err(grebe_tree::Error::Cancelled.into()),
         ended => ended,
     }
 }
 
-/// What is to be copied, and how.
+/// Copy with its options.
 struct Copy<'a> {
     options: &'a Cp,
     config: &'a Config,
-    wishes: Wishes,
-    teller: Teller,
-    /// After how long the other end was ready.
+    copy_options: CopyOptions,
+    reporter: Reporter,
+    /// Time until the other end was ready.
     login: Duration,
-    /// What it was told not to exceed.
+    /// Rate limit of both ends.
     limit_bits_per_s: Option<f64>,
 }
 
 impl<'a> Copy<'a> {
     fn of(options: &'a Cp, config: &'a Config) -> Result<Self> {
-        let mut wishes = Wishes::of(&options.what);
-        wishes.exclude.extend(config.exclude(options.places.iter().filter_map(Location::host)));
-        let teller = Teller::new(&options.tell, options.what.dry_run)?;
-        Ok(Self { options, config, wishes, teller, login: Duration::ZERO, limit_bits_per_s: None })
+        let mut copy_options = CopyOptions::of(&options.selection);
+        copy_options.exclude.extend(config.exclude(options.places.iter().filter_map(Location::host)));
+        let reporter = Reporter::new(&options.reporting, options.selection.dry_run)?;
+        Ok(Self { options, config, copy_options, reporter, login: Duration::ZERO, limit_bits_per_s: None })
     }
 
     fn run(mut self, places: &[Location]) -> Result<Ending> {
@@ -86,38 +87,56 @@ impl<'a> Copy<'a> {
         };
         let shown = destination.to_string();
         match (From::of(sources)?, destination) {
-            (From::Here(sources), Location::Here(destination)) => self.within(sources, destination, &shown),
-            (From::Here(sources), Location::There { host, path }) => {
+            (From::Here(sources), Location::Local(destination)) => self.within(sources, destination, &shown),
+            (From::Here(sources), Location::Remote { host, path }) => {
                 let sources = sources.iter().map(|path| PathText::of_path(path)).collect();
                 let there = Task::Receive { destination: PathText::of(path) };
                 self.with(host, self.send(sources), there, &shown)
             }
-            (From::There(host, sources), Location::Here(destination)) => {
+            (From::There(host, sources), Location::Local(destination)) => {
                 let here = Task::Receive { destination: PathText::of_path(destination) };
                 self.with(host, here, self.send(sources), &shown)
             }
-            (From::There(host, sources), Location::There { host: to, path }) => {
+            (From::There(host, sources), Location::Remote { host: to, path }) => {
                 let receive = Task::Receive { destination: PathText::of(path) };
                 self.between((host, self.send(sources)), (to, receive), &shown)
             }
         }
     }
 
-    /// Within this machine.
+    /// Copies within this machine.
     fn within(&mut self, sources: Vec<PathBuf>, destination: &Path, shown: &str) -> Result<Ending> {
-        let (progress, cancel) = (Arc::new(self.teller.progress()), interrupt::cancel());
-        let wishes = &self.wishes;
-        let copied = watch(&mut self.teller, &progress, None, None, || {
-            tree::copy(sources, destination, wishes, &progress, &cancel)
+        if let [source] = &sources[..] {
+            self.note_nesting(source, destination);
+        }
+        let (progress, cancel) = (Arc::new(self.reporter.progress()), interrupt::cancel());
+        let copy_options = &self.copy_options;
+        let copied = watch(&mut self.reporter, &progress, None, None, || {
+            tree::copy(sources, destination, copy_options, &progress, &cancel)
         });
         self.end(&copied?, Route::Disk, None, shown)
     }
 
-    /// From here to another machine, or the reverse.
+    /// Reports that a directory is copied into an existing one, as by `cp`; only the first time.
+    fn note_nesting(&self, source: &Path, destination: &Path) {
+        let Some(name) = source.file_name().filter(|_| source.is_dir() && destination.is_dir()) else {
+            return;
+        };
+        let nested = destination.join(name);
+        let names_contents = source.as_os_str().as_encoded_bytes().ends_with(b"/");
+        if !names_contents && !nested.exists() {
+            let (source, destination, nested) = (source.display(), destination.display(), nested.display());
+            self.reporter.note(&format!(
+                "{destination} exists: the copy is {nested}; to copy the contents of {source}, add a slash: {source}/"
+            ));
+        }
+    }
+
+    /// Copies from this machine to another, or the reverse.
     fn with(&mut self, host: &SshHost, here: Task, there: Task, shown: &str) -> Result<Ending> {
         let settings = self.settings(host)?;
         if let Task::Send { sources, .. } = &here {
-            // Before anybody logs in.
+            // Before the login.
             let sources: Result<Vec<_>> = sources.iter().map(PathText::as_it_is).collect();
             grebe_tree::check_sources(&sources?)?;
         }
@@ -126,59 +145,60 @@ impl<'a> Copy<'a> {
         let hello = self.hello(&settings, there, settings.meet());
         let mut there = Remote::start(&settings, &COPIES, &hello, &interrupt::is_pending)?;
         self.agree(&there);
-        let connected = there.channel(&settings, &dialer(&settings, &cancel, &self.teller.notify()));
+        let connected = there.channel(&settings, &dialer(&settings, &cancel, &self.reporter.notify()));
         let channel = match connected {
             Ok(channel) => channel,
-            Err(error) => return Err(self.teller.explain(there, error.into())),
+            Err(error) => return Err(self.reporter.explain(there, error.into())),
         };
-        self.login = self.teller.elapsed();
+        self.login = self.reporter.elapsed();
         let (route, status) = (channel.route, channel.status.clone());
         let is_relayed = channel.is_relayed.clone();
-        self.teller.route(route, settings.via == Via::Auto && route != Route::Udp);
-        let progress = Arc::new(self.teller.progress());
-        let (wishes, is_fresh) = (&self.wishes, there.ready().has(IS_FRESH));
+        self.reporter.route(route, settings.via == Via::Auto && route != Route::Udp);
+        let progress = Arc::new(self.reporter.progress());
+        let (copy_options, is_fresh) = (&self.copy_options, there.ready().has(IS_FRESH));
         let other = Some((&mut there, &cancel));
-        let copied = watch(&mut self.teller, &progress, status.as_ref(), other, || {
-            tree::run(&here, Some(wishes), is_fresh, channel, &progress, &cancel)
+        let copied = watch(&mut self.reporter, &progress, status.as_ref(), other, || {
+            tree::run(&here, Some(copy_options), is_fresh, channel, &progress, &cancel)
         });
-        self.teller.clear();
+        self.reporter.clear();
         match copied {
             Ok(outcome) => {
                 there.let_go();
                 let route = if is_relayed.load(Ordering::Relaxed) { Route::Relay } else { route };
                 self.end(&outcome, route, status.as_ref(), shown)
             }
-            Err(error) => Err(self.teller.explain(there, error)),
+            Err(error) => Err(self.reporter.explain(there, error)),
         }
     }
 
     fn send(&self, sources: Vec<PathText>) -> Task {
-        Task::Send { sources, recordings: self.wishes.progressive, is_fresh: false }
+        Task::Send { sources, recordings: self.copy_options.progressive, is_fresh: false }
     }
 
-    /// An older end is not asked for what it does not know.
+    /// Removes options that an older end does not support, with a note.
     fn agree(&mut self, there: &Remote) {
         let (host, theirs, ready) = (there.host(), there.version(), there.ready());
-        self.wishes.short_hashes &= ready.has(KNOWS_SHORT_HASHES);
-        if self.wishes.fsync_file && !ready.has(KNOWS_FSYNC_FILE) {
+        self.copy_options.short_hashes &= ready.has(KNOWS_SHORT_HASHES);
+        if self.copy_options.fsync_file && !ready.has(KNOWS_FSYNC_FILE) {
             let older = format!("{host} has grebe {theirs}, which does not know --fsync file");
-            self.teller.note(&format!("{older}: everything is brought to the disk before the end"));
-            self.wishes.fsync_file = false;
+            self.reporter.note(&format!("{older}: everything is brought to the disk before the end"));
+            self.copy_options.fsync_file = false;
         }
-        if self.wishes.has_order() && !ready.has(KNOWS_ORDER) {
+        if self.copy_options.has_order() && !ready.has(KNOWS_ORDER) {
             let ours = env!("CARGO_PKG_VERSION");
             let older = format!("{host} has grebe {theirs}, which knows neither --progressive nor --first");
-            self.teller.note(&format!("{older}: this is a plain copy; have this grebe {ours} at both ends"));
-            self.wishes.without_order();
+            self.reporter
+                .note(&format!("{older}: this is a plain copy; have this grebe {ours} at both ends"));
+            self.copy_options.without_order();
         }
     }
 
     fn settings(&self, host: &SshHost) -> Result<Settings> {
-        remote::settings(self.config, host, &self.options.how.host_options())
+        remote::settings(self.config, host, &self.options.routing.host_options())
     }
 
     fn hello(&self, settings: &Settings, task: Task, meet: Meet) -> Hello<CopyTask> {
-        let task = CopyTask { task, what: None, tells: Tells::Failures };
+        let task = CopyTask { task, what: None, tells: ReportLevel::Failures };
         Hello::new(&COPIES, meet, settings.terms(), task)
     }
 
@@ -189,13 +209,13 @@ impl<'a> Copy<'a> {
         status: Option<&ConnectionStatus>,
         destination: &str,
     ) -> Result<Ending> {
-        let is_dry = self.wishes.dry_run;
+        let is_dry = self.copy_options.dry_run;
         let (login, limit_bits_per_s) = (self.login, self.limit_bits_per_s);
-        self.teller.end(&Whole { outcome, route, status, is_dry, login, limit_bits_per_s, destination })
+        self.reporter.end(&Summary { outcome, route, status, is_dry, login, limit_bits_per_s, destination })
     }
 }
 
-/// Where it comes from: all of it from one machine.
+/// Sources, all on one machine.
 enum From<'a> {
     Here(Vec<PathBuf>),
     There(&'a SshHost, Vec<PathText>),
@@ -206,12 +226,12 @@ impl<'a> From<'a> {
         let mut from = None;
         for source in sources {
             match (source, &mut from) {
-                (Location::Here(path), None) => from = Some(Self::Here(vec![path.clone()])),
-                (Location::Here(path), Some(Self::Here(paths))) => paths.push(path.clone()),
-                (Location::There { host, path }, None) => {
+                (Location::Local(path), None) => from = Some(Self::Here(vec![path.clone()])),
+                (Location::Local(path), Some(Self::Here(paths))) => paths.push(path.clone()),
+                (Location::Remote { host, path }, None) => {
                     from = Some(Self::There(host, vec![PathText::of(path)]))
                 }
-                (Location::There { host, path }, Some(Self::There(first, paths))) if host == *first => {
+                (Location::Remote { host, path }, Some(Self::There(first, paths))) if host == *first => {
                     paths.push(PathText::of(path));
                 }
                 _ => {
@@ -224,9 +244,9 @@ impl<'a> From<'a> {
     }
 }
 
-/// Runs the work in a thread, and says ten times a second how far it is.
+/// Runs the work in a thread, and reports progress ten times a second.
 fn watch(
-    teller: &mut Teller,
+    reporter: &mut Reporter,
     progress: &Arc<Progress>,
     status: Option<&ConnectionStatus>,
     mut there: Option<(&mut Remote, &Cancel)>,
@@ -240,13 +260,13 @@ fn watch(
                 Ok(outcome) => return outcome,
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some((there, cancel)) = &mut there {
-                        teller.hear(there);
-                        // Whoever waits for the other end is to wait no longer.
+                        reporter.hear(there);
+                        // Stops waiting for the other end.
                         if (interrupt::is_pending() || there.has_failed() || there.is_gone()) && there.cut() {
                             cancel.cancel();
                         }
                     }
-                    teller.show(&Figures::from(progress.snapshot()), status);
+                    reporter.show(&Figures::from(progress.snapshot()), status);
                 }
                 Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the copy ended without a word"),
             }

@@ -1,4 +1,4 @@
-//! `grebe`, `grebe demo`: a generator in a process of its own, UDP, and a scope.
+//! `grebe`, `grebe demo`: a generator process, UDP, and a scope.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -18,12 +18,12 @@ use crate::this_command::this_command;
 
 pub(crate) fn run(options: &Demo) -> Result<Ending> {
     if let Some(file) = &options.file {
-        // What is wrong with the file is said here, not by a child that nobody hears.
+        // Checked here, because nobody sees the errors of the child.
         SampleFile::open(file)?;
     }
-    // The port is bound before the generator starts, so that nothing it sends is lost.
+    // The port is bound before the generator starts, so that no frame is lost.
     let source = open_source(&"udp://127.0.0.1:0".parse()?, SourceOptions::default(), &mut tell)?;
-    let address = source.address.context("the system does not say which port it chose")?;
+    let address = source.address.context("the system does not report the chosen port")?;
     let scope = Scope::new(source.stage, QueueOptions::drop_oldest, 1);
     let running = scope.graph.start()?;
     let generator = start(options, address)?;
@@ -52,5 +52,5 @@ fn start(options: &Demo, to: SocketAddr) -> Result<Generator> {
     Generator::spawn(command.stdout(Stdio::null()))
 }
 
-/// A few periods of each in the span that the scope begins with; no two in step, so that the picture moves.
+/// A few periods of each wave in the first time span, out of step so that the picture moves.
 const WAVES: [&str; 4] = ["--wave", "sine,square,triangle,saw", "--frequency", "310,470,630,790"];

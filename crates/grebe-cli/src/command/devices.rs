@@ -1,4 +1,5 @@
-//! `grebe devices`: what can be opened here and now, as URIs to paste. A file per bridge; each says why it has nothing where it has not.
+//! `grebe devices`: lists devices and streams of this machine as URIs. Each bridge has a file, and gives a reason for
+//! an empty list.
 
 mod bridge;
 mod radios;
@@ -29,7 +30,7 @@ fn table(bridges: &[Bridge]) -> String {
     for Bridge { bridge, devices, note } in bridges {
         text += &format!("{}{bridge}\n", if text.is_empty() { "" } else { "\n" });
         for Device { uri, about } in devices {
-            // A shell takes apart what is not quoted.
+            // Quoted for a shell.
             let quoted = format!("'{uri}'");
             text += format!("  {quoted:<width$}  {about}", width = width + 2).trim_end();
             text.push('\n');

@@ -1,4 +1,4 @@
-//! `grebe doctor`: what this machine can do for grebe, what limits it, and how to fix that. Nothing here changes anything.
+//! `grebe doctor`: checks of this machine, with their fixes. It changes nothing.
 
 mod check;
 mod devices;
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Doctor) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-/// The commands that fix what can be fixed, each once.
+/// The commands of all fixes, each once.
 fn fixes(checks: &[Check]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     checks.iter().filter_map(|check| check.fix.as_deref()).filter(|command| seen.insert(*command)).collect()
@@ -65,15 +65,15 @@ fn table(checks: &[Check]) -> String {
     let count = |state| checks.iter().filter(|check| check.state == state).count();
     let (limited, missing) = (count(State::Limited), count(State::Missing));
     text += &match (limited, missing) {
-        (0, 0) => "\nNothing holds this machine back.\n".to_owned(),
+        (0, 0) => "\nNo limits found.\n".to_owned(),
         _ => format!(
-            "\n{limited} limited, {missing} missing; grebe does without each of them. Nothing was changed.\n"
+            "\n{limited} limited, {missing} missing; grebe works without them. Nothing was changed.\n"
         ),
     };
     text
 }
 
-/// Looks at everything; takes about a second.
+/// Runs all checks, in about a second.
 fn examine() -> Vec<Check> {
     let mut checks = system::checks();
     checks.extend(udp::checks());
@@ -104,8 +104,6 @@ mod tests {
         assert!(
             text.starts_with("udp\n  limited  x: little\n           much\n           fixed by: mend it\n")
         );
-        assert!(
-            text.ends_with("2 limited, 0 missing; grebe does without each of them. Nothing was changed.\n")
-        );
+        assert!(text.ends_with("2 limited, 0 missing; grebe works without them. Nothing was changed.\n"));
     }
 }

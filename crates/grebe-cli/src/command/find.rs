@@ -1,4 +1,4 @@
-//! `grebe find`: every event of a recording.
+//! `grebe find`: lists the events of a recording.
 
 mod event;
 
@@ -15,7 +15,7 @@ use crate::output::{self, note};
 use crate::search::{Hit, Search, Signal, Wanted};
 use crate::units::grouped;
 
-/// `grebe find`: tells events as they come, and writes them into the recording at the end where that is asked for.
+/// Prints events as they are found, and writes annotations at the end.
 pub(crate) fn run(options: &Find) -> Result<Ending> {
     let whole = SampleFile::open(&options.file)?;
     whole.notes().iter().for_each(|line| note!("grebe: {line}"));
@@ -42,17 +42,17 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
         let added = SampleFile::annotate(&options.file, &telling.annotations)?;
         let there = telling.annotations.len() - added;
         let there =
-            if there > 0 { format!(", {} were there already", grouped(there as u64)) } else { String::new() };
+            if there > 0 { format!(", {} existed already", grouped(there as u64)) } else { String::new() };
         note!("wrote {} annotations into {}{there}", grouped(added as u64), options.file.display());
     }
     Ok(ending)
 }
 
-/// What was told so far.
+/// Printer of events.
 struct Telling<'a> {
     options: &'a Find,
     form: Form,
-    /// Of the first sample of the whole recording.
+    /// Index of the recording's first sample.
     first_index: u64,
     told: u64,
     annotations: Vec<Annotation>,
@@ -69,7 +69,7 @@ impl<'a> Telling<'a> {
         Self { options, form, first_index, told: 0, annotations: Vec::new(), lines: String::new() }
     }
 
-    /// Where samples are missing: no sample is read.
+    /// Lists gaps, without reading samples.
     fn gaps(&mut self, file: &SampleFile) -> Result<Ending> {
         let gaps = file.gaps().map(|gap| Event {
             kind: EventKind::Gap,
@@ -82,17 +82,17 @@ impl<'a> Telling<'a> {
         Ok(Ending::Good)
     }
 
-    /// Every event of some lanes, and how many samples were looked at.
+    /// Searches lanes: the ending, and the number of searched samples.
     fn lanes(&mut self, mut file: SampleFile, options: &Find) -> Result<(Ending, u64)> {
         let mut searches: Vec<(LaneId, Box<dyn Search>)> = Vec::new();
         let (signal, conditions) = (Signal::of(&file), &options.conditions);
-        for lane in signal.lanes(&conditions.channel)? {
+        for lane in signal.lanes(&conditions.lanes())? {
             let wanted = Wanted::of("--trigger", options.trigger, conditions, lane, &signal)?;
             searches.push((lane, wanted.search(lane, &signal)?));
         }
         let progress = output::bar(Some(file.len_samples()));
         let (mut hits, mut events) = (Vec::new(), Vec::new());
-        // What is missing before a sample, so that indexes grow across gaps, and where another stream begins.
+        // Missing samples so far, so that indices grow across gaps; and the start of another stream.
         let (mut missing, mut end_index) = (0u64, None);
         for segment in file.segments().to_vec() {
             let gap = end_index.map_or(Some(0), |end| segment.first_sample_index.checked_sub(end));
@@ -131,7 +131,7 @@ impl<'a> Telling<'a> {
         self.options.max.is_some_and(|max| self.told >= max)
     }
 
-    /// Tells events, and keeps them where they are to be written.
+    /// Prints events, and keeps them for annotations.
     fn tell(&mut self, events: &mut Vec<Event>, file: &SampleFile) -> Result<()> {
         if events.is_empty() {
             return Ok(());
@@ -164,13 +164,13 @@ impl<'a> Telling<'a> {
         if let Some(lane) = event.lane {
             fields.insert("core:comment".to_owned(), Value::from(format!("channel {lane}")));
         }
-        // What is missing has no place in the file.
+        // Missing samples have no place in the file.
         let length_samples = if event.kind == EventKind::Gap { 0 } else { event.length_samples };
         Annotation { position: event.position + file.skipped_samples(), length_samples, fields }
     }
 }
 
-/// Nothing follows: what lasts ends.
+/// Ends lasting events at the end of the file.
 fn end_all(
     searches: &mut [(LaneId, Box<dyn Search>)],
     missing: u64,
@@ -194,7 +194,7 @@ fn take(hits: &mut Vec<Hit>, lane: LaneId, missing: u64, events: &mut Vec<Event>
     events.extend(hits.drain(..).map(event));
 }
 
-/// Of one channel of 16 bits as much as a second-level cache holds beside it.
+/// For one channel of 16 bits, the share of a second-level cache.
 const BLOCK_SAMPLES: u64 = 64 << 10;
-/// As many as a recording has.
+/// Maximum of a recording.
 const ANNOTATIONS_MAX: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! `grebe info`: what there is in a recording.
+//! `grebe info`: description of recordings, and comparison with their checksums.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -7,46 +7,73 @@ use anyhow::{Error, Result};
 use grebe_connection::{printable, shown};
 use grebe_flow::clock_id;
 use grebe_frame::AxisTime;
-use grebe_recording::{Gap, SampleFile};
+use grebe_recording::{Error as RecordingError, Gap, SampleFile, Verified, verify};
 use grebe_scope::Engineering;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::cli::Info;
 use crate::ending::{Ending, fail_each, one_line};
+use crate::interrupt;
 use crate::output;
 use crate::units::{exact, grouped, time_words};
 
-/// `grebe info`: says it of each file, also behind one that cannot be read.
+/// Describes each recording, also after one that cannot be read.
 pub(crate) fn run(options: &Info) -> Result<Ending> {
     let mut ending = Ending::Good;
     let mut failures: Vec<Error> = Vec::new();
+    let checksums = options.verify.then(Checksums::new);
     for named in &options.files {
         let recordings = match SampleFile::recordings(named) {
             Ok(recordings) => recordings,
-            Err(_) => vec![named.clone()], // opening it says the same
+            Err(_) => vec![named.clone()], // Opening it gives the same error.
         };
         for path in recordings {
-            match SampleFile::open(&path) {
+            let verified = checksums.as_ref().map(|checksums| checksums.verify(&path));
+            if matches!(verified, Some(Err(RecordingError::Cancelled))) {
+                return Err(RecordingError::Cancelled.into());
+            }
+            let mut report = match SampleFile::open(&path) {
                 Ok(file) => {
                     let about = About::of(&path, &file);
-                    if options.json {
-                        output::json(&about.json())?
-                    } else {
-                        output::text(&(about.text() + "\n"))?
-                    }
                     if !file.is_whole() {
                         ending = Ending::Partial;
                     }
+                    if options.json { about.json() } else { about.text().into() }
+                }
+                // A small recording that differs from its checksum does not open.
+                Err(_) if matches!(&verified, Some(Ok(files)) if files.iter().any(is_changed)) => {
+                    if options.json { json!({ "file": path, "whole": false }) } else { shown(&path).into() }
                 }
                 Err(error) => {
                     let error = Error::from(error);
-                    if options.json {
-                        let said = json!({ "file": path, "whole": false, "error": one_line(&error) });
-                        output::json(&said)?;
-                    }
+                    let report = json!({ "file": path, "whole": false, "error": one_line(&error) });
                     failures.push(error);
+                    if options.json { report } else { Value::Null }
                 }
+            };
+            if let Some(Ok(files)) = &verified {
+                if files.iter().any(is_changed) {
+                    ending = Ending::Partial;
+                }
+                match &mut report {
+                    Value::String(text) => {
+                        files.iter().for_each(|file| *text += &format!("\n  {}", verified_text(file)))
+                    }
+                    Value::Null => {}
+                    report => report["verified"] = files.iter().map(verified_json).collect(),
+                }
+            }
+            if let Some(Err(error)) = verified
+                && !matches!(report, Value::Null)
+                && report.get("error").is_none()
+            {
+                failures.push(error.into());
+            }
+            match report {
+                Value::Null => {}
+                Value::String(text) => output::text(&(text + "\n"))?,
+                report => output::json(&report)?,
             }
         }
     }
@@ -54,7 +81,62 @@ pub(crate) fn run(options: &Info) -> Result<Ending> {
     Ok(ending)
 }
 
-/// What is said of a recording.
+/// Comparison with checksums, with a line of progress.
+struct Checksums {
+    cancel: grebe_connection::Cancel,
+    bar: indicatif::ProgressBar,
+}
+
+impl Checksums {
+    fn new() -> Self {
+        Self { cancel: interrupt::cancel(), bar: output::bar(None) }
+    }
+
+    fn verify(&self, path: &Path) -> Result<Vec<Verified>, RecordingError> {
+        let mut progress = |bytes: u64| self.bar.set_message(format!("{}  {}", shown(path), size(bytes)));
+        let files = verify(path, &self.cancel, &mut progress);
+        self.bar.finish_and_clear();
+        if self.cancel.is_cancelled() { Err(RecordingError::Cancelled) } else { files }
+    }
+}
+
+fn is_changed(file: &Verified) -> bool {
+    !file.changed.is_empty()
+}
+
+fn verified_text(file: &Verified) -> String {
+    let path = file.path.display();
+    if let Some(first) = file.changed.first() {
+        let more = match file.changed.len() - 1 {
+            0 => String::new(),
+            more => format!(", and {more} more ranges"),
+        };
+        return format!("{path}: changed between bytes {} and {}{more}", first.start, first.end);
+    }
+    match (file.checked_bytes, file.bytes) {
+        (0, bytes) => format!("{path}: right length, {}; no checksum", size(bytes)),
+        (checked, bytes) if checked < bytes => {
+            format!("{path}: unchanged; {} of {} have a checksum", size(checked), size(bytes))
+        }
+        (_, bytes) => format!("{path}: unchanged, {}", size(bytes)),
+    }
+}
+
+fn verified_json(file: &Verified) -> Value {
+    let changed: Vec<[u64; 2]> = file.changed.iter().map(|range| [range.start, range.end]).collect();
+    json!({
+        "path": file.path.display().to_string(),
+        "bytes": file.bytes,
+        "checked_bytes": file.checked_bytes,
+        "changed": changed,
+    })
+}
+
+fn size(bytes: u64) -> String {
+    Engineering::new(bytes as f64, "B").to_string()
+}
+
+/// Description of a recording.
 struct About<'a> {
     path: &'a Path,
     file: &'a SampleFile,
@@ -67,7 +149,7 @@ impl<'a> About<'a> {
     }
 
     fn largest_gap(&self) -> Option<&Gap> {
-        // Of several of one size the first.
+        // The first of several equal ones.
         self.gaps.iter().rev().max_by_key(|gap| gap.length_samples)
     }
 
@@ -75,7 +157,7 @@ impl<'a> About<'a> {
         self.gaps.iter().map(|gap| gap.length_samples).sum()
     }
 
-    /// Seconds that so many samples take; `None` where the rate is unknown.
+    /// Duration of N samples in seconds; `None` if the rate is unknown.
     fn seconds(&self, samples: u64) -> Option<f64> {
         let rate_hz = self.file.sample_rate_hz();
         (rate_hz > 0.0).then(|| samples as f64 / rate_hz)
@@ -85,12 +167,12 @@ impl<'a> About<'a> {
         timestamp(self.file.time_at(0)?)
     }
 
-    /// When its first sample was made by the clocks of hosts.
+    /// Time of the first sample by the clocks of hosts.
     fn axes(&self) -> Vec<AxisTime> {
         self.file.axis_clocks().into_iter().filter_map(|clock| self.file.axis_by(clock, 0)).collect()
     }
 
-    /// The bytes of the files that the samples stand in; `None` where one cannot be looked at.
+    /// Bytes of the data files; `None` if one cannot be read.
     fn data_bytes(&self) -> Option<u64> {
         let bytes = |path: &Path| Some(std::fs::metadata(path).ok()?.len());
         // The recordings of an archive share a file.
@@ -182,7 +264,7 @@ impl<'a> About<'a> {
         }
         row("gaps", self.gaps_in_words());
         if file.stream_count() > 1 {
-            row("streams", format!("{}, one behind the other: the index steps back", file.stream_count()));
+            row("streams", format!("{}, one after the other: the index steps back", file.stream_count()));
         }
         if !file.annotations().is_empty() {
             row("annotations", grouped(file.annotations().len() as u64));
@@ -212,7 +294,7 @@ impl<'a> About<'a> {
         )
     }
 
-    /// What is known of each channel that something is known of, numbered from 1.
+    /// Descriptions of channels that have one, numbered from 1.
     fn described(&self) -> Vec<(usize, String)> {
         let channels = self.file.description(0).map_or(&[][..], |it| &it.channels);
         let numbered = channels.iter().enumerate();
@@ -229,7 +311,7 @@ impl<'a> About<'a> {
         said.filter(|(_, text)| !text.is_empty()).collect()
     }
 
-    /// ` (300 s)`, or nothing where the rate is unknown.
+    /// ` (300 s)`, or nothing if the rate is unknown.
     fn words(&self, samples: u64) -> String {
         match self.seconds(samples) {
             None => String::new(),
@@ -242,7 +324,7 @@ impl<'a> About<'a> {
     }
 }
 
-/// How sure times by the clock of a host are: `to 41 us by clock fedcba9876543210, 20.1 ppm fast`.
+/// Uncertainty of times by the clock of a host: `to 41 us by clock fedcba9876543210, 20.1 ppm fast`.
 pub(super) fn axis_words(axis: &AxisTime) -> String {
     let clock = if axis.clock == clock_id() { " (this host's)" } else { "" };
     let sure = match axis.error_ns {
@@ -250,7 +332,7 @@ pub(super) fn axis_words(axis: &AxisTime) -> String {
         error_ns => format!("to {} by", Engineering::new(error_ns as f64 * 1e-9, "s").digits(3)),
     };
     let drift = match axis.drift_ppb {
-        // Less than what it may be off by says nothing.
+        // A drift below its uncertainty has no meaning.
         ppb if ppb.unsigned_abs() <= axis.drift_error_ppb => String::new(),
         ppb => format!(
             ", its samples are {:.2} ppm {}",
@@ -266,5 +348,5 @@ pub(crate) fn timestamp(time: SystemTime) -> Option<String> {
     Timestamp::try_from(time).ok().map(|time| time.to_string())
 }
 
-/// The rest is in the JSON.
+/// JSON has all channels.
 const CHANNELS_SHOWN: usize = 16;

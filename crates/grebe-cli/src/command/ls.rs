@@ -1,15 +1,15 @@
-//! `grebe ls`: the streams that are announced in the lab.
+//! `grebe ls`: lists the streams that producers announce in the lab.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use grebe_scope::Engineering;
 use grebe_zenoh::{Found, Lab};
 use serde_json::{Value, json};
 
 use crate::cli::Ls;
-use crate::ending::{Ending, told_in_json};
+use crate::ending::Ending;
 use crate::interrupt;
 use crate::output::{self, note};
 
@@ -26,27 +26,26 @@ pub(crate) fn run(options: &Ls) -> Result<Ending> {
         output::text(&table(&found))?;
     }
     if found.is_empty() {
-        let pattern = options.pattern.to_string();
-        if pattern != "**" {
-            // The empty list says so in JSON.
-            return Err(told_in_json(anyhow!("nobody announces {pattern}; asked: {}", lab.looked_by())));
-        }
-        note!("nobody announces a stream; asked: {}", lab.looked_by());
+        let what = match options.pattern.to_string() {
+            pattern if pattern == "**" => "a stream".to_owned(),
+            pattern => pattern,
+        };
+        note!("no producer announces {what} (searched {})", lab.looked_by());
     }
     Ok(Ending::Good)
 }
 
-/// Says what comes and goes until the user, or the reader, has enough.
+/// Prints streams that appear and disappear, until Ctrl-C or a closed pipe.
 fn watch(lab: &Lab, options: &Ls) -> Result<Ending> {
     interrupt::catch();
     let watch = lab.watch(&options.pattern)?;
     let mut known: BTreeMap<(String, String), Found> = BTreeMap::new();
     let mut changes = u64::MAX;
     if !options.json {
-        note!("looking for {} by {}; Ctrl-C ends it", options.pattern, lab.reach());
+        note!("watching {} ({}); Ctrl-C ends it", options.pattern, lab.reach());
     }
     while !interrupt::is_pending() && !output::is_reader_gone() {
-        // What a stream is, its producer knows with the first samples: it is asked again until it says so.
+        // A producer knows its stream only with the first samples, so incomplete entries are queried again.
         let is_news = watch.wait(changes, LOOK_EVERY);
         let is_vague = known.values().any(|found| found.what.channels == 0);
         if !is_news && !is_vague {
@@ -101,7 +100,7 @@ fn table(found: &[Found]) -> String {
     output::in_locale(rows.iter().map(line).collect())
 }
 
-/// Name, samples, host, ways.
+/// Name, samples, host, routes.
 fn row(found: &Found) -> [String; 4] {
     let what = &found.what;
     let plural = if what.channels == 1 { "" } else { "s" };
@@ -116,13 +115,13 @@ fn row(found: &Found) -> [String; 4] {
             )
         }
     };
-    // The way that all have is long, and says nothing.
+    // The data route of Zenoh is common to all streams, and long.
     let own = format!("zenoh://grebe/data/{}/{}", found.session, found.name);
     let ways = what.told_ways().into_iter().map(|way| if way == own { "zenoh" } else { way });
     [found.name.to_string(), signal, what.to_string(), ways.collect::<Vec<_>>().join(", ")]
 }
 
-/// How long the slowest producer may take to answer.
+/// Timeout for the slowest producer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -133,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_stand_in_columns_with_the_ways_to_them() {
+    fn streams_are_in_columns_with_their_routes() {
         let what = |channels| What {
             host: "mast3".into(),
             pid: 7,

@@ -1,4 +1,4 @@
-//! `grebe play`: sends recordings: one, several as the channels of one stream, or each to a destination of its own.
+//! `grebe play`: sends recordings, as one stream or as a stream each.
 
 use std::path::PathBuf;
 
@@ -26,19 +26,19 @@ pub(crate) fn run(options: &Play) -> Result<Ending> {
     match &options.to[..] {
         [] | [_] => to_one(options),
         _ if options.name.is_some() => {
-            let what = "--name is of one stream: give one --to, or none";
+            let what = "--name needs a single stream: give one --to, or none";
             Err(Usage(what.to_owned()).into())
         }
         each => to_each(options, each),
     }
 }
 
-/// All recordings are channels of one stream.
+/// Sends the recordings as channels of one stream.
 fn to_one(options: &Play) -> Result<Ending> {
     let destination = Destination::of(options.to.first(), options.name.as_ref());
     let from = source_options(options, std::slice::from_ref(&destination.to))?;
     let to_options = sink_options(&from);
-    // The files first: without them there is nothing to open a socket for.
+    // Opens the files before a socket.
     let file = match &options.files[..] {
         [file] => SampleFile::open(file)?,
         _ => SampleFile::side_by_side(opened(options)?, options.align)?,
@@ -55,10 +55,10 @@ fn to_one(options: &Play) -> Result<Ending> {
         metrics: options.metrics.clone(),
         about: About::new(),
     };
-    pair.run("play", "sent", options.json)
+    pair.run("play", &destination.to, options.json)
 }
 
-/// Each recording goes its own way, in step with the others.
+/// Sends each recording to its own destination, in step.
 fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
     let (files, ways) = (options.files.len(), to.len());
     if files != ways {
@@ -71,11 +71,12 @@ fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
     if let Some(number) =
         (1..ways).find(|&number| to[..number].iter().any(|it| name(it) == name(&to[number])))
     {
-        let what = format!("--to names {} twice: each recording needs a destination of its own", to[number]);
+        let what = format!("duplicate --to {}: each recording needs its own destination", to[number]);
         return Err(Usage(what).into());
     }
     if options.free_run {
-        let what = "--free-run keeps no step: leave it out, or send all recordings to one destination";
+        let what =
+            "--free-run cannot keep recordings in step: omit it, or send all recordings to one destination";
         return Err(Usage(what.to_owned()).into());
     }
     let from = source_options(options, to)?;
@@ -103,7 +104,7 @@ fn opened(options: &Play) -> Result<Vec<SampleFile>> {
 
 fn source_options(options: &Play, to: &[Uri]) -> Result<SourceOptions> {
     let mut transport = options.transport.options();
-    // As all of the ways carry them.
+    // A size that all destinations can carry.
     let sizes = to.iter().map(|to| transport.datagram_bytes_to(to)).collect::<Result<Vec<_>, _>>()?;
     transport.datagram_bytes = sizes.into_iter().min();
     Ok(SourceOptions {

@@ -1,13 +1,10 @@
-//! `grebe probe`: what a path carries, and why not more.
+//! `grebe probe`: capacity of a path, and its limit.
 
 mod live;
 mod panels;
-mod picture;
 mod remote;
 mod server;
 mod table;
-
-use std::path::Path;
 
 use anyhow::Result;
 use grebe_probe::{
@@ -80,21 +77,8 @@ fn probe(options: &Probe, ticket: &Ticket, cancel: Cancel) -> Result<Ending> {
         moves: options.amount.clone(),
         cancel,
     };
-    if options.json && options.png.as_deref().is_some_and(output::is_stdout) {
-        return Err(Usage("--png - and --json would both write to standard output".into()).into());
-    }
-    if let Some(folder) = options.png.as_deref().and_then(Path::parent).filter(|folder| *folder != "")
-        && !folder.is_dir()
-    {
-        return Err(Usage(format!("--png: there is no folder {}", folder.display())).into());
-    }
     let report = live::probe(ticket, &probe_options, options.json)?;
-    if let Some(path) = &options.png {
-        picture::write(&report, path)?;
-    }
-    if options.png.as_deref().is_some_and(output::is_stdout) {
-        output::say_lines(&table::text(&report));
-    } else if options.json {
+    if options.json {
         output::json(&serde_json::to_string_pretty(&report)?)?;
     } else {
         output::text(&table::text(&report))?;
@@ -105,6 +89,5 @@ fn probe(options: &Probe, ticket: &Ticket, cancel: Cancel) -> Result<Ending> {
 fn datagram_bytes(bytes: usize) -> Result<u16> {
     let (least, most) = (DATAGRAM_BYTES.start(), DATAGRAM_BYTES.end());
     let fits = u16::try_from(bytes).ok().filter(|bytes| DATAGRAM_BYTES.contains(bytes));
-    Ok(fits
-        .ok_or_else(|| Usage(format!("--size {bytes}: a datagram of a probe has {least} to {most} bytes")))?)
+    Ok(fits.ok_or_else(|| Usage(format!("--size {bytes}: give {least} to {most} bytes")))?)
 }

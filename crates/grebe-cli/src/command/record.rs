@@ -1,4 +1,4 @@
-//! `grebe record`: a stream on the disk, whole, in parts, or the last of it.
+//! `grebe record`: writes a stream to a recording, to parts, or to a ring.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -21,7 +21,7 @@ mod trigger;
 use self::source::{QUEUE_BATCHES, open, waits_for};
 use self::trigger::Watch;
 
-/// `grebe record`: write a stream to a SigMF recording.
+/// Records one stream, or several.
 pub(crate) fn run(options: &Record) -> Result<Ending> {
     options.lab.configure();
     let (uris, file) = options.places()?;
@@ -31,11 +31,11 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         (_, None) => return Err(Usage(several::ONE_PLACE.to_owned()).into()),
     };
     let mut disks = file.into_iter().chain(options.to.iter().cloned());
-    // One of both is there.
+    // Clap requires one of both.
     let file = disks.next().unwrap_or_default();
     let watch = Watch::of(options, &file)?;
     let more_disks: Vec<PathBuf> = disks.collect();
-    // Where it cannot be written is said before anything is opened that others could be sending to.
+    // Unwritable files are reported before a source is opened, because senders may be waiting for it.
     let to = SinkOptions {
         duration: options.duration,
         overwrite: options.overwrite,
@@ -47,12 +47,12 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         ring_plan: options.ring.map(|_| tell_plan()),
         bytes_max: options.max_size.map(|bytes| bytes as u64),
         left_out: Some(tell_left_out()),
-        more_disks,
+        more_disks: more_disks.clone(),
         ..SinkOptions::default()
     };
     let sink = open_sink(&Uri::File(file.clone()), &to, &mut tell)?;
     let announcer = options.name.as_ref().map(|name| {
-        // Whoever runs here reads the memory that is recorded.
+        // Readers on this machine read the recorded shared memory.
         let ways = Some(uri).filter(|uri| uri.traits().is_lent).and_then(Uri::way_to_read);
         let to = SinkOptions {
             producer: "record".to_owned(),
@@ -75,16 +75,22 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     };
     pair.run_and_judge("record", "recorded", options.json, |recorder, ending| {
         if recorder.samples_in > 0 {
-            // With a disk that failed: there is a gap, as is said.
+            // The gap of a failed disk was reported.
             let has_lost = recorder.own("disk_lost_samples").is_some_and(|samples| samples > 0);
             let ending = match ending {
                 Ok(Ending::Good) if has_lost => Ok(Ending::Partial),
                 ending => ending,
             };
-            return (ending, SampleFile::named(&file));
+            // A folder among the disks has a recording of the first one's name.
+            let name = file.file_name().unwrap_or_default();
+            let recording = |disk: &PathBuf| if disk.is_dir() { disk.join(name) } else { disk.clone() };
+            let recordings: Vec<PathBuf> = std::iter::once(&file).chain(&more_disks).map(recording).collect();
+            for unused in recordings.iter().filter(|path| SampleFile::named(path).is_none()) {
+                note!("grebe: {} was not written: the recording is shorter than a block", unused.display());
+            }
+            return (ending, recordings.iter().find_map(|path| SampleFile::named(path)));
         }
-        // The files are created with the first frame. A script that reads them, or with `--overwrite` an older recording, must
-        // not take this for a good end.
+        // Files are created with the first frame. A script must not take an older recording for this one.
         let unwritten = format!("no sample was recorded: {} was not written", file.display());
         let ending = match ending {
             Ok(Ending::Good) => Err(anyhow!("{unwritten}")),
@@ -98,7 +104,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     })
 }
 
-/// Where a scope of the same stream finds its ring.
+/// Information by which a scope of the stream finds its ring.
 fn about(options: &Record, uri: &Uri, folder: &Path) -> About {
     let is_ring = options.ring.is_some();
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -106,17 +112,17 @@ fn about(options: &Record, uri: &Uri, folder: &Path) -> About {
     ring.unwrap_or_default()
 }
 
-/// Says which disk is left out.
+/// Reports disks that are no longer used.
 fn tell_left_out() -> Sender<LeftOut> {
     let (told, news) = channel::<LeftOut>();
     let say = |LeftOut { path, why }: LeftOut| {
-        note!("grebe: {}: {why}; the other disks go on without it", path.display());
+        note!("grebe: {}: {why}; recording continues on the other disks", path.display());
     };
     std::thread::spawn(move || news.into_iter().for_each(say));
     told
 }
 
-/// Says what a ring costs, once its stream is known.
+/// Reports the cost of a ring once its stream is known.
 fn tell_plan() -> Sender<RingPlan> {
     let (told, plans) = channel::<RingPlan>();
     std::thread::spawn(move || plans.into_iter().for_each(|plan| note!("{}", words(&plan))));
@@ -136,7 +142,7 @@ fn words(plan: &RingPlan) -> String {
     if plan.bytes_s == 0.0 {
         return ring;
     }
-    // What an SSD's makers state is such a sum, of some hundred times its size.
+    // SSD makers state endurance as bytes written, some hundred times the capacity.
     let (hour, day) = (plan.bytes_s * 3_600.0, plan.bytes_s * 86_400.0);
     format!("{ring}; writes {} an hour, {} a day, which wears an SSD", size(hour), size(day))
 }

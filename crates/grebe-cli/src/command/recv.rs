@@ -1,4 +1,4 @@
-//! `grebe recv`: files from whoever holds the other end of a ticket.
+//! `grebe recv`: receives files from the peer of a ticket.
 
 use std::cell::RefCell;
 use std::io::{BufRead, IsTerminal};
@@ -15,7 +15,7 @@ use grebe_scope::Engineering;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::cli::{AskWhen, Recv};
+use crate::cli::{Confirm, Recv};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::{self, note, out};
@@ -26,18 +26,18 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     make(&directory)?;
     let display = Display::new(options.json);
     let (way, cancel) = (display.way(), interrupt::cancel());
-    let connects = transfer::options(&options.meeting, &way, &cancel);
-    let side = Side { meeting: &options.meeting, there: "grebe send FILE --to", json: options.json };
+    let connects = transfer::options(&options.rendezvous, &way, &cancel);
+    let side = Side { rendezvous: &options.rendezvous, there: "grebe send FILE --to", json: options.json };
     let connection = side.meet(ticket, &connects)?;
     let question = Question { cancel: cancel.clone(), is_open: Arc::default() };
     let is_asked = question.is_open.clone();
     let accept = accept(options.ask, &directory, question);
-    let sender_waits = options.ask == AskWhen::Always;
+    let sender_waits = options.ask == Confirm::Always;
     let reception = Reception { directory, overwrite: options.overwrite, accept: Some(accept), sender_waits };
     let display = RefCell::new(display);
     let began = RefCell::new(None);
     let received = receive(connection, &reception, &cancel, |now| {
-        // A progress line would take the place of the question.
+        // A progress line would replace the prompt.
         if !is_asked.load(Ordering::Relaxed) {
             show(&mut display.borrow_mut(), &mut began.borrow_mut(), now);
         }
@@ -49,13 +49,13 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     Ok(transfer::ending(&report))
 }
 
-/// The ticket, if one was given, and the directory.
+/// The ticket, if given, and the directory.
 fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
     let first = options.places.first().filter(|word| transfer::ticket_of(word).is_ok());
     if let (None, [word]) = (first, &options.places[..])
         && transfer::is_like_a_ticket(word)
     {
-        // A directory of that name would be made, and nobody would ever come.
+        // A mistyped ticket would become a directory, and the receiver would wait for ever.
         let word = Zeroizing::new(word.clone());
         return Err(transfer::ticket_of(&word).err().unwrap_or_else(usage));
     }
@@ -75,7 +75,7 @@ fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
     Ok((ticket, Path::new(directory).to_path_buf()))
 }
 
-/// Makes the directory, where it is not there.
+/// Creates the directory if missing.
 fn make(directory: &Path) -> Result<()> {
     if let Some(file) = directory.ancestors().find(|place| place.is_file()) {
         let file = shown(file);
@@ -84,8 +84,8 @@ fn make(directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))
 }
 
-/// Says what is offered, and asks where the user wants to be asked, or where hidden files would come among the user's own.
-fn accept(when: AskWhen, directory: &Path, question: Question) -> Arc<Accept> {
+/// Prints the offer, and prompts if requested, or if hidden files would go to the user's own.
+fn accept(when: Confirm, directory: &Path, question: Question) -> Arc<Accept> {
     let is_among_own = is_home_or_here(directory);
     Arc::new(move |offered: &Offer| {
         const NAMES_SHOWN: usize = 8;
@@ -97,13 +97,13 @@ fn accept(when: AskWhen, directory: &Path, question: Question) -> Arc<Accept> {
         note!("offered: {names} ({files}, {})", transfer::size(offered.bytes));
         let has_hidden = offered.names.iter().any(|name| name.starts_with('.'));
         match when {
-            AskWhen::Never => true,
-            AskWhen::Auto if !(is_among_own && has_hidden) => true,
-            AskWhen::Auto => {
+            Confirm::Never => true,
+            Confirm::Auto if !(is_among_own && has_hidden) => true,
+            Confirm::Auto => {
                 note!("names that begin with a dot may change how your programs work");
                 question.ask()
             }
-            AskWhen::Always => question.ask(),
+            Confirm::Always => question.ask(),
         }
     })
 }
@@ -116,24 +116,24 @@ fn is_home_or_here(directory: &Path) -> bool {
     std::env::current_dir().is_ok_and(same) || std::env::home_dir().is_some_and(same)
 }
 
-/// Asks at the terminal whether the files are wanted.
+/// Prompt at the terminal.
 struct Question {
     cancel: Cancel,
-    /// An answer is waited for.
+    /// A prompt is open.
     is_open: Arc<AtomicBool>,
 }
 
 impl Question {
-    /// Without a terminal, and after Ctrl-C, the answer is no.
+    /// The answer is no without a terminal, and after Ctrl-C.
     fn ask(&self) -> bool {
         if !std::io::stdin().is_terminal() {
-            note!("nobody can be asked here: run it at a terminal, or say --ask=never");
+            note!("cannot prompt without a terminal: run it in one, or use --ask=never");
             return false;
         }
         self.is_open.store(true, Ordering::Relaxed);
-        note!("take them? [y/N]");
+        note!("receive them? [y/N]");
         let (tell, answer) = channel();
-        // A read of the terminal cannot be interrupted: a thread of its own stays in it.
+        // A read of the terminal cannot be interrupted, so it has its own thread.
         std::thread::spawn(move || {
             let mut line = String::new();
             let read = std::io::stdin().lock().read_line(&mut line);
@@ -185,7 +185,7 @@ fn tell(report: &TransferReport, way: &transfer::Way, json: bool) -> Result<()> 
                 "bytes": report.file_bytes,
                 "resumed_bytes": report.resumed_bytes,
                 "peer": report.peer.to_string(),
-                "way": way.name(),
+                "route": way.name(),
                 "seconds": seconds,
             }
         });

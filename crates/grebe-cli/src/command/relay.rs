@@ -1,4 +1,4 @@
-//! `grebe relay`: a meeting point for two sides that may not reach each other.
+//! `grebe relay`: a relay for hosts behind NATs.
 
 use anyhow::Result;
 use grebe_relay::{Limits, Relay, RelayOptions};
@@ -24,10 +24,10 @@ pub(crate) fn run(options: &cli::Relay) -> Result<Ending> {
     })?;
     note!("listening on udp://{}", relay.address());
     if let Some(error) = relay.no_tcp() {
-        note!("no TCP at that port ({error}): sides whose network lets no UDP out cannot meet here");
+        note!("cannot listen on TCP at that port ({error}): networks that block UDP cannot use this relay");
     }
     if let Some(address) = relay.metrics_address() {
-        note!("figures at http://{address}/metrics");
+        note!("metrics at http://{address}/metrics");
     }
     let port = match relay.address().port() {
         grebe_relay::PORT => String::new(),
@@ -36,6 +36,6 @@ pub(crate) fn run(options: &cli::Relay) -> Result<Ending> {
     note!("on either side: grebe recv --relay HOST{port}, or grebe send FILE --relay HOST{port}");
     let figures = relay.run()?;
     note!("relayed {} in {} datagrams", transfer::size(figures.relayed_bytes), figures.relayed_datagrams);
-    // It runs until it is told to stop: that is its good end.
+    // A relay runs until interrupted.
     Ok(Ending::Good)
 }

@@ -1,4 +1,4 @@
-//! A grebe on another host, as this command uses one: how it is reached, ends and is told of.
+//! Settings and errors of a grebe process on another host.
 
 use anyhow::Result;
 use grebe_connection::{Cancel, Notify};
@@ -11,11 +11,11 @@ use crate::ending::{self, Ending, Usage};
 use crate::interrupt;
 use crate::output::{event, note};
 
-/// How to reach a host.
+/// Settings of a host.
 pub(super) fn settings(config: &Config, host: &SshHost, how: &HostOptions) -> Result<Settings> {
     let settings = config.settings(host, how, |text| note!("{text}"))?;
     if settings.bootstrap && crate::this_command::is_carried() {
-        let why = "--bootstrap: this grebe runs within another program, which cannot be brought along";
+        let why = "--bootstrap: this grebe is part of another program, which cannot be copied";
         return Err(Usage(why.to_owned()).into());
     }
     Ok(settings)
@@ -25,9 +25,9 @@ pub(super) fn dialer(settings: &Settings, cancel: &Cancel, notify: &Notify) -> D
     Dialer { terms: settings.terms(), cancel: cancel.clone(), notify: notify.clone() }
 }
 
-/// Of an error here, the reason at the other end, where it has said one; events that come meanwhile are told.
+/// The reason of the other end for an error here, if it has reported one. Reports events that arrive meanwhile.
 pub(super) fn explain(remote: Remote, error: anyhow::Error, on_event: impl FnMut(Value)) -> anyhow::Error {
-    // What this end has found itself, the other one only repeats.
+    // The other end only repeats an error of this end.
     let is_ours = error.downcast_ref::<grebe_tree::Error>().is_some_and(grebe_tree::Error::is_ours);
     if is_ours || interrupt::is_pending() {
         return error;
@@ -39,7 +39,7 @@ pub(super) fn explain(remote: Remote, error: anyhow::Error, on_event: impl FnMut
     }
 }
 
-/// At the end that was started: tells the other one of an error, unless that one is gone and knows.
+/// Reports an error of the started end to the other one, unless that one caused it.
 pub(super) fn failed(error: &anyhow::Error) -> Ending {
     if interrupt::is_pending() {
         return Ending::Interrupted;
@@ -49,7 +49,7 @@ pub(super) fn failed(error: &anyhow::Error) -> Ending {
     Ending::Told(status)
 }
 
-/// This one, where another host started it.
+/// This process, if another host started it.
 pub(super) const PROCESS: Process = Process {
     note: |text| note!("{text}"),
     end: interrupt::raise,

@@ -1,4 +1,4 @@
-//! `grebe repair`: closes recordings whose recorder was cut off, where they lie.
+//! `grebe repair`: closes recordings of killed recorders in place.
 
 use anyhow::{Error, Result};
 use grebe_recording::{Repaired, repair};
@@ -10,7 +10,7 @@ use crate::ending::{Ending, fail_each, one_line};
 use crate::output::{self, out};
 use crate::units::grouped;
 
-/// Repairs each file, also behind one that cannot be.
+/// Repairs each file, also after one that fails.
 pub(crate) fn run(options: &Repair) -> Result<Ending> {
     let (mut told, mut failures) = (Vec::new(), Vec::new());
     for path in &options.files {
@@ -35,12 +35,12 @@ fn text(repaired: &Repaired) -> String {
     let path = repaired.path.display();
     let samples = format!("{} samples per channel", grouped(repaired.len_samples));
     match (repaired.is_changed, repaired.cut_bytes) {
-        (false, _) => format!("{path}: whole, {samples}; nothing was to be done"),
+        (false, _) => format!("{path}: whole, {samples}; unchanged"),
         (true, 0) => format!("{path}: closed, {samples}"),
         (true, bytes) => {
             let cut = Engineering::new(bytes as f64, "B");
             format!(
-                "{path}: closed, {samples}; {cut} behind them were cut off, room that was taken ahead and what nobody knows the gaps of"
+                "{path}: closed, {samples}; cut off {cut} after them: preallocated space, and samples without known gaps"
             )
         }
     }

@@ -1,26 +1,26 @@
-//! `grebe run`: run a graph of stages that a file describes, here and on other hosts.
+//! `grebe run`: runs a graph from a file, on this host and others.
 //!
 //! ```text
-//!  grebe run ==ssh==> grebe run --serve there: its part of the graph, when to begin, when to end     (hosts, serve, lines)
-//!            <======= what it counts, how it ended
-//!  samples:  over the same connection; UDP, else TCP, else the pipes of that ssh, as `grebe cp` has them;
-//!            between two other hosts directly where one reaches the other                             (direct, peers)
+//!  grebe run ==ssh==> grebe run --serve on the other host: its part of the graph, start, end      (hosts, serve, lines)
+//!            <======= its counters, its outcome
+//!  samples:  over the same connection; UDP, else TCP, else the pipes of that ssh, as for `grebe cp`;
+//!            between two other hosts directly if one reaches the other                             (direct, peers)
 //! ```
 
 mod check;
-mod comeback;
-mod counted;
+mod counters;
 mod direct;
-mod ear;
-mod far;
 mod hosts;
-mod joined;
 mod lines;
 mod links;
 mod login;
 mod pair;
+mod peer_connection;
 mod peers;
+mod remote_host;
+mod restart;
 mod serve;
+mod silence;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
     if let Some(name) = &options.kinds {
         return describe(name, &kinds, options.json).map(|()| Ending::Good);
     }
-    let path = options.graph.as_deref().context("name a graph file")?;
+    let path = options.graph.as_deref().context("no graph file given")?;
     let file = load(path, &kinds)?;
     let cut = file.has_hosts().then(|| file.cut());
     match &cut {
@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
     if options.check == Some(Check::File) || options.check.is_some() && cut.is_none() {
         let hosts = cut.map(|cut| format!(", {} hosts", cut.parts.len())).unwrap_or_default();
         let (stages, edges) = (file.stages().len(), file.edges().len());
-        note!("{} is good: {stages} stages, {edges} edges{hosts}", path.display());
+        note!("{} is valid: {stages} stages, {edges} edges{hosts}", path.display());
         return Ok(Ending::Good);
     }
     if options.json
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
     if let Some(cut) = cut {
         return hosts::run(&name, &file, cut, options);
     }
-    // Before anything is opened, so that no interruption leaves anything behind.
+    // Before anything is opened, so that an interruption leaves nothing behind.
     let graph = file.build(&kinds, &interrupt::cancel(), &mut |note| note!("{note}"))?;
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
     let end = "idle_timeout of a source ends the wait".to_owned();
@@ -77,21 +77,21 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
     report::print_graph(file.ends().map(|stage| stage.id.as_str()), &snapshot, ending, options.json, |_| ())
 }
 
-/// Reads the file; what is wrong with it is shown at its place before the error that says how much it is.
+/// Parses the file. Errors are shown at their places, before a summary.
 fn load(path: &Path, kinds: &Kinds) -> Result<GraphFile> {
     match GraphFile::load(path, kinds) {
         Err(Error::Mistakes(mistakes)) => {
-            // It shows such letters as others by itself.
+            // The renderer escapes control characters itself.
             output::say_drawn(&format!("{}\n", mistakes.render(std::io::stderr().is_terminal())));
             let count = mistakes.iter().len();
             let plural = if count == 1 { "" } else { "s" };
-            Err(Usage(format!("{} has {count} mistake{plural}", path.display())).into())
+            Err(Usage(format!("{} has {count} error{plural}", path.display())).into())
         }
         other => Ok(other?),
     }
 }
 
-/// Prints all kinds for people, one kind's schema, or all schemas.
+/// Prints all kinds for people, the schema of one kind, or all schemas.
 fn describe(name: &str, kinds: &Kinds, as_json: bool) -> Result<()> {
     let text = match name {
         "" if as_json => {
@@ -103,7 +103,7 @@ fn describe(name: &str, kinds: &Kinds, as_json: bool) -> Result<()> {
         name => {
             let kind = kinds.get(name).ok_or_else(|| {
                 let known: Vec<&str> = kinds.iter().map(KindInfo::name).collect();
-                Usage(format!("there is no kind '{name}': there are {}", known.join(", ")))
+                Usage(format!("unknown kind '{name}'; known: {}", known.join(", ")))
             })?;
             format!("{:#}\n", kind.schema())
         }
@@ -111,7 +111,7 @@ fn describe(name: &str, kinds: &Kinds, as_json: bool) -> Result<()> {
     output::text(&text)
 }
 
-/// A heading, and which ports a kind under it has.
+/// Heading, and a test for the ports of its kinds.
 type Role = (&'static str, fn(Ports) -> bool);
 
 fn list(kinds: &Kinds) -> String {

@@ -1,4 +1,4 @@
-//! `grebe save`: a stretch of a ring, for good.
+//! `grebe save`: saves a range of a ring.
 
 use anyhow::Result;
 use grebe_recording::{RingStretch, save_ring};
@@ -6,10 +6,10 @@ use grebe_recording::{RingStretch, save_ring};
 use crate::cli::Save;
 use crate::ending::Ending;
 use crate::interrupt;
-use crate::kept::Kept;
 use crate::output::{self, note};
+use crate::saved_range::SavedRange;
 
-/// `grebe save`: waits until the stretch is complete, and says what was kept of it.
+/// Waits until the range is complete, and prints what was saved.
 pub(crate) fn run(options: &Save) -> Result<Ending> {
     let stretch = RingStretch {
         before: options.last.unwrap_or_default(),
@@ -18,7 +18,7 @@ pub(crate) fn run(options: &Save) -> Result<Ending> {
         ..RingStretch::default()
     };
     let saved = save_ring(&options.folder, options.to.as_deref(), &stretch, &interrupt::cancel())?;
-    let kept = Kept::of(saved)?;
+    let kept = SavedRange::of(saved)?;
     if options.json {
         output::json(&kept.json())?;
     } else {

@@ -1,4 +1,4 @@
-//! `grebe send`: files to whoever holds the other end of a ticket.
+//! `grebe send`: sends files to the peer of a ticket.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use crate::transfer::{self, Display, Side};
 
 pub(crate) fn run(options: &Send) -> Result<Ending> {
     if options.files.iter().filter_map(|file| file.to_str()).any(transfer::is_like_a_ticket) {
-        // It is a secret, and is not repeated.
-        return Err(Usage("one of the files is a ticket: say --to in front of it".to_owned()).into());
+        // A ticket is a secret, so the message does not repeat it.
+        return Err(Usage("one of the files is a ticket: put --to before it".to_owned()).into());
     }
     let ticket = transfer::given_ticket(options.to.as_deref())?;
     let cancel = interrupt::cancel();
@@ -28,12 +28,12 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     let connects = ConnectionOptions {
         mode: options.mode,
         limit_bits_per_s: options.bwlimit,
-        ..transfer::options(&options.meeting, &way, &cancel)
+        ..transfer::options(&options.rendezvous, &way, &cancel)
     };
-    let side = Side { meeting: &options.meeting, there: "grebe recv --from", json: options.json };
+    let side = Side { rendezvous: &options.rendezvous, there: "grebe recv --from", json: options.json };
     let (began, asks) = (Instant::now(), ticket.is_some());
     let connection = side.meet(ticket, &connects)?;
-    // Who waits for the other side has not met it any sooner.
+    // Waiting for the other side is not part of the handshake.
     let handshake = if asks { began.elapsed() } else { Duration::ZERO };
     let display = RefCell::new(display);
     let sent = send(connection, &offering, &cancel, |now| show(&mut display.borrow_mut(), now));
@@ -82,7 +82,7 @@ fn tell(report: &TransferReport, handshake: Duration, way: &transfer::Way, json:
                 "bytes": report.file_bytes,
                 "resumed_bytes": report.resumed_bytes,
                 "peer": report.peer.to_string(),
-                "way": way.name(),
+                "route": way.name(),
                 "seconds": seconds,
                 "handshake_seconds": handshake.as_secs_f64(),
                 "wire_bytes": counters.wire_bytes,

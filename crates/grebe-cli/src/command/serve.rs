@@ -1,4 +1,4 @@
-//! `grebe serve`: a scope for viewers elsewhere.
+//! `grebe serve`: serves a scope to remote viewers.
 
 mod served;
 pub(super) mod stdio;
@@ -17,7 +17,7 @@ use crate::ending::{Ending, Usage};
 use crate::graph::listen_for_metrics;
 use crate::interrupt;
 use crate::output::{self, note, out};
-use crate::show::{Keeper, Shown};
+use crate::show::{RingSaver, Shown};
 
 pub(crate) fn run(options: &Serve) -> Result<Ending> {
     options.lab.configure();
@@ -31,18 +31,18 @@ pub(crate) fn run(options: &Serve) -> Result<Ending> {
     ended
 }
 
-/// What cannot be had together.
+/// Refuses options that exclude each other.
 fn refuse(options: &Serve) -> Result<()> {
     let usage = |why: &str| Err(Usage(why.to_owned()).into());
     match options.uris.len() {
         0 | 1 => Ok(()),
-        _ if options.ring.is_some() => usage("--ring is of one stream: give one URI"),
-        SOURCES_MAX.. => usage(&format!("one server shows {} streams at most", SOURCES_MAX - 1)),
+        _ if options.ring.is_some() => usage("--ring needs a single stream: give one URI"),
+        SOURCES_MAX.. => usage(&format!("a server has at most {} streams", SOURCES_MAX - 1)),
         _ => Ok(()),
     }
 }
 
-/// Serves whoever has the link, until the user ends it.
+/// Serves viewers until Ctrl-C.
 fn serve_all(options: &Serve, shown: &[Shown]) -> Result<Ending> {
     interrupt::catch();
     let _published: Vec<_> = shown.iter().map(|shown| shown.running.publish("serve")).collect();
@@ -80,18 +80,18 @@ fn serve_all(options: &Serve, shown: &[Shown]) -> Result<Ending> {
             if failed != *said {
                 if let Some(why) = &failed {
                     let name = &shown.show.name;
-                    note!("grebe: the stream {name} failed: {why}; what came before stays until Ctrl-C");
+                    note!("grebe: the stream {name} failed: {why}; its history stays until Ctrl-C");
                 }
                 *said = failed;
             }
         }
     }
     server.stop();
-    shown.iter().filter_map(|shown| shown.show.keeper.as_ref()).for_each(Keeper::finish);
+    shown.iter().filter_map(|shown| shown.show.keeper.as_ref()).for_each(RingSaver::finish);
     Ok(Ending::Interrupted)
 }
 
-/// Prints the links, and what to think of before they are handed on.
+/// Prints the links, with a warning if they are not protected.
 fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
     let own = outgoing_addresses(server.address().ip());
     let host = options.hosts.first().cloned().or(own.first().map(ToString::to_string)).unwrap_or_default();
@@ -102,7 +102,7 @@ fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
     let is_local = server.address().ip().is_loopback();
     if !is_local && options.tls_cert.is_none() {
         note!(
-            "grebe: whoever is on the way can read the link and the pictures: give --tls-cert and --tls-key, or look by grebe view ssh://"
+            "grebe: warning: the connection is not encrypted: use --tls-cert and --tls-key, or grebe view ssh://"
         );
     }
     if options.json {
@@ -134,13 +134,13 @@ fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
     out!("  in a browser     {}", page(Right::Look))?;
     out!("  with grebe       grebe view '{}'", link(Right::Look))?;
     if options.control {
-        out!("  and who may change what the source makes:")?;
+        out!("  with control of the source:")?;
         out!("  in a browser     {}", page(Right::Control))?;
         out!("  with grebe       grebe view '{}'", link(Right::Control))?;
     }
     if shown.len() > 1 {
         out!(
-            "  which show the first; in the browser and with & in grebe view there is a list of all, and by link:"
+            "  these show the first source; for others use the list in the browser, the key & in grebe view, or:"
         )?;
         for (number, shown) in (1..).zip(shown) {
             out!("  &source={number:<8} {}", shown.show.name)?;
@@ -148,7 +148,7 @@ fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
     }
     if is_local && let [first, ..] = shown {
         out!(
-            "  from elsewhere   grebe view ssh://THIS-MACHINE/{}  (or --listen 0.0.0.0:4780)",
+            "  other machines   grebe view ssh://THIS-MACHINE/{}  (or --listen 0.0.0.0:4780)",
             first.show.name
         )?;
     }
@@ -156,28 +156,28 @@ fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
 }
 
 fn say(names: &[String], event: ServeEvent) {
-    // Where there is one, everybody knows which it is.
+    // A single source needs no name.
     let name = |source: usize| names.get(source - 1).filter(|_| names.len() > 1);
     match event {
         ServeEvent::Came { from, source, viewers } => {
             let at = name(source).map(|name| format!(" at {name}")).unwrap_or_default();
-            note!("grebe: {from} looks{at} ({viewers} now)");
+            note!("grebe: {from} connected{at} ({viewers} now)");
         }
         ServeEvent::Left { from, viewers, why: None } => note!("grebe: {from} left ({viewers} now)"),
         ServeEvent::Left { from, viewers, why: Some(why) } => {
-            note!("grebe: {from} was sent away: {} ({viewers} now)", printable(why.as_bytes()));
+            note!("grebe: {from} was disconnected: {} ({viewers} now)", printable(why.as_bytes()));
         }
         ServeEvent::Changed { from, source, what } => {
             let of = name(source).map(|name| format!(" of {name}")).unwrap_or_default();
-            note!("grebe: {from} wants {}{of}", printable(what.as_bytes()));
+            note!("grebe: {from} requests {}{of}", printable(what.as_bytes()));
         }
         ServeEvent::Refused { from, why } => {
-            note!("grebe: {from} was not let in: {}", printable(why.as_bytes()));
+            note!("grebe: {from} was refused: {}", printable(why.as_bytes()));
         }
         _ => {}
     }
 }
 
-/// More than one server shows.
+/// Maximum number of sources.
 const SOURCES_MAX: usize = 65;
 const POLL: Duration = Duration::from_millis(50);

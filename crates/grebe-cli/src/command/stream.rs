@@ -1,4 +1,4 @@
-//! `grebe sg`: a generator and a sink that sends.
+//! `grebe sg`: generates signals and sends them.
 
 use anyhow::Result;
 use grebe_flow::{Count, RateHz, Time};
@@ -14,7 +14,7 @@ use crate::graph::{
 };
 use crate::interrupt;
 
-/// `grebe sg`: generate signals and send them.
+/// Generates signals and sends them.
 pub(crate) fn sg(options: &Sg) -> Result<Ending> {
     if let Some(options) = options.as_play() {
         return super::play::run(&options);
@@ -35,7 +35,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
     };
     let bytes_per_s = options.rate * f64::from(options.channels) * options.format.0.bytes() as f64;
     let mut tell_what_matters = |notice| match notice {
-        // A buffer that lasts for so long is as good as a larger one.
+        // A buffer of this length suffices.
         Notice::SmallBuffer(granted) if granted.granted_bytes as f64 > bytes_per_s * BUFFER_S => {}
         notice => tell(notice),
     };
@@ -56,10 +56,10 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
         metrics: options.metrics.clone(),
         about: About::new(),
     };
-    pair.run("sg", "sent", options.json)
+    pair.run("sg", &destination.to, options.json)
 }
 
-/// The generator that the options describe.
+/// The generator of the options.
 fn synth(options: &Sg) -> Result<Synth> {
     let waves = options.wave.iter().map(|name| wave(name)).collect::<Result<Vec<_>>>()?;
     let given = |values: &[FrequencyHz]| (!values.is_empty()).then(|| values.to_vec().into());
@@ -92,5 +92,5 @@ fn wave(name: &str) -> Result<WaveName> {
         .map_err(|error: grebe_process::Error| Usage(format!("{error}, or the path of a recording")).into())
 }
 
-/// Longer than a system that is busy leaves a sender waiting.
+/// Longer than a busy system delays a sender.
 const BUFFER_S: f64 = 0.1;

@@ -1,4 +1,4 @@
-//! `grebe top`: what the running grebes of this user, or of a lab, do, and which stage holds each up.
+//! `grebe top`: monitors running instances of this user or of a lab, and finds the slowest stage.
 
 mod processes;
 mod screen;
@@ -30,7 +30,7 @@ pub(crate) fn run(options: &Top) -> Result<Ending> {
     }
 }
 
-/// The first report of each process.
+/// Prints the first report of each process.
 fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
     let until = Instant::now() + PATIENCE;
     let mut found = processes.look();
@@ -57,7 +57,7 @@ fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-/// Every report of all processes, until the user or the reader has enough.
+/// Prints all reports until Ctrl-C or a closed pipe.
 fn lines(mut processes: Processes) -> Result<Ending> {
     interrupt::catch();
     let mut told: HashMap<_, f64> = HashMap::new();
@@ -83,6 +83,6 @@ fn lines(mut processes: Processes) -> Result<Ending> {
     Ok(Ending::Interrupted)
 }
 
-/// Reports come once a second; the first of a graph that has just started takes as long.
+/// Reports come once a second, the first after a second.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 const GLANCE: Duration = Duration::from_millis(50);

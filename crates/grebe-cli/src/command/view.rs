@@ -1,18 +1,20 @@
-//! `grebe view`: show a stream, or several.
+//! `grebe view`: shows streams and recordings.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ChildStdout;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
+use grebe_connection::shown as shown_path;
 use grebe_flow::QueueOptions;
 use grebe_recording::{SampleFile, newest_recording};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
 use grebe_view::{Finder, PngOptions, TriggerMode, TriggerOptions};
 
-use crate::cli::{self, Location, SshHost, View, location};
+use crate::cli::{Location, SshHost, View, ViewTarget, location};
 use crate::command::cp::Fetch;
 use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
@@ -20,11 +22,11 @@ use crate::graph::{listen_for_metrics, tell};
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::receiver;
-use crate::show::{self, Failure, Held, Incoming, Keeper, OnDisk, Opener, Scope, Show, Shown, Stoppable};
+use crate::show::{self, Failure, Held, Incoming, OnDisk, Opener, RingSaver, Scope, Show, Shown, Stoppable};
 
-mod far;
 mod measured;
 mod outcome;
+mod remote;
 pub(in crate::command) mod settings;
 
 use self::outcome::print;
@@ -35,13 +37,11 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     let (mut uris, elsewhere) = places(&options.uris);
     uris.iter_mut().for_each(newest_of_folder);
     if !elsewhere.is_empty() {
-        return far::run(options, &uris, &elsewhere);
+        return remote::run(options, &uris, &elsewhere);
     }
     let recipe = match &options.spawn {
         Some(_) if uris.len() > 1 => {
-            return Err(
-                Usage("--spawn starts the generator of one stream: give one URI, or none".into()).into()
-            );
+            return Err(Usage("--spawn needs a single stream: give one URI, or none".into()).into());
         }
         Some(text) => Some(Recipe::parse(text, uris.first())?),
         None => None,
@@ -51,17 +51,17 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
         None => uris,
     };
     if options.ring.is_some() && uris.len() > 1 {
-        return Err(Usage("--ring is of one stream: give one URI".into()).into());
+        return Err(Usage("--ring needs a single stream: give one URI".into()).into());
     }
     if options.json && options.png.as_deref().is_some_and(output::is_stdout) {
         return Err(Usage("--png - and --json would both write to standard output".into()).into());
     }
-    // Nobody waits for a picture only to hear this.
+    // Checked first, because the picture may take long.
     if let Some(path) = &options.png
         && let Some(folder) =
             path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
     {
-        return Err(anyhow!("cannot write {}: there is no folder {}", path.display(), folder.display()));
+        return Err(anyhow!("cannot write {}: no such folder: {}", path.display(), folder.display()));
     }
     let metrics = listen_for_metrics(options.metrics.clone())?;
     if let Some(duration) = options.bench {
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     let progress = shown.first().map(|shown| shown.show.progress.clone());
     let is_read = !is_incoming && uris.iter().all(is_file);
     let ended = show::run(&surface(options, is_read), shown, metrics);
-    // What the generator says explains a stream that failed, or never came.
+    // A failure of the generator explains a stream that failed or never came.
     if let Spawn::Running(generator) = &mut spawn {
         if ended.is_err() { generator.check_at_end() } else { generator.check() }?;
     }
@@ -85,18 +85,18 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
     print(options, ended)
 }
 
-/// What is shown of this machine, and what of others.
-fn places(uris: &[cli::Shown]) -> (Vec<Uri>, Vec<cli::Shown>) {
+/// Splits local and remote targets.
+fn places(uris: &[ViewTarget]) -> (Vec<Uri>, Vec<ViewTarget>) {
     let (here, elsewhere): (Vec<_>, Vec<_>) =
-        uris.iter().cloned().partition(|it| matches!(it, cli::Shown::Here(_)));
+        uris.iter().cloned().partition(|it| matches!(it, ViewTarget::Local(_)));
     let here = here.into_iter().filter_map(|it| match it {
-        cli::Shown::Here(uri) => Some(uri),
+        ViewTarget::Local(uri) => Some(uri),
         _ => None,
     });
     (here.collect(), elsewhere)
 }
 
-/// Of a folder, the recording in it that was changed last.
+/// Replaces a folder by its newest recording.
 fn newest_of_folder(uri: &mut Uri) {
     if let Uri::File(path) = uri
         && path.is_dir()
@@ -118,10 +118,10 @@ fn bench(shown: Shown, (width, height): (u32, u32), duration: Duration) -> Resul
 
 #[cfg(not(feature = "window"))]
 fn bench(_: Shown, _: (u32, u32), _: Duration) -> Result<Ending> {
-    Err(Usage("this grebe was built without its window".into()).into())
+    Err(Usage("this grebe was built without the window".into()).into())
 }
 
-/// The generator of the stream, if it is ours.
+/// Generator that this command starts.
 enum Spawn {
     None,
     Recipe(Box<Recipe>),
@@ -129,7 +129,7 @@ enum Spawn {
 }
 
 impl Spawn {
-    /// Starts it; what it writes, where that is its stream.
+    /// Starts it; returns its output if that is the stream.
     fn start(&mut self) -> Result<Option<ChildStdout>> {
         match std::mem::replace(self, Spawn::None) {
             Spawn::Recipe(recipe) => {
@@ -145,13 +145,13 @@ impl Spawn {
     }
 }
 
-/// A source with its scope, running.
+/// Opens a source with its scope.
 fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result<Shown> {
     let uri = &uris[place];
     if let Some((host, path)) = elsewhere(uri) {
-        let fetch = Fetch::start(&host, &path, &options.far.host_options())?;
+        let fetch = Fetch::start(&host, &path, &options.remote.host_options())?;
         let fetched = fetch.path().to_path_buf();
-        // What is short is there by now, and shown as any other.
+        // A short recording is complete by now.
         let recording = Incoming::open(&fetched)?;
         let shown = match recording {
             Some(recording) => look_at_incoming(recording, Some(fetch), uris, place, options)?,
@@ -168,6 +168,9 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         && let Some(recording) = OnDisk::open(path)?
     {
         return look_at(up_to(recording, options.after)?, uris, place, options);
+    }
+    if let Uri::File(path) = uri {
+        check_exists(path)?;
     }
     let source = source(uri, options, spawn)?;
     let (generator, said) = match spawn {
@@ -198,26 +201,38 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
 }
 
-/// Where a recording is that lies on another machine, if nothing here has its name.
+/// A missing file is reported as such, before its extension matters.
+fn check_exists(path: &Path) -> Result<()> {
+    let name = path.to_string_lossy();
+    let without_query = name.split_once('?').map_or(&*name, |(name, _)| name);
+    match std::fs::metadata(without_query) {
+        Err(error) if error.kind() == ErrorKind::NotFound && SampleFile::named(path).is_none() => {
+            Err(error).with_context(|| format!("cannot open {}", shown_path(path)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Location of a recording on another machine, if no local file has its name.
 fn elsewhere(uri: &Uri) -> Option<(SshHost, Vec<u8>)> {
     let Uri::File(path) = uri else { return None };
     if path.exists() || SampleFile::format_name(path) != Some("SigMF") {
         return None;
     }
     match location(path.clone().into_os_string()) {
-        Ok(Location::There { host, path }) => Some((host, path)),
+        Ok(Location::Remote { host, path }) => Some((host, path)),
         _ => None,
     }
 }
 
-/// As a person calls it.
+/// Name as the user gave it.
 fn name_of(uri: &Uri, is_elsewhere: bool) -> String {
     let name = uri.to_string();
     let plain = name.strip_prefix("file:").filter(|_| is_elsewhere);
     plain.map_or_else(|| name.clone(), str::to_owned)
 }
 
-/// A recording that is still being copied.
+/// Opens a recording that is still being copied.
 fn look_at_incoming(
     recording: Incoming,
     fetch: Option<Fetch>,
@@ -242,7 +257,7 @@ fn look_at_incoming(
     Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
 }
 
-/// A recording from another machine that is all here, under the name that it has there.
+/// Opens a recording that was fetched completely, under its remote name.
 fn look_at_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
     let mut here = uris.to_vec();
     here[place] = Uri::File(path.to_path_buf());
@@ -253,7 +268,7 @@ fn look_at_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, option
     Ok(shown)
 }
 
-/// As much of a recording as has come after so long.
+/// The recording up to this time.
 fn up_to(recording: OnDisk, after: Option<Duration>) -> Result<OnDisk> {
     let Some(after) = after else { return Ok(recording) };
     match (after.as_secs_f64() * recording.file().sample_rate_hz()) as u64 {
@@ -262,17 +277,17 @@ fn up_to(recording: OnDisk, after: Option<Duration>) -> Result<OnDisk> {
     }
 }
 
-/// A recording that is read where a picture needs it.
+/// Opens a recording that is read on demand.
 fn look_at(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
     recording.file().notes().iter().for_each(|note| tell(Notice::Recording(note.clone())));
     let rate_hz = recording.file().sample_rate_hz();
-    // In samples, where the rate is unknown.
+    // In samples if the rate is unknown.
     let whole_s = Some(recording.span_samples() as f64 / if rate_hz > 0.0 { rate_hz } else { 1.0 });
     let progress = recording.progress();
     let span_s = options.span.map(|span| span.as_secs_f64()).or(whole_s);
     let is_wide = span_s.is_some_and(|span_s| span_s * rate_hz.max(1.0) > READ_AT_ONCE);
     if options.png.is_some() && is_wide && progress.get().is_some() {
-        note!("grebe: an exact picture takes until the file is read up to there; Ctrl-C takes it as it is");
+        note!("grebe: an exact picture needs the file up to that position; Ctrl-C draws an estimate now");
     }
     let show = Show {
         is_same_boot: true,
@@ -286,18 +301,18 @@ fn look_at(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Res
     Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
 }
 
-/// What searches a recording that is looked at where it lies.
+/// Search of a recording on disk.
 fn file_finder(uri: &Uri) -> Option<Finder> {
     let Uri::File(path) = uri else { return None };
     Some(Held::File(path.clone()).finder())
 }
 
-/// What the options say of what is shown; `whole_s` is how long it is, where all of it is to be seen.
+/// Settings of the scope; `whole_s` is the duration if all of it is to be shown.
 fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> Result<Show> {
     let uri = &uris[place];
     let mut trigger = options.trigger.options();
     if options.span.is_none() && whole_s.is_some() && trigger == TriggerOptions::default() {
-        // A picture of a whole file shows the whole: one that stands at a trigger would reach beyond an end.
+        // A trigger would move the picture of a whole file beyond an end.
         trigger.mode = Some(TriggerMode::Roll);
     }
     Ok(Show {
@@ -310,18 +325,18 @@ fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> 
         xy: options.xy || options.symbol_rate.is_some(),
         symbol_rate_hz: options.symbol_rate,
         band_hz: options.band,
-        channels: setups(&options.channels.meanings)?,
+        channels: setups(&options.channels.labels)?,
         lanes: lanes(&options.channels)?,
         trigger,
         session: session_file(uri, uris, options),
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
-        keeper: Keeper::of_stream(uri, options.ring.as_deref(), options.last),
+        keeper: RingSaver::of_stream(uri, options.ring.as_deref(), options.last),
         opener: options.png.is_none().then(opener),
         ..Show::default()
     })
 }
 
-/// Opens files in place of what a scope shows, each with the settings that were kept for it.
+/// Opens files in place of the current source, with their own settings.
 pub(super) fn opener() -> Arc<Opener> {
     Opener::new(|path| {
         let uri = Uri::File(path.to_owned());
@@ -381,7 +396,7 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         waits: true,
         listens_on: options.png.is_none(),
         ends_with_writer: true,
-        // A picture is made by a script, which nobody interrupts.
+        // Pictures are made by scripts, which need a timeout.
         open_timeout: options.png.as_ref().map(|_| PngOptions::new("").wait),
         duration: options.after,
         cancel: interrupt::cancel(),
@@ -389,7 +404,7 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
     };
     if uri.traits().is_datagram {
         let source = open_source(uri, from, &mut tell)?;
-        // Nothing it sends is lost: the port is bound.
+        // No frame is lost, because the port is bound.
         spawn.start()?;
         return Ok(source);
     }
@@ -399,7 +414,7 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
     }
 }
 
-/// Where the settings are kept: as told, or in a place of this source's own. A picture for a script has none unless told.
+/// Path of the settings file: as given, or one per source. Pictures have none by default.
 fn session_file(uri: &Uri, uris: &[Uri], options: &View) -> Option<PathBuf> {
     match &options.session {
         _ if options.no_session => None,
@@ -417,5 +432,5 @@ fn is_file(uri: &Uri) -> bool {
     matches!(uri, Uri::File(_))
 }
 
-/// Samples of a picture that are read for it, whatever is known of the recording.
+/// Samples that are read for a picture in any case.
 const READ_AT_ONCE: f64 = 4e6;

@@ -1,4 +1,4 @@
-//! What is said of the disk that a recorder wrote to: how, and whether it kept up.
+//! Disk statistics of a recorder.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::units::grouped;
 
-/// How a recorder used its disk.
+/// Use of the disk by a recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DiskUse {
     is_io_uring: bool,
@@ -23,7 +23,7 @@ pub(crate) struct DiskUse {
 }
 
 impl DiskUse {
-    /// `None` where the stage writes to none, or has not begun.
+    /// `None` if the stage writes to no disk, or has not begun.
     pub(crate) fn of(stage: &StageSnapshot) -> Option<Self> {
         Self::named(stage, "disk")
     }
@@ -44,19 +44,19 @@ impl DiskUse {
         })
     }
 
-    /// Whether a counter of a stage is one of these.
+    /// Whether a counter belongs here.
     pub(crate) fn is_of(counter: &str) -> bool {
         counter.starts_with("disk")
     }
 
-    /// How full the buffer is, in percent.
+    /// Fill level of the buffer in percent.
     pub(crate) fn fill_percent(&self) -> u64 {
         percent(self.fill_bytes, self.buffer_bytes)
     }
 
     pub(crate) fn json(&self) -> Value {
         json!({
-            "way": if self.is_io_uring { "io_uring" } else { "threads" },
+            "method": if self.is_io_uring { "io_uring" } else { "threads" },
             "past_page_cache": self.is_past_cache,
             "longest_stall_us": self.stall_us_max,
             "waited_us": self.waited_us,
@@ -78,23 +78,20 @@ impl fmt::Display for DiskUse {
         write!(f, "buffer of {megabytes} MB at most {fill} % full")?;
         if self.waited_us > 0 {
             let waited = Duration::from_micros(self.waited_us);
-            write!(
-                f,
-                "; it was full for {waited:.1?}, when the stream had to wait: give it more with --buffer"
-            )?;
+            write!(f, "; it was full for {waited:.1?}, and the stream had to wait: increase --buffer")?;
         }
         if self.unsummed_bytes > 0 {
             let megabytes = self.unsummed_bytes / 1_000_000;
-            write!(f, "; no checksum of {megabytes} MB, for which there was no time")?;
+            write!(f, "; no checksum for {megabytes} MB, for lack of time")?;
         }
         if self.lost_summaries > 0 {
-            write!(f, "; no summary, for which there was no time: grebe view makes it")?;
+            write!(f, "; no summary, for lack of time; grebe view makes it later")?;
         }
         Ok(())
     }
 }
 
-/// How a recorder used one of several disks.
+/// Use of one of several disks.
 pub(crate) struct OneDisk {
     number: usize,
     samples: u64,
@@ -103,7 +100,7 @@ pub(crate) struct OneDisk {
 }
 
 impl OneDisk {
-    /// None of a recorder on one disk.
+    /// Empty for a recorder on one disk.
     pub(crate) fn all(stage: &StageSnapshot) -> Vec<Self> {
         let one = |number: usize| {
             let name = format!("disk{number}");
@@ -144,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_went_well_is_said_in_one_breath_and_what_did_not_is_added() {
+    fn problems_follow_the_summary() {
         let good = DiskUse {
             is_io_uring: true,
             is_past_cache: true,
@@ -163,6 +160,6 @@ mod tests {
         let bad = DiskUse { is_io_uring: false, is_past_cache: false, waited_us: 1_200_000, ..good };
         let said = bad.to_string();
         assert!(said.starts_with("disk: threads, through the page cache; "), "{said}");
-        assert!(said.contains("; it was full for 1.2s, when the stream had to wait"), "{said}");
+        assert!(said.contains("; it was full for 1.2s, and the stream had to wait"), "{said}");
     }
 }

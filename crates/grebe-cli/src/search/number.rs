@@ -1,19 +1,19 @@
-//! Levels between samples of each kind.
+//! Levels between samples, per format.
 
 use grebe_scope::{Value, stats};
 
-/// A kind of samples, and levels between them.
+/// Sample type with levels between its values.
 pub(super) trait Number: Value {
     fn hysteresis(value: f64) -> Self::Distance;
-    /// The lowest that is not below.
+    /// The lowest value at or above the level.
     fn up(value: f64) -> Self;
-    /// The highest that is not above.
+    /// The highest value at or below the level.
     fn down(value: f64) -> Self;
-    /// The highest below.
+    /// The highest value below the level.
     fn below(value: f64) -> Self;
-    /// The lowest above.
+    /// The lowest value above the level.
     fn above(value: f64) -> Self;
-    /// The sum of the squares of those that are finite.
+    /// Sum of the squares of finite samples.
     fn squares(samples: &[Self]) -> f64;
 }
 

@@ -1,4 +1,4 @@
-//! One search over whatever is held of a stream: blocks of it, by the indexes that their samples have there.
+//! Search over the available samples of a stream, block by block.
 
 use anyhow::Result;
 use grebe_recording::Block;
@@ -7,25 +7,25 @@ use grebe_view::{FoundEvent, LaneId};
 use super::{Hit, Search, Signal, Wanted};
 use crate::cli::{EventKind, EventWords};
 
-/// Goes through a stream from block to block.
+/// Search that walks through a stream.
 pub(crate) struct Walk {
     kind: EventKind,
     searches: Vec<(LaneId, Box<dyn Search>)>,
-    /// Behind what was looked at, where what follows is known to follow.
+    /// End of the searched samples, if the next ones follow.
     behind: Option<u64>,
     hits: Vec<Hit>,
 }
 
 impl Walk {
-    /// Looks for what the words say in the lanes that they name, or in all.
+    /// A search for the event in its channels, or in all.
     ///
     /// # Errors
-    /// A usage error where a condition is missing, or there is no such lane.
+    /// A usage error if a condition is missing, or a channel does not exist.
     pub(crate) fn new(words: &EventWords, signal: &Signal) -> Result<Self> {
         let EventWords { kind, conditions } = words;
         let mut searches: Vec<(LaneId, Box<dyn Search>)> = Vec::new();
         if *kind != EventKind::Gap {
-            for lane in signal.lanes(&conditions.channel)? {
+            for lane in signal.lanes(&conditions.lanes())? {
                 let wanted = Wanted::of("find", *kind, conditions, lane, signal)?;
                 searches.push((lane, wanted.search(lane, signal)?));
             }
@@ -33,17 +33,17 @@ impl Walk {
         Ok(Self { kind: *kind, searches, behind: None, hits: Vec::new() })
     }
 
-    /// Whether it reads samples, and not only where they are.
+    /// Whether the search needs samples, and not only their positions.
     pub(crate) fn needs_samples(&self) -> bool {
         self.kind != EventKind::Gap
     }
 
-    /// What follows does not follow what came: what is between was not looked at, and is no gap.
+    /// Marks the next samples as not adjacent: the range between was not searched, and is not a gap.
     pub(crate) fn pass_over(&mut self) {
         self.behind = None;
     }
 
-    /// Samples that there are, from an index on: what lies between them and those before is missing.
+    /// Takes in a range of available samples. Missing samples before it are a gap.
     pub(crate) fn reach(&mut self, first_index: u64, length_samples: u64, events: &mut Vec<FoundEvent>) {
         let missing = self.behind.and_then(|behind| first_index.checked_sub(behind)).unwrap_or(0);
         if missing > 0 && self.kind == EventKind::Gap {
@@ -52,10 +52,10 @@ impl Walk {
         self.behind = Some(first_index.saturating_add(length_samples));
     }
 
-    /// Looks at samples; appends what was found, by its index.
+    /// Searches samples, and appends events by sample index.
     ///
     /// # Errors
-    /// They are not of the signal.
+    /// The samples do not match the signal.
     pub(crate) fn scan(
         &mut self,
         first_index: u64,
@@ -72,7 +72,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Nothing follows: what lasts ends.
+    /// Ends lasting events at the end of the samples.
     pub(crate) fn end(&mut self, events: &mut Vec<FoundEvent>) {
         for (lane, search) in &mut self.searches {
             search.end(&mut self.hits);

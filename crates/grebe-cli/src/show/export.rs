@@ -1,4 +1,4 @@
-//! What a person saves of the picture: its samples as a recording, in the format of their stream.
+//! Saves the samples of a picture as a recording, in the format of their stream.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use grebe_frame::{Complex, Description, Header, Sample, SampleFormat, StreamAnno
 use grebe_recording::{Error, SigmfSettings, SigmfWriter};
 use grebe_view::{Extract, ExtractRun, ExtractSamples, Part};
 
-/// The visible samples as a recording, with the triggers as labels.
+/// Writes the visible samples as a recording, with the triggers as annotations.
 pub(super) fn export(path: &Path, extract: &Extract) -> Result<PathBuf, String> {
     let write = || -> Result<PathBuf, Error> {
         let format = format(extract);
@@ -39,7 +39,7 @@ pub(super) fn export(path: &Path, extract: &Extract) -> Result<PathBuf, String> 
     write().map_err(|error| error.to_string())
 }
 
-/// The stream's own, where the samples still are what they were there.
+/// The format of the stream, if the samples are unchanged.
 fn format(extract: &Extract) -> SampleFormat {
     let is_complex = extract.lanes.first().is_some_and(|lane| lane.part != Part::Real);
     let own = extract.format;
@@ -55,7 +55,7 @@ fn format(extract: &Extract) -> SampleFormat {
     }
 }
 
-/// Writes samples with what was said of them, and when they were made: nothing where nobody knows.
+/// Writes samples with their annotations and time, if known.
 fn write_run(
     writer: &mut SigmfWriter,
     run: &ExtractRun,
@@ -84,7 +84,7 @@ fn write_run(
     Ok(())
 }
 
-/// As much of a stretch as lies within a range.
+/// The part of an annotation within a range.
 fn within(annotation: &StreamAnnotation, range: &Range<u64>) -> StreamAnnotation {
     let first_sample_index = annotation.first_sample_index.max(range.start);
     let length_samples = annotation.end_index().min(range.end).saturating_sub(first_sample_index);
@@ -104,14 +104,14 @@ impl Narrowed for Writing<'_> {
     }
 }
 
-/// Takes samples as their stream had them.
+/// Consumer of samples in the format of their stream.
 pub(super) trait Narrowed {
     type Done;
 
     fn take<T: Sample>(self, channels: Vec<Vec<T>>) -> Self::Done;
 }
 
-/// Gives some samples of each channel as those of a format that they fit into.
+/// Converts samples of each channel to a format that can hold them.
 pub(super) fn narrow<N: Narrowed>(
     samples: &ExtractSamples,
     part: Range<usize>,
@@ -137,7 +137,7 @@ fn each<K: Copy, T>(lanes: &[Vec<K>], part: Range<usize>, narrow: impl Fn(K) -> 
     lanes.iter().map(|lane| lane[part.clone()].iter().map(|&it| narrow(it)).collect()).collect()
 }
 
-/// I and Q of a channel as its samples.
+/// I and Q of a channel as complex samples.
 fn pairs<T>(lanes: &[Vec<f32>], part: Range<usize>, narrow: impl Fn(f32) -> T) -> Vec<Vec<Complex<T>>> {
     let of = |(&re, &im): (&f32, &f32)| Complex { re: narrow(re), im: narrow(im) };
     lanes
@@ -146,7 +146,7 @@ fn pairs<T>(lanes: &[Vec<f32>], part: Range<usize>, narrow: impl Fn(f32) -> T) -
         .collect()
 }
 
-/// A scope keeps samples of cu8 less it.
+/// Offset that the scope subtracts from cu8.
 const CU8_ZERO: f32 = 127.5;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Why a stage failed, for whoever asks.
+//! Failure of a stage, for other threads.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grebe_flow::{Context, Counters, Inputs, Outputs, Ports, Stage, StageResult};
 
-/// The last error of a stage or a generator, if there was one. Clones share it.
+/// Last error of a stage or a generator, if any. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Failure(Arc<Mutex<Option<String>>>);
 
@@ -17,7 +17,7 @@ impl Failure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The stage; its error is kept here too.
+    /// Wraps a stage to keep its error.
     pub(super) fn watch(&self, stage: Box<dyn Stage>) -> impl Stage + 'static {
         Watched { stage, failure: self.clone() }
     }

@@ -1,4 +1,4 @@
-//! What a scope keeps in files between two times it is used: its settings.
+//! Settings files of the scope.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use grebe_recording::write_whole;
 use grebe_view::Session;
 
-/// The file of a source: in the folder that the system has for the state of programs.
+/// Settings file of a source, in the system's folder for program state.
 pub(crate) fn session_of_source(name: &str) -> Option<PathBuf> {
     let home = |variable: &str| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
     let state = home("XDG_STATE_HOME").filter(|path| path.is_absolute());
@@ -17,7 +17,7 @@ pub(crate) fn session_of_source(name: &str) -> Option<PathBuf> {
     Some(state.join("grebe").join("sessions").join(file_name(name)))
 }
 
-/// The session in the file; `None` where there is no file. A device may have no end, and a FIFO no beginning.
+/// Reads settings; `None` if the file does not exist. Devices and FIFOs are refused, because reading may never end.
 pub(super) fn read_session(path: &Path) -> Result<Option<Session>> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return Ok(None);
@@ -32,9 +32,9 @@ pub(super) fn read_session(path: &Path) -> Result<Option<Session>> {
     }
 }
 
-/// Writes the session.
+/// Writes settings.
 pub(super) fn write_session(path: &Path, session: &Session) -> Result<()> {
-    let failed = || format!("cannot keep the settings in {}", path.display());
+    let failed = || format!("cannot write settings to {}", path.display());
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(failed)?;
     }
@@ -42,12 +42,12 @@ pub(super) fn write_session(path: &Path, session: &Session) -> Result<()> {
     write_whole(path, text.as_bytes()).with_context(failed)
 }
 
-/// Letters and digits of the name, and a number that tells apart what is then the same.
+/// Letters and digits of the name, and a hash for uniqueness.
 fn file_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let plain: String = plain.trim_matches('-').chars().rev().take(60).collect();
     let plain: String = plain.chars().rev().collect();
-    // FNV-1a: the same on every machine and in every version.
+    // FNV-1a is the same on all machines and in all versions.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });

@@ -1,12 +1,12 @@
-//! Searches all that is held of what a scope shows, for who looks at it: here, or far away.
+//! Search of all samples that a scope has, for local and remote viewers.
 //!
 //! ```text
-//!   a recording       its file, from its first sample to its last, where that holds one stream
-//!   a stream          [the ring that records it] -> the samples that the scope holds singly, lent some at a time
+//!   a recording       the whole file, if it has one stream
+//!   a stream          [the ring that records it] -> the samples in the scope's memory, copied in pieces
 //! ```
 //!
-//! A search has a thread that gives way to all others; all searches together take one processor at most, and copy no more from a scope
-//! than costs its stream nothing.
+//! The thread of a search has the lowest priority. All searches together use at most one processor, and copy from a
+//! scope at a bounded rate, so that the stream is not disturbed.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,24 +21,24 @@ use grebe_view::{
     Extract, ExtractRun, Finder, Finding, FindingSide, FoundEvent, HistoryReader, ScopeLink, Sought,
 };
 
-use super::Keeper;
+use super::RingSaver;
 use super::export::{Narrowed, narrow};
 use super::recording::is_one_stream;
 use crate::cli::EventWords;
 use crate::search::{Signal, Walk};
 
-/// Where what is held can be read.
+/// Source of samples for a search.
 #[derive(Debug, Clone)]
 pub(crate) enum Held {
-    /// In a recording of one stream, whose samples have the indexes that they have in the scope.
+    /// Recording of one stream, with the sample indices of the scope.
     File(PathBuf),
-    /// In a scope, and in the ring that records its stream, where one does.
-    Stream(ScopeLink, Option<Keeper>),
+    /// Scope, and the ring that records its stream, if any.
+    Stream(ScopeLink, Option<RingSaver>),
 }
 
 impl Held {
-    /// Of a source whose scope has this link: a file has all of it, also while it is still being read into the scope.
-    pub(crate) fn of(uri: &Uri, link: &ScopeLink, keeper: Option<&Keeper>) -> Self {
+    /// The source for a scope; a file has everything, even while the scope still reads it.
+    pub(crate) fn of(uri: &Uri, link: &ScopeLink, keeper: Option<&RingSaver>) -> Self {
         if let Uri::File(path) = uri
             && SampleFile::open(path).is_ok_and(|file| is_one_stream(&file))
         {
@@ -47,7 +47,7 @@ impl Held {
         Self::Stream(link.clone(), keeper.cloned())
     }
 
-    /// What searches it.
+    /// The search function of this source.
     pub(crate) fn finder(self) -> Finder {
         let turn = Arc::new(Mutex::new(()));
         Finder::new(move |sought| {
@@ -63,14 +63,14 @@ impl Held {
                 };
                 side.end(&words);
             };
-            // Without a thread nothing is told, and that the search ended is.
+            // Without a thread, only the end is reported.
             let _ = std::thread::Builder::new().name("grebe-find".into()).spawn(look);
             finding
         })
     }
 }
 
-/// A search that goes on.
+/// Running search.
 struct Looking<'a> {
     side: &'a FindingSide,
     turn: &'a Mutex<()>,
@@ -80,7 +80,7 @@ struct Looking<'a> {
 }
 
 impl Looking<'_> {
-    /// How it ended, in words.
+    /// Runs the search; returns the outcome in words.
     fn look(&mut self, held: &Held, sought: &Sought) -> Result<String> {
         let words = EventWords::parse(&sought.words).map_err(anyhow::Error::msg)?;
         match held {
@@ -95,10 +95,10 @@ impl Looking<'_> {
         self.all = file.len_samples();
         self.recording(&mut file, 0, &mut walk)?;
         self.end(&mut walk);
-        Ok("all of it was searched".into())
+        Ok("searched everything".into())
     }
 
-    /// The samples of a recording from an index on.
+    /// Searches a recording from an index on.
     fn recording(&mut self, file: &mut SampleFile, from: u64, walk: &mut Walk) -> Result<()> {
         for segment in file.segments().to_vec() {
             let end = segment.length_samples;
@@ -123,14 +123,14 @@ impl Looking<'_> {
     fn stream(
         &mut self,
         link: &ScopeLink,
-        keeper: Option<&Keeper>,
+        keeper: Option<&RingSaver>,
         words: &EventWords,
         scales: &[Scale],
     ) -> Result<String> {
         let (reader, side) = (link.reader(), self.side);
         let goes_on = || side.is_wanted();
         let Some(picture) = reader.picture(goes_on) else { return Ok(String::new()) };
-        let Some(stream) = picture.stream else { bail!("nothing came yet") };
+        let Some(stream) = picture.stream else { bail!("no samples yet") };
         let signal = in_scales(
             Signal {
                 format: stream.format,
@@ -142,7 +142,7 @@ impl Looking<'_> {
         );
         let mut walk = Walk::new(words, &signal)?;
         let mut ring = keeper.map_or(Vec::new(), |keeper| ring_of(keeper, &signal, picture.next_index));
-        // Behind what the ring has by now.
+        // After the end of the ring.
         let Some(first) = reader.read(picture.next_index..picture.next_index, goes_on) else {
             return Ok(String::new());
         };
@@ -168,23 +168,23 @@ impl Looking<'_> {
             false => format!("{samples} samples"),
         };
         let lost = if forgotten > 0 {
-            format!("; {} went out of memory meanwhile", time(forgotten))
+            format!("; {} left the memory meanwhile", time(forgotten))
         } else {
             String::new()
         };
         Ok(match (in_ring > 0, held.start > picture.oldest_index) {
             (true, _) => {
-                format!("{} were searched, {} of them in the ring{lost}", time(self.searched), time(in_ring))
+                format!("searched {}, {} of it in the ring{lost}", time(self.searched), time(in_ring))
             }
-            (false, false) => format!("all of it was searched, {}{lost}", time(self.searched)),
+            (false, false) => format!("searched everything, {}{lost}", time(self.searched)),
             (false, true) => format!(
-                "the last {} were searched; of what is older extremes alone are held: grebe record URI DIR --ring 30m keeps all of it{lost}",
+                "searched the last {}; older samples exist as extremes only: grebe record URI DIR --ring 30m keeps all{lost}",
                 time(self.searched)
             ),
         })
     }
 
-    /// What a scope holds of some samples; how many it held no longer when their turn came.
+    /// Searches samples in the memory of a scope; returns the number that had left it.
     fn memory(
         &mut self,
         reader: &HistoryReader,
@@ -202,7 +202,7 @@ impl Looking<'_> {
             let end = range.end.min(at + step);
             let Some(extract) = reader.read(at..end, || self.side.is_wanted()) else { break };
             if extract.streams != streams {
-                bail!("another stream began: search again");
+                bail!("a new stream began: search again");
             }
             if extract.held.start > at {
                 let next = extract.held.start.min(range.end);
@@ -217,7 +217,7 @@ impl Looking<'_> {
             let next = end.max(extract.held.start.min(range.end));
             self.tell(next - at);
             at = next;
-            // The stream's thread copied them: it has more to do.
+            // The stream's thread copied them, and has other work.
             let pause = Duration::from_secs_f64((step * lanes) as f64 / LENT_VALUES_PER_S);
             std::thread::sleep(pause.saturating_sub(began.elapsed()));
         }
@@ -236,8 +236,8 @@ impl Looking<'_> {
     }
 }
 
-/// The parts of the ring that holds what came before an index of this stream, oldest first.
-fn ring_of(keeper: &Keeper, signal: &Signal, end: u64) -> Vec<SampleFile> {
+/// Parts of the ring before an index of this stream, oldest first.
+fn ring_of(keeper: &RingSaver, signal: &Signal, end: u64) -> Vec<SampleFile> {
     let Some(mut parts) = keeper.folder().and_then(|folder| ring_parts(&folder).ok()) else {
         return Vec::new();
     };
@@ -245,7 +245,7 @@ fn ring_of(keeper: &Keeper, signal: &Signal, end: u64) -> Vec<SampleFile> {
         (file.format(), file.channels(), file.sample_rate_hz())
             == (signal.format, signal.channels, signal.sample_rate_hz)
     };
-    // From the newest back, as long as they are of one stream. Some may have come since.
+    // From the newest back, while they are of one stream. New ones may have appeared.
     let mut next = end.saturating_add(signal.sample_rate_hz as u64 * LOOKED_FOR_S);
     let follows = |file: &SampleFile, next: &mut u64| {
         let is_before = file.segments().iter().rev().all(|segment| {
@@ -260,7 +260,7 @@ fn ring_of(keeper: &Keeper, signal: &Signal, end: u64) -> Vec<SampleFile> {
     parts
 }
 
-/// With the meaning of the numbers that who asks has.
+/// The signal with the viewer's units.
 fn in_scales(signal: Signal, scales: &[Scale]) -> Signal {
     if scales.is_empty() {
         return signal;
@@ -275,7 +275,7 @@ fn in_scales(signal: Signal, scales: &[Scale]) -> Signal {
     Signal { description: Some(Arc::new(description)), ..signal }
 }
 
-/// Makes of samples that were lent those of their stream.
+/// Converts copied samples to frames of their stream.
 struct Frames {
     pool: BatchPool,
     header: Header,
@@ -284,7 +284,7 @@ struct Frames {
 
 impl Frames {
     fn new(signal: &Signal) -> Self {
-        // What was rounded when it was kept stays as it was kept.
+        // Rounded values stay rounded.
         let format = if signal.format == SampleFormat::F64 { SampleFormat::F32 } else { signal.format };
         let header = Header { channel_count: signal.channels as u32, format, ..Header::default() };
         let samples_max = (FRAME_BYTES / (format.bytes() * signal.channels).max(1)).max(1);
@@ -319,7 +319,7 @@ impl Frames {
     }
 }
 
-/// A frame that samples are put into.
+/// Frame to fill.
 struct Frame<'a> {
     header: Header,
     batch: &'a mut grebe_frame::BatchMut,
@@ -334,23 +334,23 @@ impl Narrowed for Frame<'_> {
     }
 }
 
-/// Lets all others come first: the stream, and who waits for a picture.
+/// Lowers the priority below the stream and the viewers.
 fn give_way() {
-    // Of this thread alone, as Linux has it; without, it competes like any other.
+    // Of this thread only, on Linux; elsewhere it competes normally.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 #[cfg(target_os = "linux")]
 const NICE: i32 = 15;
-/// Of one channel of 16 bits as much as a second-level cache holds beside it.
+/// For one channel of 16 bits, the share of a second-level cache.
 const BLOCK_SAMPLES: u64 = 64 << 10;
-/// Samples of all channels that a scope copies at once: some tens of microseconds, far less than its queue holds.
+/// Samples of all channels that a scope copies at once: tens of microseconds, far less than its queue holds.
 const LENT_VALUES: u64 = 128 << 10;
-/// The most that it copies a second: a twentieth of what one processor copies.
+/// Maximum copy rate: a twentieth of a processor's.
 const LENT_VALUES_PER_S: f64 = 400e6;
 const FRAME_BYTES: usize = 60 << 10;
-/// Longer than it takes to find a ring.
+/// Longer than the discovery of a ring.
 const LOOKED_FOR_S: u64 = 5;
 
 #[cfg(test)]
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    /// A scope that saw so many blocks of 500 samples, and keeps the newest of them singly.
+    /// Scope after `blocks` blocks of 500 samples, with the newest in memory.
     fn scope(first: u64, blocks: u64) -> ScopeLink {
         let (mut feed, link) = ScopeFeed::new(1 << 16);
         for block in 0..blocks {
@@ -413,7 +413,7 @@ mod tests {
         let (found_here, news) = found(Held::Stream(link.clone(), None), "edge --level 0.5");
         assert!(found_here[0] >= held.start && *found_here.last().unwrap() == 109_900, "{news:?}");
         assert!(news.ended.as_ref().unwrap().contains("extremes alone"), "{news:?}");
-        // The ring has more, up to some samples before the newest; before it the folder has a ring of another stream.
+        // The ring also has older samples; before it the folder has a ring of another stream.
         let write = |part: u32, samples: std::ops::Range<u64>| {
             let settings = SigmfSettings { sample_rate_hz: 1e3, ..SigmfSettings::default() };
             let mut writer =
@@ -424,7 +424,7 @@ mod tests {
         write(1, 150_000..150_500);
         write(2, 20_050..60_001);
         write(3, 60_001..109_501);
-        let keeper = Keeper::of_stream(&"shm://adc".parse().unwrap(), Some(folder.path()), None).unwrap();
+        let keeper = RingSaver::of_stream(&"shm://adc".parse().unwrap(), Some(folder.path()), None).unwrap();
         let (indexes, news) = found(Held::Stream(link, Some(keeper)), "edge --level 0.5");
         let expected: Vec<u64> = (20_100..110_000).step_by(100).collect();
         assert_eq!(indexes, expected);
@@ -451,12 +451,12 @@ mod tests {
         feed.finish();
         let (indexes, news) = found(Held::Stream(link.clone(), None), "gap");
         assert_eq!(indexes, [1500]);
-        assert!(news.ended.unwrap().starts_with("all of it was searched"));
-        // What lasts ends before it, and begins anew behind it.
-        let (indexes, _) = found(Held::Stream(link, None), "level --level 0.005 --channel 1");
+        assert!(news.ended.unwrap().starts_with("searched everything"));
+        // A lasting event ends before it, and another begins after it.
+        let (indexes, _) = found(Held::Stream(link, None), "level --level 0.005 --channels 1");
         assert_eq!(indexes, [0, 1500]);
         let link = ScopeFeed::new(1 << 20).1;
         let (_, news) = found(Held::Stream(link, None), "gap");
-        assert!(news.ended.unwrap().contains("nothing came yet"));
+        assert!(news.ended.unwrap().contains("no samples yet"));
     }
 }

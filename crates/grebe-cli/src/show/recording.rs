@@ -1,4 +1,4 @@
-//! A recording that a scope looks at where it lies, instead of having it played.
+//! Recording on disk, as a source of a scope that reads it on demand.
 
 use std::io;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use grebe_recording::{Error, Extremes, SampleFile, SummarizedFile, Summary, SummaryState};
 use grebe_view::{Recording, RecordingOutline, RecordingSums, Stretch};
 
-/// A recording with what is known of it.
+/// Recording, with the progress of its summary.
 #[derive(Debug)]
 pub(crate) struct OnDisk {
     path: PathBuf,
     recording: SummarizedFile,
-    /// Samples per channel of it that are looked at.
+    /// Samples per channel to show.
     most_samples: u64,
     outline: RecordingOutline,
     progress: Progress,
     nodes: Vec<Extremes>,
 }
 
-/// One line on what is known of a recording, while that is not all. Clones share it.
+/// Line about the progress, until it is complete. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
     line: Arc<Mutex<Option<String>>>,
@@ -37,15 +37,15 @@ impl Progress {
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
 
-    /// Whether the recorder is still at it.
+    /// Whether the recorder is still running.
     pub(super) fn is_being_recorded(&self) -> bool {
         self.is_being_recorded.load(Ordering::Relaxed)
     }
 }
 
 impl OnDisk {
-    /// Opens a recording that is better looked at than played: one that is large, or that somebody writes. `None` where it is
-    /// neither, or holds several streams, of which a scope shows the last.
+    /// Opens a recording that is large, or still being written. `None` for others, and for recordings with several
+    /// streams, of which a scope shows the last.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
         let file = SampleFile::open(path)?;
         let data_bytes = file.len_samples() * (file.format().bytes() * file.channels()) as u64;
@@ -65,14 +65,14 @@ impl OnDisk {
         Ok(Some(on_disk))
     }
 
-    /// Looks at its first samples alone, as if it ended there: so many per channel.
+    /// Limits it to the first N samples per channel.
     pub(crate) fn up_to(mut self, samples: u64) -> Self {
         self.most_samples = samples;
         end_at(&mut self.outline, samples);
         self
     }
 
-    /// Samples per channel that are looked at.
+    /// Samples per channel to show.
     pub(crate) fn len_samples(&self) -> u64 {
         self.file().len_samples().min(self.most_samples)
     }
@@ -85,7 +85,7 @@ impl OnDisk {
         self.progress.clone()
     }
 
-    /// From the first sample to behind the last, gaps included.
+    /// From the first to the last sample, gaps included.
     pub(crate) fn span_samples(&self) -> u64 {
         let (first, last) = (self.outline.stretches.first(), self.outline.stretches.last());
         first.zip(last).map_or(0, |(first, last)| {
@@ -94,7 +94,7 @@ impl OnDisk {
     }
 
     fn say(&self) {
-        // A recorder that is killed changes no file.
+        // A killed recorder changes no file.
         let is_being_recorded = self.file().is_being_recorded() && SampleFile::has_recorder(&self.path);
         self.progress.is_being_recorded.store(is_being_recorded, Ordering::Relaxed);
         let samples = self.len_samples().max(1);
@@ -103,10 +103,11 @@ impl OnDisk {
             SummaryState::Making => {
                 let percent = self.known_samples() * 100 / samples;
                 let place = self.recording.other_place();
-                let place = place.map_or(String::new(), |place| format!("; what is found goes to {}", place.display()));
-                Some(format!("wide pictures show some samples of each column until the file is read: {percent} %{place}"))
+                let place =
+                    place.map_or(String::new(), |place| format!("; the summary goes to {}", place.display()));
+                Some(format!("wide pictures are estimates until the file is read: {percent} %{place}"))
             }
-            SummaryState::Failed(why) => Some(format!("wide pictures show some samples of each column: {why}")),
+            SummaryState::Failed(why) => Some(format!("wide pictures are estimates: {why}")),
         });
     }
 }
@@ -146,7 +147,7 @@ impl Recording for OnDisk {
         out: &mut Vec<(f32, f32)>,
     ) -> io::Result<()> {
         self.nodes.clear();
-        // One that goes on behind the end is known of what lies before it.
+        // A node may extend beyond the end.
         let end = self.len_samples();
         let whole = if end < self.file().len_samples() { end >> log2 } else { nodes.end };
         self.recording.extremes(lane, log2, nodes.start..nodes.end.min(whole), &mut self.nodes)?;
@@ -184,7 +185,7 @@ pub(super) fn outline(file: &SampleFile) -> RecordingOutline {
     }
 }
 
-/// Leaves so many samples per channel of what there is.
+/// Limits the outline to N samples per channel.
 fn end_at(outline: &mut RecordingOutline, samples: u64) {
     outline.stretches.retain(|stretch| stretch.position < samples);
     if let Some(last) = outline.stretches.last_mut() {
@@ -192,7 +193,7 @@ fn end_at(outline: &mut RecordingOutline, samples: u64) {
     }
 }
 
-/// Whether indices never step back.
+/// Whether indices never decrease.
 pub(super) fn is_one_stream(file: &SampleFile) -> bool {
     let follows = |pair: &[grebe_recording::Segment]| {
         pair[0]
@@ -203,5 +204,5 @@ pub(super) fn is_one_stream(file: &SampleFile) -> bool {
     file.segments().windows(2).all(follows)
 }
 
-/// What is smaller is played into memory in less than the time that a person notices.
+/// Smaller files are read into memory in less than a noticeable time.
 const LARGE_BYTES: u64 = 64 << 20;

@@ -1,4 +1,4 @@
-//! Which ring records a stream on this machine: recorders say so where `grebe top` finds them.
+//! Finds the ring that records a stream on this machine. Recorders publish it for `grebe top`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,17 +8,17 @@ use grebe_stages::Uri;
 
 use crate::graph::About;
 
-/// What a recorder says of itself that keeps a ring of a stream in a folder.
+/// Information that the recorder of a ring publishes.
 pub(crate) fn about(stream: &Uri, folder: &Path) -> About {
     [(STREAM, stream.to_string()), (RING, folder.display().to_string())]
         .map(|(key, it)| (key.to_owned(), it))
         .into()
 }
 
-/// The folder of the ring that a recorder of this user keeps of a stream now; else one line for a person. Waits for processes that have said
-/// nothing yet, a second and a half at most. `here` is this machine, as whoever reads that line calls it.
+/// The folder of the ring that a recorder of this user keeps of a stream, else the reason in one line. Waits at most
+/// 1.5 s for first reports of processes. `here` names this machine for the reader of that line.
 pub(super) fn of_stream(stream: &str, here: &str) -> Result<PathBuf, String> {
-    let advice = |what: String| format!("not kept: {what}, or say --ring DIR");
+    let advice = |what: String| format!("not saved: {what}, or use --ring DIR");
     let mut watch = Watch::new().map_err(|error| advice(error.to_string()))?;
     let begun = Instant::now();
     loop {
@@ -30,7 +30,7 @@ pub(super) fn of_stream(stream: &str, here: &str) -> Result<PathBuf, String> {
             0 if may_come => std::thread::sleep(LOOK_EVERY),
             0 => {
                 let none = format!(
-                    "nothing {here} records a ring of {stream}: grebe record {stream} DIR --ring 30m"
+                    "no process {here} records a ring of {stream}: use grebe record {stream} DIR --ring 30m"
                 );
                 return Err(advice(none));
             }
@@ -38,7 +38,7 @@ pub(super) fn of_stream(stream: &str, here: &str) -> Result<PathBuf, String> {
             _ => {
                 let list: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
                 return Err(format!(
-                    "not kept: several rings record {stream}; say --ring {}",
+                    "not saved: several rings record {stream}; use --ring {}",
                     list.join(" or --ring ")
                 ));
             }
@@ -54,6 +54,6 @@ fn folders_of(stream: &str, running: &[Watched]) -> Vec<PathBuf> {
 
 const STREAM: &str = "stream";
 const RING: &str = "ring";
-/// Whoever began just now reports after a second.
+/// A new process reports after a second.
 const FIRST_REPORT_WAIT: Duration = Duration::from_millis(1_500);
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -3,7 +3,7 @@
 use crate::support::{run, text};
 use serde_json::Value;
 
-/// The rows of a bench, and what it said on standard error.
+/// Rows of a bench, and its standard error.
 fn measured(arguments: &[&str]) -> (Vec<Value>, String) {
     let output = run(&[&["bench"], arguments, &["--json"]].concat());
     let said = text(&output.stderr);

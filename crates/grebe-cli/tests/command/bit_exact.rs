@@ -1,4 +1,4 @@
-//! What is sent is what is recorded, to the last bit: over UDP, through a pipe, from every kind of file.
+//! Recorded samples equal the sent ones bit for bit: over UDP, through a pipe, from each kind of file.
 
 use std::fs;
 use std::process::Stdio;
@@ -217,4 +217,15 @@ fn a_recording_is_repeated_up_to_so_many_samples() {
 
 fn json(bytes: &[u8]) -> serde_json::Value {
     serde_json::from_slice(bytes).unwrap_or_default()
+}
+
+#[test]
+fn a_generator_that_writes_a_recording_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tone.sigmf-meta");
+    let output =
+        run(&["sg", "--rate", "1 MS/s", "--frequency", "1kHz", "-o", file.to_str().unwrap(), "-d", "10ms"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success() && said.contains("wrote ") && said.contains("tone.sigmf-meta"), "{said}");
+    assert_eq!(SampleFile::open(&file).unwrap().len_samples(), 10_000);
 }

@@ -1,4 +1,4 @@
-//! What every bridge does when its other end misbehaves: a bridge passes by being in the [`table`].
+//! Behaviour of each bridge if its other end misbehaves. All bridges are in the [`table`].
 //!
 //! ```text
 //!  here      ends, kills, Ctrl-C, silence, garbage    peers  who goes and returns, and who comes beside
@@ -135,7 +135,7 @@ fn strangers_neither_end_a_stream_nor_come_into_it() {
                 if let Ok(mut stranger) = TcpStream::connect(&pair.address) {
                     let _ = stranger.write_all(&noise(4096));
                 }
-                // Who says nothing holds up nobody.
+                // A silent client delays no other.
                 std::mem::forget(TcpStream::connect(&pair.address));
             }
             Listens::Name => {}
@@ -186,7 +186,7 @@ fn who_speaks_another_language_ends_no_process() {
     });
 }
 
-/// What becomes of a recorder of a bridge while something happens at its address, and whether there is a file.
+/// Fate of a recorder during an event at its address; returns whether a file exists.
 fn recorded(bridge: &Bridge, address: &str, meanwhile: impl FnOnce()) -> (Ended, bool) {
     let folder = tempfile::tempdir().unwrap();
     let (source, file) = (bridge.source.replace('@', address), folder.path().join("x.sigmf-meta"));

@@ -1,4 +1,4 @@
-//! `grebe cp` within one machine, as a user runs it: what arrives, what is said, and how it ends.
+//! `grebe cp` within one machine: results, messages, exit statuses.
 #![cfg(unix)]
 
 use std::fs;
@@ -42,6 +42,22 @@ fn an_archive_is_the_same_and_the_second_time_there_is_nothing_to_do() {
     assert_eq!((status, result["files_copied"].as_u64()), (Some(0), Some(0)), "{said} {result}");
     assert!(result["files_same"].as_u64().unwrap() >= files, "{result}");
     assert_eq!(things(&to), before);
+}
+
+#[test]
+fn a_copy_into_an_existing_directory_is_reported_the_first_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("a"), folder.path().join("b"));
+    fs::create_dir(&from).unwrap();
+    file(&from.join("x"), b"x", 1);
+    let notes = |source: &str| {
+        let output = run(&["cp", "--no-config", "-r", source, path(&to)]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr).contains("b exists: the copy is ")
+    };
+    let contents = format!("{}/", path(&from));
+    assert_eq!([path(&from), &contents, path(&from), path(&from)].map(notes), [false, false, true, false]);
+    assert!(to.join("a/x").is_file());
 }
 
 #[test]

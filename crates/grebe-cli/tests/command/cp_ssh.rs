@@ -64,8 +64,8 @@ fn a_tree_comes_by_each_way_and_back() {
         let pushed = run(&mut sshd.cp(&["-a", "--json", "--via", via, path(&from), &there(&to)]));
         assert_eq!(pushed.status, Some(0), "{via}: {}", pushed.said);
         assert_same(&from, &to, via);
-        assert_eq!(pushed.event("way")["way"], way);
-        assert_eq!(pushed.event("way")["fallback"], false);
+        assert_eq!(pushed.event("route")["route"], way);
+        assert_eq!(pushed.event("route")["fallback"], false);
         let result = pushed.event("result");
         assert!(result["bytes_copied"].as_u64().unwrap() >= 3_200_000, "{result}");
         assert!(result["wire_bytes"].as_u64().unwrap() >= 3_200_000, "{result}");
@@ -73,7 +73,7 @@ fn a_tree_comes_by_each_way_and_back() {
         let pulled = run(&mut sshd.cp(&["-a", "--json", "--via", via, &there(&to), path(&back)]));
         assert_eq!(pulled.status, Some(0), "{via}: {}", pulled.said);
         assert_same(&from, &back, via);
-        assert_eq!(pulled.event("way")["way"], way);
+        assert_eq!(pulled.event("route")["route"], way);
 
         let again =
             run(&mut sshd.cp(&["-a", "--json", "--via", via, &format!("{}/", path(&from)), &there(&to)]));
@@ -102,7 +102,7 @@ fn only_what_changed_is_sent_and_what_lies_elsewhere_is_taken_from_there() {
     file(&old.join("was called otherwise"), &noise(5_000_000, 2), 3);
     let source = format!("{}/", path(&from));
     let ended =
-        run(&mut sshd.cp(&["-a", "--json", "--index", "--also-look-in", path(&old), &source, &there(&to)]));
+        run(&mut sshd.cp(&["-a", "--json", "--index", "--also-search", path(&old), &source, &there(&to)]));
     assert_eq!(ended.status, Some(0), "{}", ended.said);
     assert_same(&from, &to, "what was there and a change");
     let result = ended.event("result");
@@ -171,7 +171,7 @@ fn from_one_machine_to_another_it_goes_directly_or_through_here() {
         assert!(ended.said.contains(words), "{more:?}: {}", ended.said);
         assert_same(&from, &to, words);
         let again = run(&mut sshd.cp(&[more, &["--json"], &places[..]].concat()));
-        assert_eq!(again.event("result")["way"], way, "{}", again.said);
+        assert_eq!(again.event("result")["route"], way, "{}", again.said);
     }
 }
 
@@ -221,7 +221,7 @@ fn what_fails_at_the_other_end_is_said_in_its_words() {
         let ended = run(&mut sshd.cp(&["-a", "--via", via, &none, path(&folder.path().join("to"))]));
         assert_eq!(ended.status, Some(1), "{via}: {}", ended.said);
         assert!(ended.said.contains("none: there is no such"), "{via}: {}", ended.said);
-        // What fails here is not said to have failed there.
+        // A local failure is not attributed to the other end.
         let below_none = folder.path().join("none/below");
         let ended = run(&mut sshd.cp(&["-a", "--via", via, &there(&from), path(&below_none)]));
         assert_eq!(ended.status, Some(1), "{via}: {}", ended.said);
@@ -252,7 +252,7 @@ fn grebe_is_brought_along_once_and_checked() {
     assert_eq!(ended.status, Some(0), "{}", ended.said);
     assert!(!ended.said.contains("bringing"), "it was there: {}", ended.said);
 
-    // Whoever changes it there does not get it run: it compares itself before it does anything.
+    // A modified program on the other host does not run, because it checks its own hash first.
     let program = sshd.cache().join(brought.into_iter().max_by_key(|name| name.as_os_str().len()).unwrap());
     let mut bytes = fs::read(&program).unwrap();
     bytes.push(0);

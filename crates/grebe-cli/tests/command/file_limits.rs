@@ -1,4 +1,4 @@
-//! Files that reach the size that a file may have (`ulimit -f`; 4 GB on FAT): the command ends with words, and what it wrote is closed.
+//! Files at their size limit (`ulimit -f`; 4 GB on FAT): the command ends with a message, and the files are closed.
 #![cfg(unix)]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What is done with recordings that lie on a disk: `info`, `play` of a part, `find`, `convert`.
+//! Commands on recordings: `info`, `play` of a range, `find`, `convert`.
 
 use std::fs;
 #[cfg(unix)]
@@ -165,7 +165,7 @@ fn a_part_is_played_and_repeated_without_a_seam() {
     assert!(text(&said.stderr).contains("it must lie before the end"), "{}", text(&said.stderr));
 }
 
-/// A recording of one channel at 1 kS/s from index 100 on, behind which 50 samples are missing, and then the same again.
+/// A recording of one channel at 1 kS/s from index 100 on, then a gap of 50 samples, and the same again.
 fn twice(folder: &Path, samples: &[i16]) -> String {
     let path = folder.join("x.sigmf-meta");
     let settings = SigmfSettings { sample_rate_hz: 1e3, overwrite: true, ..SigmfSettings::default() };
@@ -176,7 +176,7 @@ fn twice(folder: &Path, samples: &[i16]) -> String {
     path.display().to_string()
 }
 
-/// What is found: positions in the file, and lengths.
+/// Events: positions in the file, and lengths.
 fn found(file: &str, arguments: &[&str]) -> Vec<(u64, u64)> {
     let said = run(&[&["find", file, "--json"][..], arguments].concat());
     assert_eq!(said.status.code(), Some(0), "{arguments:?}: {}", text(&said.stderr));
@@ -260,8 +260,8 @@ fn find_tells_events_as_text_and_csv_with_indexes_and_times_of_the_recording() {
         (&["--trigger", "edge"][..], "--trigger edge needs --level VALUE"),
         (&["--trigger", "runt", "--low", "1"], "needs --low VALUE and --high VALUE"),
         (&["--trigger", "dropout", "--level", "1"], "needs --longer TIME"),
-        (&["--trigger", "edge", "--level", "1", "--channel", "2"], "--channel 2: there is 1 channel"),
-        (&["--trigger", "edge", "--level", "1", "--channel", "1.phase"], "have no parts"),
+        (&["--trigger", "edge", "--level", "1", "--channels", "2"], "--channels 2: there is 1 channel"),
+        (&["--trigger", "edge", "--level", "1", "--channels", "1.phase"], "have no parts"),
     ] {
         let said = run(&[&["find", &file][..], arguments].concat());
         assert_eq!(said.status.code(), Some(2), "{arguments:?}");
@@ -299,8 +299,8 @@ fn find_knows_units_complex_samples_and_several_channels() {
     let file = folder.path().join("c.sigmf-collection").display().to_string();
     let power = ["--trigger", "power", "--level=-7", "--window", "10ms"];
     assert_eq!(found(&file, &power), [(100, 100), (300, 50)]);
-    assert_eq!(found(&file, &[&power[..], &["--channel", "2"]].concat()), [(300, 50)]);
-    let magnitude = ["--trigger", "level", "--level", "0.4", "--channel", "1.magnitude,2.db"];
+    assert_eq!(found(&file, &[&power[..], &["--channels", "2"]].concat()), [(300, 50)]);
+    let magnitude = ["--trigger", "level", "--level", "0.4", "--channels", "1.magnitude,2.db"];
     assert_eq!(found(&file, &magnitude), [(100, 100)], "decibels are below 0.4");
 }
 
@@ -390,7 +390,10 @@ fn convert_takes_parts_channels_formats_and_rates() {
     let (status, said) = converted(&[&gap, &place("a.wav")]);
     assert!(status == Some(1) && said.contains("--gaps zeros"), "{said}");
     let (status, said) = converted(&[&gap, &place("a.wav"), "--gaps", "zeros", "--channels", "2"]);
-    assert!(status == Some(0) && said.contains("90 in 1 gaps") && said.contains("1 are left out"), "{said}");
+    assert!(
+        status == Some(0) && said.contains("90 samples in 1 gaps") && said.contains("skipped 1"),
+        "{said}"
+    );
     let expected: Vec<i16> = (1..=4).chain([0; 90]).chain(5..=10).map(|sample| -sample).collect();
     assert_eq!(samples("a.wav", 0), expected);
     let (status, said) = converted(&[&gap, &place("b.npy"), "--start", "95ms", "--duration", "3ms"]);
@@ -441,7 +444,7 @@ fn a_converter_that_is_killed_or_interrupted_leaves_no_file_of_that_name_and_the
     for (signal, out) in
         [("-KILL", "x.sigmf-meta"), ("-KILL", "x.wav"), ("-INT", "y.sigmf-meta"), ("-TERM", "y.npy")]
     {
-        // What others left.
+        // Leftovers of other conversions.
         let before = large_files(folder.path());
         let child = grebe(&["convert", &long, &place(out)]).stderr(Stdio::piped()).spawn().unwrap();
         let began = std::time::Instant::now();

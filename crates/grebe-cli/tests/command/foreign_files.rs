@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{run, text};
 
-/// What `info --json` is to say of a file: `None` where it is to say nothing.
+/// Expected `info --json` of a file; `None` if it is not checked.
 struct Expected {
     format: &'static str,
     rate_hz: Option<f64>,
@@ -42,7 +42,7 @@ fn chunk(name: &[u8; 4], bytes: &[u8]) -> Vec<u8> {
     [&name[..], &(bytes.len() as u32).to_le_bytes(), bytes].concat()
 }
 
-/// A WAV in stereo at 48 kS/s, with these chunks before its samples, which its header says are so many bytes.
+/// A stereo WAV at 48 kS/s with these chunks before the samples, and this length in its header.
 fn wav(before: &[u8], size: u32) -> Vec<u8> {
     let mut format = [1u16, 2].map(u16::to_le_bytes).concat();
     format.extend([48_000u32, 192_000].map(u32::to_le_bytes).concat());
@@ -299,9 +299,9 @@ fn a_killed_wav_is_closed_by_repair_and_a_header_is_never_read_as_samples() {
 fn a_recording_is_opened_by_the_name_that_it_was_made_with() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let made = run(&["record", "synth:sine?channels=2&rate=1M", &at("out"), "--duration", "10ms"]);
+    let made = run(&["record", "synth:sine?channels=2&rate=1M", &at("out"), "-d", "10ms"]);
     assert!(made.status.success(), "{}", text(&made.stderr));
-    for command in [&["info"][..], &["view", "--png", &at("a.png")], &["verify"], &["repair"]] {
+    for command in [&["info"][..], &["view", "--png", &at("a.png")], &["info", "--verify"], &["repair"]] {
         let opened = run(&[command, &[&at("out")]].concat());
         assert!(opened.status.success(), "{command:?}: {}", text(&opened.stderr));
     }

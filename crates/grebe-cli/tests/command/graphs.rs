@@ -1,4 +1,4 @@
-//! Graph files, through the built command: what they make, what is said of bad ones, how they end.
+//! Graph files through the built command: results, errors, ends.
 
 #[cfg(unix)]
 mod direct;
@@ -86,7 +86,7 @@ fn a_graph_makes_the_bytes_that_the_generator_makes() {
     for channel in ["ch1", "ch2"] {
         assert_eq!(data(&format!("plain_{channel}")), data(&format!("direct_{channel}")), "{channel}");
     }
-    // What one branch changes, the other does not see.
+    // A change in one branch does not affect the other.
     assert_eq!(data("quiet_ch1"), data("plain_ch1"));
     let samples = |name: &str| -> Vec<i16> {
         data(name).chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
@@ -161,7 +161,7 @@ fn a_check_opens_nothing_and_a_bad_file_is_shown_at_its_lines() {
     let folder = tempfile::tempdir().unwrap();
     let output = run_graph(folder.path(), FAN_OUT, &["--check"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("is good: 5 stages, 4 edges"));
+    assert!(text(&output.stderr).contains("is valid: 5 stages, 4 edges"));
     assert!(!folder.path().join("plain.sigmf-meta").exists());
 
     let bad = FAN_OUT.replace("kind = \"gain\"", "kind = \"gian\"").replace("capacity = 16", "capacity = 0");
@@ -169,13 +169,9 @@ fn a_check_opens_nothing_and_a_bad_file_is_shown_at_its_lines() {
         let output = run_graph(folder.path(), &bad, more);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
-        for part in [
-            "graph.toml:14:8",
-            "did you mean 'gain'?",
-            "14 | kind = \"gian\"",
-            "capacity 0",
-            "has 2 mistakes",
-        ] {
+        for part in
+            ["graph.toml:14:8", "did you mean 'gain'?", "14 | kind = \"gian\"", "capacity 0", "has 2 errors"]
+        {
             assert!(said.contains(part), "no '{part}' in: {said}");
         }
     }

@@ -1,4 +1,4 @@
-//! What the command says of itself: help, manual pages, completions, units.
+//! Help, manual pages, completions, units.
 
 use std::process::Stdio;
 
@@ -15,7 +15,8 @@ fn completions_and_manual_pages_are_shown_and_every_page_that_is_named_exists() 
     let help = said(&["--help"]);
     assert!(help.contains("completions") && help.contains("manual page"), "{help}");
     assert!(help.contains("3 the other side fell silent or is gone"), "{help}");
-    assert!(said(&["completions", "bash"]).contains("_grebe"));
+    let completions = said(&["completions", "bash"]);
+    assert!(completions.contains("_grebe") && completions.contains("cf32"), "values are completed, too");
     let mut pages = vec![Vec::<String>::new()];
     let mut count = 0;
     while let Some(words) = pages.pop() {
@@ -28,7 +29,7 @@ fn completions_and_manual_pages_are_shown_and_every_page_that_is_named_exists() 
         assert!(page.contains("Examples:"), "{name} has no examples: {page}");
         let more =
             page.lines().filter_map(|line| line.strip_prefix(&format!("{name}-"))?.strip_suffix("(1)"));
-        // `help` is no page of its own: it is this text.
+        // `help` has no page; it is this text.
         for more in more.filter(|more| *more != "help") {
             pages.push(words.iter().cloned().chain([more.to_owned()]).collect());
         }
@@ -46,10 +47,10 @@ fn times_and_sizes_have_units_that_people_use() {
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
     child.kill().unwrap();
     let said = text(&finish(child).stderr);
-    assert!(said.contains("good once and for 1 h;"), "{said}");
+    assert!(said.contains("once and within 1 h:"), "{said}");
 }
 
-/// What the command writes to a terminal of its own, which `script` lends where it is installed.
+/// Output of the command to a terminal, which `script` provides if installed.
 #[cfg(target_os = "linux")]
 fn in_terminal(term: &str, locale: &str, arguments: &str) -> Option<Vec<u8>> {
     let script = std::path::Path::new("/usr/bin/script");

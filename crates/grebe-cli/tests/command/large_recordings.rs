@@ -1,4 +1,4 @@
-//! A recording that is larger than what a scope keeps is looked at where it lies: exact, with its summary or without.
+//! A recording larger than a scope's memory is shown from disk: exactly, with or without a summary.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn write(path: &Path, spike: i16) {
     fs::write(path, bytes).unwrap();
 }
 
-/// The picture of all of it; its numbers, and what was said.
+/// The picture of the whole recording; its measurements, and the messages.
 fn picture(name: &str, png: &Path) -> (Value, String) {
     let output = run(&["view", name, "--png", png.to_str().unwrap(), "--json"]);
     let said = text(&output.stderr);

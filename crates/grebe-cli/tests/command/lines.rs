@@ -88,7 +88,7 @@ fn lines_of_another_program_are_recorded_and_come_out_again() {
     assert!((0..5_000).all(|at| samples[0][at] == at as f64 / 8.0 && samples[1][at] == -(at as f64)));
     assert_eq!(SampleFile::open(&file).unwrap().sample_rate_hz(), 100.0);
 
-    // What comes out is what the other program would read, and what comes in again is the same.
+    // The output is what another program would read, and reads back the same.
     let played = run(&["play", path, "--free-run", "--to", "pipe:?format=text"]);
     assert_eq!(played.status.code(), Some(0), "{}", text(&played.stderr));
     let written = text(&played.stdout);

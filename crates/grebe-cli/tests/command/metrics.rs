@@ -12,7 +12,7 @@ use prometheus_parse::{Scrape, Value};
 struct Served {
     child: Option<Child>,
     address: SocketAddr,
-    /// What it says further is left in the pipe: a few lines.
+    /// Later messages stay in the pipe: a few lines.
     _stderr: BufReader<std::process::ChildStderr>,
 }
 
@@ -28,7 +28,7 @@ impl Served {
         let address = loop {
             line.clear();
             assert!(stderr.read_line(&mut line).unwrap() > 0, "{arguments:?} ended before it served figures");
-            if let Some(place) = line.trim().strip_prefix("figures at http://") {
+            if let Some(place) = line.trim().strip_prefix("metrics at http://") {
                 break place.strip_suffix("/metrics").unwrap().parse().unwrap();
             }
         };
@@ -42,7 +42,7 @@ impl Served {
         body.to_owned()
     }
 
-    /// What is answered to who asks by that name.
+    /// The answer to a request for this host name.
     fn ask(&self, host: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).unwrap();
@@ -55,7 +55,7 @@ impl Served {
         Scrape::parse(self.page().lines().map(|line| Ok(line.to_owned()))).unwrap()
     }
 
-    /// A figure, once it is at least so much.
+    /// A metric, once it has at least this value.
     fn wait_for(&self, name: &str, stage: &str, least: f64) -> f64 {
         let began = Instant::now();
         loop {

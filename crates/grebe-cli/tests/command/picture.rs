@@ -1,4 +1,4 @@
-//! What a person sees is what the signal is: exact extremes, and a picture where there is neither display nor GPU.
+//! Pictures match the signal: exact extremes, without a display or GPU.
 
 use std::fs;
 
@@ -268,7 +268,7 @@ fn channels_that_no_stream_has_are_an_error() {
     let (ecg, png) = (example("ecg.sigmf-meta"), folder.path().join("x.png"));
     let (ecg, png) = (ecg.to_str().unwrap(), png.to_str().unwrap());
     for (option, said) in [
-        (["--show", "2-9"], "--show 9: there is 1 channel\n"),
+        (["--channels", "2-9"], "--channels 9: there is 1 channel\n"),
         (
             ["--trigger-channel", "2"],
             "--trigger-channel 2: there is 1 channel, and the last of them triggers",

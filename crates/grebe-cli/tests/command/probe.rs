@@ -1,4 +1,4 @@
-//! `grebe probe` as a user runs it: two processes over loopback. What is measured is not asserted, only that it was.
+//! `grebe probe` with two processes over loopback. The tests do not assert the measured values.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -22,8 +22,6 @@ fn serve(more: &[&str]) -> (Child, String) {
 #[test]
 fn a_probe_tells_both_directions_within_its_bounds_and_the_server_ends() {
     let (server, ticket) = serve(&[]);
-    let folder = tempfile::tempdir().unwrap();
-    let picture = folder.path().join("path.png");
     // Small and slow, so that it says the same on any machine.
     let output = run(&[
         "probe",
@@ -41,8 +39,6 @@ fn a_probe_tells_both_directions_within_its_bounds_and_the_server_ends() {
         "1400",
         "--amount",
         "10M",
-        "--png",
-        picture.to_str().unwrap(),
     ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -63,8 +59,6 @@ fn a_probe_tells_both_directions_within_its_bounds_and_the_server_ends() {
     assert!((100_000..=33_000_000).contains(&spent), "{spent}");
     assert_eq!(report["advice"]["moves"].as_array().unwrap().len(), 2);
     assert!(!report["verdict"].as_array().unwrap().is_empty());
-    let drawn = std::fs::read(picture).unwrap();
-    assert!(drawn.starts_with(b"\x89PNG") && drawn[16..24] == [0, 0, 5, 0x28, 0, 0, 3, 0xC0], "1320 x 960");
     let server = finish(server);
     assert!(server.status.success(), "{}", text(&server.stderr));
     assert!(text(&server.stderr).contains("probed by 127.0.0.1"), "{}", text(&server.stderr));
@@ -74,7 +68,7 @@ fn a_probe_tells_both_directions_within_its_bounds_and_the_server_ends() {
 fn one_train_at_a_chosen_interval_is_a_table_and_strangers_get_nothing() {
     let (server, ticket) = serve(&[]);
     let address = Ticket::from_word(&ticket, Purpose::Probe).unwrap().addresses[0].clone();
-    // Who has no key gets nothing, by either transport.
+    // A client without the key gets no answer, over UDP or TCP.
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     stranger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     for bytes in [&b"GPB2\x01\0\0\0hello"[..], &[0; 300], &[0xFF; 1_400], b""] {
@@ -98,7 +92,7 @@ fn one_train_at_a_chosen_interval_is_a_table_and_strangers_get_nothing() {
     ]);
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    for line in ["round trip", "clock offset", "2000.0 us asked", "loss", "jitter", "Spent: "] {
+    for line in ["round trip", "clock offset", "2000.0 us requested", "loss", "jitter", "Spent: "] {
         assert!(said.contains(line), "{line} in {said}");
     }
     assert!(!said.contains("TCP, "), "{said}");
@@ -114,10 +108,13 @@ fn wrong_tickets_and_limits_say_what_to_do() {
         (vec!["probe", &home[..home.len() - 2]], 2, "not a ticket"),
         (vec!["probe", &home, "--size", "9"], 2, "64 to 65507"),
         (vec!["probe", &home, "--max-bytes", "1"], 2, "--max-bytes"),
-        (vec!["probe", &home, "--png", "/nowhere/a.png"], 2, "no folder"),
         (vec!["probe", "ssh://-x"], 2, "give ssh://"),
         (vec!["probe", &world, "--max-rate", "9G"], 2, "--yes"),
-        (vec!["probe", "--serve", "--bind", "127.0.0.1:0", "--idle-timeout", "10ms"], 1, "nobody came"),
+        (
+            vec!["probe", "--serve", "--bind", "127.0.0.1:0", "--idle-timeout", "10ms"],
+            1,
+            "no client connected",
+        ),
     ] {
         let output = run(&arguments);
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
@@ -165,7 +162,7 @@ impl Ssh {
         command
     }
 
-    /// What it was called with, once it was.
+    /// Its arguments, once it has started.
     fn called(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("called")).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! Recordings that are looked at while they are copied, and recordings on another machine: the built command as processes, with a
-//! stand-in for ssh that runs the command here.
+//! Recordings that are viewed while they are copied, and recordings on another machine, with a stand-in for ssh that
+//! runs the command here.
 #![cfg(unix)]
 
 use std::fs;
@@ -41,7 +41,7 @@ impl Lab {
         lab
     }
 
-    /// What is started there.
+    /// Processes that were started on the other host.
     fn runs(&self, program: &Path) {
         let (ssh, program) = (self.path("ssh"), program.display());
         let config = format!("[defaults]\nssh = \"{}\"\nremote-path = \"{program}\"\n", ssh.display());
@@ -70,7 +70,7 @@ impl Lab {
         finish(self.grebe(arguments).spawn().unwrap())
     }
 
-    /// A picture, its numbers, and what was said.
+    /// A picture, its measurements, and the messages.
     fn picture(&self, name: &str, more: &[&str]) -> (Value, String) {
         let png = self.path("picture.png");
         let _ = fs::remove_file(&png);
@@ -94,10 +94,10 @@ impl Lab {
         meta
     }
 
-    /// What was looked at leaves nothing behind.
+    /// A viewed recording leaves nothing behind.
     fn assert_nothing_kept(&self) {
         let left = fs::read_dir(self.path("cache/grebe/looks")).map_or(0, |left| left.count());
-        assert_eq!(left, 0, "what was looked at goes with the viewer");
+        assert_eq!(left, 0, "the fetched recording is removed with the viewer");
     }
 }
 
@@ -130,7 +130,7 @@ fn a_recording_elsewhere_is_shown_whole_and_sharp_where_one_looks() {
     let (told, said) = lab.picture(&there(&meta), &[]);
     assert_eq!(told["exact"], true, "{said}");
     assert_eq!(extremes(&told), (-20_000.0, 30_000.0), "{told}");
-    assert!(said.contains("0.0 % of the samples have come"), "nobody needed any: {said}");
+    assert!(said.contains("0.0 % of the samples have arrived"), "nobody needed any: {said}");
     assert!(meta.with_extension("grebe-summary").is_file());
 
     let (told, said) = lab.picture(&there(&meta), &["--span", "10ms"]);
@@ -228,7 +228,7 @@ fn a_copy_can_be_looked_at_before_it_is_done_and_goes_on_after_a_kill() {
     });
     let (told, said) = lab.picture(here.to_str().unwrap(), &[]);
     assert_eq!((told["exact"].as_bool(), extremes(&told)), (Some(true), (-20_000.0, 30_000.0)), "{said}");
-    assert!(said.contains("of the samples have come"), "{said}");
+    assert!(said.contains("of the samples have arrived"), "{said}");
     let (told, said) = lab.picture(here.to_str().unwrap(), &["--span", "10ms"]);
     assert_eq!((told["exact"].as_bool(), extremes(&told)), (Some(true), (0.0, 5_000.0)), "{said}");
     let data = lab.path("here/run7.sigmf-data");
@@ -238,7 +238,7 @@ fn a_copy_can_be_looked_at_before_it_is_done_and_goes_on_after_a_kill() {
     std::thread::sleep(Duration::from_secs(3));
     signal("-KILL", copy.id());
     copy.wait().unwrap();
-    // What has come can be looked at, though nothing more comes.
+    // The arrived part can be viewed, even if nothing more arrives.
     let (told, _) = lab.picture(here.to_str().unwrap(), &[]);
     assert_eq!(extremes(&told), (-20_000.0, 30_000.0));
 

@@ -1,6 +1,6 @@
 //! Receivers on a network, and connections that come back: the built command at both ends, or as another program would be there.
 //!
-//! What is sent to a client fits what a server keeps for one that is slow, so that nothing is lost on a machine of any speed.
+//! The amount of data fits the queue of a server for slow clients, so that nothing is lost on a machine of any speed.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use crate::support::{data, finish, grebe, listening, run, text};
 use grebe::recording::SampleFile;
 use serde_json::Value;
 
-/// A recording of a generator, for what is to come out at the other end.
+/// Recording of a generator, for comparison with the output.
 fn made(file: &Path, samples: &str) -> Vec<u8> {
     let made = "sg --format cu8 --rate 2.4M --wave qpsk --seed 3 --free-run --samples".split(' ');
     let made: Vec<&str> = made.chain([samples, "--to", file.to_str().unwrap()]).collect();

@@ -26,7 +26,7 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_a_recording() {
             &file,
             &["--write-by", ["io-uring", "threads", "page-cache"][number as usize % 3]],
         );
-        // Moments that do not come again in step with what the recorder does once in a while.
+        // Moments without a fixed phase to periodic work of the recorder.
         let lived = Duration::from_millis(300 + u64::from(number) * 617 % 2_900);
         let began = Instant::now();
         std::thread::sleep(lived);
@@ -46,7 +46,7 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_a_recording() {
             assert!(closed.is_whole() && closed.notes().is_empty(), "{:?}", closed.notes());
             assert_eq!(closed.segments(), before.segments());
             check_saw(&mut closed);
-            assert!(run(&["verify", file.to_str().unwrap()]).status.success());
+            assert!(run(&["info", "--verify", file.to_str().unwrap()]).status.success());
         }
         match opened {
             Ok(mut file) => {
@@ -218,7 +218,7 @@ fn a_recording_ends_before_it_is_larger_than_allowed() {
 #[test]
 fn a_byte_that_changed_is_found() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    // Faster than SHA-512 is computed, and longer than what is summed at the end.
+    // Faster than SHA-512, and longer than the part that is hashed at the end.
     let path = folder.path().join("x.sigmf-meta");
     let settings = SigmfSettings { sample_rate_hz: 1e9, ..SigmfSettings::default() };
     let mut writer = SigmfWriter::create(&path, &settings).unwrap();
@@ -227,10 +227,10 @@ fn a_byte_that_changed_is_found() {
         writer.write(index << 20, &[&block]).unwrap();
     }
     writer.finish().unwrap();
-    let verify = |more: &[&str]| run(&[&["verify", path.to_str().unwrap()], more].concat());
+    let verify = |more: &[&str]| run(&[&["info", "--verify", path.to_str().unwrap()], more].concat());
     let output = verify(&[]);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
-    assert!(text(&output.stdout).contains("x.sigmf-data: good, "), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("x.sigmf-data: unchanged, "), "{}", text(&output.stdout));
 
     let data = path.with_extension("sigmf-data");
     let file = std::fs::OpenOptions::new().write(true).open(&data).unwrap();
@@ -238,11 +238,11 @@ fn a_byte_that_changed_is_found() {
     let output = verify(&["--json"]);
     assert_eq!(output.status.code(), Some(4));
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told[0]["changed"], serde_json::json!([[0, 33 << 21]]));
+    assert_eq!(told["verified"][0]["changed"], serde_json::json!([[0, 33 << 21]]));
     file.set_len(1_000).unwrap();
     let output = verify(&[]);
     assert_eq!(output.status.code(), Some(4));
-    assert!(text(&output.stdout).contains("changed since it was recorded"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("changed between bytes"), "{}", text(&output.stdout));
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Relay {
         let (child, address, mut stderr) = listening(&arguments);
         let mut line = String::new();
         std::io::BufRead::read_line(&mut stderr, &mut line).unwrap();
-        let metrics = line.trim().strip_prefix("figures at http://").unwrap_or_else(|| panic!("{line}"));
+        let metrics = line.trim().strip_prefix("metrics at http://").unwrap_or_else(|| panic!("{line}"));
         let metrics = metrics.strip_suffix("/metrics").unwrap().parse().unwrap();
         Self { child: Some(child), address, metrics, stderr }
     }
@@ -93,7 +93,7 @@ fn what_may_not_go_directly_is_relayed_either_way() {
     assert_good(&sender, &receiver);
     assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
     for side in [&sender, &receiver] {
-        assert_eq!(side.result["way"], "relayed", "{}", side.result);
+        assert_eq!(side.result["route"], "relayed", "{}", side.result);
         assert_eq!(side.result["peer"], relay.address, "neither learns where the other is");
         assert!(side.said.contains(&format!("relayed by {}", relay.address)), "{}", side.said);
     }
@@ -106,7 +106,7 @@ fn what_may_not_go_directly_is_relayed_either_way() {
     receiver.env("GREBE_TICKET", &sender.ticket).stdout(Stdio::piped()).stderr(Stdio::piped());
     let receiver = sent(receiver.spawn().unwrap());
     assert_good(&sender.finish(), &receiver);
-    assert_eq!(receiver.result["way"], "relayed");
+    assert_eq!(receiver.result["route"], "relayed");
     assert!(receiver.said.contains("as was asked for"), "{}", receiver.said);
     assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
 }
@@ -123,7 +123,7 @@ fn where_a_direct_way_works_the_relay_passes_on_nothing() {
     let receiver = receiver.finish();
     assert_good(&sender, &receiver);
     assert!(fs::read(into.path().join("one")).unwrap() == contents);
-    assert_eq!((&sender.result["way"], &receiver.result["way"]), (&"direct".into(), &"direct".into()));
+    assert_eq!((&sender.result["route"], &receiver.result["route"]), (&"direct".into(), &"direct".into()));
     assert!(sender.said.contains("directly to 127.0.0.1:"), "{}", sender.said);
     assert_eq!(relay.figure("relayed_bytes_total"), 0);
     // Both have said that they are done.
@@ -254,7 +254,7 @@ fn a_relay_gives_no_more_than_it_was_told_to_and_says_so() {
     signal("-INT", second.id());
     let second = second.finish();
     assert!(second.said.contains("refuses: it has as many sessions as it takes"), "{}", second.said);
-    // What is beyond the rate is dropped, and the congestion control takes that for what it is.
+    // Packets beyond the rate are dropped, and the congestion control treats them as losses.
     let sender = sent(send(&[&large], &receiver.ticket, &[]));
     assert_good(&sender, &receiver.finish());
     assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
@@ -330,7 +330,7 @@ fn where_no_udp_reaches_the_relay_tcp_does() {
     assert_good(&sender, &receiver);
     assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
     for side in [&sender, &receiver] {
-        assert_eq!(side.result["way"], "relayed", "{}", side.result);
+        assert_eq!(side.result["route"], "relayed", "{}", side.result);
         assert_eq!(side.result["peer"], blocked.address, "{}", side.result);
         assert!(side.said.contains(&format!("{} is reached over TCP", blocked.address)), "{}", side.said);
         assert!(!side.said.contains("no answer from the relay"), "it is not waited for: {}", side.said);
@@ -364,7 +364,7 @@ fn one_side_may_reach_the_relay_by_tcp_and_the_other_by_udp() {
     assert!(fs::read(into.path().join("one")).unwrap() == contents);
     assert!(sender.said.contains("is reached over TCP"), "{}", sender.said);
     assert!(!receiver.said.contains("is reached over TCP"), "{}", receiver.said);
-    assert_eq!((&sender.result["way"], &receiver.result["way"]), (&"relayed".into(), &"relayed".into()));
+    assert_eq!((&sender.result["route"], &receiver.result["route"]), (&"relayed".into(), &"relayed".into()));
 }
 
 #[test]

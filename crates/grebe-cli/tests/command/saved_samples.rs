@@ -1,4 +1,4 @@
-//! What the scope in a terminal saves with `R`: the samples that it shows, as they were, with all that was said of them.
+//! The key `R` of the scope in a terminal saves the visible samples unchanged, with their metadata.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use rustix::ioctl::{Getter, Setter, ioctl};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
 
-/// A terminal: what types and sees, and what a command is given.
+/// A terminal with its keys and screen, and the arguments of the command.
 fn terminal() -> (File, PathBuf) {
     let master = File::options().read(true).write(true).open("/dev/ptmx").unwrap();
     // SAFETY: both are of ioctl_tty(2), with the types that it says.
@@ -38,7 +38,7 @@ fn saved_file(folder: &Path) -> Option<PathBuf> {
     files.into_iter().find(is_saved)
 }
 
-/// Shows a source, presses `R`, and reads the metadata of what was saved; `None` where a terminal cannot be had.
+/// Shows a source, presses `R`, and reads the saved metadata; `None` without a terminal.
 fn saved(source: &str, folder: &Path) -> Value {
     let (mut master, path) = terminal();
     let open = || File::options().read(true).write(true).open(&path).unwrap();
@@ -51,12 +51,12 @@ fn saved(source: &str, folder: &Path) -> Value {
         .spawn()
         .unwrap();
     let mut screen = master.try_clone().unwrap();
-    // What it draws is read, or it would wait.
+    // Reads the output, because the command would block.
     std::thread::spawn(move || {
         let mut seen = [0; 4096];
         while screen.read(&mut seen).is_ok_and(|length| length > 0) {}
     });
-    // What is saved is what is shown: it shows all of it by then.
+    // All samples are visible by then, so all are saved.
     std::thread::sleep(Duration::from_secs(3));
     let began = Instant::now();
     let meta = loop {

@@ -1,4 +1,4 @@
-//! `grebe serve` and its viewers, as a user runs them: what is seen, who is let in, what may be changed and what is found.
+//! `grebe serve` and its viewers: pictures, admission, control, search.
 
 mod admission;
 mod control;
@@ -15,7 +15,7 @@ use crate::support::{example, finish, grebe, run, text};
 use serde_json::Value;
 use served::serve;
 
-/// A picture of what is served, and its numbers: of a recording once it is whole.
+/// A picture of a served source with its measurements; of a recording once it is complete.
 fn picture(link: &str, file: &Path, more: &[&str]) -> Value {
     let arguments = [&["view", link, "--png", file.to_str().unwrap(), "--json"], more].concat();
     let output = run(&arguments);
@@ -52,7 +52,7 @@ fn two_look_at_once_each_at_what_they_want_and_the_server_says_who() {
     let (one, other) = (folder.path().join("one.png"), folder.path().join("other.png"));
     let (wide, narrow) = std::thread::scope(|scope| {
         let wide = scope.spawn(|| picture(&link, &one, &["--span", "100ms"]));
-        let narrow = picture(&link, &other, &["--span", "2ms", "--show", "2", "--spectrum"]);
+        let narrow = picture(&link, &other, &["--span", "2ms", "--channels", "2", "--spectrum"]);
         (wide.join().unwrap(), narrow)
     });
     let frequency = |numbers: &Value| numbers["channels"][0]["frequency"].as_f64().unwrap();
@@ -97,7 +97,7 @@ fn of_several_sources_each_viewer_sees_the_one_that_its_link_names() {
         !output.status.success() && said.contains("no source 4") && said.contains("2 synth:square"),
         "{said}"
     );
-    served.says("looks at synth:square");
+    served.says("connected at synth:square");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn what_two_readers_record_is_what_is_generated_bit_for_bit() {
     assert_eq!(holders("held"), 0);
 }
 
-/// A graph that lends a generator's samples, with `more` behind the stream's name; its command, and what it says.
+/// A graph that lends a generator's samples, with `more` after the stream's name; the command, and its messages.
 fn start_graph(room: &Room, more: &str) -> (Running, BufReader<ChildStderr>) {
     let graph = format!(
         r#"
@@ -216,7 +216,7 @@ fn a_wait_that_makes_no_sense_is_refused_at_its_line() {
     ] {
         let room = Room::new();
         let (running, mut said) = start_graph(&room, more);
-        let said = read_to(&mut said, "mistake");
+        let said = read_to(&mut said, "1 error");
         assert!(said.contains("graph.toml:4:") && said.contains(says), "{more}: {said}");
         assert_eq!(running.finish().status.code(), Some(2));
     }
@@ -328,7 +328,7 @@ fn kill_readers(count: u32) {
     assert!(room.is_empty());
 }
 
-/// Generators are killed at random moments; the reader takes what is complete, in order, and is told.
+/// Generators are killed at random times. The reader takes complete frames in order, and reports the loss.
 fn kill_producers(count: u32) {
     let room = Room::new();
     for turn in 0..count {
@@ -435,7 +435,7 @@ fn a_reader_that_blocks_and_takes_nothing_is_cut_off() {
         }
         assert!(Instant::now() < until, "the stream did not go on");
     }
-    // What was queued for it is not its own any more: the first read already says so.
+    // The queue of a killed reader is lost, which its first read reports.
     let ended = loop {
         match stopped.pop().and_then(|batch| Ok(batch.is_some() || stopped.wait(Duration::from_secs(1))?)) {
             Ok(_) => assert!(Instant::now() < until),

@@ -1,4 +1,4 @@
-//! Radios behind SoapySDR: the built command, and a module of our own that counts, loses and fails as it is told.
+//! Radios through SoapySDR: the built command, and a module that counts, loses and fails on request.
 #![cfg(target_os = "linux")]
 
 mod devices;

@@ -52,7 +52,7 @@ fn a_generator_takes_orders_and_ends_with_one() {
         frames.read_exact(&mut bytes).ok()?;
         let header = Header::parse(&bytes).unwrap();
         frames.read_exact(&mut vec![0; header.frame_bytes() - 64]).unwrap();
-        // What follows the end of the stream only repeats it.
+        // Later output repeats the end of the stream.
         assert!(header.first_sample_index == next, "an order leaves nothing out");
         next = header.next_sample_index();
         Some(header)

@@ -76,10 +76,10 @@ fn two_disks_take_turns_and_either_opens_the_whole() {
             assert!(data.sum::<u64>() > 2_000_000, "it has its part");
         }
         // Each file has its sums; a part of the whole is what it is of the source.
-        let verified = run(&["verify", file.to_str().unwrap(), "--json"]);
+        let verified = run(&["info", "--verify", file.to_str().unwrap(), "--json"]);
         assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stdout));
         let verified: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
-        assert_eq!(verified.as_array().unwrap().len(), 2 * channels.parse::<usize>().unwrap());
+        assert_eq!(verified["verified"].as_array().unwrap().len(), 2 * channels.parse::<usize>().unwrap());
         let part = |from: &str, to: &str| {
             let to = folder.path().join(to);
             let output = run(&["convert", from, to.to_str().unwrap(), "--start", "1.7s", "--duration", "9s"]);
@@ -90,6 +90,21 @@ fn two_disks_take_turns_and_either_opens_the_whole() {
         let output = run(&["info", file.to_str().unwrap(), "--json"]);
         let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((told["samples"].as_u64(), told["gaps"]["count"].as_u64()), (Some(12_000_000), Some(0)));
+    }
+}
+
+#[test]
+fn a_short_recording_names_the_disk_that_it_is_on() {
+    let (_folder, [one, two]) = disks();
+    let (first, second) = (one.join("x"), two.to_str().unwrap());
+    let to = ["--to", first.to_str().unwrap(), "--to", second, "-d", "100ms"];
+    let output = run(&[&["record", "synth:?rate=1k"][..], &to].concat());
+    let said = text(&output.stderr);
+    let is_on = |disk: &Path| disk.join("x.sigmf-meta").is_file();
+    assert!(output.status.success() && said.contains("wrote "), "{said}");
+    for disk in [&one, &two] {
+        let unwritten = format!("{} was not written", disk.join("x").display());
+        assert_eq!(said.contains(&unwritten), !is_on(disk), "{said}");
     }
 }
 
@@ -107,7 +122,7 @@ fn a_full_disk_is_left_out_and_the_other_goes_on() {
         let output = finish(record(&source, &[&first.join("x.sigmf-meta"), &second], &["--buffer", "8M"]));
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(said.contains("the disk is full; the other disks go on without it"), "{said}");
+        assert!(said.contains("the disk is full; recording continues on the other disks"), "{said}");
         assert!(said.contains("nothing lost") && said.contains(", then full"), "{said}");
         let small_bytes = std::fs::metadata(small.path().join("x.sigmf-data")).unwrap().len();
         assert!(small_bytes >= 4 << 20, "it has what there was room for: {small_bytes}");
@@ -142,7 +157,7 @@ fn a_recorder_that_is_killed_leaves_what_was_on_all_disks() {
         let (_folder, [one, two]) = disks();
         let file = one.join("x.sigmf-meta");
         let mut recorder = record("synth:saw?channels=1&rate=4M", &[&file, &two], &["--buffer", "4M"]);
-        // Moments that do not come again in step with what the recorder does once in a while.
+        // Moments without a fixed phase to periodic work of the recorder.
         std::thread::sleep(Duration::from_millis(800 + u64::from(number) * 617 % 2_900));
         recorder.kill().unwrap();
         let killed = SystemTime::now();
@@ -153,7 +168,7 @@ fn a_recorder_that_is_killed_leaves_what_was_on_all_disks() {
                 Ok(mut file) => {
                     assert!(!file.is_whole() && !file.notes().is_empty());
                     check_saw(&mut file);
-                    // What a disk knows behind what the other knows stands behind a gap, at its index.
+                    // Samples of one disk after the last of the other follow a gap, at their index.
                     let last = *file.segments().last().unwrap();
                     let length = Duration::from_secs_f64(last.length_samples as f64 / 4e6);
                     let end = last.recorded_at.unwrap() + length;

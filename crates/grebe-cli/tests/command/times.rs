@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use crate::support::far_host::{Host, STEP_NS, STEPS, far_clock, near_clock};
+use crate::support::remote_host::{Host, STEP_NS, STEPS, far_clock, near_clock};
 use crate::support::{Listener, run, text};
 use grebe::flow::{UtcClock, clock_id, monotonic_ns};
 use grebe::frame::Header;

@@ -97,13 +97,9 @@ fn a_running_generator_is_shown_as_a_table_and_as_json() {
     assert!(place.top(&["--once", "sg"]).status.success());
     let other = place.top(&["--once", "view"]);
     assert_eq!(other.status.code(), Some(1));
-    assert!(text(&other.stderr).contains("no grebe called 'view'"), "{}", text(&other.stderr));
+    assert!(text(&other.stderr).contains("no grebe process named 'view'"), "{}", text(&other.stderr));
     let nobody = place.top(&["--once", "4294967295"]);
-    assert!(
-        text(&nobody.stderr).contains("no process 4294967295 that is a grebe"),
-        "{}",
-        text(&nobody.stderr)
-    );
+    assert!(text(&nobody.stderr).contains("no grebe process 4294967295"), "{}", text(&nobody.stderr));
 }
 
 #[test]
@@ -139,7 +135,7 @@ fn what_a_killed_process_leaves_is_removed_by_the_next_listing() {
     let none = place.top(&["--once"]);
     assert_eq!(none.status.code(), Some(0));
     let said = text(&none.stderr);
-    assert!(said.contains("no grebe is running") && said.contains("grebe sg"), "{said}");
+    assert!(said.contains("no grebe process runs as this user") && said.contains("grebe sg"), "{said}");
     assert!(!socket.exists());
 }
 

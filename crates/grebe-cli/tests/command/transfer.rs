@@ -1,13 +1,12 @@
-//! `grebe send` and `grebe recv` as two processes over loopback: what arrives, what a break costs, and what is said when it
-//! cannot be done.
+//! `grebe send` and `grebe recv` over loopback: results, interruptions, errors.
 #![cfg(unix)]
 
 mod detour;
 mod hostile_links;
 mod kills;
+mod messages;
 pub(crate) mod peers;
 mod swaps;
-mod telling;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +30,7 @@ fn files_and_directories_arrive_as_they_are() {
 
     let receiver = Waiting::recv(&into.path().join("new"));
     let sender = sent(send(&[&large, &empty, &logs], &receiver.ticket, &[]));
-    assert_eq!(sender.status, Some(4), "a link was left out: {}", sender.said);
+    assert_eq!(sender.status, Some(4), "a link was skipped: {}", sender.said);
     let left_out = &sender.result["left_out"];
     assert_eq!(left_out.as_array().unwrap().len(), 1, "{left_out}");
     assert_eq!(left_out[0]["path"], "logs/link");
@@ -51,7 +50,7 @@ fn files_and_directories_arrive_as_they_are() {
     }
     let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
     assert_eq!(modified(&into.join("large.bin")), modified(&large));
-    assert!(sender.said.contains("left out") && sender.said.contains("link"), "{}", sender.said);
+    assert!(sender.said.contains("skipped") && sender.said.contains("link"), "{}", sender.said);
     assert_eq!(sender.result["files"], 202);
     assert_eq!(sender.result["resumed_bytes"], 0);
     let overhead = sender.result["wire_bytes"].as_f64().unwrap() / sender.result["bytes"].as_f64().unwrap();
@@ -229,7 +228,7 @@ fn nothing_is_replaced_unasked() {
 
     fs::write(into.path().join("one.part"), b"foreign").unwrap();
     for _ in 0..2 {
-        // The second time it is there with its length and its time, and that is no error.
+        // The second time it has the right length and time, which is no error.
         let receiver = Waiting::start(&["recv", path(into.path()), "--overwrite"]);
         assert_eq!(sent(send(&[&one], &receiver.ticket, &[])).status, Some(0));
         receiver.finish();
@@ -292,7 +291,7 @@ fn ctrl_c_ends_the_question_whether_files_are_wanted() {
     let sender = Waiting::start(&["send", path(&one)]);
     let arguments = ["recv", &sender.ticket, path(into.path()), "--ask=always"];
     let Some(mut screen) = crate::support::screen::Screen::start(&arguments) else { return };
-    screen.sees("take them?");
+    screen.sees("receive them?");
     assert_eq!(screen.end_by(b"\x03"), Some(130));
     assert_ne!(sender.finish().status, Some(0));
     assert!(names(into.path()).is_empty());

@@ -1,4 +1,4 @@
-//! What files say of themselves, and what they are called, does nothing to a terminal and hides nothing.
+//! Names and metadata of files can neither control a terminal nor hide text.
 #![cfg(unix)]
 
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Colours, a letter that turns others around, the one-byte escape, two that are not seen, and another line.
 const EVIL: &str = "\u{1b}[31mx\u{202e}\u{9b}2J\u{2066}\u{200b}\u{ad}\ngrebe: all is well";
 
-/// What is said, all of it, which is of letters that are seen and of lines.
+/// All output, in visible characters and lines.
 fn said(arguments: &[&str]) -> String {
     let output = run(arguments);
     let said = text(&output.stdout) + &text(&output.stderr);
@@ -61,7 +61,7 @@ fn errors_about_files_show_every_letter_of_them() {
         let value: Value = serde_json::from_str(&printed).unwrap();
         assert!(value["error"].as_str().unwrap().contains("\u{1b}[31mx\u{202e}\u{9b}2J\u{2066}"), "{value}");
     }
-    said(&["verify", path(&named)]);
+    said(&["info", "--verify", path(&named)]);
     let evil = EVIL.replace('\n', "");
     let csv = write("a.csv", format!("a{evil},b\n1,2\n3,{evil}\n").as_bytes());
     let said = said(&["convert", path(&csv), path(&at("a.wav"))]);

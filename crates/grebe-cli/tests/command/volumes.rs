@@ -211,7 +211,7 @@ fn a_volume_without_owners_and_modes_is_copied_to_and_nothing_twice() {
                 volume.kind
             );
         }
-        // What is asked for and cannot be kept there is said once.
+        // An unsupported attribute is reported once.
         let (status, result, said) = cp(&["-a", &contents(&from), path(&to)]);
         let left_out = left_out(&result);
         assert_eq!((status, &result["files_copied"]), (Some(4), &0.into()), "{}: {said}", volume.kind);

@@ -101,9 +101,9 @@ impl PacketHandler for ClientCore {
         };
         self.heard_ns = arrival.now_ns;
         match body {
-            Body::Pong { sent_ns, arrived_ns, answered_ns } if self.echoes.len() < ECHOES_MAX => {
-                let back_ns = arrival.arrived_ns;
-                self.echoes.push(Echo { sent_ns, there_ns: arrived_ns, answered_ns, back_ns });
+            Body::Pong { sent_ns, arrived_ns, replied_ns } if self.echoes.len() < ECHOES_MAX => {
+                let returned_ns = arrival.arrived_ns;
+                self.echoes.push(Echo { sent_ns, received_ns: arrived_ns, replied_ns, returned_ns });
             }
             Body::Response { id, response } => self.response = Some((id, response)),
             Body::Bye { reason } => self.ended = Some(reason),

@@ -27,7 +27,7 @@ pub(crate) fn round_trips(echoes: &[Echo], pings: u32) -> Option<Rtt> {
 pub(crate) fn clock_offset_ns(echoes: &[Echo]) -> Estimate {
     let mut estimator = Estimator::default();
     echoes.iter().for_each(|&echo| estimator.add(echo));
-    match echoes.last().and_then(|last| estimator.at(last.back_ns)) {
+    match echoes.last().and_then(|last| estimator.at(last.returned_ns)) {
         Some(relation) => Estimate::around(relation.offset_ns as f64, relation.error_ns as f64),
         None => Estimate::exact(0.0),
     }

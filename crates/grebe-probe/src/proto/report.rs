@@ -104,7 +104,7 @@ pub struct Direction {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Spacing {
     /// As planned.
-    pub asked_us: f64,
+    pub requested_us: f64,
     /// By the sender's stamps.
     pub sent_us: f64,
 }

@@ -97,9 +97,9 @@ impl SimulatedLink {
 
     fn ping(&mut self, at_ns: u64) {
         if self.echoes.last().is_none_or(|echo| at_ns - echo.sent_ns >= 20_000_000) {
-            let there_ns = (self.busy_until as u64).max(at_ns) + self.delay_ns;
-            let back_ns = there_ns + self.delay_ns;
-            self.echoes.push(Echo { sent_ns: at_ns, there_ns, answered_ns: there_ns, back_ns });
+            let received_ns = (self.busy_until as u64).max(at_ns) + self.delay_ns;
+            let returned_ns = received_ns + self.delay_ns;
+            self.echoes.push(Echo { sent_ns: at_ns, received_ns, replied_ns: received_ns, returned_ns });
         }
     }
 

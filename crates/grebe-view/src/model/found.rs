@@ -185,7 +185,7 @@ impl ViewModel {
         };
         // Of I and Q alone, what is looked for in an edge: parts have units of their own.
         if self.picture.lanes.len() > 1 || lane.part != Part::Real {
-            add("channel", lane.to_string());
+            add("channels", lane.to_string());
         }
         match settings.slope {
             _ if settings.kind == TriggerKind::Dropout => {}
@@ -279,7 +279,7 @@ mod tests {
         let found = model.found.as_ref().unwrap();
         assert_eq!(found.state_words(), "2 found, 50 % searched \u{2026}");
         side.tell(&[event(200)], 500, 500);
-        side.end("all of it was searched");
+        side.end("searched everything");
         model.refresh();
         assert!(model.found.as_ref().unwrap().is_over());
         assert!(model.hud.notice.as_ref().is_some_and(|it| it.contains("{ and }")), "{:?}", model.hud.notice);

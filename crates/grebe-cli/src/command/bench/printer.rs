@@ -1,4 +1,4 @@
-//! The results of a bench: rows as they come on standard error, then the table or the JSON where it was asked for.
+//! Results of a bench: rows on standard error as they come, then a table or JSON.
 
 use anyhow::Result;
 use grebe_bench::{Error, Progress, Row, markdown};
@@ -8,13 +8,13 @@ use crate::cli::Results;
 use crate::ending::{Ending, Usage};
 use crate::output::{self, note};
 
-/// Runs a bench, and shows what it tells.
+/// Runs a bench and prints its progress and results.
 pub(super) fn show(
     results: &Results,
     bench: impl FnOnce(&mut dyn FnMut(Progress<'_>)) -> Result<(), Error>,
 ) -> Result<Ending> {
     let bar = output::bar(None);
-    // A template that cannot fail: it is a constant.
+    // The template is a constant and valid.
     if let Some(style) = output::bar_style("{spinner} {wide_msg}") {
         bar.set_style(style);
     }
@@ -24,7 +24,7 @@ pub(super) fn show(
         Progress::Row(row) => printer.row(row),
     });
     printer.bar.finish_and_clear();
-    // What was measured before it failed or was ended is a result, too.
+    // Print the rows measured before a failure or an interruption, too.
     if results.table && !printer.rows.is_empty() {
         output::text(&(markdown(&printer.rows) + "\n"))?;
     }
@@ -38,7 +38,7 @@ pub(super) fn show(
     }
 }
 
-/// Each row under the title of its table and, below the rows, where a person looks on, what is being measured.
+/// Prints each row under the title of its table and, on a terminal, the current measurement below.
 struct Printer {
     title: String,
     rows: Vec<Row>,

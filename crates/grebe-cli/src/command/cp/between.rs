@@ -1,5 +1,5 @@
-//! From one other machine to another: each end is started from here. The data goes directly between them where the one that sends
-//! reaches the one that receives; else it goes through here, from one `ssh` to the other.
+//! Copies between two other machines. Both ends are started from here. The data goes directly if the sender reaches
+//! the receiver, else through here by two `ssh` connections.
 
 use std::io::{Read, Write};
 use std::thread;
@@ -12,7 +12,7 @@ use grebe_tree::Error;
 
 use super::Copy;
 use super::figures::{Figures, Outcome};
-use super::lines::{COPIES, IS_FRESH, Task, Tells};
+use super::lines::{COPIES, IS_FRESH, ReportLevel, Task};
 use crate::cli::SshHost;
 use crate::ending::Ending;
 use crate::interrupt;
@@ -27,7 +27,8 @@ impl Copy<'_> {
         let to_settings = self.settings(to)?;
         let from_settings = self.settings(from)?;
         let mut hello = self.hello(&to_settings, receive, to_settings.meet());
-        hello.task.tells = if self.teller.tells_files() { Tells::Files } else { Tells::Figures };
+        hello.task.tells =
+            if self.reporter.tells_files() { ReportLevel::Files } else { ReportLevel::Figures };
         let mut receiver = Remote::start(&to_settings, &COPIES, &hello, &interrupt::is_pending)?;
         self.agree(&receiver);
 
@@ -39,52 +40,53 @@ impl Copy<'_> {
             *is_fresh = receiver.ready().has(IS_FRESH);
         }
         let mut hello = self.hello(&from_settings, send, meet);
-        hello.task.what = Some(self.wishes.clone());
+        hello.task.what = Some(self.copy_options.clone());
         hello.terms.via = to_settings.via;
         let mut sender = match Remote::start(&from_settings, &COPIES, &hello, &interrupt::is_pending) {
             Ok(sender) => sender,
-            Err(error) => return Err(self.teller.explain(receiver, error.into())),
+            Err(error) => return Err(self.reporter.explain(receiver, error.into())),
         };
         self.agree(&sender);
         let route = match sender.route() {
             Some(Route::Relay) => {
-                self.teller.note(&format!("the data goes from {from} to {to} by the relay, over UDP"));
+                self.reporter.note(&format!("the data goes from {from} to {to} over UDP by the relay"));
                 Route::Relay
             }
             Some(route) => {
-                self.teller
+                self.reporter
                     .note(&format!("the data goes directly from {from} to {to}, over {}", route.name()));
                 route
             }
             None => {
                 if to_settings.via == Via::Auto {
-                    self.teller
-                        .note(&format!("{from} does not reach {to}: the data goes through here, over ssh"));
+                    self.reporter.note(&format!(
+                        "{from} cannot reach {to}: the data goes through this machine, over ssh"
+                    ));
                 }
                 receiver.turn()?;
                 relay(sender.over_ssh()?, receiver.over_ssh()?);
                 Route::Ssh
             }
         };
-        self.login = self.teller.elapsed();
+        self.login = self.reporter.elapsed();
         let outcome = self.wait(&mut sender, &mut receiver);
-        self.teller.clear();
+        self.reporter.clear();
         match outcome {
             Ok(outcome) => {
-                // It has been told that all is there, and is about to end.
+                // The sender knows that the copy is complete, and is about to end.
                 sender.ends_within(ENDING_TIME);
                 sender.let_go();
                 receiver.let_go();
                 self.end(&outcome, route, None, shown)
             }
             Err(error) if sender.has_failed() || !receiver.has_failed() && sender.is_lost() => {
-                Err(self.teller.explain(sender, error))
+                Err(self.reporter.explain(sender, error))
             }
-            Err(error) => Err(self.teller.explain(receiver, error)),
+            Err(error) => Err(self.reporter.explain(receiver, error)),
         }
     }
 
-    /// Says how far it is until the receiver has said what came of it.
+    /// Shows progress until the receiver reports the outcome.
     fn wait(&mut self, sender: &mut Remote, receiver: &mut Remote) -> Result<Outcome> {
         let mut figures = Figures::default();
         let mut lost_since = None;
@@ -93,21 +95,22 @@ impl Copy<'_> {
             if interrupt::is_pending() {
                 return Err(Error::Cancelled.into());
             }
-            // Asked first: what it said before it ended is taken in behind.
+            // Checked before events are read, because the receiver reports and then ends.
             let is_gone = receiver.is_gone();
-            self.teller.hear(sender);
-            let heard = self.teller.hear(receiver);
+            self.reporter.hear(sender);
+            let heard = self.reporter.hear(receiver);
             if let Some(now) = heard.figures {
                 figures = now;
             }
-            self.teller.show(&figures, None);
+            self.reporter.show(&figures, None);
             if let Some(outcome) = heard.outcome {
                 return Ok(outcome);
             }
             if sender.has_failed() || receiver.has_failed() {
                 bail!("the copy failed");
             }
-            // A sender that was killed is waited for in vain. It may have failed because the receiver did, which says why.
+            // A killed sender never reports. A sender may also fail because of the receiver, which then gives the
+            // reason.
             if sender.is_lost() {
                 lost_since.get_or_insert_with(Instant::now);
             }
@@ -118,19 +121,19 @@ impl Copy<'_> {
     }
 }
 
-/// Carries the data from one to the other, both ways.
+/// Carries data between the two ends in both directions.
 fn relay(one: Channel, other: Channel) {
     carry(one.reader, other.writer);
     carry(other.reader, one.writer);
 }
 
-/// Whoever ends, ends the other too: its input is closed.
+/// Copies bytes. The end of one side ends the other, because its input closes.
 fn carry(mut from: Box<dyn Read + Send>, mut to: Box<dyn Write + Send>) {
     thread::spawn(move || {
         let mut block = vec![0; BLOCK_BYTES];
         loop {
             match from.read(&mut block) {
-                // How it ended, the ends themselves say.
+                // The ends themselves report failures.
                 Ok(0) | Err(_) => return,
                 Ok(bytes) if to.write_all(&block[..bytes]).is_ok() => {}
                 Ok(_) => return,

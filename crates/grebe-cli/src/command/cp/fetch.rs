@@ -1,4 +1,5 @@
-//! A recording on another machine, to look at: what a scope shows of it comes here, into a folder that goes with the scope.
+//! Fetches a recording from another machine for a viewer: viewed ranges come into a folder that exists as long as the
+//! viewer.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,21 +13,21 @@ use grebe_remote::{Config, Hello, HostOptions, Remote};
 use grebe_tree::{Arriving, Progress};
 use serde_json::Value;
 
-use super::lines::{COPIES, CopyTask, KNOWS_ORDER, Task, Tells, Wishes};
+use super::lines::{COPIES, CopyOptions, CopyTask, KNOWS_ORDER, ReportLevel, Task};
 use super::path_text::PathText;
-use super::teller::Teller;
+use super::reporter::Reporter;
 use super::tree;
-use crate::cli::{SshHost, Tell, printable};
+use crate::cli::{Reporting, SshHost, printable};
 use crate::command::remote::{self, dialer};
 use crate::ending::Usage;
 use crate::interrupt;
 use crate::show::Failure;
 
-/// A recording that comes as it is looked at.
+/// Recording that is fetched as it is viewed.
 pub(crate) struct Fetch {
     folder: Folder,
     name: PathBuf,
-    /// Why no more of it comes, once none does.
+    /// Reason for the end of the transfer, once it has ended early.
     pub(crate) failure: Failure,
     cancel: Cancel,
     copying: Option<JoinHandle<Result<()>>>,
@@ -34,17 +35,17 @@ pub(crate) struct Fetch {
 }
 
 impl Fetch {
-    /// Logs in, and waits until there is something to look at.
+    /// Logs in, and waits until the recording can be opened.
     pub(crate) fn start(host: &SshHost, path: &[u8], how: &HostOptions) -> Result<Self> {
         interrupt::catch();
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
-        let name =
-            str::from_utf8(name).map_err(|_| Usage("the name of the recording is no text".to_owned()))?;
+        let name = str::from_utf8(name)
+            .map_err(|_| Usage("invalid UTF-8 in the name of the recording".to_owned()))?;
         let folder = Folder::make()?;
         let cancel = interrupt::cancel();
         let settings = remote::settings(&Config::of_user()?, host, how)?;
         let task = Task::Send { sources: vec![PathText::of(path)], recordings: true, is_fresh: false };
-        let task = CopyTask { task, what: None, tells: Tells::Failures };
+        let task = CopyTask { task, what: None, tells: ReportLevel::Failures };
         let hello = Hello::new(&COPIES, settings.meet(), settings.terms(), task);
         let mut there = Remote::start(&settings, &COPIES, &hello, &interrupt::is_pending)?;
         if !there.ready().has(KNOWS_ORDER) {
@@ -55,22 +56,22 @@ impl Fetch {
                 env!("CARGO_PKG_VERSION")
             );
         }
-        let teller = Teller::new(&Tell { quiet: true, ..Tell::default() }, false)?;
-        let channel = match there.channel(&settings, &dialer(&settings, &cancel, &teller.notify())) {
+        let reporter = Reporter::new(&Reporting { quiet: true, ..Reporting::default() }, false)?;
+        let channel = match there.channel(&settings, &dialer(&settings, &cancel, &reporter.notify())) {
             Ok(channel) => channel,
-            Err(error) => return Err(teller.explain(there, error.into())),
+            Err(error) => return Err(reporter.explain(there, error.into())),
         };
-        let wishes = Wishes { progressive: true, only_wanted: true, ..Wishes::default() };
+        let copy_options = CopyOptions { progressive: true, only_wanted: true, ..CopyOptions::default() };
         let receive = Task::Receive { destination: PathText::of_path(&folder.inside) };
         let failure = Failure::default();
         let (own, said) = (cancel.clone(), failure.clone());
         let copying = thread::Builder::new().name("fetch".to_owned()).spawn(move || {
             let progress = Arc::new(Progress::default());
-            let copied = tree::run(&receive, Some(&wishes), false, channel, &progress, &own);
+            let copied = tree::run(&receive, Some(&copy_options), false, channel, &progress, &own);
             match copied {
                 Ok(outcome) => outcome.first_left_out().map_or(Ok(()), |why| Err(anyhow!(why))),
                 Err(error) => {
-                    said.set(format!("no more of it comes: {error:#}"));
+                    said.set(format!("the transfer stopped: {error:#}"));
                     Err(error)
                 }
             }
@@ -83,16 +84,16 @@ impl Fetch {
             copying: Some(copying),
             there: Some(there),
         };
-        fetch.wait(&teller)
+        fetch.wait(&reporter)
     }
 
-    /// What a scope opens.
+    /// The file that a scope opens.
     pub(crate) fn path(&self) -> &Path {
         &self.name
     }
 
-    /// Until the metadata are there, and either a part of the data or all of it.
-    fn wait(mut self, teller: &Teller) -> Result<Self> {
+    /// Waits for the metadata, and a part of the data or all of it.
+    fn wait(mut self, reporter: &Reporter) -> Result<Self> {
         let began = Instant::now();
         loop {
             let is_over = self.copying.as_ref().is_none_or(JoinHandle::is_finished);
@@ -104,7 +105,7 @@ impl Fetch {
                     _ => anyhow!("it has no samples"),
                 };
                 return match self.there.take() {
-                    Some(there) => Err(teller.explain(there, error)),
+                    Some(there) => Err(reporter.explain(there, error)),
                     None => Err(error),
                 };
             }
@@ -113,13 +114,13 @@ impl Fetch {
             }
             if began.elapsed() > BEGINS_WITHIN {
                 let missing = missing.strip_prefix(&self.folder.inside).unwrap_or(&missing).display();
-                bail!("{missing} did not begin to come within {} s: is it there?", BEGINS_WITHIN.as_secs());
+                bail!("{missing} did not arrive within {} s: check that it exists", BEGINS_WITHIN.as_secs());
             }
             thread::sleep(LOOK_EVERY);
         }
     }
 
-    /// What a scope cannot do without and has not begun to come.
+    /// The first file that a scope needs and that has not begun to arrive.
     fn missing(&self) -> Option<PathBuf> {
         let has_data = |name: &Path| {
             let is_data = |path: &Path| path.extension().is_some_and(|extension| extension == "sigmf-data");
@@ -150,38 +151,38 @@ impl Drop for Fetch {
             there.let_go();
         }
         if let Some(copying) = self.copying.take() {
-            // It ends soon; nobody needs what it says.
+            // It ends soon; its last words are not needed.
             let _ = copying.join();
         }
     }
 }
 
-/// The metadata that a collection names. Small files get their names in any order, so that any of these may still be missing.
+/// The metadata files that a collection names. Files get their names in any order, so some may be missing.
 fn metas_of(collection: &[u8], folder: &Path) -> Vec<PathBuf> {
     let collection: Value = serde_json::from_slice(collection).unwrap_or_default();
     let streams = collection.pointer("/collection/core:streams").and_then(Value::as_array);
     let names = streams.into_iter().flatten().filter_map(|stream| {
-        // Older files have a pair in the place of an object.
+        // Older files have a pair instead of an object.
         stream.get("name").or(stream.get(0))?.as_str()
     });
-    // What else it may say is refused by whoever opens it.
+    // An opener of the recording refuses other entries.
     names.map(|name| folder.join(format!("{name}.sigmf-meta"))).collect()
 }
 
-/// A folder of this process in the user's cache: what was looked at may be more than fits into memory. One that a killed process left is
-/// removed by the next.
+/// Folder of this process in the user's cache, because a viewed recording may exceed memory. The next process removes
+/// the folder of one that was killed.
 struct Folder {
-    /// What comes lies there.
+    /// Folder of the fetched files.
     inside: PathBuf,
-    /// Held as long as the folder is used.
+    /// Held while the folder is in use.
     _lock: File,
     _folder: tempfile::TempDir,
 }
 
 impl Folder {
     fn make() -> Result<Self> {
-        let all = cache().context("there is no folder for what is looked at: set XDG_CACHE_HOME")?;
-        fs::create_dir_all(&all).with_context(|| format!("cannot make {}", all.display()))?;
+        let all = cache().context("no cache folder: set XDG_CACHE_HOME")?;
+        fs::create_dir_all(&all).with_context(|| format!("cannot create {}", all.display()))?;
         for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
             let lock = File::open(entry.path().join(LOCK));
             if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
@@ -189,7 +190,7 @@ impl Folder {
             }
         }
         let folder = tempfile::Builder::new().prefix("look-").tempdir_in(&all);
-        let folder = folder.with_context(|| format!("cannot make a folder in {}", all.display()))?;
+        let folder = folder.with_context(|| format!("cannot create a folder in {}", all.display()))?;
         let lock = File::create(folder.path().join(LOCK))?;
         lock.try_lock().map_err(|error| anyhow!("cannot lock {}: {error}", folder.path().display()))?;
         let inside = folder.path().join("files");
@@ -206,7 +207,7 @@ fn cache() -> Option<PathBuf> {
 }
 
 const LOCK: &str = "lock";
-/// Summaries that are missing are made there first.
+/// The sender makes missing summaries first.
 const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 

@@ -1,4 +1,4 @@
-//! How far a copy is and what came of it, as numbers that can travel.
+//! Progress and outcome of a copy, as numbers that can travel.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::path_text::PathText;
 use crate::cli::printable;
 
-/// How far a copy is, see [`Snapshot`].
+/// Progress of a copy, see [`Snapshot`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(in crate::command) struct Figures {
@@ -22,11 +22,11 @@ pub(in crate::command) struct Figures {
     pub(super) bytes_same: u64,
     pub(super) data_bytes: u64,
     pub(super) left_out: u64,
-    /// The large file that is under way: its name, how far, and how long it is.
+    /// Large file in progress: name, bytes done, length.
     pub(super) current: Option<(PathText, u64, u64)>,
 }
 
-/// What came of a copy, see [`Report`].
+/// Outcome of a copy, see [`Report`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(in crate::command) struct Outcome {
@@ -38,22 +38,22 @@ pub(in crate::command) struct Outcome {
     pub(super) links_made: u64,
     pub(super) deleted: u64,
     pub(super) data_bytes: u64,
-    /// Of the bytes that were copied those that were at the destination, in an older file or in what an earlier copy left.
+    /// Copied bytes that came from files at the destination, or from an earlier, partial copy.
     pub(super) found_bytes: u64,
     pub(super) wire_bytes: u64,
     pub(super) left_out: Vec<(PathText, String)>,
     pub(super) left_out_count: u64,
-    /// For the stream and for disks, in ms: at the sender, and at the receiver.
+    /// Waits for the stream and for disks in ms: of the sender, and of the receiver.
     pub(super) waits_ms: [(u64, u64); 2],
 }
 
-/// How fast it was lately, and how long the rest takes if it goes on so.
+/// Recent rates, and an estimate of the remaining time.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     seen: VecDeque<Seen>,
 }
 
-/// How far it was at a time.
+/// Progress at a time.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     at: Instant,
@@ -80,20 +80,20 @@ impl From<Snapshot> for Figures {
 }
 
 impl Outcome {
-    /// What was left out first, and why.
+    /// The first skipped file, with the reason.
     pub(super) fn first_left_out(&self) -> Option<String> {
         let (name, why) = self.left_out.first()?;
         Some(format!("{}: {why}", printable(name.bytes())))
     }
 
-    /// What came of a copy whose counters are over.
+    /// The outcome after the last change of the counters.
     pub(super) fn of(report: Report, counters: &Snapshot) -> Self {
-        // What was the same counts there, too.
+        // Unchanged files count in both.
         let found_bytes = counters.bytes_same.saturating_sub(report.bytes_same);
         Self { found_bytes, ..report.into() }
     }
 
-    /// Bytes that were copied, and neither moved nor found.
+    /// Copied bytes that were neither sent nor found at the destination.
     pub(super) fn spared_bytes(&self) -> u64 {
         self.bytes_copied.saturating_sub(self.data_bytes).saturating_sub(self.found_bytes)
     }
@@ -136,18 +136,18 @@ impl Pace {
         }
     }
 
-    /// Bytes that moved and files that were done, a second. Holes and what was there already are no rate of anything.
+    /// Sent bytes and finished files per second. Holes and found bytes do not count.
     pub(super) fn rates(&self) -> (f64, f64) {
         (self.rate(|seen| seen.moved_bytes), self.rate(|seen| seen.done_files))
     }
 
-    /// How long the rest takes; `None` where that cannot be said: while not all is found, and in the first seconds.
+    /// Remaining time; `None` before the scan ends, and in the first seconds.
     pub(super) fn left(&self, figures: &Figures) -> Option<Duration> {
         let (first, last) = (self.seen.front()?, self.seen.back()?);
         if !figures.is_scanned || last.at.duration_since(first.at) < SAID_AFTER {
             return None;
         }
-        // Small files cost their number, large ones their bytes.
+        // Small files are limited by their number, large ones by their bytes.
         let of = |left: u64, per_s: f64| match (left, per_s > 0.0) {
             (0, _) => Some(0.0),
             (left, true) => Some(left as f64 / per_s),
@@ -159,14 +159,14 @@ impl Pace {
         let files = of(files_left, self.steady_rate(|seen| seen.done_files));
         let seconds = match (bytes, files) {
             (Some(bytes), Some(files)) => bytes.max(files),
-            // One long file finishes none for a while.
+            // A long file finishes no other for a while.
             (Some(bytes), None) => bytes,
             (None, _) => return None,
         };
         (seconds < 1e7).then(|| Duration::from_secs_f64(seconds))
     }
 
-    /// Over the whole window.
+    /// Rate over the whole window.
     fn rate(&self, of: impl Fn(&Seen) -> u64) -> f64 {
         match (self.seen.front(), self.seen.back()) {
             (Some(first), Some(last)) if last.at.duration_since(first.at) >= SHORTEST => {
@@ -176,7 +176,7 @@ impl Pace {
         }
     }
 
-    /// That of most seconds: a hole of gigabytes, or as much that turned out to be there, is done in no time and says nothing of the rest.
+    /// Rate of the median second. A hole of gigabytes takes no time and predicts nothing.
     fn steady_rate(&self, of: impl Fn(&Seen) -> u64) -> f64 {
         let Some(mut from) = self.seen.front() else { return 0.0 };
         let mut rates = Vec::new();
@@ -188,7 +188,7 @@ impl Pace {
         }
         rates.sort_by(f64::total_cmp);
         let median = rates.get(rates.len().saturating_sub(1) / 2).copied().unwrap_or_default();
-        // What comes in lumps is done in few of the seconds.
+        // Bursty progress falls into a few of the seconds.
         if median > 0.0 { median } else { self.rate(of) }
     }
 }
@@ -197,11 +197,11 @@ fn rate(from: &Seen, to: &Seen, of: impl Fn(&Seen) -> u64) -> f64 {
     of(to).saturating_sub(of(from)) as f64 / to.at.duration_since(from.at).as_secs_f64()
 }
 
-/// What is called lately.
+/// Window of recent progress.
 const WINDOW: Duration = Duration::from_secs(10);
-/// What is one rate among those of which the middle one counts.
+/// Interval of one rate of the median.
 const SLICE: Duration = Duration::from_secs(1);
-/// No rate is that of a shorter time.
+/// Shortest interval of a rate.
 const SHORTEST: Duration = Duration::from_millis(50);
 const SAID_AFTER: Duration = Duration::from_secs(2);
 
@@ -231,7 +231,7 @@ mod tests {
             assert_eq!(pace.left(&figures(0, 0, false)), None);
             assert_eq!(pace.left(&now).is_some(), second >= 2, "after {second} s");
         }
-        // 600 bytes at 100 a second are 6 s, 80 files at 5 a second 16.
+        // 600 bytes at 100 B/s take 6 s, 80 files at 5 per second take 16 s.
         assert_eq!(pace.left(&figures(400, 20, true)), Some(Duration::from_secs(16)));
         assert_eq!(pace.left(&figures(1_000, 100, true)), Some(Duration::ZERO));
     }
@@ -259,7 +259,7 @@ mod tests {
             ..Figures::default()
         };
         for second in 0..=5 {
-            // In the third second a hole.
+            // A hole in the third second.
             let now = at(second, if second < 3 { 0 } else { 10_000_000_000 });
             pace.add(began + Duration::from_secs(second), &now);
             assert!(second == 0 || pace.rates().0 == 100.0, "after {second} s");

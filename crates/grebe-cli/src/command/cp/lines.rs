@@ -1,4 +1,4 @@
-//! The task and the events of a copy, as they pass through `ssh`.
+//! Task and events of a copy, as they travel through `ssh`.
 
 use grebe_remote::{Call, Ready};
 use grebe_tree::Fsync;
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{Figures, Outcome};
 use super::path_text::PathText;
-use crate::cli::What;
+use crate::cli::Selection;
 
 /// The other end of a copy.
 pub(super) const COPIES: Call = Call {
     arguments: "cp --serve",
     protocol: 1,
     does: "copies",
-    instead: "bring this one along: --bootstrap",
+    instead: "install this one with --bootstrap",
     can_bootstrap: true,
 };
 
-/// What the other end is to do.
+/// Task of the other end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct CopyTask {
     pub(super) task: Task,
-    /// Where neither end of the data is the one that was told.
-    pub(super) what: Option<Wishes>,
-    /// What it is to say while it copies: the data does not pass by this end.
-    pub(super) tells: Tells,
+    /// Options, for an end that a third machine started.
+    pub(super) what: Option<CopyOptions>,
+    /// Events to report; the data does not pass through the end that reads them.
+    pub(super) tells: ReportLevel,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,10 +32,10 @@ pub(super) struct CopyTask {
 pub(super) enum Task {
     Send {
         sources: Vec<PathText>,
-        /// One file of a recording stands for all of it, and recordings get their summaries.
+        /// One file of a recording selects all of them, and recordings get summaries.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         recordings: bool,
-        /// The receiver has said that nothing is there.
+        /// The receiver has reported that the destination is empty.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_fresh: bool,
     },
@@ -46,19 +46,19 @@ pub(super) enum Task {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Tells {
-    /// Only what fails.
+pub(super) enum ReportLevel {
+    /// Failures only.
     Failures,
-    /// How far it is, and what came of it.
+    /// Progress and outcome.
     Figures,
     /// Each file, too.
     Files,
 }
 
-/// What both ends have to know of what is copied, see [`What`].
+/// Options that both ends need, see [`Selection`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-pub(super) struct Wishes {
+pub(super) struct CopyOptions {
     pub(super) recursive: bool,
     pub(super) archive: bool,
     pub(super) xattrs: bool,
@@ -67,11 +67,12 @@ pub(super) struct Wishes {
     pub(super) checksum: bool,
     pub(super) delete: bool,
     pub(super) whole_file: bool,
-    pub(super) also_look_in: Vec<PathText>,
+    #[serde(rename = "also-look-in")]
+    pub(super) also_search: Vec<PathText>,
     pub(super) index: bool,
-    /// Everything is on the disk before the end, and since there is `fsync_file` contents before they get their names.
+    /// Flush everything before the end; with `fsync_file` also contents before names.
     pub(super) fsync: bool,
-    /// Each file before it is told, too.
+    /// Flush each file before reporting it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) fsync_file: bool,
     pub(super) force: bool,
@@ -79,11 +80,11 @@ pub(super) struct Wishes {
     pub(super) progressive: bool,
     pub(super) only_wanted: bool,
     pub(super) first: Vec<String>,
-    /// Each end that copies knows of them.
+    /// Both ends support short hashes.
     pub(super) short_hashes: bool,
 }
 
-/// What the other end says while it copies, and at its end.
+/// Event of the other end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Event {
@@ -92,7 +93,7 @@ pub(super) enum Event {
     Result(Outcome),
 }
 
-/// What was done with a name.
+/// Result for one name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileDone {
     pub(super) name: PathText,
@@ -103,8 +104,8 @@ pub(super) struct FileDone {
     pub(super) why: Option<String>,
 }
 
-impl Wishes {
-    pub(super) fn of(what: &What) -> Self {
+impl CopyOptions {
+    pub(super) fn of(what: &Selection) -> Self {
         let what = what.clone();
         Self {
             recursive: what.recursive || what.archive,
@@ -115,7 +116,7 @@ impl Wishes {
             checksum: what.checksum,
             delete: what.delete,
             whole_file: what.whole_file,
-            also_look_in: what.also_look_in.iter().map(|path| PathText::of_path(path)).collect(),
+            also_search: what.also_search.iter().map(|path| PathText::of_path(path)).collect(),
             index: what.index,
             fsync: what.fsync != Fsync::Never,
             fsync_file: what.fsync == Fsync::File,
@@ -128,7 +129,7 @@ impl Wishes {
         }
     }
 
-    /// Whether it needs an end that knows of an order.
+    /// Whether the other end must support an order.
     pub(super) fn has_order(&self) -> bool {
         self.progressive || !self.first.is_empty()
     }
@@ -139,19 +140,19 @@ impl Wishes {
     }
 }
 
-/// What this program can do that older ones cannot.
+/// Capabilities of this program that older ones lack.
 pub(super) fn ready(is_fresh: bool) -> Ready {
     let ready = Ready::of(COPIES.protocol).with(KNOWS_ORDER, true);
     ready.with(KNOWS_SHORT_HASHES, true).with(KNOWS_FSYNC_FILE, true).with(IS_FRESH, is_fresh)
 }
 
-/// Orders in which files and their parts are sent.
+/// Order of files and their parts.
 pub(super) const KNOWS_ORDER: &str = "knows_order";
 /// Short hashes in signatures.
 pub(super) const KNOWS_SHORT_HASHES: &str = "knows_short_hashes";
-/// Flushing each file.
+/// Flush per file.
 pub(super) const KNOWS_FSYNC_FILE: &str = "knows_fsync_file";
-/// It is to receive, nothing is there, and it answers for that: content need not wait for its first message.
+/// The receiver's destination is empty and stays so: content need not wait for its first message.
 pub(super) const IS_FRESH: &str = "is_fresh";
 
 #[cfg(test)]
@@ -169,8 +170,12 @@ mod tests {
                 recordings: true,
                 is_fresh: false,
             },
-            what: Some(Wishes { delete: true, exclude: vec!["*.o".to_owned()], ..Wishes::default() }),
-            tells: Tells::Figures,
+            what: Some(CopyOptions {
+                delete: true,
+                exclude: vec!["*.o".to_owned()],
+                ..CopyOptions::default()
+            }),
+            tells: ReportLevel::Figures,
         };
         let terms = Terms { via: Via::Auto, mode: Mode::Fair, limit_bits_per_s: None };
         let hello = Hello::new(&COPIES, Meet::Here, terms, task);

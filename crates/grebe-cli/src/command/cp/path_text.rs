@@ -1,4 +1,4 @@
-//! A path of the other end, as it travels.
+//! Path of the other end, as it travels.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ending::Usage;
 
-/// A path of the other end: text where it is text, and its bytes where not.
+/// Path of the other end: text if it is UTF-8, else its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum PathText {
@@ -23,7 +23,7 @@ impl PathText {
         }
     }
 
-    /// A path here.
+    /// A local path.
     pub(super) fn of_path(path: &Path) -> Self {
         Self::of(path.as_os_str().as_encoded_bytes())
     }
@@ -35,17 +35,17 @@ impl PathText {
         }
     }
 
-    /// As a path here, whatever its letters mean to a shell.
+    /// As a local path, without expansion.
     pub(super) fn as_it_is(&self) -> Result<PathBuf> {
         of_bytes(self.bytes())
     }
 
-    /// As a path here, `~` being the home.
+    /// As a local path, with `~` expanded.
     pub(super) fn path(&self) -> Result<PathBuf> {
         let bytes = self.bytes();
         let below = if bytes == b"~" { Some(&[][..]) } else { bytes.strip_prefix(b"~/") };
         let Some(below) = below else { return of_bytes(bytes) };
-        let home = std::env::home_dir().ok_or_else(|| Usage("there is no home here for `~`".to_owned()))?;
+        let home = std::env::home_dir().ok_or_else(|| Usage("no home directory for `~`".to_owned()))?;
         Ok(if below.is_empty() { home } else { home.join(of_bytes(below)?) })
     }
 }
@@ -60,8 +60,7 @@ fn of_bytes(bytes: &[u8]) -> Result<PathBuf> {
 #[cfg(not(unix))]
 fn of_bytes(bytes: &[u8]) -> Result<PathBuf> {
     let text = str::from_utf8(bytes);
-    let text =
-        text.map_err(|_| Usage("a path that is no Unicode text names nothing on this system".to_owned()))?;
+    let text = text.map_err(|_| Usage("this system has no paths that are not Unicode".to_owned()))?;
     Ok(PathBuf::from(text))
 }
 

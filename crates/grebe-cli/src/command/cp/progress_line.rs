@@ -1,4 +1,4 @@
-//! The line that says how far a copy is: what a person wants to know first, as much of it as a terminal has room for.
+//! Progress line of a copy. A narrow terminal shows the most important parts.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::cli::printable;
 use crate::transfer::{size, time_left};
 use crate::units::grouped;
 
-/// What is said.
+/// Content of the line.
 pub(super) struct Line<'a> {
     pub(super) figures: &'a Figures,
     pub(super) bytes_per_s: f64,
@@ -20,25 +20,25 @@ pub(super) struct Line<'a> {
     pub(super) long_file: Option<&'a LongFile>,
 }
 
-/// A file that takes long.
+/// File that takes long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LongFile {
     pub(super) name: PathText,
     pub(super) done_bytes: u64,
     pub(super) total_bytes: u64,
     pub(super) since: Instant,
-    /// When it was heard of last.
+    /// Time of its last progress.
     at: Instant,
 }
 
-/// The large files that are under way, by what is said of one at a time.
+/// Large files in progress; events name one at a time.
 #[derive(Debug, Default)]
 pub(super) struct LongFiles {
     under_way: Vec<LongFile>,
 }
 
 impl Line<'_> {
-    /// All of it, where nothing has to fit.
+    /// The whole line, without a limit.
     pub(super) fn whole(&self) -> String {
         let mut parts = self.parts();
         if let Some(file) = self.shown_file() {
@@ -47,7 +47,7 @@ impl Line<'_> {
         parts.join()
     }
 
-    /// In `columns` at most: the bar goes first, then what is least missed.
+    /// The line in `columns` columns: the bar goes first, then the least important parts.
     pub(super) fn within(&self, columns: usize) -> String {
         let mut parts = self.parts();
         let file = self.shown_file();
@@ -61,7 +61,7 @@ impl Line<'_> {
             parts.remove(least);
         }
         if let Some(file) = file.filter(|_| parts.has(Part::File)) {
-            // The name takes what room there is.
+            // The name takes the remaining room.
             let room = columns.saturating_sub(parts.columns());
             parts.insert(Part::File, file_words(file, (NAME_SHORTEST + room).min(NAME_SHOWN)));
         }
@@ -82,7 +82,7 @@ impl Line<'_> {
             "scanning".to_owned()
         };
         parts.insert(Part::Share, share);
-        // Where all files are empty, they are all there is to say.
+        // If all files are empty, only their number matters.
         if self.figures.bytes_found > 0 {
             parts.insert(Part::Bytes, self.bytes());
         }
@@ -115,7 +115,7 @@ impl Line<'_> {
         }
     }
 
-    /// How much is done, in parts of so many.
+    /// Progress in `parts` steps.
     fn of_all(&self, parts: u64) -> u64 {
         let Figures { files_done, files_found, bytes_done, bytes_found, .. } = *self.figures;
         let (done, found) =
@@ -128,7 +128,7 @@ impl Line<'_> {
         format!("{}{}", "█".repeat(full), "░".repeat(columns - full))
     }
 
-    /// Of one file the line itself says how far it is.
+    /// With a single file, the line itself shows its progress.
     fn shown_file(&self) -> Option<&LongFile> {
         self.long_file.filter(|_| !self.is_one_file())
     }
@@ -139,7 +139,7 @@ impl Line<'_> {
 }
 
 impl LongFiles {
-    /// Takes in which file is under way. Where several are, one after the other is told of.
+    /// Takes in the current file. If several are in progress, events name them in turn.
     pub(super) fn add(&mut self, now: Instant, current: Option<&(PathText, u64, u64)>) {
         if let Some((name, done_bytes, total_bytes)) = current {
             let (done_bytes, total_bytes) = (*done_bytes, *total_bytes);
@@ -156,13 +156,13 @@ impl LongFiles {
         });
     }
 
-    /// The one that takes longest, where it has taken some seconds.
+    /// The file in progress for the longest time, after some seconds.
     pub(super) fn longest(&self) -> Option<&LongFile> {
         self.under_way.first().filter(|file| file.at.duration_since(file.since) >= LONG)
     }
 }
 
-/// What a line consists of, in the order in which it is said.
+/// Parts of a line, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Bar,
@@ -207,12 +207,12 @@ fn file_words(file: &LongFile, columns: usize) -> String {
     format!("{} {percent} %", short(&printable(file.name.bytes()), columns))
 }
 
-/// Rounded down: all is said when all is done.
+/// Rounded down: complete only when all is done.
 fn parts_done(done: u64, of: u64, parts: u64) -> u64 {
     (u128::from(done.min(of)) * u128::from(parts) / u128::from(of.max(1))) as u64
 }
 
-/// The end of a long name, which tells more than its beginning.
+/// The end of a long name, because it tells more than the beginning.
 fn short(name: &str, columns: usize) -> String {
     if measure_text_width(name) <= columns {
         return name.to_owned();
@@ -234,7 +234,7 @@ fn cut(mut line: String, columns: usize) -> String {
 }
 
 const GAP: &str = "  ";
-/// A bar that changed its length with each digit would say something that is not so.
+/// Fixed lengths, because a bar that changes with each digit misleads.
 const BARS: [usize; 2] = [20, 10];
 const NAME_SHOWN: usize = 32;
 const NAME_SHORTEST: usize = 10;
@@ -322,7 +322,7 @@ mod tests {
         let at = |tenths: u64| began + Duration::from_millis(100 * tenths);
         let part = |name: &str, done| (PathText::of(name.as_bytes()), done, 1_000);
         for tenths in 0..40 {
-            // Blocks of two files by turns.
+            // Blocks of two files in turn.
             let name = if tenths % 2 == 0 { "one" } else { "other" };
             files.add(at(tenths), Some(&part(name, tenths)));
             let longest = files.longest().map(|file| (file.name.clone(), file.done_bytes));

@@ -1,4 +1,4 @@
-//! What belongs to the recordings that are sent so that they can be looked at while they come: all their files, and a summary.
+//! Completes recordings for a progressive copy: all their files, and a summary.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,9 +12,9 @@ use tempfile::TempDir;
 
 use crate::output::note;
 
-/// Adds to each file of a recording the others, and makes the summaries that are missing where that takes little time beside sending
-/// what they are of. Summaries that could not lie beside their recordings are lent from a folder of their own, which is removed with what
-/// this returns.
+/// Adds the other files of each recording, and makes missing summaries that take little time compared with sending.
+/// Summaries that cannot be written beside their recordings are in a temporary folder, which the returned value
+/// removes.
 pub(super) fn complete(sources: &mut Vec<PathBuf>, cancel: &Cancel) -> Option<TempDir> {
     let mut left = MAKING_MAX;
     let mut borrowed = None;
@@ -26,7 +26,7 @@ pub(super) fn complete(sources: &mut Vec<PathBuf>, cancel: &Cancel) -> Option<Te
                     summarize(&recording, &mut left, cancel);
                 }
             }
-            // A summary may have come with its recording.
+            // A summary may be among the sources already.
             if !all.contains(&source) {
                 all.push(source);
             }
@@ -36,7 +36,7 @@ pub(super) fn complete(sources: &mut Vec<PathBuf>, cancel: &Cancel) -> Option<Te
         summarize(&named, &mut left, cancel);
         let mut files = files_of(&base);
         if !files.contains(&source) {
-            // Whoever opens it says that it is not there.
+            // Opening it reports that it is missing.
             files.push(source);
         }
         if !Summary::place(&named).is_file() {
@@ -52,13 +52,13 @@ pub(super) fn complete(sources: &mut Vec<PathBuf>, cancel: &Cancel) -> Option<Te
     borrowed
 }
 
-/// The name of a recording without what says which of its files it is; `None` where it is no SigMF recording.
+/// Name of a recording without the extension; `None` if it is not SigMF.
 fn base_of(path: &Path) -> Option<PathBuf> {
     let extension = path.extension()?;
     EXTENSIONS.iter().any(|known| extension == *known).then(|| path.with_extension(""))
 }
 
-/// The file that opens all of a recording.
+/// The file that opens the whole recording.
 fn named_by(base: &Path, source: &Path) -> PathBuf {
     [META, COLLECTION]
         .map(|extension| with(base, extension))
@@ -67,7 +67,7 @@ fn named_by(base: &Path, source: &Path) -> PathBuf {
         .unwrap_or_else(|| source.into())
 }
 
-/// What is there of a recording, and of the channels of a collection.
+/// Files of a recording, and of the channels of a collection.
 fn files_of(base: &Path) -> Vec<PathBuf> {
     let mut bases = vec![base.to_path_buf()];
     if with(base, COLLECTION).is_file() {
@@ -90,7 +90,7 @@ fn with(base: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-/// Recordings in a tree, as many as are looked for; links are not followed.
+/// Recordings in a tree, up to a bound; links are not followed.
 fn recordings_below(root: &Path) -> Vec<PathBuf> {
     let (mut folders, mut found, mut seen) = (vec![root.to_path_buf()], Vec::new(), 0);
     while let Some(folder) = folders.pop() {
@@ -115,7 +115,7 @@ fn is_opening(extension: &OsStr) -> bool {
     extension == META || extension == COLLECTION
 }
 
-/// Sees to it that a recording has a summary, if that can be had in the time that is left.
+/// Makes the summary of a recording, if the remaining time allows.
 fn summarize(path: &Path, left: &mut Duration, cancel: &Cancel) {
     let Ok(mut file) = SampleFile::open(path) else { return };
     let bytes = file.len_samples() * (file.format().bytes() * file.channels()) as u64;
@@ -131,7 +131,7 @@ fn summarize(path: &Path, left: &mut Duration, cancel: &Cancel) {
             && began.elapsed().as_secs_f64() / done.max(1e-9) > left.as_secs_f64();
         if began.elapsed() > *left || is_too_slow {
             note!(
-                "{}: has no summary, and reading it for one would take longer than {} s; it is sent without (grebe view makes one)",
+                "{}: no summary, because making one takes longer than {} s; grebe view makes it later",
                 path.display(),
                 MAKING_MAX.as_secs()
             );
@@ -142,7 +142,7 @@ fn summarize(path: &Path, left: &mut Duration, cancel: &Cancel) {
     *left = left.saturating_sub(began.elapsed());
 }
 
-/// A summary that lies elsewhere, under the name that it would have beside its recording.
+/// A summary from another folder, under the name that it would have beside its recording.
 fn lend(path: &Path, folder: &mut Option<TempDir>) -> Option<PathBuf> {
     let mut file = SampleFile::open(path).ok()?;
     let elsewhere = Summary::elsewhere(path, &mut file)?;
@@ -150,7 +150,7 @@ fn lend(path: &Path, folder: &mut Option<TempDir>) -> Option<PathBuf> {
         *folder = tempfile::Builder::new().prefix("grebe-cp-").tempdir().ok();
     }
     let lent = folder.as_ref()?.path().join(Summary::place(path).file_name()?);
-    // A link costs nothing, where both are on one file system.
+    // A hard link costs nothing on the same file system.
     fs::hard_link(&elsewhere, &lent).or_else(|_| fs::copy(&elsewhere, &lent).map(drop)).ok()?;
     Some(lent)
 }
@@ -160,15 +160,15 @@ const DATA: &str = "sigmf-data";
 const COLLECTION: &str = "sigmf-collection";
 const SUMMARY: &str = "grebe-summary";
 const EXTENSIONS: [&str; 3] = [META, DATA, COLLECTION];
-/// Up to so many channels have a file each.
+/// Maximum channels with a file each.
 const CHANNEL_FILES_MAX: usize = 8;
-/// Less data is looked at without a summary.
+/// Smaller recordings are viewed without a summary.
 const SUMMARIZED_BYTES_MIN: u64 = 32 << 20;
-/// What the other end may have to wait for summaries, of all that is sent.
+/// Maximum delay of the other end by summaries.
 const MAKING_MAX: Duration = Duration::from_secs(10);
 const JUDGED_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Names of a tree among which recordings are looked for.
+/// Maximum names of a tree to search for recordings.
 const NAMES_MAX: usize = 100_000;
 
 #[cfg(test)]

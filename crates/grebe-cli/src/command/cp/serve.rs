@@ -1,7 +1,7 @@
-//! The end that `ssh` started: `grebe cp --serve`.
+//! The other end, which `ssh` started: `grebe cp --serve`.
 //!
-//! Its input is its tether: when that ends, the other end is gone, and so is this one soon. Its output carries two lines, and the data
-//! where no other way leads here. What it has to say goes to standard error, in lines for the process that started it.
+//! When its input ends, the process that started it is gone, and it ends soon. Its output carries two lines, and the
+//! data if no other route works. Its events go to standard error.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use grebe_remote::{Dialer, Hello, check_self, event_line, serve};
 use grebe_tree::Progress;
 
 use super::figures::Figures;
-use super::lines::{self, COPIES, CopyTask, Event, FileDone, Task, Tells};
+use super::lines::{self, COPIES, CopyTask, Event, FileDone, ReportLevel, Task};
 use super::tree;
 use crate::cli::Cp;
 use crate::command::remote::{PROCESS, failed};
@@ -24,7 +24,7 @@ use crate::output::event;
 
 pub(super) fn run(options: &Cp) -> Result<Ending> {
     if io::stdin().is_terminal() {
-        return Err(Usage("--serve is for `grebe cp` at the other end, which starts it by ssh".into()).into());
+        return Err(Usage("--serve is internal: `grebe cp` starts it by ssh".into()).into());
     }
     run_task(options).or_else(|error| Ok(failed(&error)))
 }
@@ -44,21 +44,23 @@ fn run_task(options: &Cp) -> Result<Ending> {
     let channel = serve::accept(&meet, &dialer, lines::ready(is_fresh), input, PROCESS)?;
     let status = channel.status.clone();
     let progress = Arc::new(match asked.tells {
-        Tells::Files => Progress::with_notify(|done| event(&event_line(&Event::File(FileDone::of(done))))),
+        ReportLevel::Files => {
+            Progress::with_notify(|done| event(&event_line(&Event::File(FileDone::of(done)))))
+        }
         _ => Progress::default(),
     });
     let outcome = thread::scope(|scope| {
         let (is_over, over) = mpsc::channel::<()>();
-        if asked.tells >= Tells::Figures {
+        if asked.tells >= ReportLevel::Figures {
             scope.spawn(|| tell(&progress, over));
         }
         let outcome = tree::run(&asked.task, asked.what.as_ref(), is_fresh, channel, &progress, &cancel);
         drop(is_over);
         outcome
     });
-    // Before the other end hears of it by the data's way, and goes.
+    // Before the other end learns of it by the route of the data, and leaves.
     let ended = match outcome {
-        Ok(outcome) if asked.tells >= Tells::Figures => {
+        Ok(outcome) if asked.tells >= ReportLevel::Figures => {
             event(&event_line(&Event::Result(outcome)));
             Ending::Good
         }
@@ -66,13 +68,13 @@ fn run_task(options: &Cp) -> Result<Ending> {
         Err(error) => failed(&error),
     };
     if let Some(status) = status {
-        // What it said last is to arrive; where that cannot be, the other end has gone, and has all.
+        // Lets the last message arrive, unless the other end has gone.
         let _ = status.close();
     }
     Ok(ended)
 }
 
-/// Whether it receives, and nothing is there: what is then promised, the receiver keeps.
+/// Whether it receives into an empty destination. The receiver keeps this promise.
 fn is_fresh(task: &Task) -> bool {
     match task {
         Task::Receive { destination } => destination.path().is_ok_and(|path| grebe_tree::is_fresh(&path)),
@@ -80,7 +82,7 @@ fn is_fresh(task: &Task) -> bool {
     }
 }
 
-/// What can be ended in order is; a disk that hangs keeps nobody.
+/// Ends in order, within a time: a hanging disk must not keep the process.
 fn end_soon() {
     thread::spawn(|| {
         thread::sleep(ENDING_TIME);
@@ -88,7 +90,7 @@ fn end_soon() {
     });
 }
 
-/// Says twice a second how far it is.
+/// Reports progress twice a second.
 fn tell(progress: &Progress, over: Receiver<()>) {
     while matches!(over.recv_timeout(TOLD_EVERY), Err(mpsc::RecvTimeoutError::Timeout)) {
         event(&event_line(&Event::Progress(Figures::from(progress.snapshot()))));
@@ -96,5 +98,5 @@ fn tell(progress: &Progress, over: Receiver<()>) {
 }
 
 const TOLD_EVERY: Duration = Duration::from_millis(500);
-/// How long it may take to bring to the disk what has come, once the other end is gone.
+/// Maximum time to flush received data once the other end is gone.
 const ENDING_TIME: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! What came of a copy, for people and for scripts.
+//! Summary of a copy, for people and scripts.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use super::figures::Outcome;
 use crate::transfer::size;
 use crate::units::grouped;
 
-/// What there is to say at the end beside the figures.
-pub(super) struct Whole<'a> {
+/// Everything for the summary besides the figures.
+pub(super) struct Summary<'a> {
     pub(super) outcome: &'a Outcome,
     pub(super) route: Route,
     pub(super) status: Option<&'a ConnectionStatus>,
     pub(super) is_dry: bool,
-    /// After how long the other end was ready.
+    /// Time until the other end was ready.
     pub(super) login: Duration,
-    /// What it was told not to exceed.
+    /// Rate limit of both ends.
     pub(super) limit_bits_per_s: Option<f64>,
     /// For people: `me@lab:/data`.
     pub(super) destination: &'a str,
 }
 
-/// The summary, in words.
-pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
-    let Whole { outcome, route, is_dry, destination, .. } = whole;
+/// The summary in words.
+pub(super) fn summary(whole: &Summary<'_>, seconds: f64) -> Vec<String> {
+    let Summary { outcome, route, is_dry, destination, .. } = whole;
     let counted = |count: u64, one: &str, more: &str| match count {
         1 => format!("1 {one}"),
         count => format!("{} {more}", grouped(count)),
@@ -43,7 +43,7 @@ pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
             format!("{copied}, to {destination} in {seconds:.1} s")
         }
     };
-    // What was not moved took no time: it is said apart.
+    // Bytes that were not sent took no time, so they are listed separately.
     let rate = Engineering::new(outcome.data_bytes as f64 * 8.0 / seconds.max(1e-3), "bit/s");
     let is_all_moved = outcome.data_bytes >= outcome.bytes_copied;
     if !is_dry && outcome.bytes_copied > 0 && is_all_moved {
@@ -55,12 +55,12 @@ pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
     let mut more = Vec::new();
     if !is_dry && !is_all_moved {
         let moved = size(outcome.data_bytes);
-        more.push(format!("{moved} of it moved, {rate}"));
+        more.push(format!("{moved} of it sent, {rate}"));
         if outcome.found_bytes > 0 {
-            more.push(format!("{} of it found there", size(outcome.found_bytes)));
+            more.push(format!("{} of it found at the destination", size(outcome.found_bytes)));
         }
         if outcome.spared_bytes() > 0 {
-            // Within one machine the file system may have no second copy of it.
+            // Within one machine the file system may share blocks.
             let what = if *route == Route::Disk { "holes, or shared with its source" } else { "holes" };
             more.push(format!("{} of it {what}", size(outcome.spared_bytes())));
         }
@@ -69,7 +69,7 @@ pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
         more.push(format!("{} on the wire", size(wire_bytes(whole))));
     }
     if outcome.files_same > 0 {
-        more.push(format!("{}, {}, there already", files(outcome.files_same), size(outcome.bytes_same)));
+        more.push(format!("{}, {}, unchanged", files(outcome.files_same), size(outcome.bytes_same)));
     }
     let made =
         [(outcome.links_made, "link", "links"), (outcome.directories_made, "directory", "directories")];
@@ -90,15 +90,15 @@ pub(super) fn summary(whole: &Whole<'_>, seconds: f64) -> Vec<String> {
     lines
 }
 
-/// The summary, for scripts.
-pub(super) fn result_json(whole: &Whole<'_>, seconds: f64) -> Value {
-    let Whole { outcome, route, status, .. } = whole;
+/// The summary for scripts.
+pub(super) fn result_json(whole: &Summary<'_>, seconds: f64) -> Value {
+    let Summary { outcome, route, status, .. } = whole;
     let left_out: Vec<_> =
         outcome.left_out.iter().map(|(name, why)| json!({ "path": name, "why": why })).collect();
     let mut value = json!(outcome);
     value["left_out"] = left_out.into();
     value["complete"] = (outcome.left_out_count == 0).into();
-    value["way"] = json!(route);
+    value["route"] = json!(route);
     value["seconds"] = seconds.into();
     value["wire_bytes"] = wire_bytes(whole).into();
     value["limit"] = limit(whole, seconds).into();
@@ -109,14 +109,14 @@ pub(super) fn result_json(whole: &Whole<'_>, seconds: f64) -> Value {
     value
 }
 
-/// With headers and repeats where that is known, else what was written to and read from the stream.
-fn wire_bytes(whole: &Whole<'_>) -> u64 {
+/// With headers and repeats if known, else the bytes of the stream.
+fn wire_bytes(whole: &Summary<'_>) -> u64 {
     let sent = whole.status.map(|status| status.progress().wire_bytes).unwrap_or_default();
     sent.max(whole.outcome.wire_bytes)
 }
 
-/// What kept it from being faster, where it took long enough to have a reason.
-fn limit(whole: &Whole<'_>, seconds: f64) -> Option<&'static str> {
+/// The limit of the rate, if the copy took long enough.
+fn limit(whole: &Summary<'_>, seconds: f64) -> Option<&'static str> {
     if seconds < 1.0 || whole.is_dry {
         return None;
     }
@@ -127,12 +127,12 @@ fn limit(whole: &Whole<'_>, seconds: f64) -> Option<&'static str> {
         return Some("logging in by ssh");
     }
     let [(sender_stream, sender_disk), (receiver_stream, receiver_disk)] = whole.outcome.waits_ms;
-    // An end that waits for the stream may wait for the other end: it was the path only if both did.
+    // An end that waits for the stream may wait for the other end. The path was the limit only if both waited.
     let path = sender_stream.min(receiver_stream);
     let reasons = [(path, "the path"), (sender_disk, "reading"), (receiver_disk, "writing")];
     let (waited_ms, reason) = reasons.into_iter().max_by_key(|(ms, _)| *ms)?;
     let waited = if waited_ms as f64 >= 300.0 * seconds { reason } else { "the processors" };
-    // Near its end a copy has less to send than it may.
+    // Near its end a copy has less to send than the limit allows.
     let copying_s = (seconds - whole.login.as_secs_f64()).max(1e-3);
     let rate_bits_per_s = wire_bytes(whole) as f64 * 8.0 / copying_s;
     let is_told = whole.limit_bits_per_s.is_some_and(|limit| rate_bits_per_s >= 0.7 * limit);
@@ -143,10 +143,10 @@ fn limit(whole: &Whole<'_>, seconds: f64) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn whole(outcome: &Outcome) -> Whole<'_> {
+    fn whole(outcome: &Outcome) -> Summary<'_> {
         let login = Duration::from_secs(1);
         let (route, limit_bits_per_s) = (Route::Udp, None);
-        Whole {
+        Summary {
             outcome,
             route,
             status: None,
@@ -182,17 +182,17 @@ mod tests {
             assert!(lines[1].contains(words), "{words} in {lines:?}");
         }
         assert!(!lines[1].contains("of it"), "all of it moved: {lines:?}");
-        let told = |limit| Whole { limit_bits_per_s: Some(limit), ..whole(&outcome) };
+        let told = |limit| Summary { limit_bits_per_s: Some(limit), ..whole(&outcome) };
         assert_eq!(limit(&told(20e6), 4.9), Some("--bwlimit"), "17 Mbit/s, once both ends were there");
         assert_eq!(limit(&told(100e6), 4.9), Some("the path"));
         let slow_disk = Outcome { waits_ms: [(4_000, 10), (100, 3_000)], ..outcome.clone() };
         assert_eq!(limit(&whole(&slow_disk), 4.9), Some("writing"));
         let busy = Outcome { waits_ms: [(400, 10), (100, 300)], ..outcome };
         assert_eq!(limit(&whole(&busy), 4.9), Some("the processors"));
-        let late = Whole { login: Duration::from_secs(3), ..whole(&busy) };
+        let late = Summary { login: Duration::from_secs(3), ..whole(&busy) };
         assert_eq!(limit(&late, 4.9), Some("logging in by ssh"));
         let dry = Outcome { files_copied: 1, deleted: 2, ..Outcome::default() };
-        let lines = summary(&Whole { is_dry: true, ..whole(&dry) }, 4.9).join("\n");
+        let lines = summary(&Summary { is_dry: true, ..whole(&dry) }, 4.9).join("\n");
         assert!(lines.starts_with("would copy 1 file") && lines.contains("2 to remove"), "{lines}");
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let words = "1 MB of it moved, 16 Mbit/s; 2 MB of it found there; 10 GB of it holes";
         assert!(lines[1].starts_with(words), "{lines:?}");
         let shared = Outcome { data_bytes: 0, found_bytes: 0, ..sparse };
-        let lines = summary(&Whole { route: Route::Disk, ..whole(&shared) }, 0.5);
+        let lines = summary(&Summary { route: Route::Disk, ..whole(&shared) }, 0.5);
         let words = "0 B of it moved, 0 bit/s; 10 GB of it holes, or shared with its source";
         assert_eq!(lines[1], words, "{lines:?}");
     }

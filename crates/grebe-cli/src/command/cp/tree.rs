@@ -9,26 +9,26 @@ use grebe_remote::Channel;
 use grebe_tree::{Fsync, Options, Progress, ReceiveTree, SendTree};
 
 use super::figures::Outcome;
-use super::lines::{Task, Wishes};
+use super::lines::{CopyOptions, Task};
 use super::path_text::PathText;
 use super::recordings;
 use crate::ending::Usage;
 
-/// Does this end's part. `is_fresh`: the receiver has said beforehand that nothing is there.
+/// Runs this end's part. `is_fresh`: the receiver's destination is empty.
 pub(super) fn run(
     task: &Task,
-    wishes: Option<&Wishes>,
+    copy_options: Option<&CopyOptions>,
     is_fresh: bool,
     channel: Channel,
     progress: &Arc<Progress>,
     cancel: &Cancel,
 ) -> Result<Outcome> {
-    let options = wishes.map(Wishes::options).transpose()?;
+    let options = copy_options.map(CopyOptions::options).transpose()?;
     let Channel { reader, writer, .. } = channel;
     let report = match task {
         Task::Send { sources, recordings, .. } => {
             let mut sources = paths(sources)?;
-            // Lent to the end of the copy.
+            // Temporary summaries exist until the end of the copy.
             let _borrowed = if *recordings { recordings::complete(&mut sources, cancel) } else { None };
             let tree = SendTree { sources, options, is_fresh };
             grebe_tree::send(reader, writer, &tree, progress, cancel)?
@@ -41,20 +41,20 @@ pub(super) fn run(
     Ok(Outcome::of(report, &progress.snapshot()))
 }
 
-/// Both parts, within this machine.
+/// Runs both parts, within this machine.
 pub(super) fn copy(
     sources: Vec<PathBuf>,
     destination: &Path,
-    wishes: &Wishes,
+    copy_options: &CopyOptions,
     progress: &Arc<Progress>,
     cancel: &Cancel,
 ) -> Result<Outcome> {
-    let tree = SendTree { sources, options: Some(wishes.options()?), is_fresh: false };
+    let tree = SendTree { sources, options: Some(copy_options.options()?), is_fresh: false };
     let report = grebe_tree::copy(&tree, destination, progress, cancel)?;
     Ok(Outcome::of(report, &progress.snapshot()))
 }
 
-impl Wishes {
+impl CopyOptions {
     fn options(&self) -> Result<Options> {
         let mut options = if self.archive { Options::archive() } else { Options::default() };
         options.recursive = self.recursive;
@@ -76,12 +76,12 @@ impl Wishes {
         options.short_hashes = self.short_hashes;
         options.first.clone_from(&self.first);
         options.exclude.clone_from(&self.exclude);
-        options.also_look_in = self.also_look_in.iter().map(PathText::as_it_is).collect::<Result<_>>()?;
+        options.also_look_in = self.also_search.iter().map(PathText::as_it_is).collect::<Result<_>>()?;
         Ok(options)
     }
 }
 
-/// What was named from afar: no shell has looked for what a pattern matches.
+/// Expands patterns in paths from the other end, because no shell has done so.
 fn paths(named: &[PathText]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for named in named {
@@ -95,7 +95,7 @@ fn paths(named: &[PathText]) -> Result<Vec<PathBuf>> {
 }
 
 fn matches(pattern: &str, path: &Path) -> Result<Vec<PathBuf>> {
-    // As a shell: what begins with a dot is named with its dot.
+    // As in a shell, a pattern matches a leading dot only if it has one.
     let as_a_shell = glob::MatchOptions {
         require_literal_separator: true,
         require_literal_leading_dot: true,

@@ -1,24 +1,24 @@
-//! What a bridge has to offer.
+//! Devices of a bridge.
 
 use serde::Serialize;
 
-/// What a bridge has to offer.
+/// Devices of a bridge.
 #[derive(Debug, Serialize)]
 pub(super) struct Bridge {
-    /// What its devices are: `radios`.
+    /// Kind of the devices: `radios`.
     pub(super) bridge: &'static str,
     pub(super) devices: Vec<Device>,
-    /// Why there are none, or not all.
+    /// Reason for an empty or incomplete list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<String>,
 }
 
-/// Something that can be opened.
+/// Device or stream.
 #[derive(Debug, Serialize)]
 pub(super) struct Device {
-    /// What opens it.
+    /// URI that opens it.
     pub(super) uri: String,
-    /// What it is, for people.
+    /// Description for people.
     pub(super) about: String,
 }
 

@@ -13,7 +13,7 @@ pub(super) fn list() -> Bridge {
 
 fn found() -> Result<Vec<Device>, String> {
     let (sender, found) = channel();
-    // Drivers are other people's code, and ask the bus and the network.
+    // Drivers are foreign code, and query the bus and the network.
     std::thread::spawn(move || drop(sender.send(soapy_devices())));
     let late = |_| format!("a driver did not answer within {} s", ANSWER_WITHIN.as_secs());
     let found = found.recv_timeout(ANSWER_WITHIN).map_err(late)?;

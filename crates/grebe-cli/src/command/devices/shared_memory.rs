@@ -1,4 +1,4 @@
-//! Streams in shared memory that processes of this user make now.
+//! Streams in shared memory of this user's processes.
 
 use super::bridge::{Bridge, Device};
 

@@ -5,7 +5,7 @@ use grebe_stages::{sound_devices, sound_library};
 use super::bridge::{Bridge, Device};
 
 pub(super) fn list() -> Bridge {
-    let found = sound_library().map_err(|error| format!("ALSA's library is not there: {error}"));
+    let found = sound_library().map_err(|error| format!("cannot load the ALSA library: {error}"));
     let devices = || sound_devices().into_iter().map(|it| Device { uri: it.uri, about: it.what }).collect();
     Bridge::of("sound devices", found.map(|_| devices()))
 }

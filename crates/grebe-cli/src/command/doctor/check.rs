@@ -1,33 +1,33 @@
-//! The result of looking at one thing.
+//! Result of a check.
 
 use serde::Serialize;
 
-/// How good one thing is.
+/// State of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// As good as it gets.
+    /// No limits.
     Ok,
-    /// It works, below what the machine could do.
+    /// It works, below the capability of the machine.
     Limited,
-    /// Not there: what needs it does without, or says so.
+    /// Absent. Dependent functions are unavailable, or have a replacement.
     Missing,
 }
 
-/// The result of looking at one thing.
+/// Result of a check.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Check {
-    /// What the thing is for: `machine`, `udp`, `local`, `devices`, `scope`, `tools`.
+    /// Area: `machine`, `udp`, `local`, `devices`, `scope`, `tools`.
     pub(super) area: &'static str,
-    /// What it is.
+    /// Name of the feature.
     pub(super) name: &'static str,
     pub(super) state: State,
-    /// What was found.
+    /// Finding.
     pub(super) found: String,
-    /// What the limit costs.
+    /// Consequence of the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) costs: Option<String>,
-    /// The command that fixes it, where one does.
+    /// Command of the fix, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fix: Option<String>,
 }
@@ -60,7 +60,7 @@ impl Check {
     }
 }
 
-/// A command that begins with `sudo`, as it is said where nobody needs that or where there is none.
+/// A command that begins with `sudo`, adapted to users and systems without it.
 fn as_root(command: String, is_root: bool, has_sudo: bool) -> String {
     match command.contains("sudo ") {
         true if is_root => command.replace("sudo ", ""),
@@ -85,7 +85,7 @@ fn has_sudo() -> bool {
         .is_some_and(|path| std::env::split_paths(&path).any(|at| at.join("sudo").is_file()))
 }
 
-/// The first line of a file of the system, if there is one.
+/// The first line of a system file, if it exists.
 pub(super) fn line_of(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.lines().next()?.trim().to_owned())

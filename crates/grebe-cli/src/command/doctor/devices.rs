@@ -1,4 +1,4 @@
-//! Libraries by which devices are used, loaded when one is opened.
+//! Libraries for devices, which are loaded on first use.
 
 use grebe_stages::{SoapyLibrary, soapy_library, sound_devices, sound_library};
 
@@ -14,7 +14,7 @@ fn soapy() -> Check {
     let name = "SoapySDR";
     match soapy_library() {
         Ok(SoapyLibrary { version, modules }) if modules.is_empty() => {
-            let costs = "soapy: finds no radio: each needs the module of its driver";
+            let costs = "soapy: finds no radio, because each needs the module of its driver";
             Check::limited(AREA, name, format!("{version}, without modules"), costs)
                 .fixed_by("sudo apt-get install soapysdr0.8-module-all")
         }

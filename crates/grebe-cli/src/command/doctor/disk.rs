@@ -1,4 +1,4 @@
-//! `grebe doctor --disk`: at which rate a recorder may write to a disk.
+//! `grebe doctor --disk`: sustainable recording rate of a disk.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) fn run(folder: &Path, size_bytes: Option<usize>, as_json: bool) -> Re
         let rate = Engineering::new(bytes as f64 / time.as_secs_f64(), "B/s");
         bar.set_message(format!("{}  {rate}  {:.0?}", Engineering::new(bytes as f64, "B"), time));
     };
-    // Who says how much has that written, however long it takes.
+    // --size determines the amount, whatever the time.
     let duration = if size_bytes.is_some() { Duration::MAX } else { DURATION };
     let found = measure_disk(folder, duration, size_bytes.map(|bytes| bytes as u64), &cancel, &mut progress);
     bar.finish_and_clear();
@@ -51,23 +51,22 @@ fn verdict(folder: &Path, found: &DiskMeasure) -> String {
         report.longest_stall
     );
     text += &format!(
-        "  safe to record: {}, which is {} of 16 bits in all channels\n",
+        "  safe recording rate: {}, or {} of 16 bits in all channels\n",
         rate(safe),
         Engineering::new(safe / 2.0, "S/s")
     );
     let buffer = safe * report.longest_stall.as_secs_f64() * 2.0;
     if buffer > report.buffer_bytes as f64 {
-        text +=
-            &format!("  with --buffer {}M: twice what comes in its longest stall\n", (buffer / 1e6).ceil());
+        text += &format!("  with --buffer {}M: twice the data of its longest stall\n", (buffer / 1e6).ceil());
     }
     if *bytes < CACHE_BYTES {
         text += &format!(
-            "  {} may lie in a cache of the disk, behind which it is slower: --size 100G goes beyond most\n",
+            "  {} may fit into a cache of the disk, after which it is slower; --size 100G exceeds most caches\n",
             size(*bytes as f64)
         );
     }
     if !report.is_direct {
-        text += "  the system's page cache is part of this: what a disk takes for hours may be a fraction\n";
+        text += "  this includes the system's page cache; the sustained rate of the disk may be a fraction of it\n";
     }
     text
 }
@@ -80,19 +79,19 @@ fn as_values(found: &DiskMeasure) -> serde_json::Value {
         "slowest_bytes_s": found.slowest_bytes_s(),
         "safe_bytes_s": safe_bytes_s(found),
         "longest_stall_us": found.report.longest_stall.as_micros() as u64,
-        "way": if found.report.way == WriteWay::IoUring { "io_uring" } else { "threads" },
+        "method": if found.report.way == WriteWay::IoUring { "io_uring" } else { "threads" },
         "past_page_cache": found.report.is_direct,
         "beyond_caches": found.bytes >= CACHE_BYTES && found.report.is_direct,
     })
 }
 
-/// Four fifths of what the disk took in its slowest second.
+/// 80 % of the rate in the slowest second.
 fn safe_bytes_s(found: &DiskMeasure) -> f64 {
     found.slowest_bytes_s() * 0.8
 }
 
 const DURATION: Duration = Duration::from_secs(20);
-/// Drives with flash memory write tens of GB into a part of it that is faster than the rest.
+/// Drives with flash memory first write tens of GB into a faster area.
 const CACHE_BYTES: u64 = 64_000_000_000;
 
 #[cfg(test)]
@@ -114,9 +113,9 @@ mod tests {
         let found = DiskMeasure { bytes: 4_400_000_000, time: Duration::from_secs(3), rates_bytes_s, report };
         let text = verdict(Path::new("/data"), &found);
         assert!(text.starts_with("/data: io_uring, past the page cache; 4.4"), "{text}");
-        assert!(text.contains("safe to record: 800 MB/s, which is 400 MS/s of 16 bits"), "{text}");
+        assert!(text.contains("safe recording rate: 800 MB/s, or 400 MS/s of 16 bits"), "{text}");
         assert!(text.contains("with --buffer 640M"), "{text}");
-        assert!(text.contains("may lie in a cache of the disk"), "{text}");
+        assert!(text.contains("may fit into a cache of the disk"), "{text}");
         let told = as_values(&found);
         assert_eq!(
             (told["beyond_caches"].as_bool(), told["safe_bytes_s"].as_f64()),

@@ -1,4 +1,4 @@
-//! What the scope draws on: a display, a GPU, a terminal.
+//! Outputs of the scope: display, GPU, terminal.
 
 use std::env;
 use std::io::IsTerminal;
@@ -39,7 +39,7 @@ fn window() -> Check {
     }
 }
 
-/// Whether one of the usual folders has the library, whatever its version.
+/// Whether one of the usual folders has the library, in any version.
 fn is_installed(library: &str) -> bool {
     const FOLDERS: [&str; 6] = [
         "/usr/lib/x86_64-linux-gnu",
@@ -49,7 +49,7 @@ fn is_installed(library: &str) -> bool {
         "/usr/local/lib",
         "/run/opengl-driver/lib",
     ];
-    // Systems that keep libraries elsewhere are not called incomplete for it.
+    // Systems with other folders are not reported as incomplete.
     if !FOLDERS.iter().any(|folder| folder_has(folder, "libc.so")) {
         return true;
     }
@@ -61,7 +61,7 @@ fn folder_has(folder: &str, prefix: &str) -> bool {
     entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
 }
 
-/// Known only on Linux.
+/// Linux only.
 fn gpu() -> Option<Check> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -92,7 +92,7 @@ fn gpu() -> Option<Check> {
 
 fn terminal() -> Check {
     if !std::io::stdout().is_terminal() {
-        return Check::ok(AREA, "terminal", "not asked: the output is no terminal");
+        return Check::ok(AREA, "terminal", "not checked: the output is not a terminal");
     }
     let term = env::var("TERM").unwrap_or_default();
     let colours = env::var("COLORTERM").is_ok_and(|value| value == "truecolor" || value == "24bit");

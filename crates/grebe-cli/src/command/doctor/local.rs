@@ -1,4 +1,4 @@
-//! Ways to other processes: shared memory and pipes on this machine, `ssh` to others.
+//! Connections with other processes: shared memory and pipes, and `ssh` to other machines.
 
 use std::process::{Command, Stdio};
 
@@ -14,7 +14,7 @@ pub(super) fn checks() -> Vec<Check> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::missing(AREA, "shared memory", "only on Linux", "processes are joined by UDP or pipes"),
+        Check::missing(AREA, "shared memory", "only on Linux", "streams between processes use UDP or pipes"),
         ssh(),
     ]
 }
@@ -24,7 +24,7 @@ fn shared_memory() -> Check {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
     let name = "shared memory";
-    let costs = "processes are joined by UDP or pipes";
+    let costs = "streams between processes use UDP or pipes";
     let made =
         memfd_create("grebe-doctor", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).and_then(|memory| {
             ftruncate(&memory, 4096)?;
@@ -68,12 +68,12 @@ fn ssh() -> Check {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             Check::ok("tools", "ssh", said.lines().next().unwrap_or("there").trim().to_owned())
         }
-        _ => Check::missing("tools", "ssh", "not found", "the far end has to be started by hand")
+        _ => Check::missing("tools", "ssh", "not found", "the other end must be started by hand")
             .fixed_by("sudo apt-get install openssh-client"),
     }
 }
 
 #[cfg(target_os = "linux")]
-const INSTEAD: &str = "sockets of running grebes lie in a private folder under the temporary one";
+const INSTEAD: &str = "sockets of running instances are in a private temporary folder";
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Serial ports, and whether this user may open them. None is opened: that resets boards.
+//! Serial ports and permissions. The check opens none, because that resets boards.
 
 #[cfg(target_os = "linux")]
 use grebe_stages::serial_ports;
@@ -24,7 +24,7 @@ pub(super) fn checks() -> Vec<Check> {
         })
         .collect();
     vec![match (found.as_slice(), refused.as_slice()) {
-        ([], _) => Check::ok(AREA, NAME, "none here now"),
+        ([], _) => Check::ok(AREA, NAME, "none"),
         (_, []) => Check::ok(AREA, NAME, found.join(", ")),
         _ => Check::limited(
             AREA,

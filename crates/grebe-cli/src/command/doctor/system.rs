@@ -1,4 +1,4 @@
-//! The machine itself: kernel, clock, cores, memory.
+//! Kernel, clock, cores, memory.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -57,13 +57,13 @@ fn clock_source() -> Option<Check> {
     Some(if is_fast {
         Check::ok(AREA, "clock source", source)
     } else {
-        Check::limited(AREA, "clock source", source, "every look at the clock is a system call")
+        Check::limited(AREA, "clock source", source, "each clock reading is a system call")
             .fixed_by("echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource")
     })
 }
 
 fn clock() -> Check {
-    // The best of several: another program may have the core meanwhile.
+    // The minimum of several, because another program may use the core.
     let look_ns = || {
         let began = Instant::now();
         for _ in 0..LOOKS {
@@ -72,24 +72,24 @@ fn clock() -> Check {
         began.elapsed().as_nanos() as f64 / f64::from(LOOKS)
     };
     let ns = (0..LOOK_ROUNDS).map(|_| look_ns()).fold(f64::INFINITY, f64::min);
-    let found = format!("{ns:.0} ns a look");
+    let found = format!("{ns:.0} ns per reading");
     if ns < SLOW_CLOCK_NS {
         Check::ok(AREA, "clock", found)
     } else {
-        Check::limited(AREA, "clock", found, "time stamps cost a part of every batch; see the clock source")
+        Check::limited(AREA, "clock", found, "time stamps slow down every batch; see the clock source")
     }
 }
 
 fn cores() -> Check {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     if count < 2 {
-        return Check::limited(AREA, "cores", "1", "sender, receiver and scope take turns on it");
+        return Check::limited(AREA, "cores", "1", "sender, receiver and scope share it");
     }
-    // The best of several: other programs may run meanwhile.
+    // The best of several, because other programs may run.
     let readings = (0..CANARY_ROUNDS).map(|_| canary::read());
     let best = readings.min_by(|a, b| a.round_trip_ns.total_cmp(&b.round_trip_ns));
     let Some(reading) = best else { return Check::ok(AREA, "cores", count.to_string()) };
-    let found = format!("{count}, a cache line crosses in {:.0} ns and back", reading.round_trip_ns);
+    let found = format!("{count}, round trip of a cache line {:.0} ns", reading.round_trip_ns);
     match reading.state {
         MachineState::Near => Check::ok(AREA, "cores", found),
         MachineState::Mixed | MachineState::Far => Check::limited(
@@ -98,17 +98,17 @@ fn cores() -> Check {
             found,
             match shares_a_cache("/sys/devices/system/cpu") {
                 Some(true) => {
-                    "they share a cache, but other programs run, or a host moves them: what crosses cores takes up to \
+                    "cores share a cache, but other programs or the hypervisor interfere: transfers between cores take up to \
                      three times as long"
                 }
-                Some(false) => "they share no cache: what crosses cores takes up to three times as long",
-                None => "what crosses cores takes up to three times as long",
+                Some(false) => "cores share no cache: transfers between cores take up to three times as long",
+                None => "transfers between cores take up to three times as long",
             },
         ),
     }
 }
 
-/// Whether some cache serves all processors; `None` where the system does not say.
+/// Whether a cache serves all processors; `None` if unknown.
 fn shares_a_cache(cpus: &str) -> Option<bool> {
     let online = line_of(&format!("{cpus}/online"))?;
     let caches = std::fs::read_dir(format!("{cpus}/cpu0/cache")).ok()?.flatten();
@@ -142,9 +142,9 @@ fn memory() -> Check {
 
 const LOOKS: u32 = 4_000;
 const LOOK_ROUNDS: u32 = 5;
-/// A look through the vDSO takes 15 to 40 ns, a system call some hundred.
+/// A reading through the vDSO takes 15 to 40 ns, a system call hundreds.
 const SLOW_CLOCK_NS: f64 = 100.0;
-/// Beyond every cache.
+/// Larger than every cache.
 const MEMORY_BYTES: usize = 128 << 20;
 const MEMORY_ROUNDS: usize = 3;
 const CANARY_ROUNDS: usize = 3;

@@ -1,4 +1,4 @@
-//! What the kernel gives a UDP socket, seen by sending and receiving over loopback.
+//! UDP features of the kernel, measured over loopback.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -54,9 +54,9 @@ fn over_loopback() -> Result<Vec<Check>, grebe_datagram::Error> {
         either(
             drops.is_some(),
             "drop counter",
-            "the kernel says what it drops",
+            "drop counter of the kernel",
             "not on this system",
-            "losses in the receive buffer cannot be told from those on the way",
+            "losses in the receive buffer look like network losses",
         ),
     ])
 }
@@ -67,7 +67,7 @@ fn pair(options: &Options) -> Result<(Receiver<Vec<u8>>, Sender), grebe_datagram
     Ok((receiver, sender))
 }
 
-/// Sends some datagrams in one batch: how many calls that took, and how many came in one receiving call.
+/// Sends datagrams in one batch: the number of sending calls, and of datagrams in one receiving call.
 fn cross(
     receiver: &mut Receiver<Vec<u8>>,
     sender: &mut Sender,
@@ -100,7 +100,7 @@ fn receive_buffer(granted: Granted) -> Check {
         let how = if granted.forced { ", by this process's privilege" } else { "" };
         return Check::ok(AREA, "receive buffer", format!("{mib:.0} MiB{how}"));
     }
-    let costs = format!("at 1 GS/s a receiver that is put off for more than {stall_ms:.1} ms loses frames");
+    let costs = format!("at 1 GS/s a receiver loses frames after a stall of {stall_ms:.1} ms");
     let check = Check::limited(AREA, "receive buffer", format!("{mib:.1} MiB"), &costs);
     match granted.to_string().split_once("limit: ") {
         Some((_, command)) => check.fixed_by(format!("sudo {command}")),
@@ -123,7 +123,7 @@ fn either(is_there: bool, name: &'static str, found: &str, missing: &str, costs:
     if is_there { Check::ok(AREA, name, found) } else { Check::missing(AREA, name, missing, costs) }
 }
 
-/// The interfaces that are up, where the system lists them.
+/// The active interfaces, if the system lists them.
 fn interfaces() -> Vec<Check> {
     let Ok(entries) = std::fs::read_dir("/sys/class/net") else { return Vec::new() };
     let mut said: Vec<String> = entries

@@ -1,4 +1,4 @@
-//! What was found, and how it is told.
+//! Events and their output.
 
 use std::fmt::Write;
 
@@ -11,19 +11,19 @@ use crate::cli::EventKind;
 use crate::command::info::timestamp;
 use crate::units::grouped;
 
-/// An event, where it stands in the file.
+/// Event, by its position in the file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Event {
     pub(super) kind: EventKind,
-    /// None of a gap.
+    /// `None` for a gap.
     pub(super) lane: Option<LaneId>,
-    /// Its first sample, in the file; of a gap what follows it.
+    /// First sample in the file; of a gap the next sample.
     pub(super) position: u64,
-    /// How long it lasts; 0: a moment. Of a gap, what is missing.
+    /// Duration in samples, 0 for an instant; of a gap the number of missing samples.
     pub(super) length_samples: u64,
 }
 
-/// How events are told, one a line.
+/// Form of the output, one line per event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
@@ -32,7 +32,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// What stands before the first.
+    /// The line before the first event.
     pub(super) fn head(self) -> &'static str {
         match self {
             Form::Csv => "event,channel,seconds,position,sample_index,samples,duration_s,time\n",
@@ -40,7 +40,7 @@ impl Form {
         }
     }
 
-    /// Appends a line; `first_index` is that of the first sample of the recording.
+    /// Appends a line; `first_index` is the index of the recording's first sample.
     pub(super) fn write(self, event: &Event, file: &SampleFile, first_index: u64, lines: &mut String) {
         let told = Told::of(event, file, first_index);
         let written = match self {
@@ -52,14 +52,14 @@ impl Form {
     }
 }
 
-/// What a line says of an event.
+/// Fields of a line.
 struct Told {
     lane: String,
-    /// In the file, also of a stretch of it.
+    /// Position in the whole file.
     position: u64,
-    /// Of the stream.
+    /// Index in the stream.
     sample_index: u64,
-    /// Of the signal, from the first sample of the recording on.
+    /// Signal time from the first sample of the recording.
     seconds: Option<f64>,
     duration_s: Option<f64>,
     time: Option<String>,
@@ -75,7 +75,7 @@ impl Told {
             lane: event.lane.map(|lane| lane.to_string()).unwrap_or_default(),
             position: event.position + file.skipped_samples(),
             sample_index,
-            // Where another stream follows with lower indexes, they say no time.
+            // Another stream with lower indices has no time.
             seconds: sample_index.checked_sub(first_index).and_then(seconds),
             duration_s: seconds(event.length_samples).filter(|_| event.length_samples > 0),
             time: file.time_at(event.position).and_then(timestamp),

@@ -1,4 +1,4 @@
-//! Progress, while a person looks on: a table that grows, and below it what arrived, what was lost and the round trip over time.
+//! Progress of a probe on a terminal: a growing table, and charts of goodput, loss and round trip below it.
 
 use std::io::{IsTerminal, Stderr, stderr};
 use std::panic::resume_unwind;
@@ -20,7 +20,7 @@ use super::panels::{Panel, Span, rate_unit};
 use super::table::{Lines, direction_name};
 use crate::output::note;
 
-/// Probes on a thread of its own, and shows meanwhile on standard error how it goes.
+/// Probes in a thread, and shows progress on standard error.
 pub(crate) fn probe(ticket: &Ticket, options: &ProbeOptions, is_silent: bool) -> Result<Report> {
     let mut live = Live::new(is_silent);
     let outcome = std::thread::scope(|scope| {
@@ -38,17 +38,17 @@ pub(crate) fn probe(ticket: &Ticket, options: &ProbeOptions, is_silent: bool) ->
     outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// What is shown while a probe runs.
+/// Form of the progress.
 enum Live {
-    /// Nobody looks on.
+    /// Standard error is not a terminal.
     Silent,
-    /// Lines only: a terminal that cannot be drawn on.
+    /// Lines, for a terminal that cannot move its cursor.
     Lines(Lines),
     Charts(Box<Charts>),
 }
 
 impl Live {
-    /// What suits standard error.
+    /// The form that suits standard error.
     fn new(is_silent: bool) -> Self {
         match (is_silent || !stderr().is_terminal(), Charts::open()) {
             (true, _) => Self::Silent,
@@ -57,7 +57,7 @@ impl Live {
         }
     }
 
-    /// Shows events until the probe is over; between them the clock goes on.
+    /// Shows events until the probe ends; the clock runs between them.
     fn follow(&mut self, events: &Receiver<ProbeEvent>) {
         loop {
             match (events.recv_timeout(REFRESH), &mut *self) {
@@ -72,7 +72,7 @@ impl Live {
         }
     }
 
-    /// Leaves the last charts standing above what is printed next.
+    /// Leaves the last charts above later output.
     fn end(self) {
         if let Self::Charts(charts) = self {
             charts.end();
@@ -86,7 +86,7 @@ struct Charts {
     shown: Shown,
 }
 
-/// What is drawn below the table.
+/// Content below the table.
 struct Shown {
     began: Instant,
     part: String,
@@ -123,7 +123,7 @@ impl Charts {
         if shown.trains.iter().any(|trains| trains.len() > 1) {
             self.above(CHARTS, |buffer| shown.charts(buffer.area, buffer));
         }
-        // A terminal that is gone has nothing to be cleared. What is printed next begins where the charts stood.
+        // A lost terminal needs no cleanup. Later output begins at the place of the charts.
         let _ = self.terminal.clear();
         let top = self.terminal.get_frame().area().as_position();
         let _ = self.terminal.set_cursor_position(top);
@@ -131,7 +131,7 @@ impl Charts {
     }
 
     fn above(&mut self, lines: u16, draw: impl FnOnce(&mut Buffer)) {
-        // What cannot be shown is no reason to end a probe: the report says it all again.
+        // A drawing failure does not end the probe; the report has everything.
         let _ = self.terminal.insert_before(lines, draw);
     }
 
@@ -202,7 +202,7 @@ impl Shown {
     }
 }
 
-/// A number with as many digits as tell the ends of an axis apart.
+/// A number with enough digits to distinguish the ends of an axis.
 fn short(value: f64, width: f64) -> String {
     match width {
         width if width >= 20.0 => format!("{value:.0}"),

@@ -1,8 +1,8 @@
-//! What the picture and the terminal draw of a train, and within which bounds.
+//! Charts of a probe: values and axes.
 
 use grebe_probe::TrainResult;
 
-/// One figure of each train.
+/// Figure of a train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Panel {
     Goodput,
@@ -10,7 +10,7 @@ pub(crate) enum Panel {
     Rtt,
 }
 
-/// The ends of an axis.
+/// Range of an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Span {
     pub(crate) low: f64,
@@ -28,7 +28,7 @@ impl Panel {
         }
     }
 
-    /// Of rates, in units of `divisor` bit/s.
+    /// The value; rates are in units of `divisor` bit/s.
     pub(crate) fn value(self, train: &TrainResult, divisor: f64) -> f64 {
         match self {
             Panel::Goodput => train.delivered_bps / divisor,
@@ -41,7 +41,7 @@ impl Panel {
         let most = values.iter().copied().fold(0.0, f64::max);
         match self {
             Panel::Goodput => Span::from_zero(values.iter().copied()),
-            // Half a per cent of loss is not to look like all.
+            // Half a percent of loss must not fill the chart.
             Panel::Loss => Span { low: 0.0, high: (most * 1.1).max(1.0) },
             Panel::Rtt => {
                 let least = values.iter().copied().fold(f64::INFINITY, f64::min).min(most);
@@ -59,7 +59,7 @@ impl Span {
     }
 }
 
-/// The unit that suits rates up to this, and how many bit/s it is.
+/// A unit for rates up to this one, and its size in bit/s.
 pub(crate) fn rate_unit(most_bps: f64) -> (&'static str, f64) {
     match most_bps {
         most if most >= 2e9 => ("Gbit/s", 1e9),

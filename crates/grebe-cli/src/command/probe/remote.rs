@@ -1,4 +1,4 @@
-//! A probe's server on another host: at both ends of `ssh`.
+//! Server of a probe on another host: both ends of `ssh`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::command::remote::{PROCESS, failed, settings};
 use crate::ending::Ending;
 use crate::interrupt;
 
-/// A server on another host. It ends with this.
+/// Server on another host; dropping it ends the server.
 pub(super) struct RemoteServer {
     remote: Remote,
     ticket: Ticket,
 }
 
-/// What the server there is to do.
+/// Task of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct ServeTask {
     bind: Option<SocketAddr>,
@@ -32,7 +32,7 @@ struct ServeTask {
 }
 
 impl RemoteServer {
-    /// Starts a server there and waits for its ticket, as long as `ssh` takes: it may ask for a password.
+    /// Starts the server and waits for its ticket, without a timeout because `ssh` may prompt for a password.
     pub(super) fn start(host: &SshHost, options: &Probe) -> Result<Self> {
         let how = HostOptions {
             ssh: options.ssh.clone(),
@@ -42,25 +42,25 @@ impl RemoteServer {
         };
         let settings = settings(&Config::of_user()?, host, &how)?;
         let Bounds { rate_max_bps, bytes_max, duration_max, allow_fast_public } = bounds(options);
-        // The server keeps a second for itself.
+        // The server needs a second for itself.
         let duration_max_ms = duration_max.map(|duration| duration.as_millis() as u64 + 2_000);
         let task =
             ServeTask { bind: options.bind, rate_max_bps, bytes_max, duration_max_ms, allow_fast_public };
         let terms = Terms { via: Via::Ssh, mode: Mode::Fair, limit_bits_per_s: None };
         let hello = Hello::new(&PROBES, Meet::Here, terms, task);
         let mut remote = Remote::start(&settings, &PROBES, &hello, &interrupt::is_pending)?;
-        let ticket = remote.ticket(&settings, Purpose::Probe)?.context("the server there has no ticket")?;
+        let ticket = remote.ticket(&settings, Purpose::Probe)?.context("the server sent no ticket")?;
         let name = settings.address.unwrap_or_else(|| remote.host_name());
-        resolve(&name).context("--advertise HOST says where datagrams go if ssh goes another way")?;
+        resolve(&name).context("use --advertise HOST if datagrams need another address than ssh")?;
         Ok(Self { remote, ticket: advertised(options, ticket)? })
     }
 
-    /// What a client needs.
+    /// The ticket for the client.
     pub(super) fn ticket(&self) -> &Ticket {
         &self.ticket
     }
 
-    /// Adds to a failure of the probe what can be done about it where the server was started from here.
+    /// Adds the options of the server to an error of the probe.
     pub(super) fn explain<T>(mut self, outcome: Result<T>) -> Result<T> {
         let Err(error) = outcome else { return outcome };
         if !matches!(error.downcast_ref::<Error>(), Some(Error::Silent { .. })) {
@@ -74,7 +74,7 @@ impl RemoteServer {
     }
 }
 
-/// The server that `ssh` started: `grebe probe --serve --stdio`.
+/// Runs the server that `ssh` started: `grebe probe --serve --stdio`.
 pub(super) fn serve_remote(cancel: Cancel) -> Result<Ending> {
     serve_task(cancel).or_else(|error| Ok(failed(&error)))
 }
@@ -101,13 +101,13 @@ fn serve_task(cancel: Cancel) -> Result<Ending> {
     run_server(server, IDLE_MAX)
 }
 
-/// A probe's server. Its protocol changes with the task and with the probe's packets.
+/// Server of a probe. The protocol version changes with the task and with the packets.
 const PROBES: Call = Call {
     arguments: "probe --serve --stdio",
     protocol: PROTOCOL,
     does: "probes",
-    instead: "run `grebe probe --serve` there and give its ticket",
+    instead: "run `grebe probe --serve` on it and use the ticket",
     can_bootstrap: false,
 };
-/// The client comes at once, or does not find it.
+/// The client connects at once or never.
 const IDLE_MAX: Duration = Duration::from_secs(60);

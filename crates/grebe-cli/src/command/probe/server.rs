@@ -1,4 +1,4 @@
-//! What a probe's server is told, here and elsewhere, and how it is run.
+//! Options and run of a probe's server, local or remote.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ pub(super) fn run_server(server: Server, idle_max: Duration) -> Result<Ending> {
     }
     if served == 0 {
         anyhow::bail!(
-            "nobody came within {} s; start it again, and check that UDP reaches this machine",
+            "no client connected within {} s: check that UDP reaches this machine",
             idle_max.as_secs()
         );
     }
     Ok(Ending::Good)
 }
 
-/// The ticket, with the address where the user says that its server is found.
+/// The ticket with the address of --advertise.
 pub(super) fn advertised(options: &Probe, mut ticket: Ticket) -> Result<Ticket> {
     if let Some(place) = &options.advertise {
         let port = place.port.or(ticket.addresses.first().map(Address::port)).unwrap_or_default();
@@ -38,7 +38,7 @@ pub(super) fn advertised(options: &Probe, mut ticket: Ticket) -> Result<Ticket> 
     Ok(ticket)
 }
 
-/// What was asked for; the default for the rest depends on the address of the other side.
+/// Bounds from the options. Other defaults depend on the peer's address.
 pub(super) fn bounds(options: &Probe) -> Bounds {
     Bounds {
         rate_max_bps: options.max_rate,
@@ -48,5 +48,5 @@ pub(super) fn bounds(options: &Probe) -> Bounds {
     }
 }
 
-/// A client keeps to less by itself.
+/// Clients limit themselves to less.
 pub(super) const SERVED_MAX: Duration = Duration::from_secs(120);

@@ -1,21 +1,21 @@
-//! The report of a probe as text: one line per figure, the two directions side by side.
+//! Report of a probe as text: one line per figure, both directions side by side.
 
 use grebe_probe::{Direction, Estimate, LimitedBy, ProbeEvent, Report, TcpResult, TrainResult, TransferTime};
 use grebe_scope::Engineering;
 
 use crate::units::grouped;
 
-/// The lines that are printed while it runs.
+/// Lines of the progress.
 #[derive(Default)]
 pub(crate) struct Lines {
     trains: usize,
 }
 
 impl Lines {
-    /// The lines that tell of an event.
+    /// Lines of an event.
     pub(crate) fn of(&mut self, event: &ProbeEvent) -> Vec<String> {
         match event {
-            ProbeEvent::Waiting { ahead } => vec![format!("{ahead} before us")],
+            ProbeEvent::Waiting { ahead } => vec![format!("{ahead} clients ahead")],
             ProbeEvent::RoundTrip(rtt) => vec![format!("round trip {}", figure(*rtt, "ms"))],
             ProbeEvent::Part { name, is_down: Some(is_down) } => {
                 vec![format!("{name} {}", direction_name(*is_down))]
@@ -92,7 +92,7 @@ pub(crate) fn text(report: &Report) -> String {
     text
 }
 
-/// One figure of a direction.
+/// Figure of a direction.
 type Cell = fn(&Direction) -> Option<String>;
 
 const ROWS: [(&str, Cell); 15] = [
@@ -106,7 +106,7 @@ const ROWS: [(&str, Cell); 15] = [
     ("  spacing", |direction| {
         direction
             .spacing_us
-            .map(|spacing| format!("{:.1} us asked, {:.1} sent", spacing.asked_us, spacing.sent_us))
+            .map(|spacing| format!("{:.1} us requested, {:.1} sent", spacing.requested_us, spacing.sent_us))
     }),
     ("loss", |direction| direction.loss.map(share)),
     ("  runs", |direction| {

@@ -1,4 +1,4 @@
-//! Several streams, recorded together: each has a recording of its own, and a collection says how their times relate.
+//! Records several streams: a recording each, and a collection that relates their times.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -33,7 +33,7 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
         ..SinkOptions::default()
     };
     let paths: Vec<PathBuf> = (1..=count).map(|number| set.recording(number)).collect();
-    // Where one cannot be written is said before anything is opened that others could be sending to.
+    // Unwritable files are reported before a source is opened, because senders may be waiting for it.
     let sinks = paths.iter().map(|path| open_sink(&Uri::File(path.clone()), &to, &mut tell));
     let sinks = sinks.collect::<Result<Vec<_>, _>>()?;
     let mut graph = Graph::new();
@@ -103,17 +103,17 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
     ending
 }
 
-/// So that whoever is killed leaves a collection too: of those whose first samples are on the disk.
+/// Writes the collection once the first samples are on disk, so that a killed recorder leaves one.
 fn tie_as_they_begin(begun: &mut BegunSet<'_>, is_over: &Receiver<()>) {
     while is_over.recv_timeout(TIED_EVERY) == Err(RecvTimeoutError::Timeout) {
-        // What cannot be written now cannot be at the end, which says why.
+        // The end of the recording reports errors.
         if begun.tie().unwrap_or(true) {
             return;
         }
     }
 }
 
-/// When its first sample was made by the clocks of hosts, where it can be read.
+/// Times of the first sample by the clocks of hosts, if known.
 fn axes(path: PathBuf) -> (PathBuf, Vec<AxisTime>) {
     let file = SampleFile::open(&path);
     let axes =
@@ -121,7 +121,7 @@ fn axes(path: PathBuf) -> (PathBuf, Vec<AxisTime>) {
     (path, axes.unwrap_or_default())
 }
 
-/// What is of one stream.
+/// Refuses options that need a single stream.
 fn refuse(options: &Record, uris: &[Uri]) -> Result<()> {
     let of_one = [
         (options.ring.is_some(), "--ring"),
@@ -130,20 +130,19 @@ fn refuse(options: &Record, uris: &[Uri]) -> Result<()> {
         (options.trigger.on_trigger.is_some(), "--on-trigger"),
     ];
     if let Some((_, name)) = of_one.into_iter().find(|(is_set, _)| *is_set) {
-        return Err(Usage(format!("{name} is of one stream: record each in a command of its own")).into());
+        return Err(Usage(format!("{name} needs a single stream: record each with its own command")).into());
     }
     if uris.len() > STREAMS_MAX {
-        let what = format!("{} streams: {STREAMS_MAX} at most are recorded together", uris.len());
+        let what = format!("{} streams: give at most {STREAMS_MAX}", uris.len());
         return Err(Usage(what).into());
     }
     match uris.iter().filter(|uri| uri.traits().is_pipe).count() {
         0 | 1 => Ok(()),
-        _ => Err(Usage("there is one standard input: name pipe: once".to_owned()).into()),
+        _ => Err(Usage("pipe: is given twice, but there is one standard input".to_owned()).into()),
     }
 }
 
-pub(super) const ONE_PLACE: &str =
-    "--to is of one stream: give several one NAME.sigmf-meta behind them, which all are called by";
+pub(super) const ONE_PLACE: &str = "--to needs a single stream: give NAME.sigmf-meta after several streams";
 const TIED_EVERY: Duration = Duration::from_millis(100);
-/// Each has a thread and memory of its own.
+/// Each stream has a thread and memory.
 const STREAMS_MAX: usize = 64;

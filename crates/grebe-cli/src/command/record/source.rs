@@ -1,4 +1,4 @@
-//! The source of a recording.
+//! Source of a recording.
 
 use anyhow::Result;
 use grebe_shm::Policy;
@@ -9,7 +9,7 @@ use crate::graph::{WaitsFor, tell};
 use crate::interrupt;
 use crate::output::note;
 
-/// The source of a stream that is recorded whole.
+/// Opens the source of a stream that is recorded without drops.
 pub(super) fn open(uri: &Uri, options: &Record) -> Result<OpenSource> {
     let from = SourceOptions {
         transport: options.transport.options(),
@@ -28,7 +28,7 @@ pub(super) fn open(uri: &Uri, options: &Record) -> Result<OpenSource> {
     Ok(source)
 }
 
-/// What is said while nothing comes.
+/// Note for a silent source.
 pub(super) fn waits_for(source: String, options: &Record) -> WaitsFor {
     let end = match options.idle_timeout {
         Some(timeout) => format!("the wait ends after {timeout:?}"),
@@ -37,5 +37,5 @@ pub(super) fn waits_for(source: String, options: &Record) -> WaitsFor {
     WaitsFor { source, end }
 }
 
-/// 16 MiB; what lasts for longer is the recorder's own buffer.
+/// 16 MiB. Longer stalls of the disk fill the buffer of the recorder.
 pub(super) const QUEUE_BATCHES: usize = 256;

@@ -1,7 +1,7 @@
-//! What happens in a stream while it is recorded to a ring, and the stretch that is kept of each such event.
+//! Searches a stream for events while a ring records it, and saves a range of the ring for each.
 //!
-//! The search has a queue of its own, which drops what it has no time for: it costs the recording nothing, and what it did not see
-//! is counted. A save is a thread that works on the ring's files, as `grebe save` does.
+//! The search has a queue that drops frames it has no time for, so it costs the recording nothing. Skipped frames are
+//! counted. A save is a thread that works on the files of the ring, as `grebe save` does.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use grebe_view::LaneId;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::cli::{Conditions, EventKind, Record, Trigger};
+use crate::cli::{Conditions, EventKind, Record, SaveTrigger};
 use crate::ending::Usage;
-use crate::kept::Kept;
 use crate::output::note;
+use crate::saved_range::SavedRange;
 use crate::search::{Hit, Search, Signal, Wanted};
 
-/// What is looked for, and what is kept of it.
+/// Event to search for, and range to save.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {
     kind: EventKind,
@@ -35,17 +35,15 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// As the options say, of a ring in this folder; `None` where nothing is looked for.
+    /// The search that the options describe; `None` without `--on-trigger`.
     ///
     /// # Errors
-    /// [`Usage`] where a condition is missing, or says nothing.
+    /// [`Usage`] if a condition is missing or has no effect.
     pub(super) fn of(options: &Record, folder: &Path) -> Result<Option<Self>> {
-        let Trigger { on_trigger, before, after, saves_per_minute, conditions } = &options.trigger;
+        let SaveTrigger { on_trigger, before, after, saves_per_minute, conditions } = &options.trigger;
         let Some(kind) = *on_trigger else {
             return match conditions.given() {
-                Some(name) => {
-                    Err(Usage(format!("{name} says what --on-trigger looks for: give that, too")).into())
-                }
+                Some(name) => Err(Usage(format!("{name} needs --on-trigger")).into()),
                 None => Ok(None),
             };
         };
@@ -57,7 +55,7 @@ impl Watch {
             after: *after,
             saves_per_minute: *saves_per_minute,
         };
-        // What is missing is said before anything is recorded.
+        // Missing conditions are reported before the recording starts.
         let any = Header { sample_rate_hz: 1e6, ..Header::default() };
         watch.wanted(LaneId::real(0), &signal_of(&any, None))?;
         Ok(Some(watch))
@@ -67,28 +65,28 @@ impl Watch {
         Wanted::of("--on-trigger", self.kind, &self.conditions, lane, signal)
     }
 
-    /// The stage that looks, and its queue; `lent_max` is what a reader of shared memory may hold.
+    /// The search stage and its queue; `lent_max` limits what a reader of shared memory may hold.
     pub(super) fn stage(self, lent_max: Option<usize>) -> (Box<dyn Stage>, QueueOptions) {
         let batches = lent_max.map_or(QUEUE_BATCHES, |batches| (batches / 4).clamp(1, QUEUE_BATCHES));
-        // What the queue dropped would be a gap, and who looks at heads alone never falls behind.
+        // Dropped frames would look like gaps. A search for gaps reads headers only, so it never lags.
         let is_gap = self.kind == EventKind::Gap;
         let queue = if is_gap { QueueOptions::block(batches) } else { QueueOptions::drop_oldest(batches) };
         (Box::new(Watcher::new(self)), queue)
     }
 }
 
-/// Looks for events, and has a stretch kept of each.
+/// Searches for events, and saves a range for each.
 struct Watcher {
     watch: Watch,
     searches: Vec<(LaneId, Box<dyn Search>)>,
-    /// What was searched last: another stream is searched anew.
+    /// Header of the last batch; a search restarts with another stream.
     stream: Option<Header>,
     channels: Vec<ChannelDescription>,
     tracker: StreamTracker,
     hits: Vec<Hit>,
-    /// Behind the stretch that was kept last, in the stream.
+    /// End of the last saved range, in the stream.
     kept_until: u64,
-    /// When stretches were kept, within the last minute.
+    /// Times of the saves within the last minute.
     recent: VecDeque<Instant>,
     saves: Vec<JoinHandle<bool>>,
     counters: Counters,
@@ -114,7 +112,7 @@ impl Watcher {
         let said = batch.description().map_or(&[][..], |description| &description.channels);
         if self.channels != said {
             self.channels = said.to_vec();
-            // A level is another number of counts now.
+            // The units changed, so levels in counts change.
             self.stream = None;
         }
         for frame in batch.frames() {
@@ -145,7 +143,7 @@ impl Watcher {
     fn search(&mut self, frame: &Frame<'_>, header: &Header, batch: &Batch) -> Result<()> {
         if self.stream.is_none() {
             let signal = signal_of(header, Some(batch));
-            let lanes = signal.lanes(&self.watch.conditions.channel)?;
+            let lanes = signal.lanes(&self.watch.conditions.lanes())?;
             let search = |lane| Ok((lane, self.watch.wanted(lane, &signal)?.search(lane, &signal)?));
             self.searches = lanes.into_iter().map(search).collect::<Result<_>>()?;
             self.stream = Some(*header);
@@ -161,7 +159,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// What lasts ends with the stream.
+    /// A lasting event ends with the stream.
     fn end(&mut self, header: &Header) {
         let mut searches = std::mem::take(&mut self.searches);
         for (lane, search) in &mut searches {
@@ -172,7 +170,7 @@ impl Watcher {
         self.searches = searches;
     }
 
-    /// Has a stretch kept around an event.
+    /// Saves a range around an event.
     fn keep(&mut self, lane: Option<LaneId>, index: u64, length_samples: u64, header: &Header) {
         self.counters.add(EVENTS, 1);
         if index < self.kept_until {
@@ -198,13 +196,13 @@ impl Watcher {
         let to = folder.join(format!("{name}_{}.sigmf-meta", utc_now()));
         let save = move || match save_ring(&folder, Some(&to), &stretch, &Cancel::default()) {
             Ok(saved) => {
-                let Ok(kept) = Kept::of(saved) else { return false };
+                let Ok(kept) = SavedRange::of(saved) else { return false };
                 note!("{name} at sample {index}: {}", kept.words());
                 kept.missing().into_iter().for_each(|missing| note!("grebe: {missing}"));
                 true
             }
             Err(error) => {
-                note!("grebe: {name} at sample {index} is not kept: {error}");
+                note!("grebe: {name} at sample {index} is not saved: {error}");
                 false
             }
         };
@@ -219,7 +217,7 @@ impl Watcher {
         }
     }
 
-    /// Counts the saves that have ended.
+    /// Counts finished saves.
     fn reap(&mut self) {
         let (ended, goes_on) = std::mem::take(&mut self.saves).into_iter().partition(JoinHandle::is_finished);
         self.saves = goes_on;
@@ -244,7 +242,7 @@ impl Stage for Watcher {
         Ok(Outcome::Produced)
     }
 
-    /// Waits for what is being kept: the recorder ends beside it, and what it wrote last belongs to that.
+    /// Waits for saves. The recorder ends meanwhile, and saves include its last samples.
     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
         if let Some(header) = self.stream {
             self.end(&header);
@@ -260,7 +258,7 @@ impl Stage for Watcher {
 }
 
 impl Drop for Watcher {
-    /// After an error in `process` nobody calls `finish`.
+    /// The runtime does not call `finish` after an error in `process`.
     fn drop(&mut self) {
         std::mem::take(&mut self.saves).into_iter().for_each(|save| drop(save.join()));
     }
@@ -303,5 +301,5 @@ const LEFT_OUT: usize = 3;
 const FAILED: usize = 4;
 /// A quarter of what a reader of shared memory may hold.
 const QUEUE_BATCHES: usize = 64;
-/// At a time: each copies as fast as the disk lets it.
+/// Concurrent saves; each copies at the rate of the disk.
 const SAVES_MAX: usize = 4;

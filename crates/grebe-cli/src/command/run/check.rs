@@ -1,4 +1,4 @@
-//! What is looked at before a graph on several hosts starts: how far clocks are apart, and whether the ways carry what the edges need.
+//! Checks before a graph on several hosts starts: clock offsets, and the capacity of routes.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,65 +8,67 @@ use grebe_flow::{CutEdge, Policy, UtcClock, monotonic_ns};
 use grebe_frame::ClockReading;
 use grebe_scope::Engineering;
 
-use super::far::{Far, Heard, News};
-use super::lines::{FILL_BYTES_MAX, Filled, ToHere, ToThere};
+use super::lines::{FILL_BYTES_MAX, Filled, ToCoordinator, ToHost};
+use super::remote_host::{News, Received, RemoteHost};
 
-/// What was found of a host.
+/// Findings of a host.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) clock: Option<Clock>,
-    /// What goes to the host, and what comes from there.
+    /// Routes to and from the host.
     pub(super) ways: Vec<Carries>,
 }
 
-/// How the wall clock of a host stands to this one's.
+/// Wall clock of a host, compared with this one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Clock {
-    /// By how much it is ahead, and how far that may be off.
+    /// Lead over this clock, and its uncertainty.
     ahead_ns: i64,
     error_ns: u64,
     round_trip_ns: u64,
 }
 
-/// What a way to or from a host is to carry, and what it does.
+/// Required and measured capacity of a route.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Carries {
-    /// The edges that need it, as they are told.
+    /// The edges that use the route, as text.
     edges: String,
     needs_bytes_per_s: f64,
-    /// At least, where that is enough; `None`: nothing came back in time.
+    /// Lower bound if sufficient; `None` if nothing came back in time.
     has_bytes_per_s: Option<f64>,
-    /// As it is told: `the way to mast`.
+    /// As text: `the route to mast`.
     way: String,
     blocks: bool,
 }
 
-/// Looks at a host, of which it gets the news from `next` until a time.
+/// Checks a host; `next` returns its messages until a time.
 pub(super) fn look(
-    far: &Far,
+    remote: &RemoteHost,
     links: &[CutEdge],
     is_wide: bool,
-    mut next: impl FnMut(Instant) -> Option<Heard>,
+    mut next: impl FnMut(Instant) -> Option<Received>,
 ) -> Found {
-    let clock = ask_clock(far, &mut next);
-    let there =
-        Carries::needed(links.iter().filter(|link| link.to == far.part), format!("the way to {}", far.name));
+    let clock = ask_clock(remote, &mut next);
+    let there = Carries::needed(
+        links.iter().filter(|link| link.to == remote.part),
+        format!("the route to {}", remote.name),
+    );
     let here = Carries::needed(
-        links.iter().filter(|link| link.from == far.part),
-        format!("the way from {}", far.name),
+        links.iter().filter(|link| link.from == remote.part),
+        format!("the route from {}", remote.name),
     );
     let there = there.map(|way| {
         way.measured(is_wide, |bytes| {
-            far.fill(bytes);
+            remote.fill(bytes);
             await_filled(&mut next, |news| match news {
-                News::Said(ToHere::Filled(filled)) => Some(filled),
+                News::Said(ToCoordinator::Filled(filled)) => Some(filled),
                 _ => None,
             })
         })
     });
     let here = here.map(|way| {
         way.measured(is_wide, |bytes| {
-            far.say(ToThere::Fill(bytes));
+            remote.say(ToHost::Fill(bytes));
             await_filled(&mut next, |news| match news {
                 News::Filled(filled) => Some(filled),
                 _ => None,
@@ -76,21 +78,23 @@ pub(super) fn look(
     Found { clock, ways: there.into_iter().chain(here).collect() }
 }
 
-/// Looks at the direct way from one host to another, of which it gets the news from `next` until a time.
+/// Checks the direct route from one host to another; `next` returns messages until a time.
 pub(super) fn look_between(
-    from: &Far,
-    to: &Far,
+    from: &RemoteHost,
+    to: &RemoteHost,
     links: &[CutEdge],
     is_wide: bool,
-    mut next: impl FnMut(Instant) -> Option<Heard>,
+    mut next: impl FnMut(Instant) -> Option<Received>,
 ) -> Found {
     let links = links.iter().filter(|link| (link.from, link.to) == (from.part, to.part));
-    let way = Carries::needed(links, format!("the way from {} to {}", from.name, to.name));
+    let way = Carries::needed(links, format!("the route from {} to {}", from.name, to.name));
     let way = way.map(|way| {
         way.measured(is_wide, |bytes| {
-            from.say(ToThere::FillPeer { peer: to.number(), bytes });
+            from.say(ToHost::FillPeer { peer: to.number(), bytes });
             await_filled(&mut next, |news| match news {
-                News::Said(ToHere::PeerFilled { peer, filled }) if peer == from.number() => Some(filled),
+                News::Said(ToCoordinator::PeerFilled { peer, filled }) if peer == from.number() => {
+                    Some(filled)
+                }
                 _ => None,
             })
         })
@@ -98,9 +102,9 @@ pub(super) fn look_between(
     Found { clock: None, ways: way.into_iter().collect() }
 }
 
-/// What came of bytes that mean nothing, in time.
+/// The result of test bytes, if it arrives in time.
 fn await_filled(
-    next: &mut impl FnMut(Instant) -> Option<Heard>,
+    next: &mut impl FnMut(Instant) -> Option<Received>,
     of: impl Fn(News) -> Option<Filled>,
 ) -> Option<Filled> {
     let until = Instant::now() + FILLED_WITHIN;
@@ -111,9 +115,9 @@ fn await_filled(
     }
 }
 
-/// This host's.
+/// Reading of this host's clock.
 pub(super) fn clock_reading() -> ClockReading {
-    // One that has said nothing yet always has something to say.
+    // Unique per reading.
     let now_ns = monotonic_ns();
     UtcClock::default().renewed(now_ns).unwrap_or(ClockReading {
         producer_ts_ns: now_ns,
@@ -123,7 +127,7 @@ pub(super) fn clock_reading() -> ClockReading {
     })
 }
 
-fn ask_clock(far: &Far, next: &mut impl FnMut(Instant) -> Option<Heard>) -> Option<Clock> {
+fn ask_clock(remote: &RemoteHost, next: &mut impl FnMut(Instant) -> Option<Received>) -> Option<Clock> {
     let (began, mut estimator, mut apart_ns) = (Instant::now(), Estimator::default(), None);
     let ours = clock_reading();
     let mut round_trip_ns = u64::MAX;
@@ -132,16 +136,16 @@ fn ask_clock(far: &Far, next: &mut impl FnMut(Instant) -> Option<Heard>) -> Opti
             break;
         }
         let sent_ns = monotonic_ns();
-        far.say(ToThere::Clock(asked));
+        remote.say(ToHost::Clock(asked));
         let until = Instant::now() + ANSWERS_WITHIN;
         let theirs = loop {
             match next(until)?.news {
-                News::Said(ToHere::Clock(answered, theirs)) if answered == asked => break theirs,
+                News::Said(ToCoordinator::Clock(answered, theirs)) if answered == asked => break theirs,
                 _ => {}
             }
         };
-        let (at_ns, back_ns) = (theirs.producer_ts_ns, monotonic_ns());
-        let echo = Echo { sent_ns, there_ns: at_ns, answered_ns: at_ns, back_ns };
+        let (at_ns, returned_ns) = (theirs.producer_ts_ns, monotonic_ns());
+        let echo = Echo { sent_ns, received_ns: at_ns, replied_ns: at_ns, returned_ns };
         round_trip_ns = round_trip_ns.min(echo.round_trip_ns());
         estimator.add(echo);
         let to_utc =
@@ -155,7 +159,7 @@ fn ask_clock(far: &Far, next: &mut impl FnMut(Instant) -> Option<Heard>) -> Opti
 }
 
 impl Clock {
-    /// Whether times in UTC of streams of that host are far from those of this one.
+    /// Whether UTC times of the host differ significantly from this one's.
     fn is_off(&self) -> bool {
         self.ahead_ns.unsigned_abs().saturating_sub(self.error_ns) > CLOCK_OFF_NS
     }
@@ -171,7 +175,7 @@ impl fmt::Display for Clock {
 }
 
 impl Carries {
-    /// What the edges need that go this way, as far as that is known; `None` where nothing is.
+    /// Known needs of the edges on this route; `None` if there are none.
     fn needed<'a>(links: impl Iterator<Item = &'a CutEdge>, way: String) -> Option<Self> {
         let known: Vec<_> = links.filter_map(|link| Some((link, link.bytes_per_s?))).collect();
         let names: Vec<_> =
@@ -185,7 +189,7 @@ impl Carries {
         })
     }
 
-    /// Sends more and more by `round` until it is enough, no longer than a second or so.
+    /// Sends growing amounts with `round` until the capacity suffices, for about a second at most.
     fn measured(mut self, is_wide: bool, mut round: impl FnMut(u64) -> Option<Filled>) -> Self {
         let enough = self.needs_bytes_per_s * if is_wide { WIDE } else { MARGIN };
         let (began, mut bytes, mut before) = (Instant::now(), FIRST_BYTES, 0.0);
@@ -199,7 +203,7 @@ impl Carries {
                 return self;
             }
             before = rate;
-            // What is sent takes no longer than a quarter of a second, as far as one can know.
+            // An amount for a quarter of a second, by the last measurement.
             bytes = (2 * bytes).min((best / 4.0) as u64).clamp(FIRST_BYTES, FILL_BYTES_MAX);
         }
     }
@@ -220,14 +224,14 @@ impl Carries {
 }
 
 impl Found {
-    /// What a person should know before it starts.
+    /// Warnings before the start.
     pub(super) fn warnings(&self, host: &str) -> Vec<String> {
         let clock = self.clock.filter(Clock::is_off).map(|clock| {
-            format!("the clock of {host} is {clock}: times in UTC of its streams are off by that; chrony or PTP there sets it")
+            format!("the clock of {host} is {clock}: UTC times of its streams are off by that; correct it with chrony or PTP")
         });
         let narrow = self.ways.iter().filter(|way| !way.is_enough()).map(|way| {
             let what = if way.blocks {
-                "its producer will wait, and a receiver then leaves samples out: give policy = \"drop_oldest\", or"
+                "its producer will wait, and a receiver then drops samples: set policy = \"drop_oldest\", or"
             } else {
                 "its queue will drop:"
             };
@@ -236,7 +240,7 @@ impl Found {
         clock.into_iter().chain(narrow).collect()
     }
 
-    /// What is good.
+    /// All findings.
     pub(super) fn all(&self, host: &str) -> Vec<String> {
         let clock = self.clock.map(|clock| {
             let round_trip = Engineering::new(clock.round_trip_ns as f64 / 1e9, "s");
@@ -249,14 +253,14 @@ impl Found {
 }
 
 const QUESTIONS: u64 = 8;
-/// For all questions together, where the first is answered.
+/// For all requests together, once the first is answered.
 const CLOCK_TIME: Duration = Duration::from_millis(250);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// As far as clocks are apart that somebody disciplines, over the worst of networks.
+/// Offset of disciplined clocks over a bad network.
 const CLOCK_OFF_NS: u64 = 10_000_000;
-/// A way that carries so much more is taken for wide enough.
+/// A route with this margin is sufficient.
 const MARGIN: f64 = 1.1;
-/// Where that is all that is asked.
+/// Margin if nothing but sufficiency matters.
 const WIDE: f64 = 2.0;
 const FIRST_BYTES: u64 = 64 << 10;
 const MEASURE_TIME: Duration = Duration::from_millis(700);
@@ -304,7 +308,7 @@ mod tests {
         assert_eq!(need(|link| link.to == 1).unwrap().needs_bytes_per_s, 40e6);
         let from_big = need(|link| link.from == 1).unwrap();
         assert_eq!((from_big.needs_bytes_per_s, from_big.blocks), (8e6, true));
-        // As fast as it is taken: nobody knows.
+        // The rate of a free-running source is unknown.
         let free = self::cut(&GRAPH.replace("rate = \"10M\"", "rate = \"10M\", free_run = true"));
         assert_eq!(Carries::needed(free.links.iter().filter(|link| link.from == 0), String::new()), None);
     }
@@ -313,13 +317,13 @@ mod tests {
     fn what_is_too_little_is_said_with_both_numbers_and_what_to_do() {
         let cut = cut(GRAPH);
         let to_big = cut.links.iter().filter(|link| link.to == 1);
-        let mut way = Carries::needed(to_big, "the way to big".to_owned()).unwrap();
+        let mut way = Carries::needed(to_big, "the route to big".to_owned()).unwrap();
         way.has_bytes_per_s = Some(94e6 / 8.0);
         let clock = Clock { ahead_ns: -37_000_000, error_ns: 400_000, round_trip_ns: 800_000 };
         let found = Found { clock: Some(clock), ways: vec![way.clone()] };
         let told = found.warnings("big").join("\n");
         assert!(
-            told.contains("edge adc -> floats needs 320 Mbit/s; the way to big carries about 94 Mbit/s"),
+            told.contains("edge adc -> floats needs 320 Mbit/s; the route to big carries about 94 Mbit/s"),
             "{told}"
         );
         assert!(told.contains("37 ms behind this host's (±400 µs)"), "{told}");

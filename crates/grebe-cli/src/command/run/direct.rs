@@ -1,8 +1,8 @@
-//! Edges between two hosts that are both not this one: which of them go directly, as the process sees it that runs the graph.
+//! Direct connections between two other hosts, from the view of the coordinator (the process that runs the graph).
 //!
-//! Both hosts wait for each other and go to each other at once, with keys and addresses that pass through here; what is there first is taken.
-//! So at the start, where one of them was started again, and where the way between them is dead: then what neither reaches goes through here. How
-//! that goes at a host, see `peers`; what is known of two hosts, see `pair`.
+//! Both hosts listen and connect to each other at once, with keys and addresses that pass through here. The first
+//! connection wins. This happens at the start, after a restart of a host, and after a break. Without a direct
+//! connection, samples go through the coordinator. `peers` has the side of a host, `pair` the state of two hosts.
 
 use std::time::Instant;
 
@@ -10,56 +10,56 @@ use grebe_flow::{Cut, CutEdge};
 use serde_json::{Value, json};
 
 use super::check::{self, Found};
-use super::far::{Far, Heard, News};
-use super::pair::{Goes, Outcome, Pair};
+use super::pair::{Outcome, Pair, PairRoute};
+use super::remote_host::{News, Received, RemoteHost};
 
-/// All pairs of other hosts that have edges between them.
+/// All pairs of other hosts with edges between them.
 #[derive(Default)]
 pub(super) struct Pairs(Vec<Pair>);
 
-/// What became of the way between two hosts.
+/// Change of the route between two hosts.
 pub(super) enum Turn {
-    /// A person is to know this.
+    /// Message for the user.
     Note(String),
-    /// These links are to be joined.
+    /// Links to join.
     Joins { pair: usize, made_by: Option<usize>, links: Vec<u16> },
-    /// It is gone, and nothing takes its place.
+    /// The route is gone without replacement.
     Broken { what: String, links: Vec<u16> },
 }
 
 impl Pairs {
-    pub(super) fn of(cut: &Cut, far: &[Far]) -> Self {
-        let place = |part: usize| far.iter().position(|far| far.part == part);
+    pub(super) fn of(cut: &Cut, remote: &[RemoteHost]) -> Self {
+        let place = |part: usize| remote.iter().position(|remote| remote.part == part);
         let mut pairs: Vec<Pair> = Vec::new();
         for (link, edge) in (0..).zip(&cut.links) {
             let (Some(from), Some(to)) = (place(edge.from), place(edge.to)) else { continue };
             match pairs.iter_mut().find(|pair| pair.at == [from, to] || pair.at == [to, from]) {
                 Some(pair) => pair.add(link, from),
-                None => pairs.push(Pair::new([from, to], link, far)),
+                None => pairs.push(Pair::new([from, to], link, remote)),
             }
         }
-        pairs.iter_mut().for_each(|pair| pair.complete(cut, far));
+        pairs.iter_mut().for_each(|pair| pair.complete(cut, remote));
         Self(pairs)
     }
 
-    /// Lets the hosts of all pairs look for each other at once.
-    pub(super) fn meet(&mut self, far: &[Far]) {
-        self.0.iter_mut().for_each(|pair| pair.meet(far));
+    /// Lets all pairs connect.
+    pub(super) fn meet(&mut self, remote: &[RemoteHost]) {
+        self.0.iter_mut().for_each(|pair| pair.meet(remote));
     }
 
     pub(super) fn are_meeting(&self) -> bool {
         self.0.iter().any(Pair::is_meeting)
     }
 
-    /// Takes in what a host has said; whether it is about a way to another one.
-    pub(super) fn hear(&mut self, at: usize, news: &News, far: &mut [Far]) -> bool {
-        self.0.iter_mut().any(|pair| pair.hear(at, news, far))
+    /// Takes in a message of a host; returns whether it concerns a direct connection.
+    pub(super) fn hear(&mut self, at: usize, news: &News, remote: &mut [RemoteHost]) -> bool {
+        self.0.iter_mut().any(|pair| pair.hear(at, news, remote))
     }
 
-    /// What is to be done about a way just now, see [`Pair::next`].
-    pub(super) fn next(&mut self, far: &[Far], is_at_work: bool, is_ending: bool) -> Option<Turn> {
+    /// The next change of a route, see [`Pair::next`].
+    pub(super) fn next(&mut self, remote: &[RemoteHost], is_at_work: bool, is_ending: bool) -> Option<Turn> {
         self.0.iter_mut().enumerate().find_map(|(number, pair)| {
-            Some(match pair.next(far, is_at_work, is_ending)? {
+            Some(match pair.next(remote, is_at_work, is_ending)? {
                 Outcome::Note(note) => Turn::Note(note),
                 Outcome::Join(made_by) => Turn::Joins { pair: number, made_by, links: pair.links.clone() },
                 Outcome::Broken(what) => Turn::Broken { what, links: pair.links.clone() },
@@ -67,79 +67,80 @@ impl Pairs {
         })
     }
 
-    /// Tells both hosts of a pair how their links go, each with the era that begins there; what a person is to know of that, if both are still at it.
+    /// Sends both hosts the route of their links, each with the era that begins. Returns a message for the user if
+    /// both are still connecting.
     pub(super) fn join(
         &mut self,
         pair: usize,
         made_by: Option<usize>,
         links: Vec<(u16, u32)>,
-        far: &[Far],
+        remote: &[RemoteHost],
     ) -> Option<String> {
         let pair = &mut self.0[pair];
-        pair.join(made_by, links, far);
+        pair.join(made_by, links, remote);
         let apart = pair.take_apart().map(|apart| format!(" (after {:.1} s)", apart.as_secs_f64()));
-        let is_over = pair.at.iter().any(|&at| far[at].is_over());
-        (!is_over).then(|| pair.way(far) + &apart.unwrap_or_default())
+        let is_over = pair.at.iter().any(|&at| remote[at].is_over());
+        (!is_over).then(|| pair.way(remote) + &apart.unwrap_or_default())
     }
 
-    /// Whether a link goes directly.
+    /// Whether a link is direct.
     pub(super) fn has(&self, link: u16) -> bool {
         self.0.iter().any(|pair| pair.is_direct() && pair.links.contains(&link))
     }
 
-    /// Which way the samples go between others, for people.
-    pub(super) fn ways(&self, far: &[Far]) -> Vec<String> {
-        self.0.iter().map(|pair| pair.way(far)).collect()
+    /// Routes between other hosts, for people.
+    pub(super) fn ways(&self, remote: &[RemoteHost]) -> Vec<String> {
+        self.0.iter().map(|pair| pair.way(remote)).collect()
     }
 
-    /// The same for programs; `way` is null where they go through this host.
-    pub(super) fn json(&self, far: &[Far], links: &[CutEdge]) -> Vec<Value> {
+    /// Routes for programs; `route` is null if samples go through this host.
+    pub(super) fn json(&self, remote: &[RemoteHost], links: &[CutEdge]) -> Vec<Value> {
         let ways = self.0.iter().map(|pair| {
-            let [from, to] = pair.at.map(|at| &far[at].name);
+            let [from, to] = pair.at.map(|at| &remote[at].name);
             let way = match pair.goes {
-                Goes::Directly(way) => Some(way),
-                Goes::Through(_) => None,
+                PairRoute::Directly(way) => Some(way),
+                PairRoute::Through(_) => None,
             };
             let edges = pair.links.iter().map(|&link| {
                 let edge = &links[usize::from(link)].edge;
                 format!("{} -> {}", edge.from.0, edge.to.0)
             });
-            json!({ "host": from, "other": to, "way": way, "edges": edges.collect::<Vec<_>>() })
+            json!({ "host": from, "other": to, "route": way, "edges": edges.collect::<Vec<_>>() })
         });
         ways.collect()
     }
 
-    /// Looks whether direct ways are good for their edges: the names of both hosts, and what was found.
+    /// Checks direct routes: the names of both hosts, and the findings.
     pub(super) fn look(
         &self,
-        far: &[Far],
+        remote: &[RemoteHost],
         links: &[CutEdge],
         is_wide: bool,
-        mut next: impl FnMut(usize, Instant) -> Option<Heard>,
+        mut next: impl FnMut(usize, Instant) -> Option<Received>,
     ) -> Vec<(String, Found)> {
         let mut found = Vec::new();
         for (from, to) in self.0.iter().filter(|pair| pair.is_direct()).flat_map(Pair::both_ways) {
-            let names = format!("{} -> {}", far[from].name, far[to].name);
+            let names = format!("{} -> {}", remote[from].name, remote[to].name);
             let next = |until| next(to, until);
-            found.push((names, check::look_between(&far[from], &far[to], links, is_wide, next)));
+            found.push((names, check::look_between(&remote[from], &remote[to], links, is_wide, next)));
         }
         found
     }
 
-    /// A host is gone, and may come back: its direct ways are over, and what goes there waits.
-    pub(super) fn leave(&mut self, at: usize, far: &[Far]) {
-        self.of_host(at).for_each(|pair| pair.leave(at, far));
+    /// A host is gone, and may come back: its direct connections end, and data for it waits.
+    pub(super) fn leave(&mut self, at: usize, remote: &[RemoteHost]) {
+        self.of_host(at).for_each(|pair| pair.leave(at, remote));
     }
 
-    /// A host is there again: the links that wait for what comes of its looking for others.
-    pub(super) fn come_back(&mut self, at: usize, far: &[Far]) -> Vec<u16> {
-        let looking = self.of_host(at).filter_map(|pair| pair.meet_again(far).then(|| pair.links.clone()));
+    /// A host is back: the links that wait for its new connections.
+    pub(super) fn come_back(&mut self, at: usize, remote: &[RemoteHost]) -> Vec<u16> {
+        let looking = self.of_host(at).filter_map(|pair| pair.meet_again(remote).then(|| pair.links.clone()));
         looking.flatten().collect()
     }
 
-    /// A host is gone for good: told to those that are linked to it directly.
-    pub(super) fn lose(&mut self, at: usize, far: &[Far]) {
-        self.of_host(at).for_each(|pair| pair.lose(at, far));
+    /// A host is gone for good: notifies its direct peers.
+    pub(super) fn lose(&mut self, at: usize, remote: &[RemoteHost]) {
+        self.of_host(at).for_each(|pair| pair.lose(at, remote));
     }
 
     fn of_host(&mut self, at: usize) -> impl Iterator<Item = &mut Pair> {

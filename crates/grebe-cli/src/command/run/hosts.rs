@@ -1,15 +1,15 @@
-//! A graph on several hosts, from its start to its end.
+//! Runs a graph on several hosts.
 //!
 //! ```text
 //!  log in everywhere -> connect -> all build -> all start -> ... -> one ends, fails or goes away, or Ctrl-C
 //!                                                                    -> sources end, the rest drains, all end -> close
 //!  restart = "always":    away <-> log in -> connect -> build -> start -> its links join, each in a new era
 //! ```
-//!
-//! Samples from one other host to a second one go directly where one reaches the other, else through here: see `direct`. Their links join as those
+//! Samples between two other hosts go directly if one reaches the other, else through here, see `direct`. Such links
+//! join as those of a restarted host do.
 //! of a host that is started again do.
 
-mod gone;
+mod loss;
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
@@ -24,24 +24,24 @@ use grebe_ring::Cancel;
 use serde_json::{Value, json};
 
 use super::check::{self, Found};
-use super::comeback::Comeback;
 use super::direct::Pairs;
-use super::far::{Far, Heard, News, State};
-use super::lines::{HERE_EVERY, ToHere, ToThere};
+use super::lines::{HERE_EVERY, ToCoordinator, ToHost};
 use super::links::Ends;
+use super::remote_host::{News, Received, RemoteHost, State};
+use super::restart::RestartState;
 use crate::cli::{Run, printable};
 use crate::ending::{Elsewhere, Ending};
 use crate::graph::{About, Progress, listen_for_metrics, publish_observed, report};
 use crate::interrupt;
 use crate::output::note;
 
-/// Runs a graph that was cut.
+/// Runs a graph that was cut into parts.
 pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Result<Ending> {
     interrupt::catch();
     let shown: Vec<String> = file.ends().map(|stage| shown_name(stage.host.as_deref(), &stage.id)).collect();
     let metrics = listen_for_metrics(options.metrics.clone())?;
     let is_check = options.check.is_some();
-    let opened = Whole::connect(name, cut, options).and_then(|mut whole| {
+    let opened = Coordinator::connect(name, cut, options).and_then(|mut whole| {
         whole.go_directly();
         whole.tell_ways();
         whole.look(is_check);
@@ -64,32 +64,32 @@ pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Resu
     progress.clear();
     let (snapshot, ways, ending) = (observe(), whole.ways(), whole.end());
     let shown = shown.iter().map(String::as_str);
-    report::print_graph(shown, &snapshot, ending, options.json, |report| report["ways"] = ways)
+    report::print_graph(shown, &snapshot, ending, options.json, |report| report["routes"] = ways)
 }
 
 /// All parts of a graph.
-struct Whole {
+struct Coordinator {
     cut: Cut,
     here: Ends,
-    far: Vec<Far>,
+    remote: Vec<RemoteHost>,
     pairs: Pairs,
-    /// Of each link, the last era that began.
+    /// Last era of each link.
     eras: Vec<u32>,
-    tells: Sender<Heard>,
-    heard: Receiver<Heard>,
-    /// When hosts were told last that this process is there.
+    tells: Sender<Received>,
+    heard: Receiver<Received>,
+    /// Time of the last keep-alive to the hosts.
     told_at: Instant,
-    /// Not yet started, and at work.
+    /// The part of this host, before and after its start.
     graph: Option<grebe_flow::Graph>,
     running: Option<Running>,
     has_started: bool,
     stopping: Option<Stopping>,
-    /// Why it ends, or what was lost of it.
+    /// Reason for the end, or for a loss.
     failed: Option<anyhow::Error>,
     is_interrupted: bool,
 }
 
-/// Since when sources are ending, and when something last got on.
+/// Start of the end of the sources, and time of the last progress.
 struct Stopping {
     began: Instant,
     moved: Instant,
@@ -97,27 +97,28 @@ struct Stopping {
     is_ending: bool,
 }
 
-impl Whole {
-    /// Logs in everywhere.
+impl Coordinator {
+    /// Logs in to all hosts.
     fn connect(name: &str, cut: Cut, options: &Run) -> Result<Self> {
-        let config = if options.how.no_config { Config::default() } else { Config::of_user()? };
+        let config = if options.routing.no_config { Config::default() } else { Config::of_user()? };
         let elsewhere = cut.parts.iter().enumerate().filter(|(_, part)| part.host.is_some());
-        let far: Vec<Result<Far>> = thread::scope(|scope| {
+        let remote: Vec<Result<RemoteHost>> = thread::scope(|scope| {
             let config = &config;
-            let start = |(at, part)| scope.spawn(move || Far::start(name, part, at, config, &options.how));
+            let start =
+                |(at, part)| scope.spawn(move || RemoteHost::start(name, part, at, config, &options.routing));
             let starting: Vec<_> = elsewhere.map(start).collect();
             let joined = starting.into_iter().map(|starting| starting.join());
-            joined.map(|far| far.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+            joined.map(|remote| remote.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         });
-        let far = far.into_iter().collect::<Result<Vec<_>>>()?;
+        let remote = remote.into_iter().collect::<Result<Vec<_>>>()?;
         let here = cut.here().map_or_else(|| Ok(Ends::default()), |part| Ends::of(&part.file))?;
         let (tells, heard) = mpsc::channel();
         let mut whole = Self {
             eras: vec![0; cut.links.len()],
-            pairs: Pairs::of(&cut, &far),
+            pairs: Pairs::of(&cut, &remote),
             cut,
             here,
-            far,
+            remote,
             tells,
             heard,
             told_at: Instant::now(),
@@ -128,35 +129,35 @@ impl Whole {
             failed: None,
             is_interrupted: false,
         };
-        for at in 0..whole.far.len() {
+        for at in 0..whole.remote.len() {
             whole.open(at);
         }
         Ok(whole)
     }
 
-    /// Lets hosts find each other that have edges between them.
+    /// Lets hosts with edges between them connect directly.
     fn go_directly(&mut self) {
         let mut others = Vec::new();
-        self.pairs.meet(&self.far);
+        self.pairs.meet(&self.remote);
         while self.pairs.are_meeting() && !interrupt::is_pending() {
             match self.heard.recv_timeout(LOOK_EVERY) {
-                Ok(heard) if self.pairs.hear(heard.at, &heard.news, &mut self.far) => {}
+                Ok(heard) if self.pairs.hear(heard.at, &heard.news, &mut self.remote) => {}
                 Ok(heard) => {
                     if matches!(heard.news, News::Closed(_)) {
-                        self.pairs.leave(heard.at, &self.far);
+                        self.pairs.leave(heard.at, &self.remote);
                     }
                     others.push(heard);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            // What a person is to know of it is told together.
+            // Their messages are reported together.
             self.turn_pairs(&|_| {});
         }
         self.put_back(others);
     }
 
-    /// Looks whether clocks and ways are good for it; says what is not, or all of it.
+    /// Checks clocks and routes; reports problems, or all findings.
     fn look(&self, says_all: bool) {
         let mut others = Vec::new();
         let say = |name: &str, found: Found| {
@@ -165,37 +166,37 @@ impl Whole {
         };
         let through: Vec<_> =
             self.links().filter(|(link, _)| !self.pairs.has(*link)).map(|(_, edge)| edge.clone()).collect();
-        for (at, far) in self.far.iter().enumerate() {
+        for (at, remote) in self.remote.iter().enumerate() {
             let next = |until| next_of(&self.heard, at, until, &mut others);
-            say(&far.name, check::look(far, &through, says_all, next));
+            say(&remote.name, check::look(remote, &through, says_all, next));
         }
         let next = |at, until| next_of(&self.heard, at, until, &mut others);
-        for (names, found) in self.pairs.look(&self.far, &self.cut.links, says_all, next) {
+        for (names, found) in self.pairs.look(&self.remote, &self.cut.links, says_all, next) {
             say(&names, found);
         }
         self.put_back(others);
     }
 
-    /// Nobody has looked at these.
-    fn put_back(&self, heard: Vec<Heard>) {
+    /// Messages that were not handled.
+    fn put_back(&self, heard: Vec<Received>) {
         heard.into_iter().for_each(|heard| drop(self.tells.send(heard)));
     }
 
-    /// Nothing is to be started.
+    /// Ends before the start.
     fn close(&mut self) {
-        self.far.iter().for_each(|far| far.say(ToThere::End));
-        self.far.drain(..).for_each(Far::close);
+        self.remote.iter().for_each(|remote| remote.say(ToHost::End));
+        self.remote.drain(..).for_each(RemoteHost::close);
     }
 
-    /// Begins to talk with a host.
+    /// Opens the conversation with a host.
     fn open(&mut self, at: usize) {
         let routes = self.routes(at);
-        self.far[at].open(at, routes, &self.tells);
+        self.remote[at].open(at, routes, &self.tells);
     }
 
-    /// Where what comes from a host goes.
+    /// Destinations of data from a host.
     fn routes(&self, at: usize) -> Routes {
-        let part = self.far[at].part;
+        let part = self.remote[at].part;
         let mut routes = self.here.routes(|link| self.other_end(link, part).is_some());
         for (link, other) in
             (0..self.cut.links.len() as u16).filter_map(|link| Some((link, self.other_end(link, part)?)))
@@ -207,20 +208,20 @@ impl Whole {
         routes
     }
 
-    /// The part at the other end of a link, if it has one of its ends in this part.
+    /// The part at the other end of a link, if one end is in this part.
     fn other_end(&self, link: u16, part: usize) -> Option<usize> {
         let CutEdge { from, to, .. } = *self.cut.links.get(usize::from(link))?;
         if from == part { Some(to) } else { (to == part).then_some(from) }
     }
 
-    /// What leads to a part on another host.
+    /// The queue of messages to a part on another host.
     fn outbox(&self, part: usize) -> Option<Arc<Outbox>> {
-        self.far.iter().find(|far| far.part == part).map(|far| far.outbox.clone())
+        self.remote.iter().find(|remote| remote.part == part).map(|remote| remote.outbox.clone())
     }
 
-    /// Opens the part here, and waits until the others are open.
+    /// Opens the part here, and waits for the others.
     fn build(&mut self, cancel: &Cancel) -> Result<()> {
-        self.far.iter().for_each(|far| far.say(ToThere::Build));
+        self.remote.iter().for_each(|remote| remote.say(ToHost::Build));
         let own = self.cut.parts.iter().position(|part| part.host.is_none());
         let built = own.map(|own| {
             let outbox = |link| self.other_end(link, own).and_then(|other| self.outbox(other));
@@ -229,12 +230,12 @@ impl Whole {
         });
         let built = built.transpose().and_then(|graph| {
             self.graph = graph;
-            while self.failed.is_none() && self.far.iter().any(|far| far.state == State::Opening) {
+            while self.failed.is_none() && self.remote.iter().any(|remote| remote.state == State::Opening) {
                 if interrupt::is_pending() {
                     return Err(grebe_connection::Error::Cancelled.into());
                 }
                 self.listen(None);
-                if self.far.iter().any(|far| far.state == State::Ended) {
+                if self.remote.iter().any(|remote| remote.state == State::Ended) {
                     break;
                 }
             }
@@ -246,46 +247,49 @@ impl Whole {
         built
     }
 
-    /// Says which way the samples go, where that is worth a word.
+    /// Reports notable routes.
     fn tell_ways(&self) {
-        for far in &self.far {
-            let mut links = self.links_of(far.part).map(|(link, _)| link).peekable();
+        for remote in &self.remote {
+            let mut links = self.links_of(remote.part).map(|(link, _)| link).peekable();
             let goes_elsewhere = links.peek().is_some() && links.all(|link| self.pairs.has(link));
-            if let Some(route) = far.route().filter(|_| !goes_elsewhere) {
-                note!("{}: samples go over {}", far.name, route.name());
+            if let Some(route) = remote.route().filter(|_| !goes_elsewhere) {
+                note!("{}: samples go over {}", remote.name, route.name());
             }
         }
-        self.pairs.ways(&self.far).iter().for_each(|words| note!("{words}"));
+        self.pairs.ways(&self.remote).iter().for_each(|words| note!("{words}"));
     }
 
-    /// The same for programs.
+    /// Routes for programs.
     fn ways(&self) -> Value {
-        let far = self.far.iter().map(|far| json!({ "host": far.name, "other": null, "way": far.route() }));
-        far.chain(self.pairs.json(&self.far, &self.cut.links)).collect()
+        let remote = self
+            .remote
+            .iter()
+            .map(|remote| json!({ "host": remote.name, "other": null, "route": remote.route() }));
+        remote.chain(self.pairs.json(&self.remote, &self.cut.links)).collect()
     }
 
-    /// Starts all; what they have counted together.
+    /// Starts all parts; returns their counters.
     fn start(&mut self) -> impl Fn() -> Snapshot + Clone + Send + Sync + use<> {
-        // Those that receive are there before the first sample: the links hold it.
-        self.far.iter().for_each(|far| far.say(ToThere::Start));
+        // Receivers start before the first sample, because links hold it.
+        self.remote.iter().for_each(|remote| remote.say(ToHost::Start));
         match self.graph.take().map(grebe_flow::Graph::start).transpose() {
             Ok(running) => self.running = running,
             Err(error) => self.fail(error.into()),
         }
         self.has_started = true;
         let own = self.running.as_ref().map(|running| Arc::new(running.observer()));
-        let far: Vec<_> = self.far.iter().map(Far::counted).collect();
+        let remote: Vec<_> = self.remote.iter().map(RemoteHost::counted).collect();
         move || {
             let mut all = own.as_ref().map(|own| own()).unwrap_or_default();
             all.at_ns = monotonic_ns();
-            for counted in &far {
+            for counted in &remote {
                 counted.lock().unwrap_or_else(PoisonError::into_inner).add_to(&mut all);
             }
             all
         }
     }
 
-    /// To the end of all parts.
+    /// Runs until all parts have ended.
     fn drive(&mut self, progress: &Progress, observe: &impl Fn() -> Snapshot) {
         let mut notes = self.running.as_ref().map(Running::notes);
         while !self.is_over() {
@@ -295,7 +299,7 @@ impl Whole {
                 self.fail(error.into());
             }
             self.say_here();
-            for at in 0..self.far.len() {
+            for at in 0..self.remote.len() {
                 self.look_after(at, progress);
             }
             self.turn_pairs(&|words| progress.say(words));
@@ -313,23 +317,23 @@ impl Whole {
     }
 
     fn is_over(&self) -> bool {
-        self.running.as_ref().is_none_or(Running::is_ended) && self.far.iter().all(Far::is_over)
+        self.running.as_ref().is_none_or(Running::is_ended) && self.remote.iter().all(RemoteHost::is_over)
     }
 
-    /// Hosts that hear nothing for long end their part.
+    /// Hosts without messages for long end their part.
     fn say_here(&mut self) {
         if self.told_at.elapsed() >= HERE_EVERY {
             self.told_at = Instant::now();
-            self.far.iter().filter(|far| far.is_there()).for_each(|far| far.say(ToThere::Here));
+            self.remote.iter().filter(|remote| remote.is_there()).for_each(|remote| remote.say(ToHost::Here));
         }
     }
 
-    /// Takes in what hosts say, for a moment.
+    /// Handles messages of hosts for a moment.
     fn listen(&mut self, progress: Option<&Progress>) {
         match self.heard.recv_timeout(LOOK_EVERY) {
             Ok(heard) => self.hear(heard, progress),
             Err(RecvTimeoutError::Timeout) => {}
-            // Every reader has ended, which each has said.
+            // All readers have ended, and have reported it.
             Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK_EVERY),
         }
         while let Ok(heard) = self.heard.try_recv() {
@@ -337,10 +341,10 @@ impl Whole {
         }
     }
 
-    fn hear(&mut self, heard: Heard, progress: Option<&Progress>) {
+    fn hear(&mut self, heard: Received, progress: Option<&Progress>) {
         let at = heard.at;
-        let far = &mut self.far[at];
-        if !far.is_of_now(&heard) || far.state == State::Lost {
+        let remote = &mut self.remote[at];
+        if !remote.is_of_now(&heard) || remote.state == State::Lost {
             return;
         }
         let say = |words: &str| match progress {
@@ -348,25 +352,29 @@ impl Whole {
             None => note!("{words}"),
         };
         match heard.news {
-            News::Said(ToHere::Note(note)) => say(&format!("{}: {}", far.name, printable(note.as_bytes()))),
-            News::Said(ToHere::Built) if far.comeback.is_some() && far.state == State::Opening => {
+            News::Said(ToCoordinator::Note(note)) => {
+                say(&format!("{}: {}", remote.name, printable(note.as_bytes())))
+            }
+            News::Said(ToCoordinator::Built)
+                if remote.restart_state.is_some() && remote.state == State::Opening =>
+            {
                 self.is_back(at, &say);
             }
-            News::Said(ToHere::Built) => far.state = State::Built,
-            News::Said(ToHere::Counts(counts)) => far.count().tell(counts),
-            News::Said(ToHere::Ended { counts, failed }) => {
-                far.count().tell(counts);
-                far.state = State::Ended;
+            News::Said(ToCoordinator::Built) => remote.state = State::Built,
+            News::Said(ToCoordinator::Counts(counts)) => remote.count().tell(counts),
+            News::Said(ToCoordinator::Ended { counts, failed }) => {
+                remote.count().tell(counts);
+                remote.state = State::Ended;
                 let Some(failed) = failed else { return };
-                let what = format!("{}: {}", far.name, printable(failed.why.as_bytes()));
+                let what = format!("{}: {}", remote.name, printable(failed.why.as_bytes()));
                 match self.is_restarted(at) {
                     true => self.leave(at, &what, &say),
                     false => self.fail(Elsewhere { what, status: failed.status }.into()),
                 }
             }
-            News::Closed(_) if far.is_over() => {}
+            News::Closed(_) if remote.is_over() => {}
             News::Closed(read) => {
-                // That a connection broke says less than why the other end is gone.
+                // The reason for the end of a host says more than a broken connection.
                 let broke = |error: &BadLink| !matches!(error, BadLink::Io(_) | BadLink::Cut);
                 let broke = read.err().filter(broke).map(|broke| broke.to_string());
                 match self.is_restarted(at) {
@@ -375,44 +383,50 @@ impl Whole {
                 }
             }
             ref news @ News::Said(
-                ToHere::Ticket { .. } | ToHere::Met { .. } | ToHere::Broke { .. } | ToHere::Hears { .. },
+                ToCoordinator::Ticket { .. }
+                | ToCoordinator::Met { .. }
+                | ToCoordinator::Broke { .. }
+                | ToCoordinator::Hears { .. },
             ) => {
-                self.pairs.hear(at, news, &mut self.far);
+                self.pairs.hear(at, news, &mut self.remote);
             }
-            News::Said(ToHere::Clock(..) | ToHere::Filled(_) | ToHere::PeerFilled { .. })
+            News::Said(
+                ToCoordinator::Clock(..) | ToCoordinator::Filled(_) | ToCoordinator::PeerFilled { .. },
+            )
             | News::Filled(_) => {}
-            News::Gone(why) => say(&format!("{why}; {} is started again", far.name)),
+            News::Gone(why) => say(&format!("{why}; restarting {}", remote.name)),
         }
     }
 
-    /// The edges that were cut.
+    /// The edges between parts.
     fn links(&self) -> impl Iterator<Item = (u16, &CutEdge)> {
         (0..).zip(&self.cut.links)
     }
 
-    /// The edges that lead to or from a part.
+    /// The edges to or from a part.
     fn links_of(&self, part: usize) -> impl Iterator<Item = (u16, &CutEdge)> {
         self.links().filter(move |(_, edge)| edge.from == part || edge.to == part)
     }
 
-    /// The first failure is what the graph fails with.
+    /// The graph fails with the first failure.
     fn fail(&mut self, error: anyhow::Error) {
         self.failed.get_or_insert(error);
         self.stop();
     }
 
-    /// Ends the sources everywhere; the rest goes on with what is under way.
+    /// Ends all sources; queued samples are processed.
     fn stop(&mut self) {
         if self.stopping.is_some() {
             return;
         }
-        for at in 0..self.far.len() {
-            let is_coming = self.far[at].comeback.is_some() && self.far[at].state == State::Opening;
-            if is_coming || self.far[at].state == State::Away {
+        for at in 0..self.remote.len() {
+            let is_coming =
+                self.remote[at].restart_state.is_some() && self.remote[at].state == State::Opening;
+            if is_coming || self.remote[at].state == State::Away {
                 self.give_up(at);
             }
         }
-        self.far.iter().for_each(|far| far.say(ToThere::Stop));
+        self.remote.iter().for_each(|remote| remote.say(ToHost::Stop));
         if let Some(running) = &self.running {
             running.end_sources();
         }
@@ -420,7 +434,7 @@ impl Whole {
         self.stopping = Some(Stopping { began: now, moved: now, taken: 0, is_ending: false });
     }
 
-    /// Once nothing gets on any more, every stage ends at its next step.
+    /// Ends all stages once nothing progresses.
     fn end_what_stands_still(&mut self, counted: &Snapshot) {
         let Some(stopping) = &mut self.stopping else { return };
         let taken: u64 = counted.stages.iter().map(|stage| stage.frames_in).sum();
@@ -432,29 +446,32 @@ impl Whole {
             return;
         }
         stopping.is_ending = true;
-        self.far.iter().for_each(|far| far.say(ToThere::End));
+        self.remote.iter().for_each(|remote| remote.say(ToHost::End));
         self.here.end_all();
         if let Some(running) = self.running.take() {
-            // Its counters are still seen; a second Ctrl-C ends what hangs.
+            // Its counters stay visible; a second Ctrl-C ends a hanging stage.
             if let Err(error) = running.stop() {
                 self.failed.get_or_insert(error.into());
             }
         }
     }
 
-    /// Closes all connections; how it ended.
+    /// Closes all connections, and returns the outcome.
     fn end(mut self) -> Result<Ending> {
         if let Some(error) = self.running.take().and_then(|running| running.wait().err()) {
             self.failed.get_or_insert(error.into());
         }
-        let is_trying = self.far.iter().any(|far| far.comeback.as_ref().is_some_and(Comeback::is_trying));
+        let is_trying = self
+            .remote
+            .iter()
+            .any(|remote| remote.restart_state.as_ref().is_some_and(RestartState::is_trying));
         if is_trying {
-            // A login that is under way is of no use any more.
+            // A running login is no longer needed.
             interrupt::raise();
         }
         thread::scope(|scope| {
-            for far in self.far.drain(..) {
-                scope.spawn(move || far.close());
+            for remote in self.remote.drain(..) {
+                scope.spawn(move || remote.close());
             }
         });
         match self.failed {
@@ -465,8 +482,13 @@ impl Whole {
     }
 }
 
-/// What comes from a host until then; what comes from others, and that it is gone, is put aside.
-fn next_of(heard: &Receiver<Heard>, at: usize, until: Instant, others: &mut Vec<Heard>) -> Option<Heard> {
+/// The next message of a host until a time; those of others are set aside.
+fn next_of(
+    heard: &Receiver<Received>,
+    at: usize,
+    until: Instant,
+    others: &mut Vec<Received>,
+) -> Option<Received> {
     while Instant::now() < until && !interrupt::is_pending() {
         match heard.recv_timeout(LOOK_EVERY) {
             Ok(heard) if heard.at != at => others.push(heard),
@@ -481,12 +503,12 @@ fn next_of(heard: &Receiver<Heard>, at: usize, until: Instant, others: &mut Vec<
     None
 }
 
-/// How a stage is called among those of all hosts.
+/// Name of a stage among those of all hosts.
 fn shown_name(host: Option<&str>, stage: &str) -> String {
     host.map_or_else(|| stage.to_owned(), |host| format!("{host}:{stage}"))
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Without a frame that gets on anywhere; what hosts count comes four times a second.
+/// Time without progress anywhere; hosts report counters four times a second.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const DRAIN_MAX: Duration = Duration::from_secs(10);

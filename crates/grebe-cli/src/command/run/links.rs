@@ -1,4 +1,4 @@
-//! The stages of a part of a graph that an edge to another host was cut into.
+//! Stages for the ends of links: edges that were cut between hosts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use grebe_link::edge::{Inbox, Lead, LinkIn, LinkInKind, LinkOut, LinkOutKind, Ro
 use grebe_ring::Cancel;
 use serde::de::Deserialize;
 
-/// All kinds that a part of a graph may have.
+/// All kinds in a part of a graph.
 pub(super) fn kinds() -> Kinds {
     let mut kinds = grebe_stages::kinds();
     add_kinds(&mut kinds);
     kinds
 }
 
-/// The ends of the links of one part.
+/// Ends of the links of a part.
 #[derive(Default)]
 pub(super) struct Ends {
     outs: Vec<u16>,
     ins: HashMap<u16, Arc<Inbox>>,
-    /// Where the part takes the place of one that is gone: the last era of each link that began.
+    /// Last era of each link, in a restarted part.
     again: Option<HashMap<u16, u32>>,
 }
 
@@ -33,7 +33,7 @@ impl Ends {
         Ok(Self { outs: outs.collect::<Result<_>>()?, ins: ins.collect::<Result<_>>()?, again: None })
     }
 
-    /// Those of a part that takes the place of one that is gone.
+    /// For a restarted part.
     pub(super) fn again(self, eras: Option<Vec<(u16, u32)>>) -> Self {
         Self { again: eras.map(|eras| eras.into_iter().collect()), ..self }
     }
@@ -48,26 +48,26 @@ impl Ends {
         self.outs.contains(&link)
     }
 
-    /// Where what comes over a connection goes, if that has these of the links.
+    /// Destinations of data on a connection that carries some of the links.
     pub(super) fn routes(&self, has: impl Fn(u16) -> bool) -> Routes {
         let outs = self.outs.iter().map(|&link| (link, Route::Out));
         let ins = self.ins.iter().map(|(&link, inbox)| (link, Route::In(inbox.clone())));
         outs.chain(ins).filter(|&(link, _)| has(link)).collect()
     }
 
-    /// The stream ends that comes over this link, if it has not ended.
+    /// Ends the stream of a link.
     pub(super) fn end(&self, link: u16) {
         if let Some(inbox) = self.ins.get(&link) {
             inbox.end();
         }
     }
 
-    /// All streams end that come from elsewhere.
+    /// Ends all streams from other hosts.
     pub(super) fn end_all(&self) {
         self.ins.values().for_each(|inbox| inbox.end());
     }
 
-    /// Opens the part; `lead` says where a link leads to.
+    /// Opens the part; `lead` has the route of a link.
     pub(super) fn build(
         &self,
         file: &GraphFile,

@@ -1,4 +1,4 @@
-//! The way to another host of a graph: what it takes to start its part, and the process there.
+//! Login to another host of a graph.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,34 +9,34 @@ use grebe_flow::{GraphFile, Part, Restart};
 use grebe_remote::{Channel, Config, Hello, Remote, Route, Settings};
 
 use super::lines::{JOINS, PartTask};
-use crate::cli::{How, ssh_host};
+use crate::cli::{Routing, ssh_host};
 use crate::command::remote::{self, dialer};
 use crate::ending::Usage;
 use crate::interrupt;
 
-/// What it takes to start a host's part, as often as that may be.
+/// Everything for starting a host's part, repeatedly.
 pub(super) struct Login {
     graph: String,
     part: GraphFile,
     pub(super) settings: Settings,
     restart: Restart,
-    /// Ctrl-C ends the wait for a connection, and not one that there is: what is under way goes on over it.
+    /// Ctrl-C cancels a login, but not an established connection, which carries the last samples.
     cancel: Cancel,
     is_connected: Arc<AtomicBool>,
     _ending: interrupt::Then,
 }
 
-/// The process there, and the way to it.
+/// Process on another host, with the connection to it.
 pub(super) struct Connected {
     pub(super) route: Route,
-    /// Goes before what keeps the process there: its input ends with it.
+    /// Dropped first, because the process ends with its input.
     pub(super) channel: Option<Channel>,
     pub(super) remote: Remote,
     pub(super) status: Option<ConnectionStatus>,
 }
 
 impl Login {
-    pub(super) fn of(graph: &str, part: &Part, host: &str, config: &Config, how: &How) -> Result<Self> {
+    pub(super) fn of(graph: &str, part: &Part, host: &str, config: &Config, how: &Routing) -> Result<Self> {
         let host = ssh_host(host).map_err(|why| Usage(format!("the host '{host}': {why}")))?;
         let mut settings = remote::settings(config, &host, &how.host_options())?;
         settings.ssh = settings.ssh.shielded().watched();
@@ -51,7 +51,7 @@ impl Login {
         Ok(Self { graph, part, settings, restart, cancel, is_connected, _ending })
     }
 
-    /// Logs in, gives it its part, and connects with it. In place of one that is gone, `eras` says which era of each link was the last.
+    /// Logs in, sends the part, and connects. For a restart, `eras` has the last era of each link.
     pub(super) fn connect(&self, eras: Option<Vec<(u16, u32)>>) -> Result<Connected> {
         self.is_connected.store(false, Ordering::Release);
         let mut settings = self.settings.clone();
@@ -81,7 +81,7 @@ impl Login {
     }
 }
 
-/// A part of a graph for a process that takes the place of one that is gone: what that has recorded stays, and goes on under another name.
+/// The part of a restarted host: recordings of the earlier process stay, and new ones get other names.
 fn again(part: &GraphFile) -> GraphFile {
     part.with_params(|kind, params| {
         if kind == "record" {

@@ -1,86 +1,86 @@
-//! Two other hosts with edges between them, as the process sees them that runs the graph: how they find each other, and what becomes of their way.
+//! Two other hosts with edges between them, from the view of the coordinator.
 
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Cut, Policy, Restart};
 use grebe_remote::{Route, Terms, Via};
 
-use super::far::{Far, News};
-use super::lines::{DEAD_AFTER, SILENT_FOR, ToHere, ToThere};
+use super::lines::{DEAD_AFTER, SILENT_FOR, ToCoordinator, ToHost};
+use super::remote_host::{News, RemoteHost};
 use crate::cli::printable;
 
 pub(super) struct Pair {
-    /// Their places among the other hosts. Its first edge leads from the first to the second.
+    /// Their positions. The first edge leads from the first to the second.
     pub(super) at: [usize; 2],
     pub(super) links: Vec<u16>,
     has_both_directions: bool,
-    /// By which ways they may go to each other, else why they are not to.
+    /// Permitted routes between them, or the reason against a direct connection.
     via: Result<Via, &'static str>,
-    /// Its edges are joined anew where the way breaks: a host is started again, or nobody waits.
+    /// Its edges join again after a break: a host restarts, or the producer does not wait.
     is_kept: bool,
-    pub(super) goes: Goes,
-    /// Once, one of them reached the other.
+    pub(super) goes: PairRoute,
+    /// They have been connected before.
     was_direct: bool,
-    /// How often they have looked for each other.
+    /// Number of attempts to connect.
     round: u32,
     meeting: Option<Meeting>,
-    trouble: Option<Trouble>,
+    trouble: Option<LinkFault>,
     apart_since: Option<Instant>,
     is_gone: bool,
 }
 
-/// How samples go from one host to the other.
+/// Route of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Goes {
+pub(super) enum PairRoute {
     Directly(Route),
-    /// Through this host, and why.
+    /// Through this host, with the reason.
     Through(&'static str),
 }
 
-/// Two hosts that look for each other.
+/// Two hosts that connect to each other.
 struct Meeting {
     began: Instant,
-    /// Of each end: whether it is at it, and no way that there was before is used there.
+    /// Per end: it takes part, and uses no earlier connection.
     is_at_it: [bool; 2],
     at_it_since: Option<Instant>,
-    /// Of each end: whether it has reached the other one, once that is known; and whether the other one has reached it.
+    /// Per end: whether it has connected, once known; and whether the other has connected to it.
     reached: [Option<Option<Route>>; 2],
     was_reached: [bool; 2],
 }
 
-/// What is wrong with a direct way, and since when.
-enum Trouble {
+/// Problem of a direct connection, with its start.
+enum LinkFault {
     Broke {
         since: Instant,
         why: String,
     },
-    /// This end hears nothing.
+    /// This end receives nothing.
     Silence {
         since: Instant,
         end: usize,
         is_told: bool,
     },
-    /// It hears something again.
-    Heard {
+    /// It receives messages again.
+    Received {
         since: Instant,
         end: usize,
     },
 }
 
-/// What is to be done about a way.
+/// Change of the route.
 pub(super) enum Outcome {
-    /// A person is to know this.
+    /// Message for the user.
     Note(String),
-    /// The links are to be joined: over the connection that this end has made, or through this host.
+    /// Join the links: over the connection of this end, or through this host.
     Join(Option<usize>),
-    /// It is over, and nothing takes its place.
+    /// The route is gone without replacement.
     Broken(String),
 }
 
 impl Pair {
-    /// With one link, from the first to the second of these hosts.
-    pub(super) fn new(at: [usize; 2], link: u16, far: &[Far]) -> Self {
-        let [one, other] = at.map(|at| &far[at]);
+    /// With one link, from the first host to the second.
+    pub(super) fn new(at: [usize; 2], link: u16, remote: &[RemoteHost]) -> Self {
+        let [one, other] = at.map(|at| &remote[at]);
         let via = common_via(one.settings().via, other.settings().via).ok_or("as --via and cp.toml say");
         Self {
             at,
@@ -88,7 +88,7 @@ impl Pair {
             has_both_directions: false,
             via,
             is_kept: false,
-            goes: Goes::Through(via.err().unwrap_or(UNREACHED)),
+            goes: PairRoute::Through(via.err().unwrap_or(UNREACHED)),
             was_direct: false,
             round: 0,
             meeting: None,
@@ -103,136 +103,136 @@ impl Pair {
         self.has_both_directions |= self.at[0] != from;
     }
 
-    /// All its links are known.
-    pub(super) fn complete(&mut self, cut: &Cut, far: &[Far]) {
+    /// All links are known.
+    pub(super) fn complete(&mut self, cut: &Cut, remote: &[RemoteHost]) {
         let blocks = |&link: &u16| cut.links[usize::from(link)].queue.policy == Policy::Block;
-        let is_restarted = self.at.iter().any(|&at| far[at].restart == Restart::Always);
+        let is_restarted = self.at.iter().any(|&at| remote[at].restart == Restart::Always);
         self.is_kept = is_restarted || !self.links.iter().any(blocks);
     }
 
     pub(super) fn is_direct(&self) -> bool {
-        matches!(self.goes, Goes::Directly(_))
+        matches!(self.goes, PairRoute::Directly(_))
     }
 
     pub(super) fn is_meeting(&self) -> bool {
         self.meeting.is_some()
     }
 
-    /// Each of the hosts, and the other one.
+    /// Each host with the other one.
     pub(super) fn both_ways(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let [one, other] = self.at;
         [(one, other), (other, one)].into_iter()
     }
 
-    pub(super) fn names(&self, far: &[Far]) -> String {
-        let [from, to] = self.at.map(|at| &far[at].name);
+    pub(super) fn names(&self, remote: &[RemoteHost]) -> String {
+        let [from, to] = self.at.map(|at| &remote[at].name);
         let arrow = if self.has_both_directions { "<->" } else { "->" };
         format!("{from} {arrow} {to}")
     }
 
-    /// Which way the samples go, for people.
-    pub(super) fn way(&self, far: &[Far]) -> String {
-        let names = self.names(far);
+    /// Route of the samples, for people.
+    pub(super) fn way(&self, remote: &[RemoteHost]) -> String {
+        let names = self.names(remote);
         match self.goes {
-            Goes::Directly(way) => format!("{names}: samples go over {}, directly", way.name()),
-            Goes::Through(why) => format!("{names}: samples go through this host, {why}"),
+            PairRoute::Directly(way) => format!("{names}: samples go over {}, directly", way.name()),
+            PairRoute::Through(why) => format!("{names}: samples go through this host, {why}"),
         }
     }
 
-    /// Lets both look for each other, where they may.
-    pub(super) fn meet(&mut self, far: &[Far]) {
+    /// Lets both connect, if permitted.
+    pub(super) fn meet(&mut self, remote: &[RemoteHost]) {
         let Ok(via) = self.via else { return };
         self.apart();
         self.round += 1;
         for (at, peer) in self.both_ways() {
-            let settings = far[at].settings();
+            let settings = remote[at].settings();
             let (terms, port) = (Terms { via, ..settings.terms() }, settings.port);
-            far[at].say(ToThere::Meet { peer: far[peer].number(), round: self.round, terms, port });
+            remote[at].say(ToHost::Meet { peer: remote[peer].number(), round: self.round, terms, port });
         }
         self.meeting = Some(Meeting::new());
     }
 
-    /// One of them is there again. Those that never reached each other do not try it again; whether these do.
-    pub(super) fn meet_again(&mut self, far: &[Far]) -> bool {
-        let is_of_use = self.was_direct && !self.is_gone && self.at.iter().all(|&at| far[at].is_built());
+    /// One of them is back. Returns whether they connect again; those that never connected do not.
+    pub(super) fn meet_again(&mut self, remote: &[RemoteHost]) -> bool {
+        let is_of_use = self.was_direct && !self.is_gone && self.at.iter().all(|&at| remote[at].is_built());
         if is_of_use {
-            self.meet(far);
+            self.meet(remote);
         }
         is_of_use
     }
 
-    /// One of them is gone, and may come back: the other one is told.
-    pub(super) fn leave(&mut self, at: usize, far: &[Far]) {
+    /// One of them is gone, and may come back: notifies the other.
+    pub(super) fn leave(&mut self, at: usize, remote: &[RemoteHost]) {
         if self.is_direct() || self.is_meeting() {
-            self.say_to_other(at, far, ToThere::Away);
+            self.say_to_other(at, remote, ToHost::Away);
         }
         self.apart();
     }
 
     /// One of them is gone for good.
-    pub(super) fn lose(&mut self, at: usize, far: &[Far]) {
+    pub(super) fn lose(&mut self, at: usize, remote: &[RemoteHost]) {
         if self.is_direct() {
-            self.say_to_other(at, far, ToThere::Lost);
+            self.say_to_other(at, remote, ToHost::Lost);
         } else if self.is_meeting() {
-            self.say_to_other(at, far, ToThere::Part);
+            self.say_to_other(at, remote, ToHost::Part);
         }
         (self.is_gone, self.meeting) = (true, None);
     }
 
-    /// Nothing goes directly any more.
+    /// Ends the direct connection.
     fn apart(&mut self) {
         (self.meeting, self.trouble) = (None, None);
         if self.is_direct() {
-            self.goes = Goes::Through(APART);
+            self.goes = PairRoute::Through(APART);
             self.apart_since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Links are joined, each with the era that begins there.
-    pub(super) fn join(&mut self, made_by: Option<usize>, links: Vec<(u16, u32)>, far: &[Far]) {
+    /// Joins links, each with the era that begins.
+    pub(super) fn join(&mut self, made_by: Option<usize>, links: Vec<(u16, u32)>, remote: &[RemoteHost]) {
         self.meeting = None;
-        for (end, (at, peer)) in self.both_ways().enumerate().filter(|(_, (at, _))| far[*at].is_there()) {
-            let peer = far[peer].number();
-            far[at].say(match made_by {
-                Some(made_by) => ToThere::Join {
+        for (end, (at, peer)) in self.both_ways().enumerate().filter(|(_, (at, _))| remote[*at].is_there()) {
+            let peer = remote[peer].number();
+            remote[at].say(match made_by {
+                Some(made_by) => ToHost::Join {
                     peer,
                     round: self.round,
                     is_ours: end == made_by,
                     is_kept: self.is_kept,
                     links: links.clone(),
                 },
-                None => ToThere::Part(peer),
+                None => ToHost::Part(peer),
             });
         }
     }
 
-    /// How long its links were not joined.
+    /// Time for which its links were not joined.
     pub(super) fn take_apart(&mut self) -> Option<Duration> {
         self.apart_since.take().map(|since| since.elapsed())
     }
 
-    /// Takes in what a host has said; whether it is about this pair.
-    pub(super) fn hear(&mut self, at: usize, news: &News, far: &mut [Far]) -> bool {
+    /// Takes in a message of a host; returns whether it concerns this pair.
+    pub(super) fn hear(&mut self, at: usize, news: &News, remote: &mut [RemoteHost]) -> bool {
         let (Some(end), News::Said(said)) = (self.at.iter().position(|&it| it == at), news) else {
             return false;
         };
         let other = self.at[1 - end];
-        let is_of = |peer: u16| peer == far[other].number();
+        let is_of = |peer: u16| peer == remote[other].number();
         match said {
-            ToHere::Ticket { peer, round, ticket } if is_of(*peer) => {
+            ToCoordinator::Ticket { peer, round, ticket } if is_of(*peer) => {
                 let Some(meeting) = self.meeting.as_mut().filter(|_| *round == self.round) else {
                     return true;
                 };
                 meeting.is_at_it[end] = true;
-                let ticket = ticket.as_ref().and_then(|ticket| far[at].ticket_for_others(ticket));
+                let ticket = ticket.as_ref().and_then(|ticket| remote[at].ticket_for_others(ticket));
                 match ticket {
                     Some(ticket) => {
-                        far[other].say(ToThere::Reach { peer: far[at].number(), round: *round, ticket });
+                        remote[other].say(ToHost::Reach { peer: remote[at].number(), round: *round, ticket });
                     }
                     None => meeting.reached[1 - end] = Some(None),
                 }
             }
-            ToHere::Met { peer, round, is_ours, route } if is_of(*peer) => {
+            ToCoordinator::Met { peer, round, is_ours, route } if is_of(*peer) => {
                 if let Some(meeting) = self.meeting.as_mut().filter(|_| *round == self.round) {
                     match is_ours {
                         true => meeting.reached[end] = Some(*route),
@@ -240,14 +240,14 @@ impl Pair {
                     }
                 }
             }
-            ToHere::Broke { peer, round, why } if is_of(*peer) => {
-                let is_new = !matches!(self.trouble, Some(Trouble::Broke { .. }));
+            ToCoordinator::Broke { peer, round, why } if is_of(*peer) => {
+                let is_new = !matches!(self.trouble, Some(LinkFault::Broke { .. }));
                 if *round == self.round && self.is_direct() && is_new && !self.is_gone {
                     let why = printable(why.as_bytes());
-                    self.trouble = Some(Trouble::Broke { since: Instant::now(), why });
+                    self.trouble = Some(LinkFault::Broke { since: Instant::now(), why });
                 }
             }
-            ToHere::Hears { peer, round, hears } if is_of(*peer) => {
+            ToCoordinator::Hears { peer, round, hears } if is_of(*peer) => {
                 if *round == self.round && self.is_direct() && !self.is_gone {
                     self.note_hears(end, *hears);
                 }
@@ -259,42 +259,47 @@ impl Pair {
 
     fn note_hears(&mut self, end: usize, hears: bool) {
         match (&self.trouble, hears) {
-            (None | Some(Trouble::Heard { .. }), false) => {
-                self.trouble = Some(Trouble::Silence { since: Instant::now(), end, is_told: false });
+            (None | Some(LinkFault::Received { .. }), false) => {
+                self.trouble = Some(LinkFault::Silence { since: Instant::now(), end, is_told: false });
             }
-            (&Some(Trouble::Silence { since, end: of, is_told }), true) if of == end => {
-                // Its end is told where its beginning was.
-                self.trouble = is_told.then_some(Trouble::Heard { since, end });
+            (&Some(LinkFault::Silence { since, end: of, is_told }), true) if of == end => {
+                // The end is reported like the start.
+                self.trouble = is_told.then_some(LinkFault::Received { since, end });
             }
             _ => {}
         }
     }
 
-    /// What is to be done just now. A graph that `is_ending` joins nothing anew; before it `is_at_work`, nothing has gone any way.
-    pub(super) fn next(&mut self, far: &[Far], is_at_work: bool, is_ending: bool) -> Option<Outcome> {
+    /// The next action. A graph that `is_ending` joins no links again; before it `is_at_work`, no data has flowed.
+    pub(super) fn next(
+        &mut self,
+        remote: &[RemoteHost],
+        is_at_work: bool,
+        is_ending: bool,
+    ) -> Option<Outcome> {
         if let Some(meeting) = &mut self.meeting {
-            let is_over = self.at.iter().any(|&at| far[at].is_over());
+            let is_over = self.at.iter().any(|&at| remote[at].is_over());
             let met = if is_over { None } else { meeting.outcome(is_at_work)? };
             self.goes = match met {
-                Some((_, way)) => Goes::Directly(way),
-                None => Goes::Through(UNREACHED),
+                Some((_, way)) => PairRoute::Directly(way),
+                None => PairRoute::Through(UNREACHED),
             };
             self.was_direct |= self.is_direct();
             return Some(Outcome::Join(met.map(|(end, _)| end)));
         }
         let trouble = self.trouble.as_mut().filter(|_| is_at_work)?;
-        if self.at.iter().any(|&at| far[at].is_over()) {
-            // It has ended, and the other one with it as far as this way goes.
+        if self.at.iter().any(|&at| remote[at].is_over()) {
+            // It has ended, and so has the other one's use of this route.
             (self.trouble, self.is_gone) = (None, true);
-            self.tell_both(far, ToThere::Lost);
+            self.tell_both(remote, ToHost::Lost);
             return None;
         }
         let is_kept = self.is_kept && !is_ending;
-        let [one, other] = self.at.map(|at| &far[at].name);
+        let [one, other] = self.at.map(|at| &remote[at].name);
         let what = match trouble {
-            Trouble::Broke { since, why } => {
+            LinkFault::Broke { since, why } => {
                 let since = since.elapsed();
-                let is_there = |at: &usize| far[*at].is_there() && far[*at].silence() < since;
+                let is_there = |at: &usize| remote[*at].is_there() && remote[*at].silence() < since;
                 let are_there = self.at.iter().all(is_there);
                 // One of them may be gone, which shows soon.
                 let is_clear = match is_kept {
@@ -304,55 +309,56 @@ impl Pair {
                 if !is_clear {
                     return None;
                 }
-                format!("the way between {one} and {other} is gone: {why}")
+                format!("the route between {one} and {other} is gone: {why}")
             }
-            Trouble::Silence { is_told: true, .. } => return None,
-            Trouble::Heard { since, end } => {
+            LinkFault::Silence { is_told: true, .. } => return None,
+            LinkFault::Received { since, end } => {
                 let silence_s = (since.elapsed() + DEAD_AFTER).as_secs_f64();
-                let [hears, heard] = [*end, 1 - *end].map(|end| &far[self.at[end]].name);
-                let note = format!("{hears} hears {heard} again, after {silence_s:.1} s");
+                let [hears, heard] = [*end, 1 - *end].map(|end| &remote[self.at[end]].name);
+                let note = format!("{hears} receives data from {heard} again, after {silence_s:.1} s");
                 self.trouble = None;
                 return Some(Outcome::Note(note));
             }
-            Trouble::Silence { end, is_told, .. } => {
+            LinkFault::Silence { end, is_told, .. } => {
                 *is_told = true;
-                let (hears, silent) = (&far[self.at[*end]], &far[self.at[1 - *end]]);
+                let (hears, silent) = (&remote[self.at[*end]], &remote[self.at[1 - *end]]);
                 let nor = if silent.silence() > SPEAKS_WITHIN { ", nor has this host" } else { "" };
                 let (hears, silent) = (&hears.name, &silent.name);
                 let silence_s = DEAD_AFTER.as_secs_f64();
                 format!(
-                    "nothing passes between {one} and {other}: {hears} has heard nothing from {silent} for {silence_s} s{nor}"
+                    "no data between {one} and {other}: {hears} has received nothing from {silent} for {silence_s} s{nor}"
                 )
             }
         };
         match (is_kept, &self.trouble) {
             (true, _) => {
-                self.meet(far);
-                Some(Outcome::Note(format!("{what}; what goes there is joined anew")))
+                self.meet(remote);
+                Some(Outcome::Note(format!("{what}; reconnecting")))
             }
-            (false, Some(Trouble::Silence { .. })) => {
+            (false, Some(LinkFault::Silence { .. })) => {
                 let most_s = SILENT_FOR.as_secs();
                 Some(Outcome::Note(format!(
-                    "{what}; what goes there waits or is dropped, as its policy says, for {most_s} s at most"
+                    "{what}; data waits or is dropped, by the policy of its edge, for {most_s} s at most"
                 )))
             }
             (false, _) => {
                 (self.trouble, self.is_gone) = (None, true);
-                self.tell_both(far, ToThere::Lost);
+                self.tell_both(remote, ToHost::Lost);
                 Some(Outcome::Broken(what))
             }
         }
     }
 
-    fn tell_both(&self, far: &[Far], said: impl Fn(u16) -> ToThere) {
+    fn tell_both(&self, remote: &[RemoteHost], said: impl Fn(u16) -> ToHost) {
         for (at, peer) in self.both_ways() {
-            far[at].say(said(far[peer].number()));
+            remote[at].say(said(remote[peer].number()));
         }
     }
 
-    fn say_to_other(&self, at: usize, far: &[Far], said: impl Fn(u16) -> ToThere) {
-        for (other, gone) in self.both_ways().filter(|&(other, gone)| gone == at && far[other].is_there()) {
-            far[other].say(said(far[gone].number()));
+    fn say_to_other(&self, at: usize, remote: &[RemoteHost], said: impl Fn(u16) -> ToHost) {
+        for (other, gone) in self.both_ways().filter(|&(other, gone)| gone == at && remote[other].is_there())
+        {
+            remote[other].say(said(remote[gone].number()));
         }
     }
 }
@@ -368,8 +374,8 @@ impl Meeting {
         }
     }
 
-    /// Which end has made the connection, and how; `Some(None)`: neither will. Where the graph `is_at_work`, both are at it before it is decided:
-    /// nothing of theirs may still be on a way that there was before.
+    /// The end that made the connection, and its route; `Some(None)`: neither will. In a graph that `is_at_work`,
+    /// both must take part first, so that no data uses an earlier connection.
     fn outcome(&mut self, is_at_work: bool) -> Option<Option<(usize, Route)>> {
         let are_at_it = self.is_at_it.iter().all(|&is_at_it| is_at_it);
         if is_at_work && !are_at_it {
@@ -388,24 +394,24 @@ impl Meeting {
     }
 }
 
-/// The ways that two hosts may take to each other, as each is set for its way from here; `None`: none.
+/// Routes that both hosts permit; `None`: none.
 fn common_via(one: Via, other: Via) -> Option<Via> {
     let via = match (one, other) {
         (Via::Auto, via) | (via, Via::Auto) => via,
         (one, other) if one == other => one,
         _ => return None,
     };
-    // By ssh or by a relay, each is only reached from here.
+    // Hosts that are reached by ssh or a relay are reached from here only.
     (!matches!(via, Via::Ssh | Via::Relay)).then_some(via)
 }
 
-const UNREACHED: &str = "since neither reaches the other";
-const APART: &str = "once both are there again";
-/// A host says within two seconds whether it has reached another one, but for the way there and back.
+const UNREACHED: &str = "because neither reaches the other";
+const APART: &str = "until both are back";
+/// A host reports within two seconds whether it has connected, plus the round trip.
 const DECIDED_WITHIN: Duration = Duration::from_secs(4);
-/// A host that is gone is known to be so by then, or silent.
+/// Time in which the loss of a host becomes known.
 const SHOWS_WITHIN: Duration = Duration::from_secs(2);
-/// A host that is there has said something by then, as it does four times a second.
+/// A running host has sent a message by then, because it sends four per second.
 const SPEAKS_WITHIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Other hosts of the graph, as one of them has them: samples go there beside the process that runs the graph.
+//! Direct connections of one host with other hosts of the graph.
 //!
 //! ```text
-//!  the process that runs the graph      this host                          the peer, at the same time
+//!  the coordinator                       this host                          the peer, at the same time
 //!    Meet           ==>                   listens at a port                  listens at a port
 //!                   <== Ticket            its key and addresses
 //!    Reach          ==>                   goes to the peer by its ticket     comes here by this one's
@@ -9,10 +9,11 @@
 //!    Join, or Part  ==>                   goes on with one connection        with the same one: the rest is closed
 //! ```
 //!
-//! So at the start and, where links are kept, whenever a peer was started again or the way to it is dead. A link always has the way through the
-//! process that runs the graph; `Join` puts it on a direct one, and the next `Meet` takes it off again. A peer that goes away is the business of
-//! the process that runs the graph: this host tells that nothing passes any more ([`ToHere::Broke`], [`ToHere::Hears`]), and goes on as before
-//! until it hears what of it ([`ToThere::Away`], [`ToThere::Lost`], [`ToThere::Meet`]).
+//! This happens at the start and, for links that are kept, after each restart of a peer and each break. A link can
+//! always go through the coordinator; `Join` moves it to a direct connection, and the next `Meet` moves it back. The
+//! coordinator handles the loss of a peer: this host reports breaks and silence ([`ToCoordinator::Broke`],
+//! [`ToCoordinator::Hears`]), and continues until it receives orders ([`ToHost::Away`], [`ToHost::Lost`],
+//! [`ToHost::Meet`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,31 +24,31 @@ use grebe_connection::{ConnectionListener, Purpose, Ticket, connect, listen_anyw
 use grebe_link::edge::{Lead, Outbox};
 use grebe_remote::{Channel, Route, Terms};
 
-use super::joined::{Attempt, Joined, Meant};
-use super::lines::{FILL_BYTES_MAX, ToHere, ToThere, filler, words};
+use super::lines::{FILL_BYTES_MAX, ToCoordinator, ToHost, filler, words};
 use super::links::Ends;
+use super::peer_connection::{Attempt, ConnectionId, PeerConnection};
 
-/// The other hosts to or from which links of this one may go directly.
+/// Other hosts with which this one may connect directly.
 pub(super) struct Peers {
-    /// To the process that runs the graph.
+    /// Messages to the coordinator.
     outbox: Arc<Outbox>,
-    /// Where each link of this host leads to.
+    /// Route of each link of this host.
     leads: BTreeMap<u16, Arc<Lead>>,
-    /// Ends of streams are not told before it is sure that this part of the graph is not started again.
+    /// Ends of streams are held back while this part may restart.
     holds_ends: bool,
-    /// This host has nothing more to say than what is under way.
+    /// This host only sends what is queued.
     is_finishing: bool,
     meetings: BTreeMap<u16, Meeting>,
-    joined: BTreeMap<u16, Joined>,
+    joined: BTreeMap<u16, PeerConnection>,
 }
 
-/// A peer that is looked for.
+/// Peer to which a connection is attempted.
 struct Meeting {
     round: u32,
     terms: Terms,
-    /// It is waited for at the port that was named.
+    /// It is expected at the named port.
     holds_port: bool,
-    /// This host goes to the peer, or waits for it.
+    /// Attempts of this host to connect, and to be connected to.
     ours: Option<Attempt>,
     theirs: Option<Attempt>,
 }
@@ -65,23 +66,23 @@ impl Peers {
         }
     }
 
-    /// Does what was said, if it is about a peer; whether it is.
-    pub(super) fn hear(&mut self, said: &ToThere, ends: &Ends) -> bool {
+    /// Handles a message about a peer; returns whether it was one.
+    pub(super) fn hear(&mut self, said: &ToHost, ends: &Ends) -> bool {
         match said {
-            ToThere::Meet { peer, round, terms, port } => self.meet(*peer, *round, *terms, *port),
-            ToThere::Reach { peer, round, ticket } => self.reach(*peer, *round, ticket),
-            ToThere::Join { peer, round, is_ours, is_kept, links } => {
-                let meant = Meant { peer: *peer, round: *round, is_kept: *is_kept };
+            ToHost::Meet { peer, round, terms, port } => self.meet(*peer, *round, *terms, *port),
+            ToHost::Reach { peer, round, ticket } => self.reach(*peer, *round, ticket),
+            ToHost::Join { peer, round, is_ours, is_kept, links } => {
+                let meant = ConnectionId { peer: *peer, round: *round, is_kept: *is_kept };
                 self.join(meant, *is_ours, links, ends);
             }
-            ToThere::Part(peer) => self.part(*peer),
-            ToThere::Away(peer) => self.leave(*peer, ends),
-            ToThere::FillPeer { peer, bytes } => {
+            ToHost::Part(peer) => self.part(*peer),
+            ToHost::Away(peer) => self.leave(*peer, ends),
+            ToHost::FillPeer { peer, bytes } => {
                 if let Some(joined) = self.joined.get(peer) {
                     filler((*bytes).min(FILL_BYTES_MAX)).for_each(|words| joined.outbox.say(words));
                 }
             }
-            ToThere::Lost(peer) => {
+            ToHost::Lost(peer) => {
                 if let Some(joined) = self.joined.get_mut(peer) {
                     joined.lost_at.get_or_insert_with(Instant::now);
                 }
@@ -91,19 +92,19 @@ impl Peers {
         true
     }
 
-    /// What leads to the other end of a link.
+    /// Route of a link.
     pub(super) fn lead(&self, link: u16) -> Option<Arc<Lead>> {
         self.leads.get(&link).cloned()
     }
 
-    /// This part of the graph is not started again.
+    /// This part of the graph does not restart.
     pub(super) fn release_ends(&mut self) {
         self.holds_ends = false;
         self.outbox.release_ends();
         self.joined.values().for_each(|joined| joined.outbox.release_ends());
     }
 
-    /// Waits for a peer.
+    /// Listens for a peer.
     fn meet(&mut self, peer: u16, round: u32, terms: Terms, port: u16) {
         let bind =
             |port| listen_anywhere(port, |any| ConnectionListener::bind(any, Purpose::Connection, WAITS_FOR));
@@ -114,7 +115,7 @@ impl Peers {
             if joined.holds_port {
                 patience = LEAVES_PORT_WITHIN;
             }
-            // What has come of it stands before what comes by another way.
+            // Data that has arrived comes before data of another route.
             joined.end_reading();
         }
         let (mut listener, until) = (bind(port), Instant::now() + patience);
@@ -123,7 +124,7 @@ impl Peers {
             listener = bind(port);
         }
         let holds_port = port != 0 && listener.is_ok();
-        // The port that was named may be that of the connection with the process that runs the graph.
+        // The connection with the coordinator may use the named port.
         let listener = listener.or_else(|error| if port == 0 { Err(error) } else { bind(0) }).ok();
         let ticket = listener.as_ref().map(|listener| listener.ticket.word().to_string());
         let theirs = listener.map(|listener| {
@@ -131,10 +132,10 @@ impl Peers {
             Attempt::start(terms, move |options| Ok(Channel::accepted(listener.accept(options)?)?), tell)
         });
         self.meetings.insert(peer, Meeting { round, terms, holds_port, ours: None, theirs });
-        self.say(&ToHere::Ticket { peer, round, ticket });
+        self.say(&ToCoordinator::Ticket { peer, round, ticket });
     }
 
-    /// Goes to a peer.
+    /// Connects to a peer.
     fn reach(&mut self, peer: u16, round: u32, ticket: &str) {
         let tell = self.teller(peer, round, true);
         let Some(meeting) = self.meetings.get_mut(&peer).filter(|meeting| meeting.round == round) else {
@@ -158,12 +159,12 @@ impl Peers {
 
     fn teller(&self, peer: u16, round: u32, is_ours: bool) -> impl FnOnce(Option<Route>) + Send + use<> {
         let outbox = self.outbox.clone();
-        move |route| outbox.say(words(&ToHere::Met { peer, round, is_ours, route }))
+        move |route| outbox.say(words(&ToCoordinator::Met { peer, round, is_ours, route }))
     }
 
-    /// Links go directly from here on.
-    fn join(&mut self, meant: Meant, is_ours: bool, links: &[(u16, u32)], ends: &Ends) {
-        let Meant { peer, round, .. } = meant;
+    /// Moves links to a direct connection.
+    fn join(&mut self, meant: ConnectionId, is_ours: bool, links: &[(u16, u32)], ends: &Ends) {
+        let ConnectionId { peer, round, .. } = meant;
         let meeting = self.meetings.get_mut(&peer).filter(|meeting| meeting.round == round);
         let holds_port = !is_ours && meeting.as_ref().is_some_and(|meeting| meeting.holds_port);
         let attempt =
@@ -171,15 +172,15 @@ impl Peers {
         self.part(peer);
         let Some((channel, cancel)) = attempt.and_then(|attempt| Some((attempt.take()?, attempt.cancel)))
         else {
-            return self.say(&ToHere::Broke { peer, round, why: "there is no connection".to_owned() });
+            return self.say(&ToCoordinator::Broke { peer, round, why: "no connection".to_owned() });
         };
-        // A connection that breaks closes no link: that is decided elsewhere.
+        // A broken connection closes no link; the coordinator decides that.
         let outbox = Arc::new(Outbox::kept());
         if self.holds_ends {
             outbox.hold_ends();
         }
         for &(link, era) in links {
-            // Before anything comes: what is taken of it is to be told there.
+            // Before data arrives, so that acknowledgements take the new route.
             if let Some(lead) = self.leads.get(&link) {
                 lead.turn(&outbox);
             }
@@ -188,7 +189,7 @@ impl Peers {
             }
         }
         let links = links.iter().map(|&(link, _)| link).collect();
-        let mut joined = Joined::open(meant, links, outbox, channel, cancel, ends, &self.outbox);
+        let mut joined = PeerConnection::open(meant, links, outbox, channel, cancel, ends, &self.outbox);
         joined.holds_port = holds_port;
         if self.is_finishing {
             joined.finish();
@@ -196,14 +197,14 @@ impl Peers {
         self.joined.insert(peer, joined);
     }
 
-    /// Nobody is looked for any more.
+    /// Stops all attempts.
     fn part(&mut self, peer: u16) {
         if let Some(Meeting { ours, theirs, .. }) = self.meetings.remove(&peer) {
             ours.iter().chain(&theirs).for_each(|attempt| attempt.cancel.cancel());
         }
     }
 
-    /// A peer is gone: what it has sent is still read, and what goes there waits.
+    /// A peer is gone: its data is still read, and data for it waits.
     fn leave(&mut self, peer: u16, ends: &Ends) {
         self.part(peer);
         if let Some(joined) = self.joined.get_mut(&peer) {
@@ -213,44 +214,44 @@ impl Peers {
         }
     }
 
-    /// Links go through the process that runs the graph again, once it says so.
+    /// Moves links back to the coordinator.
     fn turn_back<'a>(&self, links: impl Iterator<Item = &'a u16>) {
         links.filter_map(|link| self.leads.get(link)).for_each(|lead| lead.turn(&self.outbox));
     }
 
-    /// Looks who is gone; tells of ways that broke, and of those by which nothing comes.
+    /// Polls the peers; reports breaks and silence.
     pub(super) fn look(&mut self, ends: &Ends) {
         let now = Instant::now();
         for (&peer, joined) in &mut self.joined {
             let round = joined.round;
             if let Some(why) = joined.look(ends) {
-                self.outbox.say(words(&ToHere::Broke { peer, round, why }));
+                self.outbox.say(words(&ToCoordinator::Broke { peer, round, why }));
             }
             if let Some(hears) = joined.listen(now) {
-                self.outbox.say(words(&ToHere::Hears { peer, round, hears }));
+                self.outbox.say(words(&ToCoordinator::Hears { peer, round, hears }));
             }
         }
     }
 
-    /// Nothing more goes to any of them: each is to have what is under way.
+    /// Ends sending; queued data still goes out.
     pub(super) fn finish(&mut self) {
         self.is_finishing = true;
-        self.joined.values_mut().filter(|joined| !joined.is_gone()).for_each(Joined::finish);
+        self.joined.values_mut().filter(|joined| !joined.is_gone()).for_each(PeerConnection::finish);
     }
 
-    /// Whether each has it, or is known to be gone.
+    /// Whether all peers have received everything, or are gone.
     pub(super) fn is_finished(&self) -> bool {
-        self.meetings.is_empty() && self.joined.values().all(Joined::is_finished)
+        self.meetings.is_empty() && self.joined.values().all(PeerConnection::is_finished)
     }
 
-    fn say(&self, said: &ToHere) {
+    fn say(&self, said: &ToCoordinator) {
         self.outbox.say(words(said));
     }
 }
 
-/// Nobody waits for longer, whatever happens to the process that runs the graph.
+/// Time limit, whatever happens to the coordinator.
 const WAITS_FOR: Duration = Duration::from_secs(30);
-/// A connection that was left still answers for a second.
+/// A closed connection still answers for a second.
 const LEAVES_PORT_WITHIN: Duration = Duration::from_millis(1_500);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -266,11 +267,11 @@ mod tests {
     use super::*;
     use grebe_remote::Via;
 
-    /// A host, and what it says to the process that runs the graph.
+    /// Host, with its messages to the coordinator.
     struct Host {
         peers: Peers,
         ends: Ends,
-        said: Receiver<ToHere>,
+        said: Receiver<ToCoordinator>,
     }
 
     /// Two hosts with an edge from the first to the second.
@@ -301,12 +302,12 @@ mod tests {
     }
 
     impl Host {
-        fn hear(&mut self, said: ToThere) {
+        fn hear(&mut self, said: ToHost) {
             assert!(self.peers.hear(&said, &self.ends));
         }
 
-        /// The first of these words.
-        fn says<T>(&mut self, mut is_it: impl FnMut(ToHere) -> Option<T>) -> T {
+        /// The first matching message.
+        fn says<T>(&mut self, mut is_it: impl FnMut(ToCoordinator) -> Option<T>) -> T {
             let until = Instant::now() + Duration::from_secs(60);
             loop {
                 self.peers.look(&self.ends);
@@ -317,47 +318,49 @@ mod tests {
             }
         }
 
-        fn joined(&self) -> Option<&Joined> {
+        fn joined(&self) -> Option<&PeerConnection> {
             self.peers.joined.values().next()
         }
 
-        /// Whether its link leads to the process that runs the graph.
+        /// Whether its link goes through the coordinator.
         fn leads_here(&self) -> bool {
             self.peers.leads[&0].is(&self.peers.outbox)
         }
     }
 
-    /// Lets both look for each other, and joins the link over the connection that the first one makes.
+    /// Lets both connect, and joins the link over the connection of the first.
     fn join([mast, store]: [&mut Host; 2], round: u32, via: Via, is_kept: bool) {
         let terms = Terms { via, mode: Mode::Fair, limit_bits_per_s: None };
-        mast.hear(ToThere::Meet { peer: 1, round, terms, port: 0 });
-        store.hear(ToThere::Meet { peer: 0, round, terms, port: 0 });
+        mast.hear(ToHost::Meet { peer: 1, round, terms, port: 0 });
+        store.hear(ToHost::Meet { peer: 0, round, terms, port: 0 });
         let ticket = |said| match said {
-            ToHere::Ticket { round: of, ticket, .. } if of == round => ticket,
+            ToCoordinator::Ticket { round: of, ticket, .. } if of == round => ticket,
             _ => None,
         };
-        // Each has left the way that there was before.
+        // Both have left the earlier connection.
         assert!(!mast.says(ticket).is_empty() && mast.leads_here() && mast.joined().is_none());
-        mast.hear(ToThere::Reach { peer: 1, round, ticket: store.says(ticket) });
+        mast.hear(ToHost::Reach { peer: 1, round, ticket: store.says(ticket) });
         let met = |ours| {
             move |said| match said {
-                ToHere::Met { round: of, is_ours, route, .. } if of == round && is_ours == ours => route,
+                ToCoordinator::Met { round: of, is_ours, route, .. } if of == round && is_ours == ours => {
+                    route
+                }
                 _ => None,
             }
         };
         let route = if via == Via::Tcp { Route::Tcp } else { Route::Udp };
         assert_eq!((mast.says(met(true)), store.says(met(false))), (route, route));
         let links = vec![(0, round - 1)];
-        mast.hear(ToThere::Join { peer: 1, round, is_ours: true, is_kept, links: links.clone() });
-        store.hear(ToThere::Join { peer: 0, round, is_ours: false, is_kept, links });
+        mast.hear(ToHost::Join { peer: 1, round, is_ours: true, is_kept, links: links.clone() });
+        store.hear(ToHost::Join { peer: 0, round, is_ours: false, is_kept, links });
         assert!(mast.peers.meetings.is_empty() && store.peers.meetings.is_empty());
-        // What has the link goes there, everything else to the process that runs the graph.
+        // Data of the link goes to the peer, everything else to the coordinator.
         assert!(!mast.leads_here() && !store.leads_here());
     }
 
-    fn broke(round: u32) -> impl FnMut(ToHere) -> Option<u16> {
+    fn broke(round: u32) -> impl FnMut(ToCoordinator) -> Option<u16> {
         move |said| match said {
-            ToHere::Broke { peer, round: of, .. } if of == round => Some(peer),
+            ToCoordinator::Broke { peer, round: of, .. } if of == round => Some(peer),
             _ => None,
         }
     }
@@ -366,15 +369,16 @@ mod tests {
     fn two_hosts_find_each_other_and_that_the_way_broke_is_told_at_both() {
         let [mut mast, mut store] = hosts();
         join([&mut mast, &mut store], 1, Via::Tcp, false);
-        mast.hear(ToThere::FillPeer { peer: 1, bytes: 100_000 });
-        let filled = |said| if let ToHere::PeerFilled { filled, .. } = said { Some(filled) } else { None };
+        mast.hear(ToHost::FillPeer { peer: 1, bytes: 100_000 });
+        let filled =
+            |said| if let ToCoordinator::PeerFilled { filled, .. } = said { Some(filled) } else { None };
         assert!(store.says(filled).bytes > 50_000);
         mast.joined().unwrap().cancel.cancel();
         assert_eq!((mast.says(broke(1)), store.says(broke(1))), (1, 0));
-        // It is not over before the process that runs the graph says so.
+        // It ends only when the coordinator says so.
         store.peers.finish();
         assert!(!store.joined().unwrap().is_over() && !store.peers.is_finished());
-        store.hear(ToThere::Lost(0));
+        store.hear(ToHost::Lost(0));
         store.peers.look(&store.ends);
         assert!(store.joined().unwrap().is_over() && store.peers.is_finished());
     }
@@ -386,18 +390,18 @@ mod tests {
         for round in 1..=3 {
             join([&mut mast, &mut store], round, Via::Udp, true);
             if round == 2 {
-                // Its peer is gone: what it has sent is still read, and of what goes there nothing is under way any more.
-                mast.hear(ToThere::Away(1));
+                // The peer is gone: its data is still read, and data for it is no longer in flight.
+                mast.hear(ToHost::Away(1));
                 assert!(mast.leads_here() && mast.joined().is_some() && mast.peers.is_finished());
-                store.hear(ToThere::Away(0));
+                store.hear(ToHost::Away(0));
                 assert!(!store.leads_here(), "what was taken is told where it came from");
             } else {
                 mast.joined().unwrap().cancel.cancel();
                 assert_eq!(store.says(broke(round)), 0);
             }
         }
-        // What is said of a time before is not meant.
-        mast.hear(ToThere::Join { peer: 1, round: 2, is_ours: true, is_kept: true, links: vec![(0, 9)] });
+        // Messages of earlier rounds are ignored.
+        mast.hear(ToHost::Join { peer: 1, round: 2, is_ours: true, is_kept: true, links: vec![(0, 9)] });
         assert_eq!(mast.says(broke(2)), 1);
         assert!(mast.joined().is_some_and(|joined| joined.round == 3));
     }
@@ -406,14 +410,15 @@ mod tests {
     fn what_is_said_at_last_arrives_before_a_host_is_done() {
         let [mut mast, mut store] = hosts();
         join([&mut mast, &mut store], 1, Via::Udp, false);
-        mast.hear(ToThere::FillPeer { peer: 1, bytes: 3 << 20 });
+        mast.hear(ToHost::FillPeer { peer: 1, bytes: 3 << 20 });
         mast.peers.finish();
         while !mast.peers.is_finished() {
             mast.peers.look(&mast.ends);
             store.peers.look(&store.ends);
             thread::sleep(Duration::from_millis(5));
         }
-        let filled = |said| if let ToHere::PeerFilled { filled, .. } = said { Some(filled) } else { None };
+        let filled =
+            |said| if let ToCoordinator::PeerFilled { filled, .. } = said { Some(filled) } else { None };
         assert!(store.says(filled).bytes > 2 << 20);
         assert!(!mast.joined().unwrap().is_gone() && store.joined().unwrap().is_over());
     }

@@ -1,6 +1,6 @@
-//! The end that `ssh` started: `grebe run --serve`, with a part of a graph that another host runs.
+//! Runs a part of a graph for a coordinator: `grebe run --serve`, which `ssh` starts.
 //!
-//! Its input is its tether: when that ends, the other end is gone, and this part ends in order.
+//! When its input ends, the coordinator is gone, and this part ends in order.
 
 use std::io::{BufReader, IsTerminal};
 use std::path::Path;
@@ -17,7 +17,8 @@ use grebe_ring::Cancel;
 
 use super::check::clock_reading;
 use super::lines::{
-    FILL_BYTES_MAX, Failed, FillMeter, GONE, JOINS, PartTask, SILENT_FOR, ToHere, ToThere, filler, words,
+    FILL_BYTES_MAX, Failed, FillMeter, GONE, JOINS, PartTask, SILENT_FOR, ToCoordinator, ToHost, filler,
+    words,
 };
 use super::links::{self, Ends};
 use super::peers::Peers;
@@ -29,9 +30,9 @@ use crate::interrupt;
 
 pub(super) fn run(options: &Run) -> Result<Ending> {
     if std::io::stdin().is_terminal() {
-        return Err(Usage("--serve is for `grebe run` on another host, which starts it by ssh".into()).into());
+        return Err(Usage("--serve is internal: `grebe run` starts it by ssh".into()).into());
     }
-    // There is no connection yet: through ssh.
+    // Before the connection exists, messages go through ssh.
     run_part(options).or_else(|error| Ok(failed(&error)))
 }
 
@@ -64,22 +65,22 @@ fn run_part(options: &Run) -> Result<Ending> {
         let mut meter = FillMeter::default();
         let _ = read_messages(reader, &routes, &answers, line, |said| {
             if let Some(filled) = meter.take(said) {
-                filled.into_iter().for_each(|filled| answers.say(words(&ToHere::Filled(filled))));
+                filled.into_iter().for_each(|filled| answers.say(words(&ToCoordinator::Filled(filled))));
                 return;
             }
             match serde_json::from_slice(said) {
-                // At once: how long it takes is what is asked.
-                Ok(ToThere::Clock(asked)) => answers.say(words(&ToHere::Clock(asked, clock_reading()))),
-                Ok(ToThere::Fill(bytes)) => {
+                // Answered at once, because the round trip is measured.
+                Ok(ToHost::Clock(asked)) => answers.say(words(&ToCoordinator::Clock(asked, clock_reading()))),
+                Ok(ToHost::Fill(bytes)) => {
                     filler(bytes.min(FILL_BYTES_MAX)).for_each(|words| answers.say(words))
                 }
                 Ok(said) => {
-                    if said == ToThere::End {
+                    if said == ToHost::End {
                         waits.cancel();
                     }
                     let _ = tells.send(said);
                 }
-                // What a later version says, this one leaves.
+                // Messages of a later version are ignored.
                 Err(_) => {}
             }
         });
@@ -96,16 +97,16 @@ fn run_part(options: &Run) -> Result<Ending> {
         .map(|error| Failed { why: ending::one_line(&error), status: ending::exit_status(&error) });
     if failed.is_none() {
         peers.release_ends();
-        // What this host has made is to be there before it is said to be done.
+        // Files are complete before this host reports the end.
         finish(&mut peers, &ends, &counts, &outbox, &told);
     }
-    outbox.say(words(&ToHere::Ended { counts: counts.clone(), failed: failed.clone() }));
+    outbox.say(words(&ToCoordinator::Ended { counts: counts.clone(), failed: failed.clone() }));
     if failed.is_some() {
         finish(&mut peers, &ends, &counts, &outbox, &told);
     }
     outbox.finish();
     if outbox.wait_written(LAST_WORDS) {
-        // The other end closes the connection once it has heard all.
+        // The coordinator closes the connection after the last message.
         while told.recv_timeout(LAST_WORDS).is_ok() {}
     }
     if let Some(status) = channel.status {
@@ -114,28 +115,28 @@ fn run_part(options: &Run) -> Result<Ending> {
     Ok(failed.map_or(Ending::Good, |failed| Ending::Told(failed.status)))
 }
 
-/// Does as it is told, to the end of the graph.
+/// Obeys messages until the end of the graph.
 fn follow(
     name: &str,
     part: &GraphFile,
     ends: &Ends,
     peers: &mut Peers,
     outbox: &Arc<Outbox>,
-    told: &Receiver<ToThere>,
+    told: &Receiver<ToHost>,
     cancel: &Cancel,
 ) -> (Snapshot, Result<()>) {
     let await_word = |word, peers: &mut Peers| match told
         .iter()
-        .find(|said| *said != ToThere::Here && !peers.hear(said, ends))
+        .find(|said| *said != ToHost::Here && !peers.hear(said, ends))
     {
         Some(said) if said == word => Ok(()),
-        _ => Err(anyhow!("it was ended before it began")),
+        _ => Err(anyhow!("ended before the start")),
     };
-    let started = await_word(ToThere::Build, peers).and_then(|()| {
-        let mut notify = |note| outbox.say(words(&ToHere::Note(note)));
+    let started = await_word(ToHost::Build, peers).and_then(|()| {
+        let mut notify = |note| outbox.say(words(&ToCoordinator::Note(note)));
         let graph = ends.build(part, cancel, &mut notify, |link| peers.lead(link))?;
-        outbox.say(words(&ToHere::Built));
-        await_word(ToThere::Start, peers)?;
+        outbox.say(words(&ToCoordinator::Built));
+        await_word(ToHost::Start, peers)?;
         Ok(graph.start()?)
     });
     match started {
@@ -150,7 +151,7 @@ fn drive(
     ends: &Ends,
     peers: &mut Peers,
     outbox: &Outbox,
-    told: &Receiver<ToThere>,
+    told: &Receiver<ToHost>,
 ) -> (Snapshot, Result<()>) {
     let _published = publish(&running, name, About::new());
     let (observe, mut notes) = (running.observer(), running.notes());
@@ -161,32 +162,32 @@ fn drive(
             heard_at = Instant::now();
         }
         match heard {
-            Ok(ToThere::Stop) => {
+            Ok(ToHost::Stop) => {
                 peers.release_ends();
                 running.end_sources();
             }
-            Ok(ToThere::End) => return stop(running, ends, outbox, &observe),
+            Ok(ToHost::End) => return stop(running, ends, outbox, &observe),
             Ok(said) => {
                 peers.hear(&said, ends);
             }
             Err(RecvTimeoutError::Timeout) if !interrupt::is_pending() && heard_at.elapsed() < SILENT_FOR => {
             }
-            // The other end is gone, or somebody here wants to end this process, as a host does that shuts down.
+            // The coordinator is gone, or this host shuts down.
             Err(_) => {
                 let (counts, stopped) = stop(running, ends, outbox, &observe);
-                let ended = || Elsewhere { what: "it was ended there".to_owned(), status: GONE };
+                let ended = || Elsewhere { what: "ended on that host".to_owned(), status: GONE };
                 return (counts, stopped.and_then(|()| Err(ended().into())));
             }
         }
         if let Some(error) = running.take_error() {
-            // What comes from elsewhere would go on.
+            // Data from other hosts would continue.
             let (counts, _) = stop(running, ends, outbox, &observe);
             return (counts, Err(error.into()));
         }
         peers.look(ends);
-        notes().into_iter().for_each(|note| outbox.say(words(&ToHere::Note(note))));
+        notes().into_iter().for_each(|note| outbox.say(words(&ToCoordinator::Note(note))));
         if said_at.elapsed() >= COUNTED_EVERY {
-            outbox.say(words(&ToHere::Counts(observe())));
+            outbox.say(words(&ToCoordinator::Counts(observe())));
             said_at = Instant::now();
         }
     }
@@ -194,7 +195,7 @@ fn drive(
     (observe(), ended.map_err(Into::into))
 }
 
-/// Nothing comes from elsewhere any more: what is here is brought to its end, which may take a disk as long as it takes.
+/// Ends all streams from other hosts, and processes queued samples. A disk may take its time.
 fn stop(
     running: Running,
     ends: &Ends,
@@ -208,7 +209,7 @@ fn stop(
         while !stopping.is_finished() {
             thread::sleep(LOOK_EVERY);
             if said_at.elapsed() >= COUNTED_EVERY {
-                outbox.say(words(&ToHere::Counts(observe())));
+                outbox.say(words(&ToCoordinator::Counts(observe())));
                 said_at = Instant::now();
             }
         }
@@ -217,8 +218,8 @@ fn stop(
     (observe(), stopped.map(drop).map_err(Into::into))
 }
 
-/// What is under way to other hosts arrives there, as long as they are there, and so is the process that runs the graph.
-fn finish(peers: &mut Peers, ends: &Ends, counts: &Snapshot, outbox: &Outbox, told: &Receiver<ToThere>) {
+/// Waits until queued data has arrived at other hosts, as long as they and the coordinator are up.
+fn finish(peers: &mut Peers, ends: &Ends, counts: &Snapshot, outbox: &Outbox, told: &Receiver<ToHost>) {
     peers.finish();
     let (mut said_at, mut heard_at) = (Instant::now(), Instant::now());
     while !peers.is_finished() {
@@ -239,7 +240,7 @@ fn finish(peers: &mut Peers, ends: &Ends, counts: &Snapshot, outbox: &Outbox, to
         }
         peers.look(ends);
         if said_at.elapsed() >= COUNTED_EVERY {
-            outbox.say(words(&ToHere::Counts(counts.clone())));
+            outbox.say(words(&ToCoordinator::Counts(counts.clone())));
             said_at = Instant::now();
         }
     }
@@ -247,6 +248,6 @@ fn finish(peers: &mut Peers, ends: &Ends, counts: &Snapshot, outbox: &Outbox, to
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const COUNTED_EVERY: Duration = Duration::from_millis(250);
-/// How long the other end may take to hear how it ended.
+/// Time for the coordinator to receive the outcome.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! A source that is served: opened, told of, and stopped.
+//! Sources of a server.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,11 +13,11 @@ use crate::generator;
 use crate::graph::tell;
 use crate::interrupt;
 use crate::receiver;
-use crate::show::{Held, Keeper, OnDisk, Scope, Show, Shown, Stoppable};
+use crate::show::{Held, OnDisk, RingSaver, Scope, Show, Shown, Stoppable};
 
-/// A source with its scope, running.
+/// Opens a source with its scope.
 pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
-    let keeper = Keeper::of_stream(uri, options.ring.as_deref(), options.last).map(Keeper::for_others);
+    let keeper = RingSaver::of_stream(uri, options.ring.as_deref(), options.last).map(RingSaver::for_others);
     let show = Show { command: "serve", name: uri.to_string(), keeper, ..Show::default() };
     if let Uri::File(path) = uri
         && let Some(recording) = OnDisk::open(path)?
@@ -59,9 +59,9 @@ pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
     Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
 }
 
-/// What each viewer of a source is told of it.
+/// Offer of a source to viewers.
 pub(super) fn offer(shown: &Shown, options: &Serve) -> Result<FarOffer> {
-    let channels = setups(&options.meanings)?.into_iter();
+    let channels = setups(&options.labels)?.into_iter();
     Ok(FarOffer {
         name: shown.show.name.clone(),
         program: concat!("grebe ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -74,19 +74,19 @@ pub(super) fn offer(shown: &Shown, options: &Serve) -> Result<FarOffer> {
     })
 }
 
-/// What viewers with the second right can change.
+/// Controls for viewers with the right to control.
 fn controls(shown: &Shown) -> SharedControls {
     let Show { generator, receiver, keeper, .. } = &shown.show;
     SharedControls::new(SourceControls {
         generator: generator.lock().unwrap_or_else(PoisonError::into_inner).take(),
         receiver: receiver.lock().unwrap_or_else(PoisonError::into_inner).take(),
-        keeper: keeper.as_ref().map(Keeper::for_scope),
+        keeper: keeper.as_ref().map(RingSaver::for_scope),
     })
 }
 
 pub(super) fn stop(shown: Vec<Shown>) -> Result<()> {
     for shown in shown {
-        // The stream's own error explains a server that shows nothing.
+        // The stream's own error explains an empty scope.
         shown.running.stop().with_context(|| format!("the stream {} failed", shown.show.name))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The server that `ssh` started: `grebe serve --stdio`, with one viewer at the other end of its pipes.
+//! The server that `ssh` starts: `grebe serve --stdio`, for one viewer over its pipes.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,25 +17,25 @@ use crate::cli::Serve;
 use crate::command::remote::failed;
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
-use crate::show::Keeper;
+use crate::show::RingSaver;
 use crate::units;
 
-/// What a server is to show, and how much of it is kept.
+/// Task of a server: the stream, and its history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::command) struct ShowTask {
     pub(in crate::command) uri: String,
     pub(in crate::command) history_bytes: Option<usize>,
-    /// A folder there.
+    /// A folder on the server's machine.
     pub(in crate::command) ring: Option<PathBuf>,
     pub(in crate::command) last_us: Option<u64>,
 }
 
-/// A scope's server. Its protocol changes with the task and with the messages between the two.
+/// Server of a scope. The protocol version changes with the task and the messages.
 pub(in crate::command) const SHOWS: Call = Call {
     arguments: "serve --stdio",
     protocol: 2,
     does: "serves",
-    instead: "run `grebe serve` there by hand and use its link",
+    instead: "run `grebe serve` on it and use its link",
     can_bootstrap: false,
 };
 
@@ -62,13 +62,14 @@ fn serve_one(options: &Serve) -> Result<Ending> {
     is_awaited.store(true, Ordering::Release);
     serve::answer(&Ready::of(SHOWS.protocol))?;
     let served = serve_pipe(pipe, io::stdout(), &shown.link, &offer, shown.status());
-    shown.show.keeper.iter().for_each(Keeper::finish);
+    shown.show.keeper.iter().for_each(RingSaver::finish);
     stop(vec![shown])?;
     served?;
     Ok(Ending::Good)
 }
 
-/// The input as a pipe, and whether its reader waits for it. Where it ends before, a source is still waited for and nobody is there to see it.
+/// The input as a pipe, and a flag for its reader. If the input ends while a source is still opening, no viewer is
+/// left.
 fn watched(mut input: serve::Input) -> Result<(io::PipeReader, Arc<AtomicBool>)> {
     let (pipe, mut writes) = io::pipe()?;
     let is_awaited = Arc::new(AtomicBool::new(false));

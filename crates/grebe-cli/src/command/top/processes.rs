@@ -1,4 +1,4 @@
-//! Which processes are shown.
+//! Processes to show.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -7,15 +7,15 @@ use anyhow::Result;
 use grebe_flow::telemetry::{HostReport, Report, Watch, Watched};
 use grebe_zenoh::{CountsWatch, Lab, Pattern, StreamName};
 
-/// A process that is shown.
+/// Process to show.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
-    /// Where it runs, and the streams that it handles by name; `None`: on this machine, as this user.
+    /// Host and stream names; `None` for this user's processes on this machine.
     pub(super) lab: Option<InLab>,
     pub(super) watched: Watched,
 }
 
-/// What is known of a process of the lab beside its counts.
+/// Information about a process of the lab.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct InLab {
     pub(super) host: String,
@@ -32,25 +32,25 @@ impl Process {
         }
     }
 
-    /// What no other process has.
+    /// Identity of the process.
     pub(super) fn key(&self) -> (Option<String>, u32, String) {
         (self.lab.as_ref().map(|lab| lab.host.clone()), self.watched.pid, self.watched.name.clone())
     }
 }
 
-/// The processes that publish and that were asked for.
+/// Published processes that match the selection.
 pub(super) enum Processes {
-    /// Those of this user on this machine.
+    /// Processes of this user on this machine.
     Here {
         watch: Watch,
-        /// A name or a process id; nothing: all.
+        /// Name or process ID; `None` for all.
         of: Option<String>,
     },
-    /// Those of a lab which handle streams of these names, or whose `HOST/NAME` is such a name.
+    /// Processes of a lab that use streams of these names, or whose `HOST/NAME` matches.
     InLab { watch: CountsWatch, pattern: Pattern, looked_by: String, read: HashMap<(String, String), Read> },
 }
 
-/// The last that one of the lab told, so that it is read once.
+/// Last report of a process of the lab, so that each is parsed once.
 pub(super) struct Read {
     at: Instant,
     report: Option<HostReport>,
@@ -84,7 +84,7 @@ impl Processes {
                 for one in all.into_iter().filter(|one| !one.bytes.is_empty()) {
                     let last = read.entry(one.of).or_insert(Read { at: one.at, report: None });
                     if last.report.is_none() || last.at != one.at {
-                        // What another version says and this one does not understand is passed over.
+                        // Reports of other versions that cannot be parsed are ignored.
                         *last = Read { at: one.at, report: HostReport::parse(&one.bytes).ok() };
                     }
                     let Some(told) = last.report.as_ref().filter(|told| is_of(pattern, told)) else {
@@ -98,16 +98,16 @@ impl Processes {
         }
     }
 
-    /// Whether somebody is there who has not said anything yet.
+    /// Whether a process has not reported yet.
     pub(super) fn is_waiting(&self, found: &[Process]) -> bool {
         match self {
             Self::Here { .. } => found.iter().any(|one| one.watched.report.is_none()),
-            // Others come one after the other, and nobody knows how many.
+            // Processes of a lab appear one after the other, in unknown number.
             Self::InLab { .. } => true,
         }
     }
 
-    /// No process and no stream was named.
+    /// Whether the selection is everything.
     pub(super) fn has_all(&self) -> bool {
         matches!(self, Self::Here { of: None, .. })
     }
@@ -117,19 +117,19 @@ impl Processes {
             Self::Here { of, .. } => {
                 let who = match of {
                     None => "grebe".to_owned(),
-                    Some(id) if id.parse::<u32>().is_ok() => format!("process {id} that is a grebe"),
-                    Some(of) => format!("grebe called '{of}'"),
+                    Some(id) if id.parse::<u32>().is_ok() => format!("grebe process {id}"),
+                    Some(of) => format!("grebe process named '{of}'"),
                 };
-                format!("no {who} is running under this user; start one, for example: grebe sg --rate 1M")
+                format!("no {who} runs as this user; start one, for example: grebe sg --rate 1M")
             }
             Self::InLab { pattern, looked_by, .. } => {
-                format!("no grebe tells what it counts of {pattern}; asked: {looked_by}")
+                format!("no process reports counters for {pattern} (searched {looked_by})")
             }
         }
     }
 }
 
-/// Names of streams have slashes; those of commands have none.
+/// Stream names have slashes; command names have none.
 fn lab_pattern(of: &str) -> Option<Pattern> {
     of.contains(['/', '*']).then(|| of.parse().ok()).flatten()
 }
@@ -147,7 +147,7 @@ fn process(told: &HostReport, at: Instant) -> Process {
     Process { lab: Some(InLab { host, streams }), watched }
 }
 
-/// `sg` asks for `sg`, and for the second graph of a process, `sg-2`.
+/// `sg` selects `sg`, and `sg-2`, the second graph of a process.
 fn is_asked_for(of: &str, pid: u32, name: &str) -> bool {
     let number = name.strip_prefix(of).and_then(|rest| rest.strip_prefix('-'));
     of == pid.to_string() || of == name || number.is_some_and(|number| number.parse::<u32>().is_ok())

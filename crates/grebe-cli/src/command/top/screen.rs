@@ -17,13 +17,13 @@ use super::table::{self, Alarm, COLUMNS, HEADS, LESS, Row};
 use crate::ending::Ending;
 use crate::interrupt;
 
-/// Shows the table until the person quits. The terminal is left as it was, after a panic too.
+/// Shows the table until the user quits. Restores the terminal, also after a panic.
 pub(super) fn run(processes: Processes) -> io::Result<Ending> {
     interrupt::end_with_terminal();
     let _insisting = interrupt::insist();
     let mut terminal = ratatui::try_init()?;
     let ended = show(&mut terminal, processes);
-    // Not `restore`: it tells standard error of a failure, and panics where that is a terminal that is gone.
+    // Not `restore`, which reports failures on standard error and panics if that is a lost terminal.
     let _ = ratatui::try_restore();
     ended
 }
@@ -60,20 +60,20 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut processes: Processes) -> io
     }
 }
 
-/// What is on the screen.
+/// Content of the screen.
 #[derive(Debug, Default)]
 struct Screen {
     all: Vec<Process>,
     order: Order,
-    /// The first line that is shown.
+    /// First visible line.
     first: usize,
-    /// Lines that the screen holds, as of its last picture.
+    /// Lines of the last drawn screen.
     page: usize,
     shows_help: bool,
     nobody: String,
 }
 
-/// In which order the processes stand; what runs within one stands in the order of its stream.
+/// Order of the processes. Parts of a process are in the order of its stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Order {
     #[default]
@@ -102,11 +102,11 @@ impl Order {
         }
     }
 
-    /// More stands first.
+    /// Larger keys come first.
     fn key(self, one: &Process) -> f64 {
         let most = |of: &dyn Fn(&Report) -> f64| one.watched.report.as_ref().map_or(0.0, of);
         match self {
-            // As they come: by host and number.
+            // In the order of host and ID.
             Order::Id => 0.0,
             Order::Samples => {
                 most(&|report| report.stages.iter().map(|stage| stage.samples_per_s).fold(0.0, f64::max))
@@ -144,7 +144,7 @@ impl Screen {
             KeyCode::PageUp => self.first = self.first.saturating_sub(self.page),
             KeyCode::PageDown => self.first += self.page,
             KeyCode::Home => self.first = 0,
-            // Held within what there is when it is drawn.
+            // Limited to the content when drawn.
             KeyCode::End => self.first = usize::MAX / 2,
             _ => {}
         }
@@ -242,7 +242,7 @@ fn help(frame: &mut Frame<'_>) {
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     frame.render_widget(Clear, place);
     let text = Text::from(HELP.map(Line::from).to_vec());
-    frame.render_widget(Paragraph::new(text).block(Block::bordered().title(" What it says ")), place);
+    frame.render_widget(Paragraph::new(text).block(Block::bordered().title(" Columns and keys ")), place);
 }
 
 fn dim() -> Style {
@@ -250,19 +250,19 @@ fn dim() -> Style {
 }
 
 const REFRESH: Duration = Duration::from_millis(250);
-const KEYS: &str = "q quit   ↑ ↓ scroll   s sort   ? what the columns mean";
+const KEYS: &str = "q quit   ↑ ↓ scroll   s sort   ? columns";
 const HELP: [&str; 14] = [
     "frames/s     frames through the stage, over the last second",
     "samples/s    samples of one channel",
     "busy         share of the second that the stage worked",
-    "waits        share that it waited: for room, for a chunk, for its time",
-    "p50, p99     from the producer's stamp to this stage; sound where both",
+    "waits        share that it waited: for room, a chunk, or its time",
+    "p50, p99     from the producer's stamp to this stage; valid if both",
     "             run on this machine",
     "copied       share of its frames whose samples were copied, not lent",
-    "input queue  what it does when it is full, batches (and bytes) that fit",
+    "input queue  policy, and capacity in batches (and bytes)",
     "full         how full it is; red: the stage is slower than its input",
-    "dropped      frames the queue dropped so far, and a second",
-    "slowest      the last stage with a full input; else the busiest",
+    "dropped      frames that the queue dropped, in all and per second",
+    "slowest      the last stage with a full input, else the busiest",
     "",
     "q quit   up, down, page up, page down, home, end: scroll",
     "s order of the processes: id, samples, busiest, drops",
@@ -311,7 +311,7 @@ mod tests {
         press(&mut screen, KeyCode::Char('s'));
         assert!(picture(&mut screen, 120, 10).contains("by samples per second"));
         press(&mut screen, KeyCode::Char('?'));
-        assert!(picture(&mut screen, 120, 30).contains("What it says"));
+        assert!(picture(&mut screen, 120, 30).contains("Columns and keys"));
         assert_eq!(press(&mut screen, KeyCode::Esc), None, "it closes the explanation");
         assert_eq!(press(&mut screen, KeyCode::Char('q')), Some(Ending::Good));
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
@@ -320,8 +320,8 @@ mod tests {
 
     #[test]
     fn with_nobody_there_it_says_how_to_start_one() {
-        let mut screen = Screen { nobody: "no grebe is running".to_owned(), ..Screen::default() };
+        let mut screen = Screen { nobody: "no grebe process runs".to_owned(), ..Screen::default() };
         screen.take(Vec::new());
-        assert!(picture(&mut screen, 80, 10).contains("no grebe is running"));
+        assert!(picture(&mut screen, 80, 10).contains("no grebe process runs"));
     }
 }

@@ -1,4 +1,4 @@
-//! Reports as rows of a table, for a terminal and for a script alike.
+//! Reports as rows of a table, for a terminal or a script.
 
 use grebe_flow::QueueSnapshot;
 use grebe_flow::telemetry::{QueueReport, Report, StageReport, Watched};
@@ -7,24 +7,24 @@ use grebe_scope::Engineering;
 use super::processes::Process;
 use crate::units::grouped;
 
-/// A line of the table.
+/// Line of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Row {
-    /// A process begins.
+    /// Start of a process.
     Title(String),
-    /// A stage and one of its inputs.
+    /// Stage with one of its inputs.
     Cells {
         cells: Box<[String; COLUMNS]>,
         alarm: Alarm,
     },
-    /// The slowest stage, in words.
+    /// The slowest stage.
     Slowest(String),
-    /// What else there is to say.
+    /// Note.
     Note(String),
     Blank,
 }
 
-/// What is highlighted in a row.
+/// Highlighting of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Alarm {
     pub(super) is_slowest: bool,
@@ -48,10 +48,10 @@ pub(super) const HEADS: [&str; COLUMNS] = [
 ];
 pub(super) const FILL: usize = 9;
 pub(super) const DROPPED: usize = 10;
-/// Columns that a narrow terminal goes without, in this order.
+/// Columns to omit on narrow terminals, in this order.
 pub(super) const LESS: [usize; 6] = [7, 4, 5, 1, 8, 6];
 
-/// Everything, as a script or a person without a terminal reads it.
+/// The whole table as text.
 pub(super) fn plain(all: &[Process]) -> String {
     let rows: Vec<Row> = all.iter().flat_map(rows).collect();
     let columns: Vec<usize> = (0..COLUMNS).collect();
@@ -70,13 +70,13 @@ pub(super) fn plain(all: &[Process]) -> String {
             Row::Blank => text.push('\n'),
         }
     }
-    // Between the processes, not behind the last.
+    // Blank lines between processes only.
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
 }
 
-/// The columns' widths.
+/// Widths of the columns.
 pub(super) fn widths(rows: &[Row]) -> [usize; COLUMNS] {
     let mut widths = HEADS.map(str::len);
     for row in rows {
@@ -88,7 +88,7 @@ pub(super) fn widths(rows: &[Row]) -> [usize; COLUMNS] {
     widths
 }
 
-/// One cell, at its width: words to the left, numbers to the right.
+/// A cell: text is left-aligned, numbers are right-aligned.
 pub(super) fn cell(text: &str, column: usize, width: usize) -> String {
     match column {
         0 => format!("  {text:<width$}"),
@@ -101,7 +101,7 @@ fn line(cells: &[&str; COLUMNS], widths: &[usize; COLUMNS], columns: &[usize]) -
     columns.iter().map(|&column| cell(cells[column], column, widths[column])).collect()
 }
 
-/// The rows of a process.
+/// Rows of a process.
 pub(super) fn rows(process: &Process) -> Vec<Row> {
     let one = &process.watched;
     let Some(report) = &one.report else {
@@ -122,11 +122,11 @@ pub(super) fn rows(process: &Process) -> Vec<Row> {
         let own: Vec<String> = stage
             .own
             .iter()
-            // A flag beside a counter, not a count.
+            // Flags are not counts.
             .filter(|(name, value)| **value > 0 && !name.ends_with("_known"))
             .map(|(name, value)| match name.as_str() {
-                "unseen_loss" => "loss cannot be seen".to_owned(),
-                "is_away" => "away, and started again".to_owned(),
+                "unseen_loss" => "loss unknown".to_owned(),
+                "is_away" => "away, restarting".to_owned(),
                 name => format!("{} {}", grouped(*value), name.replace('_', " ")),
             })
             .collect();
@@ -147,12 +147,12 @@ pub(super) fn rows(process: &Process) -> Vec<Row> {
 
 fn silence(one: &Watched) -> String {
     match one.silent_for.as_secs() {
-        0..SILENT_S => "has not said anything yet".to_owned(),
-        seconds => format!("has said nothing for {seconds} s: stopped, or too busy to speak"),
+        0..SILENT_S => "no report yet".to_owned(),
+        seconds => format!("no report for {seconds} s: stopped, or too busy"),
     }
 }
 
-/// A stage's row, with its first input; one more for each further input.
+/// Row of a stage with its first input, and a row per further input.
 fn stage_rows(stage: &StageReport, report: &Report) -> Vec<Row> {
     let inputs: Vec<&QueueReport> =
         report.queues.iter().filter(|input| input.queue.to == stage.name).collect();
@@ -330,6 +330,6 @@ grebe view  process 42  running for 12 s
         let watched = Watched { report: None, silent_for: Duration::from_secs(9), ..viewer(7).watched };
         let silent = Process { lab: None, watched };
         let text = plain(&[silent]);
-        assert!(text.contains("process 7") && text.contains("has said nothing for 9 s"), "{text}");
+        assert!(text.contains("process 7") && text.contains("no report for 9 s"), "{text}");
     }
 }

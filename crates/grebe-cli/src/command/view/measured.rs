@@ -1,12 +1,12 @@
-//! What was measured of a picture, for `--json`.
+//! Measurements of a picture, for `--json`.
 
 use grebe_scope::{Band, Quantity};
 use grebe_view::{ChannelSetup, LaneId, Part, Picture, SignalMeasurements, TriggerView};
 use serde_json::{Map, Value, json};
 
-/// What was measured of a picture, for a program: values in units, seconds, hertz and parts of one.
+/// Measurements of a picture: values in units, seconds, hertz and fractions.
 pub(super) fn measurements(picture: &Picture, setups: &[(LaneId, ChannelSetup)]) -> Value {
-    // Only I and Q have their zero where the receiver is tuned to.
+    // Only I and Q have frequencies relative to the receiver's.
     let is_two_sided = picture.spectrum.as_ref().is_some_and(|spectrum| spectrum.is_two_sided);
     let centre_hz = picture.description.as_ref().and_then(|it| it.centre_frequency_hz);
     let centre_hz = centre_hz.filter(|_| is_two_sided).unwrap_or(0.0);
@@ -63,7 +63,7 @@ pub(super) fn measurements(picture: &Picture, setups: &[(LaneId, ChannelSetup)])
     })
 }
 
-/// What was measured of the signal of a channel: decibels, and hertz.
+/// Measurements of a channel's signal: decibels and hertz.
 fn signal(measured: &SignalMeasurements, rate_hz: f64, centre_hz: f64) -> Value {
     let hz = |cycles: f64| centre_hz + cycles * rate_hz;
     let band = |band: Band| json!([hz(band.low), hz(band.high)]);
@@ -86,7 +86,7 @@ fn signal(measured: &SignalMeasurements, rate_hz: f64, centre_hz: f64) -> Value 
     })
 }
 
-/// How often the trigger came; in samples where the rate is unknown.
+/// Rate of triggers; in samples if the sample rate is unknown.
 fn triggers(trigger: &TriggerView, is_timed: bool) -> Value {
     let (rate, intervals) = (trigger.rate, trigger.rate.intervals);
     let unit = if is_timed { "s" } else { "samples" };

@@ -1,4 +1,4 @@
-//! What the options of commands that show say of channels, queues and places.
+//! Settings from options: surface, channels, queues.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::cli::{self, View};
 use crate::ending::Usage;
 use crate::show::Surface;
 
-/// Where it is shown. `is_read`: files are read up to where they are looked at, and their end takes the picture.
+/// The surface to draw on. `is_read`: files are read up to the shown position, and a picture is drawn at the end.
 pub(super) fn surface(options: &View, is_read: bool) -> Surface {
     let wait = |usual| if is_read { WHOLE_FILE } else { options.after.unwrap_or(usual) };
     match &options.png {
@@ -29,15 +29,15 @@ pub(super) fn surface(options: &View, is_read: bool) -> Surface {
     }
 }
 
-/// The channels as the options describe them.
-pub(in crate::command) fn setups(meanings: &cli::Meanings) -> Result<Vec<ChannelSetup>> {
-    let cli::Meanings { names, units, scale, offset } = meanings;
+/// Settings of the channels.
+pub(in crate::command) fn setups(labels: &cli::ChannelLabels) -> Result<Vec<ChannelSetup>> {
+    let cli::ChannelLabels { names, units, scale, offset } = labels;
     let count = names.len().max(units.len()).max(scale.len()).max(offset.len());
     if count > 255 {
-        return Err(Usage(format!("{count} channels are described: there are at most 255")).into());
+        return Err(Usage(format!("settings for {count} channels: give at most 255")).into());
     }
     if scale.contains(&0.0) {
-        return Err(Usage("--scale 0 would show nothing: give the units of one count".into()).into());
+        return Err(Usage("--scale 0 is invalid: give units per count".into()).into());
     }
     let text = |list: &[String], channel: usize| list.get(channel).cloned().unwrap_or_default();
     let setup = |channel| ChannelSetup {
@@ -50,9 +50,9 @@ pub(in crate::command) fn setups(meanings: &cli::Meanings) -> Result<Vec<Channel
     Ok((0..count).map(setup).collect())
 }
 
-/// The channels and parts that are shown, where any are named.
+/// Lanes to show, if limited.
 pub(super) fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
-    let cli::Channels { shown, parts, .. } = channels;
+    let cli::Channels { channels: shown, parts, .. } = channels;
     if shown.is_empty() && parts.is_empty() {
         return Ok(None);
     }
@@ -67,28 +67,29 @@ pub(super) fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
     Ok(Some(mask))
 }
 
-/// What becomes of samples where the scope is late, of a queue of so many batches.
+/// Queue of a scope, by its length in batches.
 pub(in crate::command) fn queue_for(uri: &Uri) -> fn(usize) -> QueueOptions {
     match uri {
-        // A live stream is never held up by its scope; a file can wait, and should be seen whole.
+        // A scope must not delay a live stream. A file can wait, and should be shown completely.
         Uri::File(_) => QueueOptions::block,
-        // What waits is memory of the stream's, which bounds it (`?memory`). At 1 GS/s it is 130 ms: late by more, the scope leaves out.
+        // Batches in this queue use memory of the stream, which bounds it (`?memory`). At 1 GS/s this is 130 ms;
+        // later frames are dropped.
         _ if uri.traits().is_lent => |batches| QueueOptions::drop_oldest(4 * batches),
         _ => QueueOptions::drop_oldest,
     }
 }
 
-/// How to send something to where a scope waits.
+/// How to send a stream to the source that the scope waits for.
 pub(in crate::command) fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
     let to = uri.way_to_send(address)?;
     let elsewhere = match address {
         Some(at) if at.ip().is_unspecified() => ", and from another machine with this one's name",
         _ => "",
     };
-    Some(format!("grebe sg --to {to}  sends something here{elsewhere}"))
+    Some(format!("grebe sg --to {to}  sends a stream{elsewhere}"))
 }
 
 const AFTER: Duration = Duration::from_secs(2);
-/// How long a picture waits for what it shows of a recording that is still being copied, or comes from another host.
+/// Timeout of a picture for samples that are still being copied, or come from another host.
 const INCOMING: Duration = Duration::from_secs(60);
 const WHOLE_FILE: Duration = Duration::from_secs(24 * 3600);

@@ -9,7 +9,7 @@ use crate::support::text;
 pub(crate) struct Hosts([String; 2]);
 
 impl Hosts {
-    /// `None`, and why it is said: there can be none here.
+    /// `None` with a note if network namespaces are unavailable.
     pub(crate) fn make() -> Option<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -55,7 +55,7 @@ impl Hosts {
         shell(&format!("ip -n {} link set v {state}", self.0[0])).unwrap();
     }
 
-    /// Has the first one drop what it sends, if `matching`: who sends datagrams is told EPERM.
+    /// Makes the first host drop its `matching` packets; the sender of datagrams gets EPERM.
     pub(crate) fn drop_output(&self, matching: &str) {
         let chain = "add chain inet t o { type filter hook output priority 0; }";
         let rules = format!("add table inet t; {chain}; add rule inet t o {matching} drop");

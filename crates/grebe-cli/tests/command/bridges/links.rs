@@ -29,7 +29,7 @@ fn between_hosts(
     });
 }
 
-/// What could not be sent is counted, and told once.
+/// Unsent samples are counted, and reported once.
 fn assert_told(bridge: &Bridge, producer: &Ended) {
     assert!(producer.count("unsent_datagrams") > 10, "{}: {producer:?}", bridge.sink);
     assert_eq!(
@@ -65,8 +65,8 @@ fn a_link_that_is_down_for_a_second_ends_no_stream() {
     between_hosts("4s", &["--samples", "400k"], down_for_a_second, assert_goes_on);
 }
 
-/// As long as nobody waits for it any more, which is the same after half a second and after half a minute: what came is good, and what
-/// was not sent is counted, also where it ends then.
+/// The recording is valid up to the break, and unsent samples are counted, also if the command ends meanwhile. The
+/// length of the break does not matter.
 #[test]
 fn a_link_that_stays_down_ends_who_waits_no_longer_and_what_was_not_sent_is_told() {
     let stays_down = |hosts: &Hosts| hosts.set_link("down");
@@ -148,7 +148,7 @@ fn of_datagrams_that_travel_together_each_comes_once_and_in_order() {
     assert!(matches!(recorder.result["losses"]["unseen"], Value::Bool(false)), "{recorder:?}");
 }
 
-/// More comes than the buffers between two processes hold: it waits, or what was left out is counted.
+/// More data than the buffers between two processes hold: the writer waits, or counts drops.
 #[test]
 fn a_full_buffer_loses_nothing_unsaid() {
     for_each(|bridge| {

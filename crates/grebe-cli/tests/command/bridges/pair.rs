@@ -23,7 +23,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) rate: &'a str,
     pub(crate) idle_timeout: &'a str,
     pub(crate) reconnects: bool,
-    /// Played by the producer, instead of what a generator makes.
+    /// File for the producer to play, instead of a generator.
     pub(crate) plays: Option<&'a Path>,
 }
 
@@ -170,7 +170,7 @@ impl Pair<'_> {
         wait_for_samples(&self.file(), 1);
     }
 
-    /// Both to their end, in order and with a recording that holds what is said.
+    /// Runs both to their end, in order, with the described recording.
     pub(crate) fn finish(&mut self) -> (Ended, Ended) {
         let (producer, recorder) = (self.producer.finish(), self.recorder.finish());
         producer.assert_in_order(self.plan.bridge.sink);
@@ -178,7 +178,7 @@ impl Pair<'_> {
         (producer, recorder)
     }
 
-    /// The recording opens, and holds what was said.
+    /// The recording opens, and matches the description.
     pub(crate) fn assert_whole(&self, recorder: &Ended) {
         let what = self.plan.bridge.source;
         recorder.assert_in_order(what);
@@ -189,7 +189,7 @@ impl Pair<'_> {
     }
 }
 
-/// Waits until so many samples are in a recording.
+/// Waits until a recording has this many samples.
 pub(crate) fn wait_for_samples(file: &Path, samples: u64) {
     let until = Instant::now() + Duration::from_secs(30);
     while !SampleFile::open(file).is_ok_and(|file| file.len_samples() >= samples) {
@@ -204,7 +204,7 @@ pub(crate) fn free_port() -> u16 {
 }
 
 impl Running {
-    /// A command, and what it said up to the line that has these words.
+    /// A command, and its messages up to the line with these words.
     pub(crate) fn start(folder: &Path, mut command: Command, until: Option<&str>) -> (Self, String) {
         command.env("XDG_RUNTIME_DIR", folder).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -250,7 +250,7 @@ impl Ended {
         self.result["samples"].as_u64().unwrap_or_else(|| panic!("{self:?}"))
     }
 
-    /// What it counted under this name.
+    /// Its counter of this name.
     pub(crate) fn count(&self, name: &str) -> u64 {
         self.result["losses"][name].as_u64().unwrap_or(0)
     }
@@ -278,7 +278,7 @@ impl Ended {
     }
 }
 
-/// What came and what either side says is lost is what was asked for.
+/// Arrived samples plus reported losses equal the requested number.
 pub(crate) fn assert_adds_up(bridge: &Bridge, asked: u64, producer: &Ended, recorder: &Ended) {
     let heard = recorder.samples() + recorder.lost_samples();
     let unmade = producer.unmade_samples();

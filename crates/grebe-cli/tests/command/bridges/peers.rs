@@ -24,7 +24,7 @@ fn a_producer_that_was_killed_and_returns_goes_on_in_the_same_recording() {
         let mut producer = pair.another_producer(&["--samples", "80k"]);
         let (producer, recorder) = (producer.finish(), pair.recorder.finish());
         assert_eq!(producer.status, Some(0), "{}: {producer:?}", bridge.sink);
-        // Who waits for a return never hears of an end.
+        // With reconnect, the end of a stream is not visible.
         let ends = bridge.is_datagram();
         assert_eq!(recorder.status, Some(if ends { 0 } else { 3 }), "{}: {recorder:?}", bridge.source);
         pair.assert_whole(&recorder);
@@ -94,7 +94,7 @@ fn a_second_peer_changes_nothing_for_the_first() {
         drop(second);
         assert_eq!(producer.status, Some(0), "{}: {producer:?}", bridge.sink);
         recorder.assert_end(bridge);
-        // Who begins anew with frames of grebe's own is taken for the sender that came back, until it ends.
+        // A new stream of grebe frames counts as the returned sender, until it ends.
         if bridge.is_datagram() && bridge.index == Index::ToTheEnd {
             assert!(recorder.samples() + recorder.lost_samples() >= 150_000, "{producer:?} {recorder:?}");
             assert!(recorder.count("foreign_datagrams") > 0, "{recorder:?}");

@@ -13,7 +13,7 @@ pub(crate) struct Bridge {
     pub(crate) index: Index,
     /// How samples are made for it.
     pub(crate) format: &'static str,
-    /// What it carries of what is known of the samples.
+    /// Metadata that it carries.
     pub(crate) describes: Describes,
     /// A reader hears that its stream has ended.
     pub(crate) ends: bool,
@@ -21,11 +21,11 @@ pub(crate) struct Bridge {
     pub(crate) reconnects: bool,
 }
 
-/// What is known of samples that do not come.
+/// Knowledge of missing samples.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Index {
     Nothing,
-    /// How many are missing in front of a frame: nobody hears of what was never made behind the last one.
+    /// Number of missing samples before a frame. Samples after the last frame are unknown.
     OfFrames,
     /// How many are missing anywhere.
     ToTheEnd,
@@ -158,7 +158,7 @@ pub(crate) const BRIDGES: &[Bridge] = &[
     },
 ];
 
-/// Schemes of which an end is no command, and where they are tried.
+/// Schemes without a command at one end, and their other tests.
 pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("pipe:", "descriptions.rs, faults.rs, raw.rs, lines.rs"),
     ("serial:", "serial.rs"),

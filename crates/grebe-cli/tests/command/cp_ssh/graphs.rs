@@ -84,5 +84,5 @@ fn what_is_killed_behind_ssh_is_started_again() {
     let output = finish(child);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert_eq!(said.matches("lab is there again, after").count(), 2, "{said}");
+    assert_eq!(said.matches("lab is back after").count(), 2, "{said}");
 }

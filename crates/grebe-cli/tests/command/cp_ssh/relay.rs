@@ -30,13 +30,13 @@ fn what_may_not_go_directly_is_relayed_and_what_may_is_not() {
         let pushed = run(&mut sshd.cp(&[&options[..], &[path(&from), &there(&to)]].concat()));
         assert_eq!(pushed.status, Some(0), "{via}: {}", pushed.said);
         assert_same(&from, &to, via);
-        assert_eq!(pushed.event("way")["way"], way);
-        assert_eq!(pushed.event("result")["way"], way);
+        assert_eq!(pushed.event("route")["route"], way);
+        assert_eq!(pushed.event("result")["route"], way);
         let pulled = run(&mut sshd.cp(&[&options[..], &[&there(&to), path(&back)]].concat()));
         assert_eq!(pulled.status, Some(0), "{via}: {}", pulled.said);
         assert_same(&from, &back, via);
     }
-    // Between two others, too; a person is told.
+    // Also between two other machines, with a message.
     let to = folder.path().join("between");
     let target = format!("store:{}", to.display());
     let between = run(&mut sshd.cp(&["-a", "--via", "relay", "--relay", &relay, &there(&from), &target]));
@@ -55,7 +55,7 @@ fn a_relay_that_is_not_there_is_no_hindrance_where_there_is_another_way() {
     let pushed = run(&mut sshd.cp(&[&options[..], &[path(&from), &there(&to)]].concat()));
     assert_eq!(pushed.status, Some(0), "{}", pushed.said);
     assert_same(&from, &to, "without the relay");
-    assert_eq!(pushed.event("way")["way"], "udp");
+    assert_eq!(pushed.event("route")["route"], "udp");
 
     let without = run(&mut sshd.cp(&["-a", "--via", "relay", path(&from), &there(&to)]));
     assert_eq!(without.status, Some(2), "{}", without.said);

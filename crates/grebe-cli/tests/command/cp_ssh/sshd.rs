@@ -70,7 +70,7 @@ impl Sshd {
             known = at("known").display(),
         );
         fs::write(at("config"), client).unwrap();
-        // As `sshd` does with what it is to run, in a home and by a shell of the test's.
+        // Runs a command as `sshd` does, in a home directory and a shell of the test.
         let login = format!(
             "unset SHLVL; export HOME={}/$LOGIN; exec $(cat \"$HOME/shell\") -c \"$SSH_ORIGINAL_COMMAND\"\n",
             folder.path().display()
@@ -136,7 +136,7 @@ impl Sshd {
         path.to_str().unwrap().to_owned()
     }
 
-    /// What is in the cache of the user there.
+    /// Content of the user's cache on the other host.
     pub(crate) fn cache(&self) -> PathBuf {
         self.folder.path().join("cache")
     }

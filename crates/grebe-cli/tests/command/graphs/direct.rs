@@ -46,12 +46,12 @@ fn edges_in_both_directions_share_a_direct_way_and_carry_what_one_host_makes() {
             assert!(lab.data(name) == made, "{way}: {name} differs");
             lab.assert_closed(name);
         }
-        let ways = &report(&output.stdout)["ways"];
+        let ways = &report(&output.stdout)["routes"];
         let between = ways.as_array().unwrap().iter().find(|it| it["other"] == "store").unwrap();
         assert_eq!(between["host"], "mast", "{ways}");
         // A busy machine may take longer to answer over UDP than TCP is waited for.
-        assert!(between["way"] == way || more.is_empty() && between["way"] == "tcp", "{ways}");
-        let name = between["way"].as_str().unwrap().to_uppercase();
+        assert!(between["route"] == way || more.is_empty() && between["route"] == "tcp", "{ways}");
+        let name = between["route"].as_str().unwrap().to_uppercase();
         assert!(said.contains(&format!("mast <-> store: samples go over {name}, directly\n")), "{said}");
         assert!(!is_alive(lab.id("mast")) && !is_alive(lab.id("store")), "{way}: somebody stayed");
     }
@@ -122,14 +122,14 @@ fn where_neither_reaches_the_other_samples_go_through_here() {
     let output = lab.run(&BOTH_WAYS.replace("NAME", "three"), &["--json"]);
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let words = "mast <-> store: samples go through this host, since neither reaches the other\n";
+    let words = "mast <-> store: samples go through this host, because neither reaches the other\n";
     assert!(said.contains(words), "{said}");
     let made = lab.data("here/three");
     assert_eq!(made.len(), 600_000);
     assert!(made == lab.data("store/there") && made == lab.data("mast/back"), "they differ");
-    let ways = report(&output.stdout)["ways"].clone();
+    let ways = report(&output.stdout)["routes"].clone();
     let way = |host: &str, other: Value| {
-        ways.as_array().unwrap().iter().find(|it| it["host"] == host && it["other"] == other).unwrap()["way"]
+        ways.as_array().unwrap().iter().find(|it| it["host"] == host && it["other"] == other).unwrap()["route"]
             .clone()
     };
     assert_eq!((way("mast", json!("store")), way("store", Value::Null)), (Value::Null, json!("ssh")));
@@ -156,11 +156,11 @@ fn restarted(host: &str, policy: &str) -> String {
 
 /// How often the links of the two hosts were joined anew to go directly, and through here: a busy machine may answer later than it is waited for.
 fn joined(lab: &Lab) -> [usize; 2] {
-    [", directly (after ", "since neither reaches the other (after "]
+    [", directly (after ", "because neither reaches the other (after "]
         .map(|words| lab.said().matches(words).count())
 }
 
-/// What was made, what left the mast, and how much of that may be lost on the way.
+/// Number of samples that were made, that left the mast, and that may be lost in flight.
 fn sent(report: &Value) -> [u64; 3] {
     let link = stage(report, "mast:pace-to-far");
     let of = |value: &Value| value.as_u64().unwrap();
@@ -204,7 +204,7 @@ fn a_source_that_is_killed_again_and_again_is_reached_directly_each_time() {
         let [directly, through] = joined(&lab);
         assert!(directly > 0 && directly + through == 3, "{via}: {said}");
         let report = report(&output.stdout);
-        let way = &report["ways"].as_array().unwrap().last().unwrap()["way"];
+        let way = &report["routes"].as_array().unwrap().last().unwrap()["route"];
         assert!(*way == via || through > 0, "{report}");
         let segments = segments(&lab, "store/far");
         assert_eq!(segments.len(), 4, "{via}: {said}");
@@ -256,7 +256,7 @@ fn a_host_that_stands_still_is_told_soon_and_joined_again_with_what_was_on_the_w
             let before = lab.known_bytes("store/far");
             lab.await_data("store/far", before + 40_000);
             signal("-STOP", lab.id("store"));
-            let words = "nothing passes between mast and store: mast has heard nothing from store for 2.5 s, nor has this host";
+            let words = "no data between mast and store: mast has received nothing from store for 2.5 s, nor has this host";
             eventually("it is told", || lab.said().matches(words).count() == times);
             signal("-CONT", lab.id("store"));
             eventually("it is joined again", || joined(&lab).iter().sum::<usize>() == times);
@@ -285,11 +285,11 @@ fn where_the_producer_waits_a_host_that_stands_still_is_told_and_costs_no_sample
         let child = lab.start_heard(&ENDLESS_THERE.replace("POLICY", "block"), &["--via", via, "--json"]);
         lab.await_data("store/far", 40_000);
         signal("-STOP", lab.id("store"));
-        eventually("it is told", || {
-            lab.said().contains("nothing passes between mast and store: mast has heard")
-        });
+        eventually("it is told", || lab.said().contains("no data between mast and store: mast has received"));
         signal("-CONT", lab.id("store"));
-        eventually("so is that it is heard", || lab.said().contains("mast hears store again, after "));
+        eventually("so is that it is heard", || {
+            lab.said().contains("mast receives data from store again, after ")
+        });
         let before = lab.known_bytes("store/far");
         lab.await_data("store/far", before + 40_000);
         signal("-INT", child.id());
@@ -311,7 +311,7 @@ struct Cable([String; 2]);
 
 #[cfg(target_os = "linux")]
 impl Cable {
-    /// `None`, and why it is said: there can be none here.
+    /// `None` with a note if network namespaces are unavailable.
     fn between(lab: &Lab) -> Option<Self> {
         let cable = Self(["mast", "store"].map(|host| format!("gd{}{host}", std::process::id())));
         let [mast, store] = &cable.0;
@@ -367,8 +367,8 @@ fn where_the_cable_is_cut_samples_go_through_here_until_the_host_is_started_agai
     lab.await_data("store/far", 40_000);
     assert!(lab.said().contains(", directly\n"), "{}", lab.said());
     cable.plug(false).unwrap();
-    eventually("it is told", || lab.said().contains("nothing passes between mast and store: "));
-    let through = "mast -> store: samples go through this host, since neither reaches the other (after ";
+    eventually("it is told", || lab.said().contains("no data between mast and store: "));
+    let through = "mast -> store: samples go through this host, because neither reaches the other (after ";
     eventually("it goes another way", || lab.said().contains(through));
     let before = lab.known_bytes("store/far");
     lab.await_data("store/far", before + 40_000);

@@ -65,7 +65,7 @@ impl Lab {
         self.command_with(env!("CARGO_BIN_EXE_grebe"), graph, more).spawn().unwrap()
     }
 
-    /// What it says can be [read](Self::said) while it runs.
+    /// Its messages can be [read](Self::said) while it runs.
     pub(super) fn start_heard(&self, graph: &str, more: &[&str]) -> Child {
         let mut command = self.command_with(env!("CARGO_BIN_EXE_grebe"), graph, more);
         command.stderr(fs::File::create(self.path("said")).unwrap()).spawn().unwrap()
@@ -75,7 +75,7 @@ impl Lab {
         fs::read_to_string(self.path("said")).unwrap()
     }
 
-    /// How often a reader was told that its stream goes on behind a gap.
+    /// Number of reports that a stream continues after a gap.
     pub(super) fn goes_on(&self) -> usize {
         self.said().matches("the stream goes on behind a gap of").count()
     }
@@ -98,7 +98,7 @@ impl Lab {
         fs::read_to_string(self.path(host).join("pid")).unwrap().trim().parse().unwrap()
     }
 
-    /// What has come of a recording, as it says itself while its recorder is at it: its file is longer, since room is taken ahead.
+    /// Length of a recording by its metadata while it is recorded. Its file is longer, because space is preallocated.
     pub(super) fn known_bytes(&self, name: &str) -> usize {
         let meta = fs::read(self.path(name).with_extension("sigmf-meta")).unwrap_or_default();
         let Ok(meta) = serde_json::from_slice::<Value>(&meta) else { return 0 };
@@ -106,7 +106,7 @@ impl Lab {
         known.map_or_else(|| self.data(name).len(), |samples| 2 * samples as usize)
     }
 
-    /// Waits until so much of a recording has come.
+    /// Waits until a recording has this length.
     pub(super) fn await_data(&self, name: &str, bytes: usize) {
         eventually(&format!("{name} has {bytes} bytes"), || self.known_bytes(name) >= bytes);
     }
@@ -117,7 +117,7 @@ impl Lab {
         let meta: Value = serde_json::from_slice(&meta).unwrap();
         assert!(meta["captures"][0].is_object(), "{meta}");
         let verified =
-            super::run(&["verify", self.path(name).with_extension("sigmf-meta").to_str().unwrap()]);
+            super::run(&["info", "--verify", self.path(name).with_extension("sigmf-meta").to_str().unwrap()]);
         assert!(verified.status.success(), "{}{}", text(&verified.stdout), text(&verified.stderr));
     }
 }
@@ -295,7 +295,7 @@ fn where_nobody_waits_for_it_the_rest_goes_on_without_a_host_that_is_gone() {
         let output = finish(child);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{via}: {said}");
-        assert!(said.contains("the rest of the graph goes on without store"), "{via}: {said}");
+        assert!(said.contains("the rest of the graph continues without store"), "{via}: {said}");
         lab.assert_closed("here/near");
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         let stages = report["graph"]["stages"].as_array().unwrap();
@@ -352,7 +352,7 @@ fn a_slow_consumer_loses_what_its_policy_says_and_that_is_told_to_the_sample() {
     }
     assert_eq!((told, index), (dropped, 6_000_000), "{meta}");
 
-    // Who waits loses nothing.
+    // A waiting producer loses nothing.
     let output = lab.run(&graph.replace("drop_oldest", "block").replace("6M", "2M"), &["--via", "ssh"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(lab.data("here/slow").len(), 4_000_000);
@@ -410,13 +410,13 @@ fn hosts_clocks_and_ways_are_looked_at_and_nothing_is_started() {
         }
         let ways: &[&str] = match via {
             "ssh" => &[
-                "mast: edge adc -> far, adc -> near needs 6.4 Mbit/s; the way from mast carries at least",
-                "store: edge adc -> far needs 3.2 Mbit/s; the way to store carries at least",
+                "mast: edge adc -> far, adc -> near needs 6.4 Mbit/s; the route from mast carries at least",
+                "store: edge adc -> far needs 3.2 Mbit/s; the route to store carries at least",
             ],
             _ => &[
                 "mast -> store: samples go over UDP, directly\n",
-                "mast: edge adc -> near needs 3.2 Mbit/s; the way from mast carries at least",
-                "mast -> store: edge adc -> far needs 3.2 Mbit/s; the way from mast to store carries at least",
+                "mast: edge adc -> near needs 3.2 Mbit/s; the route from mast carries at least",
+                "mast -> store: edge adc -> far needs 3.2 Mbit/s; the route from mast to store carries at least",
             ],
         };
         assert!(ways.iter().all(|way| said.contains(way)), "{said}");
@@ -429,7 +429,7 @@ fn hosts_clocks_and_ways_are_looked_at_and_nothing_is_started() {
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(
-        said.contains("edge adc -> far, adc -> near needs 6.4 Mbit/s; the way from mast carries about "),
+        said.contains("edge adc -> far, adc -> near needs 6.4 Mbit/s; the route from mast carries about "),
         "{said}"
     );
     assert!(said.contains("give policy = \"drop_oldest\""), "{said}");

@@ -23,7 +23,7 @@ const ENDLESS: &str = r#"
     host = [{ name = "HOST", restart = "always" }]
 "#;
 
-/// What the generator makes, from its start.
+/// The generator's samples, from its start.
 pub(super) fn made(lab: &Lab) -> Vec<u8> {
     let graph = r#"
         stage = [
@@ -105,7 +105,7 @@ fn a_source_that_is_killed_again_and_again_comes_back_behind_a_gap_that_is_known
             if kills < 3 {
                 // A host that shuts down asks its processes to end.
                 end(&lab, "mast", if kills == 1 { "-TERM" } else { "-KILL" });
-                // What was under way came before that.
+                // Data in flight came before that.
                 eventually("both hear it again", || lab.goes_on() == 2 * (kills + 1));
             }
         }
@@ -118,7 +118,7 @@ fn a_source_that_is_killed_again_and_again_comes_back_behind_a_gap_that_is_known
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(stage(&report, "mast")["own"]["restarts"], 3, "{report}");
         assert_eq!(stage(&report, "mast")["own"]["is_away"], 0, "{report}");
-        assert!(said.matches("mast is there again, after").count() == 3, "{said}");
+        assert!(said.matches("mast is back after").count() == 3, "{said}");
         assert_eq!(lab.goes_on(), 6, "{said}");
         let mut recorded = 0;
         for (name, link) in [("here/near", "near-from-pace"), ("store/far", "store:far-from-pace")] {
@@ -160,10 +160,10 @@ fn a_recorder_that_is_killed_goes_on_in_another_file_and_costs_nobody_else_a_sam
     assert_eq!(output.status.code(), Some(130), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(stage(&report, "store")["own"]["restarts"], 2, "{report}");
-    // Whoever reads it here has all of it.
+    // A consumer on this host has all of it.
     let near = segments(&lab, "here/near");
     assert!(near.len() == 1 && near[0].0 == 0 && is_made(&made, 0, &near[0].1), "{said}");
-    // What each of them recorded is what was made of its index, one behind the other.
+    // Each recording continues the previous one, with the generator's values at its indices.
     let mut end = 0;
     for name in names {
         if name == "store/far_3" {
@@ -206,7 +206,7 @@ fn a_stage_between_two_hosts_that_is_killed_leaves_a_gap_and_nothing_else() {
         lab.await_data("here/near", before + 40_000);
         if kills < 2 {
             kill(&lab, "store");
-            let is_again = || lab.said().matches("store is there again, after").count() == kills + 1;
+            let is_again = || lab.said().matches("store is back after").count() == kills + 1;
             eventually("it is joined again", is_again);
         }
     }
@@ -248,9 +248,9 @@ fn a_host_that_does_not_come_back_is_tried_less_and_less_until_ctrl_c() {
     let output = finish(child);
     let said = lab.said();
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("store is not there yet: ssh cannot reach store"), "{said}");
+    assert!(said.contains("store is not back yet: ssh cannot reach store"), "{said}");
     assert_eq!(said.matches("not there yet").count(), 1, "what is known is not repeated: {said}");
-    assert!(said.contains("store is gone, for"), "{said}");
+    assert!(said.contains("store has been gone for"), "{said}");
     assert!(!is_alive(lab.id("mast")), "it stayed");
     lab.assert_closed("here/near");
 }

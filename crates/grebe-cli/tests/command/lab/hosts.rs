@@ -18,7 +18,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// `None`, and why it is said: there can be none here.
+    /// `None` with a note if network namespaces are unavailable.
     fn make() -> Option<Self> {
         let hosts = Self { prefix: format!("gl{}", std::process::id()) };
         match hosts.wire() {
@@ -73,7 +73,7 @@ impl Hosts {
         there
     }
 
-    /// Records so much of a stream there, and says how it came.
+    /// Records a part of a stream on a host, and returns its route.
     fn record(&self, host: &str, name: &str, file: &Path, more: &[&str]) -> String {
         let arguments =
             [&["record", name, file.to_str().unwrap(), "--overwrite", "--samples", "50k"], more].concat();
@@ -132,7 +132,7 @@ fn a_reader_on_another_host_has_datagrams_sent_for_as_long_as_it_reads() {
         scouting: { multicast: { enabled: false } }, transport: { link: { tx: { lease: 1500, keep_alive: 6 } } } }";
     std::fs::write(&config, router).unwrap();
     let ls = grebe(&["ls", "-w", "--zenoh", config.to_str().unwrap()]);
-    let _router = Running::of(hosts.at("gate", &ls)).says("looking for");
+    let _router = Running::of(hosts.at("gate", &ls)).says("watching");
     let name = "lab/mast/adc";
     let sg = ["sg", "--rate", "100k", "--name", name];
     let producer = Running::of(hosts.grebe("mast", &sg)).says("announced as");

@@ -9,12 +9,12 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What a NAT lets in, and how it names who is behind it.
+/// Filter and mapping of a NAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nat {
     /// A port that is passed on, whoever sends there.
     FullCone,
-    /// What comes from where was sent to: Linux as it is.
+    /// Accepts packets from addresses that it has sent to: the default of Linux.
     Restricted,
     /// As before, and with another port for each destination.
     Symmetric,
@@ -156,7 +156,7 @@ impl Drop for Network {
     }
 }
 
-/// As routers at home: what comes to the router itself is dropped, and what comes for the hosts behind it only passes as an answer.
+/// As in home routers: packets to the router are dropped, and packets to hosts pass only as answers.
 fn rules(number: u8, nat: Nat) -> String {
     let (random, passed_on, lets_in) = match nat {
         Nat::FullCone => (

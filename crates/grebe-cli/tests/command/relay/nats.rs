@@ -30,10 +30,10 @@ fn each_pair_of_nats_connects_directly_where_it_can_and_else_by_the_relay() {
             let seconds = sender.result["handshake_seconds"].as_f64().unwrap();
             println!(
                 "| {waits:?} | {asks:?} | {} | {seconds:.2} |",
-                sender.result["way"].as_str().unwrap_or("?")
+                sender.result["route"].as_str().unwrap_or("?")
             );
             for side in [&sender, &receiver] {
-                assert_eq!(side.result["way"], expected, "{waits:?} {asks:?}: {}", side.said);
+                assert_eq!(side.result["route"], expected, "{waits:?} {asks:?}: {}", side.said);
                 let words =
                     if is_hopeless { "relayed by 203.0.113.1:4737, because" } else { "through both NATs" };
                 assert!(side.said.contains(words), "{waits:?} {asks:?}: {}", side.said);
@@ -53,7 +53,7 @@ fn ipv6_goes_directly_whatever_the_nats_of_ipv4_are() {
     let (sender, receiver, right) = place.transfer(100_000, &[]);
     assert_good(&sender, &receiver);
     assert!(right);
-    assert_eq!(sender.result["way"], "direct", "{}", sender.said);
+    assert_eq!(sender.result["route"], "direct", "{}", sender.said);
     assert!(sender.said.contains("directly to [2001:db8:1::2]:"), "{}", sender.said);
 }
 
@@ -67,7 +67,7 @@ fn a_direct_way_that_dies_is_left_for_the_relay() {
     assert_good(&sender, &receiver);
     assert!(right);
     for side in [&sender, &receiver] {
-        assert_eq!(side.result["way"], "relayed", "{}", side.said);
+        assert_eq!(side.result["route"], "relayed", "{}", side.said);
         assert!(side.said.contains("through both NATs"), "{}", side.said);
         assert!(side.said.contains("because the direct way has fallen silent"), "{}", side.said);
     }

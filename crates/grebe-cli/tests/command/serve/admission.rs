@@ -1,4 +1,4 @@
-//! Who is let in: tokens, certificates, how many at once, and what hostile visitors can do.
+//! Admission: tokens, certificates, limits, hostile visitors.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -17,7 +17,7 @@ fn who_has_no_token_is_told_so_and_nobody_comes_by_another_name() {
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert!(said.contains("does not let this viewer in") && said.contains("token"), "{said}");
-    served.says("was not let in");
+    served.says("was refused");
     let nowhere = run(&["view", "serve://127.0.0.1:9?token=x", "--png", "-"]);
     assert!(text(&nowhere.stderr).contains("no connection to 127.0.0.1:9"), "{}", text(&nowhere.stderr));
 
@@ -125,7 +125,7 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
     // A newcomer is let in still.
     let folder = tempfile::tempdir().unwrap();
     let numbers = picture(&served.link, &folder.path().join("x.png"), &["--span", "10ms"]);
-    // What a generator leaves out that a busy machine did not let run is told apart.
+    // Samples that a generator skipped on a busy machine are reported separately.
     assert_eq!(numbers["lost_samples"], 0, "no sample was lost at the source");
     assert!((numbers["channels"][0]["frequency"].as_f64().unwrap() - 1000.0).abs() < 1.0, "{numbers}");
 }
@@ -149,7 +149,7 @@ fn a_viewer_that_asks_for_more_than_there_is_memory_for_is_told_so_and_the_serve
     say(&mut viewer, &records).unwrap();
     let told = until(&mut viewer, r#""refused":"no persistence"#);
     assert!(told.contains("--history") && told.contains("show less time"), "{told}");
-    // What fits is shown, and all that there can be of columns is what a picture may have.
+    // A large request is limited to the maximum columns of a picture.
     let all = r#"{"viewport":{"number":3,"span":0.1,"columns":4096,"overview":2048,"parts":["i","q","magnitude","db","phase","frequency"],
         "trigger":{"mode":"auto"},"persistence":[{"lane":"1.i","low":-1,"high":1}],"xy":{"x":"1.i","y":"1.q","x_range":[-1,1],"y_range":[-1,1],"size":[9999,9999]},
         "spectrum":{"size":4294967296,"averages":4294967295,"waterfall":0}}}"#;
@@ -159,7 +159,7 @@ fn a_viewer_that_asks_for_more_than_there_is_memory_for_is_told_so_and_the_serve
         assert!(after < before + (8 * history), "{before} bytes became {after}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let numbers = picture(&served.link, &folder.path().join("x.png"), &["--span", "10ms", "--show", "1"]);
+    let numbers = picture(&served.link, &folder.path().join("x.png"), &["--span", "10ms", "--channels", "1"]);
     assert_eq!(numbers["channels"].as_array().unwrap().len(), 2, "others see on, I and Q: {numbers}");
 }
 
@@ -196,7 +196,7 @@ fn a_page_is_told_in_words_and_asks_for_no_more_than_a_viewer_may() {
         assert!(after < before + (8 * history), "{before} bytes became {after}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let numbers = picture(&served.link, &folder.path().join("x.png"), &["--span", "10ms", "--show", "1"]);
+    let numbers = picture(&served.link, &folder.path().join("x.png"), &["--span", "10ms", "--channels", "1"]);
     assert_eq!(numbers["channels"].as_array().unwrap().len(), 2, "others see on, I and Q: {numbers}");
 }
 

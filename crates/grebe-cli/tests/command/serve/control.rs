@@ -23,7 +23,7 @@ fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that
     say(&mut controls, &served.hello().replace(&served.token, &control)).unwrap();
     assert!(until(&mut controls, "welcome").contains(r#""may_control":true"#));
     say(&mut controls, r#"{"control":{"rate":2000000}}"#).unwrap();
-    served.says("wants the generator at 2000000 samples a second");
+    served.says("requests the generator at 2000000 samples a second");
     until(&mut looks, r#""rate_hz":2000000.0"#);
     say(&mut controls, r#"{"control":{"wave":"cube"}}"#).unwrap();
     assert!(until(&mut controls, "said").contains("cube"));

@@ -19,7 +19,7 @@ use crate::support::{run, signal, text};
 #[test]
 fn ssh_starts_a_server_there_and_ends_it_afterwards() {
     let folder = tempfile::tempdir().unwrap();
-    // What `ssh` does with its last word: a shell there runs it.
+    // Stand-in for `ssh`: a shell runs its last argument.
     let ssh = folder.path().join("ssh");
     let started = folder.path().join("started");
     let script = format!(
@@ -52,7 +52,7 @@ fn ssh_starts_a_server_there_and_ends_it_afterwards() {
         assert!(began.elapsed() < Duration::from_secs(60), "the server there goes on without its viewer");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // What cannot be opened there is said here.
+    // A failure to open on the other host is reported here.
     let look = ["view", "ssh://me@mast//nowhere/x.sigmf-meta", "--png", picture.to_str().unwrap()];
     let output = run(&[&look[..], &there].concat());
     let said = text(&output.stderr);

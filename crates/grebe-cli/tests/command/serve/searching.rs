@@ -1,4 +1,4 @@
-//! What a far viewer finds in all that a server holds, beside what `grebe find` does.
+//! Searches of a remote viewer, compared with `grebe find`.
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::served::{Served, serve};
 use crate::support::{example, run, text};
 
-/// What a far viewer finds in all that a server holds, and how the search ended.
+/// Events that a remote viewer finds on a server, and the outcome of the search.
 fn found(viewer: &FarViewer, words: &str, scales: &[Scale]) -> (Vec<FoundEvent>, String) {
     let finding = viewer.finder().unwrap().find(Sought { words: words.into(), scales: scales.to_vec() });
     let (began, mut events) = (Instant::now(), Vec::new());
@@ -30,7 +30,7 @@ fn found(viewer: &FarViewer, words: &str, scales: &[Scale]) -> (Vec<FoundEvent>,
     }
 }
 
-/// What `grebe find` finds of the same.
+/// Events that `grebe find` finds in the same recording.
 fn found_beside(recording: &str, words: &str) -> Vec<FoundEvent> {
     let words: Vec<&str> = words.split(' ').collect();
     let said = run(&[&["find", recording, "--json", "--trigger"], &words[..]].concat());
@@ -85,7 +85,7 @@ fn a_far_viewer_finds_in_a_recording_what_grebe_find_does_beside_it() {
     let beside = found_beside(ecg.to_str().unwrap(), millivolts);
     let halves = [Scale { factor: 0.5, offset: 100.0 }];
     let (events, ended) = found(&viewer, "edge --level 160 --hysteresis 10", &halves);
-    assert!(beside.len() > 100 && ended == "all of it was searched", "{} {ended}", beside.len());
+    assert!(beside.len() > 100 && ended == "searched everything", "{} {ended}", beside.len());
     assert!(events == beside, "{} and {} events", events.len(), beside.len());
     for words in [
         millivolts,
@@ -101,15 +101,15 @@ fn a_far_viewer_finds_in_a_recording_what_grebe_find_does_beside_it() {
     served.link += "&source=2";
     let (_link, viewer) = look(&served);
     for words in
-        ["edge --level 1", "level --level 1 --longer 2us --channel 1", "pulse --level 1 --longer 2us", "gap"]
+        ["edge --level 1", "level --level 1 --longer 2us --channels 1", "pulse --level 1 --longer 2us", "gap"]
     {
         let (events, ended) = found(&viewer, words, &[]);
         assert_eq!(events, found_beside(&large, words), "{words}");
-        assert!(!events.is_empty() && ended == "all of it was searched", "{words}: {ended}");
+        assert!(!events.is_empty() && ended == "searched everything", "{words}: {ended}");
     }
-    // What means nothing is said, and the next search goes on.
+    // Invalid searches are refused, and the next one works.
     for (words, why) in
-        [("glitch", "edge, pulse"), ("edge", "--level"), ("edge --level 1 --channel 9", "there are 8")]
+        [("glitch", "edge, pulse"), ("edge", "--level"), ("edge --level 1 --channels 9", "there are 8")]
     {
         let (events, ended) = found(&viewer, words, &[]);
         assert!(events.is_empty() && ended.starts_with("not searched: ") && ended.contains(why), "{ended}");
@@ -123,9 +123,9 @@ fn a_far_viewer_finds_events_in_the_history_of_a_stream() {
     let (link, viewer) = look(&served);
     let began = Instant::now();
     let events = loop {
-        let (events, ended) = found(&viewer, "edge --level 0 --channel 2", &[]);
+        let (events, ended) = found(&viewer, "edge --level 0 --channels 2", &[]);
         if events.len() >= 10 {
-            assert!(ended.starts_with("all of it was searched, "), "{ended}");
+            assert!(ended.starts_with("searched everything, "), "{ended}");
             break events;
         }
         assert!(began.elapsed() < Duration::from_secs(60), "{ended}");
@@ -133,7 +133,7 @@ fn a_far_viewer_finds_events_in_the_history_of_a_stream() {
     let apart: Vec<u64> = events.windows(2).map(|two| two[1].index - two[0].index).collect();
     assert!(apart.iter().all(|&apart| apart == 1000), "{apart:?}");
     assert!(events.iter().all(|event| event.lane.unwrap().to_string() == "2"));
-    // The newest wins: the one before is over. Who is gone wants nothing any more.
+    // A new search replaces the previous one. A disconnected viewer needs no result.
     let finder = viewer.finder().unwrap().clone();
     let sought = || Sought { words: "edge --level 0".into(), scales: Vec::new() };
     let (first, second) = (finder.find(sought()), finder.find(sought()));

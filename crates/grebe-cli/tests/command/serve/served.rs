@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{grebe, text};
 
-/// A server, and what it printed.
+/// A server, and its output.
 pub(crate) struct Served {
     pub child: Child,
     /// For `grebe view`.
@@ -56,7 +56,7 @@ impl Served {
         }
     }
 
-    /// What it has of the machine's memory, where that can be asked.
+    /// Its memory use, if known.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -69,7 +69,7 @@ impl Served {
         stream
     }
 
-    /// What is answered to a request.
+    /// The answer to a request.
     pub(crate) fn ask(&self, request: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(request.replace('\n', "\r\n").as_bytes()).unwrap();
@@ -146,7 +146,7 @@ pub(crate) fn hear(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     Some((head[0] & 15, bytes))
 }
 
-/// Waits until a server says so, and acknowledges its pictures: what is told comes with them.
+/// Waits for a message of the server, and acknowledges pictures, because messages come with them.
 pub(crate) fn until(stream: &mut TcpStream, words: &str) -> String {
     loop {
         let (kind, bytes) = hear(stream).unwrap_or_else(|| panic!("it ended before it said {words:?}"));

@@ -1,4 +1,4 @@
-//! What `grebe devices` lists.
+//! Output of `grebe devices`.
 
 use std::process::Stdio;
 
@@ -56,7 +56,7 @@ fn a_machine_says_whether_it_has_soapysdr() {
     let checks: Value = serde_json::from_slice(&output.stdout).unwrap();
     let soapy = checks.as_array().unwrap().iter().find(|it| it["name"] == "SoapySDR").unwrap();
     if soapy["state"] != "missing" {
-        println!("skipped: what is said without SoapySDR, which is here");
+        println!("skipped: the message without SoapySDR, because it is installed");
         return;
     }
     assert!(soapy["fix"].as_str().unwrap().contains("libsoapysdr0.8"), "{soapy}");

@@ -96,7 +96,7 @@ pub(crate) fn counted(file: &mut SampleFile, channel: usize) -> Vec<(u64, i16)> 
     samples.iter().map(number).collect()
 }
 
-/// What the module wrote down: what was set, in order.
+/// Settings that the module recorded, in order.
 pub(crate) fn calls(file: &Path) -> Vec<String> {
     fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect()
 }

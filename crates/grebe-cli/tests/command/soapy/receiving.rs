@@ -1,4 +1,4 @@
-//! What a radio receives: every sample, what is lost, and what is said where it cannot be.
+//! Reception of a radio: all samples, losses, errors.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -104,7 +104,7 @@ fn what_the_device_loses_is_a_gap_as_long_as_its_clock_says() {
         let segments = segments(&file);
         assert!(segments.len() >= 5, "{told}: {segments:?}");
         let lost = 777 * (segments.len() as u64 - 1);
-        // What is lost behind the last sample that is wanted may be known, or not.
+        // Losses after the last requested sample may be known, or not.
         let counted_lost = report["losses"]["generator_samples"].as_u64().unwrap();
         assert!([lost, lost + 777].contains(&counted_lost), "{told}: {report}");
         assert_eq!(report["losses"]["unknown_gaps"], 0, "{told}: {report}");
@@ -152,7 +152,7 @@ fn what_a_radio_loses_is_seen_while_it_runs() {
     let mut recorder =
         with_radio(&["record", uri, path.to_str().unwrap(), "--metrics", "0"]).spawn().unwrap();
     let mut lines = BufReader::new(recorder.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let figures = lines.find_map(|line| Some(line.strip_prefix("figures at http://")?.to_owned())).unwrap();
+    let figures = lines.find_map(|line| Some(line.strip_prefix("metrics at http://")?.to_owned())).unwrap();
     let address = figures.strip_suffix("/metrics").unwrap();
     let figure = |name: &str| {
         let mut page = String::new();
@@ -345,7 +345,7 @@ fn whatever_call_fails_nothing_that_was_good_is_lost() {
             format!("soapy:driver=grebe_test, time=1, random={seed}?rate=5M&frequency=50M&gain=3&reconnect");
         let output = finish(start_recording(&uri, &path, "400k"));
         let said = text(&output.stderr);
-        // What is not there at the beginning is not waited for.
+        // A radio that is missing at the start is an error.
         let is_told = output.status.code() == Some(1) && said.contains("failed by chance");
         assert!(is_told || output.status.code() == Some(0), "seed {seed}: {:?} {said}", output.status);
         assert!(!said.contains("panicked"), "{said}");

@@ -78,7 +78,7 @@ fn a_radio_behind_soapyremote_is_one_like_any_other() {
     let mut file = SampleFile::open(&path).unwrap();
     let description = file.description(0).unwrap();
     assert_eq!((description.centre_frequency_hz, description.gain_db), (Some(50e6), Some(7.0)), "{said}");
-    // Over TCP nothing is lost on the way, and what the server could not hold has left a gap: each sample is where it belongs.
+    // Over TCP nothing is lost in transit. Samples that the server dropped are a gap at their index.
     let segments = file.segments().to_vec();
     let samples = counted(&mut file, 0);
     for segment in &segments {

@@ -1,4 +1,4 @@
-//! What a radio sends.
+//! Transmission by a radio.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::radio::{calls, module, run, with_radio};
 use crate::support::{finish, text};
 
-/// A recording of a generator, and what its radio is to be sent: all samples, a file per channel.
+/// Recording of a generator, and the samples that its radio must send: a file per channel.
 fn made(folder: &Path, channels: usize, samples: &str) -> (String, Vec<Vec<u8>>) {
     let count = channels.to_string();
     let to = folder.join("from.sigmf-meta");

@@ -12,7 +12,7 @@ use grebe::stages::{SourceOptions, Tuner, open_source};
 use super::radio::{calls, module, run};
 use crate::support::{finish, grebe, signal, text, until_listening};
 
-/// What a sample was received at, and what its description says: in MHz, for each sample.
+/// Frequency at which a sample was received, and the described one: in MHz, for each sample.
 #[derive(Default)]
 struct Seen {
     received_mhz: Vec<i64>,
@@ -20,7 +20,7 @@ struct Seen {
     rates_hz: Vec<f64>,
 }
 
-/// After so many samples.
+/// After this many samples.
 type Change = (usize, fn(&Tuner));
 
 /// Looks at a stream, and has its radio tuned at some of its samples.
@@ -74,7 +74,7 @@ fn a_description_changes_at_the_sample_from_which_it_holds() {
         assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
         return;
     }
-    // What is set holds 5,000 samples behind what is read next.
+    // A setting takes effect 5,000 samples after the next one to be read.
     let uri =
         "soapy:driver=grebe_test, tag=1, time=1, late=5000?rate=1M&frequency=10M&gain=5".parse().unwrap();
     let options = SourceOptions { samples: Some(400_000), ..SourceOptions::default() };
@@ -95,7 +95,7 @@ fn a_description_changes_at_the_sample_from_which_it_holds() {
     let seen = seen.lock().unwrap();
     assert_eq!(seen.received_mhz.len(), 400_000);
     let first = |of: &[i64], mhz: i64| of.iter().position(|it| *it == mhz).unwrap();
-    // The module begins with what it had before it was first tuned, for as long.
+    // The module begins with its initial frequency, for the time before the first setting.
     let at = first(&seen.received_mhz, 20);
     assert!(at >= 100_000, "{at}");
     assert_eq!(first(&seen.said_mhz, 20), at);
@@ -126,7 +126,7 @@ fn clients_of_rtl_tcp_tune_the_receiver_that_a_graph_names() {
     let refused = run(&["run", "--check", graph.to_str().unwrap()]);
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{said}");
-    assert!(said.contains("there is no stage 'raido': name a stage of soapy_in or rtl_tcp_in"), "{said}");
+    assert!(said.contains("unknown stage 'raido': name a stage of soapy_in or rtl_tcp_in"), "{said}");
 
     fs::write(&graph, of("radio")).unwrap();
     let mut command = grebe(&["run", graph.to_str().unwrap()]);

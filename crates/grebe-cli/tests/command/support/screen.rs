@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{program, text};
 
-/// The command in a terminal, and what stands there now.
+/// The command in a terminal, and the screen.
 pub(crate) struct Screen {
     pub(crate) child: Child,
     keys: ChildStdin,

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What there is of one name.
+/// File, directory or link of a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Thing {
     File { contents: Vec<u8>, mode: u32, mtime_ns: i128 },
@@ -89,7 +89,7 @@ pub(crate) fn things(at: &Path) -> BTreeMap<PathBuf, Thing> {
     things
 }
 
-/// The same things; a difference is told by its names, since contents are long.
+/// Compares trees. A difference prints names only, because contents are long.
 pub(crate) fn assert_same(one: &Path, other: &Path, why: &str) {
     let (one, other) = (things(one), things(other));
     let names: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();

@@ -36,7 +36,7 @@ fn transfer(
 
 #[test]
 fn udp_that_stops_in_one_direction_or_for_long_datagrams_goes_on_by_tcp() {
-    /// After so many datagrams, of which the first hundred are the start.
+    /// After this many datagrams; the first hundred are the start.
     const BEGIN: u64 = 600;
     type Stops = fn(Datagram, bool) -> bool;
     let stops: [(&str, Stops); 4] = [
@@ -54,7 +54,7 @@ fn udp_that_stops_in_one_direction_or_for_long_datagrams_goes_on_by_tcp() {
                     for end in transfer(sender_waits, &["--bwlimit", "20M"], passes) {
                         let said = end.said.matches("over TCP").count();
                         assert_eq!(said, 1, "{what}, sender waits: {sender_waits}: {}", end.said);
-                        assert_eq!(end.result["way"], "tcp");
+                        assert_eq!(end.result["route"], "tcp");
                     }
                 });
             }

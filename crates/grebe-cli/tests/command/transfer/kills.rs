@@ -1,7 +1,7 @@
 //! `kill -9` at any moment, on either side or both, begun again in either order: the file comes whole, what was noted is not
 //! sent again, and nothing is left behind.
 //!
-//! `GREBE_KILLS=100` plays so many stories; a story that fails names its seed, and `GREBE_KILLS_SEED` plays that one alone.
+//! `GREBE_KILLS=100` sets the number of stories. A failed story prints its seed, and `GREBE_KILLS_SEED` repeats it.
 
 use std::fs;
 use std::path::Path;
@@ -47,7 +47,7 @@ enum Side {
     Asking(Child),
 }
 
-/// What is safe at the receiver before a session begins.
+/// Bytes on the receiver's disk before a session.
 struct Safe {
     bytes: u64,
     /// The file has its name, and all is over.
@@ -72,7 +72,7 @@ impl Story {
         let pair = Pair::start(&large, into.path(), self.below(2) == 0, &["--bwlimit", "40M"]);
         let (sender, receiver) = (pair.sender.finish(), pair.receiver.finish());
         let said = format!("story {}: {} {}", self.seed, sender.said, receiver.said);
-        // Where the last cut came too late, there is nothing left to do, and that is no error.
+        // If the last cut came too late, nothing is left to do, which is no error.
         assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{said}");
         if !safe.done {
             let number = |name: &str| sender.result[name].as_u64().unwrap();
@@ -96,7 +96,7 @@ impl Story {
         if self.below(2) == 0 {
             self.sleep_up_to(300);
         }
-        // Who is left is killed too, or stopped by its user.
+        // The survivor is killed, too, or stopped by its user.
         second.signal(if self.below(2) == 0 { "-KILL" } else { "-INT" });
         for ended in [first.finish(), second.finish()] {
             // Killed, interrupted, told of the other's end, or done before.

@@ -131,7 +131,7 @@ pub(crate) fn path(path: &Path) -> &str {
 
 /// How much of a file that has come in part is noted as safe.
 pub(crate) fn noted_bytes(directory: &Path) -> u64 {
-    /// What a record begins with; behind it 16 bytes of the file, then the number, then a check of 16 bytes.
+    /// Start of a record; then 16 bytes of the file, the number, and a checksum of 16 bytes.
     const MAGIC: &[u8] = b"grebe j1";
     let Ok(folder) = fs::read_dir(directory.join(".grebe-partial")) else { return 0 };
     let journals = folder.flatten().filter(|it| it.file_name().as_encoded_bytes().starts_with(b".grebe-j"));

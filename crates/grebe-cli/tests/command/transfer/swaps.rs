@@ -1,5 +1,5 @@
-//! Other users of the same machine: files that become something else after they were listed, and a folder for what comes that is
-//! not the receiver's own.
+//! Attacks by other users of the same machine: files that are replaced after the listing, and a partial folder that
+//! is not the receiver's.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::peers::{Waiting, file, names, path, receive, send, sent};
 
-/// What a file or its directory becomes between the look at it and its turn.
+/// Replacement of a file or its directory between the check and its turn.
 fn swap(what: &str, sent: &Path, secret: &Path) {
     let (directory, name) = (sent.join("d"), sent.join("d/file"));
     match what {

@@ -106,7 +106,7 @@ impl Tally {
             let goodput_pps = Estimate::around(summary.delivered_pps, summary.delivered_error_pps);
             self.report.udp_goodput_bps = Some(goodput_pps.scaled(payload_bits));
             self.report.spacing_us = Some(Spacing {
-                asked_us: train.interval_ns as f64 / 1e3,
+                requested_us: train.interval_ns as f64 / 1e3,
                 sent_us: summary.sent_interval_ns / 1e3,
             });
         }

@@ -21,7 +21,7 @@ pub(crate) enum Body {
     /// Client: asks for the server's time.
     Ping { sent_ns: u64 },
     /// Server: its time at the ping's arrival, and at this answer.
-    Pong { sent_ns: u64, arrived_ns: u64, answered_ns: u64 },
+    Pong { sent_ns: u64, arrived_ns: u64, replied_ns: u64 },
     /// Either side: one datagram of a train.
     Data { train: Train, seq: u32, sent_ns: u64 },
     /// Either side: tests whether the path carries this length.
@@ -78,8 +78,8 @@ impl Body {
             Self::Wait { nonce, position } => writer.put(nonce).u16(*position),
             Self::Welcome(welcome) => welcome.write(writer),
             Self::Ping { sent_ns } => writer.u64(*sent_ns),
-            Self::Pong { sent_ns, arrived_ns, answered_ns } => {
-                writer.u64(*sent_ns).u64(*arrived_ns).u64(*answered_ns)
+            Self::Pong { sent_ns, arrived_ns, replied_ns } => {
+                writer.u64(*sent_ns).u64(*arrived_ns).u64(*replied_ns)
             }
             Self::Data { train, seq, sent_ns } => train.write(writer).u32(*seq).u64(*sent_ns),
             Self::Size => writer,
@@ -99,9 +99,7 @@ impl Body {
             4 => Self::Wait { nonce: reader.array()?, position: reader.u16()? },
             5 => Self::Welcome(Welcome::read(reader)?),
             10 => Self::Ping { sent_ns: reader.u64()? },
-            11 => {
-                Self::Pong { sent_ns: reader.u64()?, arrived_ns: reader.u64()?, answered_ns: reader.u64()? }
-            }
+            11 => Self::Pong { sent_ns: reader.u64()?, arrived_ns: reader.u64()?, replied_ns: reader.u64()? },
             KIND_DATA => {
                 let (train, seq, sent_ns) = (Train::read(reader)?, reader.u32()?, reader.u64()?);
                 if seq >= train.count {

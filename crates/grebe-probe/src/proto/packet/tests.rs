@@ -47,7 +47,7 @@ fn every_body() -> Vec<Body> {
             buffer_asked_bytes: 1,
         }),
         Body::Ping { sent_ns: 1 },
-        Body::Pong { sent_ns: 1, arrived_ns: 2, answered_ns: 3 },
+        Body::Pong { sent_ns: 1, arrived_ns: 2, replied_ns: 3 },
         Body::Data { train, seq: 9, sent_ns: 4 },
         Body::Size,
         Body::OpenTcp(TcpRequest { id: 1, is_down: true, write_bytes: 65_536, duration_ns: 1, bytes_max: 1 }),

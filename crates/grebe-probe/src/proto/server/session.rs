@@ -142,8 +142,8 @@ impl ServerSession {
         self.heard_ns = arrival.now_ns;
         match body {
             Body::Ping { sent_ns } => {
-                let answered_ns = arrival.now_ns;
-                self.reply(Body::Pong { sent_ns, arrived_ns: arrival.arrived_ns, answered_ns }, out);
+                let replied_ns = arrival.now_ns;
+                self.reply(Body::Pong { sent_ns, arrived_ns: arrival.arrived_ns, replied_ns }, out);
             }
             Body::Request { id, request } => {
                 let response = match self.response {

@@ -202,7 +202,7 @@ fn a_search_has_a_line_of_its_own_below_the_lanes() {
     model.act(Action::Ask(crate::model::prompt::Question::Find));
     let drawn = screen(&mut model, 100, 30);
     assert!(
-        drawn.contains("as grebe find --trigger has it") && drawn.contains("edge --channel 1 --level"),
+        drawn.contains("as grebe find --trigger has it") && drawn.contains("edge --channels 1 --level"),
         "{drawn}"
     );
     model.answer();

@@ -1,4 +1,4 @@
-//! One other host of a graph, as the process sees it that was asked to run the graph.
+//! Another host of a graph, from the view of the coordinator.
 
 use std::io::BufReader;
 use std::sync::mpsc::Sender;
@@ -11,26 +11,26 @@ use grebe_flow::{Part, Restart};
 use grebe_link::edge::{BadLink, Outbox, Routes, read_messages};
 use grebe_remote::{Config, Route, Settings};
 
-use super::comeback::Comeback;
-use super::counted::Counted;
-use super::lines::{FillMeter, Filled, ToHere, ToThere, filler, words};
+use super::counters::HostCounters;
+use super::lines::{FillMeter, Filled, ToCoordinator, ToHost, filler, words};
 use super::login::{Connected, Login, why_lost};
-use crate::cli::How;
+use super::restart::RestartState;
+use crate::cli::Routing;
 use crate::ending;
 
-/// A host where a part of the graph runs.
-pub(super) struct Far {
-    /// As the file has it.
+/// Host that runs a part of the graph.
+pub(super) struct RemoteHost {
+    /// Name in the file.
     pub(super) name: String,
-    /// Which part of the graph runs there.
+    /// Number of its part.
     pub(super) part: usize,
     pub(super) outbox: Arc<Outbox>,
-    counted: Arc<Mutex<Counted>>,
+    counted: Arc<Mutex<HostCounters>>,
     pub(super) state: State,
-    /// While it is away, and until it is there again.
-    pub(super) comeback: Option<Comeback>,
+    /// State of restarts, while it is away.
+    pub(super) restart_state: Option<RestartState>,
     pub(super) restart: Restart,
-    /// How often it was there: what is heard of a connection before is of no interest.
+    /// Number of its process; messages of earlier ones are ignored.
     life: u32,
     heard_at: Instant,
     login: Arc<Login>,
@@ -40,46 +40,46 @@ pub(super) struct Far {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Opening,
-    /// Its part is open, or at work.
+    /// Its stages are open or running.
     Built,
     Ended,
-    /// It went away, and will be started again.
+    /// Gone, and about to restart.
     Away,
-    /// It went away for good.
+    /// Gone for good.
     Lost,
 }
 
-/// What came from a host, at the how many-eth connection.
-pub(super) struct Heard {
+/// Message of a host, with the number of its connection.
+pub(super) struct Received {
     pub(super) at: usize,
     pub(super) life: u32,
     pub(super) news: News,
 }
 
 pub(super) enum News {
-    Said(ToHere),
-    /// Bytes that mean nothing came from there.
+    Said(ToCoordinator),
+    /// Test bytes arrived.
     Filled(Filled),
-    /// Nothing comes any more.
+    /// The connection has ended.
     Closed(Result<(), BadLink>),
-    /// Why it is gone, which takes a moment to find out.
+    /// Reason for its end, which takes a moment to find out.
     Gone(String),
 }
 
-impl Far {
-    /// Logs in, gives it its part, and connects with it.
-    pub(super) fn start(graph: &str, part: &Part, at: usize, config: &Config, how: &How) -> Result<Self> {
+impl RemoteHost {
+    /// Logs in, sends the part, and connects.
+    pub(super) fn start(graph: &str, part: &Part, at: usize, config: &Config, how: &Routing) -> Result<Self> {
         let name = part.host.clone().unwrap_or_default();
         let login = Login::of(graph, part, &name, config, how)?;
         let connected = login.connect(None)?;
         let is_kept = part.restart == Restart::Always;
         Ok(Self {
-            counted: Arc::new(Mutex::new(Counted::of(&name, is_kept))),
+            counted: Arc::new(Mutex::new(HostCounters::of(&name, is_kept))),
             name,
             part: at,
             outbox: Arc::new(if is_kept { Outbox::kept() } else { Outbox::default() }),
             state: State::Opening,
-            comeback: None,
+            restart_state: None,
             restart: part.restart,
             life: 0,
             heard_at: Instant::now(),
@@ -88,8 +88,8 @@ impl Far {
         })
     }
 
-    /// Begins to read and to write; what is said there goes to `tells`, under the host's position.
-    pub(super) fn open(&mut self, at: usize, routes: Routes, tells: &Sender<Heard>) {
+    /// Starts reading and writing; messages go to `tells` with the host's position.
+    pub(super) fn open(&mut self, at: usize, routes: Routes, tells: &Sender<Received>) {
         let Some(channel) = self.connected.as_mut().and_then(|connected| connected.channel.take()) else {
             return;
         };
@@ -97,14 +97,14 @@ impl Far {
         let (answers, tells, life) = (self.outbox.clone(), tells.clone(), self.life);
         let line = self.outbox.connect();
         let reader = BufReader::with_capacity(READ_BYTES, channel.reader);
-        let tell = move |news| drop(tells.send(Heard { at, life, news }));
+        let tell = move |news| drop(tells.send(Received { at, life, news }));
         thread::spawn(move || {
             let mut meter = FillMeter::default();
             let read = read_messages(reader, &routes, &answers, line, |said| {
                 if let Some(filled) = meter.take(said) {
                     filled.into_iter().for_each(|filled| tell(News::Filled(filled)));
                 } else if let Ok(said) = serde_json::from_slice(said) {
-                    // What a later version says, this one leaves.
+                    // Messages of a later version are ignored.
                     tell(News::Said(said));
                 }
             });
@@ -114,48 +114,48 @@ impl Far {
         thread::spawn(move || writes.write_to(line, writer));
     }
 
-    pub(super) fn say(&self, said: ToThere) {
+    pub(super) fn say(&self, said: ToHost) {
         self.outbox.say(words(&said));
     }
 
-    /// Sends so many bytes that mean nothing.
+    /// Sends this many test bytes.
     pub(super) fn fill(&self, bytes: u64) {
         filler(bytes).for_each(|words| self.outbox.say(words));
     }
 
-    /// How it is called among the hosts of the graph.
+    /// Number of its part.
     pub(super) fn number(&self) -> u16 {
-        // No graph has as many as that.
+        // No graph has more parts.
         self.part as u16
     }
 
-    /// How to get there.
+    /// Settings of the connection.
     pub(super) fn settings(&self) -> &Settings {
         &self.login.settings
     }
 
-    /// A ticket that it has made, with all addresses where another host may find it.
+    /// A ticket of this host, with all addresses for other hosts.
     pub(super) fn ticket_for_others(&mut self, ticket: &str) -> Option<String> {
         let remote = &mut self.connected.as_mut()?.remote;
         let ticket = remote.ticket_for_others(ticket, &self.login.settings).ok()?;
         Some(ticket.word().to_string())
     }
 
-    /// The route of the samples.
+    /// Route of the samples.
     pub(super) fn route(&self) -> Option<Route> {
         self.connected.as_ref().map(|connected| connected.route)
     }
 
-    pub(super) fn counted(&self) -> Arc<Mutex<Counted>> {
+    pub(super) fn counted(&self) -> Arc<Mutex<HostCounters>> {
         self.counted.clone()
     }
 
-    pub(super) fn count(&self) -> MutexGuard<'_, Counted> {
+    pub(super) fn count(&self) -> MutexGuard<'_, HostCounters> {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether what was heard comes from the process that is there now.
-    pub(super) fn is_of_now(&mut self, heard: &Heard) -> bool {
+    /// Whether a message is of the current process.
+    pub(super) fn is_of_now(&mut self, heard: &Received) -> bool {
         let is_of_now = heard.life == self.life;
         if is_of_now {
             self.heard_at = Instant::now();
@@ -163,7 +163,7 @@ impl Far {
         is_of_now
     }
 
-    /// For how long nothing has come from there.
+    /// Time since its last message.
     pub(super) fn silence(&self) -> Duration {
         self.heard_at.elapsed()
     }
@@ -172,42 +172,42 @@ impl Far {
         matches!(self.state, State::Ended | State::Lost)
     }
 
-    /// Whether something can be said there.
+    /// Whether messages can be sent.
     pub(super) fn is_there(&self) -> bool {
         matches!(self.state, State::Opening | State::Built)
     }
 
-    /// Whether its part is open, or at work.
+    /// Whether its stages are open or running.
     pub(super) fn is_built(&self) -> bool {
         self.state == State::Built
     }
 
-    /// Whether its `ssh` has ended: nobody is there any more, whatever the connection beside it says.
+    /// Whether its `ssh` has ended. Then the process is gone, even if the connection looks alive.
     pub(super) fn is_gone(&mut self) -> bool {
         self.connected.as_mut().is_none_or(|connected| connected.remote.is_gone())
     }
 
-    /// Why it went away, in its own words if it has said any.
+    /// Reason for its end, as reported by it if possible.
     pub(super) fn why_lost(&mut self) -> anyhow::Error {
         why_lost(&self.name, self.connected.take())
     }
 
-    /// It is away from now on, until it [comes back](Self::come_back): why, is told to `tells`, once it is known.
-    pub(super) fn leave(&mut self, at: usize, tells: Option<&Sender<Heard>>) {
+    /// Marks it as away until it [comes back](Self::come_back). The reason goes to `tells` once known.
+    pub(super) fn leave(&mut self, at: usize, tells: Option<&Sender<Received>>) {
         self.state = State::Away;
         self.outbox.hang_up();
         self.count().leave();
         self.life += 1;
         let (name, connected) = (self.name.clone(), self.connected.take());
         let (tells, life) = (tells.cloned(), self.life);
-        // It takes a moment, which those that are still there are not to wait for.
+        // In a thread, because this takes a moment.
         thread::spawn(move || {
             let why = ending::one_line(&why_lost(&name, connected));
-            let _ = tells.map(|tells| tells.send(Heard { at, life, news: News::Gone(why) }));
+            let _ = tells.map(|tells| tells.send(Received { at, life, news: News::Gone(why) }));
         });
     }
 
-    /// It is there again, and is to open its part.
+    /// The host is back, and opens its part.
     pub(super) fn come_back(&mut self, connected: Connected) {
         self.connected = Some(connected);
         self.state = State::Opening;
@@ -217,7 +217,7 @@ impl Far {
         self.login.clone()
     }
 
-    /// All has been said: the connection is closed, and the process there ends.
+    /// Closes the connection, which ends the process.
     pub(super) fn close(mut self) {
         if self.state == State::Ended || self.is_there() {
             self.outbox.finish();
@@ -229,8 +229,8 @@ impl Far {
         }
         self.outbox.close();
         drop(self.connected.take());
-        if let Some(comeback) = &mut self.comeback {
-            comeback.abandon();
+        if let Some(restart_state) = &mut self.restart_state {
+            restart_state.abandon();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of a stretch of a ring that was kept.
+//! Report of a saved range.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::units::grouped;
 
-/// What was kept, and what is missing within it.
-pub(crate) struct Kept {
+/// Saved range, with its gaps.
+pub(crate) struct SavedRange {
     saved: RingSaved,
     gaps: usize,
     gap_samples: u64,
 }
 
-impl Kept {
+impl SavedRange {
     pub(crate) fn of(saved: RingSaved) -> Result<Self> {
         let file = SampleFile::open(&saved.files[0])?;
         let gap_samples = file.gaps().map(|gap| gap.length_samples).sum();
@@ -31,10 +31,10 @@ impl Kept {
             0 => "no gap".to_owned(),
             gaps => format!("{} samples missing in {gaps} gaps", grouped(*gap_samples)),
         };
-        format!("kept {time} ({samples} samples per channel, {within}) in {}", saved.files[0].display())
+        format!("saved {time} ({samples} samples per channel, {within}) in {}", saved.files[0].display())
     }
 
-    /// The same where there is little room.
+    /// Short report.
     pub(crate) fn short_words(&self) -> String {
         let Self { saved, gap_samples, .. } = self;
         let time = Engineering::new(saved.len_samples as f64 / saved.sample_rate_hz, "s");
@@ -42,15 +42,15 @@ impl Kept {
             0 => String::new(),
             samples => format!(", {} samples missing,", grouped(*samples)),
         };
-        format!("kept {time}{missing} in {}", saved.files[0].display())
+        format!("saved {time}{missing} in {}", saved.files[0].display())
     }
 
-    /// What of the stretch was not to be had.
+    /// Missing parts of the range.
     pub(crate) fn missing(&self) -> Option<String> {
         let said = |time: Duration| (!time.is_zero()).then(|| Engineering::new(time.as_secs_f64(), "s"));
         let before = said(self.saved.missing_before)
-            .map(|time| format!("the first {time} of it are not there: the ring does not reach so far back"));
-        let after = said(self.saved.missing_after).map(|time| format!("the last {time} of it did not come"));
+            .map(|time| format!("the first {time} are missing: the ring does not reach that far back"));
+        let after = said(self.saved.missing_after).map(|time| format!("the last {time} did not arrive"));
         match (before, after) {
             (Some(before), Some(after)) => Some(format!("{before}; {after}")),
             (before, after) => before.or(after),

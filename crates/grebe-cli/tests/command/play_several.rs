@@ -7,7 +7,7 @@ use crate::support::{run, text};
 use grebe::recording::SampleFile;
 use serde_json::json;
 
-/// A recording of `ri16_le` at 1 kS/s that begins so many milliseconds after the others' origin, and counts up from there.
+/// A recording of `ri16_le` at 1 kS/s that begins this many milliseconds after the origin, and counts up from there.
 fn recorded(folder: &Path, name: &str, begin_ms: Option<u64>, samples: std::ops::Range<i16>) -> String {
     let datetime = begin_ms.map(|ms| format!("2026-01-02T03:04:05.{ms:03}Z"));
     let capture = json!({ "core:sample_start": 0, "core:global_index": 40, "core:datetime": datetime });

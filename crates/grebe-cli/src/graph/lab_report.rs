@@ -1,4 +1,4 @@
-//! What a graph counts, for `grebe top` on other hosts of the lab.
+//! Publishes counters of a graph to `grebe top` on other hosts of the lab.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -8,45 +8,45 @@ use grebe_flow::telemetry::{HostReport, Report};
 use grebe_flow::{Running, Snapshot};
 use grebe_zenoh::{CountsSender, Lab, SessionOptions, host_name};
 
-/// Tells it a second, to whoever watches, until this is dropped. A process is in the lab where it uses a name or a key, or where somebody said
-/// how it joins; one that is not tells nobody.
-pub(super) struct Told {
-    /// Closed by this end, and by the thread when it is done.
+/// Sends reports once a second while another host watches, until this is dropped. Active only if this process uses
+/// the lab, or has options for it.
+pub(super) struct LabReports {
+    /// Both are closed at the end of the thread.
     stop: Option<mpsc::Sender<()>>,
     done: mpsc::Receiver<()>,
 }
 
-impl Told {
+impl LabReports {
     pub(super) fn start(running: &Running, name: &str) -> Option<Self> {
         if !cfg!(feature = "zenoh") {
             return None;
         }
         let (stop, stopped) = mpsc::channel();
         let (is_done, done) = mpsc::channel();
-        let telling = Telling { name: name.to_owned(), observe: running.observer(), stopped };
-        let thread = std::thread::Builder::new().name("told".to_owned()).spawn(move || {
-            telling.run();
+        let reporter = Reporter { name: name.to_owned(), observe: running.observer(), stopped };
+        let thread = std::thread::Builder::new().name("lab-report".to_owned()).spawn(move || {
+            reporter.run();
             drop(is_done);
         });
         thread.ok().map(|_| Self { stop: Some(stop), done })
     }
 }
 
-impl Drop for Told {
+impl Drop for LabReports {
     fn drop(&mut self) {
         self.stop = None;
-        // It may be on its way into a lab that does not answer.
+        // The thread may be joining a lab that does not answer.
         let _ = self.done.recv_timeout(LEFT_BEHIND_AFTER);
     }
 }
 
-struct Telling<F> {
+struct Reporter<F> {
     name: String,
     observe: F,
     stopped: mpsc::Receiver<()>,
 }
 
-impl<F: Fn() -> Snapshot> Telling<F> {
+impl<F: Fn() -> Snapshot> Reporter<F> {
     fn run(self) {
         let began = Instant::now();
         let mut last = (self.observe)();
@@ -63,7 +63,7 @@ impl<F: Fn() -> Snapshot> Telling<F> {
                 (report.pid, report.uptime_s) = (std::process::id(), began.elapsed().as_secs_f64());
                 let streams = lab.uses().iter().map(ToString::to_string).collect();
                 let told = HostReport { host: host_name(), streams, report };
-                // Who watches sees that nothing comes.
+                // Watchers notice missing reports.
                 let _ = sender.send(told.to_json().into_bytes());
             }
             last = now;
@@ -71,7 +71,7 @@ impl<F: Fn() -> Snapshot> Telling<F> {
     }
 }
 
-/// `None`: this process is in no lab, or cannot join it.
+/// `None` if this process does not use a lab, or cannot join it.
 fn join() -> Option<(Lab, CountsSender)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let lab = match Lab::joined() {
@@ -84,6 +84,6 @@ fn join() -> Option<(Lab, CountsSender)> {
 }
 
 const EVERY: Duration = Duration::from_secs(1);
-/// Looks whether the process is in the lab by now; a router that does not answer costs five seconds of this thread.
+/// Interval of attempts; a router that does not answer takes five seconds of this thread.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! `grebe view` of what is somewhere else: by a link of `grebe serve`, or by a server that the user's own ssh starts there.
+//! `grebe view` of remote targets: a running `grebe serve`, or a server that `ssh` starts.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,18 +12,18 @@ use grebe_view::{ChannelSetup, ScopeLink, SourceMenu, ViewOptions};
 
 use super::outcome::print;
 use super::settings::{lanes, setups, surface};
-use crate::cli::{Shown as Place, View};
+use crate::cli::{View, ViewTarget};
 use crate::command::remote::settings;
 use crate::command::serve::stdio::{SHOWS, ShowTask};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::show::{self, Followers, Show, Shown, Stoppable};
 
-/// Shows what is elsewhere; `here` has what is not.
-pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<Ending> {
+/// Shows remote targets; `here` are local ones.
+pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[ViewTarget]) -> Result<Ending> {
     refuse(options, here, elsewhere)?;
     interrupt::catch();
-    let ways = Arc::new(Ways { options: options.clone(), open: Mutex::default() });
+    let ways = Arc::new(Connections { options: options.clone(), open: Mutex::default() });
     let shown = elsewhere.iter().map(|place| ways.look(place, &Followers::default()));
     let shown = shown.collect::<Result<Vec<_>>>()?;
     let ended = show::run(&surface(options, false), shown, None);
@@ -31,15 +31,15 @@ pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<E
     print(options, ended?)
 }
 
-/// The ways to all that was looked at, as long as any of it is shown.
-struct Ways {
+/// Connections to remote sources, as long as one is shown.
+struct Connections {
     options: View,
     open: Mutex<Vec<FarViewer>>,
 }
 
-impl Ways {
-    /// Opens the way to a place, and shows it.
-    fn look(self: &Arc<Self>, place: &Place, followers: &Followers) -> Result<Shown> {
+impl Connections {
+    /// Connects to a target and shows it.
+    fn look(self: &Arc<Self>, place: &ViewTarget, followers: &Followers) -> Result<Shown> {
         let (link, mut viewer) = open(place, &self.options)?;
         let mut shown = look(link, &mut viewer, place, &self.options)?;
         shown.show.sources = Mutex::new(self.menu(place, &viewer, followers));
@@ -48,22 +48,22 @@ impl Ways {
         Ok(shown)
     }
 
-    /// The other sources of the server that a place is of, if there are any.
+    /// Menu of the other sources of the server.
     fn menu(
         self: &Arc<Self>,
-        place: &Place,
+        place: &ViewTarget,
         viewer: &FarViewer,
         followers: &Followers,
     ) -> Option<SourceMenu> {
-        let Place::Served(address) = place else { return None };
+        let ViewTarget::Served(address) = place else { return None };
         let names: Vec<String> = viewer.sources().iter().map(|name| shown_name(name)).collect();
         let (ways, address, shown) = (Arc::clone(self), address.clone(), address.source() - 1);
         let followers = Arc::clone(followers);
         let open = move |number: usize| {
-            let place = Place::Served(address.clone().of_source(number + 1));
+            let place = ViewTarget::Served(address.clone().of_source(number + 1));
             let (ways, followers) = (Arc::clone(&ways), Arc::clone(&followers));
             let (opened, came) = channel();
-            // A link that is dead takes long to say so.
+            // In a thread, because a dead link takes long to fail.
             let look = move || {
                 let looked = ways.follow(&place, &followers).map_err(|error| format!("{error:#}"));
                 if let Err(unwanted) = opened.send(looked)
@@ -72,15 +72,19 @@ impl Ways {
                     link.close();
                 }
             };
-            // Without a thread the other end hears that nobody says anything.
+            // Without a thread, the other end sees a closed channel.
             let _ = std::thread::Builder::new().name("grebe-open".into()).spawn(look);
             came
         };
         (names.len() > 1).then(|| SourceMenu { names, shown, open: Box::new(open) })
     }
 
-    /// Shows another place in place of one that is shown.
-    fn follow(self: &Arc<Self>, place: &Place, followers: &Followers) -> Result<(ScopeLink, ViewOptions)> {
+    /// Replaces a shown source.
+    fn follow(
+        self: &Arc<Self>,
+        place: &ViewTarget,
+        followers: &Followers,
+    ) -> Result<(ScopeLink, ViewOptions)> {
         let shown = self.look(place, followers)?;
         followers.lock().unwrap_or_else(PoisonError::into_inner).push(shown.link.clone());
         Ok((shown.link.clone(), shown.options()))
@@ -92,42 +96,40 @@ impl Ways {
     }
 }
 
-/// A name from elsewhere, as one line.
+/// Remote name in one line.
 fn shown_name(name: &str) -> String {
     name.chars().filter(|letter| !letter.is_control()).take(NAME_MAX).collect()
 }
 
-/// What cannot be had together.
-fn refuse(options: &View, here: &[Uri], elsewhere: &[Place]) -> Result<()> {
+/// Refuses options that exclude each other.
+fn refuse(options: &View, here: &[Uri], elsewhere: &[ViewTarget]) -> Result<()> {
     let usage = |why: &str| Err(Usage(why.to_owned()).into());
     if !here.is_empty() {
-        return usage("show streams of this machine and those of others in commands of their own");
+        return usage("cannot show local and remote streams together: use a command for each");
     }
     if options.spawn.is_some() {
-        return usage("--spawn is of this machine: start the generator there");
+        return usage("--spawn works on this machine only: start the generator on the other one");
     }
-    let is_started = |place: &Place| matches!(place, Place::Ssh { .. });
+    let is_started = |place: &ViewTarget| matches!(place, ViewTarget::Ssh { .. });
     if options.ring.is_some() && !(elsewhere.len() == 1 && is_started(&elsewhere[0])) {
-        return usage("--ring is of one stream of this machine or of ssh://: give it to grebe serve there");
+        return usage("--ring needs a single local stream, or ssh://: give it to grebe serve instead");
     }
     if options.history.is_some() && !elsewhere.iter().all(is_started) {
-        return usage("--history is of the machine that has the stream: give it to grebe serve there");
+        return usage("--history applies where the stream is: give it to grebe serve instead");
     }
     if options.metrics.metrics.is_some() {
-        return usage(
-            "--metrics is of graphs, and that of what is elsewhere runs there: give it to grebe serve there",
-        );
+        return usage("--metrics applies where the stream is: give it to grebe serve instead");
     }
     if options.bench.is_some() {
-        return usage("--bench measures the scope of this machine");
+        return usage("--bench needs a local stream");
     }
     Ok(())
 }
 
-fn look(link: ScopeLink, viewer: &mut FarViewer, place: &Place, options: &View) -> Result<Shown> {
+fn look(link: ScopeLink, viewer: &mut FarViewer, place: &ViewTarget, options: &View) -> Result<Shown> {
     let name = place.to_string();
     let controls = viewer.take_controls();
-    let given = setups(&options.channels.meanings)?;
+    let given = setups(&options.channels.labels)?;
     let told = viewer.channels().iter().map(|it| ChannelSetup {
         name: it.name.clone(),
         unit: it.unit.clone(),
@@ -167,14 +169,14 @@ fn look(link: ScopeLink, viewer: &mut FarViewer, place: &Place, options: &View) 
     Ok(Shown { running: Stoppable::nothing(), link, show })
 }
 
-/// Opens the way to a place: pictures come as long as the viewer is held.
-fn open(place: &Place, options: &View) -> Result<(ScopeLink, FarViewer)> {
+/// Connects to a target. Pictures arrive while the viewer exists.
+fn open(place: &ViewTarget, options: &View) -> Result<(ScopeLink, FarViewer)> {
     let program = concat!("grebe ", env!("CARGO_PKG_VERSION"));
     match place {
-        Place::Here(uri) => bail!("{uri} is of this machine"),
-        Place::Served(address) => Ok(connect(address, program, PICTURES_PER_S, interrupt::is_pending)?),
-        Place::Ssh { host, uri } => {
-            let mut settings = settings(&Config::of_user()?, host, &options.far.host_options())?;
+        ViewTarget::Local(uri) => bail!("{uri} is local"),
+        ViewTarget::Served(address) => Ok(connect(address, program, PICTURES_PER_S, interrupt::is_pending)?),
+        ViewTarget::Ssh { host, uri } => {
+            let mut settings = settings(&Config::of_user()?, host, &options.remote.host_options())?;
             // A cut ssh ends by itself, even after a kill of this process.
             settings.ssh = settings.ssh.watched();
             let task = ShowTask {
@@ -198,7 +200,7 @@ fn open(place: &Place, options: &View) -> Result<(ScopeLink, FarViewer)> {
     }
 }
 
-/// Starts a server there and waits until it is ready, as long as `ssh` takes: it may ask for a password.
+/// Starts a server and waits until it is ready, without a timeout because `ssh` may prompt for a password.
 fn start(settings: &Settings, task: &ShowTask, is_cancelled: &dyn Fn() -> bool) -> Result<FarPipes, Error> {
     let hello = Hello::new(&SHOWS, Meet::Here, settings.terms(), task);
     let mut remote = Remote::start(settings, &SHOWS, &hello, is_cancelled)?;
@@ -207,7 +209,7 @@ fn start(settings: &Settings, task: &ShowTask, is_cancelled: &dyn Fn() -> bool) 
         if !remote.ends_within(PATIENCE) {
             remote.kill();
         } else if is_over {
-            // No picture is in the way any more.
+            // After the last picture.
             remote.poll();
         }
         remote.last_line()
@@ -216,7 +218,7 @@ fn start(settings: &Settings, task: &ShowTask, is_cancelled: &dyn Fn() -> bool) 
 }
 
 const PICTURES_PER_S: f64 = 60.0;
-/// Of the name of a source, in letters.
+/// Maximum length of a source's name.
 const NAME_MAX: usize = 120;
-/// What a server there may take to end.
+/// Time for the server to end.
 const PATIENCE: Duration = Duration::from_secs(2);

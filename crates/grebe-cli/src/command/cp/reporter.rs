@@ -1,4 +1,4 @@
-//! What is said of a copy: a line that moves where a person looks on, lines now and then where nobody does, lines of JSON, a log.
+//! Output of a copy: a progress line on a terminal, lines now and then elsewhere, JSON, a log.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -18,17 +18,17 @@ use super::figures::{Figures, Outcome, Pace};
 use super::lines::{Event, FileDone};
 use super::path_text::PathText;
 use super::progress_line::{Line, LongFiles};
-use super::summary::{Whole, result_json, summary};
-use crate::cli::{Tell, printable};
+use super::summary::{Summary, result_json, summary};
+use crate::cli::{Reporting, printable};
 use crate::command::remote;
 use crate::ending::Ending;
 use crate::output::{bar, bar_style, in_locale, is_dumb, json as json_line, note, out};
 
-/// Says what a copy does.
-pub(super) struct Teller {
+/// Reports the progress of a copy.
+pub(super) struct Reporter {
     lines: Arc<Lines>,
     is_quiet: bool,
-    /// Whether a person looks on.
+    /// Whether standard error is a terminal.
     is_seen: bool,
     is_scanned: bool,
     pace: Pace,
@@ -37,16 +37,16 @@ pub(super) struct Teller {
     told: Instant,
 }
 
-/// What the other end said since the last time.
+/// Events of the other end since the last call.
 #[derive(Default)]
-pub(super) struct Heard {
-    /// How far it is.
+pub(super) struct Received {
+    /// Progress.
     pub(super) figures: Option<Figures>,
-    /// What came of it.
+    /// Outcome.
     pub(super) outcome: Option<Outcome>,
 }
 
-/// What is said of single files, from whatever thread.
+/// Lines about single files, from any thread.
 struct Lines {
     bar: ProgressBar,
     is_listing: bool,
@@ -54,8 +54,8 @@ struct Lines {
     log: Option<Mutex<File>>,
 }
 
-impl Teller {
-    pub(super) fn new(tell: &Tell, is_dry: bool) -> Result<Self> {
+impl Reporter {
+    pub(super) fn new(tell: &Reporting, is_dry: bool) -> Result<Self> {
         let is_seen = io::stderr().is_terminal() && !is_dumb() && !tell.json && !tell.quiet;
         let bar = if is_seen { bar(None) } else { ProgressBar::hidden() };
         if let Some(style) = bar_style(SCANNING) {
@@ -76,12 +76,12 @@ impl Teller {
         })
     }
 
-    /// Whether each file is to be told of.
+    /// Whether each file is reported.
     pub(super) fn tells_files(&self) -> bool {
         self.lines.is_listing || self.lines.log.is_some()
     }
 
-    /// Counters for a copy, which tell of each file where that is wanted.
+    /// Counters of a copy, which report each file if requested.
     pub(super) fn progress(&self) -> Progress {
         if !self.tells_files() {
             return Progress::default();
@@ -90,41 +90,41 @@ impl Teller {
         Progress::with_notify(move |event| lines.file(&FileDone::of(event)))
     }
 
-    /// Takes in the events of another end, and tells of its files.
-    pub(super) fn hear(&self, remote: &mut Remote) -> Heard {
-        let mut heard = Heard::default();
+    /// Takes in the events of the other end, and reports its files.
+    pub(super) fn hear(&self, remote: &mut Remote) -> Received {
+        let mut heard = Received::default();
         remote.poll().into_iter().for_each(|event| self.take(event, &mut heard));
         heard
     }
 
-    /// Of an error here, the reason at the other end, where it has said one.
+    /// The reason of the other end for a failure here, if it has reported one.
     pub(super) fn explain(&self, remote: Remote, error: anyhow::Error) -> anyhow::Error {
-        remote::explain(remote, error, |event| self.take(event, &mut Heard::default()))
+        remote::explain(remote, error, |event| self.take(event, &mut Received::default()))
     }
 
-    fn take(&self, event: Value, heard: &mut Heard) {
+    fn take(&self, event: Value, heard: &mut Received) {
         match serde_json::from_value(event) {
             Ok(Event::Progress(figures)) => heard.figures = Some(figures),
             Ok(Event::File(file)) => self.lines.file(&file),
             Ok(Event::Result(outcome)) => heard.outcome = Some(outcome),
-            // Of a later version.
+            // From a later version.
             Err(_) => {}
         }
     }
 
     pub(super) fn route(&self, route: Route, is_second_best: bool) {
         if self.lines.json {
-            self.json(&json!({ "way": { "way": route, "fallback": is_second_best } }));
+            self.json(&json!({ "route": { "route": route, "fallback": is_second_best } }));
         } else if is_second_best && route == Route::Tcp {
-            self.note("UDP does not pass: the data goes over TCP, as fast as that goes");
+            self.note("UDP does not pass: the data goes over TCP, at its rate");
         } else if is_second_best && route == Route::Ssh {
-            self.note("neither UDP nor TCP passes: the data goes through ssh, as fast as that goes");
+            self.note("neither UDP nor TCP passes: the data goes through ssh, at its rate");
         } else if self.lines.is_listing {
             self.note(&format!("the data goes over {}", route.name()));
         }
     }
 
-    /// Says where both ends meet and how they go on from there; over what the data goes is said with the way.
+    /// Reports where both ends meet and how they continue. The route is reported later.
     pub(super) fn notify(&self) -> Notify {
         let (lines, is_told) = (self.lines.clone(), !self.is_quiet && !self.lines.json);
         Arc::new(move |notice: Notice| {
@@ -140,14 +140,14 @@ impl Teller {
         })
     }
 
-    /// A line for a person, above the one that moves.
+    /// A line for people, above the progress line.
     pub(super) fn note(&self, text: &str) {
         if !self.is_quiet && !self.lines.json {
             self.lines.bar.suspend(|| note!("{text}"));
         }
     }
 
-    /// Is called ten times a second.
+    /// Called ten times a second.
     pub(super) fn show(&mut self, figures: &Figures, status: Option<&ConnectionStatus>) {
         let now = Instant::now();
         self.pace.add(now, figures);
@@ -167,30 +167,30 @@ impl Teller {
         }
     }
 
-    /// Takes the moving line away.
+    /// Removes the progress line.
     pub(super) fn clear(&self) {
         self.lines.bar.finish_and_clear();
     }
 
-    /// Since the command was given.
+    /// Time since the start of the command.
     pub(super) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Says what came of it.
-    pub(super) fn end(&self, whole: &Whole<'_>) -> Result<Ending> {
+    /// Reports the outcome.
+    pub(super) fn end(&self, whole: &Summary<'_>) -> Result<Ending> {
         self.clear();
-        let Whole { outcome, .. } = whole;
+        let Summary { outcome, .. } = whole;
         let seconds = self.began.elapsed().as_secs_f64();
         if self.lines.json {
             json_line(&json!({ "result": result_json(whole, seconds) }))?;
         } else {
             for (name, why) in outcome.left_out.iter().take(LEFT_OUT_SHOWN) {
-                note!("left out: {}: {why}", printable(name.bytes()));
+                note!("skipped: {}: {why}", printable(name.bytes()));
             }
             if outcome.left_out_count > LEFT_OUT_SHOWN as u64 {
                 note!(
-                    "left out: {} more; --log and --json have them",
+                    "skipped: {} more; --log and --json have them",
                     outcome.left_out_count - LEFT_OUT_SHOWN as u64
                 );
             }
@@ -201,7 +201,7 @@ impl Teller {
         Ok(if outcome.left_out_count == 0 { Ending::Good } else { Ending::Partial })
     }
 
-    /// Says something in JSON. A copy goes on although nobody can be told of it.
+    /// Prints JSON. The copy continues if standard output is closed.
     fn json(&self, value: &Value) {
         let _ = json_line(value);
     }
@@ -250,7 +250,7 @@ impl Lines {
         let name = || printable(file.name.bytes());
         if let Some(log) = &self.log {
             let line = format!("{}\t{}\t{}\t{}\n", now(), file.done, file.bytes, file.detail(&name()));
-            // In one piece; a log that cannot be written holds up no copy.
+            // In one piece. A log that cannot be written does not stop the copy.
             let _ = log.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
         }
         if !self.is_listing {
@@ -259,7 +259,7 @@ impl Lines {
         if self.json {
             let _ = json_line(&json!({ "file": file }));
         } else if let Some(verb) = file.verb() {
-            // A reader of the list that is gone has what it wanted.
+            // A closed pipe is no error.
             self.bar.suspend(|| drop(out!("{verb} {}", name())));
         }
     }
@@ -278,7 +278,7 @@ impl FileDone {
         Self { name: PathText::of(event.name), done: done.to_owned(), bytes: event.bytes, why }
     }
 
-    /// What a list says; nothing of what is as it was. What was left out is told at the end.
+    /// Verb in a list of files, without unchanged ones. Skipped files are reported at the end.
     fn verb(&self) -> Option<&'static str> {
         match self.done.as_str() {
             "copied" => Some("copy"),
@@ -301,7 +301,7 @@ fn open_log(path: &Path) -> Result<Mutex<File>> {
     Ok(Mutex::new(file.with_context(|| format!("--log: cannot write to {}", path.display()))?))
 }
 
-/// To the second, in UTC.
+/// Time to the second, in UTC.
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
@@ -324,18 +324,18 @@ mod tests {
 
     #[test]
     fn scripts_are_told_of_the_file_that_takes_long() {
-        let tell = Tell { json: true, ..Tell::default() };
-        let mut teller = Teller::new(&tell, false).unwrap();
+        let tell = Reporting { json: true, ..Reporting::default() };
+        let mut reporter = Reporter::new(&tell, false).unwrap();
         let current = |done_bytes| Some((PathText::of(b"runs/large.bin"), done_bytes, 1_000));
         let figures = Figures { current: current(500), ..Figures::default() };
-        assert_eq!(teller.figures_json(&figures, None)["long_file"], Value::Null);
+        assert_eq!(reporter.figures_json(&figures, None)["long_file"], Value::Null);
         let began = Instant::now();
-        teller.long_files.add(began, current(500).as_ref());
-        teller.long_files.add(began + Duration::from_millis(900), current(600).as_ref());
-        teller.long_files.add(began + Duration::from_millis(1_800), current(700).as_ref());
-        teller.long_files.add(began + Duration::from_millis(2_700), current(800).as_ref());
-        teller.long_files.add(began + Duration::from_millis(3_600), current(900).as_ref());
-        let said = &teller.figures_json(&figures, None)["long_file"];
+        reporter.long_files.add(began, current(500).as_ref());
+        reporter.long_files.add(began + Duration::from_millis(900), current(600).as_ref());
+        reporter.long_files.add(began + Duration::from_millis(1_800), current(700).as_ref());
+        reporter.long_files.add(began + Duration::from_millis(2_700), current(800).as_ref());
+        reporter.long_files.add(began + Duration::from_millis(3_600), current(900).as_ref());
+        let said = &reporter.figures_json(&figures, None)["long_file"];
         assert_eq!(
             (&said["name"], &said["done_bytes"], &said["total_bytes"]),
             (&json!("runs/large.bin"), &json!(900), &json!(1_000)),

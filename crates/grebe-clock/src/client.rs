@@ -19,16 +19,16 @@ use crate::responder::is_wait;
 /// use std::sync::LazyLock;
 /// use std::time::Instant;
 ///
-/// use grebe_clock::{Asker, HostClock, Responder};
+/// use grebe_clock::{ClockClient, HostClock, Responder};
 ///
 /// static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// let ours = HostClock { id: 1, now_ns: || BEGAN.elapsed().as_nanos() as u64 };
 /// let theirs = HostClock { id: 2, now_ns: || 37_000_000 + BEGAN.elapsed().as_nanos() as u64 };
 ///
 /// let responder = Responder::start("127.0.0.1".parse().unwrap(), theirs)?;
-/// let asker = Asker::start(([127, 0, 0, 1], responder.port()).into(), ours)?;
+/// let client = ClockClient::start(([127, 0, 0, 1], responder.port()).into(), ours)?;
 /// let relation = loop {
-///     match asker.relation_to(2) {
+///     match client.relation_to(2) {
 ///         Some(relation) => break relation,
 ///         None => std::thread::yield_now(),
 ///     }
@@ -37,21 +37,21 @@ use crate::responder::is_wait;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Asker {
+pub struct ClockClient {
     peer: SocketAddr,
-    told: Arc<Told>,
+    published: Arc<Published>,
     stops: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Published {
     /// Version of the relation, which readers can check with one load.
     version: AtomicU64,
     relation: Mutex<Option<(u64, Relation)>>,
 }
 
-impl Asker {
+impl ClockClient {
     /// Starts querying this address.
     ///
     /// # Errors
@@ -61,17 +61,17 @@ impl Asker {
         let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
         // Receives only answers of this peer.
         socket.connect(peer)?;
-        let (told, stops) = (Arc::new(Told::default()), Arc::new(AtomicBool::new(false)));
-        let mut asking = Asking {
+        let (published, stops) = (Arc::new(Published::default()), Arc::new(AtomicBool::new(false)));
+        let mut poller = Poller {
             socket,
             ours,
             estimator: Estimator::default(),
             clock: None,
-            told: Arc::clone(&told),
+            published: Arc::clone(&published),
             stops: Arc::clone(&stops),
         };
-        let thread = std::thread::Builder::new().name("clock".to_owned()).spawn(move || asking.run())?;
-        Ok(Self { peer, told, stops, thread: Some(thread) })
+        let thread = std::thread::Builder::new().name("clock".to_owned()).spawn(move || poller.run())?;
+        Ok(Self { peer, published, stops, thread: Some(thread) })
     }
 
     /// Address of the other host.
@@ -82,18 +82,18 @@ impl Asker {
     /// Version of the relation; increases with each update, 0 before the first.
     #[inline]
     pub fn version(&self) -> u64 {
-        self.told.version.load(Ordering::Acquire)
+        self.published.version.load(Ordering::Acquire)
     }
 
     /// Relation of that host's clock to ours, if it is the clock with this [`id`](HostClock::id). Updated
     /// only when it changes significantly.
     pub fn relation_to(&self, id: u64) -> Option<Relation> {
-        let told = self.told.relation.lock().unwrap_or_else(PoisonError::into_inner);
-        told.filter(|(of, _)| *of == id).map(|(_, relation)| relation)
+        let published = self.published.relation.lock().unwrap_or_else(PoisonError::into_inner);
+        published.filter(|(of, _)| *of == id).map(|(_, relation)| relation)
     }
 }
 
-impl Drop for Asker {
+impl Drop for ClockClient {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::Release);
         // The thread may be waiting for an answer, and ends by itself.
@@ -101,30 +101,30 @@ impl Drop for Asker {
     }
 }
 
-struct Asking {
+struct Poller {
     socket: UdpSocket,
     ours: HostClock,
     estimator: Estimator,
     clock: Option<u64>,
-    told: Arc<Told>,
+    published: Arc<Published>,
     stops: Arc<AtomicBool>,
 }
 
-impl Asking {
+impl Poller {
     fn run(&mut self) {
-        let mut asked = 0;
+        let mut requests = 0;
         while !self.stops.load(Ordering::Acquire) {
-            let due = Instant::now() + if asked < QUICK { QUICK_EVERY } else { EVERY };
-            asked += 1;
-            self.ask(due);
+            let due = Instant::now() + if requests < FIRST_REQUESTS { FIRST_INTERVAL } else { INTERVAL };
+            requests += 1;
+            self.request(due);
             while !self.stops.load(Ordering::Acquire) && Instant::now() < due {
-                std::thread::sleep(due.saturating_duration_since(Instant::now()).min(LOOK_EVERY));
+                std::thread::sleep(due.saturating_duration_since(Instant::now()).min(STOP_POLL));
             }
         }
     }
 
-    /// Asks once and waits for an answer until `due`.
-    fn ask(&mut self, due: Instant) {
+    /// Sends a request and waits for its answer until `due`.
+    fn request(&mut self, due: Instant) {
         let Ok(number) = getrandom::u64() else { return };
         let sent_ns = (self.ours.now_ns)();
         if self.socket.send(&Question { number }.encode()).is_err() {
@@ -133,44 +133,45 @@ impl Asking {
         let mut buffer = [0; MESSAGE_BYTES + 1];
         while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             if self.stops.load(Ordering::Acquire)
-                || self.socket.set_read_timeout(Some(left.min(LOOK_EVERY))).is_err()
+                || self.socket.set_read_timeout(Some(left.min(STOP_POLL))).is_err()
             {
                 return;
             }
             let received = self.socket.recv(&mut buffer);
-            let back_ns = (self.ours.now_ns)();
+            let returned_ns = (self.ours.now_ns)();
             match received {
                 Ok(len) => {
                     let answer = Answer::decode(&buffer[..len]).filter(|answer| answer.number == number);
                     if let Some(answer) = answer {
-                        return self.take(sent_ns, &answer, back_ns);
+                        return self.take(sent_ns, &answer, returned_ns);
                     }
                 }
                 Err(error) if is_wait(&error) => {}
-                // Nobody answers there at present.
+                // The host does not answer at present.
                 Err(_) => return,
             }
         }
     }
 
-    fn take(&mut self, sent_ns: u64, answer: &Answer, back_ns: u64) {
+    fn take(&mut self, sent_ns: u64, answer: &Answer, returned_ns: u64) {
         if self.clock != Some(answer.clock) {
             self.clock = Some(answer.clock);
             self.estimator.clear();
         }
-        let Answer { there_ns, answered_ns, clock, .. } = *answer;
-        self.estimator.add(Echo { sent_ns, there_ns, answered_ns, back_ns });
-        let Some(relation) = self.estimator.at(back_ns) else { return };
-        let mut told = self.told.relation.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = told.is_none_or(|(of, told)| of != clock || told.is_outdated_by(&relation));
+        let Answer { received_ns, replied_ns, clock, .. } = *answer;
+        self.estimator.add(Echo { sent_ns, received_ns, replied_ns, returned_ns });
+        let Some(relation) = self.estimator.at(returned_ns) else { return };
+        let mut published = self.published.relation.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news =
+            published.is_none_or(|(of, published)| of != clock || published.is_outdated_by(&relation));
         if is_news {
-            *told = Some((clock, relation));
-            self.told.version.fetch_add(1, Ordering::Release);
+            *published = Some((clock, relation));
+            self.published.version.fetch_add(1, Ordering::Release);
         }
     }
 }
 
-const QUICK: u32 = 10;
-const QUICK_EVERY: Duration = Duration::from_millis(30);
-const EVERY: Duration = Duration::from_secs(1);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const FIRST_REQUESTS: u32 = 10;
+const FIRST_INTERVAL: Duration = Duration::from_millis(30);
+const INTERVAL: Duration = Duration::from_secs(1);
+const STOP_POLL: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! A direct connection with another host of the graph: how it comes about, and its end.
+//! Direct connection with another host of the graph.
 
 use std::io::BufReader;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,59 +11,59 @@ use grebe_link::edge::{Outbox, read_messages};
 use grebe_remote::{Channel, Dialer, Route, Terms};
 use grebe_ring::Cancel;
 
-use super::ear::Ear;
-use super::lines::{ALIVE_EVERY, FillMeter, SILENT_FOR, ToHere, ToThere, words};
+use super::lines::{ALIVE_EVERY, FillMeter, SILENT_FOR, ToCoordinator, ToHost, words};
 use super::links::Ends;
+use super::silence::SilenceDetector;
 
-/// A connection that comes about, or not.
+/// Attempt to connect.
 pub(super) struct Attempt {
     channel: Arc<Mutex<Option<Channel>>>,
     /// Ends the attempt, and the connection.
     pub(super) cancel: Cancel,
 }
 
-/// Which connection is meant.
+/// Identity of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Meant {
+pub(super) struct ConnectionId {
     pub(super) peer: u16,
     pub(super) round: u32,
-    /// Its links are joined anew where it breaks.
+    /// Its links join again after a break.
     pub(super) is_kept: bool,
 }
 
-/// Whether all has passed that was to pass in a direction, or why not.
+/// Whether all data of a direction has passed, or why not.
 type Passed = Result<(), String>;
 
-/// A peer that is there.
-pub(super) struct Joined {
+/// Connected peer.
+pub(super) struct PeerConnection {
     pub(super) round: u32,
     is_kept: bool,
     pub(super) links: Vec<u16>,
     pub(super) outbox: Arc<Outbox>,
-    /// It is at the port that was named.
+    /// It uses the named port.
     pub(super) holds_port: bool,
     status: Option<ConnectionStatus>,
     pub(super) cancel: Cancel,
     reader: JoinHandle<()>,
-    /// Once it has ended: taken, when this host has seen that.
+    /// Outcome of the reader; taken when this host has handled it.
     read: Arc<Mutex<Option<Passed>>>,
-    ear: Ear,
+    silence_detector: SilenceDetector,
     spoke_at: Instant,
-    /// It has said all that it had to say.
+    /// The peer has sent everything.
     is_read: bool,
     is_broken: bool,
-    /// Its peer is gone, and may come back.
+    /// The peer is gone, and may come back.
     pub(super) is_away: bool,
     pub(super) lost_at: Option<Instant>,
-    /// This host has nothing more to say there, and reads no more.
+    /// This host has nothing more to send, and no longer reads.
     is_finishing: bool,
-    /// Until the peer has all that it is to have.
+    /// Runs until the peer has received everything.
     finishing: Option<JoinHandle<Passed>>,
     is_over: bool,
 }
 
 impl Attempt {
-    /// Tries it in a thread, and tells what came of it.
+    /// Attempts a connection in a thread, and reports the outcome.
     pub(super) fn start(
         terms: Terms,
         make: impl FnOnce(&ConnectionOptions) -> Result<Channel> + Send + 'static,
@@ -71,7 +71,7 @@ impl Attempt {
     ) -> Self {
         let (cancel, channel) = (Cancel::default(), Arc::<Mutex<Option<Channel>>>::default());
         let options = Dialer::served(terms, &cancel).options(false);
-        // Whatever the user wants: there is the way through the process that runs the graph.
+        // Without prompts or fallbacks, because the route through the coordinator remains.
         let options = ConnectionOptions { answer_within: REACHED_WITHIN, keep_trying: SILENT_FOR, ..options };
         let made = channel.clone();
         thread::spawn(move || {
@@ -88,10 +88,10 @@ impl Attempt {
     }
 }
 
-impl Joined {
-    /// Begins to read, and to write what `outbox` has; what is not about samples is told to `tells`.
+impl PeerConnection {
+    /// Starts reading, and writing from `outbox`; messages other than samples go to `tells`.
     pub(super) fn open(
-        Meant { peer, round, is_kept }: Meant,
+        ConnectionId { peer, round, is_kept }: ConnectionId,
         links: Vec<u16>,
         outbox: Arc<Outbox>,
         channel: Channel,
@@ -107,13 +107,13 @@ impl Joined {
             let mut meter = FillMeter::default();
             let read = read_messages(reader, &routes, &answers, line, |said| {
                 if let Some(filled) = meter.take(said).flatten() {
-                    tells.say(words(&ToHere::PeerFilled { peer, filled }));
+                    tells.say(words(&ToCoordinator::PeerFilled { peer, filled }));
                 }
             });
             match (&read, is_kept) {
-                // It has said all that it had to say, and waits for nothing.
+                // The peer has sent everything, and waits for nothing.
                 (Ok(()), false) => answers.close(),
-                // The same, but it may have failed, and another may take its place.
+                // The same, but it may have failed and be replaced.
                 (Ok(()), true) => answers.finish(),
                 (Err(_), _) => {}
             }
@@ -132,7 +132,7 @@ impl Joined {
             cancel,
             reader,
             read,
-            ear: Ear::new(now),
+            silence_detector: SilenceDetector::new(now),
             spoke_at: now,
             is_read: false,
             is_broken: false,
@@ -144,14 +144,14 @@ impl Joined {
         }
     }
 
-    /// Looks how it stands; why it broke, if it just did.
+    /// Polls the connection; returns the reason of a new break.
     pub(super) fn look(&mut self, ends: &Ends) -> Option<String> {
         let broke = match (self.take_read(), self.take_finished()) {
             (_, Some(Err(why))) => Some(why),
             (Some(Err(why)), _) if !self.is_finishing => Some(why),
             (Some(Ok(())), _) => {
                 self.is_read = true;
-                // Of one that is kept, each link says itself that it ends: it may only have failed.
+                // Each link of a kept connection reports its own end.
                 if !self.is_kept {
                     self.end(ends);
                 }
@@ -160,7 +160,7 @@ impl Joined {
             _ => None,
         };
         self.is_broken |= broke.is_some();
-        // What has come from a host that is gone is still taken.
+        // Data that a lost host has sent is still accepted.
         let is_awaited = |at: Instant| !self.is_broken && at.elapsed() < ARRIVES_WITHIN;
         if !self.is_over && self.lost_at.is_some_and(|at| !is_awaited(at)) {
             self.give_up(ends);
@@ -168,17 +168,17 @@ impl Joined {
         broke.filter(|_| !self.is_away)
     }
 
-    /// Says that this host is there; whether the peer is heard, if that is news.
+    /// Sends a keep-alive; returns whether the peer is audible, if that changed.
     pub(super) fn listen(&mut self, now: Instant) -> Option<bool> {
         if self.is_over || self.is_read || self.is_gone() {
             return None;
         }
         if now - self.spoke_at >= ALIVE_EVERY && !self.is_finishing {
             self.spoke_at = now;
-            self.outbox.say(words(&ToThere::Here));
+            self.outbox.say(words(&ToHost::Here));
         }
         let silent_us = self.status.as_ref().map_or(0, |status| status.progress().silent_us);
-        self.ear.listen(now, Duration::from_micros(silent_us))
+        self.silence_detector.listen(now, Duration::from_micros(silent_us))
     }
 
     fn take_read(&self) -> Option<Passed> {
@@ -189,44 +189,44 @@ impl Joined {
         self.is_broken || self.is_away || self.lost_at.is_some()
     }
 
-    /// What this host has said is to arrive, as long as that takes.
+    /// Waits until everything sent has arrived.
     pub(super) fn finish(&mut self) {
         self.is_finishing = true;
         self.outbox.finish();
         let (outbox, status) = (self.outbox.clone(), self.status.clone());
         self.finishing = Some(thread::spawn(move || {
             outbox.wait_written(WHOLE_WITHIN);
-            // The peer closes its own once it has read to the end.
+            // The peer closes its end once it has read everything.
             status.map_or(Ok(()), |status| status.close().map_err(|error| error.to_string()))
         }));
     }
 
-    /// Whether the peer has it all, or is known to be gone.
+    /// Whether the peer has everything, or is gone.
     pub(super) fn is_finished(&self) -> bool {
         let has_all = self.finishing.is_none() && !self.is_broken;
         has_all || self.is_away || self.lost_at.is_some()
     }
 
-    /// Whether all has arrived, once that is known.
+    /// Whether everything has arrived, once known.
     fn take_finished(&mut self) -> Option<Passed> {
         let finishing = self.finishing.take_if(|finishing| finishing.is_finished())?;
         let passed = finishing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Some(passed.or_else(|why| if self.is_gone() { Ok(()) } else { Err(why) }))
     }
 
-    /// Whether nothing comes from it any more.
+    /// Whether nothing more will arrive.
     #[cfg(test)]
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Nothing comes from it any more.
+    /// Nothing more will arrive.
     fn end(&mut self, ends: &Ends) {
         self.is_over = true;
         self.links.iter().for_each(|&link| ends.end(link));
     }
 
-    /// It is gone: what was under way to it is counted.
+    /// The peer is gone: counts data in flight.
     fn give_up(&mut self, ends: &Ends) {
         self.end(ends);
         self.outbox.hang_up();
@@ -234,7 +234,7 @@ impl Joined {
         self.cancel.cancel();
     }
 
-    /// It is over, and none of its links goes there any more: returns once all has been read that has come.
+    /// Ends a connection without links, after reading everything that has arrived.
     pub(super) fn end_reading(self) {
         self.cancel.cancel();
         if let Err(panic) = self.reader.join() {
@@ -245,15 +245,15 @@ impl Joined {
     }
 }
 
-/// A panic while it was held has ended the thread that held it, and left nothing half done.
+/// A panic of the holder has ended its thread, and left the data consistent.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A way that answers later is none: samples go through the process that runs the graph.
+/// Slower connections are not used: samples go through the coordinator.
 const REACHED_WITHIN: Duration = Duration::from_secs(2);
-/// What a host that is gone has sent before.
+/// Time for data that a lost host has sent.
 const ARRIVES_WITHIN: Duration = Duration::from_millis(300);
-/// As long as a path takes: one that is gone is told of before.
+/// Effectively unlimited; a lost peer is detected earlier.
 const WHOLE_WITHIN: Duration = Duration::from_secs(3_600);
 const READ_BYTES: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! Keeps stretches of the ring that records what a scope shows, beside the scope.
+//! Saves ranges of the ring that records the stream of a scope.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,32 +15,32 @@ use grebe_stages::Uri;
 use grebe_view::{KeptStretch, StretchKeeper};
 
 use crate::interrupt;
-use crate::kept::Kept;
 use crate::output::note;
+use crate::saved_range::SavedRange;
 use crate::show::rings;
 
-/// A ring, and what is being saved of it. Clones share that.
+/// Ring with its running saves. Clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct Keeper {
+pub(crate) struct RingSaver {
     ring: Ring,
     last: Duration,
     saves: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
-/// Where it is.
+/// Location of the ring.
 #[derive(Debug, Clone)]
 enum Ring {
     In(PathBuf),
-    /// Where a recorder of this stream keeps it, when something is saved; who looks at it may be elsewhere.
+    /// Found through the recorder of this stream at the first save; the viewer may be remote.
     Of {
         stream: String,
         here: &'static str,
     },
 }
 
-impl Keeper {
-    /// Of the ring in a folder that is named, or of the one that a recorder on this machine keeps of a stream, once somebody asks. `None` of
-    /// a stream that nobody else can read. Of what came last it keeps so much, or 20 s.
+impl RingSaver {
+    /// For the ring in a folder, or the one that a recorder on this machine keeps of a stream, found on demand.
+    /// `None` for a stream that no other process can read. `last` is the length of a save, 20 s by default.
     pub(crate) fn of_stream(stream: &Uri, folder: Option<&Path>, last: Option<Duration>) -> Option<Self> {
         let is_shared = stream.traits().is_shared;
         let found = || Ring::Of { stream: stream.to_string(), here: "here" };
@@ -48,7 +48,7 @@ impl Keeper {
         Some(Self { ring, last: last.unwrap_or(LAST), saves: Arc::default() })
     }
 
-    /// The same, for those who look at the stream from another machine.
+    /// The same for remote viewers.
     pub(crate) fn for_others(mut self) -> Self {
         if let Ring::Of { here, .. } = &mut self.ring {
             *here = "there";
@@ -56,7 +56,7 @@ impl Keeper {
         self
     }
 
-    /// What a scope asks.
+    /// The save function for a scope.
     pub(crate) fn for_scope(&self) -> StretchKeeper {
         let keeper = self.clone();
         StretchKeeper {
@@ -65,12 +65,12 @@ impl Keeper {
         }
     }
 
-    /// The folder of the ring, where there is one now; looks for it as long as a save does.
+    /// The folder of the ring, if found now; the search takes as long as for a save.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         self.ring.clone().folder().ok()
     }
 
-    /// Saves in a thread of its own: a scope does not wait.
+    /// Saves in a thread, because a scope must not wait.
     fn keep(&self, stretch: KeptStretch) -> Receiver<String> {
         let (said, told) = channel();
         let (ring, stretch) = (self.ring.clone(), self.stretch(stretch));
@@ -82,7 +82,7 @@ impl Keeper {
             move || tell(ring.folder().and_then(|folder| save_in(&folder, &stretch)), &said)
         }) {
             Ok(save) => saves.push(save),
-            Err(error) => tell(Err(format!("not kept: {error}")), &said),
+            Err(error) => tell(Err(format!("not saved: {error}")), &said),
         }
         told
     }
@@ -92,7 +92,7 @@ impl Keeper {
             KeptStretch::Last => RingStretch { before: self.last, ..RingStretch::default() },
             KeptStretch::Screen { samples: Range { start, end }, rate_hz } => {
                 let time = |samples: u64| Duration::from_secs_f64(samples as f64 / rate_hz);
-                // The last sample that is shown has come, the one behind it perhaps never will.
+                // The last visible sample has arrived; the next one may never arrive.
                 let at = end.saturating_sub(1);
                 RingStretch {
                     at: Some(at),
@@ -104,14 +104,14 @@ impl Keeper {
         }
     }
 
-    /// Waits for what is being saved still; nobody looks at the scope any more.
+    /// Waits for running saves, after the scope has ended.
     pub(crate) fn finish(&self) {
         let saves = std::mem::take(&mut *self.saves.lock().unwrap_or_else(PoisonError::into_inner));
         if saves.iter().any(|save| !save.is_finished()) {
-            note!("grebe: a stretch is still being kept");
+            note!("grebe: waiting for a save");
         }
         for save in saves {
-            // One that panicked has said so.
+            // A panic was reported already.
             let _ = save.join();
         }
     }
@@ -127,10 +127,10 @@ impl Ring {
 }
 
 fn save_in(folder: &Path, stretch: &RingStretch) -> Result<String, String> {
-    // An interrupt ends the wait for what is to come; what there is, is kept.
+    // An interruption ends the wait for new samples; available ones are saved.
     let cancel: Cancel = interrupt::cancel();
     let saved = save_ring(folder, None, stretch, &cancel).map_err(|error| refused(folder, &error))?;
-    let kept = Kept::of(saved).map_err(|error| format!("not kept: {error:#}"))?;
+    let kept = SavedRange::of(saved).map_err(|error| format!("not saved: {error:#}"))?;
     let missing = kept.missing().map_or(String::new(), |missing| format!("; {missing}"));
     Ok(format!("{}{missing}", kept.short_words()))
 }
@@ -138,13 +138,16 @@ fn save_in(folder: &Path, stretch: &RingStretch) -> Result<String, String> {
 fn refused(folder: &Path, error: &Error) -> String {
     match error {
         Error::Process(ProcessError::Setting { what: "the sample to keep", .. }) => {
-            format!("not kept: the ring in {} does not reach back to what is on the screen", folder.display())
+            format!(
+                "not saved: the ring in {} does not reach back to what is on the screen",
+                folder.display()
+            )
         }
-        error => format!("not kept: {error}"),
+        error => format!("not saved: {error}"),
     }
 }
 
-/// To the scope; where it is gone, to the terminal.
+/// Reports to the scope, or to the terminal once the scope is gone.
 fn tell(said: Result<String, String>, scope: &Sender<String>) {
     let (Ok(words) | Err(words)) = said;
     if let Err(unsaid) = scope.send(words) {
@@ -152,7 +155,7 @@ fn tell(said: Result<String, String>, scope: &Sender<String>) {
     }
 }
 
-/// Of what came last.
+/// Default length of a save.
 const LAST: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
@@ -161,13 +164,13 @@ mod tests {
 
     use super::*;
 
-    fn keeper_of(folder: &Path, last_ms: u64) -> Keeper {
+    fn keeper_of(folder: &Path, last_ms: u64) -> RingSaver {
         let last = Some(Duration::from_millis(last_ms));
-        Keeper::of_stream(&"shm://adc".parse().unwrap(), Some(folder), last).unwrap()
+        RingSaver::of_stream(&"shm://adc".parse().unwrap(), Some(folder), last).unwrap()
     }
 
-    /// A ring of two parts as a recorder leaves it: samples 1,000 to 1,500 and, behind a gap, 1,600 to 2,000, at 1 kS/s.
-    fn ring(folder: &Path) -> Keeper {
+    /// A ring of two parts: samples 1,000 to 1,500 and, after a gap, 1,600 to 2,000, at 1 kS/s.
+    fn ring(folder: &Path) -> RingSaver {
         for (part, samples) in [(1, 1_000..1_500), (2, 1_600..2_000)] {
             let settings = SigmfSettings { sample_rate_hz: 1e3, ..SigmfSettings::default() };
             let mut writer = SigmfWriter::create(&folder.join(format!("ring_{part:06}")), &settings).unwrap();
@@ -178,8 +181,8 @@ mod tests {
         keeper_of(folder, 300)
     }
 
-    /// What is said, and the samples of the recording that it names.
-    fn kept(keeper: &Keeper, stretch: KeptStretch) -> (String, Vec<i16>) {
+    /// The report, and the samples of the recording that it names.
+    fn kept(keeper: &RingSaver, stretch: KeptStretch) -> (String, Vec<i16>) {
         let said = keeper.keep(stretch).recv().unwrap();
         let path = said.split("; ").next().and_then(|kept| kept.rsplit_once(" in ")).map(|(_, path)| path);
         let samples = path.and_then(|path| SampleFile::open(path.as_ref()).ok()).map(|mut file| {
@@ -204,7 +207,7 @@ mod tests {
         assert_eq!(samples, (1_400..1_500).collect::<Vec<i16>>(), "{said}");
         let (said, samples) = kept(&keeper, screen(900..1_100));
         assert_eq!(samples, (1_000..1_100).collect::<Vec<i16>>(), "{said}");
-        assert!(said.contains("the ring does not reach so far back"), "{said}");
+        assert!(said.contains("the ring does not reach that far back"), "{said}");
         keeper.finish();
     }
 
@@ -213,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let keeper = keeper_of(folder.path(), 1_000);
         let (said, _) = kept(&keeper, KeptStretch::Last);
-        assert!(said.starts_with("not kept: ") && said.contains("holds no sample of a ring"), "{said}");
+        assert!(said.starts_with("not saved: ") && said.contains("holds no sample of a ring"), "{said}");
         let keeper = ring(folder.path());
         let (said, _) = kept(&keeper, KeptStretch::Screen { samples: 100..200, rate_hz: 1e3 });
         assert!(said.contains("does not reach back to what is on the screen"), "{said}");

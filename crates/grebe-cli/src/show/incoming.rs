@@ -1,5 +1,4 @@
-//! A recording that is still being copied, as a scope looks at it: what has come of its samples, and of the rest what the summary says
-//! that came before them.
+//! Recording that is still being copied, as the source of a scope: its arrived samples, and the summary for the rest.
 
 use std::fs;
 use std::io;
@@ -14,7 +13,7 @@ use grebe_view::{Recording, RecordingOutline, RecordingSums, WantedSamples};
 
 use super::recording::{OnDisk, Progress, is_one_stream, outline};
 
-/// A recording of a progressive copy that is under way, or was.
+/// Recording of a running or interrupted progressive copy.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     path: PathBuf,
@@ -25,7 +24,7 @@ pub(crate) struct Incoming {
 #[derive(Debug)]
 enum State {
     Coming(Box<Coming>),
-    /// It became one like any other.
+    /// Complete.
     There(Box<OnDisk>),
 }
 
@@ -33,21 +32,21 @@ enum State {
 struct Coming {
     file: SampleFile,
     outline: RecordingOutline,
-    /// Data files that have not all come, under the names that they will have.
+    /// Data files that are incomplete, by their final names.
     data: Vec<(PathBuf, Arriving)>,
-    /// Bytes of all data files, and when the youngest was changed at its source.
+    /// Bytes of all data files, and the youngest modification time at their source.
     data_bytes: u64,
     modified: SystemTime,
     summary: Option<Summary>,
-    /// Where it has not all come.
+    /// The summary, if incomplete.
     summary_part: Option<Arriving>,
     nodes: Vec<Extremes>,
-    /// Samples have come that its summary is not of.
+    /// Arrived samples contradict the summary.
     is_contradicted: bool,
 }
 
 impl Incoming {
-    /// Opens a recording of which data files are still being copied; `None` where none is.
+    /// Opens a recording whose data files are still being copied; `None` if none is.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
         if SampleFile::format_name(path) != Some("SigMF") {
             return Ok(None);
@@ -55,7 +54,7 @@ impl Incoming {
         let (mut data, began) = (Vec::new(), Instant::now());
         let opened = loop {
             let opened = open(path, &mut data);
-            // Its metadata have their name before anything of its samples is there.
+            // The metadata arrive before any samples.
             let may_begin = |missing: &Path| Arriving::may_begin(missing) && began.elapsed() < BEGINS_WITHIN;
             if !missing(&opened).is_some_and(may_begin) {
                 break opened;
@@ -68,7 +67,7 @@ impl Incoming {
         }
         let file = opened?;
         if !is_one_stream(&file) {
-            let what = "holds several streams, which can be shown when all of it is there".to_owned();
+            let what = "has several streams, which can be shown once it is complete".to_owned();
             return Err(Error::Content { path: path.into(), what });
         }
         let of_place = |path: &Path| match data.iter().find(|(its, _)| its == path) {
@@ -106,7 +105,7 @@ impl Incoming {
         self.outline().stretches.iter().map(|stretch| stretch.length_samples).sum()
     }
 
-    /// From the first sample to behind the last, gaps included.
+    /// From the first to the last sample, gaps included.
     pub(crate) fn span_samples(&self) -> u64 {
         let stretches = &self.outline().stretches;
         stretches.first().zip(stretches.last()).map_or(0, |(first, last)| {
@@ -123,13 +122,13 @@ impl Incoming {
     }
 }
 
-/// Opens what there is, and what is still coming of it.
+/// Opens the available part, and the files that are still arriving.
 fn open(path: &Path, data: &mut Vec<(PathBuf, Arriving)>) -> Result<SampleFile, Error> {
     SampleFile::open_arriving(path, &mut |file| {
         if let Some((_, known)) = data.iter().find(|(its, _)| its == file) {
             return Some(known.part().to_path_buf());
         }
-        // What has its name is whole.
+        // A file with its final name is complete.
         let arriving = if file.exists() { None } else { Arriving::find(file).ok()? }?;
         let part = arriving.part().to_path_buf();
         data.push((file.to_path_buf(), arriving));
@@ -137,7 +136,7 @@ fn open(path: &Path, data: &mut Vec<(PathBuf, Arriving)>) -> Result<SampleFile, 
     })
 }
 
-/// The data file without which it could not be opened.
+/// A missing data file without which the recording cannot be opened.
 fn missing(opened: &Result<SampleFile, Error>) -> Option<&Path> {
     match opened {
         Err(Error::File { path, source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -151,24 +150,24 @@ impl Coming {
     fn words(&self) -> String {
         let here: u64 = self.data.iter().map(|(_, arriving)| arriving.come_bytes()).sum();
         let all: u64 = self.data.iter().map(|(_, arriving)| arriving.bytes()).sum();
-        let came = format!("{:.1} % of the samples have come", here as f64 * 100.0 / all.max(1) as f64);
+        let came = format!("{:.1} % of the samples have arrived", here as f64 * 100.0 / all.max(1) as f64);
         match (&self.summary, self.is_contradicted) {
             (_, true) => {
-                format!("{came}; the summary that came with them is not of these samples, and is not used")
+                format!("{came}; the summary does not match them and is ignored")
             }
-            (Some(_), _) => format!("{came}; the rest is drawn as the summary says that came before them"),
-            (None, _) => format!("{came}; of the rest nothing is known yet"),
+            (Some(_), _) => format!("{came}; the rest is drawn from the summary"),
+            (None, _) => format!("{came}; nothing is known of the rest yet"),
         }
     }
 
-    /// Looks what has come; whether anything has.
+    /// Checks for arrived data; returns whether there is any.
     fn look(&mut self, path: &Path) -> bool {
         let mut is_more = false;
         for (_, arriving) in &mut self.data {
             is_more |= arriving.refresh().unwrap_or(false);
         }
         if is_more {
-            // What was read ahead of where nothing had come yet is not to be seen.
+            // Discards zeros that were read ahead of arrived data.
             if let Ok(file) = open(path, &mut self.data) {
                 self.file = file;
             }
@@ -191,12 +190,12 @@ impl Coming {
             Some(part) if part.part().exists() => part.part(),
             _ => &place,
         };
-        // Until both its ends have come it is none.
+        // Incomplete until both of its ends have arrived.
         self.summary = Summary::open_arriving(at, &self.file, self.data_bytes, self.modified).ok().flatten();
         self.summary.is_some()
     }
 
-    /// What the samples at some positions are made of: bytes of files that have not all come.
+    /// Bytes of incomplete files that hold these samples.
     fn bytes_of(&self, positions: &Range<u64>) -> impl Iterator<Item = (&Arriving, Range<u64>)> {
         let of = |(path, bytes): (&Path, Range<u64>)| {
             let (_, arriving) = self.data.iter().find(|(its, _)| its == path)?;
@@ -205,7 +204,7 @@ impl Coming {
         self.file.bytes_of(positions.clone()).filter_map(of)
     }
 
-    /// Where samples begin in each file, and how long one is there.
+    /// Contiguous range of available samples.
     fn readable(&self, positions: Range<u64>) -> Range<u64> {
         let mut here = positions.clone();
         for ((arriving, bytes), (_, one)) in
@@ -222,7 +221,7 @@ impl Coming {
         here
     }
 
-    /// Whether the nodes below the coarse ones have come for some positions.
+    /// Whether the nodes below the coarse ones have arrived for these samples.
     fn has_fine_nodes(&self, positions: &Range<u64>) -> bool {
         match (&self.summary, &self.summary_part) {
             (Some(summary), Some(part)) => part.is_here(&summary.bytes_of(positions.clone())),
@@ -245,7 +244,7 @@ impl Recording for Incoming {
             State::Coming(coming) => {
                 let is_more = coming.look(&self.path);
                 let is_over = coming.data.iter().all(|(_, arriving)| arriving.is_over());
-                // A short one stays as it is: all of it has come.
+                // A short recording stays open as it is, because it is complete.
                 let there = if is_over { OnDisk::open(&self.path).ok().flatten() } else { None };
                 if let Some(there) = there {
                     self.state = State::There(Box::new(there));
@@ -270,7 +269,7 @@ impl Recording for Incoming {
         }
         coming.file.read(position, length, out).map_err(io::Error::other)?;
         if coming.summary.as_ref().is_some_and(|summary| summary.contradicts(position, out)) {
-            // Whoever sent it: it is not shown as if it were of these samples.
+            // A wrong summary must not be shown.
             coming.summary = None;
             coming.is_contradicted = true;
             self.say();
@@ -351,7 +350,7 @@ impl Recording for Incoming {
         let needs_nodes =
             is_too_coarse(COARSE_LOG2, wanted.node_log2) && !coming.has_fine_nodes(&wanted.shown);
         let has_nodes = coming.summary.is_some() || coming.summary_part.is_some();
-        // Without a summary, something of all that is shown.
+        // Without a summary, fetch some samples of the whole view.
         let stretches = match wanted.singly.is_empty() && !has_nodes {
             true => spread(&wanted.shown),
             false => vec![wanted.singly.clone()],
@@ -363,7 +362,7 @@ impl Recording for Incoming {
         for (path, arriving) in &mut coming.data {
             let own = singly.iter().filter(|(its, bytes)| its == path && !bytes.is_empty());
             let own: Vec<Range<u64>> = own.map(|(_, bytes)| bytes.clone()).collect();
-            // Where it cannot be said, it comes in its turn.
+            // Without this request, the range arrives in its turn.
             let _ = arriving.want(&own);
         }
         if let (Some(summary), Some(part)) = (&coming.summary, &mut coming.summary_part) {
@@ -382,7 +381,7 @@ impl Recording for Incoming {
     }
 }
 
-/// Short stretches at equal distances.
+/// Short ranges at equal distances.
 fn spread(positions: &Range<u64>) -> Vec<Range<u64>> {
     let step = (positions.end - positions.start).div_ceil(STRETCHES).max(1);
     let at = |number: u64| positions.start + number * step;
@@ -394,10 +393,10 @@ fn is_too_coarse(level: u32, wanted_log2: u32) -> bool {
     level > wanted_log2 + 2
 }
 
-/// As many as can be wanted of a file at once.
+/// Maximum ranges to request of a file.
 const STRETCHES: u64 = 64;
-/// The shortest nodes at the end of a summary, which come with its head.
+/// Smallest nodes at the end of a summary, which arrive with its head.
 const COARSE_LOG2: u32 = 16;
-/// How long a copy that has begun may take until samples come.
+/// Time until the first samples of a copy.
 const BEGINS_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);

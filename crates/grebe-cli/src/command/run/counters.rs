@@ -1,19 +1,19 @@
-//! What another host counts, over all the times that its part of the graph was started.
+//! Counters of another host, over all runs of its part of the graph.
 
 use grebe_flow::{Snapshot, StageSnapshot};
 
-/// What another host has counted.
+/// Counters of another host.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct HostCounters {
     host: String,
-    /// By processes that are gone, as far as they have told.
+    /// Counters of earlier processes, as far as reported.
     before: Snapshot,
     now: Snapshot,
-    /// Of a host that is started again: how often it was, and whether it is away.
+    /// For a restarted host: number of restarts, and whether it is away.
     returns: Option<(u64, bool)>,
 }
 
-impl Counted {
+impl HostCounters {
     pub(super) fn of(host: &str, is_restarted: bool) -> Self {
         Self { host: host.to_owned(), returns: is_restarted.then_some((0, false)), ..Self::default() }
     }
@@ -22,7 +22,7 @@ impl Counted {
         self.now = now;
     }
 
-    /// The process there is gone.
+    /// The process is gone.
     pub(super) fn leave(&mut self) {
         self.before = std::mem::take(&mut self.now).after(&self.before);
         if let Some((_, is_away)) = &mut self.returns {
@@ -30,14 +30,14 @@ impl Counted {
         }
     }
 
-    /// Another has taken its place.
+    /// Another process has taken its place.
     pub(super) fn come_back(&mut self) {
         if let Some((restarts, is_away)) = &mut self.returns {
             (*restarts, *is_away) = (*restarts + 1, false);
         }
     }
 
-    /// Adds all of it to what others count, with a row for the host itself where it is started again.
+    /// Adds the counters to those of others, with a row for a host that restarts.
     pub(super) fn add_to(&self, all: &mut Snapshot) {
         if let Some((restarts, is_away)) = self.returns {
             all.stages.push(StageSnapshot {

@@ -1,4 +1,4 @@
-//! A host that went away is started again, as often as it takes.
+//! Restarts of a host that went away, as often as necessary.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
@@ -9,24 +9,24 @@ use anyhow::{Result, anyhow};
 
 use super::login::{Connected, Login};
 
-/// When a host that is away is tried next, and what came of it.
-pub(super) struct Comeback {
+/// Time and result of the next restart.
+pub(super) struct RestartState {
     pub(super) away_since: Instant,
     due: Instant,
-    /// Until the try after that.
+    /// Pause after the next attempt.
     pause: Duration,
     attempt: Option<Receiver<Result<Connected>>>,
-    /// Why the last attempt that was told failed.
+    /// Last reported reason of a failure.
     told: String,
-    /// Since when it is there again.
+    /// Time since which the host is back.
     there_since: Option<Instant>,
 }
 
-impl Comeback {
-    /// Of a host that has just gone; `before` is how it came back last.
+impl RestartState {
+    /// For a host that has just gone; `before` is its previous restart.
     pub(super) fn of(before: Option<Self>) -> Self {
         let now = Instant::now();
-        let mut comeback = Self {
+        let mut restart_state = Self {
             away_since: now,
             due: now,
             pause: PAUSE_MIN,
@@ -34,40 +34,40 @@ impl Comeback {
             told: String::new(),
             there_since: None,
         };
-        // What ends soon after its start is not started again at once for ever.
+        // A host that ends soon after its start must not restart in a tight loop.
         if let Some(before) = before {
             match before.there_since {
                 Some(since) if since.elapsed() >= GOOD_AFTER => {}
                 there_since => {
-                    comeback.pause = before.pause;
+                    restart_state.pause = before.pause;
                     if there_since.is_none() {
-                        (comeback.away_since, comeback.told) = (before.away_since, before.told);
+                        (restart_state.away_since, restart_state.told) = (before.away_since, before.told);
                     }
-                    comeback.wait();
+                    restart_state.wait();
                 }
             }
         }
-        comeback
+        restart_state
     }
 
-    /// Whether it is to be tried now.
+    /// Whether an attempt is due.
     pub(super) fn is_due(&self) -> bool {
         self.there_since.is_none() && self.attempt.is_none() && Instant::now() >= self.due
     }
 
-    /// Tries it in a thread: to log in may take long.
+    /// Attempts a restart in a thread, because a login takes long.
     pub(super) fn attempt(&mut self, login: Arc<Login>, eras: Vec<(u16, u32)>) {
         let (tells, told) = mpsc::channel();
         thread::spawn(move || drop(tells.send(login.connect(Some(eras)))));
         self.attempt = Some(told);
     }
 
-    /// What came of the attempt, once that is known.
+    /// The result of the attempt, once known.
     pub(super) fn outcome(&mut self) -> Option<Result<Connected>> {
         let outcome = match self.attempt.as_ref()?.try_recv() {
             Ok(outcome) => outcome,
             Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => Err(anyhow!("nothing came of it")),
+            Err(TryRecvError::Disconnected) => Err(anyhow!("the attempt ended without a result")),
         };
         self.attempt = None;
         if outcome.is_err() {
@@ -76,25 +76,25 @@ impl Comeback {
         Some(outcome)
     }
 
-    /// Whether a person does not know yet that this is in the way.
+    /// Whether this reason has not been reported yet.
     pub(super) fn is_news(&mut self, why: &str) -> bool {
         let is_news = self.told != why;
         why.clone_into(&mut self.told);
         is_news
     }
 
-    /// It is there again; how long it was away.
+    /// Marks the host as back, and returns the time that it was away.
     pub(super) fn is_there(&mut self) -> Duration {
         self.there_since = Some(Instant::now());
         self.away_since.elapsed()
     }
 
-    /// Whether an attempt is under way.
+    /// Whether an attempt is running.
     pub(super) fn is_trying(&self) -> bool {
         self.attempt.is_some()
     }
 
-    /// Waits until an attempt that is under way has come to nothing, as it does once this process is to end.
+    /// Waits until a running attempt has failed, as it does when this process is to end.
     pub(super) fn abandon(&mut self) {
         if let Some(attempt) = self.attempt.take() {
             let _ = attempt.recv_timeout(ABANDONED_WITHIN);
@@ -107,10 +107,10 @@ impl Comeback {
     }
 }
 
-/// After the first attempt, which is made at once.
+/// Pause after the first attempt, which has none before it.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// What has run for so long is started again at once.
+/// A host that ran this long restarts at once.
 const GOOD_AFTER: Duration = Duration::from_secs(10);
 const ABANDONED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -120,28 +120,32 @@ mod tests {
 
     #[test]
     fn the_pause_doubles_up_to_half_a_minute_and_begins_anew_behind_a_good_run() {
-        let mut comeback = Comeback::of(None);
-        assert!(comeback.is_due(), "the first attempt is made at once");
+        let mut restart_state = RestartState::of(None);
+        assert!(restart_state.is_due(), "the first attempt is made at once");
         let mut pauses = Vec::new();
         for _ in 0..9 {
-            pauses.push(comeback.pause.as_millis());
-            comeback.wait();
-            assert!(!comeback.is_due());
+            pauses.push(restart_state.pause.as_millis());
+            restart_state.wait();
+            assert!(!restart_state.is_due());
         }
         assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
-        // It came back, and went at once.
-        let away_since = comeback.away_since;
-        comeback.is_there();
-        let mut comeback = Comeback::of(Some(comeback));
-        assert_eq!((comeback.pause, comeback.is_due()), (PAUSE_MAX, false));
-        assert!(comeback.away_since > away_since);
-        comeback.there_since = Instant::now().checked_sub(GOOD_AFTER);
-        assert!(comeback.there_since.is_none() || Comeback::of(Some(comeback)).is_due());
+        // It came back, and went away at once.
+        let away_since = restart_state.away_since;
+        restart_state.is_there();
+        let mut restart_state = RestartState::of(Some(restart_state));
+        assert_eq!((restart_state.pause, restart_state.is_due()), (PAUSE_MAX, false));
+        assert!(restart_state.away_since > away_since);
+        restart_state.there_since = Instant::now().checked_sub(GOOD_AFTER);
+        assert!(restart_state.there_since.is_none() || RestartState::of(Some(restart_state)).is_due());
     }
 
     #[test]
     fn a_reason_is_told_once() {
-        let mut comeback = Comeback::of(None);
-        assert!(comeback.is_news("no route") && !comeback.is_news("no route") && comeback.is_news("refused"));
+        let mut restart_state = RestartState::of(None);
+        assert!(
+            restart_state.is_news("no route")
+                && !restart_state.is_news("no route")
+                && restart_state.is_news("refused")
+        );
     }
 }

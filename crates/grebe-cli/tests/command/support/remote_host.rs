@@ -16,14 +16,14 @@ use grebe_clock::{HostClock, Responder};
 pub(crate) struct Clock {
     id: u64,
     now_ns: fn() -> u64,
-    /// What ours showed when it showed this.
+    /// Our clock when the other showed this.
     ours_ns: fn(u64) -> u64,
 }
 
 const RATE_HZ: u64 = 100_000;
-/// The signal's value goes up by one in so many nanoseconds of real time, which is ours.
+/// The signal rises by one per this many nanoseconds of our clock,
 pub(crate) const STEP_NS: u64 = 10_000;
-/// and begins anew after so many steps.
+/// and starts over after this many steps.
 pub(crate) const STEPS: u64 = 30_000;
 const BLOCK_SAMPLES: u64 = 500;
 const PERIOD_NS: u64 = 1_000_000_000 / RATE_HZ;
@@ -79,7 +79,7 @@ impl Drop for Host {
 }
 
 fn send(socket: &UdpSocket, clock: Clock, responder: &Responder, stops: &AtomicBool) {
-    // What it takes for UTC is off as well, and it does not know.
+    // Its UTC is off as well, without its knowledge.
     let reading = ClockReading {
         producer_ts_ns: (clock.now_ns)(),
         unix_time_ns: 1_000_000_000_000_000_000,

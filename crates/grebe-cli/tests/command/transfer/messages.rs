@@ -1,4 +1,4 @@
-//! What both sides say while files travel: silence, the rate, the limit.
+//! Messages during a transfer: silence, rate, limit.
 
 use std::io::{BufRead, BufReader};
 
@@ -47,7 +47,7 @@ fn what_was_there_is_no_part_of_the_rate_and_the_limit_is_the_one_that_was_set()
     receiver.finish();
     let left_bytes = 40_000_000 - noted_bytes(into.path());
 
-    // Four seconds for what is left; counting the rest would make it several times as fast.
+    // Four seconds for the remaining data; the rest would make it several times as fast.
     let limit = format!("{}", left_bytes * 2);
     let receiver = Waiting::recv(into.path());
     let sender = sent(send(&[&large], &receiver.ticket, &["--bwlimit", &limit]));
