@@ -10,17 +10,17 @@ use crate::limit;
 use crate::runs::time;
 use crate::stream::StreamRun;
 
-/// In which state of the machine is measured.
+/// State of the machine.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Runs")]
 pub struct Machine {
-    /// Take only rounds in which the machine's cores were near each other throughout.
+    /// Use only rounds in which the cores are near each other.
     #[arg(long, conflicts_with = "far")]
     pub near: bool,
-    /// Take only rounds in which they were far from each other throughout.
+    /// Use only rounds in which the cores are far from each other.
     #[arg(long)]
     pub far: bool,
-    /// How long to wait for such rounds, per scenario.
+    /// Time to wait for such rounds, per scenario.
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
     pub patience: Duration,
 }

@@ -6,14 +6,14 @@ use clap::Args;
 use grebe_flow::{NoQuantity, SizeBytes, Time};
 use serde::{Deserialize, Serialize};
 
-/// How long and how often is measured.
+/// Duration and repeats.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Runs")]
 pub struct Runs {
-    /// How long one run takes.
+    /// Duration of a run.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub duration: Duration,
-    /// Runs of each kind; medians are shown.
+    /// Number of runs; results are medians.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub repeats: u16,
 }

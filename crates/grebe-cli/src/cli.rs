@@ -283,10 +283,10 @@ const EXAMPLES: &str = "Examples:
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording
   grebe record udp://:5000 box --ring 30m                a ring of the last half hour
   grebe run examples/graphs/envelope.toml                a graph of stages
-  grebe sg --name lab/mast3/adc --to shm://adc           a stream with a name: grebe view lab/mast3/adc
+  grebe sg --name lab/mast3/adc --to shm://adc           a stream with a name in the lab
   grebe top                                              a monitor of all of these
   grebe cp -r runs me@lab:/data/                         a tree to another machine, changes only
-  grebe recv incoming                                    a ticket for the sender: grebe send FILE --to";
+  grebe recv incoming                                    a ticket for grebe send FILE --to";
 
 const STATUS: &str = "Exit status: 0 success, 1 failed, 2 wrong usage, 3 the other side was silent or is gone, 4 incomplete (a recording that is truncated or changed, files skipped), 5 the disk is full or the file at its size limit, 130 interrupted. A closed pipe, as of head, is not an error.";
 

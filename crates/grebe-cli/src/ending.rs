@@ -24,7 +24,7 @@ pub(crate) enum Ending {
     Partial,
     Interrupted,
     /// The starter of this process was notified; the exit status.
-    Told(u8),
+    Reported(u8),
 }
 
 /// Invalid combination of options.
@@ -33,18 +33,18 @@ pub(crate) struct Usage(pub(crate) String);
 
 /// Failure on another host of a graph, with its exit status.
 #[derive(Debug)]
-pub(crate) struct Elsewhere {
+pub(crate) struct OnOtherHost {
     pub(crate) what: String,
     pub(crate) status: u8,
 }
 
 /// Error that the JSON output contains already.
 #[derive(Debug)]
-struct ToldInJson(anyhow::Error);
+struct ReportedInJson(anyhow::Error);
 
 /// Marks an error that the JSON output contains: no other line follows.
-pub(crate) fn told_in_json(error: anyhow::Error) -> anyhow::Error {
-    ToldInJson(error).into()
+pub(crate) fn reported_in_json(error: anyhow::Error) -> anyhow::Error {
+    ReportedInJson(error).into()
 }
 
 /// Fails if one of several files failed; JSON has each error with its name.
@@ -61,7 +61,7 @@ pub(crate) fn fail_each(
             anyhow::Error::msg(of_several(count))
         }
     };
-    Err(if as_json { told_in_json(error) } else { error })
+    Err(if as_json { reported_in_json(error) } else { error })
 }
 
 /// Reports a failure, also as JSON if requested, and returns the exit status. `may_overwrite`: the command has
@@ -69,20 +69,20 @@ pub(crate) fn fail_each(
 pub(crate) fn fail(error: &anyhow::Error, as_json: bool, may_overwrite: bool) -> u8 {
     let status = exit_status(error);
     let mut why = one_line(error);
-    if may_overwrite && error.chain().any(is_there) {
+    if may_overwrite && error.chain().any(already_exists) {
         why.push_str("; --overwrite replaces it");
     }
     if !is_cancelled(error) {
         note!("grebe: {why}");
     }
-    if as_json && !error.chain().any(|cause| cause.is::<ToldInJson>()) {
+    if as_json && !error.chain().any(|cause| cause.is::<ReportedInJson>()) {
         fail_in_json(&why, status);
     }
     status
 }
 
 /// Whether a recording of the same name exists.
-fn is_there(cause: &(dyn std::error::Error + 'static)) -> bool {
+fn already_exists(cause: &(dyn std::error::Error + 'static)) -> bool {
     matches!(cause.downcast_ref(), Some(RecordingError::Exists { .. }))
         || matches!(cause.downcast_ref(), Some(StreamError::Recording(RecordingError::Exists { .. })))
 }
@@ -155,7 +155,7 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
             let memory = || cause.downcast_ref().and_then(status_of_shared_memory);
             let connection = || cause.downcast_ref().and_then(status_of_connection);
             let probe = || cause.downcast_ref().and_then(status_of_probe);
-            let elsewhere = || cause.downcast_ref().map(|error: &Elsewhere| error.status);
+            let elsewhere = || cause.downcast_ref().map(|error: &OnOtherHost| error.status);
             let remote = || cause.downcast_ref().and_then(status_of_remote);
             let tree = || cause.downcast_ref().and_then(status_of_tree);
             let system = || cause.downcast_ref().and_then(status_of_system);
@@ -258,25 +258,25 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-impl fmt::Display for ToldInJson {
+impl fmt::Display for ReportedInJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::error::Error for ToldInJson {
+impl std::error::Error for ReportedInJson {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(self.0.as_ref())
     }
 }
 
-impl fmt::Display for Elsewhere {
+impl fmt::Display for OnOtherHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl std::error::Error for Elsewhere {}
+impl std::error::Error for OnOtherHost {}
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;

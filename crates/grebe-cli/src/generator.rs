@@ -128,7 +128,7 @@ impl Generator {
     }
 
     /// Its last error.
-    pub(crate) fn said(&self) -> Failure {
+    pub(crate) fn last_error(&self) -> Failure {
         self.said.clone()
     }
 

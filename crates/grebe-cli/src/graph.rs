@@ -57,11 +57,11 @@ fn drive_about(
     let (observe, mut notes) = (running.observer(), running.notes());
     let bar = progress.bar.clone();
     let _waiting = progress.waits_for.clone().map(|waits_for| {
-        tell_wait(waits_for, running.observer(), move |words| bar.suspend(|| note!("{words}")))
+        report_wait(waits_for, running.observer(), move |words| bar.suspend(|| note!("{words}")))
     });
-    let mut tell = || notes().iter().for_each(|note| progress.say(note));
+    let mut print_notes = || notes().iter().for_each(|note| progress.say(note));
     while !running.wait_timeout(Duration::from_millis(50)) {
-        tell();
+        print_notes();
         if interrupt::is_pending() {
             let stopped = std::thread::scope(|scope| {
                 let stopping = scope.spawn(move || running.stop());
@@ -78,7 +78,7 @@ fn drive_about(
         progress.show(&running.snapshot());
     }
     progress.clear();
-    tell();
+    print_notes();
     let ended = running.wait();
     Ok((observe(), ended.map(|_| Ending::Good).map_err(Into::into)))
 }
@@ -130,7 +130,7 @@ pub(crate) struct WaitsFor {
 }
 
 /// Reports once that no sample has arrived yet, unless the returned value is dropped before.
-pub(crate) fn tell_wait(
+pub(crate) fn report_wait(
     waits_for: WaitsFor,
     observe: impl Fn() -> Snapshot + Send + 'static,
     say: impl FnOnce(&str) + Send + 'static,
@@ -279,7 +279,7 @@ impl Progress {
 }
 
 /// Prints a notice about opening a stream.
-pub(crate) fn tell(notice: Notice) {
+pub(crate) fn print_notice(notice: Notice) {
     match notice {
         Notice::SmallBuffer(_) | Notice::Recording(_) => note!("grebe: {notice}"),
         _ => note!("{notice}"),
@@ -354,7 +354,7 @@ impl Destination {
 /// The stage that announces a stream, and sends it over Zenoh to readers without another route.
 pub(crate) fn announcer(name: &StreamName, options: &SinkOptions) -> Result<Box<dyn Stage>> {
     let named = Uri::Named(NamedStream { name: name.clone(), way: None });
-    Ok(open_sink(&named, options, &mut tell)?.stage)
+    Ok(open_sink(&named, options, &mut print_notice)?.stage)
 }
 
 /// Ends the command when standard input is closed, because its starter is gone.

@@ -50,7 +50,7 @@ fn listen() {
     let _ = SIGNALS.set(signals.handle());
     let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            heard(signal == SIGHUP);
+            on_signal(signal == SIGHUP);
         }
     });
 }
@@ -73,10 +73,10 @@ fn is_ignored(_: i32) -> bool {
 #[cfg(not(unix))]
 fn listen() {
     // Fails only if a handler exists.
-    let _ = ctrlc::set_handler(|| heard(false));
+    let _ = ctrlc::set_handler(|| on_signal(false));
 }
 
-fn heard(is_hang_up: bool) {
+fn on_signal(is_hang_up: bool) {
     if !is_pending() {
         raise();
     } else if !is_hang_up {
@@ -177,12 +177,12 @@ impl Interrupt {
 
     fn raise(&self) {
         self.is_pending.store(true, Ordering::SeqCst);
-        self.told().iter().for_each(|(_, action)| action.take());
+        self.listeners().iter().for_each(|(_, action)| action.take());
     }
 
     fn then(&'static self, action: Action) -> Then {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut told = self.told();
+        let mut told = self.listeners();
         // With the lock held, a concurrent interruption either is seen here or finds the action.
         if self.is_pending() {
             drop(told);
@@ -194,7 +194,7 @@ impl Interrupt {
         Then { of: self, number }
     }
 
-    fn told(&self) -> MutexGuard<'_, Vec<(u64, Action)>> {
+    fn listeners(&self) -> MutexGuard<'_, Vec<(u64, Action)>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -222,7 +222,7 @@ impl Then {
 
 impl Drop for Then {
     fn drop(&mut self) {
-        self.of.told().retain(|(number, _)| *number != self.number);
+        self.of.listeners().retain(|(number, _)| *number != self.number);
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
             INTERRUPT.then(Action::Cancel(cancel)).for_good();
         }
         drop(INTERRUPT.then(Action::Call(Box::new(|| panic!("it was taken back")))));
-        assert_eq!(INTERRUPT.told().len(), 1);
+        assert_eq!(INTERRUPT.listeners().len(), 1);
         INTERRUPT.raise();
         assert!(kept.is_cancelled());
     }

@@ -55,7 +55,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsSt
         Ok(Ending::Good) => 0,
         Ok(Ending::Partial) => ending::PARTIAL,
         Ok(Ending::Interrupted) => ending::INTERRUPTED,
-        Ok(Ending::Told(status)) => status,
+        Ok(Ending::Reported(status)) => status,
         Err(error) => ending::fail(&error, as_json, may_overwrite),
     }
 }

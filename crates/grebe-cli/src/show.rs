@@ -24,7 +24,7 @@ use grebe_view::{
 
 use crate::command::cp::Fetch;
 use crate::ending::Ending;
-use crate::graph::{self, About, WaitsFor, report::Losses, tell_wait};
+use crate::graph::{self, About, WaitsFor, report::Losses, report_wait};
 use crate::interrupt;
 use crate::output::{self, note};
 
@@ -80,7 +80,7 @@ pub(crate) fn run(
             let _waiting: Vec<_> = live
                 .map(|Shown { running, show, .. }| {
                     let waits_for = WaitsFor { source: show.name.clone(), end: end.clone() };
-                    tell_wait(waits_for, running.observer(), |words| note!("{words}"))
+                    report_wait(waits_for, running.observer(), |words| note!("{words}"))
                 })
                 .collect();
             let write = |bytes: &[u8]| output::file(&png.path, bytes);

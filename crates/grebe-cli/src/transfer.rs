@@ -70,7 +70,7 @@ pub(crate) fn is_like_a_ticket(word: &str) -> bool {
 }
 
 /// Reports skipped files with the reasons.
-pub(crate) fn tell_left_out(left_out: &[LeftOut], count: u64) {
+pub(crate) fn report_skipped(left_out: &[LeftOut], count: u64) {
     const SHOWN: usize = 20;
     for left in left_out.iter().take(SHOWN) {
         note!("skipped: {}: {}", left.shown_name(), left.why);
@@ -98,7 +98,7 @@ pub(crate) fn ending(report: &TransferReport) -> Ending {
 }
 
 /// Options of the connection to the other side.
-pub(crate) fn options(rendezvous: &Rendezvous, way: &Way, cancel: &Cancel) -> ConnectionOptions {
+pub(crate) fn options(rendezvous: &Rendezvous, way: &TransferRoute, cancel: &Cancel) -> ConnectionOptions {
     ConnectionOptions {
         via: rendezvous.via,
         answer_within: rendezvous.wait,
@@ -182,12 +182,12 @@ fn announce(ticket: &Ticket, rendezvous: &Rendezvous, command: &str, json: bool)
 
 /// Route of a transfer, as far as known.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct TransferRoute {
     name: Arc<Mutex<Option<&'static str>>>,
     bar: ProgressBar,
 }
 
-impl Way {
+impl TransferRoute {
     /// Prints notices above the progress line.
     fn notify(&self) -> Notify {
         let way = self.clone();
@@ -248,8 +248,8 @@ impl Display {
     }
 
     /// Route of the shown transfer.
-    pub(crate) fn way(&self) -> Way {
-        Way { name: Arc::default(), bar: self.bar.clone() }
+    pub(crate) fn route(&self) -> TransferRoute {
+        TransferRoute { name: Arc::default(), bar: self.bar.clone() }
     }
 
     /// Shows progress; `message` is for people unless the other side is silent, `progress` is for scripts.

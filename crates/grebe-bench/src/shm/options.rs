@@ -14,46 +14,46 @@ use crate::peer::{Launcher, Task};
 use crate::runs::{Runs, size, time};
 use crate::stream::{FrameSender, Plan, Stream, Work};
 
-/// What to measure.
+/// Measurement.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
-    /// What to measure.
+    /// Parts to measure.
     #[arg(long, value_name = "PART", value_delimiter = ',', default_value = "shm")]
     pub parts: Vec<Part>,
-    /// Only the scenarios with these labels.
+    /// Scenarios by label [default: all of the parts].
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     pub scenario: Vec<String>,
-    /// Bytes of a frame, at most.
+    /// Maximum bytes per frame.
     #[arg(long, value_name = "BYTES", default_value = "65000", value_parser = size)]
     pub frame_size: usize,
-    /// Bytes of a chunk of the stream's memory.
+    /// Bytes per chunk of the shared memory.
     #[arg(long, value_name = "BYTES", default_value = "256K", value_parser = size)]
     pub chunk_size: usize,
-    /// Chunks of the stream's memory.
+    /// Chunks of the shared memory.
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub chunks: usize,
-    /// Chunks that rest after they were sent [default: by the size of a core's own cache].
+    /// Chunks that rest after sending [default: by the size of a core's cache].
     #[arg(long, value_name = "N")]
     pub rest: Option<usize>,
-    /// Batches that may wait for a consumer, at a given rate.
+    /// Batches in the queue of a consumer, at a given rate.
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub queue: u32,
-    /// Batches that may wait for a consumer, where the stream runs freely: it is always as full as it can be.
+    /// Batches in the queue of a consumer, free-running.
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub free_queue: u32,
-    /// How often a producer with a rate makes what is due.
+    /// Interval at which a producer with a rate generates samples.
     #[arg(long, value_name = "TIME", default_value = "125us", value_parser = time)]
     pub tick: Duration,
-    /// Leave the processes on the cores that the system chooses.
+    /// Do not pin processes to cores.
     #[arg(long)]
     pub no_pin: bool,
-    /// Leave the baselines of free_run out.
+    /// Omit the baselines of free_run.
     #[arg(long)]
     pub no_baseline: bool,
-    /// How long and how often.
+    /// Duration and repeats.
     #[command(flatten)]
     pub runs: Runs,
-    /// In which state of the machine.
+    /// State of the machine.
     #[command(flatten)]
     pub machine: Machine,
     /// Starts consumers; needed for all but a producer that is a stage of the same program.

@@ -14,49 +14,49 @@ use crate::peer::{Launcher, Task};
 use crate::runs::{Runs, size, time};
 use crate::stream::{Checker, FrameSender, Plan, Stream};
 
-/// What to measure; each combination of scenario, size, buffers, technique and burst is a row.
+/// Measurement; each combination of scenario, size, buffers, technique and burst is a row.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
     /// Scenarios by label, or `all`.
     #[arg(long, value_name = "LABEL", value_delimiter = ',', default_value = "1ch_max")]
     pub scenario: Vec<String>,
-    /// Millions of samples per second and channel, instead of the scenario's own rate.
+    /// Rate per channel in MS/s [default: that of the scenario].
     #[arg(long, value_name = "MSPS", conflicts_with_all = ["reach", "recv"], value_parser = msps)]
     pub rate_msps: Option<f64>,
-    /// Bytes of a datagram.
+    /// Bytes per datagram, comma-separated.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1400,65000", value_parser = size)]
     pub datagram_size: Vec<usize>,
-    /// Datagrams per system call.
+    /// Datagrams per system call, comma-separated.
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "128", value_parser = clap::value_parser!(u16).range(1..=128))]
     pub burst: Vec<u16>,
-    /// How datagrams go to the kernel.
+    /// Techniques of handing datagrams to the kernel.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "gso")]
     pub technique: Vec<Technique>,
-    /// With the large socket buffers that need privilege, without, or both.
+    /// Socket buffers: large ones that need privilege, plain ones, or both.
     #[arg(long, default_value = "both")]
     pub buffers: Buffers,
-    /// Bytes of receive buffer to ask for.
+    /// Size of the receive buffer to request.
     #[arg(long, value_name = "BYTES", default_value = "32M", value_parser = size)]
     pub recv_buffer: usize,
     /// End-to-end latency budget.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = time)]
     pub latency: Duration,
-    /// Look for the highest rate without loss instead, with the first scenario, technique and burst.
+    /// Search the maximum rate without loss, with the first scenario and technique.
     #[arg(long)]
     pub reach: bool,
-    /// Measure receiving small datagrams from 1, 2, 4 and 8 senders instead: one per call, and 32 per call.
+    /// Measure receiving small datagrams from 1, 2, 4 and 8 senders.
     #[arg(long, conflicts_with = "reach")]
     pub recv: bool,
-    /// Where the receiver binds.
+    /// Address of the receiver.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: IpAddr,
-    /// Leave the baseline out.
+    /// Omit the baseline.
     #[arg(long)]
     pub no_baseline: bool,
-    /// How long and how often.
+    /// Duration and repeats.
     #[command(flatten)]
     pub runs: Runs,
-    /// In which state of the machine.
+    /// State of the machine.
     #[command(flatten)]
     pub machine: Machine,
     /// Starts the receiver as a process; `None`: it is a thread of this one.

@@ -10,6 +10,6 @@ pub(crate) struct Metrics {
     /// Serve metrics for Prometheus at http://ADDR/metrics: 9464.
     ///
     /// A port alone serves this machine only, 0.0.0.0:9464 serves other hosts, NAME:9464 answers requests for that name.
-    #[arg(long, value_name = "ADDR", value_parser = units::metrics_place)]
+    #[arg(long, value_name = "ADDR", help_heading = "Metrics", value_parser = units::metrics_place)]
     pub(crate) metrics: Option<MetricsPlace>,
 }

@@ -13,7 +13,7 @@ use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use crate::cli::{Convert, Metrics};
 use crate::ending::{Ending, Usage};
-use crate::graph::{Progress, drive, tell};
+use crate::graph::{Progress, drive, print_notice};
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::units::{exact, grouped};
@@ -63,9 +63,9 @@ fn decimate(options: &Convert, from: PathBuf, factor: u64, to: &Path) -> Result<
     let kind = DecimateFiltered { factor: Count(factor) };
     kind.check().map_err(|fault| Usage(format!("--decimate: {fault}")))?;
     let part = SourceOptions { start: options.start, length: options.duration, ..SourceOptions::default() };
-    let source = open_source(&Uri::File(from), part, &mut tell)?;
+    let source = open_source(&Uri::File(from), part, &mut print_notice)?;
     let stage = kind.build(&mut Site::new(DECIMATOR)).map_err(|error| anyhow!("{error}"))?;
-    let sink = open_sink(&Uri::File(to.into()), &SinkOptions::default(), &mut tell)?;
+    let sink = open_sink(&Uri::File(to.into()), &SinkOptions::default(), &mut print_notice)?;
     let mut graph = Graph::new();
     let source = graph.add_boxed("player", source.stage);
     let stage = graph.add_boxed(DECIMATOR, stage);
@@ -92,7 +92,7 @@ fn save(file: SampleFile, options: &Convert, made_from: Option<&Path>) -> Result
     let samples = file.len_samples();
     let saved =
         with_progress(&save.done_samples, samples, || file.save_as(&options.to, &save, &interrupt::cancel()));
-    let files = saved.inspect_err(|error| tell_what_is_left(error, &options.to))?;
+    let files = saved.inspect_err(|error| report_resumable(error, &options.to))?;
     let (channels, format) = (file.channels(), file.format());
     let plural = if channels == 1 { "" } else { "s" };
     let first = files.first().unwrap_or(&options.to);
@@ -132,7 +132,7 @@ fn save(file: SampleFile, options: &Convert, made_from: Option<&Path>) -> Result
 }
 
 /// Reports that the same command can resume.
-fn tell_what_is_left(error: &Error, to: &Path) {
+fn report_resumable(error: &Error, to: &Path) {
     let part = format!("{}.part", to.display());
     // A SigMF conversion starts over, so nothing of it remains.
     if (matches!(error, Error::Cancelled) || error.is_full()) && Path::new(&part).is_dir() {

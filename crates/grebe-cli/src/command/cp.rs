@@ -260,7 +260,7 @@ fn watch(
                 Ok(outcome) => return outcome,
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some((there, cancel)) = &mut there {
-                        reporter.hear(there);
+                        reporter.take_events(there);
                         // Stops waiting for the other end.
                         if (interrupt::is_pending() || there.has_failed() || there.is_gone()) && there.cut() {
                             cancel.cancel();

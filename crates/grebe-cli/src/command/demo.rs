@@ -12,7 +12,7 @@ use grebe_stages::{SourceOptions, open_source};
 use crate::cli::Demo;
 use crate::ending::Ending;
 use crate::generator::Generator;
-use crate::graph::tell;
+use crate::graph::print_notice;
 use crate::show::{self, Held, Scope, Show, Shown, Stoppable, Surface};
 use crate::this_command::this_command;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Demo) -> Result<Ending> {
         SampleFile::open(file)?;
     }
     // The port is bound before the generator starts, so that no frame is lost.
-    let source = open_source(&"udp://127.0.0.1:0".parse()?, SourceOptions::default(), &mut tell)?;
+    let source = open_source(&"udp://127.0.0.1:0".parse()?, SourceOptions::default(), &mut print_notice)?;
     let address = source.address.context("the system does not report the chosen port")?;
     let scope = Scope::new(source.stage, QueueOptions::drop_oldest, 1);
     let running = scope.graph.start()?;
@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Demo) -> Result<Ending> {
         name: format!("demo, {address}"),
         is_same_boot: true,
         failure: scope.failure,
-        generator_said: generator.said(),
+        generator_said: generator.last_error(),
         generator: Mutex::new(generator.remote().filter(|_| options.file.is_none())),
         opener: Some(super::view::opener()),
         finder: Some(Held::Stream(scope.link.clone(), None).finder()),

@@ -26,7 +26,7 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
     interrupt::catch();
     let first_index = whole.segments()[0].first_sample_index;
     let file = whole.stretch(options.start, options.duration)?;
-    let mut telling = Telling::new(options, first_index);
+    let mut telling = Printer::new(options, first_index);
     output::text(telling.form.head())?;
     let (ending, searched_samples) = match options.trigger {
         EventKind::Gap => (telling.gaps(&file)?, file.len_samples()),
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
 }
 
 /// Printer of events.
-struct Telling<'a> {
+struct Printer<'a> {
     options: &'a Find,
     form: Form,
     /// Index of the recording's first sample.
@@ -59,7 +59,7 @@ struct Telling<'a> {
     lines: String,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> Printer<'a> {
     fn new(options: &'a Find, first_index: u64) -> Self {
         let form = match options {
             Find { json: true, .. } => Form::Json,
@@ -78,7 +78,7 @@ impl<'a> Telling<'a> {
             length_samples: gap.length_samples,
         });
         let mut events: Vec<Event> = gaps.collect();
-        self.tell(&mut events, file)?;
+        self.print(&mut events, file)?;
         Ok(Ending::Good)
     }
 
@@ -98,7 +98,7 @@ impl<'a> Telling<'a> {
             let gap = end_index.map_or(Some(0), |end| segment.first_sample_index.checked_sub(end));
             if gap != Some(0) {
                 end_all(&mut searches, missing, &mut hits, &mut events, options.trigger);
-                self.tell(&mut events, &file)?;
+                self.print(&mut events, &file)?;
                 missing = missing.saturating_add(gap.unwrap_or(0).max(1));
             }
             end_index = Some(segment.first_sample_index + segment.length_samples);
@@ -116,13 +116,13 @@ impl<'a> Telling<'a> {
                     search.scan(position + missing, &block, &mut hits)?;
                     take(&mut hits, *lane, missing, &mut events, options.trigger);
                 }
-                self.tell(&mut events, &file)?;
+                self.print(&mut events, &file)?;
                 position += length;
                 progress.set_position(position);
             }
         }
         end_all(&mut searches, missing, &mut hits, &mut events, options.trigger);
-        self.tell(&mut events, &file)?;
+        self.print(&mut events, &file)?;
         progress.finish_and_clear();
         Ok((Ending::Good, file.len_samples()))
     }
@@ -132,7 +132,7 @@ impl<'a> Telling<'a> {
     }
 
     /// Prints events, and keeps them for annotations.
-    fn tell(&mut self, events: &mut Vec<Event>, file: &SampleFile) -> Result<()> {
+    fn print(&mut self, events: &mut Vec<Event>, file: &SampleFile) -> Result<()> {
         if events.is_empty() {
             return Ok(());
         }

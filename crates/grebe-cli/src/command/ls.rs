@@ -55,7 +55,7 @@ fn watch(lab: &Lab, options: &Ls) -> Result<Ending> {
         let there = watch.streams();
         let gone: Vec<_> = known.keys().filter(|key| !there.contains(key)).cloned().collect();
         for found in gone.iter().filter_map(|key| known.remove(key)) {
-            tell("gone", &found, options.json)?;
+            print_change("gone", &found, options.json)?;
         }
         for (session, name) in there {
             let key = (session, name);
@@ -65,7 +65,7 @@ fn watch(lab: &Lab, options: &Ls) -> Result<Ending> {
             let Ok(name) = key.1.parse() else { continue };
             let Some(found) = lab.what(&key.0, &name, ANSWERS_WITHIN)? else { continue };
             if known.get(&key) != Some(&found) {
-                tell(if known.contains_key(&key) { "is" } else { "here" }, &found, options.json)?;
+                print_change(if known.contains_key(&key) { "is" } else { "here" }, &found, options.json)?;
                 known.insert(key, found);
             }
         }
@@ -73,7 +73,7 @@ fn watch(lab: &Lab, options: &Ls) -> Result<Ending> {
     Ok(Ending::Interrupted)
 }
 
-fn tell(event: &str, found: &Found, is_json: bool) -> Result<()> {
+fn print_change(event: &str, found: &Found, is_json: bool) -> Result<()> {
     if is_json {
         let mut line = as_json(found);
         line["event"] = json!(event);

@@ -12,7 +12,7 @@ use crate::ending::{Ending, Usage};
 use crate::graph::report::print_graph;
 use crate::graph::{
     About, Destination, Pair, Progress, SEND_QUEUE_BATCHES, check_standard_output, drive, end_with_stdin,
-    tell,
+    print_notice,
 };
 use crate::interrupt;
 
@@ -43,8 +43,8 @@ fn to_one(options: &Play) -> Result<Ending> {
         [file] => SampleFile::open(file)?,
         _ => SampleFile::side_by_side(opened(options)?, options.align)?,
     };
-    let source = open_file(file, &from, &mut tell)?;
-    let (sink, announcer) = destination.open(&to_options, &mut tell)?;
+    let source = open_file(file, &from, &mut print_notice)?;
+    let (sink, announcer) = destination.open(&to_options, &mut print_notice)?;
     let pair = Pair {
         source: ("player", source.stage),
         sink: ("sender", sink.stage),
@@ -81,11 +81,11 @@ fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
     }
     let from = source_options(options, to)?;
     let to_options = sink_options(&from);
-    let sources = open_in_step(opened(options)?, options.align, &from, &mut tell)?;
+    let sources = open_in_step(opened(options)?, options.align, &from, &mut print_notice)?;
     let mut graph = Graph::new();
     let mut senders = Vec::new();
     for (number, (OpenSource { stage, .. }, to)) in (1..).zip(sources.into_iter().zip(to)) {
-        let sink = open_sink(to, &to_options, &mut tell)?;
+        let sink = open_sink(to, &to_options, &mut print_notice)?;
         let sender = format!("sender {number}");
         let player = graph.add_boxed(format!("player {number}"), stage);
         let sink = graph.add_boxed(sender.clone(), sink.stage);

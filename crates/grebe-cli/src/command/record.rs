@@ -10,7 +10,7 @@ use grebe_stages::{SinkOptions, Uri, open_sink};
 
 use crate::cli::Record;
 use crate::ending::{Ending, Usage};
-use crate::graph::{About, Pair, announcer, tell};
+use crate::graph::{About, Pair, announcer, print_notice};
 use crate::output::note;
 use crate::show::rings;
 
@@ -44,13 +44,13 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         rotate: options.rotate,
         keep_bytes: options.keep.map(|bytes| bytes as u64),
         ring: options.ring,
-        ring_plan: options.ring.map(|_| tell_plan()),
+        ring_plan: options.ring.map(|_| report_plan()),
         bytes_max: options.max_size.map(|bytes| bytes as u64),
-        left_out: Some(tell_left_out()),
+        left_out: Some(report_failed_disks()),
         more_disks: more_disks.clone(),
         ..SinkOptions::default()
     };
-    let sink = open_sink(&Uri::File(file.clone()), &to, &mut tell)?;
+    let sink = open_sink(&Uri::File(file.clone()), &to, &mut print_notice)?;
     let announcer = options.name.as_ref().map(|name| {
         // Readers on this machine read the recorded shared memory.
         let ways = Some(uri).filter(|uri| uri.traits().is_lent).and_then(Uri::way_to_read);
@@ -113,7 +113,7 @@ fn about(options: &Record, uri: &Uri, folder: &Path) -> About {
 }
 
 /// Reports disks that are no longer used.
-fn tell_left_out() -> Sender<LeftOut> {
+fn report_failed_disks() -> Sender<LeftOut> {
     let (told, news) = channel::<LeftOut>();
     let say = |LeftOut { path, why }: LeftOut| {
         note!("grebe: {}: {why}; recording continues on the other disks", path.display());
@@ -123,7 +123,7 @@ fn tell_left_out() -> Sender<LeftOut> {
 }
 
 /// Reports the cost of a ring once its stream is known.
-fn tell_plan() -> Sender<RingPlan> {
+fn report_plan() -> Sender<RingPlan> {
     let (told, plans) = channel::<RingPlan>();
     std::thread::spawn(move || plans.into_iter().for_each(|plan| note!("{}", words(&plan))));
     told

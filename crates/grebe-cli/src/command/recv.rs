@@ -25,13 +25,13 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let (ticket, directory) = places(options)?;
     make(&directory)?;
     let display = Display::new(options.json);
-    let (way, cancel) = (display.way(), interrupt::cancel());
+    let (way, cancel) = (display.route(), interrupt::cancel());
     let connects = transfer::options(&options.rendezvous, &way, &cancel);
     let side = Side { rendezvous: &options.rendezvous, there: "grebe send FILE --to", json: options.json };
     let connection = side.meet(ticket, &connects)?;
-    let question = Question { cancel: cancel.clone(), is_open: Arc::default() };
-    let is_asked = question.is_open.clone();
-    let accept = accept(options.ask, &directory, question);
+    let prompt = Prompt { cancel: cancel.clone(), is_open: Arc::default() };
+    let is_asked = prompt.is_open.clone();
+    let accept = accept(options.ask, &directory, prompt);
     let sender_waits = options.ask == Confirm::Always;
     let reception = Reception { directory, overwrite: options.overwrite, accept: Some(accept), sender_waits };
     let display = RefCell::new(display);
@@ -44,8 +44,8 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     });
     display.borrow().clear();
     let report = received?;
-    transfer::tell_left_out(&report.left_out, report.left_out_count);
-    tell(&report, &way, options.json)?;
+    transfer::report_skipped(&report.left_out, report.left_out_count);
+    print_report(&report, &way, options.json)?;
     Ok(transfer::ending(&report))
 }
 
@@ -85,7 +85,7 @@ fn make(directory: &Path) -> Result<()> {
 }
 
 /// Prints the offer, and prompts if requested, or if hidden files would go to the user's own.
-fn accept(when: Confirm, directory: &Path, question: Question) -> Arc<Accept> {
+fn accept(when: Confirm, directory: &Path, prompt: Prompt) -> Arc<Accept> {
     let is_among_own = is_home_or_here(directory);
     Arc::new(move |offered: &Offer| {
         const NAMES_SHOWN: usize = 8;
@@ -101,9 +101,9 @@ fn accept(when: Confirm, directory: &Path, question: Question) -> Arc<Accept> {
             Confirm::Auto if !(is_among_own && has_hidden) => true,
             Confirm::Auto => {
                 note!("names that begin with a dot may change how your programs work");
-                question.ask()
+                prompt.prompt()
             }
-            Confirm::Always => question.ask(),
+            Confirm::Always => prompt.prompt(),
         }
     })
 }
@@ -117,15 +117,15 @@ fn is_home_or_here(directory: &Path) -> bool {
 }
 
 /// Prompt at the terminal.
-struct Question {
+struct Prompt {
     cancel: Cancel,
     /// A prompt is open.
     is_open: Arc<AtomicBool>,
 }
 
-impl Question {
+impl Prompt {
     /// The answer is no without a terminal, and after Ctrl-C.
-    fn ask(&self) -> bool {
+    fn prompt(&self) -> bool {
         if !std::io::stdin().is_terminal() {
             note!("cannot prompt without a terminal: run it in one, or use --ask=never");
             return false;
@@ -173,7 +173,7 @@ fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, now: &Transfe
     );
 }
 
-fn tell(report: &TransferReport, way: &transfer::Way, json: bool) -> Result<()> {
+fn print_report(report: &TransferReport, way: &transfer::TransferRoute, json: bool) -> Result<()> {
     let seconds = report.took.as_secs_f64();
     if json {
         let paths: Vec<_> = report.paths.iter().map(|path| path.to_string_lossy()).collect();

@@ -46,7 +46,7 @@ pub(super) fn failed(error: &anyhow::Error) -> Ending {
     }
     let status = ending::exit_status(error);
     event(&failed_line(ending::one_line(error), status));
-    Ending::Told(status)
+    Ending::Reported(status)
 }
 
 /// This process, if another host started it.

@@ -24,7 +24,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     let cancel = interrupt::cancel();
     let offering = Offering::look(&options.files, &options.exclude, &cancel)?;
     let display = Display::new(options.json);
-    let way = display.way();
+    let way = display.route();
     let connects = ConnectionOptions {
         mode: options.mode,
         limit_bits_per_s: options.bwlimit,
@@ -39,8 +39,8 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     let sent = send(connection, &offering, &cancel, |now| show(&mut display.borrow_mut(), now));
     display.borrow().clear();
     let report = sent?;
-    transfer::tell_left_out(&report.left_out, report.left_out_count);
-    tell(&report, handshake, &way, options.json)?;
+    transfer::report_skipped(&report.left_out, report.left_out_count);
+    print_report(&report, handshake, &way, options.json)?;
     Ok(transfer::ending(&report))
 }
 
@@ -69,7 +69,12 @@ fn show(display: &mut Display, now: &TransferProgress) {
     );
 }
 
-fn tell(report: &TransferReport, handshake: Duration, way: &transfer::Way, json: bool) -> Result<()> {
+fn print_report(
+    report: &TransferReport,
+    handshake: Duration,
+    way: &transfer::TransferRoute,
+    json: bool,
+) -> Result<()> {
     let seconds = report.took.as_secs_f64();
     if json {
         let counters = &report.connection.counters;

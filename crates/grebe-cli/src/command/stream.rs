@@ -10,7 +10,7 @@ use crate::cli::Sg;
 use crate::ending::{Ending, Usage};
 use crate::generator;
 use crate::graph::{
-    About, Destination, Pair, SEND_QUEUE_BATCHES, check_standard_output, end_with_stdin, tell,
+    About, Destination, Pair, SEND_QUEUE_BATCHES, check_standard_output, end_with_stdin, print_notice,
 };
 use crate::interrupt;
 
@@ -37,12 +37,12 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
     let mut tell_what_matters = |notice| match notice {
         // A buffer of this length suffices.
         Notice::SmallBuffer(granted) if granted.granted_bytes as f64 > bytes_per_s * BUFFER_S => {}
-        notice => tell(notice),
+        notice => print_notice(notice),
     };
     let (sink, announcer) = destination.open(&to, &mut tell_what_matters)?;
     transport.datagram_bytes = Some(sink.datagram_bytes);
     let from = SourceOptions { transport, pool: sink.pool, ..SourceOptions::default() };
-    let source = open_source(&Uri::Synth(Box::new(synth(options)?)), from, &mut tell)?;
+    let source = open_source(&Uri::Synth(Box::new(synth(options)?)), from, &mut print_notice)?;
     if let Some(remote) = source.remote.filter(|_| options.remote) {
         generator::obey_stdin(remote);
     }

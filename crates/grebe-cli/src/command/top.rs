@@ -33,10 +33,10 @@ pub(crate) fn run(options: &Top) -> Result<Ending> {
 /// Prints the first report of each process.
 fn once(mut processes: Processes, as_json: bool) -> Result<Ending> {
     let until = Instant::now() + PATIENCE;
-    let mut found = processes.look();
+    let mut found = processes.poll();
     while processes.is_waiting(&found) && Instant::now() < until {
         std::thread::sleep(GLANCE);
-        found = processes.look();
+        found = processes.poll();
     }
     if found.is_empty() {
         let nobody = processes.nobody();
@@ -63,7 +63,7 @@ fn lines(mut processes: Processes) -> Result<Ending> {
     let mut told: HashMap<_, f64> = HashMap::new();
     let mut has_waited = false;
     while !interrupt::is_pending() {
-        let found = processes.look();
+        let found = processes.poll();
         if found.is_empty() && !has_waited {
             note!("grebe: {}; waiting", processes.nobody());
             has_waited = true;

@@ -18,7 +18,7 @@ use crate::cli::{Location, SshHost, View, ViewTarget, location};
 use crate::command::cp::Fetch;
 use crate::ending::{Ending, Usage};
 use crate::generator::{self, Generator, Recipe};
-use crate::graph::{listen_for_metrics, tell};
+use crate::graph::{listen_for_metrics, print_notice};
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::receiver;
@@ -154,27 +154,27 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         // A short recording is complete by now.
         let recording = Incoming::open(&fetched)?;
         let shown = match recording {
-            Some(recording) => look_at_incoming(recording, Some(fetch), uris, place, options)?,
-            None => look_at_fetched(&fetched, fetch, uris, place, options)?,
+            Some(recording) => open_incoming(recording, Some(fetch), uris, place, options)?,
+            None => open_fetched(&fetched, fetch, uris, place, options)?,
         };
         return Ok(shown);
     }
     if let Uri::File(path) = uri
         && let Some(recording) = Incoming::open(path)?
     {
-        return look_at_incoming(recording, None, uris, place, options);
+        return open_incoming(recording, None, uris, place, options);
     }
     if let Uri::File(path) = uri
         && let Some(recording) = OnDisk::open(path)?
     {
-        return look_at(up_to(recording, options.after)?, uris, place, options);
+        return open_on_disk(up_to(recording, options.after)?, uris, place, options);
     }
     if let Uri::File(path) = uri {
         check_exists(path)?;
     }
     let source = source(uri, options, spawn)?;
     let (generator, said) = match spawn {
-        Spawn::Running(generator) => (generator.remote(), generator.said()),
+        Spawn::Running(generator) => (generator.remote(), generator.last_error()),
         _ => (source.remote.map(generator::remote_of), Failure::default()),
     };
     let whole_s = options.png.as_ref().and(source.rate_hz).zip(source.span_samples);
@@ -233,7 +233,7 @@ fn name_of(uri: &Uri, is_elsewhere: bool) -> String {
 }
 
 /// Opens a recording that is still being copied.
-fn look_at_incoming(
+fn open_incoming(
     recording: Incoming,
     fetch: Option<Fetch>,
     uris: &[Uri],
@@ -258,7 +258,7 @@ fn look_at_incoming(
 }
 
 /// Opens a recording that was fetched completely, under its remote name.
-fn look_at_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
+fn open_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
     let mut here = uris.to_vec();
     here[place] = Uri::File(path.to_path_buf());
     let mut shown = open(&here, place, options, &mut Spawn::None)?;
@@ -278,8 +278,8 @@ fn up_to(recording: OnDisk, after: Option<Duration>) -> Result<OnDisk> {
 }
 
 /// Opens a recording that is read on demand.
-fn look_at(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
-    recording.file().notes().iter().for_each(|note| tell(Notice::Recording(note.clone())));
+fn open_on_disk(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
+    recording.file().notes().iter().for_each(|note| print_notice(Notice::Recording(note.clone())));
     let rate_hz = recording.file().sample_rate_hz();
     // In samples if the rate is unknown.
     let whole_s = Some(recording.span_samples() as f64 / if rate_hz > 0.0 { rate_hz } else { 1.0 });
@@ -403,14 +403,14 @@ fn source(uri: &Uri, options: &View, spawn: &mut Spawn) -> Result<OpenSource> {
         ..SourceOptions::default()
     };
     if uri.traits().is_datagram {
-        let source = open_source(uri, from, &mut tell)?;
+        let source = open_source(uri, from, &mut print_notice)?;
         // No frame is lost, because the port is bound.
         spawn.start()?;
         return Ok(source);
     }
     match spawn.start()? {
         Some(stdout) => Ok(OpenSource::of(PipeSource::new(stdout).ends_with_writer(true))),
-        None => Ok(open_source(uri, from, &mut tell)?),
+        None => Ok(open_source(uri, from, &mut print_notice)?),
     }
 }
 

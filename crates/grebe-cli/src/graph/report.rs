@@ -8,7 +8,7 @@ use grebe_flow::{Snapshot, StageSnapshot};
 use grebe_frame::Refusal;
 use serde_json::{Value, json};
 
-use crate::ending::{Ending, one_line, told_in_json};
+use crate::ending::{Ending, one_line, reported_in_json};
 use crate::graph::disk_use::{DiskUse, OneDisk};
 use crate::output::{self, note};
 use crate::units::grouped;
@@ -191,7 +191,7 @@ pub(crate) fn print(
             let mut report = json(stage, snapshot, error_of(&ending));
             report["file"] = json!(written);
             output::json(&report)?;
-            return ending.map_err(told_in_json);
+            return ending.map_err(reported_in_json);
         }
         Some(stage) => {
             note!("{}{}", summary(verb, stage, snapshot), cut(&ending));
@@ -225,7 +225,7 @@ pub(crate) fn print_graph<'a>(
         let mut report = json!({ "graph": snapshot, "losses": losses, "error": error_of(&ending) });
         more(&mut report);
         output::json(&report)?;
-        return ending.map_err(told_in_json);
+        return ending.map_err(reported_in_json);
     }
     for stage in ends.filter_map(|name| snapshot.stage(name)) {
         note!("{}: {}", stage.name, handled(stage));

@@ -54,10 +54,10 @@ impl Held {
             let (side, finding) = Finding::begin();
             let (held, turn) = (self.clone(), Arc::clone(&turn));
             let look = move || {
-                give_way();
-                let mut looking =
-                    Looking { side: &side, turn: &turn, searched: 0, all: 0, events: Vec::new() };
-                let words = match looking.look(&held, &sought) {
+                lower_priority();
+                let mut search =
+                    RunningSearch { side: &side, turn: &turn, searched: 0, all: 0, events: Vec::new() };
+                let words = match search.run(&held, &sought) {
                     Ok(words) => words,
                     Err(error) => format!("not searched: {error:#}"),
                 };
@@ -71,7 +71,7 @@ impl Held {
 }
 
 /// Running search.
-struct Looking<'a> {
+struct RunningSearch<'a> {
     side: &'a FindingSide,
     turn: &'a Mutex<()>,
     searched: u64,
@@ -79,9 +79,9 @@ struct Looking<'a> {
     events: Vec<FoundEvent>,
 }
 
-impl Looking<'_> {
+impl RunningSearch<'_> {
     /// Runs the search; returns the outcome in words.
-    fn look(&mut self, held: &Held, sought: &Sought) -> Result<String> {
+    fn run(&mut self, held: &Held, sought: &Sought) -> Result<String> {
         let words = EventWords::parse(&sought.words).map_err(anyhow::Error::msg)?;
         match held {
             Held::File(path) => self.file(path, &words, &sought.scales),
@@ -114,7 +114,7 @@ impl Looking<'_> {
                     walk.reach(index, length, &mut self.events);
                 }
                 at += length;
-                self.tell(length);
+                self.report(length);
             }
         }
         Ok(())
@@ -215,7 +215,7 @@ impl Looking<'_> {
                     .each(&extract, |first_index, block| walk.scan(first_index, block, &mut self.events))?;
             }
             let next = end.max(extract.held.start.min(range.end));
-            self.tell(next - at);
+            self.report(next - at);
             at = next;
             // The stream's thread copied them, and has other work.
             let pause = Duration::from_secs_f64((step * lanes) as f64 / LENT_VALUES_PER_S);
@@ -224,7 +224,7 @@ impl Looking<'_> {
         Ok(forgotten)
     }
 
-    fn tell(&mut self, searched: u64) {
+    fn report(&mut self, searched: u64) {
         self.searched += searched;
         self.side.tell(&self.events, self.searched, self.all.max(self.searched));
         self.events.clear();
@@ -232,7 +232,7 @@ impl Looking<'_> {
 
     fn end(&mut self, walk: &mut Walk) {
         walk.end(&mut self.events);
-        self.tell(0);
+        self.report(0);
     }
 }
 
@@ -335,7 +335,7 @@ impl Narrowed for Frame<'_> {
 }
 
 /// Lowers the priority below the stream and the viewers.
-fn give_way() {
+fn lower_priority() {
     // Of this thread only, on Linux; elsewhere it competes normally.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, NICE);

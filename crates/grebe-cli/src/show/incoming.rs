@@ -113,7 +113,7 @@ impl Incoming {
         })
     }
 
-    fn say(&self) {
+    fn report(&self) {
         let words = match &self.state {
             State::There(recording) => recording.progress().get(),
             State::Coming(coming) => Some(coming.words()),
@@ -161,7 +161,7 @@ impl Coming {
     }
 
     /// Checks for arrived data; returns whether there is any.
-    fn look(&mut self, path: &Path) -> bool {
+    fn poll(&mut self, path: &Path) -> bool {
         let mut is_more = false;
         for (_, arriving) in &mut self.data {
             is_more |= arriving.refresh().unwrap_or(false);
@@ -242,7 +242,7 @@ impl Recording for Incoming {
         let changed = match &mut self.state {
             State::There(recording) => recording.refresh(),
             State::Coming(coming) => {
-                let is_more = coming.look(&self.path);
+                let is_more = coming.poll(&self.path);
                 let is_over = coming.data.iter().all(|(_, arriving)| arriving.is_over());
                 // A short recording stays open as it is, because it is complete.
                 let there = if is_over { OnDisk::open(&self.path).ok().flatten() } else { None };
@@ -254,7 +254,7 @@ impl Recording for Incoming {
                 }
             }
         };
-        self.say();
+        self.report();
         changed
     }
 
@@ -272,7 +272,7 @@ impl Recording for Incoming {
             // A wrong summary must not be shown.
             coming.summary = None;
             coming.is_contradicted = true;
-            self.say();
+            self.report();
         }
         Ok(())
     }

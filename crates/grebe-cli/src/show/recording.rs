@@ -61,7 +61,7 @@ impl OnDisk {
         let progress = Progress::default();
         let (path, nodes) = (path.to_owned(), Vec::new());
         let on_disk = Self { path, recording, most_samples: u64::MAX, outline, progress, nodes };
-        on_disk.say();
+        on_disk.report();
         Ok(Some(on_disk))
     }
 
@@ -93,7 +93,7 @@ impl OnDisk {
         })
     }
 
-    fn say(&self) {
+    fn report(&self) {
         // A killed recorder changes no file.
         let is_being_recorded = self.file().is_being_recorded() && SampleFile::has_recorder(&self.path);
         self.progress.is_being_recorded.store(is_being_recorded, Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl Recording for OnDisk {
             self.outline = outline(self.recording.file());
             end_at(&mut self.outline, self.most_samples);
         }
-        self.say();
+        self.report();
         changed
     }
 

@@ -79,10 +79,10 @@ impl RingSaver {
         saves.retain(|save| !save.is_finished());
         match save.spawn({
             let said = said.clone();
-            move || tell(ring.folder().and_then(|folder| save_in(&folder, &stretch)), &said)
+            move || report(ring.folder().and_then(|folder| save_in(&folder, &stretch)), &said)
         }) {
             Ok(save) => saves.push(save),
-            Err(error) => tell(Err(format!("not saved: {error}")), &said),
+            Err(error) => report(Err(format!("not saved: {error}")), &said),
         }
         told
     }
@@ -148,7 +148,7 @@ fn refused(folder: &Path, error: &Error) -> String {
 }
 
 /// Reports to the scope, or to the terminal once the scope is gone.
-fn tell(said: Result<String, String>, scope: &Sender<String>) {
+fn report(said: Result<String, String>, scope: &Sender<String>) {
     let (Ok(words) | Err(words)) = said;
     if let Err(unsaid) = scope.send(words) {
         note!("grebe: {}", unsaid.0);

@@ -28,7 +28,7 @@ impl Copy<'_> {
         let from_settings = self.settings(from)?;
         let mut hello = self.hello(&to_settings, receive, to_settings.meet());
         hello.task.tells =
-            if self.reporter.tells_files() { ReportLevel::Files } else { ReportLevel::Figures };
+            if self.reporter.reports_files() { ReportLevel::Files } else { ReportLevel::Figures };
         let mut receiver = Remote::start(&to_settings, &COPIES, &hello, &interrupt::is_pending)?;
         self.agree(&receiver);
 
@@ -97,8 +97,8 @@ impl Copy<'_> {
             }
             // Checked before events are read, because the receiver reports and then ends.
             let is_gone = receiver.is_gone();
-            self.reporter.hear(sender);
-            let heard = self.reporter.hear(receiver);
+            self.reporter.take_events(sender);
+            let heard = self.reporter.take_events(receiver);
             if let Some(now) = heard.figures {
                 figures = now;
             }

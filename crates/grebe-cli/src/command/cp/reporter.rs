@@ -77,13 +77,13 @@ impl Reporter {
     }
 
     /// Whether each file is reported.
-    pub(super) fn tells_files(&self) -> bool {
+    pub(super) fn reports_files(&self) -> bool {
         self.lines.is_listing || self.lines.log.is_some()
     }
 
     /// Counters of a copy, which report each file if requested.
     pub(super) fn progress(&self) -> Progress {
-        if !self.tells_files() {
+        if !self.reports_files() {
             return Progress::default();
         }
         let lines = self.lines.clone();
@@ -91,7 +91,7 @@ impl Reporter {
     }
 
     /// Takes in the events of the other end, and reports its files.
-    pub(super) fn hear(&self, remote: &mut Remote) -> Received {
+    pub(super) fn take_events(&self, remote: &mut Remote) -> Received {
         let mut heard = Received::default();
         remote.poll().into_iter().for_each(|event| self.take(event, &mut heard));
         heard

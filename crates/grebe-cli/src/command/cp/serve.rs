@@ -52,7 +52,7 @@ fn run_task(options: &Cp) -> Result<Ending> {
     let outcome = thread::scope(|scope| {
         let (is_over, over) = mpsc::channel::<()>();
         if asked.tells >= ReportLevel::Figures {
-            scope.spawn(|| tell(&progress, over));
+            scope.spawn(|| report_progress(&progress, over));
         }
         let outcome = tree::run(&asked.task, asked.what.as_ref(), is_fresh, channel, &progress, &cancel);
         drop(is_over);
@@ -91,7 +91,7 @@ fn end_soon() {
 }
 
 /// Reports progress twice a second.
-fn tell(progress: &Progress, over: Receiver<()>) {
+fn report_progress(progress: &Progress, over: Receiver<()>) {
     while matches!(over.recv_timeout(TOLD_EVERY), Err(mpsc::RecvTimeoutError::Timeout)) {
         event(&event_line(&Event::Progress(Figures::from(progress.snapshot()))));
     }

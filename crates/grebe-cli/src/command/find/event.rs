@@ -42,7 +42,7 @@ impl Form {
 
     /// Appends a line; `first_index` is the index of the recording's first sample.
     pub(super) fn write(self, event: &Event, file: &SampleFile, first_index: u64, lines: &mut String) {
-        let told = Told::of(event, file, first_index);
+        let told = Line::of(event, file, first_index);
         let written = match self {
             Form::Text => writeln!(lines, "{}", told.text(event)),
             Form::Csv => writeln!(lines, "{}", told.csv(event)),
@@ -53,7 +53,7 @@ impl Form {
 }
 
 /// Fields of a line.
-struct Told {
+struct Line {
     lane: String,
     /// Position in the whole file.
     position: u64,
@@ -65,7 +65,7 @@ struct Told {
     time: Option<String>,
 }
 
-impl Told {
+impl Line {
     fn of(event: &Event, file: &SampleFile, first_index: u64) -> Self {
         let segment = file.segment_at(event.position);
         let sample_index = segment.first_sample_index + (event.position - segment.position);

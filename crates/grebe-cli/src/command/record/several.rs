@@ -17,7 +17,7 @@ use crate::cli::Record;
 use crate::command::info::axis_words;
 use crate::ending::{Ending, Usage};
 use crate::graph::report::print_graph;
-use crate::graph::{Progress, drive, tell};
+use crate::graph::{Progress, drive, print_notice};
 use crate::output::note;
 
 pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending> {
@@ -34,7 +34,7 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
     };
     let paths: Vec<PathBuf> = (1..=count).map(|number| set.recording(number)).collect();
     // Unwritable files are reported before a source is opened, because senders may be waiting for it.
-    let sinks = paths.iter().map(|path| open_sink(&Uri::File(path.clone()), &to, &mut tell));
+    let sinks = paths.iter().map(|path| open_sink(&Uri::File(path.clone()), &to, &mut print_notice));
     let sinks = sinks.collect::<Result<Vec<_>, _>>()?;
     let mut graph = Graph::new();
     let mut recorders = Vec::new();

@@ -5,7 +5,7 @@ use grebe_shm::Policy;
 use grebe_stages::{OpenSource, SourceOptions, Uri, open_source};
 
 use crate::cli::Record;
-use crate::graph::{WaitsFor, tell};
+use crate::graph::{WaitsFor, print_notice};
 use crate::interrupt;
 use crate::output::note;
 
@@ -21,7 +21,7 @@ pub(super) fn open(uri: &Uri, options: &Record) -> Result<OpenSource> {
         cancel: interrupt::cancel(),
         ..SourceOptions::default()
     };
-    let source = open_source(uri, from, &mut tell)?;
+    let source = open_source(uri, from, &mut print_notice)?;
     if let Some(address) = source.address {
         note!("listening on {address}");
     }

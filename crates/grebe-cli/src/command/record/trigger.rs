@@ -108,7 +108,7 @@ impl Watcher {
         }
     }
 
-    fn look(&mut self, batch: &Batch) -> Result<()> {
+    fn search_batch(&mut self, batch: &Batch) -> Result<()> {
         let said = batch.description().map_or(&[][..], |description| &description.channels);
         if self.channels != said {
             self.channels = said.to_vec();
@@ -238,7 +238,7 @@ impl Stage for Watcher {
             self.reap();
             return Ok(Outcome::WantsInput);
         };
-        self.look(&batch).map_err(|error| error.into_boxed_dyn_error())?;
+        self.search_batch(&batch).map_err(|error| error.into_boxed_dyn_error())?;
         Ok(Outcome::Produced)
     }
 

@@ -42,13 +42,13 @@ pub(super) struct Carries {
 }
 
 /// Checks a host; `next` returns its messages until a time.
-pub(super) fn look(
+pub(super) fn check_host(
     remote: &RemoteHost,
     links: &[CutEdge],
     is_wide: bool,
     mut next: impl FnMut(Instant) -> Option<Received>,
 ) -> Found {
-    let clock = ask_clock(remote, &mut next);
+    let clock = query_clock(remote, &mut next);
     let there = Carries::needed(
         links.iter().filter(|link| link.to == remote.part),
         format!("the route to {}", remote.name),
@@ -79,7 +79,7 @@ pub(super) fn look(
 }
 
 /// Checks the direct route from one host to another; `next` returns messages until a time.
-pub(super) fn look_between(
+pub(super) fn check_route(
     from: &RemoteHost,
     to: &RemoteHost,
     links: &[CutEdge],
@@ -127,7 +127,7 @@ pub(super) fn clock_reading() -> ClockReading {
     })
 }
 
-fn ask_clock(remote: &RemoteHost, next: &mut impl FnMut(Instant) -> Option<Received>) -> Option<Clock> {
+fn query_clock(remote: &RemoteHost, next: &mut impl FnMut(Instant) -> Option<Received>) -> Option<Clock> {
     let (began, mut estimator, mut apart_ns) = (Instant::now(), Estimator::default(), None);
     let ours = clock_reading();
     let mut round_trip_ns = u64::MAX;
@@ -212,7 +212,7 @@ impl Carries {
         self.has_bytes_per_s.is_some_and(|has| has >= self.needs_bytes_per_s)
     }
 
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let bits = |bytes_per_s: f64| Engineering::new(8.0 * bytes_per_s, "bit/s");
         let carries = match self.has_bytes_per_s {
             Some(has) if self.is_enough() => format!("carries at least {}", bits(has)),
@@ -235,7 +235,7 @@ impl Found {
             } else {
                 "its queue will drop:"
             };
-            format!("{}; {what} send less: convert, select or decimate_filtered before the edge", way.told())
+            format!("{}; {what} send less: convert, select or decimate_filtered before the edge", way.text())
         });
         clock.into_iter().chain(narrow).collect()
     }
@@ -247,7 +247,7 @@ impl Found {
             format!("{host}: round trip {round_trip}; its clock is {clock}")
         });
         let wide = self.ways.iter().filter(|way| way.is_enough());
-        let ways = wide.map(|way| format!("{host}: {}", way.told()));
+        let ways = wide.map(|way| format!("{host}: {}", way.text()));
         clock.into_iter().chain(ways).collect()
     }
 }

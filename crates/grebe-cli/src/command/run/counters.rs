@@ -18,7 +18,7 @@ impl HostCounters {
         Self { host: host.to_owned(), returns: is_restarted.then_some((0, false)), ..Self::default() }
     }
 
-    pub(super) fn tell(&mut self, now: Snapshot) {
+    pub(super) fn update(&mut self, now: Snapshot) {
         self.now = now;
     }
 

@@ -52,8 +52,8 @@ impl Pairs {
     }
 
     /// Takes in a message of a host; returns whether it concerns a direct connection.
-    pub(super) fn hear(&mut self, at: usize, news: &News, remote: &mut [RemoteHost]) -> bool {
-        self.0.iter_mut().any(|pair| pair.hear(at, news, remote))
+    pub(super) fn handle(&mut self, at: usize, news: &News, remote: &mut [RemoteHost]) -> bool {
+        self.0.iter_mut().any(|pair| pair.handle(at, news, remote))
     }
 
     /// The next change of a route, see [`Pair::next`].
@@ -78,9 +78,9 @@ impl Pairs {
     ) -> Option<String> {
         let pair = &mut self.0[pair];
         pair.join(made_by, links, remote);
-        let apart = pair.take_apart().map(|apart| format!(" (after {:.1} s)", apart.as_secs_f64()));
+        let apart = pair.take_outage().map(|apart| format!(" (after {:.1} s)", apart.as_secs_f64()));
         let is_over = pair.at.iter().any(|&at| remote[at].is_over());
-        (!is_over).then(|| pair.way(remote) + &apart.unwrap_or_default())
+        (!is_over).then(|| pair.route_text(remote) + &apart.unwrap_or_default())
     }
 
     /// Whether a link is direct.
@@ -89,8 +89,8 @@ impl Pairs {
     }
 
     /// Routes between other hosts, for people.
-    pub(super) fn ways(&self, remote: &[RemoteHost]) -> Vec<String> {
-        self.0.iter().map(|pair| pair.way(remote)).collect()
+    pub(super) fn route_texts(&self, remote: &[RemoteHost]) -> Vec<String> {
+        self.0.iter().map(|pair| pair.route_text(remote)).collect()
     }
 
     /// Routes for programs; `route` is null if samples go through this host.
@@ -111,7 +111,7 @@ impl Pairs {
     }
 
     /// Checks direct routes: the names of both hosts, and the findings.
-    pub(super) fn look(
+    pub(super) fn check(
         &self,
         remote: &[RemoteHost],
         links: &[CutEdge],
@@ -119,10 +119,10 @@ impl Pairs {
         mut next: impl FnMut(usize, Instant) -> Option<Received>,
     ) -> Vec<(String, Found)> {
         let mut found = Vec::new();
-        for (from, to) in self.0.iter().filter(|pair| pair.is_direct()).flat_map(Pair::both_ways) {
+        for (from, to) in self.0.iter().filter(|pair| pair.is_direct()).flat_map(Pair::directions) {
             let names = format!("{} -> {}", remote[from].name, remote[to].name);
             let next = |until| next(to, until);
-            found.push((names, check::look_between(&remote[from], &remote[to], links, is_wide, next)));
+            found.push((names, check::check_route(&remote[from], &remote[to], links, is_wide, next)));
         }
         found
     }
@@ -134,7 +134,7 @@ impl Pairs {
 
     /// A host is back: the links that wait for its new connections.
     pub(super) fn come_back(&mut self, at: usize, remote: &[RemoteHost]) -> Vec<u16> {
-        let looking = self.of_host(at).filter_map(|pair| pair.meet_again(remote).then(|| pair.links.clone()));
+        let looking = self.of_host(at).filter_map(|pair| pair.reconnect(remote).then(|| pair.links.clone()));
         looking.flatten().collect()
     }
 

@@ -30,7 +30,7 @@ use super::links::Ends;
 use super::remote_host::{News, Received, RemoteHost, State};
 use super::restart::RestartState;
 use crate::cli::{Run, printable};
-use crate::ending::{Elsewhere, Ending};
+use crate::ending::{Ending, OnOtherHost};
 use crate::graph::{About, Progress, listen_for_metrics, publish_observed, report};
 use crate::interrupt;
 use crate::output::note;
@@ -43,8 +43,8 @@ pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Resu
     let is_check = options.check.is_some();
     let opened = Coordinator::connect(name, cut, options).and_then(|mut whole| {
         whole.go_directly();
-        whole.tell_ways();
-        whole.look(is_check);
+        whole.report_routes();
+        whole.check(is_check);
         match is_check {
             true => whole.close(),
             false => whole.build(&interrupt::cancel())?,
@@ -62,7 +62,7 @@ pub(super) fn run(name: &str, file: &GraphFile, cut: Cut, options: &Run) -> Resu
     let progress = Progress::of(shown.first().cloned().unwrap_or_default());
     whole.drive(&progress, &observe);
     progress.clear();
-    let (snapshot, ways, ending) = (observe(), whole.ways(), whole.end());
+    let (snapshot, ways, ending) = (observe(), whole.routes_json(), whole.end());
     let shown = shown.iter().map(String::as_str);
     report::print_graph(shown, &snapshot, ending, options.json, |report| report["routes"] = ways)
 }
@@ -141,7 +141,7 @@ impl Coordinator {
         self.pairs.meet(&self.remote);
         while self.pairs.are_meeting() && !interrupt::is_pending() {
             match self.heard.recv_timeout(LOOK_EVERY) {
-                Ok(heard) if self.pairs.hear(heard.at, &heard.news, &mut self.remote) => {}
+                Ok(heard) if self.pairs.handle(heard.at, &heard.news, &mut self.remote) => {}
                 Ok(heard) => {
                     if matches!(heard.news, News::Closed(_)) {
                         self.pairs.leave(heard.at, &self.remote);
@@ -158,7 +158,7 @@ impl Coordinator {
     }
 
     /// Checks clocks and routes; reports problems, or all findings.
-    fn look(&self, says_all: bool) {
+    fn check(&self, says_all: bool) {
         let mut others = Vec::new();
         let say = |name: &str, found: Found| {
             let words = if says_all { found.all(name) } else { Vec::new() };
@@ -168,10 +168,10 @@ impl Coordinator {
             self.links().filter(|(link, _)| !self.pairs.has(*link)).map(|(_, edge)| edge.clone()).collect();
         for (at, remote) in self.remote.iter().enumerate() {
             let next = |until| next_of(&self.heard, at, until, &mut others);
-            say(&remote.name, check::look(remote, &through, says_all, next));
+            say(&remote.name, check::check_host(remote, &through, says_all, next));
         }
         let next = |at, until| next_of(&self.heard, at, until, &mut others);
-        for (names, found) in self.pairs.look(&self.remote, &self.cut.links, says_all, next) {
+        for (names, found) in self.pairs.check(&self.remote, &self.cut.links, says_all, next) {
             say(&names, found);
         }
         self.put_back(others);
@@ -248,7 +248,7 @@ impl Coordinator {
     }
 
     /// Reports notable routes.
-    fn tell_ways(&self) {
+    fn report_routes(&self) {
         for remote in &self.remote {
             let mut links = self.links_of(remote.part).map(|(link, _)| link).peekable();
             let goes_elsewhere = links.peek().is_some() && links.all(|link| self.pairs.has(link));
@@ -256,11 +256,11 @@ impl Coordinator {
                 note!("{}: samples go over {}", remote.name, route.name());
             }
         }
-        self.pairs.ways(&self.remote).iter().for_each(|words| note!("{words}"));
+        self.pairs.route_texts(&self.remote).iter().for_each(|words| note!("{words}"));
     }
 
     /// Routes for programs.
-    fn ways(&self) -> Value {
+    fn routes_json(&self) -> Value {
         let remote = self
             .remote
             .iter()
@@ -300,7 +300,7 @@ impl Coordinator {
             }
             self.say_here();
             for at in 0..self.remote.len() {
-                self.look_after(at, progress);
+                self.watch_host(at, progress);
             }
             self.turn_pairs(&|words| progress.say(words));
             if interrupt::is_pending() && !self.is_interrupted {
@@ -331,17 +331,17 @@ impl Coordinator {
     /// Handles messages of hosts for a moment.
     fn listen(&mut self, progress: Option<&Progress>) {
         match self.heard.recv_timeout(LOOK_EVERY) {
-            Ok(heard) => self.hear(heard, progress),
+            Ok(heard) => self.handle(heard, progress),
             Err(RecvTimeoutError::Timeout) => {}
             // All readers have ended, and have reported it.
             Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK_EVERY),
         }
         while let Ok(heard) = self.heard.try_recv() {
-            self.hear(heard, progress);
+            self.handle(heard, progress);
         }
     }
 
-    fn hear(&mut self, heard: Received, progress: Option<&Progress>) {
+    fn handle(&mut self, heard: Received, progress: Option<&Progress>) {
         let at = heard.at;
         let remote = &mut self.remote[at];
         if !remote.is_of_now(&heard) || remote.state == State::Lost {
@@ -361,15 +361,15 @@ impl Coordinator {
                 self.is_back(at, &say);
             }
             News::Said(ToCoordinator::Built) => remote.state = State::Built,
-            News::Said(ToCoordinator::Counts(counts)) => remote.count().tell(counts),
+            News::Said(ToCoordinator::Counts(counts)) => remote.count().update(counts),
             News::Said(ToCoordinator::Ended { counts, failed }) => {
-                remote.count().tell(counts);
+                remote.count().update(counts);
                 remote.state = State::Ended;
                 let Some(failed) = failed else { return };
                 let what = format!("{}: {}", remote.name, printable(failed.why.as_bytes()));
                 match self.is_restarted(at) {
                     true => self.leave(at, &what, &say),
-                    false => self.fail(Elsewhere { what, status: failed.status }.into()),
+                    false => self.fail(OnOtherHost { what, status: failed.status }.into()),
                 }
             }
             News::Closed(_) if remote.is_over() => {}
@@ -388,7 +388,7 @@ impl Coordinator {
                 | ToCoordinator::Broke { .. }
                 | ToCoordinator::Hears { .. },
             ) => {
-                self.pairs.hear(at, news, &mut self.remote);
+                self.pairs.handle(at, news, &mut self.remote);
             }
             News::Said(
                 ToCoordinator::Clock(..) | ToCoordinator::Filled(_) | ToCoordinator::PeerFilled { .. },

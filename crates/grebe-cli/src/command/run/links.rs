@@ -34,7 +34,7 @@ impl Ends {
     }
 
     /// For a restarted part.
-    pub(super) fn again(self, eras: Option<Vec<(u16, u32)>>) -> Self {
+    pub(super) fn restarted(self, eras: Option<Vec<(u16, u32)>>) -> Self {
         Self { again: eras.map(|eras| eras.into_iter().collect()), ..self }
     }
 

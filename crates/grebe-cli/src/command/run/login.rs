@@ -70,7 +70,7 @@ impl Login {
     }
 
     fn hello(&self, eras: Option<Vec<(u16, u32)>>) -> Hello<PartTask> {
-        let part = if eras.is_some() { &again(&self.part) } else { &self.part };
+        let part = if eras.is_some() { &restarted_part(&self.part) } else { &self.part };
         let task = PartTask {
             name: self.graph.clone(),
             part: part.to_toml(),
@@ -82,7 +82,7 @@ impl Login {
 }
 
 /// The part of a restarted host: recordings of the earlier process stay, and new ones get other names.
-fn again(part: &GraphFile) -> GraphFile {
+fn restarted_part(part: &GraphFile) -> GraphFile {
     part.with_params(|kind, params| {
         if kind == "record" {
             params.remove("overwrite");
@@ -119,7 +119,7 @@ mod tests {
         "#;
         let kinds = grebe_stages::kinds();
         let read = |text: &str| GraphFile::parse(text, Path::new("part"), &kinds).unwrap();
-        let part = again(&read(text));
+        let part = restarted_part(&read(text));
         assert_eq!(read(&part.to_toml()), part, "it is a graph where it runs");
         let params = &part.stages()[1].params;
         assert_eq!((params["numbered"].as_bool(), params.get("overwrite")), (Some(true), None));

@@ -119,7 +119,7 @@ impl Pair {
     }
 
     /// Each host with the other one.
-    pub(super) fn both_ways(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+    pub(super) fn directions(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let [one, other] = self.at;
         [(one, other), (other, one)].into_iter()
     }
@@ -131,7 +131,7 @@ impl Pair {
     }
 
     /// Route of the samples, for people.
-    pub(super) fn way(&self, remote: &[RemoteHost]) -> String {
+    pub(super) fn route_text(&self, remote: &[RemoteHost]) -> String {
         let names = self.names(remote);
         match self.goes {
             PairRoute::Directly(way) => format!("{names}: samples go over {}, directly", way.name()),
@@ -142,9 +142,9 @@ impl Pair {
     /// Lets both connect, if permitted.
     pub(super) fn meet(&mut self, remote: &[RemoteHost]) {
         let Ok(via) = self.via else { return };
-        self.apart();
+        self.disconnect();
         self.round += 1;
-        for (at, peer) in self.both_ways() {
+        for (at, peer) in self.directions() {
             let settings = remote[at].settings();
             let (terms, port) = (Terms { via, ..settings.terms() }, settings.port);
             remote[at].say(ToHost::Meet { peer: remote[peer].number(), round: self.round, terms, port });
@@ -153,7 +153,7 @@ impl Pair {
     }
 
     /// One of them is back. Returns whether they connect again; those that never connected do not.
-    pub(super) fn meet_again(&mut self, remote: &[RemoteHost]) -> bool {
+    pub(super) fn reconnect(&mut self, remote: &[RemoteHost]) -> bool {
         let is_of_use = self.was_direct && !self.is_gone && self.at.iter().all(|&at| remote[at].is_built());
         if is_of_use {
             self.meet(remote);
@@ -164,23 +164,23 @@ impl Pair {
     /// One of them is gone, and may come back: notifies the other.
     pub(super) fn leave(&mut self, at: usize, remote: &[RemoteHost]) {
         if self.is_direct() || self.is_meeting() {
-            self.say_to_other(at, remote, ToHost::Away);
+            self.send_other(at, remote, ToHost::Away);
         }
-        self.apart();
+        self.disconnect();
     }
 
     /// One of them is gone for good.
     pub(super) fn lose(&mut self, at: usize, remote: &[RemoteHost]) {
         if self.is_direct() {
-            self.say_to_other(at, remote, ToHost::Lost);
+            self.send_other(at, remote, ToHost::Lost);
         } else if self.is_meeting() {
-            self.say_to_other(at, remote, ToHost::Part);
+            self.send_other(at, remote, ToHost::Part);
         }
         (self.is_gone, self.meeting) = (true, None);
     }
 
     /// Ends the direct connection.
-    fn apart(&mut self) {
+    fn disconnect(&mut self) {
         (self.meeting, self.trouble) = (None, None);
         if self.is_direct() {
             self.goes = PairRoute::Through(APART);
@@ -191,7 +191,7 @@ impl Pair {
     /// Joins links, each with the era that begins.
     pub(super) fn join(&mut self, made_by: Option<usize>, links: Vec<(u16, u32)>, remote: &[RemoteHost]) {
         self.meeting = None;
-        for (end, (at, peer)) in self.both_ways().enumerate().filter(|(_, (at, _))| remote[*at].is_there()) {
+        for (end, (at, peer)) in self.directions().enumerate().filter(|(_, (at, _))| remote[*at].is_there()) {
             let peer = remote[peer].number();
             remote[at].say(match made_by {
                 Some(made_by) => ToHost::Join {
@@ -207,12 +207,12 @@ impl Pair {
     }
 
     /// Time for which its links were not joined.
-    pub(super) fn take_apart(&mut self) -> Option<Duration> {
+    pub(super) fn take_outage(&mut self) -> Option<Duration> {
         self.apart_since.take().map(|since| since.elapsed())
     }
 
     /// Takes in a message of a host; returns whether it concerns this pair.
-    pub(super) fn hear(&mut self, at: usize, news: &News, remote: &mut [RemoteHost]) -> bool {
+    pub(super) fn handle(&mut self, at: usize, news: &News, remote: &mut [RemoteHost]) -> bool {
         let (Some(end), News::Said(said)) = (self.at.iter().position(|&it| it == at), news) else {
             return false;
         };
@@ -249,7 +249,7 @@ impl Pair {
             }
             ToCoordinator::Hears { peer, round, hears } if is_of(*peer) => {
                 if *round == self.round && self.is_direct() && !self.is_gone {
-                    self.note_hears(end, *hears);
+                    self.note_silence(end, *hears);
                 }
             }
             _ => return false,
@@ -257,7 +257,7 @@ impl Pair {
         true
     }
 
-    fn note_hears(&mut self, end: usize, hears: bool) {
+    fn note_silence(&mut self, end: usize, hears: bool) {
         match (&self.trouble, hears) {
             (None | Some(LinkFault::Received { .. }), false) => {
                 self.trouble = Some(LinkFault::Silence { since: Instant::now(), end, is_told: false });
@@ -291,7 +291,7 @@ impl Pair {
         if self.at.iter().any(|&at| remote[at].is_over()) {
             // It has ended, and so has the other one's use of this route.
             (self.trouble, self.is_gone) = (None, true);
-            self.tell_both(remote, ToHost::Lost);
+            self.send_both(remote, ToHost::Lost);
             return None;
         }
         let is_kept = self.is_kept && !is_ending;
@@ -343,20 +343,20 @@ impl Pair {
             }
             (false, _) => {
                 (self.trouble, self.is_gone) = (None, true);
-                self.tell_both(remote, ToHost::Lost);
+                self.send_both(remote, ToHost::Lost);
                 Some(Outcome::Broken(what))
             }
         }
     }
 
-    fn tell_both(&self, remote: &[RemoteHost], said: impl Fn(u16) -> ToHost) {
-        for (at, peer) in self.both_ways() {
+    fn send_both(&self, remote: &[RemoteHost], said: impl Fn(u16) -> ToHost) {
+        for (at, peer) in self.directions() {
             remote[at].say(said(remote[peer].number()));
         }
     }
 
-    fn say_to_other(&self, at: usize, remote: &[RemoteHost], said: impl Fn(u16) -> ToHost) {
-        for (other, gone) in self.both_ways().filter(|&(other, gone)| gone == at && remote[other].is_there())
+    fn send_other(&self, at: usize, remote: &[RemoteHost], said: impl Fn(u16) -> ToHost) {
+        for (other, gone) in self.directions().filter(|&(other, gone)| gone == at && remote[other].is_there())
         {
             remote[other].say(said(remote[gone].number()));
         }

@@ -145,7 +145,7 @@ impl PeerConnection {
     }
 
     /// Polls the connection; returns the reason of a new break.
-    pub(super) fn look(&mut self, ends: &Ends) -> Option<String> {
+    pub(super) fn poll(&mut self, ends: &Ends) -> Option<String> {
         let broke = match (self.take_read(), self.take_finished()) {
             (_, Some(Err(why))) => Some(why),
             (Some(Err(why)), _) if !self.is_finishing => Some(why),

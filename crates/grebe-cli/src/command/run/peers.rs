@@ -67,7 +67,7 @@ impl Peers {
     }
 
     /// Handles a message about a peer; returns whether it was one.
-    pub(super) fn hear(&mut self, said: &ToHost, ends: &Ends) -> bool {
+    pub(super) fn handle(&mut self, said: &ToHost, ends: &Ends) -> bool {
         match said {
             ToHost::Meet { peer, round, terms, port } => self.meet(*peer, *round, *terms, *port),
             ToHost::Reach { peer, round, ticket } => self.reach(*peer, *round, ticket),
@@ -128,7 +128,7 @@ impl Peers {
         let listener = listener.or_else(|error| if port == 0 { Err(error) } else { bind(0) }).ok();
         let ticket = listener.as_ref().map(|listener| listener.ticket.word().to_string());
         let theirs = listener.map(|listener| {
-            let tell = self.teller(peer, round, false);
+            let tell = self.outcome_sender(peer, round, false);
             Attempt::start(terms, move |options| Ok(Channel::accepted(listener.accept(options)?)?), tell)
         });
         self.meetings.insert(peer, Meeting { round, terms, holds_port, ours: None, theirs });
@@ -137,7 +137,7 @@ impl Peers {
 
     /// Connects to a peer.
     fn reach(&mut self, peer: u16, round: u32, ticket: &str) {
-        let tell = self.teller(peer, round, true);
+        let tell = self.outcome_sender(peer, round, true);
         let Some(meeting) = self.meetings.get_mut(&peer).filter(|meeting| meeting.round == round) else {
             return;
         };
@@ -157,7 +157,12 @@ impl Peers {
         };
     }
 
-    fn teller(&self, peer: u16, round: u32, is_ours: bool) -> impl FnOnce(Option<Route>) + Send + use<> {
+    fn outcome_sender(
+        &self,
+        peer: u16,
+        round: u32,
+        is_ours: bool,
+    ) -> impl FnOnce(Option<Route>) + Send + use<> {
         let outbox = self.outbox.clone();
         move |route| outbox.say(words(&ToCoordinator::Met { peer, round, is_ours, route }))
     }
@@ -220,11 +225,11 @@ impl Peers {
     }
 
     /// Polls the peers; reports breaks and silence.
-    pub(super) fn look(&mut self, ends: &Ends) {
+    pub(super) fn poll(&mut self, ends: &Ends) {
         let now = Instant::now();
         for (&peer, joined) in &mut self.joined {
             let round = joined.round;
-            if let Some(why) = joined.look(ends) {
+            if let Some(why) = joined.poll(ends) {
                 self.outbox.say(words(&ToCoordinator::Broke { peer, round, why }));
             }
             if let Some(hears) = joined.listen(now) {
@@ -302,15 +307,15 @@ mod tests {
     }
 
     impl Host {
-        fn hear(&mut self, said: ToHost) {
-            assert!(self.peers.hear(&said, &self.ends));
+        fn handle(&mut self, said: ToHost) {
+            assert!(self.peers.handle(&said, &self.ends));
         }
 
         /// The first matching message.
         fn says<T>(&mut self, mut is_it: impl FnMut(ToCoordinator) -> Option<T>) -> T {
             let until = Instant::now() + Duration::from_secs(60);
             loop {
-                self.peers.look(&self.ends);
+                self.peers.poll(&self.ends);
                 match self.said.recv_timeout(Duration::from_millis(10)).ok().and_then(&mut is_it) {
                     Some(it) => return it,
                     None => assert!(Instant::now() < until, "not within a minute"),
@@ -331,15 +336,15 @@ mod tests {
     /// Lets both connect, and joins the link over the connection of the first.
     fn join([mast, store]: [&mut Host; 2], round: u32, via: Via, is_kept: bool) {
         let terms = Terms { via, mode: Mode::Fair, limit_bits_per_s: None };
-        mast.hear(ToHost::Meet { peer: 1, round, terms, port: 0 });
-        store.hear(ToHost::Meet { peer: 0, round, terms, port: 0 });
+        mast.handle(ToHost::Meet { peer: 1, round, terms, port: 0 });
+        store.handle(ToHost::Meet { peer: 0, round, terms, port: 0 });
         let ticket = |said| match said {
             ToCoordinator::Ticket { round: of, ticket, .. } if of == round => ticket,
             _ => None,
         };
         // Both have left the earlier connection.
         assert!(!mast.says(ticket).is_empty() && mast.leads_here() && mast.joined().is_none());
-        mast.hear(ToHost::Reach { peer: 1, round, ticket: store.says(ticket) });
+        mast.handle(ToHost::Reach { peer: 1, round, ticket: store.says(ticket) });
         let met = |ours| {
             move |said| match said {
                 ToCoordinator::Met { round: of, is_ours, route, .. } if of == round && is_ours == ours => {
@@ -351,8 +356,8 @@ mod tests {
         let route = if via == Via::Tcp { Route::Tcp } else { Route::Udp };
         assert_eq!((mast.says(met(true)), store.says(met(false))), (route, route));
         let links = vec![(0, round - 1)];
-        mast.hear(ToHost::Join { peer: 1, round, is_ours: true, is_kept, links: links.clone() });
-        store.hear(ToHost::Join { peer: 0, round, is_ours: false, is_kept, links });
+        mast.handle(ToHost::Join { peer: 1, round, is_ours: true, is_kept, links: links.clone() });
+        store.handle(ToHost::Join { peer: 0, round, is_ours: false, is_kept, links });
         assert!(mast.peers.meetings.is_empty() && store.peers.meetings.is_empty());
         // Data of the link goes to the peer, everything else to the coordinator.
         assert!(!mast.leads_here() && !store.leads_here());
@@ -369,7 +374,7 @@ mod tests {
     fn two_hosts_find_each_other_and_that_the_way_broke_is_told_at_both() {
         let [mut mast, mut store] = hosts();
         join([&mut mast, &mut store], 1, Via::Tcp, false);
-        mast.hear(ToHost::FillPeer { peer: 1, bytes: 100_000 });
+        mast.handle(ToHost::FillPeer { peer: 1, bytes: 100_000 });
         let filled =
             |said| if let ToCoordinator::PeerFilled { filled, .. } = said { Some(filled) } else { None };
         assert!(store.says(filled).bytes > 50_000);
@@ -378,8 +383,8 @@ mod tests {
         // It ends only when the coordinator says so.
         store.peers.finish();
         assert!(!store.joined().unwrap().is_over() && !store.peers.is_finished());
-        store.hear(ToHost::Lost(0));
-        store.peers.look(&store.ends);
+        store.handle(ToHost::Lost(0));
+        store.peers.poll(&store.ends);
         assert!(store.joined().unwrap().is_over() && store.peers.is_finished());
     }
 
@@ -391,9 +396,9 @@ mod tests {
             join([&mut mast, &mut store], round, Via::Udp, true);
             if round == 2 {
                 // The peer is gone: its data is still read, and data for it is no longer in flight.
-                mast.hear(ToHost::Away(1));
+                mast.handle(ToHost::Away(1));
                 assert!(mast.leads_here() && mast.joined().is_some() && mast.peers.is_finished());
-                store.hear(ToHost::Away(0));
+                store.handle(ToHost::Away(0));
                 assert!(!store.leads_here(), "what was taken is told where it came from");
             } else {
                 mast.joined().unwrap().cancel.cancel();
@@ -401,7 +406,7 @@ mod tests {
             }
         }
         // Messages of earlier rounds are ignored.
-        mast.hear(ToHost::Join { peer: 1, round: 2, is_ours: true, is_kept: true, links: vec![(0, 9)] });
+        mast.handle(ToHost::Join { peer: 1, round: 2, is_ours: true, is_kept: true, links: vec![(0, 9)] });
         assert_eq!(mast.says(broke(2)), 1);
         assert!(mast.joined().is_some_and(|joined| joined.round == 3));
     }
@@ -410,11 +415,11 @@ mod tests {
     fn what_is_said_at_last_arrives_before_a_host_is_done() {
         let [mut mast, mut store] = hosts();
         join([&mut mast, &mut store], 1, Via::Udp, false);
-        mast.hear(ToHost::FillPeer { peer: 1, bytes: 3 << 20 });
+        mast.handle(ToHost::FillPeer { peer: 1, bytes: 3 << 20 });
         mast.peers.finish();
         while !mast.peers.is_finished() {
-            mast.peers.look(&mast.ends);
-            store.peers.look(&store.ends);
+            mast.peers.poll(&mast.ends);
+            store.peers.poll(&store.ends);
             thread::sleep(Duration::from_millis(5));
         }
         let filled =

@@ -84,7 +84,7 @@ impl RestartState {
     }
 
     /// Marks the host as back, and returns the time that it was away.
-    pub(super) fn is_there(&mut self) -> Duration {
+    pub(super) fn mark_back(&mut self) -> Duration {
         self.there_since = Some(Instant::now());
         self.away_since.elapsed()
     }
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
         // It came back, and went away at once.
         let away_since = restart_state.away_since;
-        restart_state.is_there();
+        restart_state.mark_back();
         let mut restart_state = RestartState::of(Some(restart_state));
         assert_eq!((restart_state.pause, restart_state.is_due()), (PAUSE_MAX, false));
         assert!(restart_state.away_since > away_since);

@@ -24,7 +24,7 @@ use super::links::{self, Ends};
 use super::peers::Peers;
 use crate::cli::Run;
 use crate::command::remote::{PROCESS, failed};
-use crate::ending::{self, Elsewhere, Ending, Usage};
+use crate::ending::{self, Ending, OnOtherHost, Usage};
 use crate::graph::{About, publish};
 use crate::interrupt;
 
@@ -51,7 +51,7 @@ fn run_part(options: &Run) -> Result<Ending> {
         Usage(format!("its grebe {} does not run that: {}", env!("CARGO_PKG_VERSION"), said.join("; ")))
     })?;
     part.check_memory()?;
-    let ends = Ends::of(&part)?.again(task.again);
+    let ends = Ends::of(&part)?.restarted(task.again);
     let dialer = Dialer::served(terms, &cancel);
     let channel = serve::accept(&meet, &dialer, Ready::of(JOINS.protocol), input, PROCESS)?;
     let (outbox, (tells, told)) = (Arc::new(Outbox::default()), mpsc::channel());
@@ -112,7 +112,7 @@ fn run_part(options: &Run) -> Result<Ending> {
     if let Some(status) = channel.status {
         let _ = status.close();
     }
-    Ok(failed.map_or(Ending::Good, |failed| Ending::Told(failed.status)))
+    Ok(failed.map_or(Ending::Good, |failed| Ending::Reported(failed.status)))
 }
 
 /// Obeys messages until the end of the graph.
@@ -127,7 +127,7 @@ fn follow(
 ) -> (Snapshot, Result<()>) {
     let await_word = |word, peers: &mut Peers| match told
         .iter()
-        .find(|said| *said != ToHost::Here && !peers.hear(said, ends))
+        .find(|said| *said != ToHost::Here && !peers.handle(said, ends))
     {
         Some(said) if said == word => Ok(()),
         _ => Err(anyhow!("ended before the start")),
@@ -168,14 +168,14 @@ fn drive(
             }
             Ok(ToHost::End) => return stop(running, ends, outbox, &observe),
             Ok(said) => {
-                peers.hear(&said, ends);
+                peers.handle(&said, ends);
             }
             Err(RecvTimeoutError::Timeout) if !interrupt::is_pending() && heard_at.elapsed() < SILENT_FOR => {
             }
             // The coordinator is gone, or this host shuts down.
             Err(_) => {
                 let (counts, stopped) = stop(running, ends, outbox, &observe);
-                let ended = || Elsewhere { what: "ended on that host".to_owned(), status: GONE };
+                let ended = || OnOtherHost { what: "ended on that host".to_owned(), status: GONE };
                 return (counts, stopped.and_then(|()| Err(ended().into())));
             }
         }
@@ -184,7 +184,7 @@ fn drive(
             let (counts, _) = stop(running, ends, outbox, &observe);
             return (counts, Err(error.into()));
         }
-        peers.look(ends);
+        peers.poll(ends);
         notes().into_iter().for_each(|note| outbox.say(words(&ToCoordinator::Note(note))));
         if said_at.elapsed() >= COUNTED_EVERY {
             outbox.say(words(&ToCoordinator::Counts(observe())));
@@ -226,7 +226,7 @@ fn finish(peers: &mut Peers, ends: &Ends, counts: &Snapshot, outbox: &Outbox, to
         let patience = match told.recv_timeout(LOOK_EVERY) {
             Ok(said) => {
                 heard_at = Instant::now();
-                peers.hear(&said, ends);
+                peers.handle(&said, ends);
                 SILENT_FOR
             }
             Err(RecvTimeoutError::Timeout) => SILENT_FOR,
@@ -238,7 +238,7 @@ fn finish(peers: &mut Peers, ends: &Ends, counts: &Snapshot, outbox: &Outbox, to
         if heard_at.elapsed() > patience {
             return;
         }
-        peers.look(ends);
+        peers.poll(ends);
         if said_at.elapsed() >= COUNTED_EVERY {
             outbox.say(words(&ToCoordinator::Counts(counts.clone())));
             said_at = Instant::now();

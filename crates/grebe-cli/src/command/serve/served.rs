@@ -10,7 +10,7 @@ use grebe_view::{ChannelMeaning, FarOffer, SharedControls, SourceControls};
 use crate::cli::Serve;
 use crate::command::view::settings::{advice, queue_for, setups};
 use crate::generator;
-use crate::graph::tell;
+use crate::graph::print_notice;
 use crate::interrupt;
 use crate::receiver;
 use crate::show::{Held, OnDisk, RingSaver, Scope, Show, Shown, Stoppable};
@@ -22,7 +22,7 @@ pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
     if let Uri::File(path) = uri
         && let Some(recording) = OnDisk::open(path)?
     {
-        recording.file().notes().iter().for_each(|note| tell(Notice::Recording(note.clone())));
+        recording.file().notes().iter().for_each(|note| print_notice(Notice::Recording(note.clone())));
         let show = Show {
             is_same_boot: true,
             file_samples: Some(recording.file().len_samples()),
@@ -43,7 +43,7 @@ pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
         cancel: interrupt::cancel(),
         ..SourceOptions::default()
     };
-    let source = open_source(uri, from, &mut tell)?;
+    let source = open_source(uri, from, &mut print_notice)?;
     let scope = Scope::with_history(source.stage, queue_for(uri), options.history / options.uris.len());
     let show = Show {
         is_same_boot: uri.traits().is_local,

@@ -68,12 +68,12 @@ impl Processes {
         }
     }
 
-    pub(super) fn look(&mut self) -> Vec<Process> {
+    pub(super) fn poll(&mut self) -> Vec<Process> {
         match self {
             Self::Here { watch, of } => {
                 let mut all = watch.look();
                 if let Some(of) = of {
-                    all.retain(|one| is_asked_for(of, one.pid, &one.name));
+                    all.retain(|one| is_selected(of, one.pid, &one.name));
                 }
                 all.into_iter().map(|watched| Process { lab: None, watched }).collect()
             }
@@ -148,7 +148,7 @@ fn process(told: &HostReport, at: Instant) -> Process {
 }
 
 /// `sg` selects `sg`, and `sg-2`, the second graph of a process.
-fn is_asked_for(of: &str, pid: u32, name: &str) -> bool {
+fn is_selected(of: &str, pid: u32, name: &str) -> bool {
     let number = name.strip_prefix(of).and_then(|rest| rest.strip_prefix('-'));
     of == pid.to_string() || of == name || number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
@@ -160,12 +160,8 @@ mod tests {
 
     #[test]
     fn processes_are_asked_for_by_id_or_name() {
-        assert!(
-            is_asked_for("42", 42, "sg") && is_asked_for("sg", 42, "sg") && is_asked_for("sg", 42, "sg-2")
-        );
-        assert!(
-            !is_asked_for("4", 42, "sg") && !is_asked_for("sg", 42, "sgx") && !is_asked_for("s", 42, "sg")
-        );
+        assert!(is_selected("42", 42, "sg") && is_selected("sg", 42, "sg") && is_selected("sg", 42, "sg-2"));
+        assert!(!is_selected("4", 42, "sg") && !is_selected("sg", 42, "sgx") && !is_selected("s", 42, "sg"));
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut processes: Processes) -> io
         if interrupt::is_pending() {
             return Ok(Ending::Interrupted);
         }
-        screen.take(processes.look());
+        screen.take(processes.poll());
         terminal.draw(|frame| {
             screen.draw(frame);
             if is_ascii {

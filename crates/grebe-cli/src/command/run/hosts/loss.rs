@@ -8,13 +8,13 @@ use super::super::login::Connected;
 use super::super::remote_host::{RemoteHost, State};
 use super::super::restart::RestartState;
 use super::Coordinator;
-use crate::ending::{Elsewhere, one_line};
+use crate::ending::{OnOtherHost, one_line};
 use crate::graph::Progress;
 use crate::output::note;
 
 impl Coordinator {
     /// Detects the loss and the return of a host.
-    pub(super) fn look_after(&mut self, at: usize, progress: &Progress) {
+    pub(super) fn watch_host(&mut self, at: usize, progress: &Progress) {
         let remote = &mut self.remote[at];
         if remote.state == State::Away {
             self.bring_back(at, progress);
@@ -35,7 +35,7 @@ impl Coordinator {
                     let way = self.join_pair(pair, made_by, &links);
                     way.iter().for_each(|way| say(way));
                 }
-                Turn::Broken { what, links } => self.lose_way(what, &links, say),
+                Turn::Broken { what, links } => self.lose_route(what, &links, say),
             }
         }
     }
@@ -60,13 +60,13 @@ impl Coordinator {
     }
 
     /// Handles the loss of the route between two running hosts.
-    fn lose_way(&mut self, what: String, links: &[u16], say: &impl Fn(&str)) {
+    fn lose_route(&mut self, what: String, links: &[u16], say: &impl Fn(&str)) {
         let is_waited_for =
             self.links().any(|(link, edge)| links.contains(&link) && edge.queue.policy == Policy::Block);
         if !is_waited_for && self.stopping.is_none() {
             say(&format!("{what}; the rest of the graph continues without it"));
         }
-        let lost = Elsewhere { what, status: GONE };
+        let lost = OnOtherHost { what, status: GONE };
         match is_waited_for {
             true => self.fail(lost.into()),
             false => {
@@ -98,7 +98,7 @@ impl Coordinator {
         let (part, name) = (remote.part, remote.name.clone());
         let blocks = |edge: &CutEdge| edge.queue.policy == Policy::Block;
         let is_waited_for = self.links_of(part).any(|(_, edge)| blocks(edge));
-        let lost = Elsewhere { what: why.clone(), status: GONE };
+        let lost = OnOtherHost { what: why.clone(), status: GONE };
         match (!was_built || is_waited_for) && self.stopping.is_none() {
             true => self.fail(lost.into()),
             false => {
@@ -189,7 +189,7 @@ impl Coordinator {
         remote.state = State::Built;
         remote.count().come_back();
         remote.say(ToHost::Start);
-        let away = remote.restart_state.as_mut().map(RestartState::is_there).unwrap_or_default();
+        let away = remote.restart_state.as_mut().map(RestartState::mark_back).unwrap_or_default();
         let way =
             remote.route().map(|route| format!("; samples go over {}", route.name())).unwrap_or_default();
         say(&format!("{} is back after {:.1} s{way}", remote.name, away.as_secs_f64()));
@@ -249,6 +249,6 @@ impl Coordinator {
         let away = away.unwrap_or_default().as_secs_f64();
         let what = format!("{} has been gone for {away:.1} s", self.remote[at].name);
         self.cut_off(at);
-        self.failed.get_or_insert_with(|| Elsewhere { what, status: GONE }.into());
+        self.failed.get_or_insert_with(|| OnOtherHost { what, status: GONE }.into());
     }
 }
