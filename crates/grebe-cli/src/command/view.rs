@@ -165,12 +165,10 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         return open_incoming(recording, None, uris, place, options);
     }
     if let Uri::File(path) = uri
-        && let Some(recording) = OnDisk::open(path)?
+        && let Some(recording) =
+            OnDisk::open(path).or_else(|error| check_exists(path).and(Err(error.into())))?
     {
         return open_on_disk(up_to(recording, options.after)?, uris, place, options);
-    }
-    if let Uri::File(path) = uri {
-        check_exists(path)?;
     }
     let source = source(uri, options, spawn)?;
     let (generator, said) = match spawn {

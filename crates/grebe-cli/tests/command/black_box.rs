@@ -240,7 +240,7 @@ fn a_ring_whose_recorder_was_killed_is_saved_from_and_gone_on_with() {
     // More than there is: what can be had, and an exit status that says so.
     let (status, saved, said) = save(folder.path(), &["--last", "1h", "--after", "1s"]);
     assert_eq!(status, Some(4), "{said}");
-    assert!(said.contains("does not reach so far back") && said.contains("did not arrive"), "{said}");
+    assert!(said.contains("does not reach that far back") && said.contains("did not arrive"), "{said}");
     let mut file = file_of(&saved);
     // The first part, and information about the others.
     assert!(file.len_samples() > 2_000_000, "{saved}");

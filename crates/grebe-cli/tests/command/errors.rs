@@ -135,7 +135,9 @@ fn a_recording_is_not_overwritten_unless_asked() {
 #[test]
 fn a_recording_has_its_name_with_and_without_an_extension() {
     let folder = tempfile::tempdir().unwrap();
-    for (stream, written) in [("synth:?channels=1", "out.sigmf-meta"), ("synth:", "many.sigmf-collection")] {
+    for (stream, written) in
+        [("synth:?channels=1", "out.sigmf-meta"), ("synth:?channels=2", "many.sigmf-collection")]
+    {
         let written = folder.path().join(written);
         let name = written.with_extension("");
         let output = run(&["record", stream, name.to_str().unwrap(), "--samples", "1000"]);
@@ -204,7 +206,10 @@ fn a_source_that_gives_nothing_is_told_of_once() {
     let png = folder.path().join("x.png");
     let output = run(&["view", "udp://127.0.0.1:0", "--png", png.to_str().unwrap()]);
     let said = text(&output.stderr);
-    assert!(said.contains("waiting for the first sample; the wait ends after 10s"), "{said}");
+    assert!(
+        said.contains("waiting for the first sample from udp://127.0.0.1:0; the wait ends after 10s"),
+        "{said}"
+    );
 }
 
 #[test]

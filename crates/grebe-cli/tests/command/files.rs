@@ -462,7 +462,7 @@ fn a_converter_that_is_killed_or_interrupted_leaves_no_file_of_that_name_and_the
         if signal == "-TERM" {
             let said = text(&ended.stderr);
             let is_left = names.iter().any(|name| name == "y.npy.part");
-            assert_eq!(said.contains("y.npy.part has what was written"), is_left, "{said}");
+            assert_eq!(said.contains("y.npy.part has the part written so far"), is_left, "{said}");
         }
         names.retain(|name| !name.starts_with('.') && !name.ends_with(".part"));
         assert!(names.is_empty(), "{out}: {names:?}");
@@ -524,7 +524,10 @@ fn a_converter_goes_on_where_it_was_killed_or_interrupted() {
         if signal == "-INT" {
             let said = text(&ended.stderr);
             assert_eq!(ended.status.code(), Some(130), "{:?} {said}", ended.status);
-            assert!(said.contains("x.csv.part has what was written; the same command goes on"), "{said}");
+            assert!(
+                said.contains("x.csv.part has the part written so far; the same command resumes"),
+                "{said}"
+            );
         }
         if folder.path().join("x.csv").exists() {
             // It was faster, and was killed before it had tidied up.

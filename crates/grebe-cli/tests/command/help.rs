@@ -14,7 +14,7 @@ fn said(arguments: &[&str]) -> String {
 fn completions_and_manual_pages_are_shown_and_every_page_that_is_named_exists() {
     let help = said(&["--help"]);
     assert!(help.contains("completions") && help.contains("manual page"), "{help}");
-    assert!(help.contains("3 the other side fell silent or is gone"), "{help}");
+    assert!(help.contains("3 the other side was silent or is gone"), "{help}");
     let completions = said(&["completions", "bash"]);
     assert!(completions.contains("_grebe") && completions.contains("cf32"), "values are completed, too");
     let mut pages = vec![Vec::<String>::new()];

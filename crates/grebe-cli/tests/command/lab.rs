@@ -244,7 +244,7 @@ mod with_zenoh {
         drop(recorder);
         let output = run(&["top", &name, "--once"]);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
-        assert!(text(&output.stderr).contains("no grebe tells what it counts"), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("no process reports counters"), "{}", text(&output.stderr));
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn two_look_at_once_each_at_what_they_want_and_the_server_says_who() {
     );
     let peak = narrow["channels"][0]["peaks"][0]["hz"].as_f64().unwrap();
     assert!((peak - 1000.0).abs() < 130.0, "{peak}");
-    assert!(served.says("looks (2 now)").contains("127.0.0.1"));
+    assert!(served.says("connected (2 now)").contains("127.0.0.1"));
     served.says("left (0 now)");
 }
 

@@ -206,7 +206,7 @@ fn what_cannot_be_is_said() {
     assert!(said(&[&file, &two], &["--rotate", "1m"], 2).contains("--rotate"));
     let nowhere = Path::new("/nowhere/at/all/");
     assert!(said(&[&file, nowhere], &[], 1).contains("/nowhere/at/all"));
-    assert!(said(&[], &[], 2).contains("say where to record to"));
+    assert!(said(&[], &[], 2).contains("no recording to write"));
     // Whichever of them has the name. So few samples lie on one of both.
     let fourth = one.join("first");
     std::fs::create_dir(&fourth).unwrap();

@@ -116,7 +116,7 @@ impl Processes {
         match self {
             Self::Here { of, .. } => {
                 let who = match of {
-                    None => "grebe".to_owned(),
+                    None => "grebe process".to_owned(),
                     Some(id) if id.parse::<u32>().is_ok() => format!("grebe process {id}"),
                     Some(of) => format!("grebe process named '{of}'"),
                 };

@@ -432,7 +432,7 @@ fn hosts_clocks_and_ways_are_looked_at_and_nothing_is_started() {
         said.contains("edge adc -> far, adc -> near needs 6.4 Mbit/s; the route from mast carries about "),
         "{said}"
     );
-    assert!(said.contains("give policy = \"drop_oldest\""), "{said}");
+    assert!(said.contains("set policy = \"drop_oldest\""), "{said}");
     let output = lab.run(&graph.replace("store", "nowhere"), &["--via", "ssh", "--check=hosts"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }

@@ -249,7 +249,7 @@ fn a_host_that_does_not_come_back_is_tried_less_and_less_until_ctrl_c() {
     let said = lab.said();
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("store is not back yet: ssh cannot reach store"), "{said}");
-    assert_eq!(said.matches("not there yet").count(), 1, "what is known is not repeated: {said}");
+    assert_eq!(said.matches("not back yet").count(), 1, "what is known is not repeated: {said}");
     assert!(said.contains("store has been gone for"), "{said}");
     assert!(!is_alive(lab.id("mast")), "it stayed");
     lab.assert_closed("here/near");
@@ -300,7 +300,7 @@ fn what_comes_to_a_host_of_which_a_stage_fails_goes_on_once_it_is_started_again(
         let said = lab.said();
         // It may be away just then.
         assert!([Some(3), Some(130)].contains(&output.status.code()), "{:?}: {said}", output.status);
-        assert!(said.contains("store: silent: ") && said.contains("store is there again"), "{said}");
+        assert!(said.contains("store: silent: ") && said.contains("store is back after"), "{said}");
         let mut end = 0;
         for name in names {
             for (begin, bytes) in segments(&lab, name) {

@@ -51,7 +51,7 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
     let mut good = served.socket();
     say(&mut good, &served.hello()).unwrap();
     say(&mut good, r#"{"viewport":{"number":1,"columns":300,"span":0.01}}"#).unwrap();
-    served.says("looks (1 now)");
+    served.says("connected (1 now)");
     let pictures = |good: &mut TcpStream, more: usize| {
         let mut seen = 0;
         while seen < more {
@@ -230,7 +230,7 @@ fn only_so_many_look_at_once() {
     let mut served = serve(&["synth:sine?rate=1M", "--viewers", "1"]);
     let mut first = served.socket();
     say(&mut first, &served.hello()).unwrap();
-    served.says("looks (1 now)");
+    served.says("connected (1 now)");
     let output = run(&["view", &served.link, "--png", "-"]);
     let said = text(&output.stderr);
     assert!(said.contains("1 viewers look already") && said.contains("--viewers"), "{said}");

@@ -67,7 +67,7 @@ fn who_has_the_second_link_keeps_stretches_of_the_ring_that_a_recorder_has_of_th
     say(&mut controls, r#"{"viewport":{"number":1,"columns":100,"span":0.01}}"#).unwrap();
     say(&mut controls, r#"{"control":{"keep":{"number":1}}}"#).unwrap();
     let said = until(&mut controls, "kept");
-    assert!(said.contains(&format!("nothing there records a ring of {stream}")), "{said}");
+    assert!(said.contains(&format!("no process there records a ring of {stream}")), "{said}");
     let _recorder = start(&["record", &stream, ring, "--ring", "16M"]);
     let names =
         || fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
@@ -79,7 +79,7 @@ fn who_has_the_second_link_keeps_stretches_of_the_ring_that_a_recorder_has_of_th
     let said = loop {
         say(&mut controls, r#"{"control":{"keep":{"number":2}}}"#).unwrap();
         let said = until(&mut controls, "kept");
-        if !said.contains("nothing there records") || began.elapsed() > Duration::from_secs(50) {
+        if !said.contains("no process there records") || began.elapsed() > Duration::from_secs(50) {
             break said;
         }
     };

@@ -75,7 +75,7 @@ fn ctrl_c_ends_a_server_with_a_farewell() {
     let mut served = serve(&["synth:sine?rate=1M"]);
     let mut looks = served.socket();
     say(&mut looks, &served.hello()).unwrap();
-    served.says("looks (1 now)");
+    served.says("connected (1 now)");
     signal("-INT", served.child.id());
     let mut last = String::new();
     while let Some((kind, bytes)) = hear(&mut looks) {
