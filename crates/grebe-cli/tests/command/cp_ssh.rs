@@ -161,7 +161,7 @@ fn from_one_machine_to_another_it_goes_directly_or_through_here() {
     for (more, way, words) in [
         (&["--via", "auto"][..], "udp", "directly from lab to store, over UDP"),
         (&["--via", "ssh"], "ssh", ""),
-        (&["--address", "192.0.2.1"], "ssh", "lab does not reach store: the data goes through here"),
+        (&["--address", "192.0.2.1"], "ssh", "lab cannot reach store: the data goes through this machine"),
     ] {
         let to = folder.path().join(format!("to{}", more.join("")));
         let place = format!("store:{}", to.display());

@@ -177,11 +177,11 @@ mod tests {
         );
         assert!(lines[0].ends_with("over UDP"), "{lines:?}");
         for words in
-            ["8.3 MB on the wire", "1 file, 10 B, there already", "1 directory made", "limit: the path"]
+            ["8.3 MB on the wire", "1 file, 10 B, unchanged", "1 directory made", "limit: the path"]
         {
             assert!(lines[1].contains(words), "{words} in {lines:?}");
         }
-        assert!(!lines[1].contains("of it"), "all of it moved: {lines:?}");
+        assert!(!lines[1].contains("of it"), "all of it was sent: {lines:?}");
         let told = |limit| Summary { limit_bits_per_s: Some(limit), ..whole(&outcome) };
         assert_eq!(limit(&told(20e6), 4.9), Some("--bwlimit"), "17 Mbit/s, once both ends were there");
         assert_eq!(limit(&told(100e6), 4.9), Some("the path"));
@@ -207,11 +207,11 @@ mod tests {
         };
         let lines = summary(&whole(&sparse), 0.5);
         assert_eq!(lines[0], "copied 1 file, 10 GB, to lab:/data in 0.5 s, over UDP");
-        let words = "1 MB of it moved, 16 Mbit/s; 2 MB of it found there; 10 GB of it holes";
+        let words = "1 MB of it sent, 16 Mbit/s; 2 MB of it found at the destination; 10 GB of it holes";
         assert!(lines[1].starts_with(words), "{lines:?}");
         let shared = Outcome { data_bytes: 0, found_bytes: 0, ..sparse };
         let lines = summary(&Summary { route: Route::Disk, ..whole(&shared) }, 0.5);
-        let words = "0 B of it moved, 0 bit/s; 10 GB of it holes, or shared with its source";
+        let words = "0 B of it sent, 0 bit/s; 10 GB of it holes, or shared with its source";
         assert_eq!(lines[1], words, "{lines:?}");
     }
 }

@@ -144,7 +144,7 @@ fn a_far_viewer_finds_events_in_the_history_of_a_stream() {
         std::thread::sleep(Duration::from_millis(5));
     };
     assert!(until(&first).contains("ended before"), "the other took its place");
-    assert!(until(&second).starts_with("all of it"));
+    assert!(until(&second).starts_with("searched everything"));
     drop((link, viewer));
     assert!(until(&finder.find(sought())).contains("no connection"));
 }
