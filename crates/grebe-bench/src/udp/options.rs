@@ -32,7 +32,7 @@ pub struct Options {
     /// Techniques of handing datagrams to the kernel.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "gso")]
     pub technique: Vec<Technique>,
-    /// Socket buffers: large ones that need privilege, plain ones, or both.
+    /// Socket buffers: privileged (large), plain, or both.
     #[arg(long, default_value = "both")]
     pub buffers: Buffers,
     /// Size of the receive buffer to request.

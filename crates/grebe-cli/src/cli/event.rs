@@ -19,7 +19,7 @@ pub(crate) struct Conditions {
     /// Parts of complex channels are i, q, magnitude (the default), db, phase and frequency.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = lanes)]
     channels: Vec<Lanes>,
-    /// Direction of a crossing; falling also selects pulses and levels below.
+    /// Direction; falling also selects pulses and levels below.
     #[arg(long, value_name = "SLOPE", default_value = "rising", value_parser = units::choice(&SLOPES))]
     pub(crate) slope: Slope,
     /// Level in units of the channel: 0.5, 600u; of power and silence in dB: -30.

@@ -23,7 +23,7 @@ use crate::units;
     Exit status: 0 all are whole, 1 one cannot be read, 2 wrong usage, 4 one is truncated, being recorded, or differs from its \
     checksum, 130 interrupted.")]
 pub(crate) struct Info {
-    /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf, .wav, .npy, raw (x.cu8?rate=2.4M).
+    /// Recordings: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Read all samples and compare them with the checksums in the recording.
@@ -63,7 +63,7 @@ pub(crate) struct Repair {
     Levels are in units of the channel; for power and silence, in dB of a full-scale sine. No event spans a gap.\n\
     Exit status: 0 searched to the end, 1 failed, 2 wrong usage, 130 interrupted.")]
 pub(crate) struct Find {
-    /// Recording: .sigmf-meta, .sigmf-collection, .sigmf, .wav, .npy, raw (x.cu8?rate=2.4M).
+    /// Recording: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
     pub(crate) file: PathBuf,
     /// Kind of event.
     #[arg(long, value_name = "KIND", value_parser = event_kind())]

@@ -33,7 +33,7 @@ pub(crate) struct Relay {
     /// Maximum rate of all sessions in bit/s.
     #[arg(long, value_name = "RATE", default_value = "10G", value_parser = units::rate_hz)]
     pub(crate) rate: f64,
-    /// Silence after which a session is closed; waiting hosts send every 15 s.
+    /// Silence after which a session is closed.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::duration)]
     pub(crate) idle: Duration,
 }

@@ -17,7 +17,7 @@ use crate::units;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct Reception {
-    /// End-to-end latency budget; the receiver sleeps up to half of it.
+    /// End-to-end latency budget; the receiver uses up to half.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
     pub(crate) latency: Duration,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Transport {
     /// Bytes per datagram [default: 65000 on this machine, 1400 beyond it].
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes)]
     pub(crate) datagram_size: Option<usize>,
-    /// End-to-end latency budget; the sender gathers for up to a quarter of it.
+    /// End-to-end latency budget; the sender uses up to a quarter.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = units::duration)]
     pub(crate) latency: Duration,
 }
@@ -83,7 +83,7 @@ pub(crate) struct Sg {
     /// sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk.
     #[arg(long, value_name = "WAVE|FILE", default_value = "sine", value_delimiter = ',', help_heading = SIGNAL)]
     pub(crate) wave: Vec<String>,
-    /// Frequency in Hz, one or one per channel [default: rate / 2500, doubled per channel].
+    /// Frequency in Hz, one or one per channel [default: rate / 2500, doubling].
     #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
     pub(crate) frequency: Vec<FrequencyHz>,
     /// Second frequency of two_tone in Hz [default: 1.25 times the first].
@@ -137,7 +137,7 @@ const SIGNAL: &str = "Signal";
     have is sent, with a gap where any of them has one.\n\
     With a --to for each, in the same order, each recording is a whole stream of its own. Rates and formats may differ.")]
 pub(crate) struct Play {
-    /// Recordings: .sigmf-meta, .sigmf-collection, .sigmf, .wav, .npy, raw (x.cu8?rate=2.4M).
+    /// Recordings: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Destination; once, or once per recording [default: udp://127.0.0.1:5000].

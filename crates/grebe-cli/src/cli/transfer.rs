@@ -27,7 +27,7 @@ pub(crate) struct Send {
     /// Without this option, the command prints a ticket for the receiver.
     #[arg(long, value_name = "TICKET", num_args = 0..=1, default_missing_value = "-", conflicts_with_all = ["listen", "advertise", "expires", "relay"])]
     pub(crate) to: Option<String>,
-    /// Exclude matching names (*.tmp), paths (/logs/old) or directories (cache/); repeatable.
+    /// Exclude matching names (*.tmp), paths (/logs/old), directories (cache/).
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
     /// Maximum rate on the wire in bit/s: 20M, 1G.
@@ -60,7 +60,7 @@ pub(crate) struct Recv {
     /// Replace existing files, and add to existing directories.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Prompt before receiving; auto: for names with a dot in the home directory.
+    /// Prompt before receiving; auto: for hidden names in the home directory.
     ///
     /// auto also prompts for such names in the working directory, because they may change how programs behave.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value_t = Confirm::Auto,

@@ -95,7 +95,11 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
         (vec![&a, &timeless, "--to", &x], 1, "nothing says when it was recorded (core:datetime)"),
         (vec![&a, &late, &a, "--to", &x, "--to", &y], 2, "3 recordings and 2 destinations"),
         (vec![&a, &late, "--to", &x, "--to", &x], 2, "each recording needs its own destination"),
-        (vec![&a, &late, "--to", &x, "--to", &y, "--free-run"], 2, "--free-run cannot keep recordings in step"),
+        (
+            vec![&a, &late, "--to", &x, "--to", &y, "--free-run"],
+            2,
+            "--free-run cannot keep recordings in step",
+        ),
         (vec![&a, &late, "--to", &x, "--to", &y, "--start", "500ms"], 1, "has no samples in that stretch"),
     ] {
         let arguments: Vec<&str> = arguments.into_iter().map(|it: &str| it).collect();

@@ -121,15 +121,18 @@ fn what_cannot_be_is_said_before_anything_runs() {
         (vec!["serve", "synth:", "nowhere.sigmf-meta"], "nowhere.sigmf-meta"),
         (vec!["serve", "nowhere.sigmf-meta"], "nowhere.sigmf-meta"),
         (vec!["view", "serve://mast", "--png", "-"], "port is missing"),
-        (vec!["view", "ssh://mast", "--png", "-"], "say what to look at there"),
-        (vec!["view", "serve://a:1?token=x", "synth:", "--term"], "in commands of their own"),
+        (vec!["view", "ssh://mast", "--png", "-"], "no stream after the host"),
+        (
+            vec!["view", "serve://a:1?token=x", "synth:", "--term"],
+            "cannot show local and remote streams together",
+        ),
         (
             vec!["view", "serve://a:1?token=x", "--ring", "/data/box", "--term"],
-            "give it to grebe serve there",
+            "give it to grebe serve instead",
         ),
         (
             vec!["view", "serve://a:1?token=x", "--history", "1G", "--png", "-"],
-            "give it to grebe serve there",
+            "give it to grebe serve instead",
         ),
     ] {
         let output = finish(grebe(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());

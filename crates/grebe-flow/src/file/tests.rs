@@ -393,8 +393,8 @@ fn every_mistake_is_told_at_its_place() {
         };
         let mistakes = GraphFile::parse(&text, Path::new("graph.toml"), &kinds()).expect_err(what);
         let said = mistakes.to_string();
-        let here: Vec<&str> = said.lines().filter(|line| line.contains("there are 0")).collect();
-        let said = here.iter().fold(said.clone(), |said, line| said.replace(line, "  = help: there are 0-N"));
+        let here: Vec<&str> = said.lines().filter(|line| line.contains("known: 0")).collect();
+        let said = here.iter().fold(said.clone(), |said, line| said.replace(line, "  = help: known: 0-N"));
         let _ = writeln!(told, "## {what}\n\n{said}\n");
     }
     insta::assert_snapshot!("mistakes", told);

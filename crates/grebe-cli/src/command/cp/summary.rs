@@ -176,8 +176,7 @@ mod tests {
             "{lines:?}"
         );
         assert!(lines[0].ends_with("over UDP"), "{lines:?}");
-        for words in
-            ["8.3 MB on the wire", "1 file, 10 B, unchanged", "1 directory made", "limit: the path"]
+        for words in ["8.3 MB on the wire", "1 file, 10 B, unchanged", "1 directory made", "limit: the path"]
         {
             assert!(lines[1].contains(words), "{words} in {lines:?}");
         }
