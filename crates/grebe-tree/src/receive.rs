@@ -8,6 +8,7 @@
 //! ```
 
 mod adopting;
+mod basis;
 mod choosing;
 mod comparing;
 mod content;
@@ -18,6 +19,7 @@ mod finishing;
 mod flushing;
 mod frames;
 mod journal;
+mod laid_file;
 mod laying;
 mod linking;
 mod looked_at;
@@ -25,7 +27,9 @@ mod one_name;
 mod part;
 mod partial;
 mod parts;
+mod pending;
 mod rates;
+mod session;
 mod shared;
 mod signing;
 mod small;
@@ -44,7 +48,7 @@ use grebe_packet::Cancel;
 
 use crate::error::{Error, Result};
 use crate::exclude::Exclude;
-use crate::local::Handover;
+use crate::handover::Handover;
 use crate::name::words;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -55,6 +59,7 @@ use crate::receive::finishing::finish;
 use crate::receive::frames::{Frames, write_messages};
 use crate::receive::parts::write_parts;
 use crate::receive::rates::Measured;
+use crate::receive::session::Session;
 use crate::receive::shared::Receiving;
 use crate::receive::signing::{sign_files, tell_again};
 use crate::receive::small::write_small_files;
@@ -263,7 +268,7 @@ where
     };
     let (destination, directories) = found.open(path, &sender, options.dry_run)?;
     let (to_sender, said) = bounded(MESSAGES_MAX);
-    let receiving = Receiving::new(
+    let session = Session::new(
         options,
         destination,
         directories,
@@ -275,6 +280,7 @@ where
         measured,
         stranger,
     )?;
+    let receiving = Receiving::new(session);
     if receiving.flushing.is_on() && !receiving.options.dry_run {
         receiving.destination.flush_name()?;
     }

@@ -12,6 +12,7 @@
 mod blocks;
 mod comparing;
 mod frames;
+mod job;
 mod reading;
 mod ready;
 mod sending;
@@ -27,7 +28,7 @@ use crate::delta::SharedIndex;
 use crate::directories::{Directories, Listed};
 use crate::error::{Error, Result};
 use crate::exclude::Exclude;
-use crate::local::Handover;
+use crate::handover::Handover;
 use crate::offering::Offering;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -36,11 +37,10 @@ use crate::scan::{Scanner, means_contents};
 use crate::send::blocks::{BlockFiles, read_blocks};
 use crate::send::comparing::{Comparing, compare_files};
 use crate::send::frames::{Frames, read_frames};
-use crate::send::reading::{Job, Source, read_jobs};
+use crate::send::job::Job;
+use crate::send::reading::{Source, read_jobs};
 use crate::send::sending::Sending;
 use crate::wire::{FrameWriter, Hello, Kind, Role};
-
-pub(crate) use sending::FILES_AHEAD;
 
 /// Sources of a copy and its options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

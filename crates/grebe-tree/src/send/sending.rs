@@ -18,10 +18,12 @@ use crate::scan::{Found, Names, Scanned};
 use crate::send::blocks::BlockFiles;
 use crate::send::comparing::{Came, Comparing};
 use crate::send::frames::Frames;
-use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
+use crate::send::job::{Ended, How, Job, Outcome, Read, Wanted};
+use crate::send::reading::READ_AHEAD;
 use crate::send::ready::Ready;
 use crate::wire::{
-    EntryId, EntryKind, Frame, FrameWriter, GROUP_BYTES, Kind, Left, ListingWriter, Note, SenderEnd,
+    EntryId, EntryKind, FILES_AHEAD, Frame, FrameWriter, GROUP_BYTES, Kind, Left, ListingWriter, Note,
+    SenderEnd,
 };
 
 pub(super) struct Sending<'a, W> {
@@ -61,10 +63,6 @@ pub(super) struct Sending<'a, W> {
     stream: Duration,
     disk: Duration,
 }
-
-/// Maximum files listed and not sent, some 20 MB with their names. More than a path holds of small files, or
-/// of names in a round trip.
-pub(crate) const FILES_AHEAD: usize = 100_000;
 
 /// Maximum attribute bytes of such files.
 const ATTRIBUTE_BYTES_AHEAD: usize = 16 << 20;
