@@ -159,17 +159,7 @@ where
 /// Sends the greeting. A sender without a login learns only that this end exists, if a user must decide
 /// first.
 fn greet<W: Write>(writer: &mut FrameWriter<W>, how: &How<'_>) -> Result<bool> {
-    let hello = Hello {
-        role: Role::Receiver,
-        options: None,
-        sources: 0,
-        is_contents: false,
-        is_fresh: false,
-        is_local: false,
-        is_offer: false,
-        is_taken: false,
-        replaces: false,
-    };
+    let hello = Hello::new(Role::Receiver);
     let hello = match how {
         How::Offer(reception) => Hello {
             is_offer: true,

@@ -232,17 +232,7 @@ fn greet<W: Write>(
     what: &What<'_>,
     cancel: &Cancel,
 ) -> Result<Greeted> {
-    let mut hello = Hello {
-        role: Role::Sender,
-        options: None,
-        sources: 0,
-        is_contents: false,
-        is_fresh: false,
-        is_local: false,
-        is_offer: false,
-        is_taken: false,
-        replaces: false,
-    };
+    let mut hello = Hello::new(Role::Sender);
     match what {
         What::Tree(tree, handover) => {
             hello.options.clone_from(&tree.options);

@@ -181,27 +181,26 @@ impl<'a, W: Write> Sending<'a, W> {
         let blocks =
             if is_idle || self.blocks.is_urgent() { &self.blocks.reads } else { &no_content }.clone();
         let waiting = Instant::now();
+        let next = |within| {
+            select! {
+                recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
+                recv(names) -> names => Step::Names(names.ok()),
+                recv(content) -> content => Step::Content(content.ok()),
+                recv(compared) -> compared => Step::Compared(compared.ok()),
+                recv(blocks) -> block => Step::Block(block.ok()),
+                default(within) => Step::Nothing,
+            }
+        };
         // Pending events first. Only an idle thread flushes the stream.
-        let found = select! {
-            recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
-            recv(names) -> names => Step::Names(names.ok()),
-            recv(content) -> content => Step::Content(content.ok()),
-            recv(compared) -> compared => Step::Compared(compared.ok()),
-            recv(blocks) -> block => Step::Block(block.ok()),
-            default => {
+        let found = match next(Duration::ZERO) {
+            Step::Nothing => {
                 self.writer.flush()?;
                 let is_for_disk = !is_enough && self.scanned.is_none() || !self.running.is_empty();
-                let found = select! {
-                    recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
-                    recv(names) -> names => Step::Names(names.ok()),
-                    recv(content) -> content => Step::Content(content.ok()),
-                    recv(compared) -> compared => Step::Compared(compared.ok()),
-                    recv(blocks) -> block => Step::Block(block.ok()),
-                    default(Duration::from_millis(100)) => Step::Nothing,
-                };
+                let found = next(Duration::from_millis(100));
                 *if is_for_disk { &mut self.disk } else { &mut self.stream } += waiting.elapsed();
                 found
             }
+            found => found,
         };
         match found {
             Step::Frame(frame) => self.frame(&frame?),
