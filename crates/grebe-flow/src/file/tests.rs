@@ -9,7 +9,7 @@ use self::mistakes::GOOD;
 use super::*;
 use crate::{
     Context, Count, Fault, Inputs, Kind, Outcome, Outputs, Policy, Ports, QueueOptions, RateHz, Site, Stage,
-    StageError, StageName, Time,
+    StageError, StageName, StageResult, Time,
 };
 
 /// Makes a stream.
@@ -134,12 +134,7 @@ plain_kind!(Mix, "mix", Ports { inputs: &["left", "right"], outputs: &["out"] })
 struct Anything;
 
 impl Stage for Anything {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         match input.next() {
             Some(batch) => output.send(batch, ctx),
             None if input.ports() == 0 => return Ok(Outcome::End),

@@ -79,12 +79,7 @@ fn a_stage_that_overstays_is_named_and_left_behind() {
 fn a_source_ends_when_nobody_listens_any_more() {
     struct Once;
     impl Stage for Once {
-        fn process(
-            &mut self,
-            input: &mut Inputs,
-            _: &mut Outputs,
-            _: &mut Context,
-        ) -> Result<Outcome, StageError> {
+        fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
             Ok(if input.next().is_some() { Outcome::End } else { Outcome::WantsInput })
         }
     }
@@ -152,12 +147,7 @@ fn a_thousand_starts_and_stops_leave_nothing_behind() {
 struct Closing(bool);
 
 impl Stage for Closing {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         match input.next() {
             Some(_) if self.0 => Err("it cannot go on".into()),
             Some(_) => Ok(Outcome::Produced),

@@ -25,12 +25,7 @@ fn ramp(frames: u64) -> Ramp {
 }
 
 impl Stage for Ramp {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if self.sequence == self.frames {
             return Ok(Outcome::End);
         }
@@ -67,12 +62,7 @@ fn probe(on_frame: impl FnMut(u64) -> Result<(), StageError> + Send + 'static) -
 }
 
 impl Stage for Probe {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         for frame in batch.frames() {
             let sequence = frame.header().sequence;

@@ -33,12 +33,7 @@ impl Stage for Pair {
         Ports { inputs: &["left", "right"], outputs: &["even", "odd"] }
     }
 
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if self.left.is_none() {
             let Some(batch) = input.pop(0) else { return Ok(Outcome::WantsInput) };
             self.left = batch.frames().next().map(|frame| frame.header().sequence);
