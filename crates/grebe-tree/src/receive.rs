@@ -94,17 +94,13 @@ pub fn is_fresh(destination: &Path) -> bool {
 /// # Errors
 /// Errors of the whole copy. Errors of single files are in [`Report::left_out`]. After any error, the same
 /// copy resumes where this one stopped.
-pub fn receive<R, W>(
-    reader: R,
-    writer: W,
+pub fn receive(
+    reader: impl Read + Send + 'static,
+    writer: impl Write + Send,
     tree: &ReceiveTree,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write + Send,
-{
+) -> Result<Report> {
     run(reader, writer, &How::Tree(tree, None), progress, cancel)
 }
 
@@ -112,17 +108,13 @@ where
 ///
 /// # Errors
 /// As those of [`receive`]; [`Error::Declined`] and [`Error::TooMuch`] if the offer is not accepted.
-pub fn receive_offer<R, W>(
-    reader: R,
-    writer: W,
+pub fn receive_offer(
+    reader: impl Read + Send + 'static,
+    writer: impl Write + Send,
     reception: &Reception,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write + Send,
-{
+) -> Result<Report> {
     run(reader, writer, &How::Offer(reception), progress, cancel)
 }
 
@@ -133,17 +125,13 @@ pub(crate) enum How<'a> {
     Offer(&'a Reception),
 }
 
-pub(crate) fn run<R, W>(
-    reader: R,
-    writer: W,
+pub(crate) fn run(
+    reader: impl Read + Send + 'static,
+    writer: impl Write + Send,
     how: &How<'_>,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write + Send,
-{
+) -> Result<Report> {
     let mut writer = FrameWriter::new(writer);
     let received = greet(&mut writer, how)
         .and_then(|is_fresh| receive_all(reader, &mut writer, how, is_fresh, progress, cancel));
@@ -158,7 +146,7 @@ where
 
 /// Sends the greeting. A sender without a login learns only that this end exists, if a user must decide
 /// first.
-fn greet<W: Write>(writer: &mut FrameWriter<W>, how: &How<'_>) -> Result<bool> {
+fn greet(writer: &mut FrameWriter<impl Write>, how: &How<'_>) -> Result<bool> {
     let hello = Hello::new(Role::Receiver);
     let hello = match how {
         How::Offer(reception) => Hello {
@@ -189,9 +177,9 @@ struct Greeted {
     stranger: Option<Stranger>,
 }
 
-fn agree<W: Write>(
+fn agree(
     frames: &mut Frames,
-    writer: &mut FrameWriter<W>,
+    writer: &mut FrameWriter<impl Write>,
     how: &How<'_>,
     is_fresh: bool,
     cancel: &Cancel,
@@ -236,18 +224,14 @@ fn agree<W: Write>(
     }
 }
 
-fn receive_all<R, W>(
-    reader: R,
-    writer: &mut FrameWriter<W>,
+fn receive_all(
+    reader: impl Read + Send + 'static,
+    writer: &mut FrameWriter<impl Write + Send>,
     how: &How<'_>,
     is_fresh: bool,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write + Send,
-{
+) -> Result<Report> {
     let measured = Arc::new(Measured::default());
     let mut frames = Frames::read(reader, measured.clone());
     let Greeted { sender, options, is_fresh, stranger } = agree(&mut frames, writer, how, is_fresh, cancel)?;

@@ -61,17 +61,13 @@ pub struct SendTree {
 /// # Errors
 /// Errors of the whole copy. Errors of single files are in [`Report::left_out`]. After any error, the same
 /// copy resumes where this one stopped.
-pub fn send<R, W>(
-    reader: R,
-    writer: W,
+pub fn send(
+    reader: impl Read + Send + 'static,
+    writer: impl Write,
     tree: &SendTree,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write,
-{
+) -> Result<Report> {
     run(reader, writer, &What::Tree(tree, None), progress, cancel)
 }
 
@@ -79,17 +75,13 @@ where
 ///
 /// # Errors
 /// As those of [`send`]; [`Error::Peer`] if the offer is not accepted.
-pub fn send_offer<R, W>(
-    reader: R,
-    writer: W,
+pub fn send_offer(
+    reader: impl Read + Send + 'static,
+    writer: impl Write,
     offering: &Offering,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write,
-{
+) -> Result<Report> {
     run(reader, writer, &What::Offering(offering), progress, cancel)
 }
 
@@ -100,17 +92,13 @@ pub(crate) enum What<'a> {
     Offering(&'a Offering),
 }
 
-pub(crate) fn run<R, W>(
-    reader: R,
-    writer: W,
+pub(crate) fn run(
+    reader: impl Read + Send + 'static,
+    writer: impl Write,
     what: &What<'_>,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write,
-{
+) -> Result<Report> {
     // Before the first message, to report invalid patterns at once.
     if let What::Tree(SendTree { options: Some(options), .. }, _) = what {
         Exclude::new(&options.exclude)?;
@@ -138,9 +126,9 @@ where
     Ok(report)
 }
 
-fn greet_and_send<W: Write>(
+fn greet_and_send(
     frames: &Frames,
-    writer: &mut FrameWriter<W>,
+    writer: &mut FrameWriter<impl Write>,
     what: &What<'_>,
     progress: &Progress,
     cancel: &Cancel,
@@ -226,9 +214,9 @@ struct Greeted {
     replaces: bool,
 }
 
-fn greet<W: Write>(
+fn greet(
     frames: &Frames,
-    writer: &mut FrameWriter<W>,
+    writer: &mut FrameWriter<impl Write>,
     what: &What<'_>,
     cancel: &Cancel,
 ) -> Result<Greeted> {

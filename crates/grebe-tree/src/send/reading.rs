@@ -83,6 +83,8 @@ impl Reading<'_> {
         }
         match self.content(&file, how) {
             Ok(Ok(outcome)) => self.ended.push(Ended { file, outcome }),
+            // The copy is over, and the file is not at fault.
+            Ok(Err(_)) if self.from.cancel.is_cancelled() => return Err(Gone),
             Ok(Err(error)) => {
                 self.writer.failed(file.id, false);
                 let why = format!("it cannot be read: {}", reason(&error));
