@@ -4,6 +4,7 @@ mod pipes;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Stdio;
@@ -42,7 +43,11 @@ fn damage(from: &UdpSocket, to: &str, seed: u64) -> Delivered {
     };
     let mut buffer = [0; 65_536];
     for turn in 0u64.. {
-        let bytes = from.recv(&mut buffer).expect("the stream has an end");
+        let bytes = match from.recv(&mut buffer) {
+            // A host that was suspended cuts off a wait with a timeout.
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            bytes => bytes.expect("the stream has an end"),
+        };
         let datagram = &buffer[..bytes];
         let header = match Header::parse_datagram(datagram) {
             Ok(header) => header,
