@@ -1,5 +1,7 @@
-//! Rings: kept ranges, saves, and the effects of kills.
+//! Rings: what they keep, what is saved of them, and what a kill leaves.
 #![cfg(unix)]
+
+mod kills;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -81,7 +83,7 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
     collections(folder).into_iter().filter(is_part).collect()
 }
 
-/// Recordings of two channels, by their collection, also if their recorder was killed while replacing it.
+/// Recordings of two channels, by what ties them together, also where their recorder was killed while it replaced that.
 fn collections(folder: &Path) -> BTreeSet<PathBuf> {
     let names = std::fs::read_dir(folder).into_iter().flatten();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -109,7 +111,7 @@ fn file_of(saved: &Value) -> SampleFile {
 const SAWS: &str = "synth:saw?channels=2&rate=2M&frequency=976.5625,640";
 const PERIODS: [u64; 2] = [2_048, 3_125];
 
-/// The generator's value at a sample index.
+/// What the generator makes, by the index of the sample.
 fn made() -> [Vec<i16>; 2] {
     let folder = folder();
     let path = folder.path().join("made.sigmf-collection");
@@ -170,12 +172,12 @@ fn a_ring_forgets_its_oldest_parts_and_a_stretch_is_kept_of_what_there_is() {
     assert!(file.notes().is_empty());
     check(&mut file, &made);
     let (report, said) = recorder.interrupt();
-    // A busy machine delays the generator, and its missing samples are a gap.
+    // A machine that is busy holds up the generator, and what that did not make is missing.
     let is_whole = report["losses"]["generator_samples"] == 0;
     assert!(!is_whole || file.segments().len() == 1, "{:?}", file.segments());
     assert!(said.contains("ring: up to ") && said.contains(" an hour, "), "{said}");
     assert_eq!(report["losses"]["queue_frames"].as_u64(), Some(0), "{report}");
-    // Four complete parts, and the one that was being written.
+    // Four that are whole, and what was being written and closed.
     let left = parts(folder.path());
     assert!((5..=7).contains(&left.len()), "{left:?}");
     let mut next = None;
@@ -242,7 +244,7 @@ fn a_ring_whose_recorder_was_killed_is_saved_from_and_gone_on_with() {
     assert_eq!(status, Some(4), "{said}");
     assert!(said.contains("does not reach that far back") && said.contains("did not arrive"), "{said}");
     let mut file = file_of(&saved);
-    // The first part, and information about the others.
+    // The first part, and what is known of the others.
     assert!(file.len_samples() > 2_000_000, "{saved}");
     check(&mut file, &made);
     let before = parts(folder.path()).len();
@@ -298,7 +300,7 @@ fn eventful(folder: &Path) -> (PathBuf, Vec<i16>) {
 const PULSES: [usize; 3] = [200_000, 220_000, 500_000];
 const GAP: std::ops::Range<usize> = 600_000..610_000;
 
-/// Records the file to a ring while it is played; returns the report of the trigger, and the saves.
+/// Records the file to a ring while it is played: what was said of the trigger, and what was kept.
 fn watched(source: &Path, ring: &Path, more: &[&str]) -> (Value, Vec<SampleFile>) {
     let mut player = grebe(&["play", source.to_str().unwrap(), "--speed", "4", "--to", "pipe:"])
         .stdout(Stdio::piped())
@@ -350,7 +352,7 @@ fn a_stretch_is_kept_around_what_happens_and_says_what_that_was() {
             "{told}"
         );
         for (file, pulse) in kept.iter_mut().zip([PULSES[0], PULSES[2]]) {
-            // Half a second before the pulse, its 20 samples, and half a second after it.
+            // Half a second before the pulse, its 20 samples, and half a second behind it.
             let first = file.segments()[0].first_sample_index as usize;
             assert_eq!((first, file.len_samples()), (pulse - 50_000, 100_020));
             let [label] = file.annotations() else { panic!("{:?}", file.annotations()) };
@@ -424,85 +426,4 @@ fn a_scope_finds_the_ring_of_its_stream_by_itself() {
     let file = SampleFile::open(&saved()[0]).unwrap();
     let seconds = file.len_samples() as f64 / 1e6;
     assert!((0.49..2.0).contains(&seconds) && file.channels() == 2, "{seconds} s");
-}
-
-/// Kills; more of them: `GREBE_KILLS=100 cargo test -p grebe-cli --test command black_box:: -- --nocapture`. Each recording that they leave is shown to
-/// the validator, where `GREBE_VALIDATE` has the path of `sigmf_validate`.
-fn kills() -> u64 {
-    std::env::var("GREBE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(3)
-}
-
-/// Problems of the recordings in a folder, and their number.
-fn check_all(folder: &Path, made: &[Vec<i16>; 2]) -> usize {
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let all: Vec<PathBuf> = names.collect();
-    let with = |extension: &'static str| {
-        all.iter().filter(move |path| path.extension().is_some_and(|it| it == extension))
-    };
-    let known = parts(folder);
-    for data in with("sigmf-data").filter(|data| !data.with_extension("sigmf-meta").exists()) {
-        // Of a part that was just being removed, or named: nothing says that it is a recording, and the next recorder removes it.
-        let is_ring = data.file_name().unwrap().to_str().unwrap().starts_with("ring_");
-        let is_at_an_end =
-            |it: Option<&PathBuf>| it.is_some_and(|part| number(data).abs_diff(number(part)) == 1);
-        assert!(is_ring && (is_at_an_end(known.first()) || is_at_an_end(known.last())), "{data:?}: {all:?}");
-    }
-    let collections = collections(folder);
-    assert!(with("sigmf-collection").all(|path| collections.contains(path)), "{all:?}");
-    for collection in &collections {
-        let mut file = SampleFile::open(collection).unwrap_or_else(|error| panic!("{error}: {all:?}"));
-        check(&mut file, made);
-    }
-    let metas: Vec<&PathBuf> = with("sigmf-meta").collect();
-    if let Ok(validator) = std::env::var("GREBE_VALIDATE")
-        && !metas.is_empty()
-    {
-        let output = std::process::Command::new(validator).args(metas).output().unwrap();
-        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-    }
-    collections.len()
-}
-
-#[test]
-fn whatever_is_killed_leaves_recordings_and_nothing_that_is_none() {
-    let made = made();
-    let mut worst = Duration::ZERO;
-    for number in 0..kills() {
-        let folder = folder();
-        // Four parts a second, so that each third kill or so is within a rotation.
-        let mut recorder = Recorder::start(SAWS, folder.path(), &["--ring", "16M"]);
-        let lived = Duration::from_millis(50 + number * 617 % 2_900);
-        let began = Instant::now();
-        let mut saves = Vec::new();
-        while began.elapsed() < lived {
-            if number % 3 > 0 && saves.len() < 5 && !parts(folder.path()).is_empty() {
-                let arguments = ["save", folder.path().to_str().unwrap(), "--last", "500ms"];
-                let mut save = grebe(&arguments);
-                saves.push(save.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-            }
-            std::thread::sleep(Duration::from_millis(30));
-        }
-        let killed = SystemTime::now();
-        recorder.kill();
-        for (at, mut save) in saves.into_iter().enumerate() {
-            // Some see the recorder go; some are killed as well.
-            if at % 2 == 0 {
-                let _ = save.kill();
-            }
-            save.wait().unwrap();
-        }
-        let count = check_all(folder.path(), &made);
-        let Some(last) = parts(folder.path()).pop() else {
-            println!("nothing yet after {lived:?}");
-            continue;
-        };
-        let file = SampleFile::open(&last).unwrap();
-        let missing = killed.duration_since(file.time_at(file.len_samples()).unwrap()).unwrap_or_default();
-        worst = worst.max(missing);
-        let (status, saved, said) = save(folder.path(), &["--last", "1h"]);
-        assert_eq!(status, Some(4), "{said}");
-        check(&mut file_of(&saved), &made);
-        println!("{number}: {count} recordings after {lived:?}; the last {missing:?} were missing");
-    }
-    println!("{} kills: at most the last {worst:?} were missing", kills());
 }

@@ -1,6 +1,7 @@
 //! The built command, as a user runs it.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "tests of other systems use less of it"))]
 
+pub(crate) mod kills;
 pub(crate) mod recordings;
 pub(crate) mod remote_host;
 #[cfg(target_os = "linux")]
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// First output of a command that `ssh` started.
+/// What a command that `ssh` started prints first.
 pub(crate) const MARK: &str = "grebe-is-here-5d0b1f7c24e9";
 
 /// The path of the command that is tested.
@@ -26,7 +27,7 @@ pub(crate) fn program() -> String {
 pub(crate) fn grebe(arguments: &[&str]) -> Command {
     let built = env::var_os("GREBE_COMMAND").unwrap_or_else(|| env!("CARGO_BIN_EXE_grebe").into());
     let mut command = Command::new(built);
-    // Tests write nothing into the user's own directories.
+    // What a test notes, it notes nowhere in the user's own directories.
     let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
     command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state);
     command
@@ -74,15 +75,14 @@ pub(crate) fn finish(mut child: Child) -> Output {
     }
 }
 
-/// A listening command, its address, and the rest of its messages.
+/// A command that listens, the address at which it does, and the rest of what it says.
 pub(crate) fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
     let (child, said, stderr) = until_listening(&mut grebe(arguments));
     let place = said.rsplit("listening on ").next().unwrap().trim();
     (child, place.split_once("://").map_or(place, |(_, address)| address).to_owned(), stderr)
 }
 
-/// A listening command, its messages until then, and the reader of the rest. The address follows the last `listening
-/// on `.
+/// A command that listens, what it says until then, and what says the rest. The place stands behind the last `listening on `.
 pub(crate) fn until_listening(command: &mut Command) -> (Child, String, BufReader<ChildStderr>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -122,7 +122,7 @@ impl Listener {
         self.child.as_ref().unwrap().id()
     }
 
-    /// Waits for its end: exit status, JSON, and the rest of its messages.
+    /// Waits for its end: its exit status, its JSON, the rest of what it said.
     pub(crate) fn finish(mut self) -> (Option<i32>, serde_json::Value, String) {
         let output = finish(self.child.take().unwrap());
         let mut said = String::new();

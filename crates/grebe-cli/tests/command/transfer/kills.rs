@@ -1,7 +1,5 @@
 //! `kill -9` at any moment, on either side or both, begun again in either order: the file comes whole, what was noted is not
 //! sent again, and nothing is left behind.
-//!
-//! `GREBE_KILLS=100` sets the number of stories. A failed story prints its seed, and `GREBE_KILLS_SEED` repeats it.
 
 use std::fs;
 use std::path::Path;
@@ -9,26 +7,13 @@ use std::process::Child;
 use std::time::Duration;
 
 use super::peers::{Ended, Waiting, file, names, noted_bytes, path, receive, send, sent};
+use crate::support::kills::play_stories;
 use crate::support::signal;
 
 #[test]
 fn whatever_is_killed_the_file_comes_whole() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    if let Some(seed) = number("GREBE_KILLS_SEED") {
-        return Story::new(seed).play();
-    }
-    let stories = number("GREBE_KILLS").unwrap_or(12);
-    // A few at a time: most of each is waiting.
-    std::thread::scope(|scope| {
-        for lane in 0..LANES {
-            scope.spawn(move || {
-                (lane..stories).step_by(LANES as usize).for_each(|seed| Story::new(seed).play())
-            });
-        }
-    });
+    play_stories(|seed| Story::new(seed).play());
 }
-
-const LANES: u64 = 3;
 
 /// One file, cut off a few times and then not.
 struct Story {
@@ -47,7 +32,7 @@ enum Side {
     Asking(Child),
 }
 
-/// Bytes on the receiver's disk before a session.
+/// What is safe at the receiver before a session begins.
 struct Safe {
     bytes: u64,
     /// The file has its name, and all is over.
@@ -72,7 +57,7 @@ impl Story {
         let pair = Pair::start(&large, into.path(), self.below(2) == 0, &["--bwlimit", "40M"]);
         let (sender, receiver) = (pair.sender.finish(), pair.receiver.finish());
         let said = format!("story {}: {} {}", self.seed, sender.said, receiver.said);
-        // If the last cut came too late, nothing is left to do, which is no error.
+        // Where the last cut came too late, there is nothing left to do, and that is no error.
         assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{said}");
         if !safe.done {
             let number = |name: &str| sender.result[name].as_u64().unwrap();
@@ -96,7 +81,7 @@ impl Story {
         if self.below(2) == 0 {
             self.sleep_up_to(300);
         }
-        // The survivor is killed, too, or stopped by its user.
+        // Who is left is killed too, or stopped by its user.
         second.signal(if self.below(2) == 0 { "-KILL" } else { "-INT" });
         for ended in [first.finish(), second.finish()] {
             // Killed, interrupted, told of the other's end, or done before.

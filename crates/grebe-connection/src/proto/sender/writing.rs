@@ -4,15 +4,6 @@ use super::Sender;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::STREAM_BYTES_MAX;
 
-/// Written end of a stream that is sent as it is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Writing {
-    /// The writer wants all bytes below to leave now.
-    flushed: u64,
-    /// Time since which new bytes wait.
-    pending_us: u64,
-}
-
 impl Sender {
     /// Sets the written length, and the offset below which the writer wants bytes to leave now.
     pub fn extend(&mut self, now_us: u64, written: u64, flushed: u64) {

@@ -10,6 +10,7 @@ use libloading::Library;
 
 use crate::Device;
 use crate::bridges::audio::AudioStream;
+use crate::bridges::audio::settings::{Direction, Settings};
 use crate::error::Error;
 
 /// What of the library is used, under its names without `snd_`.
@@ -38,31 +39,6 @@ struct Alsa {
 #[repr(C)]
 struct Pcm {
     _private: [u8; 0],
-}
-
-/// Which way samples go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// `SND_PCM_STREAM_PLAYBACK`.
-    Playback = 0,
-    /// `SND_PCM_STREAM_CAPTURE`.
-    Capture = 1,
-}
-
-/// How a device is set.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Settings {
-    pub(super) encoding: Encoding,
-    /// Of the stream: a complex one is two of the device's.
-    pub(super) channels: usize,
-    pub(super) rate_hz: u32,
-}
-
-impl Settings {
-    /// Bytes of a sample of all channels.
-    pub(super) fn frame_bytes(&self) -> usize {
-        self.encoding.sample_bytes() * self.channels
-    }
 }
 
 /// A device that was opened and set.
