@@ -1,4 +1,4 @@
-//! Looking for one kind of event in one lane.
+//! Search for one kind of event in one lane.
 
 mod detector;
 mod number;
@@ -19,12 +19,12 @@ use number::Number;
 pub(crate) use walk::Walk;
 pub(crate) use wanted::{Signal, Wanted};
 
-/// A search that is told the samples of a signal in their order.
+/// Search over consecutive samples of a signal.
 pub(crate) trait Search: Send {
-    /// Looks at the next samples; an index other than the next one begins anew.
+    /// Searches the next samples; a gap in the index restarts the search.
     fn scan(&mut self, first_index: u64, block: &Block<'_>, found: &mut Vec<Hit>) -> Result<()>;
 
-    /// What lasts ends here.
+    /// Ends a lasting event.
     fn end(&mut self, found: &mut Vec<Hit>);
 }
 
@@ -50,18 +50,18 @@ struct LaneSearch<V: Number, S> {
     next: Option<u64>,
 }
 
-/// The samples of a lane.
+/// Samples of a lane.
 trait Samples<V: Clone> {
-    /// Of a block; `is_next` where they follow those before.
+    /// Samples of a block; `is_next` if they follow the previous ones.
     fn of<'a>(&'a mut self, block: &Block<'a>, is_next: bool) -> Result<Cow<'a, [V]>>;
 }
 
-/// As they stand in the file.
+/// Samples as in the file.
 struct Plain {
     channel: usize,
 }
 
-/// Computed of those in the file.
+/// Samples computed from those in the file.
 struct Computed {
     lane: LaneId,
     middle: f32,

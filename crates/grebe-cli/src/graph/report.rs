@@ -1,4 +1,4 @@
-//! What is said when a command ends: how much passed, and what was lost where.
+//! Report at the end of a command: handled samples, and losses by place.
 
 use std::fmt;
 use std::path::Path;
@@ -13,52 +13,52 @@ use crate::graph::disk_use::{DiskUse, OneDisk};
 use crate::output::{self, note};
 use crate::units::grouped;
 
-/// Losses by place, out of all counters of a graph.
+/// Losses by place, from all counters of a graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Losses {
-    /// Samples per channel that the generator did not make in time.
+    /// Samples per channel that the generator could not make in time.
     pub(crate) generator_samples: u64,
-    /// Frames and samples per channel that did not arrive.
+    /// Lost frames and samples per channel.
     pub(crate) network_frames: u64,
     pub(crate) network_samples: u64,
-    /// Kernel buffers that found the receive buffer full, where the system tells.
+    /// Datagrams that the kernel dropped because the receive buffer was full, if the system counts them.
     pub(crate) kernel_drops: Option<u64>,
     /// Frames that a full queue dropped.
     pub(crate) queue_frames: u64,
-    /// Frames that came when others had gone on, and samples per channel in them: they are missing, too.
+    /// Frames that arrived too late, and their samples per channel, which are missing.
     pub(crate) late_frames: u64,
     pub(crate) late_samples: u64,
     pub(crate) duplicate_frames: u64,
     pub(crate) refused_datagrams: u64,
     pub(crate) foreign_datagrams: u64,
-    /// VITA-49 packets of another stream than the one that is taken.
+    /// VITA-49 packets of other streams.
     pub(crate) other_stream_packets: u64,
-    /// Sends that came back because nobody listens at that port.
+    /// Sends that were refused because no process listens at the port.
     pub(crate) refused_sends: u64,
-    /// Datagrams that the system did not take.
+    /// Datagrams that the system refused.
     pub(crate) unsent_datagrams: u64,
-    /// Samples for clients of a server that were too slow for them, and those for which nobody was there.
+    /// Samples dropped for slow clients of a server, and samples without a client.
     pub(crate) client_samples: u64,
     pub(crate) absent_samples: u64,
-    /// Samples per channel that were lost with one of a recorder's disks.
+    /// Samples per channel lost with one of a recorder's disks.
     pub(crate) disk_samples: u64,
-    /// Times that a radio had nothing to send.
+    /// Times that a radio had no samples to send.
     pub(crate) underflows: u64,
-    /// Places where a device lost samples, and nothing tells how many.
+    /// Gaps of a device whose length is unknown.
     pub(crate) unknown_gaps: u64,
-    /// Times that a sound device had nothing to play.
+    /// Times that a sound device had no samples to play.
     pub(crate) underruns: u64,
-    /// Lines that are no numbers.
+    /// Lines that are not numbers.
     pub(crate) bad_lines: u64,
     /// Bytes and messages that make no whole sample, and datagrams that have none.
     pub(crate) odd_bytes: u64,
     pub(crate) odd_messages: u64,
     pub(crate) short_datagrams: u64,
-    /// Samples per channel that are missing since the host that makes them was away.
+    /// Samples per channel that are missing because their host was away.
     pub(crate) away_samples: u64,
-    /// Samples per channel that were on their way to a host that went away: whether they came there, nobody knows here.
+    /// Samples per channel that were in flight to a host that went away.
     pub(crate) unconfirmed_samples: u64,
-    /// Samples may be missing of which nothing tells.
+    /// Samples may be missing without notice.
     pub(crate) is_unseen: bool,
 }
 
@@ -95,10 +95,10 @@ impl Losses {
         }
     }
 
-    /// Whether nothing at all was lost or refused, as far as that can be seen.
+    /// Whether nothing was lost or refused, as far as known.
     pub(crate) fn is_none(&self) -> bool {
         let kernel_drops = self.kernel_drops.filter(|&drops| drops == 0);
-        // Nobody wanted these.
+        // No reader wanted these.
         let other_stream_packets = self.other_stream_packets;
         *self == Self { kernel_drops, other_stream_packets, is_unseen: self.is_unseen, ..Self::default() }
     }
@@ -136,7 +136,7 @@ impl Losses {
 
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // At the end of a stream, where no frame tells of them.
+        // Only for losses at the end of a stream, which no frame counts.
         let lone_samples = if self.network_frames == 0 { u64::MAX } else { 0 };
         let places = [
             (self.generator_samples, "samples dropped by the generator"),
@@ -180,7 +180,8 @@ impl fmt::Display for Losses {
     }
 }
 
-/// Says what a stage has done: a line on standard error for people, or JSON on standard output for a program. Returns how its graph ended.
+/// Reports the result of a stage: a line on standard error, or JSON on standard output. Returns the outcome of its
+/// graph.
 pub(crate) fn print(
     verb: &str,
     stage: &str,
@@ -214,8 +215,8 @@ pub(crate) fn print(
     ending
 }
 
-/// Says what a graph has done: a line for each of these stages and one for the losses, or all counters as JSON, with `more` fields where that
-/// is asked for. Returns how it ended.
+/// Reports the result of a graph: a line per stage and one for losses, or all counters as JSON with `more` fields.
+/// Returns its outcome.
 pub(crate) fn print_graph<'a>(
     ends: impl Iterator<Item = &'a str>,
     snapshot: &Snapshot,
@@ -256,7 +257,7 @@ fn error_of(ending: &Result<Ending>) -> Option<String> {
     ending.as_ref().err().map(one_line)
 }
 
-/// Whether the counter is one of the losses.
+/// Whether a counter is a loss.
 fn is_loss(name: &str) -> bool {
     let told = [
         "lost_",
@@ -284,18 +285,18 @@ fn is_loss(name: &str) -> bool {
     told.iter().any(|start| name.starts_with(start))
 }
 
-/// A line for people: what the stage handled, and the losses of the graph.
+/// Line for people: handled samples, and losses.
 fn summary(verb: &str, stage: &StageSnapshot, snapshot: &Snapshot) -> String {
     format!("{verb} {}; {}{}", handled(stage), Losses::of(snapshot), refused_by_reason(snapshot))
 }
 
-/// Frames and samples per channel: of a recorder, those that stand in the recording.
+/// Frames and samples per channel; of a recorder, those in the recording.
 fn counts(stage: &StageSnapshot) -> (u64, u64) {
     let passed = (stage.frames_in.max(stage.frames_out), stage.samples_in.max(stage.samples_out));
     stage.own("recorded_frames").zip(stage.own("recorded_samples")).unwrap_or(passed)
 }
 
-/// What [`handled`] tells of a recorder.
+/// Counters that [`handled`] includes.
 const IS_HANDLED: [&str; 3] = ["recorded_frames", "recorded_samples", "parts"];
 
 fn handled(stage: &StageSnapshot) -> String {
@@ -318,7 +319,7 @@ fn refused_by_reason(snapshot: &Snapshot) -> String {
     if refused.is_empty() { String::new() } else { format!(" (by reason: {})", refused.join(", ")) }
 }
 
-/// The same for programs.
+/// Report for programs.
 fn json(stage: &StageSnapshot, snapshot: &Snapshot, error: Option<String>) -> Value {
     let (frames, samples) = counts(stage);
     let refused: serde_json::Map<String, Value> =
@@ -337,20 +338,20 @@ fn json(stage: &StageSnapshot, snapshot: &Snapshot, error: Option<String>) -> Va
     })
 }
 
-/// Frames that the search for triggers had no time for: they are recorded all the same.
+/// Frames that the search skipped for lack of time; they are recorded.
 fn skipped_frames(snapshot: &Snapshot) -> u64 {
     let to_trigger = snapshot.queues.iter().filter(|queue| queue.to == TRIGGER);
     to_trigger.map(|queue| queue.dropped_frames).sum()
 }
 
-/// What was found and kept, where that was looked for: counts by name.
+/// Counters of the search, by name.
 fn trigger_counts(snapshot: &Snapshot) -> Option<serde_json::Map<String, Value>> {
     let stage = snapshot.stage(TRIGGER)?;
     let own = stage.own.iter().map(|(name, value)| (name.to_string(), json!(value)));
     Some(own.chain([("skipped_frames".to_owned(), json!(skipped_frames(snapshot)))]).collect())
 }
 
-/// The same for people.
+/// Counters of the search, for people.
 fn trigger_words(snapshot: &Snapshot) -> Option<String> {
     let counts = trigger_counts(snapshot)?;
     let said = |(name, words): (&str, &str)| {
@@ -383,7 +384,7 @@ fn refusals(snapshot: &Snapshot) -> impl Iterator<Item = (Refusal, u64)> + '_ {
     })
 }
 
-/// The stage that looks for what a stretch is kept for.
+/// Stage that searches for events to save.
 pub(super) const TRIGGER: &str = "trigger";
 
 #[cfg(test)]

@@ -7,34 +7,34 @@ use super::number::Number;
 use super::wanted::Wanted;
 use crate::cli::EventKind;
 
-/// An event: the index of its first sample, and how many it lasts; 0: a moment.
+/// Event: index of the first sample, and duration in samples, 0 for an instant.
 pub(crate) type Hit = (u64, u64);
 
-/// What finds events among the samples of a lane.
+/// Detector of events.
 pub(super) enum Detector<V: Value> {
     Moments(Trigger<V>),
     Level(Lasting, Box<Edges<V>>),
     Power(Lasting, Powers),
 }
 
-/// Where the signal comes beyond a level, and where it comes back.
+/// Entry beyond a level, and return.
 pub(super) struct Edges<V: Value> {
     begins: Trigger<V>,
     ends: Trigger<V>,
     is_beyond: Box<dyn Fn(V) -> bool + Send>,
 }
 
-/// Means of squares, window by window.
+/// Mean squares per window.
 pub(super) struct Powers {
     window_samples: u64,
-    /// The sum of a window is at least so much, or below.
+    /// Threshold of the sum over a window.
     threshold: f64,
     is_above: bool,
     sum: f64,
     count: u64,
 }
 
-/// What begins and ends.
+/// Lasting event.
 pub(super) struct Lasting {
     since: Option<u64>,
     until: u64,
@@ -86,7 +86,7 @@ impl<V: Number> Detector<V> {
     fn level(wanted: &Wanted, level: V) -> Result<Self> {
         let at = level.to_f64();
         let edge = |slope, level, hysteresis| Trigger::new(Condition::Edge { slope, level, hysteresis }, 0);
-        // It ends at the first sample that is beyond the hysteresis on the other side: the mirror of where it began.
+        // It ends at the first sample beyond the hysteresis on the other side, mirroring its start.
         let (begins, ends) = if wanted.slope == Slope::Falling {
             let back = V::above(at + wanted.hysteresis);
             let width = V::hysteresis((back.to_f64() - V::above(at).to_f64()).max(0.0));
@@ -136,13 +136,13 @@ impl<V: Number> Detector<V> {
         }
     }
 
-    /// Nothing follows what came.
+    /// End of the samples.
     pub(super) fn end(&mut self, found: &mut Vec<Hit>) {
         match self {
             Detector::Moments(_) => {}
             Detector::Level(lasting, _) => lasting.end(lasting.until, found),
             Detector::Power(lasting, powers) => {
-                // A last window that is not full says nothing.
+                // An incomplete last window does not count.
                 (powers.sum, powers.count) = (0.0, 0);
                 lasting.end(lasting.until, found);
             }

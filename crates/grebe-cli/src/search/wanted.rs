@@ -11,7 +11,7 @@ use grebe_view::{LaneId, Part};
 use crate::cli::{Conditions, EventKind};
 use crate::ending::Usage;
 
-/// What is searched: what its samples are and mean.
+/// Signal to search: format, channels, units.
 #[derive(Debug, Clone)]
 pub(crate) struct Signal {
     pub(crate) format: SampleFormat,
@@ -31,16 +31,16 @@ impl Signal {
         }
     }
 
-    /// The amplitude that a sine of full scale has.
+    /// Amplitude of a full-scale sine.
     pub(super) fn full_scale(&self) -> f64 {
         let of_bits = self.description.as_ref().and_then(|description| description.full_scale(self.format));
         of_bits.unwrap_or_else(|| full_scale(self.format))
     }
 
-    /// The lanes that are searched: those that are named, or all.
+    /// The lanes to search: the named ones, or all.
     ///
     /// # Errors
-    /// [`Usage`] where there is no such lane.
+    /// [`Usage`] if a lane does not exist.
     pub(crate) fn lanes(&self, named: &[LaneId]) -> Result<Vec<LaneId>> {
         let is_complex = self.format.is_complex();
         let part = if is_complex { Part::Magnitude } else { Part::Real };
@@ -64,7 +64,7 @@ impl Signal {
     }
 }
 
-/// What is looked for, in samples and in counts.
+/// Conditions in samples and counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(super) kind: EventKind,
@@ -77,17 +77,17 @@ pub(crate) struct Wanted {
     pub(super) most_samples: u64,
     pub(super) window_samples: u64,
     pub(super) holdoff_samples: u64,
-    /// The power that 0 dB stands for.
+    /// Power of 0 dB.
     pub(super) full_power: f64,
-    /// What is no signal: the middle of `u8`.
+    /// Zero level: the middle of `u8`.
     pub(super) middle: f32,
 }
 
 impl Wanted {
-    /// What the conditions mean for a lane of this signal; `option` is that which names the kind.
+    /// The conditions for a lane of this signal; `option` is the option that names the kind.
     ///
     /// # Errors
-    /// [`Usage`] where a level or a time is missing.
+    /// [`Usage`] if a level or a time is missing.
     pub(crate) fn of(
         option: &str,
         kind: EventKind,
@@ -140,7 +140,7 @@ impl Wanted {
         })
     }
 
-    /// Whether all is within what 16 bits can be.
+    /// Whether all levels are in the range of 16 bits.
     pub(super) fn fits_i16(&self) -> bool {
         let levels = if matches!(self.kind, EventKind::Power | EventKind::Silence) {
             [0.0; 3]
@@ -151,7 +151,7 @@ impl Wanted {
     }
 }
 
-/// What the numbers of a lane mean.
+/// Scale of a lane.
 struct Units {
     scale: f64,
     offset: f64,
@@ -177,7 +177,7 @@ impl Units {
     }
 }
 
-/// The amplitude that a sine of full scale has.
+/// Amplitude of a full-scale sine.
 fn full_scale(format: SampleFormat) -> f64 {
     match format.component() {
         Component::I8 | Component::U8 => 128.0,
@@ -187,5 +187,5 @@ fn full_scale(format: SampleFormat) -> f64 {
     }
 }
 
-/// Of a power, where nothing says the rate.
+/// Window of powers if the rate is unknown.
 const WINDOW_SAMPLES: u64 = 1_000;

@@ -1,4 +1,4 @@
-//! Rings: what they keep, what is saved of them, and what a kill leaves.
+//! Rings: kept ranges, saves, and the effects of kills.
 #![cfg(unix)]
 
 mod kills;
@@ -83,7 +83,7 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
     collections(folder).into_iter().filter(is_part).collect()
 }
 
-/// Recordings of two channels, by what ties them together, also where their recorder was killed while it replaced that.
+/// Recordings of two channels, by their collection, also if their recorder was killed while replacing it.
 fn collections(folder: &Path) -> BTreeSet<PathBuf> {
     let names = std::fs::read_dir(folder).into_iter().flatten();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -111,7 +111,7 @@ fn file_of(saved: &Value) -> SampleFile {
 const SAWS: &str = "synth:saw?channels=2&rate=2M&frequency=976.5625,640";
 const PERIODS: [u64; 2] = [2_048, 3_125];
 
-/// What the generator makes, by the index of the sample.
+/// The generator's value at a sample index.
 fn made() -> [Vec<i16>; 2] {
     let folder = folder();
     let path = folder.path().join("made.sigmf-collection");
@@ -172,12 +172,12 @@ fn a_ring_forgets_its_oldest_parts_and_a_stretch_is_kept_of_what_there_is() {
     assert!(file.notes().is_empty());
     check(&mut file, &made);
     let (report, said) = recorder.interrupt();
-    // A machine that is busy holds up the generator, and what that did not make is missing.
+    // A busy machine delays the generator, and its missing samples are a gap.
     let is_whole = report["losses"]["generator_samples"] == 0;
     assert!(!is_whole || file.segments().len() == 1, "{:?}", file.segments());
     assert!(said.contains("ring: up to ") && said.contains(" an hour, "), "{said}");
     assert_eq!(report["losses"]["queue_frames"].as_u64(), Some(0), "{report}");
-    // Four that are whole, and what was being written and closed.
+    // Four complete parts, and the one that was being written.
     let left = parts(folder.path());
     assert!((5..=7).contains(&left.len()), "{left:?}");
     let mut next = None;
@@ -244,7 +244,7 @@ fn a_ring_whose_recorder_was_killed_is_saved_from_and_gone_on_with() {
     assert_eq!(status, Some(4), "{said}");
     assert!(said.contains("does not reach that far back") && said.contains("did not arrive"), "{said}");
     let mut file = file_of(&saved);
-    // The first part, and what is known of the others.
+    // The first part, and information about the others.
     assert!(file.len_samples() > 2_000_000, "{saved}");
     check(&mut file, &made);
     let before = parts(folder.path()).len();
@@ -300,7 +300,7 @@ fn eventful(folder: &Path) -> (PathBuf, Vec<i16>) {
 const PULSES: [usize; 3] = [200_000, 220_000, 500_000];
 const GAP: std::ops::Range<usize> = 600_000..610_000;
 
-/// Records the file to a ring while it is played: what was said of the trigger, and what was kept.
+/// Records the file to a ring while it is played; returns the report of the trigger, and the saves.
 fn watched(source: &Path, ring: &Path, more: &[&str]) -> (Value, Vec<SampleFile>) {
     let mut player = grebe(&["play", source.to_str().unwrap(), "--speed", "4", "--to", "pipe:"])
         .stdout(Stdio::piped())
@@ -352,7 +352,7 @@ fn a_stretch_is_kept_around_what_happens_and_says_what_that_was() {
             "{told}"
         );
         for (file, pulse) in kept.iter_mut().zip([PULSES[0], PULSES[2]]) {
-            // Half a second before the pulse, its 20 samples, and half a second behind it.
+            // Half a second before the pulse, its 20 samples, and half a second after it.
             let first = file.segments()[0].first_sample_index as usize;
             assert_eq!((first, file.len_samples()), (pulse - 50_000, 100_020));
             let [label] = file.annotations() else { panic!("{:?}", file.annotations()) };

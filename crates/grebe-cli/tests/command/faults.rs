@@ -28,7 +28,7 @@ impl Dice {
     }
 }
 
-/// What a network did, in the order of delivery.
+/// Actions of the network, in the order of delivery.
 struct Delivered {
     datagrams: Vec<Vec<u8>>,
 }
@@ -51,7 +51,7 @@ fn damage(from: &UdpSocket, to: &str, seed: u64) -> Delivered {
         let datagram = &buffer[..bytes];
         let header = match Header::parse_datagram(datagram) {
             Ok(header) => header,
-            // What the stream is: the network of this test leaves that alone.
+            // The description of the stream, which the network of this test does not touch.
             Err(Refusal::Description) => {
                 out.send_to(datagram, to).unwrap();
                 continue;
@@ -82,7 +82,7 @@ fn damage(from: &UdpSocket, to: &str, seed: u64) -> Delivered {
     Delivered { datagrams: delivered }
 }
 
-/// What a recorder must make of it: captures (file index, stream index), bytes, and counts.
+/// The expected recording: captures (file index, stream index), bytes, and counts.
 #[derive(Debug, Default, PartialEq)]
 struct Expected {
     captures: Vec<(u64, u64)>,
@@ -299,7 +299,7 @@ fn a_sender_that_falls_silent_ends_the_recording_with_a_status_of_its_own() {
     assert_eq!(fs::read(folder.path().join("silent.sigmf-data")).unwrap(), data, "what had arrived is good");
 }
 
-/// What a recorder that gets these signals leaves: all that it was sent, closed in order.
+/// The recording after these signals has everything that was sent, and is closed.
 #[cfg(unix)]
 fn is_whole_after(signals: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -332,7 +332,8 @@ fn an_interrupted_recording_is_whole() {
 #[cfg(unix)]
 #[test]
 fn a_recording_whose_terminal_is_closed_is_whole() {
-    // Under nohup the recorder would ignore it too. What is caught here is at its default in what this process starts.
+    // Under nohup the recorder would ignore it. A signal with a handler here has its default action in child
+    // processes.
     signal_hook::flag::register(signal_hook::consts::SIGHUP, std::sync::Arc::default()).unwrap();
     // From the system, which takes the terminal away, from the shell, and from the system again when the shell has ended.
     is_whole_after(&["-HUP", "-HUP", "-HUP"]);

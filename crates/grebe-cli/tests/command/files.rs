@@ -1,4 +1,4 @@
-//! What is done with recordings that lie on a disk: `info`, `play` of a part, `find`, `convert`.
+//! Commands on recordings: `info`, `play` of a range, `find`, `convert`.
 
 mod convert;
 mod find;

@@ -27,7 +27,7 @@ use super::check::{self, Found};
 use super::direct::Pairs;
 use super::lines::{HERE_EVERY, ToCoordinator, ToHost};
 use super::links::Ends;
-use super::remote_host::{News, Received, RemoteHost, State};
+use super::remote_host::{News, Received, RemoteHost, State, next_of};
 use super::restart::RestartState;
 use crate::cli::{Run, printable};
 use crate::ending::{Ending, OnOtherHost};
@@ -480,27 +480,6 @@ impl Coordinator {
             None => Ok(Ending::Good),
         }
     }
-}
-
-/// The next message of a host until a time; those of others are set aside.
-fn next_of(
-    heard: &Receiver<Received>,
-    at: usize,
-    until: Instant,
-    others: &mut Vec<Received>,
-) -> Option<Received> {
-    while Instant::now() < until && !interrupt::is_pending() {
-        match heard.recv_timeout(LOOK_EVERY) {
-            Ok(heard) if heard.at != at => others.push(heard),
-            Ok(heard) if matches!(heard.news, News::Closed(_)) => {
-                others.push(heard);
-                return None;
-            }
-            Ok(heard) => return Some(heard),
-            Err(_) => {}
-        }
-    }
-    None
 }
 
 /// Name of a stage among those of all hosts.

@@ -1,7 +1,7 @@
 //! Another host of a graph, from the view of the coordinator.
 
 use std::io::BufReader;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use super::login::{Connected, Login, why_lost};
 use super::restart::RestartState;
 use crate::cli::Routing;
 use crate::ending;
+use crate::interrupt;
 
 /// Host that runs a part of the graph.
 pub(super) struct RemoteHost {
@@ -235,5 +236,27 @@ impl RemoteHost {
     }
 }
 
+/// The next message of a host until a time; messages of other hosts are set aside.
+pub(super) fn next_of(
+    messages: &Receiver<Received>,
+    at: usize,
+    until: Instant,
+    others: &mut Vec<Received>,
+) -> Option<Received> {
+    while Instant::now() < until && !interrupt::is_pending() {
+        match messages.recv_timeout(INTERRUPT_POLL) {
+            Ok(message) if message.at != at => others.push(message),
+            Ok(message) if matches!(message.news, News::Closed(_)) => {
+                others.push(message);
+                return None;
+            }
+            Ok(message) => return Some(message),
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+const INTERRUPT_POLL: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 256 << 10;
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! What a recording says of its samples, played to every bridge and recorded there: nothing is skipped, and nothing comes late.
+//! Metadata of a recording, played to each bridge and recorded there: nothing is skipped or late.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn recording(folder: &Path, format: &str) -> PathBuf {
     write(folder, format, 1, SAMPLES, &json!({"captures": captures, "annotations": annotations}))
 }
 
-/// A recording of two captures whose channels have names of so many letters, each others.
+/// A recording of two captures with different channel names of this length.
 fn named(folder: &Path, format: &str, channels: usize, letters: usize, samples: usize) -> PathBuf {
     let name =
         |capture: usize, channel: usize| format!("take {capture} {} channel {channel}", "x".repeat(letters));
@@ -80,7 +80,7 @@ fn said(path: &Path) -> (Captures, Annotations) {
     (captures.collect(), annotations.collect())
 }
 
-/// Plays a file into a pipe and records what comes out of it: where to, and what the player said.
+/// Plays a file into a pipe and records the output; returns the path and the player's messages.
 fn through_a_pipe(folder: &Path, from: &Path) -> (PathBuf, String) {
     let to = folder.join("out.sigmf-meta");
     let mut player = grebe(&["play", from.to_str().unwrap(), "--to", "pipe:", "--free-run"])

@@ -104,7 +104,7 @@ impl<'a> Story<'a> {
         self.wait_until_all_are_gone();
     }
 
-    /// What an earlier copy left, before the source changed: something of each file, and what is gone since.
+    /// Leftovers of an earlier copy before the source changed: parts of each file, and of removed ones.
     fn plant_older(&mut self, at: &Path) {
         plant(at);
         fs::remove_dir_all(at.join("deep/er/est")).unwrap();
@@ -156,7 +156,7 @@ impl<'a> Story<'a> {
         self.wait_until_all_are_gone();
     }
 
-    /// Nobody answers this end for a while. It waits, and the copy goes on behind it, unless it is killed meanwhile.
+    /// This end gets no answer for a while. The copy continues afterwards, unless it is killed.
     fn black_out(&mut self, child: &Child, is_killed: bool) {
         let silent: Vec<_> = self.others().into_iter().chain(of_parent(child.id())).collect();
         silent.iter().for_each(|pid| stop(*pid));

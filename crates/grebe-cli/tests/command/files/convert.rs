@@ -74,7 +74,7 @@ fn a_converter_that_is_killed_or_interrupted_leaves_no_file_of_that_name_and_the
     for (signal, out) in
         [("-KILL", "x.sigmf-meta"), ("-KILL", "x.wav"), ("-INT", "y.sigmf-meta"), ("-TERM", "y.npy")]
     {
-        // What others left.
+        // Leftovers of other conversions.
         let before = large_files(folder.path());
         let child = grebe(&["convert", &long, &place(out)]).stderr(Stdio::piped()).spawn().unwrap();
         let began = std::time::Instant::now();

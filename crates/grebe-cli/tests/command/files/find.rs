@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A recording of one channel at 1 kS/s from index 100 on, behind which 50 samples are missing, and then the same again.
+/// A recording of one channel at 1 kS/s from index 100 on, then a gap of 50 samples, and the same again.
 fn twice(folder: &Path, samples: &[i16]) -> String {
     let path = folder.join("x.sigmf-meta");
     let settings = SigmfSettings { sample_rate_hz: 1e3, overwrite: true, ..SigmfSettings::default() };
@@ -13,7 +13,7 @@ fn twice(folder: &Path, samples: &[i16]) -> String {
     path.display().to_string()
 }
 
-/// What is found: positions in the file, and lengths.
+/// Events: positions in the file, and lengths.
 fn found(file: &str, arguments: &[&str]) -> Vec<(u64, u64)> {
     let said = run(&[&["find", file, "--json"][..], arguments].concat());
     assert_eq!(said.status.code(), Some(0), "{arguments:?}: {}", text(&said.stderr));

@@ -28,7 +28,7 @@ impl Running {
         self.says_times(words, 1)
     }
 
-    /// Reads on until it has said this so many times.
+    /// Reads until this message has come this many times.
     fn says_times(mut self, words: &str, times: usize) -> Self {
         while self.2.matches(words).count() < times {
             assert!(self.1.read_line(&mut self.2).unwrap() > 0, "not {times} times '{words}' in: {}", self.2);
@@ -242,7 +242,7 @@ fn a_producer_that_is_killed_disappears_and_one_that_returns_goes_on_behind_a_ma
     first.signal("-KILL");
     await_list(&name, false);
     let again = Running::start(&["sg", "--rate", "10k", "--name", &name], &[]);
-    // How it came again is said, and then samples come.
+    // The new route is reported before samples come.
     let record = record.says_times(" by zenoh://", 2);
     let began = Instant::now();
     while metadata(&file)["captures"].as_array().unwrap().len() < 2 {
@@ -325,7 +325,7 @@ struct Site {
 }
 
 impl Site {
-    /// `None`, and why it is said: there is no openssl.
+    /// `None` with a note if openssl is missing.
     fn make() -> Option<Self> {
         let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/many-hosts.md"));
         let page = page.unwrap();
@@ -435,7 +435,7 @@ fn who_may_not_cannot_and_is_told_so() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(data(Path::new(&file)).len(), 40_000);
     drop(producer);
-    // One whom the router gives no samples is told why nothing comes.
+    // A reader without access rights gets the reason why nothing arrives.
     let unheard = format!("{name}/deaf");
     let sg = ["sg", "--rate", "100k", "--name", &unheard, "--zenoh", &mast];
     let producer = Running::start(&sg, &[]).says("announced as");
@@ -444,7 +444,7 @@ fn who_may_not_cannot_and_is_told_so() {
     let reader = Running::start(&["record", &unheard, &file, "--zenoh", &deaf], &[])
         .says("although its producer sends");
     drop((reader, producer));
-    // Who may look may not announce, and a key that nobody gave a right to is nobody's.
+    // A reader must not announce, and a key without a rule is denied.
     fails(
         &["sg", "--rate", "100k", "--name", "test/forbidden", "--zenoh", &look],
         "does not let this user announce it",

@@ -32,7 +32,7 @@ enum Side {
     Asking(Child),
 }
 
-/// What is safe at the receiver before a session begins.
+/// Bytes on the receiver's disk before a session.
 struct Safe {
     bytes: u64,
     /// The file has its name, and all is over.
@@ -57,7 +57,7 @@ impl Story {
         let pair = Pair::start(&large, into.path(), self.below(2) == 0, &["--bwlimit", "40M"]);
         let (sender, receiver) = (pair.sender.finish(), pair.receiver.finish());
         let said = format!("story {}: {} {}", self.seed, sender.said, receiver.said);
-        // Where the last cut came too late, there is nothing left to do, and that is no error.
+        // If the last cut came too late, nothing is left to do, which is no error.
         assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{said}");
         if !safe.done {
             let number = |name: &str| sender.result[name].as_u64().unwrap();
@@ -81,7 +81,7 @@ impl Story {
         if self.below(2) == 0 {
             self.sleep_up_to(300);
         }
-        // Who is left is killed too, or stopped by its user.
+        // The survivor is killed, too, or stopped by its user.
         second.signal(if self.below(2) == 0 { "-KILL" } else { "-INT" });
         for ended in [first.finish(), second.finish()] {
             // Killed, interrupted, told of the other's end, or done before.
