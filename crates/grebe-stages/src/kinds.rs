@@ -31,7 +31,7 @@ mod tests {
             Ok(_) => return Ok(()),
             Err(mistakes) => mistakes,
         };
-        // Alone it is connected to nothing, which is not what is asked here.
+        // Ignores that the stage is not connected.
         let said: Vec<&str> = mistakes
             .iter()
             .map(grebe_flow::Mistake::message)

@@ -1,4 +1,4 @@
-//! Messages that carry samples or lines of numbers and nothing else, whoever brings them.
+//! Messages of samples or lines without headers, for any message carrier.
 #![cfg_attr(not(feature = "mqtt"), allow(dead_code, reason = "a scheme of a feature alone has messages"))]
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,27 +13,27 @@ use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::session::Bounded as _;
 use crate::transport::{Carrier, Patience, Reconnect, TcpEnd, is_text};
 
-/// What messages carry: whole samples of all channels, or lines.
+/// Content of messages: whole samples of all channels, or lines.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Payload {
     Samples(RawStream),
     Lines(TextStream),
 }
 
-/// Where messages come from.
+/// A source of messages.
 pub(crate) trait Messages: Send + 'static {
-    /// Waits for the next one, for 100 ms at most.
+    /// Waits for the next one, up to 100 ms.
     ///
     /// # Errors
-    /// [`ErrorKind::WouldBlock`]: there is none yet; all others: the connection is lost.
+    /// [`ErrorKind::WouldBlock`]: none so far. All others: the connection is lost.
     fn receive(&mut self) -> io::Result<Vec<u8>>;
 }
 
 impl Payload {
-    /// Takes what is left of a query; `words` is all of it.
+    /// Parses the rest of a query; `words` is all of it.
     ///
     /// # Errors
-    /// A pair is malformed or unknown.
+    /// An option is malformed or unknown.
     pub(crate) fn of_query(end: &TcpEnd, words: &str, query: Query<'_>) -> Result<Self, String> {
         let carrier = Carrier::Tcp(end.clone());
         Ok(match is_text("", words) {
@@ -49,10 +49,10 @@ impl Payload {
         }
     }
 
-    /// Opens a source of messages called `what`, of which some may be lost unseen; again where it was lost, if that is wanted.
+    /// Opens a source of messages called `what`, some of which may be lost silently. Reconnects if requested.
     ///
     /// # Errors
-    /// As `open` says.
+    /// Those of `open`.
     pub(crate) fn open_source<M: Messages>(
         &self,
         what: String,
@@ -83,10 +83,10 @@ impl Payload {
         })
     }
 
-    /// Opens a sink called `what` of which each write is a message; again where it was lost, if that is wanted.
+    /// Opens a sink called `what`, with a message per write. Reconnects if requested.
     ///
     /// # Errors
-    /// As `open` says.
+    /// Those of `open`.
     pub(crate) fn open_sink<W: Write + Send + 'static>(
         &self,
         what: String,
@@ -104,10 +104,10 @@ impl Payload {
     }
 }
 
-/// Messages as a byte stream: of whole samples, or of lines, of which the last one ends with its message.
+/// Messages as a byte stream: of whole samples, or of lines, which end with their message.
 struct Reader<M> {
     from: M,
-    /// `None`: they are lines.
+    /// `None`: lines.
     sample_bytes: Option<usize>,
     message: Vec<u8>,
     taken_bytes: usize,
@@ -139,7 +139,7 @@ impl<M: Messages> Read for Reader<M> {
     }
 }
 
-/// Makes a gap of a message that is no whole samples: nobody knows what it was.
+/// Turns a message of partial samples into a gap, because its content is unknown.
 struct Missing {
     rate_hz: f64,
 }
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// What is read of messages, as much at a time as is asked for, and the samples that are missing.
+    /// Reads messages in pieces of a given size. Returns the bytes and the missing samples.
     fn read(messages: &[Vec<u8>], sample_bytes: Option<usize>, at_once: usize) -> (Vec<u8>, u64) {
         let mut reader = Reader::new(Sent(messages.to_vec().into()), sample_bytes);
         let (mut all, mut out) = (Vec::new(), vec![0; at_once]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is no whole samples moves nothing behind it, and is missed as what it may have been.
+        /// A message of partial samples shifts no later sample, and counts as missing.
         #[test]
         fn whole_samples_of_messages_come_in_order(
             lengths in prop::collection::vec(0usize..40, 0..30), sample_bytes in 1usize..9, at_once in 1usize..50,

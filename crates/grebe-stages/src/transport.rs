@@ -1,4 +1,4 @@
-//! What bridges are made of: names of places, connections that come back, outlets to many readers, sockets for datagrams.
+//! Building blocks of bridges: addresses, reconnecting connections, connections to many readers, UDP sockets.
 
 mod byte_stream;
 mod carrier;

@@ -59,19 +59,21 @@ impl Scheme for Mqtt {
 }
 
 stream_kinds! {
-    /// Reads what is published under a topic of an MQTT broker.
+    /// Subscribes to a topic of an MQTT broker.
     source MqttIn = "mqtt_in" of Mqtt {
-        /// The broker, the topic, and what its payloads are: mqtt://HOST:PORT/TOPIC?format=text, or samples: ?format=i16&rate=1k.
+        /// The broker, the topic and the format of payloads: mqtt://HOST:PORT/TOPIC?format=text, or samples:
+        /// ?format=i16&rate=1k.
         uri,
         /// Ends after this many samples per channel.
         samples,
-        /// Fails once nothing has come for this long.
+        /// Fails after this long without samples.
         idle_timeout,
     }
 
     /// Publishes a stream under a topic of an MQTT broker.
     sink MqttOut = "mqtt_out" of Mqtt {
-        /// The broker, the topic, and what its payloads are: mqtt://HOST:PORT/TOPIC?format=text; with &qos=1 the broker confirms each.
+        /// The broker, the topic and the format of payloads: mqtt://HOST:PORT/TOPIC?format=text. With &qos=1 the broker
+        /// confirms each.
         uri,
     }
 }

@@ -1,6 +1,5 @@
-//! Samples and nothing else, as other programs send and take them: over a pipe, TCP, UDP or a serial
-//! port. What they are stands in the name of the
-//! stream: `pipe:?format=cu8&rate=2.4M`.
+//! Samples without headers, for other programs, over a pipe, TCP, UDP or a serial port. The name states their format:
+//! `pipe:?format=cu8&rate=2.4M`.
 
 mod byte_stream;
 mod kind;

@@ -36,7 +36,7 @@ impl Scheme for ShmName {
         Traits { is_lent: true, ..Traits::LIVE }
     }
 
-    /// By what the stream is called, not by how it is made.
+    /// By the name of the stream, not by its options.
     fn claim(&self, end: End) -> Option<String> {
         (end == End::Sink).then(|| format!("the stream shm://{}", self.name))
     }
@@ -53,7 +53,7 @@ impl Scheme for ShmName {
         let subscriber = SubscriberOptions {
             policy: self.policy.unwrap_or(options.policy),
             name: options.reader.clone(),
-            // All that its share of the memory holds, however much that is.
+            // As large as its share of the memory.
             queue_batches: 1 << 16,
             ..SubscriberOptions::default()
         };
@@ -104,5 +104,5 @@ impl Scheme for ShmName {
     }
 }
 
-/// How soon a wait sees that it was cancelled, or that there is a stream now.
+/// Interval of checks for cancellation and for a new stream.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -35,7 +35,7 @@ impl Scheme for Synth {
         }
     }
 
-    /// Its datagram size and latency are those of the transport.
+    /// Its options include the datagram size and the latency of the transport.
     fn open_source(&self, options: SourceOptions, _: Notify<'_>) -> Result<OpenSource, Error> {
         let datagram_bytes = options.transport.datagram_bytes.unwrap_or(DATAGRAM_BYTES_MAX);
         check_datagram_bytes(datagram_bytes)?;

@@ -1,9 +1,10 @@
-//! VITA-49 radio transport (VRT), with DIFI as one of its profiles: samples in UDP packets with a header that many receivers and modems
+//! VITA-49 radio transport (VRT), with DIFI as a profile: samples in UDP packets with a header that many receivers and
+//! modems
 //! share.
 //!
 //! ```text
-//!  datagram -> prologue (what stands before the payload) -> continuity (what is missing) -> source: frames
-//!                    \-> context (what the samples are) -> payload_format
+//!  datagram -> prologue (header) -> continuity (gaps) -> source: frames
+//!                    \-> context (signal properties) -> payload_format
 //!  frames -> sink -> prologue, context
 //! ```
 
@@ -64,7 +65,7 @@ impl Scheme for Vita49Stream {
         (end == End::Source).then(|| format!("the address {}", self.uri()))
     }
 
-    /// What reads them on this machine is another program, which may not expect longer ones.
+    /// Readers on this machine are other programs, which may not expect longer packets.
     fn datagram_bytes(&self) -> Result<usize, Error> {
         Ok(DATAGRAM_BYTES)
     }

@@ -1,11 +1,11 @@
-//! Streams over Zenoh, and streams that are found by name.
+//! Streams over Zenoh, and streams by name.
 //!
 //! ```text
-//!  announced.rs  a sink that announces a stream, and sends it over Zenoh to who asks
-//!    on_request.rs  and by UDP, to who asks for that
-//!  named.rs      a source by name: finds the producer, takes the best way, finds it again when it returns
-//!    ways.rs     which ways there are, and which is the best from here
-//!    asking.rs   asks a producer for datagrams, and looks after whether they come
+//!  announced.rs  a sink that announces a stream, and sends it over Zenoh on request
+//!    on_request.rs  and by UDP, on request
+//!  named.rs      a source by name: finds the producer, takes the best route, finds it again when it returns
+//!    routes.rs   the possible routes, and the best from here
+//!    asking.rs   requests datagrams from a producer, and checks that they arrive
 //!  sink.rs, source.rs   zenoh://KEY: frames in messages
 //! ```
 
@@ -64,7 +64,7 @@ impl Scheme for ZenohKey {
 
     fn open_source(&self, options: SourceOptions, _: Notify<'_>) -> Result<OpenSource, Error> {
         let reader = ReaderOptions {
-            // A link that waits holds up whatever comes by it: only where the name says so.
+            // Blocking would hold up the whole link, so only the name can request it.
             policy: Some(options.policy).filter(|policy| *policy != Policy::Block),
             listens_on: options.listens_on,
         };
@@ -115,7 +115,7 @@ impl Scheme for NamedStream {
         (end == End::Sink).then(|| format!("the name {}", self.name))
     }
 
-    /// Who asks for it by UDP is on another host; over Zenoh many frames go in a message.
+    /// Readers by UDP are on other hosts; over Zenoh a message holds many frames.
     fn datagram_bytes(&self) -> Result<usize, Error> {
         Ok(DATAGRAM_BYTES)
     }
@@ -124,7 +124,7 @@ impl Scheme for NamedStream {
         let subscriber = SubscriberOptions {
             policy: options.policy,
             name: options.reader,
-            // All that its share of the memory holds, however much that is.
+            // As large as its share of the memory.
             queue_batches: 1 << 16,
             ..SubscriberOptions::default()
         };

@@ -1,13 +1,13 @@
-//! ZeroMQ as GNU Radio's blocks speak it: `zmq://HOST:PORT?type=sub&format=cf32&rate=1M`.
+//! ZeroMQ for GNU Radio's blocks: `zmq://HOST:PORT?type=sub&format=cf32&rate=1M`.
 //!
-//! The protocol is ZMTP 3.0 without encryption, which is small for these four types of sockets, so there is no library:
+//! ZMTP 3.0 without encryption is small for these four socket types, so no library is needed:
 //!
 //! ```text
 //!  both ends                     greeting (64 bytes), READY with the type of the socket
-//!  SUB -> PUB                    what it wants to get: the first bytes of messages
+//!  SUB -> PUB                    subscription: the first bytes of messages
 //!  PUB -> SUB, PUSH -> PULL      messages: a flag, a length, the bytes; a message may have several parts
 //!
-//!  a message of GNU Radio's      [key] ([header with tags] samples)
+//!  a message of GNU Radio        [key] ([header with tags] samples)
 //! ```
 
 mod kind;

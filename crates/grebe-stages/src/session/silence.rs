@@ -1,15 +1,15 @@
-//! For how long nothing came.
+//! Duration of a silence.
 
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// When the sender of a stream was heard last, and what follows from its silence.
+/// Time of a sender's last data, and the decisions that follow from its silence.
 #[derive(Debug)]
 pub(crate) struct Silence {
     began: Instant,
     heard: Option<Instant>,
-    /// For how long it was listened for the sender since then: while this process stands still, nobody is silent.
+    /// Time spent listening since then. A suspended process does not count as silence.
     listened: Duration,
     looked: Instant,
     ends_after: Option<Duration>,
@@ -21,7 +21,7 @@ impl Silence {
         Self { began: now, heard: None, listened: Duration::ZERO, looked: now, ends_after: None }
     }
 
-    /// Makes silence an error once it has lasted for so long.
+    /// Makes a silence of this length an error.
     pub(crate) fn ends_after(&mut self, timeout: Option<Duration>) {
         self.ends_after = timeout;
     }
@@ -31,32 +31,32 @@ impl Silence {
         (self.listened, self.looked) = (Duration::ZERO, now);
     }
 
-    /// The same now, where somebody wants to know.
+    /// As `heard` now, if a timeout is set.
     pub(crate) fn hear(&mut self) {
         if self.ends_after.is_some() {
             self.heard = Some(Instant::now());
         }
     }
 
-    /// When something came last, or the wait began.
+    /// Time of the last data, or the start of the wait.
     pub(crate) fn since(&self) -> Instant {
         self.heard.unwrap_or(self.began)
     }
 
-    /// Whether the stream may be another sender's: the first has been silent for half a second, or never came.
+    /// Whether another sender may take over: the first is silent for half a second, or never sent.
     pub(crate) fn gives_way(&mut self, now: Instant) -> bool {
         self.listen(now);
         self.heard.is_none() || self.listened >= TAKEOVER
     }
 
-    /// Counts the time since the last look as listened; what is longer than a source waits, this process stood still.
+    /// Adds the time since the last call, limited because a suspended process does not listen.
     pub(super) fn listen(&mut self, now: Instant) {
         self.listened += now.saturating_duration_since(self.looked).min(LOOK_MAX);
         self.looked = self.looked.max(now);
     }
 
     /// # Errors
-    /// [`Error::Idle`]: nothing came for as long as was asked for. A sender that never came is silent too.
+    /// [`Error::Idle`]: nothing within the timeout. A sender that never sent counts as silent.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         self.listen(Instant::now());
         match self.ends_after {
@@ -66,14 +66,14 @@ impl Silence {
     }
 }
 
-/// Whether who was heard then is still believed to send.
+/// Whether a sender of that time is still considered active.
 pub(crate) fn is_recent(heard: Instant, now: Instant) -> bool {
     now.saturating_duration_since(heard) < TAKEOVER
 }
 
-/// For how long a silent sender keeps its stream.
+/// Silence after which a sender loses its stream.
 const TAKEOVER: Duration = Duration::from_millis(500);
-/// Twice what a source waits for at most.
+/// Twice the maximum wait of a source.
 const LOOK_MAX: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

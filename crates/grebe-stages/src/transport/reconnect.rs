@@ -1,4 +1,4 @@
-//! A connection that was lost is opened again.
+//! Reconnects after a loss.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -8,18 +8,18 @@ use grebe_ring::Cancel;
 
 use crate::error::Error;
 
-/// Opens a connection again that was lost, as often as it takes: in a thread of its own, since a stage must not wait that long.
+/// Reopens a lost connection, in a thread because a stage must not wait that long.
 ///
-/// A person is told that it is lost, what is in the way of opening it again, and that it is there again.
+/// Reports the loss, errors of the attempts, and the reconnection.
 pub(crate) struct Reconnect<T> {
-    /// What it is called.
+    /// Its name in messages.
     what: String,
     open: Arc<Open<T>>,
     attempt: Option<Attempt<T>>,
     lost: Instant,
     why: Option<String>,
     opened: Instant,
-    /// When a loss was told last, and whether the one that lasts was.
+    /// Time of the last report of a loss, and whether the present one was reported.
     told: Option<Instant>,
     is_told: bool,
 }
@@ -31,14 +31,14 @@ struct Attempt<T> {
     cancel: Cancel,
 }
 
-/// What comes from the thread.
+/// Results of the thread.
 enum Heard<T> {
     Said(String),
     Opened(Result<T, Error>),
 }
 
 impl<T: Send + 'static> Reconnect<T> {
-    /// `open` opens what is called `what`, and is told when nobody wants it any more.
+    /// `open` opens the connection called `what`. Its argument tells when the result is no longer wanted.
     pub(crate) fn new(
         what: impl Into<String>,
         open: impl Fn(&Cancel) -> Result<T, Error> + Send + Sync + 'static,
@@ -46,7 +46,7 @@ impl<T: Send + 'static> Reconnect<T> {
         Self::telling(what, move |cancel, _| open(cancel))
     }
 
-    /// One whose `open` also has something to tell a person.
+    /// One whose `open` also reports notices.
     pub(crate) fn telling(
         what: impl Into<String>,
         open: impl Fn(&Cancel, &dyn Fn(String)) -> Result<T, Error> + Send + Sync + 'static,
@@ -64,13 +64,13 @@ impl<T: Send + 'static> Reconnect<T> {
         }
     }
 
-    /// It is lost, and `why` where that is known: `tell` tells a person.
+    /// Handles a loss, with its reason if known.
     pub(crate) fn lost(&mut self, why: Option<&str>, tell: impl Fn(String)) {
         (self.lost, self.why, self.is_told) = (Instant::now(), why.map(str::to_owned), false);
         self.tell_lost(tell);
     }
 
-    /// Tells that it is lost, once. Of one that comes and goes that is told now and then, and of one that stays away in the end.
+    /// Reports a loss once. Limits the reports of a connection that comes and goes, but always reports a lasting loss.
     fn tell_lost(&mut self, tell: impl Fn(String)) {
         if self.is_told || self.told.is_some_and(|told| told.elapsed() < TELL_EVERY) {
             return;
@@ -80,10 +80,10 @@ impl<T: Send + 'static> Reconnect<T> {
         tell(format!("{} has gone{why}; waiting for it", self.what));
     }
 
-    /// Waits for it, for `timeout` at most; `None`: it is not there yet.
+    /// Waits for the connection for up to `timeout`. `None`: not there yet.
     ///
     /// # Errors
-    /// There is another at that address than there was.
+    /// The address has another peer than before.
     pub(crate) fn poll(&mut self, timeout: Duration, tell: impl Fn(String)) -> Result<Option<T>, Error> {
         self.tell_lost(&tell);
         let pause = RETRY_EVERY.saturating_sub(self.opened.elapsed());
@@ -110,7 +110,7 @@ impl<T: Send + 'static> Reconnect<T> {
 }
 
 impl<T: Send + 'static> Attempt<T> {
-    /// Begins to try, `pause` from now: who hangs up at once is not called again at once.
+    /// Starts trying after `pause`, so that a peer that hangs up at once is not called at once.
     fn begin(open: Arc<Open<T>>, pause: Duration) -> Self {
         let ((sender, heard), cancel) = (channel(), Cancel::default());
         let until = cancel.clone();
@@ -135,7 +135,7 @@ impl<T: Send + 'static> Attempt<T> {
     }
 }
 
-/// Tells what else than its absence keeps it from being opened, each time that this is something else.
+/// Reports each new error other than absence.
 fn note_once<T>(error: &Error, said: &mut String, sender: &Sender<Heard<T>>) {
     let words = error.to_string();
     if !is_absent(error) && words != *said {
@@ -144,12 +144,12 @@ fn note_once<T>(error: &Error, said: &mut String, sender: &Sender<Heard<T>>) {
     }
 }
 
-/// Whether it may be opened later: nobody is there, no device is or it is not as it was, the name has no address just now.
+/// Whether opening may succeed later: the peer or the device is missing, or the name has no address now.
 fn may_come(error: &Error) -> bool {
     matches!(error, Error::Tcp { .. } | Error::Unresolved { .. } | Error::Soapy { .. } | Error::Device { .. })
 }
 
-/// Whether it is not there, and may come: a name that has no address, or a device that somebody else has, is for a person to look at.
+/// Whether the peer or the device is merely missing. A name without an address and a device in use need the user.
 pub(crate) fn is_absent(error: &Error) -> bool {
     match error {
         Error::Tcp { action, .. } => *action == "connect to",
@@ -174,7 +174,7 @@ impl<T> Drop for Attempt<T> {
     }
 }
 
-/// How soon what is not there is looked for again.
+/// Interval of the attempts.
 pub(super) const RETRY_EVERY: Duration = Duration::from_millis(200);
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
@@ -237,7 +237,7 @@ mod tests {
         let tell = |words: String| told.borrow_mut().push(words);
         again.lost(Some("unplugged"), tell);
         awaited(&mut again, tell);
-        // It comes and goes: that is not told each time.
+        // A repeated loss is not reported each time.
         again.lost(None, tell);
         awaited(&mut again, tell);
         let told = told.into_inner();

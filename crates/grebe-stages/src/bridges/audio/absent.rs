@@ -1,4 +1,4 @@
-//! Sound, on systems where grebe does not know it.
+//! Stub for systems without a sound bridge.
 
 use std::convert::Infallible;
 use std::io;
@@ -9,14 +9,14 @@ use crate::Device;
 use crate::bridges::audio::AudioStream;
 use crate::error::Error;
 
-/// Which way samples go.
+/// Direction of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Capture,
     Playback,
 }
 
-/// How a device is set.
+/// Settings of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Settings {
     pub(super) encoding: Encoding,
@@ -30,7 +30,7 @@ impl Settings {
     }
 }
 
-/// There is none.
+/// Uninhabited.
 #[derive(Debug)]
 pub(crate) struct SoundDevice(Infallible);
 
@@ -79,7 +79,7 @@ impl SoundDevice {
     }
 }
 
-/// None: sound is for Linux.
+/// Always empty: sound is for Linux.
 pub fn sound_devices() -> Vec<Device> {
     Vec::new()
 }

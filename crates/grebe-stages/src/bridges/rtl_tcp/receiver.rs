@@ -18,13 +18,14 @@ use crate::transport::standard::readable;
 use crate::transport::{Connector, Reconnect};
 use crate::tuner::{Switch, Tuner, Tuning};
 
-/// Connects to the server, tunes it, and reads its samples. `tuner` tunes it further, where one is given.
+/// Connects to the server, tunes it, and reads its samples. `tuner` accepts later changes.
 ///
-/// Nothing on the wire tells what the server has dropped, or from which sample on a command holds: the description changes with the
-/// first sample that is read after the command was sent.
+/// The wire reports neither drops of the server nor the sample at which a command takes effect. The description changes
+/// with the first
+/// sample that is read after the command was sent.
 ///
 /// # Errors
-/// Nobody is there, or no `rtl_tcp`.
+/// No server listens there, or it is not an `rtl_tcp` server.
 pub(crate) fn receiver(
     rtl: &RtlTcp,
     tuner: Option<&Tuner>,
@@ -55,7 +56,7 @@ pub(crate) fn receiver(
     Ok((source.reconnects(again).retune(Box::new(remote)), tuner))
 }
 
-/// Connects, hears who is there, and tunes it.
+/// Connects, reads the greeting, and tunes the server.
 fn meet(
     connector: &Connector,
     tuner: &Tuner,
@@ -84,7 +85,7 @@ fn meet(
     Ok((stream, hello))
 }
 
-/// The first bytes of a server; an interruption where nobody wants them any more.
+/// The greeting of a server. Interrupted when `cancel` is set.
 fn heard(stream: &mut TcpStream, cancel: &Cancel) -> io::Result<[u8; Hello::BYTES]> {
     let (mut bytes, mut filled, began) = ([0; Hello::BYTES], 0, Instant::now());
     while filled < bytes.len() {
@@ -105,11 +106,11 @@ fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Tells a server what its user wants.
+/// Sends tuning commands to a server.
 struct Remote {
     tuner: Tuner,
     seen: u64,
-    /// As it was told.
+    /// As last sent.
     switches: BTreeMap<Switch, i32>,
     said: Description,
 }
@@ -140,5 +141,5 @@ impl Retune<TcpStream> for Remote {
     }
 }
 
-/// A dongle that has to be opened first takes its time.
+/// A server may have to open its dongle first, which takes time.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);

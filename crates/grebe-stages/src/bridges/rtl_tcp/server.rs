@@ -1,4 +1,4 @@
-//! A server that every program with an `rtl_tcp` client can use.
+//! A server for every program with an `rtl_tcp` client.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -16,16 +16,17 @@ use crate::session::Gaps;
 use crate::transport::{Connector, Outlet, drain};
 use crate::tuner::Tuner;
 
-/// Sends a stream of cu8 to every client that connects. One that is too slow loses samples, which are counted, and holds up nobody.
+/// Sends a stream of cu8 to every client that connects. A slow client loses samples, which are counted, and holds up no
+/// other.
 ///
-/// What clients ask for goes to a [`Tuner`], where there is one. The protocol cannot tell clients of a gap: what is missing in the
-/// stream is missing there too.
+/// Commands of clients go to a [`Tuner`], if there is one. The protocol has no gaps: the server skips those of the
+/// stream.
 #[derive(Debug)]
 pub(crate) struct RtlTcpServer {
     listener: TcpListener,
     clients: Vec<Client>,
     tuner: Option<Tuner>,
-    /// The samples of a batch, one behind the other.
+    /// The samples of a batch, concatenated.
     bytes: Vec<u8>,
     looked: Option<Instant>,
     gaps: Gaps,
@@ -40,7 +41,7 @@ struct Client {
 }
 
 impl RtlTcpServer {
-    /// Listens, and waits until as many clients are there as the name asks for; a person is told the address.
+    /// Listens, reports the address, and waits for the number of clients that the name requires.
     ///
     /// # Errors
     /// The address cannot be listened on; [`Error::Cancelled`].
@@ -71,7 +72,7 @@ impl RtlTcpServer {
         }
     }
 
-    /// Lets in who waits, and hears what clients ask for, now and then.
+    /// Accepts waiting clients and reads commands, at intervals.
     fn look(&mut self) {
         let now = Instant::now();
         if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
@@ -80,7 +81,7 @@ impl RtlTcpServer {
         self.looked = Some(now);
         self.admit();
         for client in &mut self.clients {
-            // One that sends commands without end does not hold up the stream.
+            // Limits the commands per client, so that none can hold up the stream.
             for command in (0..COMMANDS_MAX).map_while(|_| client.hear()) {
                 self.counters.commands.add(1);
                 if let (Some(tuner), Command::Switch(switch, value)) = (&self.tuner, command) {
@@ -97,7 +98,7 @@ impl RtlTcpServer {
     }
 
     fn admit(&mut self) {
-        // Whoever has gone meanwhile is no client; what the system cannot accept now it may later.
+        // On an error the client has gone, or the system accepts it later.
         while let Ok((stream, _)) = self.listener.accept() {
             if self.clients.len() >= CLIENTS_MAX {
                 self.counters.refused_clients.add(1);
@@ -160,7 +161,7 @@ impl Stage for RtlTcpServer {
         Ok(Outcome::Produced)
     }
 
-    /// Gives clients what they have not taken, for as long as they take something.
+    /// Gives clients the remaining samples, for as long as they read.
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         let mut outlets: Vec<_> = self.clients.iter_mut().map(|client| &mut client.out).collect();
         let left = ctx.waiting(|| drain(&mut outlets, || ctx.is_stopping()));
@@ -176,11 +177,11 @@ impl Stage for RtlTcpServer {
 grebe_flow::counters! {
     struct Counted { unmarked_gap_samples, gauge clients, refused_clients, client_dropped_samples, commands }
 }
-/// How soon a client is let in, and heard.
+/// Interval of accepting clients and reading their commands.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Of one client each time.
+/// Per client and interval.
 const COMMANDS_MAX: usize = 64;
-/// Of a client that is too slow: about a second of a dongle.
+/// Per slow client: about a second of a dongle's samples.
 const BACKLOG_BYTES: usize = 4 << 20;
-/// The tuner of nearly every dongle: clients choose their list of gains by it.
+/// The tuner of nearly every dongle. Clients choose their list of gains by it.
 const R820T: u32 = 5;

@@ -1,4 +1,4 @@
-//! From a name to a device that is set as the name says, and what is known of it then.
+//! Opens a device, applies the settings of its name, and describes the result.
 
 use std::fmt::Display;
 
@@ -10,17 +10,17 @@ use super::uri::{Gain, Soapy};
 use crate::error::Error;
 use crate::tuner::{Switch, Tuning};
 
-/// What becomes of a setting that a device refuses.
+/// Handling of settings that a device refuses.
 pub(super) enum Refusals {
-    /// It ends the opening.
+    /// A refusal is an error.
     End,
-    /// It stays as the device has it; these were refused, and why.
+    /// The device keeps its setting. Collects the refusals.
     Keep(Vec<String>),
 }
 
 impl Refusals {
     /// # Errors
-    /// The refusal, where it ends the opening.
+    /// The refusal, if refusals are errors.
     fn take(&mut self, refusal: Error) -> Result<(), Error> {
         match self {
             Self::End => return Err(refusal),
@@ -30,10 +30,10 @@ impl Refusals {
     }
 }
 
-/// Opens the device that the name asks for, and sets what it says.
+/// Opens the device and applies the settings of its name.
 ///
 /// # Errors
-/// It is not there, or a setting that it does not have: with what it has.
+/// The device is missing, or refuses a setting; the error lists its valid values.
 pub(super) fn open(
     name: &Soapy,
     direction: Direction,
@@ -46,7 +46,7 @@ pub(super) fn open(
     Ok(device)
 }
 
-/// Sets what the name says, of a device that is open.
+/// Applies the settings of a name to an open device.
 ///
 /// # Errors
 /// As [`open`].
@@ -72,10 +72,10 @@ pub(super) fn set(
     channels.iter().try_for_each(|&channel| radio.set_channel(channel))
 }
 
-/// Tunes a device that came back as it was tuned last.
+/// Restores the last tuning of a device that reconnected.
 ///
 /// # Errors
-/// A setting that it refuses, where that ends the opening.
+/// A refused setting, if refusals are errors.
 pub(super) fn tune_again(
     name: &Soapy,
     device: &Device,
@@ -85,7 +85,7 @@ pub(super) fn tune_again(
 ) -> Result<(), Error> {
     let is = tuning(device, Direction::Rx, channels[0], wanted);
     for why in retune(device, channels, &is, wanted).1 {
-        // What its name asked for, it was told before.
+        // Reported before, when the settings of the name were applied.
         let is_told = matches!(refusals, Refusals::Keep(told) if told.iter().any(|told| told.contains(&why)));
         if !is_told {
             refusals.take(Error::Soapy { action: "tune".to_owned(), uri: name.short(), why })?;
@@ -94,7 +94,7 @@ pub(super) fn tune_again(
     Ok(())
 }
 
-/// Sets what can be tuned while it runs, where it is another than before; what the driver did not do stays as it was.
+/// Applies changed settings while the device runs. A setting that the driver refuses stays unchanged.
 pub(super) fn retune(
     device: &Device,
     channels: &[usize],
@@ -125,7 +125,7 @@ pub(super) fn retune(
     (is, refused)
 }
 
-/// Sets what only a dongle has: by the settings of SoapyRTLSDR, which others may refuse.
+/// Applies dongle-specific settings by the names of SoapyRTLSDR. Other drivers may refuse.
 pub(super) fn switch(device: &Device, channels: &[usize], switch: Switch, value: i32) -> Result<(), String> {
     let on = if value == 0 { "false" } else { "true" };
     match switch {
@@ -139,7 +139,7 @@ pub(super) fn switch(device: &Device, channels: &[usize], switch: Switch, value:
     }
 }
 
-/// What a device is set to now, by one of its channels; what its driver does not say is as it was `told`.
+/// Current tuning of a device, read from one channel. Values that the driver does not return come from `last`.
 pub(super) fn tuning(device: &Device, direction: Direction, channel: usize, told: &Tuning) -> Tuning {
     let is_automatic =
         device.has_gain_mode(direction, channel) && device.is_gain_automatic(direction, channel);
@@ -154,7 +154,7 @@ pub(super) fn tuning(device: &Device, direction: Direction, channel: usize, told
     }
 }
 
-/// What the stream is, of a device that is tuned so.
+/// Description of the stream of a device with this tuning.
 pub(super) fn description(device: &Device, channels: &[usize], tuning: &Tuning) -> Description {
     let first = channels.first().copied().unwrap_or(0);
     let is_tunable = device.is_tunable(Direction::Rx, first);
@@ -170,7 +170,7 @@ pub(super) fn description(device: &Device, channels: &[usize], tuning: &Tuning) 
     }
 }
 
-/// The same in words, for a person.
+/// The same as a text.
 pub(super) fn words(format: SampleFormat, tuning: &Tuning, description: &Description) -> String {
     let mut words = format!("{format} at {}", with_unit(tuning.rate_hz, "S/s"));
     if let Some(hz) = description.centre_frequency_hz {
@@ -179,19 +179,19 @@ pub(super) fn words(format: SampleFormat, tuning: &Tuning, description: &Descrip
     match (description.gain_db, tuning.gain_db) {
         (Some(gain_db), _) => words + &format!(", gain {gain_db} dB"),
         (None, None) => words + ", gain automatic",
-        // It has no amplifier.
+        // No amplifier.
         (None, Some(_)) => words,
     }
 }
 
-/// `433.920123 MHz`: every digit, so that a step of a synthesiser shows.
+/// `433.920123 MHz`, with every digit, so that the step of a synthesiser shows.
 fn with_unit(hz: f64, unit: &str) -> String {
     let prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     let (multiple, prefix) = prefixes.into_iter().find(|(multiple, _)| hz >= *multiple).unwrap_or((1.0, ""));
     format!("{} {prefix}{unit}", hz / multiple)
 }
 
-/// What a device and its driver are called.
+/// Names of a device and its driver.
 pub(super) fn hardware(device: &Device) -> String {
     let (hardware, driver) = (device.hardware(), device.driver());
     match (hardware.is_empty(), driver.is_empty()) {
@@ -202,10 +202,10 @@ pub(super) fn hardware(device: &Device) -> String {
     }
 }
 
-/// The format of a stream: the one that is wanted, or the device's own, or one that it can have.
+/// The stream's format: the requested one, the device's own, or one that it supports.
 ///
 /// # Errors
-/// It cannot have that, with those that it can have.
+/// The device does not support the requested format; the error lists those that it does.
 pub(super) fn format(
     device: &Device,
     direction: Direction,
@@ -227,7 +227,7 @@ pub(super) fn format(
     }
 }
 
-/// What SoapySDR calls a format.
+/// SoapySDR's name of a format.
 pub(super) fn to_soapy(format: SampleFormat) -> &'static str {
     FORMATS.iter().find(|(ours, _)| *ours == format).map_or("", |(_, theirs)| theirs)
 }
@@ -236,12 +236,12 @@ fn of_soapy(name: &str) -> Option<SampleFormat> {
     FORMATS.iter().find(|(_, theirs)| *theirs == name).map(|(ours, _)| *ours)
 }
 
-/// A number that the driver knows.
+/// A number that the driver returned.
 fn known(answer: Result<f64, String>) -> Option<f64> {
     answer.ok().filter(|number| number.is_finite())
 }
 
-/// What a driver says of a device that it does not open, and what to do.
+/// The driver's message about a device that does not open, with advice.
 fn absent(why: &str) -> String {
     let why = if why.is_empty() { "its driver does not say why" } else { why };
     format!("{why} (grebe devices lists what is there)")
@@ -274,7 +274,7 @@ struct Radio<'a> {
 }
 
 impl Radio<'_> {
-    /// What holds for all channels.
+    /// Applies settings that hold for all channels.
     fn set_whole(&mut self) -> Result<(), Error> {
         let Self { name, device, .. } = *self;
         if let Some(source) = &name.clock {
@@ -336,7 +336,7 @@ impl Radio<'_> {
         Ok(())
     }
 
-    /// What becomes of `key=asked`, which was set, or refused with what the driver says.
+    /// Handles the result of setting `key=asked`.
     fn settle(&mut self, key: &str, asked: impl Display, set: Result<(), String>) -> Result<(), Error> {
         let Err(why) = set else { return Ok(()) };
         let action = format!("set {key}={asked} of");
@@ -344,7 +344,7 @@ impl Radio<'_> {
     }
 }
 
-/// Adds to what a driver says what the setting may be, where the device says so.
+/// Adds the valid range to a driver's message, if the device returns one.
 fn within(may_be: impl FnOnce() -> Vec<(f64, f64)>) -> impl FnOnce(String) -> String {
     move |why| match ranges(&may_be()) {
         may_be if may_be.is_empty() => why,
@@ -352,7 +352,7 @@ fn within(may_be: impl FnOnce() -> Vec<(f64, f64)>) -> impl FnOnce(String) -> St
     }
 }
 
-/// Ranges, or single values, as they are written in a name.
+/// Ranges or single values, in the notation of names.
 fn ranges(ranges: &[(f64, f64)]) -> String {
     let one = |&(least, most): &(f64, f64)| match least == most {
         true => RateHz(least).to_string(),
@@ -373,7 +373,7 @@ const FORMATS: [(SampleFormat, &str); 10] = [
     (SampleFormat::I32, "S32"),
     (SampleFormat::F64, "F64"),
 ];
-/// Where the device's own is none of ours (of 12 bits, say): without loss first, then the smallest.
+/// For a native format that grebe lacks (12 bits, for example): lossless first, then the smallest.
 const PREFERRED: [SampleFormat; 8] = [
     SampleFormat::Ci16,
     SampleFormat::Cf32,

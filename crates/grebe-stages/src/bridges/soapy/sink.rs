@@ -1,4 +1,4 @@
-//! `soapy:` as a sink: a radio sends the samples from where they lie.
+//! `soapy:` as a sink: a radio sends the samples without a copy.
 
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,19 @@ use crate::scheme::Scheme as _;
 use crate::session::Gaps;
 use crate::transport::Reconnect;
 
-/// Sends a stream by a radio, at the pace at which the radio takes it.
+/// Transmits a stream at the radio's rate.
 ///
-/// A radio has no place for a gap: what is missing in the stream is left out, and counted. Where the stream comes too slowly, the radio
-/// sends nothing meanwhile, which is counted where the driver tells.
+/// A radio cannot represent a gap: the sink skips the gaps of the stream and counts them. During an underrun the radio
+/// is silent, and
+/// the sink counts underruns that the driver reports.
 pub(crate) struct SoapySink {
     name: Soapy,
-    /// Until the stream says what it is.
+    /// The device, until the first frame gives its settings.
     device: Option<Device>,
     radio: Option<TxStream>,
-    /// What the radio was made for.
+    /// The stream properties that the radio is set up for.
     shape: Option<Shape>,
-    /// A batch of which so many frames, and samples of the next frame, are sent.
+    /// A batch, the number of its frames sent, and the samples sent of the next frame.
     batch: Option<(Batch, usize, usize)>,
     gaps: Gaps,
     scratch: Vec<u8>,
@@ -38,7 +39,7 @@ pub(crate) struct SoapySink {
     counters: Counted,
 }
 
-/// What a stream is, as far as a radio has to know.
+/// The stream properties that a radio depends on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Shape {
     format: SampleFormat,
@@ -47,10 +48,10 @@ struct Shape {
 }
 
 impl SoapySink {
-    /// Opens the device. Its rate and format follow from the first samples.
+    /// Opens the device. The first samples determine its rate and format.
     ///
     /// # Errors
-    /// [`Error::Library`], [`Error::Soapy`]; the name says nothing of the frequency.
+    /// [`Error::Library`], [`Error::Soapy`]; the name states no frequency.
     pub(crate) fn open(name: &Soapy) -> Result<Self, Error> {
         let channels = if name.channels.is_empty() { vec![0] } else { name.channels.clone() };
         let device = radio::open(name, Direction::Tx, &channels, &mut Refusals::End)?;
@@ -76,7 +77,7 @@ impl SoapySink {
         })
     }
 
-    /// Makes the radio fit a stream: the first time, and where its rate changes.
+    /// Sets the radio up for a stream: at the start, and at each change of rate.
     fn fit(&mut self, header: &Header) -> Result<(), Error> {
         let (format, channels) = (header.format, header.channel_count as usize);
         let rate_hz = self.name.rate_hz.unwrap_or(header.sample_rate_hz);
@@ -104,7 +105,7 @@ impl SoapySink {
         if name.channels.is_empty() {
             name.channels = (0..channels).collect();
         }
-        // One that was sending at another rate is closed, and opened again.
+        // At a change of rate it is closed and reopened.
         self.radio = None;
         self.radio = Some(transmit(&name, self.device.take())?);
         self.again = name.reconnects.then(|| {
@@ -119,7 +120,7 @@ impl SoapySink {
         Ok(())
     }
 
-    /// Sends of the batch what the radio takes within a step; whether it took all.
+    /// Sends what the radio accepts of the batch within a step. Returns whether that was all.
     fn send(&mut self, ctx: &Context) -> StageResult<bool> {
         let began = Instant::now();
         while let Some((batch, frame_at, done)) = self.batch.take() {
@@ -180,7 +181,7 @@ impl SoapySink {
         Ok(true)
     }
 
-    /// Whether there is a radio, or one again.
+    /// Whether the radio is open, after trying to reopen it.
     fn has_radio(&mut self, ctx: &Context) -> Result<bool, Error> {
         if self.is_lost
             && let Some(again) = &mut self.again
@@ -192,7 +193,7 @@ impl SoapySink {
         Ok(!self.is_lost)
     }
 
-    /// The device has gone.
+    /// Handles the loss of the device.
     fn lose(&mut self, why: String, ctx: &Context) -> Result<(), Error> {
         (self.radio, self.stuck, self.is_lost) = (None, None, true);
         match &mut self.again {
@@ -204,7 +205,7 @@ impl SoapySink {
         }
     }
 
-    /// Hears what the driver tells beside: where it ran out of samples.
+    /// Reads the driver's status: underruns.
     fn hear_status(&mut self) {
         let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
         match radio.status() {
@@ -215,12 +216,13 @@ impl SoapySink {
     }
 }
 
-/// A stream to the device, which is opened where it is not yet. What it refuses ends that, also when it has come back: nobody wants a
-/// transmitter at another frequency than was asked for.
+/// Opens a stream to the device, and the device if needed. A refused setting is an error, also after a reconnect,
+/// because a
+/// transmitter on a wrong frequency does harm.
 fn transmit(name: &Soapy, device: Option<Device>) -> Result<TxStream, Error> {
     let failed = |action: &str, why| Error::Soapy { action: action.to_owned(), uri: name.short(), why };
     let device = match device {
-        // Now its rate and all channels are known.
+        // The rate and all channels are known now.
         Some(device) => {
             radio::set(name, &device, Direction::Tx, &name.channels, &mut Refusals::End)?;
             device
@@ -245,7 +247,7 @@ impl Stage for SoapySink {
         Ok(if is_sent { Outcome::Produced } else { Outcome::Again })
     }
 
-    /// Lets the radio send what it has taken, as far as that can be told from its rate.
+    /// Lets the radio play out its buffer, estimated from the rate.
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         let Some(mut radio) = self.radio.take() else { return Ok(()) };
         radio.end(WRITE_WITHIN);
@@ -275,8 +277,8 @@ grebe_flow::counters! {
     struct Counted { unmarked_gap_samples, absent_samples, reconnects, underflows }
 }
 const WRITE_WITHIN: Duration = Duration::from_millis(100);
-/// A step takes no longer by much.
+/// Limit of a step's duration.
 const STEP: Duration = Duration::from_millis(100);
-/// A radio that takes nothing for so long is unplugged, and its driver does not say so.
+/// A radio that accepts nothing for this long is unplugged, although its driver does not report it.
 const STUCK_MAX: Duration = Duration::from_secs(5);
 const LINGER_MAX: Duration = Duration::from_secs(2);

@@ -1,4 +1,5 @@
-//! A generator as a URI says it: `synth:sine,square?frequency=1k&amplitude=0.5`, in the words of `grebe sg` and of graph files.
+//! A generator as a URI: `synth:sine,square?frequency=1k&amplitude=0.5`, with the names of `grebe sg` and of graph
+//! files.
 
 use grebe_flow::{Kind as _, plain_words};
 use serde_json::{Map, Value};
@@ -6,7 +7,7 @@ use serde_json::{Map, Value};
 use grebe_process::query::{Pairs, Query};
 use grebe_process::synth::Synth;
 
-/// Reads what stands behind `synth:`.
+/// Parses the part after `synth:`.
 pub(crate) fn parse(text: &str) -> Result<Synth, String> {
     let (waves, mut query) = Query::split(text)?;
     let mut params = Map::from_iter([("channels".to_owned(), CHANNELS.into())]);
@@ -18,7 +19,7 @@ pub(crate) fn parse(text: &str) -> Result<Synth, String> {
         };
         let Some(text) = given else { continue };
         let value = value(name, text);
-        // Alone, so that what is wrong has a name.
+        // One at a time, so that an error names its option.
         let alone = Map::from_iter([(name.to_owned(), value.clone())]);
         serde_json::from_value::<Synth>(Value::Object(alone))
             .map_err(|error| format!("has a wrong {name}: {}", plain_words(&error.to_string())))?;
@@ -30,7 +31,7 @@ pub(crate) fn parse(text: &str) -> Result<Synth, String> {
     Ok(synth)
 }
 
-/// As a graph file would say it.
+/// Converts to the value of a graph file.
 fn value(name: &str, text: &str) -> Value {
     let one = |text: &str| match name {
         "channels" | "seed" => text.parse::<u64>().map_or(text.into(), Value::from),
@@ -47,7 +48,7 @@ fn value(name: &str, text: &str) -> Value {
     if text.contains(',') { text.split(',').map(one).collect() } else { one(text) }
 }
 
-/// What stands behind `synth:`: what differs from the generator that is had without a word.
+/// The part after `synth:`: all differences from the default generator.
 pub(crate) fn write(synth: &Synth) -> String {
     let plain = generator();
     let waves = match synth.wave != plain.wave {
@@ -73,7 +74,7 @@ pub(crate) fn write(synth: &Synth) -> String {
     format!("{waves}{pairs}")
 }
 
-/// What `synth:` alone makes.
+/// The generator of plain `synth:`.
 fn generator() -> Synth {
     Synth { channels: CHANNELS, ..Synth::default() }
 }
@@ -82,7 +83,7 @@ fn join(values: &[impl ToString]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// All but those of the transport.
+/// All except those of the transport.
 const PARAMS: [&str; 16] = [
     "wave",
     "channels",

@@ -14,30 +14,30 @@ use crate::scheme::{End, Scheme as _};
 stream_kinds! {
     /// Receives a stream of frames over Zenoh.
     source ZenohIn = "zenoh_in" of ZenohKey {
-        /// The key: zenoh://WORD/WORD; ?reconnect where a producer that is gone is waited for.
+        /// The key: zenoh://WORD/WORD. ?reconnect waits for a lost producer.
         uri,
         /// Ends after this many samples per channel, or with the stream.
         samples,
-        /// Fails once nothing has come for this long.
+        /// Fails after this long without samples.
         idle_timeout,
     }
 
     /// Sends a stream of frames over Zenoh.
     sink ZenohOut = "zenoh_out" of ZenohKey {
-        /// The key: zenoh://WORD/WORD; ?wait where the graph is to start once somebody reads it.
+        /// The key: zenoh://WORD/WORD. ?wait starts the graph after a reader has joined.
         uri,
     }
 }
 
-/// Reads a stream that some host announces, by the best way there is; it is waited for.
+/// Reads a stream that a host announces, by the best route. Waits for the announcement.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamedIn {
-    /// The stream: lab/mast3/adc; ?way=shm, ?way=udp or ?way=zenoh where another way than the best is wanted.
+    /// The stream: lab/mast3/adc. ?route=shm, ?route=udp or ?route=zenoh selects a route instead of the best one.
     name: String,
     /// Ends after this many samples per channel, or with the stream.
     samples: Option<Count>,
-    /// Fails once nothing has come for this long.
+    /// Fails after this long without samples.
     idle_timeout: Option<Time>,
 }
 
@@ -57,13 +57,14 @@ impl Kind for NamedIn {
     }
 }
 
-/// Announces a stream under a name, and sends it to readers that have no other way: by UDP where they ask for that, else over Zenoh.
+/// Announces a stream under a name. Sends it to readers without another route: by UDP if they request it, otherwise
+/// over Zenoh.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamedOut {
     /// The stream: lab/mast3/adc.
     name: String,
-    /// Where other sinks of the graph send the same: URIs of shm_out and udp_out, which readers take where they can.
+    /// URIs of other sinks of the graph with the same stream, shm_out and udp_out, which readers use if they can.
     #[serde(default)]
     ways: Vec<String>,
 }

@@ -1,11 +1,12 @@
-//! Datagrams to readers that ask for them: who gets the frames of an announced stream by UDP, beside Zenoh.
+//! Datagrams on request: sends frames of an announced stream by UDP, beside Zenoh.
 //!
 //! ```text
-//!   questions (threads of Zenoh's) -> Desk: asked -> readers        batch -> OnRequest -+-> queue -> thread, UdpSink -> reader
+//!   requests (threads of Zenoh) -> Desk: claims -> readers          batch -> OnRequest -+-> queue -> thread, UdpSink -> reader
 //!                                        |  newcomers ----------------------^           +-> queue -> thread, UdpSink -> reader
 //! ```
 //!
-//! Each reader has a queue that drops its oldest and a thread: neither the sink nor another reader waits for it.
+//! Each reader has a thread and a queue that drops its oldest batch, so neither the sink nor another reader waits for
+//! it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,7 +24,7 @@ use crate::error::Error;
 use crate::open::Transport;
 use crate::transport::HostPort;
 
-/// Sends a stream to readers that ask for it by UDP, for as long as they go on asking.
+/// Sends a stream by UDP to readers that keep requesting it.
 #[derive(Debug)]
 pub(super) struct OnRequest {
     _requests: Requests,
@@ -40,30 +41,31 @@ impl OnRequest {
         Ok(Self { _requests: requests, sending: Sending { desk, queues: Vec::new() } })
     }
 
-    /// Hands a batch to all that asked. What has no time for it misses it, and sees that by the sequence. The source has memory for so many
-    /// `batches_in_flight`.
+    /// Queues a batch for all readers. A slow reader loses it, which the sequence shows. `batches_in_flight` is the
+    /// memory of the
+    /// source.
     pub(super) fn send(&mut self, batch: &Batch, batches_in_flight: usize) {
         self.sending.desk.batches_in_flight.store(batches_in_flight, Ordering::Relaxed);
         self.sending.send(batch);
     }
 
-    /// Readers that get the stream.
+    /// Number of readers.
     pub(super) fn readers(&self) -> usize {
         self.sending.queues.len()
     }
 
-    /// The stream is over: readers are told so meanwhile.
+    /// Ends the stream, and tells the readers in the background.
     pub(super) fn end(&mut self, end: Option<Header>) {
         self.sending.end(end);
     }
 
-    /// Waits until they were, for a second at most.
+    /// Waits for that, up to a second.
     pub(super) fn wait_for_ends(&self) {
         self.sending.desk.wait_for_ends();
     }
 }
 
-/// The batches on their way to who asked.
+/// The queues of the readers.
 #[derive(Debug)]
 struct Sending {
     desk: Arc<Desk>,
@@ -89,44 +91,45 @@ impl Sending {
                 let _ = reader.end.set(end);
             }
         }
-        // What is in the queues goes first.
+        // Queued batches go first.
         told.newcomers.clear();
         drop(told);
         self.queues.clear();
     }
 }
 
-/// Where readers ask.
+/// Handles requests of readers.
 #[derive(Debug)]
 struct Desk {
     told: Mutex<Told>,
     has_newcomers: AtomicBool,
-    /// What the source has memory for; 0: nothing has flowed yet.
+    /// Batches that the source has memory for. 0: no frame so far.
     batches_in_flight: AtomicUsize,
     transport: Transport,
     lease: Duration,
 }
 
-/// How much of the source's memory readers may keep: if all of it were theirs, the source would wait for the slowest link.
+/// Limits the share of the source's memory that readers may hold. With all of it the source would wait for the slowest
+/// link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Room {
-    /// That wait for a reader: the newest, which are the same for all that are behind.
+    /// Queue length per reader: the newest batches, which all slow readers share.
     queue_batches: usize,
-    /// Each has a batch in hand.
+    /// Each holds one batch.
     readers: usize,
 }
 
 impl Room {
     fn of(batches_in_flight: usize) -> Self {
         let share = |part: usize, most: usize| match batches_in_flight {
-            // Who asks before anything flows: mostly, there is memory enough.
+            // Before the first frame, assume enough memory.
             0 => most,
             batches => (batches / part).clamp(1, most),
         };
         Self { queue_batches: share(4, QUEUE_BATCHES_MAX), readers: share(8, READERS_MAX) }
     }
 
-    /// To one reader.
+    /// A queue to one reader.
     fn queue(self, reader: &Arc<Signal>) -> (QueueSender, QueueReceiver) {
         queue(QueueOptions::drop_oldest(self.queue_batches), Arc::default(), reader.clone())
     }
@@ -141,22 +144,22 @@ struct Told {
     is_over: bool,
 }
 
-/// An address that somebody claims to read at.
+/// An address that a reader claims.
 #[derive(Debug)]
 struct Asked {
-    /// Which question claimed it, perhaps beside others.
+    /// The request that claimed it, possibly with other addresses.
     ask: u64,
     nonce: Nonce,
     sink: UdpSink,
     at: Instant,
 }
 
-/// Somebody who reads at an address.
+/// A reader with a confirmed address.
 #[derive(Debug)]
 struct Reader {
     nonce: Nonce,
     since: Instant,
-    /// Milliseconds after that until which frames are sent.
+    /// Milliseconds after that until which it gets frames.
     until_ms: AtomicU64,
     frames: AtomicU64,
     is_over: AtomicBool,
@@ -184,14 +187,14 @@ impl Desk {
         }
     }
 
-    /// Sends a number to each address: whoever reads there can say it.
+    /// Sends a number to each address. A reader there can repeat it.
     fn probe(&self, told: &mut Told, at: &[SocketAddr], is_near: bool, now: Instant) -> Answer {
         if told.asked.len() + at.len() > ASKED_MAX || !told.has_place(now, self.room()) {
             return Answer::Full;
         }
         told.asks += 1;
         for to in at {
-            // No route to one of them says nothing of the others.
+            // The other addresses may have a route.
             let Ok(mut sink) = self.connect(*to, is_near) else { continue };
             let nonce = Nonce::random();
             if sink.send_bytes(&nonce.probe()).is_ok() {
@@ -212,7 +215,7 @@ impl Desk {
         })
     }
 
-    /// Whoever knows the number reads at the address.
+    /// A reader that knows the number receives at that address.
     fn go_on(&self, told: &mut Told, nonce: &Nonce, now: Instant) -> Answer {
         if let Some(reader) = told.readers.iter().find(|reader| reader.nonce == *nonce) {
             reader.go_on_until(now + self.lease);
@@ -225,7 +228,7 @@ impl Desk {
         if !told.has_place(now, room) {
             return Answer::Full;
         }
-        // Who was silent may lose its place to who is here.
+        // An active reader may replace a silent one.
         if told.readers.len() >= room.readers
             && let Some(silent) = told.readers.iter().position(|reader| reader.is_silent(now))
         {
@@ -282,8 +285,8 @@ impl Reader {
         }
     }
 
-    /// Sends what comes, as long as the reader asks for it. One that was silent and asks again goes on by the same socket: for it, that is
-    /// a gap.
+    /// Sends queued batches while the reader requests them. A reader that returns after a silence keeps its socket, and
+    /// sees a gap.
     fn serve(&self, mut sink: UdpSink, mut batches: QueueReceiver, signal: &Signal) {
         while !self.is_over() {
             let Some(batch) = batches.pop() else {
@@ -296,7 +299,7 @@ impl Reader {
             if self.is_silent(Instant::now()) {
                 continue;
             }
-            // Nothing of them would come but what says what they are.
+            // Of such frames only the descriptions would arrive.
             if batch.frames().next().is_some_and(|it| it.header().frame_bytes() > MAX_DATAGRAM_BYTES) {
                 return self.stop();
             }
@@ -305,12 +308,12 @@ impl Reader {
                 Ok(()) => {
                     self.frames.fetch_add(frames, Ordering::Relaxed);
                 }
-                // The link has no room: the reader sees by the sequence what it misses.
+                // The link is full: the reader sees the loss in the sequence.
                 Err(error) if is_stall(&error) => {}
-                // They cannot go there: they are too long, or there is no route any more.
+                // The frames are too long, or the route is gone.
                 Err(_) => return self.stop(),
             }
-            // Its host says that nobody listens there any more.
+            // The reader's host reports a closed port.
             if sink.sent().refused > 0 {
                 return self.stop();
             }
@@ -319,7 +322,7 @@ impl Reader {
             && !self.is_over()
             && !self.is_silent(Instant::now())
         {
-            // Who has it is gone, and refuses the repeats.
+            // A reader that has the end closes its port, and refuses the repeats.
             let _ = sink.send_end(end);
         }
         self.stop();
@@ -348,15 +351,14 @@ fn is_stall(error: &StageError) -> bool {
     matches!(error.downcast_ref(), Some(grebe_datagram::Error::Stalled { .. }))
 }
 
-/// Readers of one stream at a time.
+/// Maximum readers of a stream at a time.
 const READERS_MAX: usize = 8;
-/// For so long after a reader has asked last frames go to it: one that was killed gets none after that.
+/// Validity of a request. A killed reader gets no frames after that.
 const LEASE: Duration = Duration::from_millis(1_500);
-/// Addresses that were claimed and have not said yet what came there; a claim is forgotten after so long. So no more probes leave in
-/// that time, whoever asks.
+/// Maximum unconfirmed addresses, and the time after which they are forgotten. Limits the probes in that time.
 const ASKED_MAX: usize = 64;
 const ASKED_FOR: Duration = Duration::from_secs(2);
-/// Batches that wait for a link: few, because they are of the source's memory.
+/// Few, because they hold the source's memory.
 const QUEUE_BATCHES_MAX: usize = 16;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(1);

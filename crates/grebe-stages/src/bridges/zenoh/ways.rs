@@ -1,4 +1,4 @@
-//! By which ways a stream can be had from here, the best first.
+//! The routes by which this host can read a stream, best first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::open::Transport;
 use crate::scheme::Scheme;
 use crate::transport::HostPort;
 
-/// What to tell readers of a stream that goes there; `None`: nobody else can read that.
+/// The URI by which readers open a stream with this sink. `None`: no reader can.
 pub(super) fn way_to_read(sink: &str) -> Option<String> {
     let shm = || <ShmName as Scheme>::parse(sink)?.ok()?.way_to_read();
     let udp = || <UdpStream as Scheme>::parse(sink)?.ok()?.way_to_read();
@@ -22,24 +22,24 @@ pub(super) fn way_to_read(sink: &str) -> Option<String> {
     shm().or_else(udp).or_else(zenoh)
 }
 
-/// A way that can be tried.
+/// A possible route.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Candidate {
     /// A stream in shared memory.
     Shm(String),
-    /// Datagrams to a group, or to this host.
+    /// Datagrams to a multicast group, or to this host.
     Udp(HostPort),
-    /// Datagrams that the producer sends here if it is asked to; `is_near`: where no router lies between.
+    /// Datagrams on request. `is_near`: no router in between.
     OnRequest { is_near: bool },
     /// A key.
     Zenoh(String),
 }
 
 impl Candidate {
-    /// What can be tried, the best first: memory within a machine, datagrams, Zenoh.
+    /// Possible routes, best first: shared memory, datagrams, Zenoh.
     pub(super) fn of(found: &Found, forced: Option<Way>) -> Vec<Self> {
         let mut all: Vec<Self> = found.what.ways.iter().filter_map(|way| Self::parse(way)).collect();
-        // A far link may be a thin one, which datagrams would fill, and everything beside them be lost: that somebody must want.
+        // Only on request: datagrams would fill a slow remote link and harm all other traffic.
         let is_wanted = forced == Some(Way::Udp);
         if found.what.udp_on_request && (is_wanted || !found.what.is_on_this_network()) {
             all.push(Self::OnRequest { is_near: !is_wanted });
@@ -47,7 +47,7 @@ impl Candidate {
         all.retain(|candidate| forced.is_none_or(|way| candidate.way() == way));
         all.retain(|candidate| match candidate {
             Self::Shm(_) => found.what.is_here(),
-            // To the host itself: nothing of it comes here.
+            // Sent to the host's own loopback address, so it does not arrive here.
             Self::Udp(to) => found.what.is_here() || !is_loopback(to),
             Self::OnRequest { .. } | Self::Zenoh(_) => true,
         });
@@ -70,7 +70,7 @@ impl Candidate {
         }
     }
 
-    /// The URI that is read, or what else there is to say of it.
+    /// The URI of the route, or a description.
     pub(super) fn uri(&self) -> String {
         match self {
             Self::Shm(name) => format!("shm://{name}"),
@@ -81,17 +81,17 @@ impl Candidate {
     }
 }
 
-/// Where a stream stands that goes on by another way.
+/// Position of a stream that continues by another route.
 #[derive(Debug, Clone)]
 pub(super) struct Onward {
     pub(super) tracker: StreamTracker,
     pub(super) description: Option<Arc<Description>>,
 }
 
-/// Listens for datagrams that pass here: they come, or it is not taken for a way. The first that come are the stream's first.
+/// Listens for datagrams sent here anyway. `None` if none arrive. The first that arrives is the stream's first.
 pub(super) fn listen(at: &HostPort, transport: &Transport) -> Result<Option<UdpSource>, Error> {
     let (address, options) = (at.to_send()?, transport.socket_options(at)?);
-    // Another host's address, or a port that somebody here reads already.
+    // The address of another host, or a port in use here.
     let Ok(source) = UdpSource::bind(address, &options) else { return Ok(None) };
     Ok(source.hears_within(WITHIN).then_some(source))
 }
@@ -100,12 +100,12 @@ fn is_loopback(to: &HostPort) -> bool {
     to.to_send().is_ok_and(|address| address.ip().is_loopback())
 }
 
-/// A key of the frames that the producer of every announced stream sends.
+/// The URI of the key under which every announced stream is sent.
 pub(super) fn own_way(lab: &Lab, name: &grebe_zenoh::StreamName) -> String {
     format!("zenoh://{}", lab.data_key(name))
 }
 
-/// Streams have a frame every ten milliseconds; others are taken by Zenoh.
+/// Streams have a frame every 10 ms. Slower ones use Zenoh.
 pub(super) const WITHIN: Duration = Duration::from_millis(400);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How two sockets find each other: the connection and the handshake.
+//! Connection and handshake of two sockets.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -14,46 +14,46 @@ use crate::error::Error;
 use crate::open::Notify;
 use crate::transport::Connector;
 
-/// Opens connections to sockets that fit ours.
+/// Opens connections to sockets that match ours.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     pub(crate) connector: Connector,
     pub(crate) socket: Socket,
-    /// What a SUB wants to get.
+    /// Subscription of a SUB.
     pub(crate) key: String,
 }
 
-/// Somebody who has said what it is.
+/// A peer after its handshake.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
 }
 
-/// Those who connect, each met in a thread of its own: one that does not get on holds up nobody.
+/// Accepted peers. Each handshake has a thread, so a slow one holds up no other.
 #[derive(Debug)]
 pub(crate) struct Peers {
     pub(crate) met: Receiver<Peer>,
     cancel: Cancel,
 }
 
-/// Why the handshake went wrong.
+/// A failed handshake.
 enum Trouble {
     Io(io::Error),
     Garbage(Garbage),
 }
 
 impl Meeting {
-    /// With whom a name says; a person is told the address that is listened on.
+    /// Connects to or listens on the address of the name. Reports the address listened on.
     ///
     /// # Errors
-    /// It cannot be listened on.
+    /// The address cannot be listened on.
     pub(crate) fn new(zmq: &Zmq, socket: Socket, notify: Notify<'_>) -> Result<Arc<Self>, Error> {
         let connector = zmq.end.connector("zmq", notify)?;
         Ok(Arc::new(Self { connector, socket, key: zmq.key.clone() }))
     }
 
-    /// The next connection, the handshake done. Of several who connect to a listener it is the first who gets that far.
-    /// They are waited for `within` at most.
+    /// The next connection after its handshake. A listener takes the first peer that completes it. Waits up to
+    /// `within`.
     pub(crate) fn open(self: &Arc<Self>, cancel: &Cancel, within: Option<Duration>) -> Result<Peer, Error> {
         if !self.connector.listens() {
             return self.shake(self.connector.open(cancel, within)?, cancel);
@@ -72,14 +72,14 @@ impl Meeting {
         }
     }
 
-    /// Meets all who connect, until it is dropped.
+    /// Accepts peers until it is dropped.
     pub(crate) fn peers(self: &Arc<Self>) -> Peers {
         let (sender, met) = sync_channel(PEERS_MAX);
         let (meeting, cancel, under_way) = (self.clone(), Cancel::default(), Arc::new(()));
         let until = cancel.clone();
         std::thread::spawn(move || {
             while !until.is_cancelled() {
-                // Who connects meanwhile waits in the system's queue.
+                // Further connections wait in the system's queue.
                 let next = if Arc::strong_count(&under_way) > HANDSHAKES_MAX {
                     None
                 } else {
@@ -93,12 +93,12 @@ impl Meeting {
                     (meeting.clone(), until.clone(), sender.clone(), under_way.clone());
                 let shake = move || {
                     let _one = one;
-                    // Somebody who is no peer, or has gone: others may be.
+                    // Errors of one peer do not affect others.
                     if let Ok(peer) = meeting.shake(stream, &until) {
                         let _ = sender.send(peer);
                     }
                 };
-                // Without a thread for it the connection is closed, and may come again.
+                // Without a thread the connection is closed, and the peer may retry.
                 drop(std::thread::Builder::new().spawn(shake));
             }
         });
@@ -131,7 +131,7 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    /// Up to where messages may follow. What a SUB asks for comes after that, at any time.
+    /// The handshake. Subscriptions of a SUB may follow at any time.
     fn run(&mut self, ours: &Meeting) -> Result<(), Trouble> {
         self.stream.write_all(&wire::greeting())?;
         wire::check_greeting(&self.array()?)?;
@@ -188,7 +188,7 @@ impl Handshake<'_> {
     }
 }
 
-/// Of a socket that waits no longer than a moment.
+/// For a socket with a short timeout.
 pub(super) fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
