@@ -44,7 +44,8 @@ def main():
     parser.add_argument("--limit-s", type=float, default=120, help="what takes longer is given up, and not tried again")
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), help="where trees lie")
     options = parser.parse_args()
-    # An ssh whose copy is done, and what an sshd started, may end behind whoever waits for them; then they are this process'.
+    # Adopts the children of finished ssh and sshd processes, so that their processor time counts
+    # here.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for case in options.cases.split(","):
         with tempfile.TemporaryDirectory(dir=options.dir, prefix="grebe-copy-") as folder:
@@ -95,7 +96,7 @@ def run_one(options, room, link, way, case):
         command[-2:-2] = ["--fuzzy", "--delete-after"]
     if way == "grebe --index":
         command.insert(-2, "--index")
-    # What is kept of a tree is kept where this run's trees are.
+    # Keeps the state of copies beside this run's trees.
     environment = {**os.environ, "XDG_STATE_HOME": str(room.folder / "state")}
     before = processor_s()
     with room.sshd(link):

@@ -121,7 +121,7 @@ def record(grebe, folder, total):
             file.write(value.to_bytes(2, "little", signed=True))
     about = {"core:datatype": "ri16_le", "core:sample_rate": RATE_HZ, "core:version": "1.2.0"}
     (folder / "run7.sigmf-meta").write_text(json.dumps({"global": about, "captures": [{"core:sample_start": 0}], "annotations": []}))
-    # Whoever looks at it first makes its summary.
+    # The first view writes the summary.
     subprocess.run([grebe, "view", folder / "run7.sigmf-meta", "--png", folder.parent / "made.png"], check=True, capture_output=True)
     if not (folder / "run7.grebe-summary").exists():
         raise SystemExit("it has no summary")

@@ -23,7 +23,8 @@ except ImportError as error:
 RATE_HZ = 48_000
 FREQUENCY_HZ = 100e6
 LENGTH = 50_000
-# What GNU Radio streams, by the name of the raw file: its source, its sink, bytes of an item, NumPy's name of a component.
+# Streams of GNU Radio, by the name of the raw file: source, sink, bytes of an item, NumPy's type of
+# a component.
 STREAMS = {
     "cf32": (blocks.vector_source_c, blocks.vector_sink_c, gr.sizeof_gr_complex, "f4"),
     "cfile": (blocks.vector_source_c, blocks.vector_sink_c, gr.sizeof_gr_complex, "f4"),
@@ -211,7 +212,7 @@ def zeromq_in(grebe, folder, kind, tags):
     begin = int(numpy.flatnonzero(sent == got[0])[0])
     check(f"{what}: the samples", got.tobytes() == numpy.roll(numpy.tile(sent, 2), -begin).tobytes())
     if tags:
-        # Who comes in the middle hears of the frequency when the stream comes round.
+        # A late reader gets the frequency when the stream repeats.
         check(f"{what}: the frequency", captures[-1]["core:frequency"] == FREQUENCY_HZ)
     else:
         check(f"{what}: without a gap", len(captures) == 1)

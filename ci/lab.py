@@ -32,11 +32,11 @@ PERIOD = 65_536  # two places of the wave are alike only so far apart; of the ra
 RATE = 3 * PERIOD
 SITES = {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}
 ROUTER = "198.18.0.1"
-# What runs where; who records under a name of its own begins a new recording each time.
+# Producers and recorders by host. Each recorder starts a new recording per run.
 STREAMS = {"a1": "lab/a1/adc", "a2": "lab/a2/adc", "b1": "lab/b1/adc"}
 RECORDERS = {"a3": ["lab/a1/adc", "lab/a2/adc"], "b1": ["lab/a1/adc"], "b2": ["lab/a2/adc", "lab/b1/adc"]}
 GROUP = "udp://239.77.7.7:5077?ttl=1"
-# A graph over both sites, run at a3: a source, a stage that it passes through, and a recorder behind each.
+# A graph over both sites, run at a3: a source, an intermediate stage, and a recorder after each.
 GRAPH = '''
 stage = [
     { id = "adc", kind = "synth", host = "a1", params = { rate = RATE, wave = "saw", frequency = FREQUENCY, latency = "20ms" } },
@@ -51,7 +51,8 @@ edge = [
 ]
 host = [{ name = "a1", restart = "always" }, { name = "b1", restart = "always" }, { name = "b2", restart = "always" }]
 '''
-# In place of ssh: into the namespace of a host, whose cable it does not need. What runs there is killed by its number.
+# Replaces ssh: enters the namespace of a host, without its cable. The harness kills processes by
+# their number.
 SSH = '''#!/bin/sh
 while [ "$1" != -- ]; do
     [ "$1" = -G ] && { for host; do :; done; sed -n "s/^$host /hostname /p" FOLDER/addresses; exit; }
@@ -168,7 +169,7 @@ class Lab:
         gate = next(self.gates[site] for site, hosts in SITES.items() if host in hosts)
         run(["ip", "-n", gate, "link", "set", host, "up" if is_in else "down"])
 
-    # What runs
+    # Processes
 
     def start(self):
         if not self.options.graph:
@@ -271,7 +272,7 @@ class Lab:
         with self.lock:
             return {name for name, is_there in self.names.items() if is_there}
 
-    # What is done to it
+    # Faults
 
     def havoc(self, duration_s):
         until = time.monotonic() + duration_s
@@ -362,7 +363,7 @@ class Lab:
             self.check(ended(producer) == 130, f"{name} did not end when it was asked to: {producer.poll()}")
         self.check(patiently(lambda: not self.listed()), f"all have ended, and {self.listed()} are listed")
 
-    # What came of it
+    # Results
 
     def judge(self):
         reference = self.folder / "made.sigmf-meta"
@@ -392,7 +393,8 @@ class Lab:
                     wrong = f"from sample {at} on it is not what the generator makes of index {index}"
                 if at in begun or next_index is None:
                     segments += 1
-                    # Who saw a producer's first frame knows what was left out before it; who came later does not ask.
+                    # A recorder that has a producer's first frame knows the drops before it. A
+                    # later one does not need them.
                     heads += [head + index for head in heads]
                 elif index < next_index:
                     wrong = f"at sample {at} the index goes back from {next_index} to {index}, and no label says why"
@@ -452,7 +454,7 @@ class Lab:
         if self.graph.returncode == 130:
             report = json.loads(self.graph.stdout.read())
             direct = sum(len(way["edges"]) for way in report["ways"] if way["other"] and way["way"])
-            # What neither reaches goes through a3 until one of them is started again.
+            # Edges without a direct route go through a3 until an end restarts.
             self.check(direct == 2 or through, f"at the end {direct} of the 2 edges between others went directly, and nothing says why")
             rows = {stage["name"]: stage["own"] for stage in report["graph"]["stages"]}
             restarts = {host: rows[host]["restarts"] for host in ("a1", "b1", "b2")}

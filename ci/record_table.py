@@ -82,7 +82,7 @@ class Table:
         for path in self.folder.glob("*"):
             if path.name != "read.bin":
                 path.unlink()
-        # What is removed is given back to the disk in a while.
+        # The disk frees removed files after some time.
         time.sleep(0.5)
 
     def fio(self):

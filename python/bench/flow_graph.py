@@ -193,7 +193,7 @@ def main() -> None:
         COMMAND[:] = [asked.grebe]
     elif not grebe:
         parser.error("there is no wheel: install it, or give --grebe")
-    # What its UDP source gets in a second is little: fewer samples take as long.
+    # Its UDP source is slow: fewer samples take as long.
     many, few = asked.samples, asked.samples // 200
     rows: dict[str, tuple[int, Callable[[int, int], tuple[float, float]]]] = {
         "a flow graph alone": (many, lambda samples, _: alone(samples)),

@@ -1,4 +1,4 @@
-//! What a stream is read in.
+//! Blocks of a stream.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -110,7 +110,7 @@ impl Block {
         self.index
     }
 
-    /// What is missing before the block.
+    /// Gap before the block.
     #[getter]
     fn gap(&self) -> Gap {
         Gap(self.missing)
@@ -159,13 +159,13 @@ impl Block {
         dtype(py, self.header.format).cloned()
     }
 
-    /// What the producer says that the stream is, with SigMF's keys; empty where it says nothing.
+    /// The producer's description, with SigMF's keys; possibly empty.
     #[getter]
     fn description<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         as_dict(py, self.described.as_deref())
     }
 
-    /// Whether the same is said of both blocks, without looking at what.
+    /// Whether both blocks have the same description, without comparing it.
     fn _is_described_as(&self, other: &Self) -> bool {
         match (&self.described, &other.described) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),

@@ -31,10 +31,10 @@ pub(crate) fn dtype(py: Python<'_>, format: SampleFormat) -> PyResult<&Bound<'_,
     Ok(all[format as usize].bind(py))
 }
 
-/// The format that a name (`"ci16"`) or something that NumPy takes for a `dtype` stands for.
+/// The format of a name (`"ci16"`) or of a NumPy `dtype`.
 ///
 /// # Errors
-/// `UsageError`: there is no such format.
+/// `UsageError`: unknown format.
 pub(crate) fn of(named: &Bound<'_, PyAny>) -> PyResult<SampleFormat> {
     let py = named.py();
     if let Ok(name) = named.extract::<String>()

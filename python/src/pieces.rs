@@ -1,4 +1,4 @@
-//! Batches as pieces: what becomes a block each, with what is missing before it.
+//! Pieces of batches: each becomes a block, with the gap before it.
 //!
 //! ```text
 //!   batch --> frames --tracker--> pieces: a large frame alone (lent), small ones together (copied)
@@ -156,10 +156,10 @@ impl Splitter {
         }
     }
 
-    /// Who lost the samples of a gap.
+    /// The cause of a gap's loss.
     fn whose(&mut self, samples: u64, source: u64, dropped: u64) -> Missing {
         let source = source.min(samples);
-        // What the queue dropped lies in gaps of what comes out of it; some of it perhaps in one that is still to come.
+        // Drops of the queue are part of gaps in its output, some of which may be still to come.
         let reader = dropped.saturating_sub(self.told_dropped).min(samples - source);
         self.told_dropped += reader;
         let missing = Missing { source, reader, way: samples - source - reader };

@@ -1,4 +1,4 @@
-//! What a path carries: the side that asks, and the side that answers.
+//! Measurement of a path: client and server.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::job::{Patience, Teller, watched};
 use crate::stream::seconds;
 use crate::transfer::address_of;
 
-/// Probes a path; the report as JSON. `progress` is told events as JSON.
+/// Probes a path. Returns the report as JSON. `progress` receives events as JSON.
 #[pyfunction]
 #[pyo3(signature = (ticket, *, max_rate, max_bytes, duration, allow_fast_public, size, interval, tcp_writes, amounts, progress))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -61,7 +61,7 @@ pub(crate) fn probe_path(
     serde_json::to_string(&report).map_err(|error| Kind::General.error(error.to_string()))
 }
 
-/// Serves probes; how many there were. `on_ticket` is told the ticket's word first, `progress` who comes.
+/// Serves probes. Returns their number. `on_ticket` receives the ticket's word first, `progress` the clients.
 #[pyfunction]
 #[pyo3(signature = (on_ticket, *, listen, clients, idle_timeout, max_rate, max_bytes, duration, progress))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]

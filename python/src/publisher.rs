@@ -36,7 +36,7 @@ pub(crate) struct Publisher {
     block: usize,
     /// Whether a block may be filled where it will be read.
     fills_in_place: bool,
-    /// Whose turn it is to write: a whole write of one thread, in whose midst signal handlers run.
+    /// The turn to write: a whole write of one thread, within which signal handlers run.
     turns: Turns<()>,
     out: Mutex<Option<Own<Out>>>,
     graph: Turns<Option<Own<Graphs>>>,
@@ -45,7 +45,7 @@ pub(crate) struct Publisher {
     copied_blocks: AtomicU64,
 }
 
-/// What one thread at a time writes to, which runs no Python meanwhile.
+/// The writer of one thread at a time, which runs no Python meanwhile.
 struct Out {
     writer: FrameWriter,
     pool: BatchPool,
@@ -122,7 +122,7 @@ impl Publisher {
         let described = description_of(py, description)?;
         let timeout = timeout.map(stream::seconds).transpose()?;
         let sink = opened(py, &cancel, timeout, move |notify| open_sink(&parsed, &options, notify))?;
-        // What a frame holds: in shared memory a chunk, else a datagram.
+        // Size of a frame: a chunk of shared memory, otherwise a datagram.
         let (pool, fits) = match sink.pool {
             Some(pool) => {
                 let bytes = pool.chunk_bytes();
@@ -261,7 +261,7 @@ impl Publisher {
         described.map_err(|refused| self.why(py, refused))
     }
 
-    /// What was counted until now.
+    /// Counts so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = PyDict::new(py);
         stats.set_item("copied_blocks", self.copied_blocks.load(Ordering::Relaxed))?;
@@ -379,7 +379,7 @@ impl Publisher {
     /// Runs no Python, so that it is for a moment.
     fn with_out<T>(&self, act: impl FnOnce(&mut Out) -> Result<T, Refused>) -> Result<T, Refused> {
         match &mut *locked(&self.out) {
-            // Who has a turn is not in a fork.
+            // The owner of a turn is not in a fork.
             Some(out) => out.get_mut().map_err(|_| Refused::Closed).and_then(act),
             None => Err(Refused::Closed),
         }
@@ -496,7 +496,7 @@ impl Out {
     }
 }
 
-/// A description from what Python has: a dict with SigMF's keys.
+/// A description from a Python dict with SigMF's keys.
 fn description_of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Description> {
     let Some(given) = given else { return Ok(Description::default()) };
     let text: String = py.import("json")?.call_method1("dumps", (given,))?.extract()?;
@@ -505,9 +505,9 @@ fn description_of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<
 }
 
 const SINK: &str = "sender";
-/// What waits for the sink; the first of them is being sent.
+/// Batches waiting for the sink, including the one being sent.
 const QUEUE_BATCHES: usize = 2;
-/// Where the sink has no memory of its own: what is in hand, what waits, and what the sink keeps.
+/// Without memory of the sink: chunks in use, waiting, and held by the sink.
 const POOL_CHUNKS: usize = 8;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Samples, so that each channel of a frame begins at a multiple of 64 bytes.

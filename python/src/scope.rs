@@ -26,7 +26,7 @@ use crate::stream::seconds;
 use crate::trigger::slope_of;
 use crate::turns::{Turns, locked};
 
-/// A stream with a scope behind it, which draws it where it is asked to. `grebe.Scope` stands on it.
+/// A stream with a scope, which draws it on request. The base of `grebe.Scope`.
 #[pyclass(frozen, subclass, module = "grebe")]
 pub(crate) struct StreamScope {
     /// Without what lets anybody in.
@@ -35,7 +35,7 @@ pub(crate) struct StreamScope {
     look: Look,
     channels: Vec<ChannelSetup>,
     status: Status,
-    /// What a browser shows of it, where it is served.
+    /// The page for a browser, if it is served.
     page: Option<String>,
     /// Whether the last picture was of a stream that is over.
     is_ended: Arc<AtomicBool>,
@@ -158,7 +158,7 @@ impl StreamScope {
         })
     }
 
-    /// A picture of now, as PNG. Waits for the first sample, for so many seconds.
+    /// A picture of the present, as PNG. Waits up to `timeout` seconds for the first sample.
     #[pyo3(signature = (width=960, height=480, *, timeout=10.0))]
     fn png<'py>(
         &self,
@@ -167,7 +167,7 @@ impl StreamScope {
         height: u32,
         timeout: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        // What draws waits for a thread that a forked child does not have.
+        // Drawing needs a thread that a forked child does not have.
         if let Some(behind) = &*self.behind.lock(py)? {
             behind.get()?;
         }
@@ -238,7 +238,7 @@ impl StreamScope {
     /// The scope of a stream that is served.
     fn far(py: Python<'_>, uri: &str, look: Look, timeout: Option<Duration>) -> PyResult<Self> {
         let address: FarAddress = uri.parse().map_err(|why: String| {
-            // What was given has a token.
+            // The given link contains a token.
             Kind::Usage.error(format!("no link of grebe serve: {why}"))
         })?;
         let cancel = Cancel::default();
@@ -297,7 +297,7 @@ impl StreamScope {
     }
 }
 
-/// What only the source knows.
+/// Status that only the source knows.
 fn status(snapshot: &Snapshot, name: &str) -> SourceStatus {
     let source = snapshot.stage("source");
     let own = |name| source.and_then(|source| source.own(name));
@@ -320,7 +320,7 @@ fn status(snapshot: &Snapshot, name: &str) -> SourceStatus {
 /// maxima, `float32`, not-a-number where nothing is), or, where the last is true, rows of brightness from 0 to 1, the first at the top.
 type LaneOf<'py> = (String, String, Bound<'py, PyAny>, f64, f64, bool);
 
-/// What a lane shows.
+/// Content of a lane.
 enum Content {
     Columns(Vec<Column<f32>>),
     /// Cells per row, and all cells.
@@ -397,7 +397,7 @@ pub(crate) fn draw_png<'py>(
     Ok(PyBytes::new(py, &png.map_err(|error| Kind::Usage.error(error.to_string()))?))
 }
 
-/// Columns that fill the plot of a picture so many pixels wide.
+/// Number of columns in a picture `width` pixels wide.
 #[pyfunction]
 pub(crate) fn plot_columns(width: u32) -> usize {
     grebe_scope::raster::plot_columns(width)

@@ -147,7 +147,7 @@ def test_an_envelope_from_a_summary_is_that_of_the_samples(tmp_path: pathlib.Pat
                 out.write(rng.integers(0, 256, samples * out.dtype.itemsize, "u1").view(out.dtype))
         rec = grebe.Recording(path)
         without = rec.envelope(columns=5)
-        # What has just been written may still grow.
+        # A recent file may still grow.
         os.utime(path.with_suffix(".sigmf-data"), (1e9, 1e9))
         rec = grebe.Recording(path)
         rec.summarize()

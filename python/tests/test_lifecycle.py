@@ -204,7 +204,7 @@ def test_ctrl_c_at_any_moment_is_a_keyboard_interrupt(what: str, times: int, tmp
                     raise KeyboardInterrupt
                 work()
             except KeyboardInterrupt:
-                # The next comes once this one is told.
+                # The next one starts after the report of this one.
                 is_armed = is_pending = False
                 hits += 1
                 print(hits, flush=True)

@@ -60,11 +60,12 @@ pub use stream::{Checker, FrameSender, Frames};
 
 use peer::Task as _;
 
-/// Runs a process of a bench: its task comes on standard input, its answers go to standard output. `other` is a program that
-/// measures its own shared memory beside ours.
+/// Runs a process of a bench: reads its task from standard input, writes its answers to standard output. `other` is a
+/// program whose
+/// shared memory is measured beside ours.
 ///
 /// # Errors
-/// Where the task cannot be read or nobody listens. What fails in the task itself is an answer.
+/// The task cannot be read, or the output is closed. An error within the task is an answer.
 pub fn peer_main(other: Option<&dyn shm::Other>) -> Result<()> {
     let (bench, task) = peer::read_task()?;
     let done = match bench.as_str() {

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::canary::Reading;
 
-/// What a bench tells while it runs.
+/// Progress of a bench.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// What is measured now.
+    /// The present measurement.
     Doing(&'a str),
     /// A result.
     Row(&'a Row),
@@ -38,7 +38,7 @@ struct Cell {
 enum Kind {
     Name,
     Number,
-    /// A number, and behind it in parentheses the smallest and the largest where several were measured.
+    /// A number, with the minimum and maximum of several measurements in parentheses.
     Range,
     Text,
 }
@@ -52,7 +52,7 @@ impl Cell {
 impl Row {
     /// A row without cells. Those with the same title and columns share a table.
     pub(crate) fn new(title: impl Into<String>, measured: &impl Serialize) -> Self {
-        // Fails only for maps whose keys are no strings, which nothing here has.
+        // Fails only for maps with keys other than strings, which no row has.
         let json = serde_json::to_value(measured).unwrap_or_default();
         Self { title: title.into(), cells: Vec::new(), json }
     }
@@ -98,7 +98,7 @@ impl Row {
         self.cell("ns between cores", text)
     }
 
-    /// With something that is asked of it.
+    /// Adds a goal.
     pub(crate) fn goal(
         mut self,
         name: &str,
@@ -113,7 +113,7 @@ impl Row {
         self
     }
 
-    /// What this row and those of the same table are about.
+    /// Subject of this row and its table.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -157,7 +157,7 @@ impl Serialize for Row {
     }
 }
 
-/// The rows as Markdown tables, one per title, and a table of what is asked of them.
+/// The rows as Markdown tables, one per title, and a table of goals.
 pub fn markdown(rows: &[Row]) -> String {
     let mut out = String::new();
     for rows in rows.chunk_by(Row::has_columns_of) {

@@ -1,4 +1,4 @@
-//! How often is measured, and what several runs say together.
+//! Number of runs, and their summary.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) fn size(text: &str) -> Result<usize, NoQuantity> {
     text.parse().map(|size: SizeBytes| size.0)
 }
 
-/// What several runs measured: the smallest, the middle one, and the largest.
+/// Values of several runs: minimum, median and maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub low: f64,

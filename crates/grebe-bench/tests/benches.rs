@@ -189,7 +189,7 @@ fn streams_are_measured_beside_what_zenohs_own_programs_do() {
     }
 }
 
-/// Whoever ends a run in the middle of a transfer ends every process of it, and nothing is left.
+/// Ending a run in the middle of a transfer ends all its processes.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_or_killed_run_leaves_nothing_behind() {

@@ -21,7 +21,7 @@ fn main() {
     println!("all passed");
 }
 
-/// All of shared memory, with this program again as a consumer: why there is no test harness, which would print around the
+/// All parts of the shared memory bench, with this program as a consumer too. A test harness would print between the
 /// answers.
 fn options(duration_ms: u64) -> Options {
     let launcher = Launcher::new(|| {

@@ -54,7 +54,7 @@ pub struct Full;
 /// Why a frame was not added to a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// There is no room for it: freeze the batch and go on with the next.
+    /// The batch has no room: freeze it and continue with the next.
     #[error(transparent)]
     Full(#[from] Full),
     /// No receiver would take a frame with this header.
@@ -224,15 +224,16 @@ impl BatchMut {
         }
     }
 
-    /// Says what the stream is, to whoever reads the batch: one thing a batch, so that no stage and no queue can lose another. A
-    /// source whose stream changes begins another batch there. A batch begins with what its pool says
+    /// Sets the description of the stream, one per batch, so that no stage and no queue can lose another. A source
+    /// whose stream changes
+    /// starts another batch. A new batch has the description of its pool
     /// ([`BatchPool::describe`](crate::BatchPool::describe)).
     #[inline]
     pub fn describe(&mut self, description: Option<&Arc<Description>>) {
         self.chunk.meta_mut().describe(description);
     }
 
-    /// What the stream is, where somebody said so.
+    /// The description of the stream, if known.
     #[inline]
     pub fn description(&self) -> Option<&Arc<Description>> {
         self.chunk.meta().description.as_ref()
@@ -259,13 +260,13 @@ impl BatchMut {
         self.chunk.meta().spans.len()
     }
 
-    /// Whether there is no frame yet.
+    /// Whether the batch has no frame.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Which chunk of its pool this is: what another process is told.
+    /// Index of the chunk in its pool, for another process.
     pub fn index(&self) -> u32 {
         self.chunk.index()
     }
@@ -302,9 +303,10 @@ impl Batch {
         Frames { bytes: self.lease.bytes(), spans: self.lease.meta().spans.iter() }
     }
 
-    /// What the stream is, where somebody said so: it holds from its own
-    /// [`first_sample_index`](Description::first_sample_index) on, which may lie within the batch or behind it. For samples
-    /// before that, the one holds that came before it. It is the same `Arc` until it changes.
+    /// The description of the stream, if known. It holds from its
+    /// [`first_sample_index`](Description::first_sample_index) on, which may
+    /// lie within the batch or after it. The previous description holds for earlier samples. It is the same `Arc` until
+    /// it changes.
     #[inline]
     pub fn description(&self) -> Option<&Arc<Description>> {
         self.lease.meta().description.as_ref()
@@ -328,7 +330,7 @@ impl Batch {
         self.lease.meta().samples
     }
 
-    /// Offset of each frame in the chunk, in order: what another process is told, with [`chunk`](Self::chunk).
+    /// Offset of each frame in the chunk, in order, for another process: see [`chunk`](Self::chunk).
     #[inline]
     pub fn offsets(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.lease.meta().spans.iter().map(|span| span.offset)

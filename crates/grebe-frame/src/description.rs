@@ -1,6 +1,6 @@
-//! What a stream is, and how that goes between hosts: frames of kind 1, whose payload is JSON in SigMF's words.
+//! Description of a stream, and its transport between hosts: frames of kind 1, whose payload is JSON with SigMF's keys.
 //!
-//! A description's frame has the header of a frame of samples, with these fields read otherwise:
+//! The frame of a description has the header of a frame of samples, with these fields read otherwise:
 //!
 //! | offset | field | type |
 //! |---|---|---|
@@ -13,8 +13,9 @@
 //! | 52 | text_crc32c: of all parts | u32 |
 //! | 56 | first_sample_index: from where on it holds | u64 |
 //!
-//! All parts but the last are of one size. A description that is sent again is byte for byte the same but for its sequence and
-//! time, and is known by text_bytes, text_crc32c and first_sample_index without being read.
+//! All parts but the last have one size. A repeated description differs only in its sequence and time. A reader
+//! recognises it by
+//! text_bytes, text_crc32c and first_sample_index, without parsing it.
 
 use std::time::{Duration, SystemTime};
 
@@ -29,9 +30,9 @@ use crate::format::{Component, SampleFormat};
 use crate::header::{CRC, HEADER_BYTES, Header, KIND_DESCRIPTION, MAGIC, Refusal};
 use crate::header::{check_crc, u32_at, u64_at};
 
-/// What a stream is, in the words of SigMF: names, units, scale, frequency, clock.
+/// Metadata of a stream, with SigMF's keys: names, units, scale, frequency, clock.
 ///
-/// Everything is optional. As JSON it has the keys that a recording's metadata has.
+/// All fields are optional. As JSON it has the keys of a recording's metadata.
 ///
 /// ```
 /// use grebe_frame::{ChannelDescription, Description, DescriptionReader, Header};
@@ -52,10 +53,10 @@ pub struct Description {
     /// The first sample per channel, counted since the stream began, for which it holds. Not part of the text.
     #[serde(skip)]
     pub first_sample_index: u64,
-    /// What the stream is called.
+    /// Name of the stream.
     #[serde(rename = "grebe:name", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What each channel is; fewer than there are channels, or none, where nothing is known of the rest.
+    /// Description per channel, possibly of fewer channels than there are.
     #[serde(rename = "grebe:channels", skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<ChannelDescription>,
     /// The frequency that a complex stream's zero stands for, or a real one was mixed down from.
@@ -67,13 +68,13 @@ pub struct Description {
     /// The gain of the hardware.
     #[serde(rename = "capture_details:gain", skip_serializing_if = "Option::is_none")]
     pub gain_db: Option<f64>,
-    /// What made the samples.
+    /// Hardware that made the samples.
     #[serde(rename = "core:hw", skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
-    /// Who made them.
+    /// Author of the samples.
     #[serde(rename = "core:author", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// What the author has to say of them.
+    /// Comment of the author.
     #[serde(rename = "core:description", skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
     /// How the producer's clock relates to UTC: that of a stream that is made now.
@@ -96,7 +97,8 @@ pub struct Description {
     /// The same by the monotonic clock of a host, which streams of other hosts may have been measured by, too.
     #[serde(rename = "grebe:axis", skip_serializing_if = "Option::is_none")]
     pub recorded_axis: Option<AxisTime>,
-    /// Nobody knows when the samples were made: they are played from a recording that does not say. Their stamps are no such time.
+    /// Whether the time of the samples is unknown, because they come from a recording without it. Their stamps are then
+    /// not real times.
     #[serde(rename = "grebe:undated", skip_serializing_if = "std::ops::Not::not")]
     pub is_undated: bool,
     /// Stretches that somebody labelled, in order: those around the samples that are sent now, at most
@@ -104,19 +106,19 @@ pub struct Description {
     /// length and its label.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<StreamAnnotation>,
-    /// What else the producer says, handed on as it is.
+    /// Other keys of the producer, passed on unchanged.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-/// What one channel is. A sample stands for `sample * scale + offset`, in `unit`.
+/// Description of one channel. A sample stands for `sample * scale + offset`, in `unit`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChannelDescription {
-    /// What the channel is called; empty where it has no name.
+    /// Name of the channel, possibly empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What it is measured in; empty where that is not known.
+    /// Unit of measurement; empty if unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
     /// Units per count.
@@ -160,7 +162,7 @@ pub struct DescriptionReader {
     missing: u64,
 }
 
-/// What a description that is sent again is known by.
+/// Identifies a repeated description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Id {
     text_bytes: u32,
@@ -244,8 +246,9 @@ impl Description {
         }
     }
 
-    /// When a sample of the stream was made, by the monotonic clock of a host: of one that received it, where that has measured how far
-    /// the producer's is from its own, else of the producer's own. What was made by one clock can be laid side by side whatever UTC is.
+    /// Time of a sample of the stream by the monotonic clock of a host. That is a receiver's clock, if it has measured
+    /// the offset of the
+    /// producer's clock, otherwise the producer's own. Times of one clock are comparable whatever UTC is.
     pub fn axis_time_of(&self, header: &Header, sample_index: u64) -> Option<AxisTime> {
         let behind_ns = |from: u64| match i128::from(sample_index) - i128::from(from) {
             0 => Some(0),
@@ -279,8 +282,9 @@ impl Description {
         self.measured.map(|measured| measured.axis.clock).or_else(|| self.clock?.clock)
     }
 
-    /// What holds for a stream that is made of this one by turning each `factor` samples, the first of which has an index that is a
-    /// multiple of it, into `kept`. `sample_rate_hz` is this one's. An annotation covers what it covered.
+    /// The description of a decimated stream, which turns each `factor` samples, starting at a multiple of it, into
+    /// `kept`.
+    /// `sample_rate_hz` is this stream's. Annotations keep their extent.
     pub fn decimated(&self, factor: u64, kept: u64, sample_rate_hz: f64) -> Self {
         let first_group = self.first_sample_index.div_ceil(factor);
         let later_samples = first_group.saturating_mul(factor).saturating_sub(self.first_sample_index);
@@ -330,8 +334,9 @@ impl Description {
         before - self.annotations.len()
     }
 
-    /// The amplitude of a tone that uses the whole range of the bits that the samples have, where that are fewer than `format` has
-    /// (`grebe:bits`), or the integers that floats were made of had so many: of numbers around 0.
+    /// Amplitude of a full-scale tone, if the samples have fewer bits than `format` (`grebe:bits`), or the integers
+    /// from which
+    /// floats were made. For numbers around 0.
     pub fn full_scale(&self, format: SampleFormat) -> Option<f64> {
         let bits = i32::try_from(self.rest.get(Self::BITS)?.as_u64()?).ok()?;
         let component = format.component();
@@ -383,20 +388,20 @@ impl DescriptionReader {
         Ok(HEADER_BYTES + payload_bytes)
     }
 
-    /// Where in its stream the description was sent: the sequence of the frame of samples behind it, and the producer's time.
+    /// Position of the description in its stream: the sequence of the next frame of samples, and the producer's time.
     ///
     /// # Errors
-    /// The first reason for which this is no frame of a description.
+    /// The first reason for which it is not a frame of a description.
     pub fn stamp(frame: &[u8]) -> Result<Header, Refusal> {
         Self::frame_bytes(frame)?;
         let Some(head) = frame.first_chunk::<HEADER_BYTES>() else { return Err(Refusal::Short) };
         Ok(Header { sequence: u64_at(head, 8), producer_ts_ns: u64_at(head, 16), ..Header::default() })
     }
 
-    /// Takes the next frame: a description, where this was its last part and it is not the one before sent again.
+    /// Handles the next frame. Returns a description after its last part, unless it repeats the previous one.
     ///
     /// # Errors
-    /// Why it is no frame of a description; what was put together so far is forgotten where the text is wrong.
+    /// The reason why it is not a frame of a description. A wrong text discards the parts so far.
     pub fn take(&mut self, frame: &[u8]) -> Result<Option<Description>, Refusal> {
         let frame_bytes = Self::frame_bytes(frame)?;
         match frame.len().cmp(&frame_bytes) {
@@ -464,7 +469,7 @@ impl DescriptionReader {
     }
 }
 
-/// A time so many nanoseconds later, or earlier; `None` where a system has none.
+/// The time plus `by_ns`; `None` if the system cannot represent it.
 fn later(time: SystemTime, by_ns: i128) -> Option<SystemTime> {
     let by = Duration::from_nanos(u64::try_from(by_ns.unsigned_abs()).ok()?);
     if by_ns < 0 { time.checked_sub(by) } else { time.checked_add(by) }

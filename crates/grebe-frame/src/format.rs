@@ -1,4 +1,4 @@
-//! What a sample is: ten formats, and the types that stand for them in Rust.
+//! Formats of samples, and their types in Rust.
 
 use std::fmt;
 use std::str::FromStr;
@@ -102,7 +102,7 @@ pub trait Sample: Pod + PartialEq + fmt::Debug + Default + Send + Sync + sealed:
     const FORMAT: SampleFormat;
 }
 
-/// A word that is no sample format.
+/// Error of an unknown sample format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no sample format; there are i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 and cf32")]
 pub struct UnknownFormat(pub String);
@@ -140,7 +140,7 @@ impl SampleFormat {
         matches!(self, SampleFormat::Ci8 | SampleFormat::Cu8 | SampleFormat::Ci16 | SampleFormat::Cf32)
     }
 
-    /// What its samples are made of: themselves, or I and Q.
+    /// Type of a sample's components: the sample itself, or I and Q.
     #[inline]
     pub const fn component(self) -> Component {
         match self {

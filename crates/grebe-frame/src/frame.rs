@@ -72,10 +72,10 @@ impl<'a> Frame<'a> {
         Ok(samples(self.payload))
     }
 
-    /// The bytes of one channel (from 0) as they stand on the wire, whatever their format.
+    /// The bytes of one channel (from 0) as on the wire, in any format.
     ///
     /// # Errors
-    /// There is no such channel.
+    /// The channel does not exist.
     #[inline]
     pub fn channel_bytes(&self, channel: usize) -> Result<&'a [u8], ChannelError> {
         let header = self.header();
@@ -87,13 +87,13 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Why a frame has not the samples that were asked for.
+/// Error of a request for samples that a frame does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelError {
     /// They are of another format.
     #[error("the samples are {is}, and {asked} is needed here: a convert stage before this one makes it")]
     Format {
-        /// The format that was asked for.
+        /// The requested format.
         asked: SampleFormat,
         /// The format of the frame.
         is: SampleFormat,
@@ -101,7 +101,7 @@ pub enum ChannelError {
     /// The frame has fewer channels.
     #[error("there is no channel {asked}, counted from 0: the stream has {channels}")]
     Channel {
-        /// The channel that was asked for.
+        /// The requested channel.
         asked: usize,
         /// Channels of the frame.
         channels: usize,

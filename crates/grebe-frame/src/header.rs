@@ -17,7 +17,7 @@
 //! | 48 | sg_drops_total, samples per channel | u64 |
 //! | 56 | first_sample_index, per channel | u64 |
 //!
-//! A receiver that knows only 16-bit samples reads the four bytes at 24 as one number, and refuses what is not 1 to 8 there.
+//! Receivers that know only 16-bit samples read the four bytes at 24 as one number, and refuse values outside 1 to 8.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub const MAGIC: u32 = 0x3248_4647;
 /// The most channels a frame may have.
 pub const MAX_CHANNELS: u32 = 255;
 
-/// What stands before the samples of a frame.
+/// Header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Header {
     /// Grows by one per frame, from 0.
@@ -41,7 +41,7 @@ pub struct Header {
     pub producer_ts_ns: u64,
     /// Channels, 1..=255.
     pub channel_count: u32,
-    /// What a sample is.
+    /// Format of a sample.
     pub format: SampleFormat,
     /// Samples per channel; 0 ends the stream.
     pub block_length_samples: u32,

@@ -75,7 +75,7 @@ impl BatchPool {
         self.description = description;
     }
 
-    /// What batches of this pool say that their stream is.
+    /// The description for batches of this pool.
     pub fn description(&self) -> Option<&Arc<Description>> {
         self.description.as_ref()
     }
@@ -102,7 +102,7 @@ impl BatchPool {
 }
 
 impl TrustedBatchImport {
-    /// Reads `memory` in chunks of `chunk_bytes`; `home` is told each chunk that nobody here reads any more.
+    /// Reads `memory` in chunks of `chunk_bytes`. `home` receives each chunk that has no reader left here.
     pub fn new(
         memory: Box<dyn Memory>,
         chunk_bytes: usize,
@@ -119,10 +119,10 @@ impl TrustedBatchImport {
         self.description = description;
     }
 
-    /// The batch in chunk `index`, its frames at `offsets` (each validated again here).
+    /// The batch in chunk `index`, with frames at `offsets`, each of which is validated here again.
     ///
-    /// Answers `None` where there is no such chunk or it is held already. Frames that do not parse are left out, and counted
-    /// in the second value.
+    /// Returns `None` if the chunk does not exist or is held already. Skips invalid frames, and counts them in the
+    /// second value.
     pub fn batch(&mut self, index: u32, offsets: impl Iterator<Item = u32>) -> Option<(Batch, usize)> {
         let mut refused = 0;
         let description = self.description.as_ref();

@@ -12,7 +12,7 @@ pub(crate) struct Table {
     /// Behind the last frame.
     pub(crate) end: usize,
     pub(crate) samples: u64,
-    /// What the stream is. It outlives the frames, so that a chunk that is used again for the same stream costs a comparison.
+    /// The stream's description. It outlives the frames, so reusing the chunk for the same stream costs one comparison.
     pub(crate) description: Option<Arc<Description>>,
 }
 

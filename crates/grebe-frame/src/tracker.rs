@@ -1,4 +1,4 @@
-//! What arrived, what is missing, and where it went missing.
+//! Counts of received and missing frames and samples, and the place of their loss.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,10 +10,11 @@ use crate::header::Header;
 
 /// Follows one stream by its headers: gaps in frames *and* samples, late and duplicate frames, restarts, the end.
 ///
-/// Joining late is not loss: the first frame seen sets the position. Only who sees the very first frame of a stream knows that
-/// nothing came before it: what the generator dropped until then is counted as its own. A frame in order costs a few comparisons; only gaps
-/// touch the list of what is missing (at most 256 ranges; the oldest are forgotten, and their late frames then count as
-/// duplicates).
+/// Joining late is not loss: the first frame seen sets the position. Drops of the generator before that count only if
+/// it is the
+/// stream's very first frame. A frame in order costs a few comparisons. Only gaps touch the list of missing ranges,
+/// which has at most
+/// 256. The oldest are forgotten, and their late frames then count as duplicates.
 ///
 /// ```
 /// use grebe_frame::{Arrival, Gap, Header, StreamTracker};
@@ -66,7 +67,7 @@ impl Arrival {
     }
 }
 
-/// What is missing before a frame.
+/// Missing frames and samples before a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Gap {
     /// Frames that were sent and did not arrive; 0 where the generator alone dropped.
@@ -77,7 +78,7 @@ pub struct Gap {
     pub generator_samples: u64,
 }
 
-/// What a [`StreamTracker`] has counted over all streams it saw.
+/// Counts of a [`StreamTracker`] over all its streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrackerCounts {
@@ -89,8 +90,9 @@ pub struct TrackerCounts {
     pub lost_frames: u64,
     /// Samples per channel in them.
     pub lost_samples: u64,
-    /// Samples per channel that the generator dropped, by what its headers say: also those that it never gave an index, and
-    /// those before the stream's first frame, where that is the first that was seen.
+    /// Samples per channel that the generator dropped, according to its headers. Includes those without an index, and
+    /// those before the
+    /// stream's first frame if the tracker saw that one.
     pub generator_samples: u64,
     /// Frames that came after later ones: they were counted as lost until then, and their place has passed.
     pub late_frames: u64,
@@ -175,7 +177,7 @@ impl StreamTracker {
         self.counts.duplicate_frames += 1;
     }
 
-    /// What was counted so far.
+    /// Counts so far.
     pub fn counts(&self) -> TrackerCounts {
         self.counts
     }
@@ -262,7 +264,7 @@ impl StreamTracker {
         gap
     }
 
-    /// What the generator dropped since the last frame.
+    /// Drops of the generator since the last frame.
     fn count_drops(&mut self, position: &Position, header: &Header) -> u64 {
         let drops = header.sg_drops_total.saturating_sub(position.sg_drops_total);
         self.counts.generator_samples = self.counts.generator_samples.saturating_add(drops);
@@ -499,7 +501,7 @@ mod tests {
     fn a_sender_whose_host_was_started_again_begins_again_with_its_first_frame() {
         let stamped = |sequence, producer_ts_ns| Header { producer_ts_ns, ..frame(sequence) };
         let up_for = 3_600_000_000_000;
-        // Whoever saw the beginning, who joined later, and after long.
+        // Trackers that saw the beginning, joined later, or joined after long.
         for (first, newest, again_ns) in [(0, 500, 5_000), (300, 500, up_for - 11_000_000_000), (300, 500, 0)]
         {
             let mut tracker = StreamTracker::new();
@@ -510,7 +512,7 @@ mod tests {
             assert_eq!(tracker.arrive(&stamped(1, again_ns + 1)), Arrival::InOrder);
             assert_eq!(tracker.counts().duplicate_frames, 0);
         }
-        // What was sent before somebody joined, and comes behind, is of the same stream; so is what comes twice.
+        // Frames sent before the tracker joined belong to the same stream, as do duplicates.
         let mut tracker = StreamTracker::new();
         [300, 301, 303].into_iter().for_each(|sequence| {
             tracker.arrive(&stamped(sequence, up_for + sequence));
@@ -671,7 +673,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any loss, duplication and reordering: the counts equal those of a set of what was seen.
+        /// Any loss, duplication and reordering: the counts equal those of a set.
         #[test]
         fn counts_equal_a_naive_model(deliveries in prop::collection::vec((0u64..40, 0i64..3), 1..200)) {
             let mut tracker = StreamTracker::new();

@@ -28,10 +28,10 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// A stream of samples of this format, of so many channels (1 to 255) and samples per second and channel; 0 where it has no rate.
+    /// A stream of this format, with `channels` (1 to 255) and samples per second and channel; 0 if it has no rate.
     ///
     /// # Errors
-    /// No receiver takes such a stream.
+    /// No receiver accepts such a stream.
     pub fn new(format: SampleFormat, channels: u32, sample_rate_hz: f64) -> Result<Self, Refusal> {
         let next = Header { format, channel_count: channels, sample_rate_hz, ..Header::default() };
         next.check()?;
@@ -84,7 +84,7 @@ impl FrameWriter {
         self.next.first_sample_index += u64::from(samples);
     }
 
-    /// What its samples are.
+    /// Format of its samples.
     pub fn format(&self) -> SampleFormat {
         self.next.format
     }

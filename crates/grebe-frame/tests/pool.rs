@@ -10,7 +10,7 @@ use grebe_ring::{Memory, Signal};
 
 const CHUNK_BYTES: usize = 256;
 
-/// What another process would lend: bytes of this one.
+/// Stands for memory that another process lends.
 #[repr(align(64))]
 struct Lent([u8; 2 * CHUNK_BYTES]);
 

@@ -18,7 +18,7 @@ pub enum Error {
     /// Limit that no probe can meet.
     #[error("{what}")]
     Limit {
-        /// The limit, and what to do.
+        /// The limit, with advice.
         what: String,
     },
     /// The host of a ticket has no address.

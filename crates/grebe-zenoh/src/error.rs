@@ -1,11 +1,11 @@
 use std::path::PathBuf;
 
-/// Why a lab cannot be joined, or a stream in it cannot be had. The message names what was asked for, and what to do.
+/// An error about a lab or a stream in it. The message names the item, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]
 pub enum Error {
-    /// The feature `zenoh` was left out.
+    /// The build lacks the feature `zenoh`.
     #[error(
         "this grebe was built without Zenoh, which names of streams and zenoh:// need: build it with cargo build --release --features zenoh"
     )]

@@ -1,4 +1,4 @@
-//! What the fuzz targets drive: the parts that read what another host sent.
+//! Entry points of the fuzz targets: the parsers of foreign bytes.
 
 use crate::{Answer, Found, Nonce, Request, SenderId, What, pieces};
 
@@ -23,7 +23,7 @@ pub fn announcement(key: &str, json: &[u8]) {
     assert!(again.is_ok(), "{again:?}");
 }
 
-/// What a reader asks for: what is accepted says the same when it is sent on.
+/// A reader's request: writing and reading again gives the same.
 pub fn request(json: &[u8]) {
     let _ = (Answer::parse(json), Nonce::of_probe(json));
     let Ok(request) = Request::parse(json) else { return };

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use grebe_frame::{DescriptionReader, HEADER_BYTES, Header, Refusal};
 
-/// Bytes of frames in a message at most: with what Zenoh writes around it, one of its batches of 65,535 holds it, and nothing is cut
-/// into fragments. A frame that is longer goes alone.
+/// Maximum bytes of frames in a message. With Zenoh's own bytes it fits into a batch of 65,535, so it is not
+/// fragmented. A longer
+/// frame is a message of its own.
 pub const MESSAGE_BYTES_MAX: usize = 65_000;
 
-/// Who sent a message: 16 bytes beside the frames (Zenoh's attachment), another for each sender. All zero where somebody said
-/// nothing.
+/// Sender of a message: 16 bytes beside the frames (Zenoh's attachment), unique per sender. All zero if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SenderId(pub [u8; 16]);
 
@@ -29,7 +29,7 @@ pub struct Piece {
     pub header: Option<Header>,
 }
 
-/// Takes a message apart. What is no frame ends it: nothing says where another would begin.
+/// Splits a message into frames. An invalid frame ends it, because the start of the next is unknown.
 ///
 /// ```
 /// use grebe_frame::{HEADER_BYTES, Header, SampleFormat};

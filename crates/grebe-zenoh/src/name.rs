@@ -1,15 +1,15 @@
-//! What streams are called, and which of them somebody means.
+//! Names of streams, and patterns of names.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The name of a stream in a lab: words of letters, digits, `-`, `_` and `.` with slashes between, two at least.
+/// The name of a stream in a lab: at least two words of letters, digits, `-`, `_` and `.`, with slashes between.
 ///
 /// ```
 /// use grebe_zenoh::StreamName;
 ///
 /// assert_eq!("lab/mast3/adc".parse::<StreamName>().unwrap().to_string(), "lab/mast3/adc");
-/// assert!("adc".parse::<StreamName>().is_err(), "one word is no name");
+/// assert!("adc".parse::<StreamName>().is_err(), "one word is too short");
 /// assert!("lab/../adc".parse::<StreamName>().is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,10 +106,11 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Whether frames can be sent to this key of Zenoh's: a key and no pattern, and not below `@`, where Zenoh's own are.
+/// Checks that frames can be sent to this Zenoh key: it must not be a pattern, and not be below `@`, where Zenoh's own
+/// keys are.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why not.
 pub fn check_key(key: &str) -> Result<(), &'static str> {
     let is_good = |word: &str| {
         !word.is_empty()

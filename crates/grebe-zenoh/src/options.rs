@@ -18,7 +18,7 @@ pub struct SessionOptions {
     pub no_udp_on_request: bool,
 }
 
-/// What happens to messages that a reader has no time for.
+/// Handling of messages that a slow reader has no room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
     /// The oldest go.
@@ -37,7 +37,7 @@ impl Overflow {
 
 /// Says once how this process joins; without it, as the environment says ([`SessionOptions::from_environment`]).
 pub fn configure(options: SessionOptions) {
-    // Who is second finds it configured.
+    // The first call wins.
     let _ = OPTIONS.set(options);
 }
 
@@ -57,7 +57,7 @@ impl SessionOptions {
         }
     }
 
-    /// What this process joins with.
+    /// Options of this process.
     pub(crate) fn of_this_process() -> Self {
         OPTIONS.get().cloned().unwrap_or_else(Self::from_environment)
     }
@@ -85,7 +85,7 @@ impl SessionOptions {
         let wrong = || Error::Router { router: router.to_owned() };
         let (protocol, address) = router.split_once('/').unwrap_or(("tcp", router));
         let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
-        // What follows the port is Zenoh's: `#iface=eth0`.
+        // The rest after the port belongs to Zenoh: `#iface=eth0`.
         let port = port.split(['?', '#']).next().unwrap_or_default();
         let is_good = matches!(protocol, "tcp" | "tls") && !host.is_empty() && port.parse::<u16>().is_ok();
         if is_good { Ok(format!("{protocol}/{address}")) } else { Err(wrong()) }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::random;
 
-/// What a reader wants of a producer.
+/// A reader's request to a producer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -43,7 +43,7 @@ pub enum Request {
     },
 }
 
-/// What a producer says to that.
+/// A producer's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -71,10 +71,10 @@ impl Request {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what somebody sent; addresses that are nobody's, or everybody's, are left out, and those that are named twice.
+    /// Parses a request. Drops unspecified and multicast addresses, and repeated ones.
     ///
     /// # Errors
-    /// Why it is no such request.
+    /// The reason why it is not a request.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         let mut request: Self = parse(json)?;
         if let Self::Ask { at, .. } = &mut request {
@@ -98,10 +98,10 @@ impl Answer {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what somebody sent.
+    /// Parses an answer.
     ///
     /// # Errors
-    /// Why it is no such answer.
+    /// The reason why it is not an answer.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         parse(json)
     }
@@ -121,7 +121,7 @@ impl Nonce {
         probe
     }
 
-    /// What a datagram carries, if it is such a one.
+    /// The content of a datagram, if it is a probe.
     pub fn of_probe(datagram: &[u8]) -> Option<Self> {
         datagram.strip_prefix(MAGIC)?.try_into().ok().map(Self)
     }

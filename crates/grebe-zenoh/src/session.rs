@@ -35,7 +35,7 @@ pub use watch::Watch;
 use watch::SETTLE;
 
 impl Lab {
-    /// The streams that there are. Each producer that is there answers within `timeout`, or is left out.
+    /// Lists the streams. Skips producers that do not answer within `timeout`.
     ///
     /// # Errors
     /// The session is closed.
@@ -45,7 +45,7 @@ impl Lab {
         self.ask(&format!("{WHAT}*/{pattern}"), timeout)
     }
 
-    /// What the producer with this session says of a stream; `None` where it does not answer within `timeout`.
+    /// The description of a stream by the producer with this session. `None` without an answer within `timeout`.
     ///
     /// # Errors
     /// As for [`list`](Self::list).
@@ -57,7 +57,7 @@ impl Lab {
         let asked = self.0.session.get(key);
         let asked = asked.target(QueryTarget::All).consolidation(ConsolidationMode::None).timeout(timeout);
         let answers = asked.wait().map_err(failed("ask for streams"))?;
-        // What cannot be read is of another program, or of a later grebe.
+        // Unreadable answers come from other programs or from a later grebe.
         let read = |answer: zenoh::query::Reply| {
             let sample = answer.into_result().ok()?;
             Found::parse(sample.key_expr().as_str(), &sample.payload().to_bytes()).ok()

@@ -1,4 +1,4 @@
-//! What is said of a stream that is announced: JSON of a few lines.
+//! Announcement of a stream: JSON of a few lines.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::StreamName;
 
-/// What a stream is, where it is made, and by which ways it can be had.
+/// Description, origin and routes of a stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct What {
@@ -29,7 +29,7 @@ pub struct What {
     /// Whether it is sent by UDP to readers that ask for that.
     #[serde(skip_serializing_if = "is_false")]
     pub udp_on_request: bool,
-    /// What a sample is; empty until there is one.
+    /// Format of a sample; empty before the first.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub format: String,
     /// Channels; 0 until there are samples.
@@ -41,7 +41,7 @@ pub struct What {
     /// Messages of frames that were sent over Zenoh, read or not.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub messages: u64,
-    /// What the producer says of it.
+    /// The producer's description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Box<Description>>,
 }
@@ -53,7 +53,7 @@ pub struct Found {
     pub session: String,
     /// The stream.
     pub name: StreamName,
-    /// What it is.
+    /// Its announcement.
     pub what: What,
 }
 
@@ -79,10 +79,10 @@ impl What {
         if whole.len() <= JSON_BYTES_MAX { whole } else { json(&Self { description: None, ..self.clone() }) }
     }
 
-    /// Reads what somebody sent: nothing of it does anything to a terminal, and there is no more of it than fits.
+    /// Parses an announcement. Makes it safe for a terminal, and limits its length.
     ///
     /// # Errors
-    /// Why it is no such announcement.
+    /// The reason why it is not an announcement.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         if json.len() > JSON_BYTES_MAX {
             return Err(format!("has {} bytes; the most are {JSON_BYTES_MAX}", json.len()));
@@ -96,7 +96,7 @@ impl What {
         Ok(what)
     }
 
-    /// What people are told of a way that a producer takes where it is asked to.
+    /// Text for the route of a producer that sends on request.
     pub const UDP_ON_REQUEST: &str = "udp on request";
 
     /// By which ways it can be had, for people.
@@ -146,7 +146,7 @@ pub(crate) fn token(key: &str, prefix: &str) -> Option<(String, String)> {
     (is_session && !stream.is_empty()).then(|| (session.to_owned(), stream.to_owned()))
 }
 
-/// What this host calls itself.
+/// Name of this host.
 pub fn host_name() -> String {
     #[cfg(unix)]
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -198,7 +198,7 @@ fn is_unknown(hz: &f64) -> bool {
     *hz == 0.0
 }
 
-/// What a producer says of a stream: it answers questions there.
+/// Key of a producer's description of a stream, by query.
 pub(crate) const WHAT: &str = "grebe/what/";
 /// That a stream of some name is there: a token that goes with its producer.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
@@ -206,10 +206,10 @@ pub(crate) const HERE: &str = "grebe/here/";
 /// The same of one that has but a key.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
 pub(crate) const LIVE: &str = "grebe/live/";
-/// Where a producer is asked to send a stream by UDP.
+/// Key of requests to a producer for UDP.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
 pub(crate) const UDP: &str = "grebe/udp/";
-/// What a process counts: who watches gets it there, and a token goes with the process.
+/// Key of a process's counts, with a token per process.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
 pub(crate) const COUNTS: &str = "grebe/counts/";
 const JSON_BYTES_MAX: usize = 128 << 10;

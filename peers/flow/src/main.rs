@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Passes so many elements from a thread to this one; millions per second.
+/// Passes `n` elements from a thread to this one. Returns millions per second.
 type Pass = fn(u64) -> f64;
 
 /// As large as the handle of a batch.

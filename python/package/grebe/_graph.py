@@ -152,7 +152,7 @@ class Running(RunningGraph):
         try:
             self.stop()
         except Exception:
-            # What was raised first is what matters.
+            # The first error matters.
             if kind is None:
                 raise
 

@@ -61,7 +61,7 @@ def waterfall(
     low = max(float(np.percentile(known, 5)) if len(known) else -1.0, high - 100.0)
     lanes = []
     for number, lane in enumerate(dbfs[:LANES_MAX]):
-        # The highest of what falls into one cell: no peak is left out.
+        # The maximum of each cell, so that no peak is lost.
         lines, times = (np.arange(cells) * length // cells for length, cells in zip(lane.shape, _cells(lane.shape)))
         cells = np.fmax.reduceat(np.fmax.reduceat(lane[::-1], lines, axis=0), times, axis=1)
         brightness = np.nan_to_num((cells - low) / max(high - low, 1e-9), nan=0.0).clip(0.0, 1.0)

@@ -238,7 +238,7 @@ class Recording(_Recording):
             "--duration": None if t1 is None else max(t1 - t0, 0.0),
         }
         words = ["--trigger", kind, "--slope", slope, "--json"]
-        # The equals sign is for what is negative.
+        # The equals sign protects negative numbers.
         words += [f"{name}={value:.15f}" for name, value in given.items() if value is not None]
         words += ["--channel", ",".join(map(str, channels))] if channels else []
         words += ["--max", str(count)] if count is not None else []
@@ -317,7 +317,7 @@ class Recording(_Recording):
             header.append("the beginning: all of it is drawn where it has a summary")
         columns = max(1, min(plot_columns(WIDTH), span))
         index = firsts[0] + np.arange(columns + 1) * span // columns
-        # Where the first sample at or behind each index lies in the file.
+        # Position in the file of the first sample at or after each index.
         number = np.searchsorted(firsts, index, side="right") - 1
         bounds = begins[number] + np.minimum(index - firsts[number], lengths[number])
         known = self._known_extremes(bounds.tolist())
@@ -370,7 +370,7 @@ class Recording(_Recording):
 
 def _command(*words: str) -> str:
     """What a command of grebe's prints; its errors as exceptions."""
-    # The path of this folder is left out: what lies there may be called grebe, too.
+    # Without the path of this folder, which may contain a file called grebe.
     command = [sys.executable, "-P", "-m", "grebe", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

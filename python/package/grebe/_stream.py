@@ -132,5 +132,5 @@ def publish(
 
 
 _WAIT_S = 0.1
-# Some 1 MiB of what comes next.
+# About 1 MiB of the samples to come.
 _DRAWN_BLOCKS = 16

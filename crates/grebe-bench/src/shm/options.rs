@@ -1,4 +1,4 @@
-//! What to measure, and one run as both sides are told it.
+//! Options of the bench, and the task of one run for both sides.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::peer::{Launcher, Task};
 use crate::runs::{Runs, size, time};
 use crate::stream::{FrameSender, Plan, Stream, Work};
 
-/// What to measure.
+/// Options of the bench.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
-    /// What to measure.
+    /// Parts to measure.
     #[arg(long, value_name = "PART", value_delimiter = ',', default_value = "shm")]
     pub parts: Vec<Part>,
     /// Only the scenarios with these labels.
@@ -70,7 +70,7 @@ impl Default for Options {
     }
 }
 
-/// What a scenario is about.
+/// Part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// Shared memory, where it runs freely beside the other techniques.
@@ -83,23 +83,24 @@ pub enum Part {
 
 /// Another program's shared memory, measured in turn with ours: the same frames, chunks, checks and queue lengths.
 pub trait Other: std::fmt::Debug + Send + Sync {
-    /// What it is called in results.
+    /// Its name in results.
     fn name(&self) -> &'static str;
 
     /// Offers the stream, in the producer's process and before a consumer starts.
     ///
     /// # Errors
-    /// What the program says.
+    /// The program's error.
     fn producer(&self, stream: &OtherStream) -> Result<Box<dyn FrameSender>>;
 
-    /// Reads the stream, in a consumer's process: hands each chunk to `take`, which says whether the stream has ended.
+    /// Reads the stream, in a consumer's process. Gives each chunk to `take`, which returns whether the stream has
+    /// ended.
     ///
     /// # Errors
-    /// What the program says.
+    /// The program's error.
     fn consume(&self, stream: &OtherStream, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<()>;
 }
 
-/// A stream as another program is told it.
+/// A stream for another program.
 #[derive(Debug, Clone)]
 pub struct OtherStream {
     /// A name that no other stream has.
@@ -112,12 +113,12 @@ pub struct OtherStream {
     pub has_rate: bool,
 }
 
-/// What is carried, at which rate, to whom.
+/// A stream: its content, rate and consumers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scenario {
     pub(super) part: Part,
     pub(super) stream: Stream,
-    /// What each consumer does, one process each.
+    /// The work of each consumer, one process each.
     pub(super) consumers: &'static [Work],
 }
 
@@ -225,7 +226,7 @@ pub(crate) struct ShmTask {
     pub(super) technique: Technique,
     /// Whether each end is a graph of stages, as in use, and not the barest loop.
     pub(super) in_graph: bool,
-    /// What this consumer does.
+    /// The work of this consumer.
     pub(super) work: Work,
     pub(super) queue_batches: u32,
     pub(super) chunk_bytes: usize,
@@ -240,7 +241,7 @@ impl Task for ShmTask {
 }
 
 impl ShmTask {
-    /// The stream as another program is told it.
+    /// The stream for another program.
     pub(super) fn for_other(&self) -> OtherStream {
         OtherStream {
             name: self.directory.to_string_lossy().into_owned(),

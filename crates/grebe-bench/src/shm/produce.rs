@@ -33,7 +33,7 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// Offers it to so many consumers; the chunks that rest and two more are not shared out among them.
+    /// Offers the stream to `consumers`. The resting chunks and two more are not shared out among them.
     pub(super) fn open(options: &Options, task: &ShmTask, consumers: usize) -> Result<Self> {
         let publisher_options = PublisherOptions {
             chunk_bytes: options.chunk_size,
@@ -54,7 +54,7 @@ impl Lent {
         self.publisher.footprint().total_bytes()
     }
 
-    /// What came of the consumers that were stopped and killed, once everybody is gone.
+    /// Results of the stopped and killed consumers, after all have ended.
     pub(super) fn faults(&mut self, options: &Options) -> Option<Faults> {
         let mut havoc = self.havoc.take()?;
         let until = Instant::now() + Duration::from_secs(1);
@@ -88,7 +88,7 @@ impl FrameSender for Lent {
             if let Some(batch) = self.pool.acquire() {
                 break batch;
             }
-            // Cannot be: the quotas leave two chunks. What was returned may not have been looked at.
+            // Unreachable: the quotas leave two chunks. Returned ones may not have been collected.
             self.publisher.reap();
         };
         fill(&mut batch, frames);

@@ -1,4 +1,4 @@
-//! What to measure, and one run as both sides are told it.
+//! Options of the bench, and the task of one run for both sides.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::peer::{Launcher, Task};
 use crate::runs::{Runs, size, time};
 use crate::stream::{Checker, FrameSender, Plan, Stream};
 
-/// What to measure; each combination of scenario, size, buffers, technique and burst is a row.
+/// Options of the bench. Each combination of scenario, size, buffers, technique and burst is a row.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
     /// Scenarios by label, or `all`.
@@ -101,7 +101,7 @@ impl Technique {
     }
 }
 
-/// Which socket buffers are asked for.
+/// Requested socket buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[allow(missing_docs, reason = "the option says it")]
 pub enum Buffers {
@@ -123,7 +123,7 @@ impl Buffers {
 /// Another program's technique to send and receive datagrams, under the same scenario, checks and socket buffers; its receiver
 /// is a thread.
 pub trait Other: std::fmt::Debug + Send + Sync {
-    /// What it is called in results.
+    /// Its name in results.
     fn name(&self) -> &'static str;
 
     /// A sender on a connected socket, which does not block.
@@ -139,7 +139,7 @@ pub trait Other: std::fmt::Debug + Send + Sync {
     fn receive(&self, socket: UdpSocket, checker: &mut Checker) -> Result<()>;
 }
 
-/// One run, as both sides are told it.
+/// The task of one run for both sides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct UdpTask {
     pub(super) plan: Plan,

@@ -17,13 +17,13 @@ pub struct StreamAnnotation {
     /// Where it ends in frequency.
     #[serde(rename = "core:freq_upper_edge", default, skip_serializing_if = "Option::is_none")]
     pub upper_edge_hz: Option<f64>,
-    /// What it is, in a word or two, to stand in a picture.
+    /// Short label for a picture.
     #[serde(rename = "core:label", default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What there is to say of it.
+    /// Comment.
     #[serde(rename = "core:comment", default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Who or what labelled it.
+    /// Author or program of the annotation.
     #[serde(rename = "core:generator", default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
     /// A name of its own (RFC 4122).

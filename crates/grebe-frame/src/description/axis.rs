@@ -8,7 +8,7 @@ pub struct AxisTime {
     /// Which clock, of all hosts and boots.
     #[serde(with = "clock_id")]
     pub clock: u64,
-    /// What it showed.
+    /// Time on the clock.
     pub ns: i64,
     /// How far that may be off, to either side.
     pub error_ns: u64,
@@ -23,7 +23,7 @@ pub struct AxisTime {
 /// How the clock that frames are stamped with relates to that of the host that received them, by measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredClock {
-    /// What the producer's clock showed,
+    /// Time on the producer's clock,
     pub producer_ts_ns: u64,
     /// when the other one showed this.
     #[serde(flatten)]
@@ -37,7 +37,7 @@ pub struct MeasuredClock {
 }
 
 impl AxisTime {
-    /// When so much, in nanoseconds by the clock of the samples, has gone by since, or is still to come.
+    /// The time `ns` later, by the clock of the samples.
     pub fn after(self, ns: i64) -> Self {
         let grown_ns =
             (u128::from(ns.unsigned_abs()) * u128::from(self.drift_error_ppb)).div_ceil(1_000_000_000);
@@ -48,7 +48,7 @@ impl AxisTime {
         }
     }
 
-    /// By how much the clock of the samples gets ahead within so much time.
+    /// Drift of the samples' clock within `ns`.
     fn ahead_ns(&self, ns: i64) -> i128 {
         (i128::from(ns) * i128::from(self.drift_ppb) + 500_000_000).div_euclid(1_000_000_000)
     }
@@ -60,7 +60,7 @@ impl MeasuredClock {
         self.axis.after(saturated(i128::from(producer_ts_ns) - i128::from(self.producer_ts_ns)))
     }
 
-    /// What the producer's clock showed when the other one showed this.
+    /// Time on the producer's clock at time `ns` of the other one.
     pub fn producer_ts_at(&self, ns: i64) -> u64 {
         let since_ns = ns.saturating_sub(self.axis.ns);
         let producer_ns =

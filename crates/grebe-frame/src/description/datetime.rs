@@ -24,8 +24,9 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     text.map(time).transpose()
 }
 
-/// The time that a text states in UTC: RFC 3339 as SigMF has it, or what programs write in its place: without a zone, with `UTC` or an
-/// offset behind it, with blanks, more digits than nanoseconds, without seconds, or with a leap second, which is the next minute's first.
+/// Parses a UTC time: RFC 3339 as in SigMF, or common variants. These are: no zone, `UTC` or an offset after it,
+/// blanks, more digits
+/// than nanoseconds, no seconds, or a leap second, which counts as the next minute's first.
 ///
 /// ```
 /// use grebe_frame::utc_time;

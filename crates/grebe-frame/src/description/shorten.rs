@@ -4,8 +4,10 @@ use super::{ChannelDescription, Description, StreamAnnotation, TooLong};
 use crate::header::Header;
 
 impl Description {
-    /// As [`frames`](Self::frames), of a shorter description where this one does not fit; then also how long it was. Long names are cut
-    /// first, in their middle; then other texts are; then the last annotations are left out, what SigMF has no word for, and names.
+    /// As [`frames`](Self::frames), shortened if it does not fit. Then also returns its original length.
+    ///
+    /// Cuts long names in their middle first, then other texts. Then drops the last annotations, keys unknown to SigMF,
+    /// and names.
     /// Numbers stay: frequency, scale, time.
     pub fn frames_that_fit(&self, next: &Header, frame_bytes_max: usize) -> (Vec<Vec<u8>>, Option<TooLong>) {
         let too_long = match self.frames(next, frame_bytes_max) {

@@ -108,7 +108,7 @@ impl Lane {
         self.push(Item::Message(kind, message));
     }
 
-    /// Registers the producing stage. A stage that replaces an earlier one begins when it is told to.
+    /// Registers the producing stage. A stage that replaces an earlier one starts on request.
     pub(super) fn open(&mut self, is_again: bool, counters: Unconfirmed) {
         self.producer.counters = Some(counters);
         self.producer.is_fresh = is_again;

@@ -282,7 +282,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sends the acknowledgement of this end's consumer, or of the end behind this relay.
+    /// Sends the acknowledgement of this end's consumer, or of the end beyond this relay.
     pub(super) fn tell_taken(&self, link: u16, taken: Taken) {
         let mut state = self.state();
         if !state.is_closed && !state.is_away {

@@ -437,7 +437,7 @@ fn a_link_goes_on_over_another_connection_and_what_was_under_way_is_counted() {
     let own = |name| counted.stage("out").unwrap().own(name).unwrap();
     let (unconfirmed, missing) = (own("unconfirmed_frames"), 3_000 - seen.indices.len() as u64);
     assert!((1..=3 * 16).contains(&unconfirmed), "{unconfirmed}");
-    // Data that arrived anyway counts too, because nobody was told.
+    // Includes data that arrived unconfirmed.
     assert!(missing <= unconfirmed, "{missing} of {unconfirmed}");
     assert_eq!(own("unconfirmed_samples"), 100 * unconfirmed);
 }

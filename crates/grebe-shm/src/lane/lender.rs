@@ -43,7 +43,7 @@ pub(crate) enum Offer<L> {
     Queued(Option<L>),
     /// Dropped.
     Dropped(L),
-    /// Returned, because there is no room and the policy is to wait.
+    /// Returned: the lane is full and the policy is to wait.
     Full(L),
 }
 

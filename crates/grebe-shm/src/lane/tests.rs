@@ -74,8 +74,9 @@ proptest! {
         prop_assert_eq!(lender.out() as usize, waiting.len() + held.len());
     }
 
-    /// Whatever a consumer writes into its own lane: no panic, at most its quota is out, and every lease is
-    /// returned when it is cut off.
+    /// Arbitrary writes of a consumer into its own lane cause no panic. At most its quota is on loan, and every lease
+    /// returns when it is
+    /// cut off.
     #[test]
     fn a_consumer_that_writes_garbage_harms_nobody(
         policy in policies(),

@@ -39,7 +39,7 @@ impl Announcement {
             let mut what = answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
             what.messages = sent.load(Ordering::Relaxed);
             let json = what.to_json();
-            // Who asked may be gone.
+            // The reader may be gone.
             let _ = query.reply(&answer_key, json).wait();
         });
         let action = format!("announce {name}");
@@ -54,7 +54,7 @@ impl Announcement {
         self.messages.store(messages, Ordering::Relaxed);
     }
 
-    /// Changes what is said of the stream.
+    /// Changes the announced description.
     pub fn say(&self, change: impl FnOnce(&mut What)) {
         change(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
     }

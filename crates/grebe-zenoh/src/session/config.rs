@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::options::SessionOptions;
 
 /// # Errors
-/// A file that is no configuration, an address that is none.
+/// An invalid configuration file or address.
 pub(super) fn of(options: &SessionOptions) -> Result<Config, Error> {
     if let Some(path) = &options.config {
         let config = Config::from_file(path);
@@ -49,7 +49,7 @@ fn json<T: AsRef<str>>(texts: &[T]) -> String {
     serde_json::Value::from(texts.iter().map(AsRef::as_ref).collect::<Vec<&str>>()).to_string()
 }
 
-/// A host that says nothing for so long is gone: its streams disappear within two seconds.
+/// Silence after which a host counts as gone. Its streams disappear within two seconds.
 const LEASE_MS: u64 = 1_500;
 /// How often it says something in that time.
 const KEEP_ALIVES: u64 = 6;

@@ -1,4 +1,4 @@
-//! What processes count, for who watches the lab.
+//! Counters of processes, for viewers of the lab.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ impl CountsSender {
         self.publisher.matching_status().wait().is_ok_and(|status| status.matching())
     }
 
-    /// Tells it to all who watch. Where a link cannot follow, it is left out.
+    /// Sends the counts to all viewers. Dropped if a link is too slow.
     ///
     /// # Errors
     /// The session is closed.
@@ -45,7 +45,7 @@ impl CountsSender {
     }
 }
 
-/// What all processes of the lab count, as long as this is kept.
+/// The counts of all processes of the lab, while this exists.
 #[derive(Debug)]
 pub struct CountsWatch {
     seen: Arc<Seen>,
@@ -74,7 +74,7 @@ impl CountsWatch {
         Ok(Self { seen, _tokens: tokens.map_err(failed(action))?, _counts: counts, _lab: lab.clone() })
     }
 
-    /// Who is there, with the last of each.
+    /// The processes, with the last counts of each.
     pub fn look(&self) -> Vec<Counts> {
         let seen = self.seen.lock();
         seen.iter()
@@ -89,7 +89,7 @@ impl Seen {
         if sample.payload().len() > COUNTS_BYTES_MAX {
             return;
         }
-        // Only of who is there: what a process said before it was gone may come behind that.
+        // Only of present processes: a last message may arrive after its sender has gone.
         if let Some(last) = self.lock().get_mut(&of) {
             *last = (sample.payload().to_bytes().into(), Instant::now());
         }
@@ -114,5 +114,5 @@ impl Seen {
 
 /// A thousand stages fit.
 const COUNTS_BYTES_MAX: usize = 1 << 20;
-/// So many are followed; more are left out.
+/// Maximum number of processes. Further ones are ignored.
 const PROCESSES_MAX: usize = 4_096;

@@ -44,7 +44,7 @@ impl DataSender {
         let listener = publisher.matching_listener();
         let listener = listener.callback(move |status| tell.store(status.matching(), Ordering::Release));
         listener.background().wait().map_err(failed(&action))?;
-        // What was there before the listener.
+        // Readers from before the listener.
         if let Ok(status) = publisher.matching_status().wait()
             && status.matching()
         {
@@ -142,7 +142,7 @@ pub struct DataReceiver {
 /// A message that came, or several short ones of one sender.
 #[derive(Debug)]
 pub struct Message {
-    /// Whose it is.
+    /// Its sender.
     pub sender: SenderId,
     payload: Payload,
 }
@@ -182,8 +182,9 @@ impl Message {
         }
     }
 
-    /// Takes in the message that came behind it, where both are short and of one sender; whether it did. Frames of two messages are
-    /// those of one; what is no frame would end it, and stays alone.
+    /// Appends the next message, if both are short and from one sender. Returns whether it did. The result is a message
+    /// of both frames,
+    /// but an invalid frame would end it, so it stays alone.
     fn join(&mut self, next: &Self) -> bool {
         if self.sender != next.sender || self.len() + next.len() > JOINED_BYTES_MAX {
             return false;

@@ -1,8 +1,8 @@
-//! What Zenoh says when it refuses something, for people.
+//! Zenoh's refusals, as messages for users.
 
 use crate::error::Error;
 
-/// What to make of an error of Zenoh's.
+/// Converts an error of Zenoh.
 pub(super) fn failed(action: &str) -> impl Fn(zenoh::Error) -> Error + use<> {
     let action = action.to_owned();
     move |error| Error::Zenoh { action: action.clone(), why: why(error) }

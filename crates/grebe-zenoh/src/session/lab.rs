@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::name::StreamName;
 use crate::options::SessionOptions;
 
-/// What this process has of a lab. Clones share the session, as does whatever comes of one; it is closed with the last of them.
+/// This process's session in a lab. Clones share it, and so do the objects made from one. The last of them closes it.
 #[derive(Debug, Clone)]
 pub struct Lab(pub(super) Arc<Joined>);
 
@@ -21,7 +21,7 @@ pub(super) struct Joined {
     pub(super) session: Session,
     pub(super) reach: String,
     pub(super) options: SessionOptions,
-    /// All that is said goes through a router, which may drop some of it.
+    /// Whether all messages pass a router, which may drop some.
     pub(super) has_router: bool,
     /// The streams that this process sends or reads by name, and how often.
     uses: Mutex<BTreeMap<StreamName, usize>>,
@@ -93,14 +93,14 @@ impl Lab {
         &self.0.reach
     }
 
-    /// Where somebody looked who found nothing, for people.
+    /// Scope of a search without a result, for messages.
     pub fn looked_by(&self) -> String {
         let doubt =
             if self.0.has_router { ", whose access control may hide streams from this user" } else { "" };
         format!("{}{doubt}", self.0.reach)
     }
 
-    /// This process's id in the lab: it is a part of the keys of what it announces.
+    /// This process's id in the lab, part of the keys of its announcements.
     pub fn id(&self) -> String {
         self.0.session.zid().to_string()
     }

@@ -54,7 +54,7 @@ pub(super) struct Reason {
     pub(super) is_final: bool,
 }
 
-/// What was warned of.
+/// Zenoh's warnings.
 #[derive(Debug, Clone, Default)]
 struct Heard(Arc<Mutex<Vec<String>>>);
 

@@ -30,10 +30,10 @@ impl Requests {
         let answer_key = key.clone();
         let queryable = lab.0.session.declare_queryable(&key).complete(true).callback(move |query| {
             let asked = query.payload().map(|payload| payload.to_bytes());
-            // What cannot be read is of another program, or of a later grebe.
+            // Unreadable requests come from other programs or from a later grebe.
             let request = asked.and_then(|asked| Request::parse(&asked).ok());
             let answer = request.map_or(Answer::Unknown, |request| answer(&request));
-            // Who asked may be gone.
+            // The reader may be gone.
             let _ = query.reply(&answer_key, answer.to_json()).wait();
         });
         let queryable = queryable.wait().map_err(failed(&format!("send {name} by UDP to who asks")))?;

@@ -1,4 +1,4 @@
-//! Who announces streams, as it changes.
+//! Watches producers and their streams.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -29,7 +29,7 @@ struct Seen {
 
 #[derive(Debug, Default)]
 struct Streams {
-    /// Sessions, and what each has: a name, or a key.
+    /// Sessions with their names or keys.
     all: BTreeSet<(String, String)>,
     changes: u64,
 }
@@ -94,7 +94,7 @@ impl Seen {
     }
 }
 
-/// So many are followed; more are left out.
+/// Maximum number of streams. Further ones are ignored.
 const STREAMS_MAX: usize = 65_536;
 
 /// How long the next of those that are found takes to come.
