@@ -165,7 +165,7 @@ impl Exact {
         let Some(staged) = self.staged.take() else { return Ok(()) };
         if staged.filled > length {
             self.staged = Some(staged);
-            let message = "fewer samples are asked for than an interrupted read has taken: read as many as before, or go on with blocks";
+            let message = "an interrupted read has taken more samples than requested now: read as many as before, or continue with blocks";
             return Err(Kind::Usage.error(message));
         }
         let mut longer = Staged::new(py, staged.header, staged.index, length)?;

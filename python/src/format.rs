@@ -44,7 +44,7 @@ pub(crate) fn of(named: &Bound<'_, PyAny>) -> PyResult<SampleFormat> {
     }
     let unknown = || {
         let known = "i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 and cf32";
-        Kind::Usage.error(format!("{named} is no format of samples: there are {known}"))
+        Kind::Usage.error(format!("unknown sample format {named}; supported: {known}"))
     };
     let asked = py.import("numpy")?.getattr("dtype")?.call1((named,)).map_err(|_| unknown())?;
     for format in SampleFormat::ALL {

@@ -67,7 +67,7 @@ pub(crate) fn watched<N: Send + 'static, T: Send + 'static>(
         };
         let is_late = patience.timeout.filter(|&timeout| began.elapsed() >= timeout);
         let outcome = outcome.and_then(|()| py.check_signals()).and_then(|()| match is_late {
-            Some(timeout) => Err(Kind::Timeout.error(format!("it was not there within {timeout:?}"))),
+            Some(timeout) => Err(Kind::Timeout.error(format!("it did not appear within {timeout:?}"))),
             None => Ok(()),
         });
         if let Err(error) = outcome {

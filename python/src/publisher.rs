@@ -102,7 +102,7 @@ impl Publisher {
             return Err(Kind::Usage.error("block=0: give samples per channel, 1 or more"));
         }
         let format = dtype.map_or(Ok(SampleFormat::F32), format::of)?;
-        let refused = |refusal| Kind::Usage.error(format!("no receiver takes such a stream: {refusal}"));
+        let refused = |refusal| Kind::Usage.error(format!("no receiver accepts such a stream: {refusal}"));
         let writer = FrameWriter::new(format, channels, rate).map_err(refused)?;
         if pace && rate <= 0.0 {
             return Err(Kind::Usage.error("pace needs a rate: samples are sent when they are due"));
@@ -241,7 +241,7 @@ impl Publisher {
         match index.map_err(|refused| self.why(py, refused))? {
             None => Ok(()),
             Some(index) => {
-                let message = format!("drop({n}) behind {index} samples: a stream has {INDEX_MAX} at most");
+                let message = format!("drop({n}) after {index} samples: a stream has {INDEX_MAX} at most");
                 Err(Kind::Usage.error(message))
             }
         }

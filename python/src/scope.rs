@@ -239,7 +239,7 @@ impl StreamScope {
     fn far(py: Python<'_>, uri: &str, look: Look, timeout: Option<Duration>) -> PyResult<Self> {
         let address: FarAddress = uri.parse().map_err(|why: String| {
             // The given link contains a token.
-            Kind::Usage.error(format!("no link of grebe serve: {why}"))
+            Kind::Usage.error(format!("invalid link of grebe serve: {why}"))
         })?;
         let cancel = Cancel::default();
         let page = address.page();

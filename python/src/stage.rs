@@ -72,7 +72,7 @@ impl Kind for PythonKind {
             }
             let there = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let message =
-                format!("no function '{}' was given to the graph; there are: {there}", self.function);
+                format!("the graph has no function '{}'; it has: {there}", self.function);
             Err(Fault::new("function", message))
         })
     }
@@ -89,7 +89,7 @@ impl Kind for PythonKind {
         self.check().map_err(|fault| fault.to_string())?;
         GIVEN.with(|given| {
             let given = given.borrow();
-            let Some((functions, failure)) = &*given else { return Err("there are no functions".into()) };
+            let Some((functions, failure)) = &*given else { return Err("the graph has no functions".into()) };
             let (process, finish) = Python::attach(|py| {
                 let (process, finish) = &functions[&self.function];
                 (process.clone_ref(py), finish.as_ref().map(|finish| finish.clone_ref(py)))
@@ -298,7 +298,7 @@ impl Stage for PythonStage {
         let end = Instant::now() + FINISH_MAX;
         while !self.send_made(output, ctx)? {
             if Instant::now() > end {
-                return Err("what it handed on last found no memory: what is behind it does not go on".into());
+                return Err("its last output found no memory, so the rest is not sent".into());
             }
         }
         let Some(writer) = &mut self.writer else { return Ok(()) };
@@ -353,7 +353,7 @@ fn take(
     let format = format::of(&kind).map_err(|_| {
         let advice =
             "there are i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 and cf32, and .astype(\"f4\") converts";
-        ErrorKind::Usage.error(format!("it hands on {kind}, which is no format of samples: {advice}"))
+        ErrorKind::Usage.error(format!("it returns {kind}, which is not a sample format: {advice}"))
     })?;
     let shape: Vec<usize> = array.getattr("shape")?.extract()?;
     let channels = if let [_, _] = *shape { shape[0] } else { 1 };

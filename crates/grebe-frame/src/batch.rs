@@ -58,7 +58,7 @@ pub enum PushError {
     #[error(transparent)]
     Full(#[from] Full),
     /// No receiver would take a frame with this header.
-    #[error("no receiver takes such a frame: {0}")]
+    #[error("no receiver accepts such a frame: {0}")]
     Refused(Refusal),
     /// The header names another format than that of the samples.
     #[error("the samples are {is}, and the header says {header}")]

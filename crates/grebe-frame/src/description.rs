@@ -144,7 +144,7 @@ pub struct ClockReading {
 
 /// The description does not fit into frames of this size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the description has {text_bytes} bytes, and {bytes_max} is what fits")]
+#[error("the description has {text_bytes} bytes, but only {bytes_max} fit")]
 pub struct TooLong {
     /// Bytes of its text.
     pub text_bytes: usize,

@@ -104,7 +104,7 @@ pub trait Sample: Pod + PartialEq + fmt::Debug + Default + Send + Sync + sealed:
 
 /// Error of an unknown sample format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no sample format; there are i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 and cf32")]
+#[error("unknown sample format {0:?}; supported: i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 and cf32")]
 pub struct UnknownFormat(pub String);
 
 impl SampleFormat {

@@ -91,7 +91,7 @@ impl<'a> Frame<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelError {
     /// They are of another format.
-    #[error("the samples are {is}, and {asked} is needed here: a convert stage before this one makes it")]
+    #[error("the samples are {is}, but {asked} is needed: put a convert stage before this one")]
     Format {
         /// The requested format.
         asked: SampleFormat,
@@ -99,7 +99,7 @@ pub enum ChannelError {
         is: SampleFormat,
     },
     /// The frame has fewer channels.
-    #[error("there is no channel {asked}, counted from 0: the stream has {channels}")]
+    #[error("channel {asked} (from 0) does not exist: the stream has {channels}")]
     Channel {
         /// The requested channel.
         asked: usize,

@@ -58,7 +58,7 @@ impl Outage {
             return None;
         }
         (began.is_told, self.told) = (true, Some(now));
-        Some(format!("cannot send to {}; what is not sent is counted, and the stream goes on", to()))
+        Some(format!("cannot send to {}; unsent datagrams are counted, and the stream continues", to()))
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) enum Malformed {
     #[error("it speaks version {0} of the protocol, this is version {VERSION}")]
     Version(u16),
     /// Field with an impossible value.
-    #[error("its {0} cannot be")]
+    #[error("its {0} is invalid")]
     Field(&'static str),
 }
 

@@ -283,7 +283,7 @@ fn what_a_reader_holds_stays_after_it_was_cut_off_and_it_takes_no_more() {
     assert!(!written.is_empty());
     assert_eq!(values(&held), [1, 2, 3, 4, 5, 6]);
     let error = slow.pop().unwrap_err();
-    assert!(matches!(&error, Error::CutOff { reason, .. } if reason.contains("took nothing")), "{error}");
+    assert!(matches!(&error, Error::CutOff { reason, .. } if reason.contains("accepted nothing")), "{error}");
     assert!(matches!(slow.pop(), Err(Error::CutOff { .. })), "and never again");
     assert!(matches!(slow.wait(Duration::from_secs(1)), Err(Error::CutOff { .. })));
     // It keeps its slot and its memory until it has gone.

@@ -327,14 +327,14 @@ mod tests {
             ("zmq://host?format=cf32", "has no port: write zmq://HOST:PORT, for example zmq://127.0.0.1"),
             ("tcp://host?format=cf32", "has no port: write tcp://HOST:PORT, for example tcp://127.0.0.1"),
             ("udp://:5000?wyre=gfh2", "unknown 'wyre' - did you mean 'wire'?; known: wire, interface"),
-            ("tcp://x:1", "does not say what its samples are"),
+            ("tcp://x:1", "has no format: add"),
             ("udp://", "no port"),
             ("udp://:x", "a port that is not a number"),
             ("udp://:65536", "a port that is not a number"),
             ("udp://::1:5", "brackets"),
             ("udp://[::1:5", "without a ']'"),
             ("udp://[::1]5", "no port"),
-            ("udp://a b:5", "no name and no address"),
+            ("udp://a b:5", "an invalid host"),
             ("file:", "names no file"),
             ("shm://", "needs a name"),
             ("shm://../x", "needs a name"),
@@ -393,8 +393,8 @@ mod tests {
             assert_eq!(uri.to_string().parse::<Uri>().unwrap(), uri, "{text}");
         }
         for (text, reason) in [
-            ("udp://10.0.0.1:5000?ttl=4", "is no multicast group"),
-            ("udp://:5000?interface=eth0", "is no multicast group"),
+            ("udp://10.0.0.1:5000?ttl=4", "is not a multicast group"),
+            ("udp://:5000?interface=eth0", "is not a multicast group"),
             ("udp://239.1.2.3:5000?ttl=256", "give 0 to 255"),
             ("udp://239.1.2.3:5000?interface=", "give a network interface"),
             ("udp://239.1.2.3:5000?loop=maybe", "give yes or no"),
@@ -407,7 +407,7 @@ mod tests {
         };
         let mut options = grebe_datagram::Options::default();
         let error = group.at.set_options(&mut options).unwrap_err().to_string();
-        assert!(error.contains("there is no network interface 'no-such-interface'"), "{error}");
+        assert!(error.contains("unknown network interface 'no-such-interface'"), "{error}");
         assert_eq!((options.multicast_ttl, options.multicast_loopback), (7, true));
     }
 

@@ -29,7 +29,7 @@ pub enum Error {
     Peer { uri: String, what: &'static str },
     /// A stream that does not match a headerless sink's options.
     #[error(
-        "the stream is {format} in {channels} channels, and the sink was told {wanted}: say so in its name, or put convert or select before it"
+        "the stream is {format} in {channels} channels, but the sink expects {wanted}: change its name, or put convert or select before it"
     )]
     Raw { format: grebe_frame::SampleFormat, channels: u32, wanted: String },
     /// A VITA-49 stream with unsupported samples.
@@ -40,7 +40,7 @@ pub enum Error {
     Soapy { action: String, uri: String, why: String },
     /// A device lost while in use.
     #[error(
-        "{uri} has gone: {why}; what came until then is good, and with reconnect in its name grebe waits for it"
+        "{uri} is lost: {why}; the samples before that are good, and with reconnect in its name grebe waits for it"
     )]
     DeviceGone { uri: String, why: String },
     /// A library, loaded at first use, that is not installed.
@@ -63,19 +63,19 @@ pub enum Error {
     Lab(#[from] grebe_zenoh::Error),
     /// A stream over Zenoh whose producer has gone without an end of stream.
     #[error(
-        "{uri}: its producer is gone (it sent no end of stream); what came until then is good, and with reconnect in its name grebe waits for it"
+        "{uri}: its producer is gone (it sent no end of stream); the samples before that are good, and with reconnect in its name grebe waits for it"
     )]
     ProducerGone { uri: String },
     /// A name without a producer.
-    #[error("nobody announces {name}; asked: {reach}")]
+    #[error("no producer announces {name} (searched {reach})")]
     Unannounced { name: String, reach: String },
     /// A byte stream that was closed without an end of stream.
     #[error(
-        "the pipe was closed without an end of stream: its writer is gone, and what it wrote last may be missing"
+        "the pipe was closed without an end of stream: its writer is gone, and its last samples may be missing"
     )]
     Gone,
     /// A byte stream with an invalid frame.
-    #[error("the pipe carries no frame at byte {at}: {why}")]
+    #[error("invalid frame at byte {at} of the pipe: {why}")]
     Pipe { at: u64, why: String },
     /// A recording that cannot be read or written.
     #[error(transparent)]

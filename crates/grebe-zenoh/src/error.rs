@@ -14,7 +14,7 @@ pub enum Error {
     #[error("cannot use {} as a configuration of Zenoh: {why}", path.display())]
     Config { path: PathBuf, why: String },
     /// A router's address that is none.
-    #[error("'{router}' is no router: write tcp/HOST:7447, or tls/HOST:7447")]
+    #[error("'{router}' is not a router: write tcp/HOST:7447, or tls/HOST:7447")]
     Router { router: String },
     /// Nobody answers, or nobody lets us in.
     #[error("cannot join the lab by {reach}: {why}")]

@@ -82,7 +82,7 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let is_good = text.split('/').all(|word| matches!(word, "*" | "**") || is_word(word));
         if !is_good || text.len() > NAME_BYTES_MAX {
-            return Err("is no pattern of names: lab/mast3/adc, lab/*/adc and lab/** are");
+            return Err("is not a pattern of names: write lab/mast3/adc, lab/*/adc or lab/**");
         }
         if !text.contains(['/', '*']) {
             return Ok(Self(format!("{text}/**")));
@@ -120,7 +120,7 @@ pub fn check_key(key: &str) -> Result<(), &'static str> {
     if key.len() <= KEY_BYTES_MAX && key.split('/').all(is_good) {
         Ok(())
     } else {
-        Err("is no key of Zenoh's: write zenoh://WORD/WORD/..., without * $ ? # @ and spaces")
+        Err("is not a Zenoh key: write zenoh://WORD/WORD/..., without * $ ? # @ and spaces")
     }
 }
 
@@ -129,7 +129,7 @@ fn is_word(word: &str) -> bool {
     !matches!(word, "" | "." | "..") && word.chars().all(is_good)
 }
 
-const NO_NAME: &str = "is no name of a stream: words of letters, digits, '-', '_' and '.' with slashes between, such as lab/mast3/adc";
+const NO_NAME: &str = "is not a stream name: write words of letters, digits, '-', '_' and '.' with slashes between, such as lab/mast3/adc";
 const NAME_BYTES_MAX: usize = 128;
 const KEY_BYTES_MAX: usize = 200;
 

@@ -154,7 +154,7 @@ impl TryFrom<String> for Nonce {
 
 fn parse<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Result<T, String> {
     if json.len() > JSON_BYTES_MAX {
-        return Err(format!("has {} bytes; the most are {JSON_BYTES_MAX}", json.len()));
+        return Err(format!("has {} bytes; the limit is {JSON_BYTES_MAX}", json.len()));
     }
     serde_json::from_slice(json).map_err(|error| error.to_string())
 }

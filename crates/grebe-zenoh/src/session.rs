@@ -56,7 +56,7 @@ impl Lab {
     fn ask(&self, key: &str, timeout: Duration) -> Result<Vec<Found>, Error> {
         let asked = self.0.session.get(key);
         let asked = asked.target(QueryTarget::All).consolidation(ConsolidationMode::None).timeout(timeout);
-        let answers = asked.wait().map_err(failed("ask for streams"))?;
+        let answers = asked.wait().map_err(failed("list streams"))?;
         // Unreadable answers come from other programs or from a later grebe.
         let read = |answer: zenoh::query::Reply| {
             let sample = answer.into_result().ok()?;

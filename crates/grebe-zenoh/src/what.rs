@@ -85,7 +85,7 @@ impl What {
     /// The reason why it is not an announcement.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         if json.len() > JSON_BYTES_MAX {
-            return Err(format!("has {} bytes; the most are {JSON_BYTES_MAX}", json.len()));
+            return Err(format!("has {} bytes; the limit is {JSON_BYTES_MAX}", json.len()));
         }
         let mut what: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let texts = [&mut what.host, &mut what.boot, &mut what.command, &mut what.format];
@@ -133,7 +133,7 @@ impl Found {
     /// Why it is none.
     pub fn parse(key: &str, json: &[u8]) -> Result<Self, String> {
         let told = token(key, WHAT).and_then(|(session, name)| Some((session, name.parse().ok()?)));
-        let (session, name) = told.ok_or_else(|| format!("{key} is no key of an announcement"))?;
+        let (session, name) = told.ok_or_else(|| format!("{key} is not a key of an announcement"))?;
         What::parse(json).map(|what| Self { session, name, what })
     }
 }

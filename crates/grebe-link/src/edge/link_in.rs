@@ -129,7 +129,7 @@ impl LinkIn {
         batch.describe(self.description.as_ref());
         while at < bytes {
             let rest = &batch.chunk()[at..bytes];
-            let refused = |why: Refusal| format!("what came over the link is no frame: {why}");
+            let refused = |why: Refusal| format!("invalid frame on the link: {why}");
             match Header::parse(rest) {
                 Ok(mut header) if header.frame_bytes() <= rest.len() => {
                     if self.seam.is_open() {
@@ -243,7 +243,7 @@ impl Kind for LinkInKind {
     const PORTS: Ports = Ports::SOURCE;
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        Err("only a graph that was cut has such a stage".into())
+        Err("only a graph split over hosts has such a stage".into())
     }
 }
 

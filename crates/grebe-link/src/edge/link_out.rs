@@ -62,7 +62,7 @@ impl LinkOut {
         if before.len() + frames_bytes > FRAMES_BYTES_MAX as usize {
             let most = FRAMES_BYTES_MAX >> 20;
             return Err(
-                format!("a batch of {frames_bytes} bytes: a link between hosts takes {most} MiB").into()
+                format!("a batch of {frames_bytes} bytes: the limit of a link between hosts is {most} MiB").into()
             );
         }
         self.to.say(|to, link| to.send(link, era, before, batch, frames_bytes));
@@ -107,7 +107,7 @@ impl Kind for LinkOutKind {
     const PORTS: Ports = Ports::SINK;
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        Err("only a graph that was cut has such a stage".into())
+        Err("only a graph split over hosts has such a stage".into())
     }
 }
 

@@ -51,13 +51,13 @@ pub enum BadLink {
     #[error("a message of an unknown kind ({0})")]
     Kind(u8),
     /// Invalid length for this kind of message.
-    #[error("a message of {0} bytes, where none may be as long")]
+    #[error("a message of {0} bytes exceeds the limit")]
     Length(u32),
     /// Unknown link, or wrong direction.
-    #[error("a message for the link {0}, which does not lead here")]
+    #[error("a message for the unknown link {0}")]
     Link(u16),
     /// Data beyond the window.
-    #[error("more came over the link {0} than was asked for")]
+    #[error("the link {0} sent more than requested")]
     Window(u16),
 }
 

@@ -143,14 +143,14 @@ impl fmt::Display for SeamGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { samples, seconds, by } = self;
         if *samples == 0 {
-            return f.write_str("the stream goes on, and nothing is missing");
+            return f.write_str("the stream continues without a gap");
         }
         let by = match by {
             By::Count => "as it has counted on",
             By::Stamps => "by the clock of its host",
             By::Arrival => "as long as nothing came: its host has another clock than before",
         };
-        write!(f, "the stream goes on behind a gap of {samples} samples ({seconds:.3} s, {by})")
+        write!(f, "the stream continues after a gap of {samples} samples ({seconds:.3} s, {by})")
     }
 }
 

@@ -61,7 +61,7 @@ impl Consumer {
             Ok(Offer::Full(_)) => {
                 let since = *self.waits.get_or_insert_with(Instant::now);
                 if since.elapsed() >= block_timeout {
-                    self.cut_off(format!("it took nothing for {block_timeout:?}"));
+                    self.cut_off(format!("it accepted nothing for {block_timeout:?}"));
                 }
                 None
             }
@@ -94,7 +94,7 @@ impl Consumer {
                     return;
                 }
                 Packet::Message(..) | Packet::Malformed(_) => {
-                    return self.cut_off("it sent a message that no consumer sends".to_owned());
+                    return self.cut_off("it sent an invalid message".to_owned());
                 }
             }
         }

@@ -83,7 +83,7 @@ impl PublisherState {
             };
             Some(format!("it has {} consumers{leaving}, and takes no more", self.options.consumers_max))
         } else if hello.policy == Policy::Block && !self.options.allow_block {
-            Some("it waits for nobody: use drop_oldest or drop_latest instead of block".to_owned())
+            Some("it refuses block: use drop_oldest or drop_latest".to_owned())
         } else {
             None
         }

@@ -71,7 +71,7 @@ impl Subscriber {
         let shape = Shape::new(welcome.queue_batches, welcome.quota_chunks);
         for (fd, bytes) in [(&payload, welcome.payload_bytes()), (&lane, shape.words() * 8)] {
             if !map::is_sealed_at(fd, bytes).map_err(Error::tried("look at shared memory"))? {
-                return Err(damaged("its size is not what was said, or not sealed"));
+                return Err(damaged("its size differs from the announced one, or is not sealed"));
             }
         }
         let is_trusted =
@@ -193,7 +193,7 @@ impl Subscriber {
     fn cut_off(&mut self) -> Error {
         // The reason arrived just before, or never will.
         let _ = self.listen(Duration::from_millis(100));
-        let reason = self.bye.clone().unwrap_or_else(|| "it did not say why".to_owned());
+        let reason = self.bye.clone().unwrap_or_else(|| "it gave no reason".to_owned());
         Error::CutOff { name: self.name.clone(), reason }
     }
 
@@ -383,12 +383,12 @@ fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), E
             Packet::Nothing => continue,
             Packet::Message(Message::Welcome(welcome), fds) => match <[OwnedFd; 2]>::try_from(fds) {
                 Ok([payload, lane]) => Ok((welcome, payload, lane)),
-                Err(_) => Err(Error::Damaged { name: name(), what: "no memory was handed over".to_owned() }),
+                Err(_) => Err(Error::Damaged { name: name(), what: "no memory was received".to_owned() }),
             },
             Packet::Message(Message::Refused(reason), _) => Err(Error::Refused { name: name(), reason }),
             Packet::HungUp => Err(Error::ProducerGone(name())),
             Packet::Message(..) => {
-                Err(Error::Refused { name: name(), reason: "it said something else".to_owned() })
+                Err(Error::Refused { name: name(), reason: "it sent an unexpected message".to_owned() })
             }
             Packet::Malformed(why) => Err(Error::Refused { name: name(), reason: why.to_string() }),
         };

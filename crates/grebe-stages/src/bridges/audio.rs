@@ -37,7 +37,7 @@ use sink::AudioSink;
 
 impl Scheme for AudioStream {
     const WRITTEN: &'static str = "audio:";
-    const OTHERWISE: &'static str = "is no sound device: write audio:, or audio:hw:1,0";
+    const OTHERWISE: &'static str = "is not a sound device: write audio:, or audio:hw:1,0";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("audio:").map(Self::parse)

@@ -29,7 +29,7 @@ use crate::transport::{ByteStream, Carrier, is_text, listen, send_to};
 
 impl Scheme for RawStream {
     const WRITTEN: &'static str = "tcp://HOST:PORT?format=...";
-    const OTHERWISE: &'static str = "is no stream of plain samples: write pipe:, tcp:// or udp:// with format=, as in pipe:?format=cu8&rate=2.4M";
+    const OTHERWISE: &'static str = "is not a stream of plain samples: write pipe:, tcp:// or udp:// with format=, as in pipe:?format=cu8&rate=2.4M";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         let (name, query) = name.split_once('?').unwrap_or((name, ""));
@@ -69,7 +69,7 @@ impl Scheme for RawStream {
                 let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
                 match self.number {
                     None => {
-                        notify(Notice::UnseenLoss("the datagrams have no numbers: what is lost on the way"))
+                        notify(Notice::UnseenLoss("the datagrams have no numbers: losses on the network"))
                     }
                     Some(number) if number.bytes == 1 => notify(Notice::UnseenLoss(
                         "the datagrams are numbered in one byte: a loss of more than 127 in a row",

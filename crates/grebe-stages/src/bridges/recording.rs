@@ -20,7 +20,7 @@ use crate::scheme::{End, Scheme, Traits};
 
 impl Scheme for PathBuf {
     const WRITTEN: &'static str = "file:PATH";
-    const OTHERWISE: &'static str = "is no recording: write NAME.sigmf-meta, or file:PATH";
+    const OTHERWISE: &'static str = "is not a recording: write NAME.sigmf-meta, or file:PATH";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         if let Some(path) = name.strip_prefix("file:") {

@@ -22,7 +22,7 @@ use kind::{ShmIn, ShmOut};
 
 impl Scheme for ShmName {
     const WRITTEN: &'static str = "shm://NAME";
-    const OTHERWISE: &'static str = "is no stream in shared memory: write shm://NAME";
+    const OTHERWISE: &'static str = "is not a stream in shared memory: write shm://NAME";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("shm://").map(Self::parse)

@@ -41,7 +41,7 @@ use source::SoapySource;
 
 impl Scheme for Soapy {
     const WRITTEN: &'static str = "soapy:ARGUMENTS";
-    const OTHERWISE: &'static str = "is no radio: write soapy:driver=rtlsdr?frequency=100M&rate=2.4M";
+    const OTHERWISE: &'static str = "is not a radio: write soapy:driver=rtlsdr?frequency=100M&rate=2.4M";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("soapy:").map(Self::parse)
@@ -80,7 +80,7 @@ impl Scheme for Soapy {
             // Drivers choose the nearest setting without reporting it.
             if let Some(asked) = asked.filter(|asked| (asked - is).abs() > asked * NEAR) {
                 notify(Notice::Radio(format!(
-                    "{hardware} has {is} {what}, and not the {asked} that were asked for"
+                    "{hardware} has {is} {what} instead of the requested {asked}"
                 )));
             }
         }
@@ -107,6 +107,6 @@ impl Scheme for Soapy {
 const NEAR: f64 = 1e-4;
 /// Drivers that do not report drops of the device or of the library below (according to their sources).
 const HIDES_LOSS: [(&str, &str); 2] = [
-    ("PlutoSDR", "the driver plutosdr does not tell of overflows: what the device drops"),
-    ("Airspy", "the driver airspy tells of its own buffer only: what is dropped on USB"),
+    ("PlutoSDR", "the driver plutosdr does not report overflows: drops of the device"),
+    ("Airspy", "the driver airspy reports only its own buffer: drops on USB"),
 ];

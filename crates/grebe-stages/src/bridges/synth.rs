@@ -14,7 +14,7 @@ use crate::scheme::{End, Scheme, Traits};
 
 impl Scheme for Synth {
     const WRITTEN: &'static str = "synth:";
-    const OTHERWISE: &'static str = "is no generator: write synth:, or synth:sine?rate=1M";
+    const OTHERWISE: &'static str = "is not a generator: write synth:, or synth:sine?rate=1M";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("synth:").map(uri::parse)

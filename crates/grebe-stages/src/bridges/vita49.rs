@@ -47,7 +47,7 @@ use crate::transport::{listen, reachable, send_to};
 
 impl Scheme for Vita49Stream {
     const WRITTEN: &'static str = "vrt://HOST:PORT";
-    const OTHERWISE: &'static str = "is no VITA-49 stream: write vrt://HOST:PORT";
+    const OTHERWISE: &'static str = "is not a VITA-49 stream: write vrt://HOST:PORT";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("vrt://").map(Self::parse)

@@ -40,7 +40,7 @@ use crate::session::Bounded as _;
 
 impl Scheme for ZenohKey {
     const WRITTEN: &'static str = "zenoh://KEY";
-    const OTHERWISE: &'static str = "is no key of Zenoh's: write zenoh://WORD/WORD";
+    const OTHERWISE: &'static str = "is not a Zenoh key: write zenoh://WORD/WORD";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("zenoh://").map(Self::parse)
@@ -86,7 +86,7 @@ impl Scheme for ZenohKey {
 impl Scheme for NamedStream {
     const WRITTEN: &'static str = "a name such as lab/mast3/adc";
     const OTHERWISE: &'static str =
-        "is no name of a stream: write words with slashes between, such as lab/mast3/adc";
+        "is not a stream name: write words with slashes between, such as lab/mast3/adc";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         Self::parse(name)

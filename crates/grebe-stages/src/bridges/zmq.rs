@@ -37,7 +37,7 @@ use uri::Socket;
 
 impl Scheme for Zmq {
     const WRITTEN: &'static str = "zmq://HOST:PORT?format=...";
-    const OTHERWISE: &'static str = "is no ZeroMQ: write zmq://HOST:PORT?type=sub&format=cf32";
+    const OTHERWISE: &'static str = "is not a ZeroMQ stream: write zmq://HOST:PORT?type=sub&format=cf32";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("zmq://").map(Self::parse)
@@ -68,7 +68,7 @@ impl Scheme for Zmq {
         let peer = patience.open(notify, |_| meeting.open(patience.cancel, patience.within))?;
         let source = reader::source(self, meeting, peer);
         if self.loses_unseen(socket) {
-            notify(Notice::UnseenLoss("there are no tags: what a PUB drops for a slow reader"));
+            notify(Notice::UnseenLoss("messages without tags: drops of a PUB for a slow reader"));
         }
         let source = source.bounded(&options);
         Ok(OpenSource { rate_hz: self.raw.known_rate_hz(), ..OpenSource::of(source) })

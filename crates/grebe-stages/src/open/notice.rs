@@ -86,7 +86,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Notice::WaitingForStream { name } => write!(f, "waiting for the stream shm://{name}"),
-            Notice::WaitingForName { name, reach } => write!(f, "waiting for {name}; asked: {reach}"),
+            Notice::WaitingForName { name, reach } => write!(f, "waiting for {name} (searching {reach})"),
             Notice::Way { name, from, by } => write!(f, "{name} of {from} by {by}"),
             Notice::NothingComes { name, reach } => write!(
                 f,

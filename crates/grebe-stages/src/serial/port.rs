@@ -41,7 +41,7 @@ impl SerialPort {
         tcsetattr(&port, OptionalActions::Now, &settings).map_err(failed("set"))?;
         let granted = tcgetattr(&port).map_err(failed("set"))?.output_speed();
         if granted.abs_diff(end.baud) > end.baud / BAUD_ERROR_PARTS {
-            let source = io::Error::other(format!("it does {granted} baud where {} are asked for", end.baud));
+            let source = io::Error::other(format!("it supports {granted} baud instead of {}", end.baud));
             let name = format!("serial://{}", end.path.display());
             return Err(Error::Device { action: "set", name, source, advice: "" });
         }
@@ -87,12 +87,12 @@ fn set(settings: &mut Termios, end: &SerialEnd) -> rustix::io::Result<()> {
 /// Advice for errors whose system message gives none.
 fn advice(errno: Errno) -> &'static str {
     match errno {
-        Errno::NOENT | Errno::NXIO | Errno::NODEV => "; is it plugged in? grebe devices lists what is there",
+        Errno::NOENT | Errno::NXIO | Errno::NODEV => "; is it plugged in? grebe devices lists the ports",
         Errno::ACCESS | Errno::PERM => {
             "; allow yourself serial ports (sudo usermod -aG dialout $USER) and log in again"
         }
         Errno::BUSY | Errno::WOULDBLOCK => "; another program has it open: end that one first",
-        Errno::NOTTY => "; it is no serial port",
+        Errno::NOTTY => "; it is not a serial port",
         Errno::INVAL => "; the port does not know one of baud=, mode= and flow=",
         _ => "",
     }
@@ -130,7 +130,7 @@ fn is_unplugged(error: &io::Error) -> bool {
 }
 
 fn unplugged() -> io::Error {
-    let what = "the serial port is gone: it was unplugged (with reconnect in its name it is waited for)";
+    let what = "the serial port was unplugged (with reconnect in its name, grebe waits for it)";
     io::Error::new(io::ErrorKind::NotConnected, what)
 }
 

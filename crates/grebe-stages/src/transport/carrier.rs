@@ -145,7 +145,7 @@ impl Carrier {
                 (ByteStream::Serial(port), again)
             }
             Self::Udp(_) => {
-                let reason = "carries datagrams, and no byte stream".to_owned();
+                let reason = "carries datagrams, not a byte stream".to_owned();
                 return Err(Error::Name { name: self.to_string(), reason });
             }
         })

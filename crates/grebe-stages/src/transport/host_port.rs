@@ -45,7 +45,7 @@ impl HostPort {
             },
         };
         if host.contains(|c: char| c.is_whitespace() || "/?#@".contains(c)) {
-            return Err("has a host that is no name and no address".to_owned());
+            return Err("has an invalid host".to_owned());
         }
         let port = port.parse::<u16>().map_err(|_| "has a port that is not a number of 0..=65535")?;
         Ok(HostPort::new(host, port))
@@ -101,7 +101,7 @@ impl HostPort {
     pub(crate) fn to_send(&self) -> Result<SocketAddr, Error> {
         if self.port == 0 {
             let reason =
-                "has no receiver's port: 0 is any port, and only a listener can have that".to_owned();
+                "has port 0, which only a listener can use: give the receiver's port".to_owned();
             return Err(Error::Name { name: self.to_string(), reason });
         }
         if self.host.is_empty() { Ok((Ipv4Addr::LOCALHOST, self.port).into()) } else { self.resolve() }
@@ -132,4 +132,4 @@ impl fmt::Display for HostPort {
 }
 
 const NO_GROUP: &str =
-    "is no multicast group: interface=, ttl= and loop= are for 224.0.0.0 to 239.255.255.255 and ff00::/8";
+    "is not a multicast group: interface=, ttl= and loop= are for 224.0.0.0 to 239.255.255.255 and ff00::/8";

@@ -25,7 +25,7 @@ pub struct CountsSender {
 impl CountsSender {
     pub(super) fn declare(lab: &Lab, number: u32) -> Result<Self, Error> {
         let key = format!("{COUNTS}{}/{number}", lab.id());
-        let action = "tell what is counted";
+        let action = "publish counters";
         let publisher = lab.0.session.declare_publisher(key.clone()).wait().map_err(failed(action))?;
         let token = lab.0.session.liveliness().declare_token(key).wait().map_err(failed(action))?;
         Ok(Self { publisher, _token: token, _lab: lab.clone() })
@@ -41,7 +41,7 @@ impl CountsSender {
     /// # Errors
     /// The session is closed.
     pub fn send(&self, counts: Vec<u8>) -> Result<(), Error> {
-        self.publisher.put(counts).wait().map_err(failed("tell what is counted"))
+        self.publisher.put(counts).wait().map_err(failed("publish counters"))
     }
 }
 
@@ -63,7 +63,7 @@ type All = BTreeMap<(String, String), (Arc<[u8]>, Instant)>;
 impl CountsWatch {
     pub(super) fn begin(lab: &Lab) -> Result<Self, Error> {
         let seen = Arc::new(Seen::default());
-        let action = "watch what others count";
+        let action = "watch counters";
         let key = format!("{COUNTS}*/*");
         let tell = seen.clone();
         let counts = lab.0.session.declare_subscriber(key.clone()).callback(move |sample| tell.take(&sample));

@@ -31,7 +31,7 @@ pub(super) fn reason(warnings: &[String]) -> Option<Reason> {
             true,
         )
     } else if said("Received a close message") && said("InitSyn") {
-        ("it wants a user and a password (transport/auth/usrpwd: name a configuration with them by --zenoh FILE)".to_owned(), true)
+        ("it requires a user and a password (transport/auth/usrpwd: name a configuration with them by --zenoh FILE)".to_owned(), true)
     } else if let Some((_, wrong)) = refused.split_once("invalid peer certificate: ") {
         (
             format!(
@@ -120,7 +120,7 @@ mod tests {
             ),
             (
                 "Received a close message (reason 0) in response to an InitSyn on: a => b at /x/open.rs:256.",
-                "wants a user and a password",
+                "requires a user and a password",
                 true,
             ),
             (

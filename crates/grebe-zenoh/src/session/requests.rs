@@ -36,7 +36,7 @@ impl Requests {
             // The reader may be gone.
             let _ = query.reply(&answer_key, answer.to_json()).wait();
         });
-        let queryable = queryable.wait().map_err(failed(&format!("send {name} by UDP to who asks")))?;
+        let queryable = queryable.wait().map_err(failed(&format!("send {name} by UDP on request")))?;
         Ok(Self { _answers: queryable, _lab: lab.clone() })
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn request(
 ) -> Result<Option<Answer>, Error> {
     let asked = lab.0.session.get(format!("{UDP}{session}/{name}")).payload(request.to_json());
     let asked = asked.target(QueryTarget::All).consolidation(ConsolidationMode::None).timeout(timeout);
-    let answers = asked.wait().map_err(failed(&format!("ask for {name} by UDP")))?;
+    let answers = asked.wait().map_err(failed(&format!("request {name} by UDP")))?;
     let mut read = answers.iter().filter_map(|answer| {
         let sample = answer.into_result().ok()?;
         Answer::parse(&sample.payload().to_bytes()).ok()

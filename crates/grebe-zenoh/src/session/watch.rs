@@ -42,7 +42,7 @@ impl Watch {
         let tokens =
             lab.0.session.liveliness().declare_subscriber(format!("{prefix}*/{pattern}")).history(true);
         let tokens = tokens.callback(move |sample| tell.take(&sample, prefix)).wait();
-        Ok(Self { seen, _tokens: tokens.map_err(failed("watch who announces streams"))?, _lab: lab.clone() })
+        Ok(Self { seen, _tokens: tokens.map_err(failed("watch announcements"))?, _lab: lab.clone() })
     }
 
     /// Sessions and names (or keys) of the streams that are there, in order.

@@ -174,7 +174,7 @@ fn drive(
             // The other end is gone, or somebody here wants to end this process, as a host does that shuts down.
             Err(_) => {
                 let (counts, stopped) = stop(running, ends, outbox, &observe);
-                let ended = || Elsewhere { what: "it was ended there".to_owned(), status: GONE };
+                let ended = || Elsewhere { what: "it was stopped there".to_owned(), status: GONE };
                 return (counts, stopped.and_then(|()| Err(ended().into())));
             }
         }

@@ -77,7 +77,7 @@ impl Lab {
 
     /// How often a reader was told that its stream goes on behind a gap.
     pub(super) fn goes_on(&self) -> usize {
-        self.said().matches("the stream goes on behind a gap of").count()
+        self.said().matches("the stream continues after a gap of").count()
     }
 
     pub(super) fn run(&self, graph: &str, more: &[&str]) -> Output {

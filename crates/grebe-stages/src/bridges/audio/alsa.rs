@@ -138,7 +138,7 @@ impl SoundDevice {
             )
         };
         check(set.into()).map(drop).map_err(|error| {
-            let what = format!("it does not do {encoding} in {channels} channels at {rate_hz} S/s ({error})");
+            let what = format!("it does not support {encoding} in {channels} channels at {rate_hz} S/s ({error})");
             (io::Error::other(what), "; choose others, or plughw: instead of hw:, which converts")
         })
     }
@@ -348,7 +348,7 @@ fn advice(error: &io::Error) -> &'static str {
     use rustix::io::Errno;
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
-            "; there is no such sound device here now: grebe devices lists what there is"
+            "; the device does not exist: grebe devices lists the sound devices"
         }
         Some(Errno::BUSY) => {
             "; another program has it: end that one, or use the default device, which is shared"

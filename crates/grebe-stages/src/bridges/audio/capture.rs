@@ -176,7 +176,7 @@ pub(super) fn is_unplugged(error: &io::Error) -> bool {
 }
 
 pub(super) fn unplugged() -> io::Error {
-    let what = "the sound device is gone: it was unplugged (with reconnect in its name it is waited for)";
+    let what = "the sound device was unplugged (with reconnect in its name, grebe waits for it)";
     io::Error::new(io::ErrorKind::NotConnected, what)
 }
 

@@ -54,7 +54,7 @@ impl AudioSink {
         let channels = self.audio.channels.unwrap_or(header.channel_count as usize);
         let no_rate = || grebe_process::Error::Takes {
             what: format!(
-                "the stream has {} S/s, which is no rate of a sound device: say one, as in {}{}rate=48k",
+                "the stream has {} S/s, which sound devices do not support: give a rate, as in {}{}rate=48k",
                 header.sample_rate_hz,
                 self.audio.uri(),
                 if self.audio.uri().contains('?') { '&' } else { '?' }

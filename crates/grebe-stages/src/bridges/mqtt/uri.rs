@@ -62,7 +62,7 @@ mod tests {
             assert_eq!(text.parse::<Uri>().unwrap().to_string(), text);
         }
         for (text, reason) in [
-            ("mqtt://host:1/a", "does not say what its samples are"),
+            ("mqtt://host:1/a", "has no format: add"),
             ("mqtt://host:1?format=text", "names no topic"),
             ("mqtt://host:1/a/+/b?format=text", "without + and #"),
             ("mqtt://host:1/a?format=text&qos=2", "give 0 to 1"),

@@ -389,11 +389,11 @@ mod tests {
         let cut = read(bytes[..bytes.len() - 3].to_vec(), vec![1000]).1.unwrap_err();
         assert_eq!(
             cut,
-            "stage: the pipe carries no frame at byte 84: it ended within a frame, of which 81 bytes arrived"
+            "stage: invalid frame at byte 84 of the pipe: it ended within a frame, of which 81 bytes arrived"
         );
         let mut damaged = bytes;
         damaged[84] = 0;
         let lost = read(damaged, vec![1000]).1.unwrap_err();
-        assert_eq!(lost, "stage: the pipe carries no frame at byte 84: does not begin with GFH2");
+        assert_eq!(lost, "stage: invalid frame at byte 84 of the pipe: does not begin with GFH2");
     }
 }

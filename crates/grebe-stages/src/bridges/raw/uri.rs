@@ -107,7 +107,7 @@ impl RawStream {
         let skip_bytes = skip_bytes.unwrap_or(number_end);
         if skip_bytes < number_end {
             return Err(format!(
-                "has a number up to byte {number_end} of what is skipped: give skip={number_end} at least"
+                "has seq= up to byte {number_end}: give skip={number_end} or more"
             ));
         }
         if !matches!(carrier, Carrier::Udp(_)) && (skip_bytes > 0 || is_by_block) {
@@ -197,7 +197,7 @@ fn number(text: &str) -> Option<Number> {
 }
 
 const INTERLEAVE: &Words<bool> = &[("sample", false), ("block", true)];
-const NO_FORMAT: &str = "does not say what its samples are: add format=, as in format=cu8&rate=2.4M";
+const NO_FORMAT: &str = "has no format: add format=, as in format=cu8&rate=2.4M";
 const SKIP_BYTES_MAX: usize = 1_024;
 
 #[cfg(test)]
@@ -247,8 +247,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (text, reason) in [
-            ("tcp://host:1", "does not say what its samples are"),
-            ("pipe:?rate=1M", "does not say what its samples are"),
+            ("tcp://host:1", "has no format: add"),
+            ("pipe:?rate=1M", "has no format: add"),
             ("pipe:?format=i17", "has format=i17: give one of i16"),
             ("pipe:?format=i16&rate=0", "rate=0: give samples per second"),
             ("pipe:?format=i16&channels=256", "give 1 to 255"),

@@ -66,11 +66,11 @@ fn meet(
     let mut stream = connector.open(cancel, None)?;
     let bytes = heard(&mut stream, cancel).map_err(|source| match source.kind() {
         io::ErrorKind::Interrupted => Error::Cancelled,
-        _ => Error::Tcp { action: "hear an rtl_tcp server at", uri: connector.uri(), source },
+        _ => Error::Tcp { action: "read from an rtl_tcp server at", uri: connector.uri(), source },
     })?;
     let hello = Hello::parse(&bytes).ok_or_else(|| Error::Peer {
         uri: connector.uri(),
-        what: "does not begin with RTL0: what listens there is no rtl_tcp",
+        what: "does not send RTL0: it is not an rtl_tcp server",
     })?;
     let mut commands = Vec::new();
     if correction_ppm != 0 {

@@ -159,7 +159,7 @@ fn a_server_that_goes_and_returns_leaves_a_gap() {
 #[test]
 fn who_is_no_rtl_tcp_is_told_apart() {
     for (said, why) in
-        [(&b"HTTP/1.1 400 Bad Request\r\n"[..], "does not begin with RTL0"), (b"RTL0", "cannot hear")]
+        [(&b"HTTP/1.1 400 Bad Request\r\n"[..], "does not send RTL0"), (b"RTL0", "cannot read from")]
     {
         let (listener, address) = serve();
         let server = thread::spawn(move || listener.accept().unwrap().0.write_all(said));

@@ -80,7 +80,7 @@ impl ShmSink {
             ctx.count_waited(began.elapsed());
         }
         if self.publisher.take_shortened() && !std::mem::replace(&mut self.is_noted, true) {
-            ctx.note(shortened_note("the description is longer than shared memory has room for"));
+            ctx.note(shortened_note("the description is too long for shared memory"));
         }
         sent.map(drop)
     }

@@ -217,12 +217,12 @@ pub(super) fn format(
     let names = || offered.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match wanted {
         Some(format) if offered.contains(&format) => Ok(format),
-        Some(format) => Err(format!("it has no {format}: it has {}", names())),
+        Some(format) => Err(format!("it does not support {format}; supported: {}", names())),
         None => {
             let native = of_soapy(&device.native_format(direction, channel));
             let native = native.filter(|native| offered.contains(native));
             let first = || PREFERRED.into_iter().find(|format| offered.contains(format));
-            native.or_else(first).ok_or_else(|| "it has no format that grebe has".to_owned())
+            native.or_else(first).ok_or_else(|| "it has no format that grebe supports".to_owned())
         }
     }
 }
@@ -244,7 +244,7 @@ fn known(answer: Result<f64, String>) -> Option<f64> {
 /// The driver's message about a device that does not open, with advice.
 fn absent(why: &str) -> String {
     let why = if why.is_empty() { "its driver does not say why" } else { why };
-    format!("{why} (grebe devices lists what is there)")
+    format!("{why} (grebe devices lists the radios)")
 }
 
 fn set_gain(
@@ -255,7 +255,7 @@ fn set_gain(
 ) -> Result<(), String> {
     let can_be_automatic = device.has_gain_mode(direction, channel);
     match gain_db {
-        None if !can_be_automatic => Err("it finds no gain of its own".to_owned()),
+        None if !can_be_automatic => Err("it has no automatic gain".to_owned()),
         None => device.set_automatic_gain(direction, channel, true),
         Some(db) => {
             if can_be_automatic {
@@ -320,7 +320,7 @@ impl Radio<'_> {
             };
             let set = set_gain(device, direction, channel, db).map_err(|why| {
                 let (least, most) = device.gain_range_db(direction, channel);
-                format!("{why}; it takes {least} to {most} dB")
+                format!("{why}; valid: {least} to {most} dB")
             });
             self.settle("gain", db.map_or("auto".to_owned(), |db| db.to_string()), set)?;
         }
@@ -348,7 +348,7 @@ impl Radio<'_> {
 fn within(may_be: impl FnOnce() -> Vec<(f64, f64)>) -> impl FnOnce(String) -> String {
     move |why| match ranges(&may_be()) {
         may_be if may_be.is_empty() => why,
-        may_be => format!("{why}; it takes {may_be}"),
+        may_be => format!("{why}; valid: {may_be}"),
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn again(
             let is = radio::tuning(radio.device(), Direction::Rx, channels[0], &tuner.tuning());
             let said = radio::description(radio.device(), &channels, &is);
             tell(format!(
-                "{}; it goes on as it is set: {}",
+                "{}; it continues with its own setting: {}",
                 refused.join("; "),
                 radio::words(format, &is, &said)
             ));

@@ -56,7 +56,7 @@ impl SoapySink {
         let channels = if name.channels.is_empty() { vec![0] } else { name.channels.clone() };
         let device = radio::open(name, Direction::Tx, &channels, &mut Refusals::End)?;
         if name.frequency_hz.is_none() && device.is_tunable(Direction::Tx, channels[0]) {
-            let reason = "does not say where to send: add frequency=, as in frequency=433.92M".to_owned();
+            let reason = "has no frequency: add frequency=, as in frequency=433.92M".to_owned();
             return Err(Error::Name { name: name.uri(), reason });
         }
         Ok(Self {
@@ -87,11 +87,11 @@ impl SoapySink {
         }
         if self.shape.is_some_and(|shape| (shape.format, shape.channels) != (format, channels)) {
             let what =
-                format!("the stream became {format} in {channels} channels, and a radio sends one kind");
+                format!("the stream changed to {format} in {channels} channels, which a radio cannot follow");
             return Err(grebe_process::Error::Takes { what }.into());
         }
         if rate_hz <= 0.0 {
-            let reason = "needs rate=: the stream does not say how fast it is".to_owned();
+            let reason = "needs rate=: the stream has no rate".to_owned();
             return Err(Error::Name { name: self.name.uri(), reason });
         }
         if !self.name.channels.is_empty() && self.name.channels.len() != channels {
@@ -162,7 +162,7 @@ impl SoapySink {
                 }
                 Err(Trouble::Timeout | Trouble::Overflow | Trouble::Damaged) => {
                     let stuck = self.stuck.get_or_insert_with(Instant::now).elapsed();
-                    let why = || format!("it has taken no sample for {} s", STUCK_MAX.as_secs());
+                    let why = || format!("it has accepted no sample for {} s", STUCK_MAX.as_secs());
                     (stuck >= STUCK_MAX).then(why)
                 }
                 Err(Trouble::NotSupported) => Some("its driver does not send".to_owned()),

@@ -350,7 +350,7 @@ impl SoapySource {
     fn check_silence(&mut self, ctx: &Context) -> StageResult {
         self.silence.check()?;
         if self.radio.is_some() && self.silent.get_or_insert_with(Instant::now).elapsed() >= SILENT_MAX {
-            self.lose(format!("it has given no sample for {} s", SILENT_MAX.as_secs()), ctx);
+            self.lose(format!("it has delivered no sample for {} s", SILENT_MAX.as_secs()), ctx);
         }
         self.check_lost()
     }

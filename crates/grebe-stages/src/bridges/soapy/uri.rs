@@ -96,7 +96,7 @@ impl Soapy {
         };
         query.end()?;
         match soapy.stream_args.iter().find(|(_, value)| value.contains(',')) {
-            Some((name, value)) => Err(format!("has stream.{name}={value}: SoapySDR takes no comma there")),
+            Some((name, value)) => Err(format!("has stream.{name}={value}: SoapySDR allows no comma there")),
             None => Ok(soapy),
         }
     }

@@ -174,7 +174,7 @@ impl Intake {
             let since = *self.unknown_since.get_or_insert(onward.now);
             if onward.now - since >= CONTEXT_WITHIN {
                 return Err(self.failed(
-                    "sends samples, and no context packet says what they are: add format= and rate= to its name, as in vrt://:4991?format=ci16&rate=2.4M",
+                    "sends samples, but no context packet with their format: add format= and rate= to its name, as in vrt://:4991?format=ci16&rate=2.4M",
                 ));
             }
             return Ok(Ok(places.packet_bytes));
@@ -297,7 +297,7 @@ impl Intake {
         if self.order == Some(Order::Little) {
             let stream = self.stream_words();
             ctx.note(format!(
-                "{stream} sends its numbers with the lowest byte first, against VITA-49: they are read so; order=be in its name says otherwise"
+                "{stream} sends little-endian numbers, against VITA-49, and is read so; order=be in its name overrides this"
             ));
         }
     }

@@ -92,7 +92,7 @@ impl Kind for NamedOut {
 impl NamedOut {
     fn ways(&self) -> Result<Vec<String>, Error> {
         let read = |way: &String| {
-            let reason = || "is no way to read a stream: shm://NAME and udp://HOST:PORT are".to_owned();
+            let reason = || "is not a route to a stream: write shm://NAME or udp://HOST:PORT".to_owned();
             way_to_read(way).ok_or_else(|| Error::Name { name: way.clone(), reason: reason() })
         };
         self.ways.iter().map(read).collect()

@@ -163,7 +163,7 @@ impl NamedSource {
         let way = self.from.way.map_or("", |way| way.name());
         let reason = format!(
             "cannot be read by {}: {} sends it by {}",
-            if way.is_empty() { "any way from here" } else { way },
+            if way.is_empty() { "any route from here" } else { way },
             newest.what,
             newest.what.told_ways().join(", ")
         );

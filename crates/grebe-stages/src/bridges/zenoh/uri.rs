@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (text, reason) in [
-            ("zenoh://", "no key of Zenoh's"),
-            ("zenoh://a/**", "no key of Zenoh's"),
+            ("zenoh://", "not a Zenoh key"),
+            ("zenoh://a/**", "not a Zenoh key"),
             ("zenoh://a?policy=some", "wrong policy"),
             ("zenoh://a?colour=red", "known: policy, wait, reconnect"),
             ("lab/adc?way=horse", "has way=horse: give shm, udp or zenoh"),

@@ -138,7 +138,7 @@ impl Handshake<'_> {
         self.stream.write_all(&wire::ready(ours.socket))?;
         let (head, body) = self.frame()?;
         if !head.is_command {
-            return Err(Trouble::Garbage("does not get ready"));
+            return Err(Trouble::Garbage("sends no READY"));
         }
         wire::check_ready(&body, ours.socket)?;
         if ours.socket == Socket::Sub {
@@ -156,9 +156,9 @@ impl Handshake<'_> {
         if Head::parse(&bytes)?.is_none() {
             bytes.extend(self.array::<7>()?);
         }
-        let head = Head::parse(&bytes)?.ok_or(Trouble::Garbage("sends what is no frame of ZMTP"))?;
+        let head = Head::parse(&bytes)?.ok_or(Trouble::Garbage("sends an invalid ZMTP frame"))?;
         if head.body_bytes > COMMAND_BYTES_MAX {
-            return Err(Trouble::Garbage("sends samples before it gets ready"));
+            return Err(Trouble::Garbage("sends samples before READY"));
         }
         let mut body = vec![0; head.body_bytes as usize];
         self.fill(&mut body)?;

@@ -161,7 +161,7 @@ impl<S: Read> Reader<S> {
                 Err(NoHeader::Short) if !is_whole && body.len() < BUFFER_BYTES / 2 => return Ok(false),
                 Err(_) => {
                     return Err(garbage(
-                        "sends messages without GNU Radio's tags: leave out tags, or have the sender pass them",
+                        "sends messages without GNU Radio's tags: omit tags, or have the sender pass them",
                     ));
                 }
             }
@@ -177,7 +177,7 @@ impl<S: Read> Reader<S> {
         let payload = head.body_bytes - header_bytes;
         if !payload.is_multiple_of(self.frame_bytes as u64) {
             return Err(garbage(
-                "sends messages that are no whole samples: format or channels are others, or tags or key are missing",
+                "sends messages of partial samples: check format, channels, tags and key",
             ));
         }
         self.samples = payload;

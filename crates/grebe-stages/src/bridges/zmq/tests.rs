@@ -353,10 +353,10 @@ fn messages_are_read_however_they_are_cut() {
 #[test]
 fn what_is_no_stream_of_ours_is_said() {
     for (socket, message, query, why) in [
-        (Socket::Push, &b"\0\x03abc"[..], "type=pull&format=i16", "no whole samples"),
-        (Socket::Push, b"\x42\x03abc", "type=pull&format=i16", "no frame of ZMTP"),
+        (Socket::Push, &b"\0\x03abc"[..], "type=pull&format=i16", "partial samples"),
+        (Socket::Push, b"\x42\x03abc", "type=pull&format=i16", "an invalid ZMTP frame"),
         (Socket::Push, b"\0\x04abcd", "type=pull&format=i16&tags&reconnect", "without GNU Radio's tags"),
-        (Socket::Pub, b"", "type=pull&format=i16", "is no PUSH, which type=pull needs"),
+        (Socket::Pub, b"", "type=pull&format=i16", "is not a PUSH, which type=pull needs"),
     ] {
         let address = serve(socket, move |stream| {
             stream.write_all(message).unwrap();

@@ -65,10 +65,10 @@ impl Socket {
     /// Error for a type that does not match.
     pub(crate) fn misfit(self) -> &'static str {
         match self {
-            Self::Sub => "is no PUB, which type=sub needs",
-            Self::Pull => "is no PUSH, which type=pull needs",
-            Self::Pub => "is no SUB, which type=pub needs",
-            Self::Push => "is no PULL, which type=push needs",
+            Self::Sub => "is not a PUB, which type=sub needs",
+            Self::Pull => "is not a PUSH, which type=pull needs",
+            Self::Pub => "is not a SUB, which type=pub needs",
+            Self::Push => "is not a PULL, which type=push needs",
         }
     }
 }
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (text, reason) in [
-            ("zmq://host:1", "does not say what its samples are"),
+            ("zmq://host:1", "has no format: add"),
             ("zmq://host:1?format=cf32&type=req", "give sub, pull, pub or push"),
             ("zmq://host?format=cf32", "no port"),
             ("zmq://host:1?format=cf32&skip=4", "which are for datagrams"),

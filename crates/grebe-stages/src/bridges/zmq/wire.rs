@@ -26,7 +26,7 @@ impl Head {
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<Self>, Garbage> {
         let Some((&flags, rest)) = bytes.split_first() else { return Ok(None) };
         if flags > (MORE | LONG | COMMAND) || flags & (MORE | COMMAND) == MORE | COMMAND {
-            return Err("sends what is no frame of ZMTP");
+            return Err("sends an invalid ZMTP frame");
         }
         let (body_bytes, bytes) = match (flags & LONG != 0, rest.first_chunk()) {
             (true, Some(length)) => (u64::from_be_bytes(*length), 9),
@@ -34,7 +34,7 @@ impl Head {
             _ => return Ok(None),
         };
         if body_bytes > i64::MAX as u64 || flags & COMMAND != 0 && body_bytes > COMMAND_BYTES_MAX {
-            return Err("announces more bytes than anybody sends");
+            return Err("announces a frame above the limit");
         }
         Ok(Some(Self { more: flags & MORE != 0, is_command: flags & COMMAND != 0, body_bytes, bytes }))
     }
@@ -63,9 +63,9 @@ pub(super) fn greeting() -> [u8; GREETING_BYTES] {
 /// Checks that the peer speaks a supported version.
 pub(super) fn check_greeting(greeting: &[u8; GREETING_BYTES]) -> Result<(), Garbage> {
     match greeting {
-        _ if greeting[0] != 0xff || greeting[9] & 1 == 0 => Err("does not speak ZMTP: no ZeroMQ is there"),
+        _ if greeting[0] != 0xff || greeting[9] & 1 == 0 => Err("does not speak ZMTP: it is not ZeroMQ"),
         _ if greeting[10] < 3 => Err("speaks ZMTP older than 3.0 (before ZeroMQ 4)"),
-        _ if &greeting[12..17] != b"NULL\0" => Err("wants encryption or a password, which is not known here"),
+        _ if &greeting[12..17] != b"NULL\0" => Err("requires encryption or a password, which grebe does not support"),
         _ => Ok(()),
     }
 }
@@ -88,7 +88,7 @@ pub(super) fn check_ready(body: &[u8], ours: Socket) -> Result<(), Garbage> {
         return Err(if body.starts_with(b"\x05ERROR") {
             "refuses the connection"
         } else {
-            "does not get ready"
+            "sends no READY"
         });
     };
     while let Some((&length, after)) = rest.split_first() {
@@ -126,7 +126,7 @@ pub(super) fn subscription(is_command: bool, body: &[u8]) -> Option<(bool, &[u8]
 const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
-const BAD_READY: Garbage = "gets ready without saying what its socket is";
+const BAD_READY: Garbage = "sends READY without its socket type";
 
 /// Feeds arbitrary bytes: a head, an incomplete one, or an error, without a panic.
 #[cfg(fuzzing)]

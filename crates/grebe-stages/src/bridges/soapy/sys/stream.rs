@@ -109,7 +109,7 @@ impl RxStream {
         let has_room = payload.len() >= self.places.len() * channel_bytes
             && channel_bytes >= (filled + samples) * sample_bytes;
         if !has_room || samples == 0 {
-            return Err(Trouble::Failed("there is no room for samples".to_owned()));
+            return Err(Trouble::Failed("no room for samples".to_owned()));
         }
         let channels = payload.chunks_exact_mut(channel_bytes);
         for (place, channel) in self.places.iter_mut().zip(channels) {
@@ -173,7 +173,7 @@ impl TxStream {
         let sample_bytes = self.stream.sample_bytes;
         let samples = (channel_bytes / sample_bytes).saturating_sub(done);
         if payload.len() < self.places.len() * channel_bytes || samples == 0 {
-            return Err(Trouble::Failed("there are no samples to write".to_owned()));
+            return Err(Trouble::Failed("no samples to write".to_owned()));
         }
         for (place, channel) in self.places.iter_mut().zip(payload.chunks_exact(channel_bytes)) {
             *place = channel[done * sample_bytes..].as_ptr().cast();
