@@ -34,7 +34,7 @@ COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.S)
 
 
 def without_tests(text):
-    """The code, without comments, strings and what stands behind #[cfg(test)]."""
+    """The code, without comments, strings and tests."""
     text = COMMENT.sub(lambda found: '""' if found[0][0] == '"' else "", text)
     while (begin := re.search(r"#\[cfg\((?:test|all\(test\b[^\]]*|any\(test\b[^\]]*|loom|fuzzing)\)*\]", text)):
         at, depth = begin.end(), 0

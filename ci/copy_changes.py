@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What changed in a tree, over an emulated link: rows for docs/benchmarks-transfer.md, "Changes over a link". Linux, root.
+"""Copies of a changed tree over an emulated link: rows for docs/benchmarks-transfer.md, "Changes over a link". Linux, root.
 
     cargo build --release
     sudo ci/copy_changes.py target/release/grebe ./wanlink --cases places,front --link 100,100,0 --rounds 3
@@ -118,7 +118,7 @@ def run_one(options, room, link, way, case):
 
 
 def wait_for_orphans(emulator):
-    """Until nothing but the emulator is left of what this process started, and what that left behind has been counted."""
+    """Waits until only the emulator is left of this process's children, and its last packets are counted."""
     until = time.monotonic() + 5
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while time.monotonic() < until:
@@ -193,7 +193,7 @@ def write(path, *contents):
 
 
 def sparse_difference(room):
-    """Only what is no hole is looked at: the rest is holes at both."""
+    """Compares only data: the holes are the same in both."""
     sent, came = room.tree / "sparse.bin", room.arrived / "sparse.bin"
     if sent.stat().st_size != came.stat().st_size:
         return "it has another length"

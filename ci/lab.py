@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--graph", action="store_true", help="the graph alone: a command without Zenoh will do")
     parser.add_argument("--link", default="50,20,0.001", help="Mbit/s, ms one way, loss")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
-    parser.add_argument("--keep", action="store_true", help="keep the recordings and what everybody said")
+    parser.add_argument("--keep", action="store_true", help="keep the recordings and the output of all processes")
     options = parser.parse_args()
     reason = "no root" if os.geteuid() else None if shutil.which("ip") else "no ip (iproute2)"
     reason = reason or (None if run(["ip", "netns", "add", RUN], check=False) == 0 else "no network namespaces")
@@ -109,7 +109,7 @@ class Lab:
         self.options, self.folder = options, folder
         self.dice = random.Random(options.seed)
         self.hosts = [host for hosts in SITES.values() for host in hosts]
-        self.running = {}  # of a host: what runs there, by what it is
+        self.running = {}  # per host: its processes by key
         self.recordings = []  # (name of the stream, its file, whether its recorder ended by itself)
         self.base = []
         self.names, self.changed = {}, {}  # what the observer sees, and since when
@@ -221,7 +221,7 @@ class Lab:
         self.base.append(self.graph)
 
     def graph_recordings(self):
-        """That of the host that runs it, and those of b1, each behind the one before."""
+        """The recordings of the host that runs the graph, and those of b1, in order."""
         numbered = lambda file: int(file.stem.partition("_")[2] or 1)
         return [self.folder / "graph.sigmf-meta", *sorted((self.folder / "b1").glob("far*.sigmf-meta"), key=numbered)]
 
@@ -348,7 +348,7 @@ class Lab:
     def end(self):
         self.graph.send_signal(signal.SIGINT)
         status = ended(self.graph)
-        self.check(status == 130, f"the graph did not end in order when it was asked to: {status}")
+        self.check(status == 130, f"the graph did not end normally after SIGINT: {status}")
         for host in self.hosts:
             for key, process in self.running[host].items():
                 if key not in STREAMS.values():
@@ -356,11 +356,11 @@ class Lab:
         for host in self.hosts:
             for key, process in self.running[host].items():
                 if key not in STREAMS.values():
-                    self.check(ended(process) == 130, f"{key.name} did not end when it was asked to: {process.poll()}")
+                    self.check(ended(process) == 130, f"{key.name} did not end after SIGINT: {process.poll()}")
         for host, name in STREAMS.items():
             producer = self.running[host][name]
             producer.send_signal(signal.SIGINT)
-            self.check(ended(producer) == 130, f"{name} did not end when it was asked to: {producer.poll()}")
+            self.check(ended(producer) == 130, f"{name} did not end after SIGINT: {producer.poll()}")
         self.check(patiently(lambda: not self.listed()), f"all have ended, and {self.listed()} are listed")
 
     # Results
@@ -407,8 +407,8 @@ class Lab:
                 report = json.loads(process.stdout.read())
                 told = report["losses"]
                 told_lost = told["network_samples"] + told["late_samples"] + told["generator_samples"]
-                self.check(report["samples"] == len(data), f"{file.name} has {len(data)} samples, and {report['samples']} were told")
-                self.check(told_lost - here in heads, f"{file.name} lacks {here} samples by its indices, and {told_lost} were told")
+                self.check(report["samples"] == len(data), f"{file.name} has {len(data)} samples, but the report says {report['samples']}")
+                self.check(told_lost - here in heads, f"{file.name} lacks {here} samples by its indices, but the report says {told_lost}")
         asked = [log for log in self.folder.glob("*-a3.log") if "by udp on request" in log.read_text()]
         self.check(asked or not STREAMS, "no reader beside a producer had datagrams from it on request")
         self.judge_graph(table)

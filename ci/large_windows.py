@@ -135,7 +135,7 @@ def write_files(folder):
 
 
 def audacity_home(folder):
-    """Without its greetings, and what it was killed at the last time."""
+    """Disables its greeting and its recovery after a kill."""
     home = folder / "home"
     shutil.rmtree(home, ignore_errors=True)
     place = home / ".config" / "audacity"

@@ -1,4 +1,4 @@
-"""What the scope computes of arrays, beside NumPy and SciPy."""
+"""The scope's analysis of arrays against NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_no_samples_and_sizes_that_cannot_be_are_refused_in_words(tmp_path: path
             lambda: grebe.spectrum(nothing, 1e3),
             lambda: grebe.spectrogram(nothing, 1e3),
         ):
-            with pytest.raises(grebe.UsageError, match="there are no samples"):
+            with pytest.raises(grebe.UsageError, match="has no samples"):
                 use()
     path = str(tmp_path / "a.sigmf-meta")
     with grebe.publish(path, rate=1e3, dtype="i16") as out:

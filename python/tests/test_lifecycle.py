@@ -95,7 +95,7 @@ def test_a_producer_that_is_killed_is_gone(shm: str) -> None:
     with pytest.raises(grebe.GoneError, match="producer gone"):
         next(stream)
     assert block.samples[0].tolist() == list(range(1000)), "what came is good"
-    assert list(stream) == [], "it is told once"
+    assert list(stream) == [], "it is reported once"
     producer.communicate()
 
 

@@ -1,4 +1,4 @@
-"""What comes out of a stream: every sample at its place, in its format, and every loss with its place."""
+"""Reading a stream: every sample at its index, in its format, and every loss at its place."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_gaps_stand_before_their_block_and_in_read(shm: str) -> None:
         assert error.value.samples.shape == (2, 100) and (error.value.missing, error.value.index) == (30, 130)
         assert (error.value.samples == ramp(out, 0, 100)).all()
         filled = stream.read(150, gaps="nan")
-        assert (filled[:, :100] == ramp(out, 130, 100)).all(), "behind the gap that was told"
+        assert (filled[:, :100] == ramp(out, 130, 100)).all(), "after the reported gap"
         assert np.isnan(filled[:, 100:105]).all()
         assert (filled[:, 105:] == ramp(out, 235, 45)).all()
     rest = stream.read(1_000)

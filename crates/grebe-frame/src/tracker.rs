@@ -547,7 +547,7 @@ mod tests {
         assert_eq!((tracker.counts().frames, tracker.counts().samples), (2, 20));
         tracker.forget();
         assert_eq!((tracker.next_sample_index(), tracker.is_ended()), (None, false));
-        assert_eq!(tracker.arrive(&frame(90)), Arrival::First, "what was forgotten is no gap");
+        assert_eq!(tracker.arrive(&frame(90)), Arrival::First, "a forgotten range is not a gap");
         assert_eq!((tracker.counts().frames, tracker.counts().lost_frames), (3, 0));
     }
 

@@ -247,7 +247,7 @@ pub fn open_source(
 /// Opens the sink that `uri` names, and reports non-fatal notices to `notify`.
 ///
 /// # Errors
-/// An [`Error`] that names the address, the stream or the file; `synth:` is no destination. [`Error::Cancelled`] if the
+/// An [`Error`] that names the address, the stream or the file; `synth:` is only a source. [`Error::Cancelled`] if the
 /// wait for
 /// readers was cancelled.
 pub fn open_sink(
@@ -338,7 +338,7 @@ mod tests {
             ("file:", "names no file"),
             ("shm://", "needs a name"),
             ("shm://../x", "needs a name"),
-            ("shm://x?policy=all", "'all' is no queue policy"),
+            ("shm://x?policy=all", "unknown queue policy 'all'"),
             ("shm://x?wait=many", "a number of readers"),
             ("shm://x?readers=0", "give 1 to 64"),
             ("shm://x?memory=1M", "give 16M to 16G"),

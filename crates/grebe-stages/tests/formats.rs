@@ -252,7 +252,7 @@ fn a_wire_for_receivers_of_the_first_gfh2_carries_nothing_that_they_do_not_know(
             assert!(error.contains(&format!("{format} in {channels} channels")), "{error}");
         }
     }
-    assert_eq!(written.0.lock().unwrap().len(), bytes.len(), "nothing of what is refused");
+    assert_eq!(written.0.lock().unwrap().len(), bytes.len(), "nothing of a refused batch");
 }
 
 #[cfg(target_os = "linux")]

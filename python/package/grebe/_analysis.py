@@ -1,4 +1,4 @@
-"""What the scope computes, of arrays: measurements, spectra, envelopes."""
+"""Analysis of arrays with the scope's code: measurements, spectra, envelopes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Tone(NamedTuple):
 
     fundamental: Peak
     snr_db: float
-    """The fundamental over all that is no harmonic and no offset."""
+    """Fundamental relative to everything except harmonics and offset."""
     sinad_db: float
     """The fundamental over all else but the offset."""
     thd_db: float | None
@@ -91,11 +91,11 @@ class Spectrum:
 
     @property
     def transforms(self) -> int:
-        """How many transforms are in the mean of each channel; the fewest, where one has samples that are no numbers."""
+        """Transforms in the mean of each channel; the minimum if channels have NaN samples."""
         return min(channel.counts()[0] for channel in self._channels)
 
     def peaks(self, count: int = 5, floor: float = -120.0, channel: int = 0) -> list[Peak]:
-        """The highest peaks above so many dBFS, the highest first; their frequency is found between lines."""
+        """The highest peaks above a level in dBFS, highest first, with an interpolated frequency."""
         return [self._peak(peak) for peak in self._channels[channel].peaks(count, floor)]
 
     def power(self, low: float, high: float) -> Floats:
@@ -148,7 +148,7 @@ class Spectrogram:
     frequency: Floats
     """Of each line, in hertz."""
     dbfs: npt.NDArray[np.float32]
-    """The channels' shape x lines x times; NaN where a sample is no number, or none is there."""
+    """The channels' shape x lines x times; NaN for missing and NaN samples."""
 
     def __repr__(self) -> str:
         low, high = self.frequency[0], self.frequency[-1]
@@ -321,7 +321,7 @@ def _bounds(samples: int, columns: int) -> npt.NDArray[np.intp]:
     if columns < 1:
         raise UsageError(f"{columns} columns: give 1 or more")
     if samples == 0:
-        raise UsageError("there are no samples to draw")
+        raise UsageError("no samples to draw")
     columns = min(columns, samples)
     return (np.arange(columns) * samples // columns).astype(np.intp)
 
@@ -335,7 +335,7 @@ def _parts(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any] 
     if np.iscomplexobj(array):
         return array.real, array.imag
     if array.dtype.kind not in "iuf":
-        raise UsageError(f"{array.dtype} is no type of samples")
+        raise UsageError(f"{array.dtype} is not a type of samples")
     return array, None
 
 
@@ -348,7 +348,7 @@ def _rows(array: npt.NDArray[Any], kind: npt.DTypeLike) -> tuple[npt.NDArray[Any
     """Rows of numbers of a type, one a channel, and the channels' shape."""
     shape = array.shape[:-1]
     if array.size == 0:
-        raise UsageError("there are no samples")
+        raise UsageError("the array has no samples")
     return np.ascontiguousarray(array, kind).reshape(-1, array.shape[-1]), shape
 
 
@@ -368,7 +368,7 @@ def _signal(
 
 
 def _fitting(samples: int) -> int:
-    """The largest transform that so many samples fill."""
+    """The largest transform that the samples fill."""
     return int(min(max(1 << (max(samples, 1).bit_length() - 1), 16), 1 << 16))
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """Something that grebe could not do; the message says what, and what to do."""
+    """An error of grebe. The message states the problem and a remedy."""
 
 
 class UsageError(Error, ValueError):
@@ -25,10 +25,10 @@ class Timeout(Error, TimeoutError):
 
 
 class GapError(Error):
-    """Samples are missing in the middle of what was to be read; the next read goes on behind the gap."""
+    """Samples are missing within the requested range; the next read continues after the gap."""
 
     samples: np.ndarray[Any, Any]
-    """What was read before the gap, channels x samples."""
+    """The samples before the gap, channels x samples."""
     index: int
     """Index of the first sample behind the gap."""
     missing: int

@@ -138,7 +138,7 @@ class Running(RunningGraph):
     """
 
     def counters(self) -> dict[str, Any]:
-        """What was counted until now: ``["stages"]`` by name, and ``["queues"]`` with what each dropped, in the order of the graph."""
+        """Counts so far: ``["stages"]`` by name, and ``["queues"]`` with their drops, in the order of the graph."""
         counters: dict[str, Any] = json.loads(self._counters())
         counters["stages"] = {stage["name"]: stage for stage in counters["stages"]}
         return counters
@@ -158,9 +158,9 @@ class Running(RunningGraph):
 
 
 def _called(function: Any) -> tuple[Function, Function | None]:
-    """What is called with every block, and at the end."""
+    """The functions for every block and for the end."""
     if not callable(function) and not hasattr(function, "process"):
-        raise UsageError(f"{function!r} is no stage: give the name of a kind, a function, or what has a method 'process'")
+        raise UsageError(f"{function!r} is not a stage: give the name of a kind, a function, or an object with a method 'process'")
     if inspect.isclass(function):
         function = function()
     process = getattr(function, "process", None)

@@ -17,7 +17,7 @@ LANES_MAX = 16
 
 
 class Lane(NamedTuple):
-    """What the numbers of a lane mean."""
+    """The quantity of a lane."""
 
     name: str
     unit: str = ""
@@ -92,7 +92,7 @@ def columns_of(samples: npt.NDArray[Any], places: npt.NDArray[Any], span: int, c
 
 
 def lanes_of(channels: int, is_complex: bool, description: dict[str, Any]) -> list[Lane]:
-    """What the lanes are called, and what their numbers mean."""
+    """Names and quantities of the lanes."""
     said = description.get("grebe:channels") or []
     lanes = []
     for number in range(channels):
@@ -104,7 +104,7 @@ def lanes_of(channels: int, is_complex: bool, description: dict[str, Any]) -> li
 
 
 def blocks_png(blocks: list[Block], header: str) -> bytes:
-    """Successive blocks of one stream, with what is missing between them."""
+    """Successive blocks of one stream, with gaps between them."""
     first = blocks[0]
     kind = first.samples.dtype
     blocks = [it for it in blocks if it.channels == first.channels and it.samples.dtype == kind and it.index >= first.index]

@@ -27,7 +27,7 @@ class Missing:
     """A gap of a recording."""
 
     position: int
-    """Of the first sample behind it, in the file."""
+    """Position of the first sample after it, in the file."""
     index: int
     """Of the first sample that is missing, in the stream that was recorded."""
     samples: int
@@ -50,7 +50,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Event:
-    """What was found in a recording."""
+    """A search result."""
 
     kind: str
     channel: str
@@ -62,7 +62,7 @@ class Event:
     index: int
     """Of its first sample, in the stream that was recorded."""
     seconds: float | None
-    """The same in seconds behind the first sample, where the rate is known."""
+    """The same in seconds after the first sample, if the rate is known."""
 
 
 class Recording(_Recording):
@@ -90,7 +90,7 @@ class Recording(_Recording):
 
     @property
     def annotations(self) -> list[Annotation]:
-        """What the file labels, in its order."""
+        """Annotations of the file, in its order."""
         found = []
         for start, length, text in self._annotations():
             fields: dict[str, Any] = json.loads(text)
@@ -113,7 +113,7 @@ class Recording(_Recording):
         return self.read(start, max(start, stop))[:, ::step]
 
     def seconds(self, t0: float = 0.0, t1: float | None = None) -> npt.NDArray[Any]:
-        """The samples from ``t0`` to ``t1`` seconds behind the first one, by the stream's own time: gaps count."""
+        """The samples from ``t0`` to ``t1`` seconds after the first one, in stream time: gaps count."""
         return self.read(*self._places(t0, t1))
 
     def envelope(self, t0: float = 0.0, t1: float | None = None, columns: int = 1000) -> npt.NDArray[Any]:
@@ -369,7 +369,7 @@ class Recording(_Recording):
 
 
 def _command(*words: str) -> str:
-    """What a command of grebe's prints; its errors as exceptions."""
+    """Output of a grebe command; its errors as exceptions."""
     # Without the path of this folder, which may contain a file called grebe.
     command = [sys.executable, "-P", "-m", "grebe", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

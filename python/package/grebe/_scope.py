@@ -75,7 +75,7 @@ class Scope(StreamScope):
     _stop: threading.Event
 
     def show(self, seconds: float | None = None, *, pictures_per_second: float = 5.0) -> None:
-        """Draws live below the cell for so long, or until the stream ends or the cell is interrupted."""
+        """Draws live below the cell for a duration, or until the stream ends or the cell is interrupted."""
         self._draw(_display(self._picture()), seconds, 1.0 / pictures_per_second, threading.Event())
 
     def frame(self, width: int | str = "100%", height: int = 520) -> Frame:
@@ -83,7 +83,7 @@ class Scope(StreamScope):
         ``grebe serve --frame-origin``. The link in it has the token: a notebook that is handed on hands it on, too.
         """
         if self.page is None:
-            raise UsageError("frame() is of what grebe serve serves: open serve://HOST:PORT?token=...")
+            raise UsageError("frame() needs grebe serve: open serve://HOST:PORT?token=...")
         return Frame(self._linked(self.page), width, height)
 
     def _linked(self, page: str) -> str:
@@ -114,7 +114,7 @@ class Scope(StreamScope):
 
     def _picture(self) -> Any:
         if importlib.util.find_spec("IPython") is None:
-            raise Error("there is no notebook here: scope.png() draws a picture")
+            raise Error("not in a notebook: use scope.png() to draw a picture")
         display: Any = importlib.import_module("IPython.display")
         return display.Image(data=self._repr_png_(), format="png", width=self._size[0])
 
@@ -149,5 +149,5 @@ def _display(picture: Any) -> Any:
     display: Any = importlib.import_module("IPython.display")
     handle = display.display(picture, display_id=True)
     if handle is None:
-        raise Error("there is no notebook here: scope.png() draws a picture")
+        raise Error("not in a notebook: use scope.png() to draw a picture")
     return handle

@@ -37,7 +37,7 @@ class Stream(_Stream):
             await asyncio.get_running_loop().run_in_executor(None, self._wait, _WAIT_S)
 
     def _repr_png_(self) -> bytes | None:
-        """What comes next, as far as it is there; nothing is taken."""
+        """The next available blocks, without taking them."""
         blocks = self._peek(_DRAWN_BLOCKS)
         return blocks_png(blocks, repr(self)[1:-1]) if blocks else None
 

@@ -1,4 +1,4 @@
-"""Files over any distance, and what a path carries."""
+"""File transfer over any distance, and measurement of a path."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Progress:
     loss: float | None
     """Part of the packets that were lost, 0 to 1; ``None`` at the receiver."""
     limit: str | None
-    """What keeps it from being faster: ``"start"``, ``"path"``, ``"queue"``, ``"round_trip"``, ``"receiver"``, ``"source"`` or
+    """The cause that limits the rate: ``"start"``, ``"path"``, ``"queue"``, ``"round_trip"``, ``"receiver"``, ``"source"`` or
     ``"limit"``; ``None`` at the receiver."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What a sender wants to send."""
+    """A sender's offer."""
 
     names: list[str]
     files: int
@@ -61,7 +61,7 @@ class Sent:
     resumed_bytes: int
     """Those that the receiver had already, from an earlier session or in files of the same content."""
     left_out: list[LeftOut]
-    """What was not sent, and why."""
+    """Files that were not sent, with reasons."""
     whole: bool
     """Whether the receiver has all that was to be sent."""
     peer: str
@@ -82,7 +82,7 @@ class Received:
     bytes: int
     resumed_bytes: int
     left_out: list[LeftOut]
-    """What could not be had, and why."""
+    """Files that could not be received, with reasons."""
     peer: str
     seconds: float
 

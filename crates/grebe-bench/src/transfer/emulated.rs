@@ -35,7 +35,7 @@ fn check(program: &Path) -> std::result::Result<(), String> {
         Err("needs the ip command: on Debian, apt-get install iproute2".to_owned())
     } else if !program.is_file() {
         Err(format!(
-            "{named}: there is no such program; it is called with --name, --delay, --rate, --loss, --loss-back and --seed"
+            "{named}: program not found; it is called with --name, --delay, --rate, --loss, --loss-back and --seed"
         ))
     } else {
         Ok(())

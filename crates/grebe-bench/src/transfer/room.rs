@@ -44,7 +44,7 @@ impl Room {
         let guard = TransferTask::Guard { directory: directory.path().to_owned() };
         let guard = options.start("guard", guard)?;
         let room = Self { directory, file_bytes, seed: options.seed, _guard: guard };
-        std::fs::create_dir(room.arrivals()).map_err(Error::io("make a directory for what comes"))?;
+        std::fs::create_dir(room.arrivals()).map_err(Error::io("make a directory for received files"))?;
         fill(&room.file(), file_bytes, options.seed)?;
         Ok(room)
     }

@@ -268,7 +268,7 @@ fn a_name_that_is_taken_is_refused_and_a_dead_one_is_taken_over() {
     drop(room.join(Policy::DropOldest));
     let second = room.start(&["sg", "--to", "shm://x"]).finish();
     assert_eq!(second.status.code(), Some(1));
-    assert!(text(&second.stderr).contains("a stream 'x' is there already"), "{}", text(&second.stderr));
+    assert!(text(&second.stderr).contains("a stream 'x' exists already"), "{}", text(&second.stderr));
     first.kill();
     assert!(room.sockets().join("x.shm").exists(), "a kill leaves the socket");
     let third = room.start(&["sg", "--to", "shm://x", "--samples", "1000"]).finish();

@@ -339,7 +339,7 @@ fn a_consumer_that_comes_back_goes_on_and_what_was_under_way_is_counted() {
     // this much.
     let missing = begin / 100 - 100;
     assert!(frames <= missing && missing <= frames + 16, "{frames} of {missing}");
-    assert_eq!(after.descriptions, ["half 0", "half 1"], "it was told what the stream is");
+    assert_eq!(after.descriptions, ["half 0", "half 1"], "it has the descriptions");
     assert_eq!(after.end, Some((300_010, 10)));
 }
 

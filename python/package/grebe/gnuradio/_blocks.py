@@ -267,7 +267,7 @@ class sink(gr.sync_block):  # type: ignore[misc]  # noqa: N801
 
 def _type_of(name: str) -> Type:
     if name not in TYPES:
-        raise UsageError(f"{name} is no type of items: there are {', '.join(TYPES)}")
+        raise UsageError(f"unknown type of items {name}; supported: {', '.join(TYPES)}")
     return TYPES[name]
 
 
@@ -277,7 +277,7 @@ def _frequency(block: Block) -> float | None:
 
 
 def _take(row: npt.NDArray[Any], format: str, type: Type, out: npt.NDArray[Any]) -> None:  # noqa: A002
-    """Copies samples of a channel to a port, and scales integers where floating point is asked for."""
+    """Copies samples of a channel to a port, and scales integers for a floating-point type."""
     if format == type.format:
         out[:] = row if out.ndim == 1 else _parts(row)
     elif type.format == "cf32" and format in _SCALES:
@@ -294,7 +294,7 @@ def _take(row: npt.NDArray[Any], format: str, type: Type, out: npt.NDArray[Any])
         fits = [name for name, one in TYPES.items() if one.format == format]
         fits += ["complex"] if format in _SCALES else []
         fits += ["float"] if format in _SCALES_REAL else []
-        raise UsageError(f"the stream has samples of {format}, and type={asked} was asked for: give {' or '.join(fits)}")
+        raise UsageError(f"the stream has samples of {format}, which do not fit type={asked}: give {' or '.join(fits)}")
 
 
 def _parts(row: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -233,7 +233,7 @@ fn who_wants_only_the_relay_shows_no_address_and_is_tried_at_none() {
     }
     let mut network = Network::new([Nat::Symmetric, Nat::Symmetric], [Via::Any, Via::Direct], 0.0, 1);
     network.run(10_000_000);
-    assert_eq!(network.taken, None, "the relay is no direct way");
+    assert_eq!(network.taken, None, "the relay is not a direct route");
 }
 
 #[test]

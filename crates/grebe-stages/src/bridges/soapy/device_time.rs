@@ -214,7 +214,7 @@ mod tests {
     fn a_loss_by_the_clock_needs_nobody_who_tells_of_it() {
         let mut time = DeviceTime::default();
         time.step(&read(100, Some(0)), RATE_HZ);
-        assert_eq!(time.step(&read(50, None), RATE_HZ), Missing::Nothing, "a part of what was told before");
+        assert_eq!(time.step(&read(50, None), RATE_HZ), Missing::Nothing, "a part of the loss reported before");
         assert_eq!(time.step(&read(100, Some(157)), RATE_HZ), Missing::Samples(7));
         time.suspect();
         let later = time.step(&read(100, Some(257)), RATE_HZ);

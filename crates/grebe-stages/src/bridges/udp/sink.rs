@@ -93,7 +93,7 @@ impl UdpSink {
             std::thread::sleep(at.saturating_duration_since(Instant::now()));
             let sent = self.send_bytes(&bytes);
             if repeat == 0 || sent.is_err() {
-                // A receiver that has the end closes its port, so refused repeats are no loss.
+                // A receiver that has the end closes its port, so refused repeats are not losses.
                 self.publish();
             }
             sent?;

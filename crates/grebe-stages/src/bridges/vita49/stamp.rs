@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(Stamp::at(Seconds::Gps, 1_704_067_200, 5_000), gps);
         let utc = Stamp::at(Seconds::Utc, 1_704_067_200, 5_000);
         assert_eq!(utc.unix_time_ns(), gps.unix_time_ns());
-        assert_eq!(Stamp { fraction: PS_PER_S, ..utc }.unix_time_ns(), None, "there is no such fraction");
+        assert_eq!(Stamp { fraction: PS_PER_S, ..utc }.unix_time_ns(), None, "an invalid fraction");
         assert_eq!(Stamp { kind: Fraction::SampleCount, ..utc }.unix_time_ns(), None);
     }
 

@@ -268,7 +268,7 @@ mod tests {
         let (here, there) = pair();
         assert_eq!(next_probe(&here, Instant::now()), None);
         there.send(&Nonce::random().probe()).unwrap();
-        assert!(!hears_frames(&here, Duration::ZERO), "a probe is no frame");
+        assert!(!hears_frames(&here, Duration::ZERO), "a probe is not a frame");
     }
 
     #[test]

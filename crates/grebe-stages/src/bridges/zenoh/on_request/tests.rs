@@ -185,7 +185,7 @@ fn frames_that_no_datagram_carries_end_it_for_their_reader() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(sending.go_on(nonce, Instant::now()), Answer::Unknown);
-    assert!(is_empty(&at), "nor is said what they are: it would be taken for a way by which they come");
+    assert!(is_empty(&at), "nor a description, which would look like a working route");
 }
 
 #[test]
