@@ -264,10 +264,10 @@ impl Gap {
         self.0.source
     }
 
-    /// Those that were lost on the way: in a network, in a kernel, or dropped by the producer for this reader.
+    /// Samples lost in transit: in a network, in a kernel, or dropped by the producer for this reader.
     #[getter]
-    fn way(&self) -> u64 {
-        self.0.way
+    fn transit(&self) -> u64 {
+        self.0.transit
     }
 
     /// Those that were dropped here, because this reader was too slow.
@@ -285,9 +285,9 @@ impl Gap {
     }
 
     fn __repr__(&self) -> String {
-        let Missing { source, way, reader } = self.0;
+        let Missing { source, transit, reader } = self.0;
         format!(
-            "<Gap of {} samples: {source} at the source, {way} on the way, {reader} at this reader>",
+            "<Gap of {} samples: {source} at the source, {transit} in transit, {reader} at this reader>",
             self.0.samples()
         )
     }

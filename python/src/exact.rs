@@ -97,7 +97,7 @@ impl Exact {
                 if gaps == Gaps::Raise && missing > 0 {
                     let (missing, index) = (rest.piece.missing, rest.piece.header.first_sample_index);
                     let before = self.cut(py)?.unbind();
-                    let whose = (missing.source, missing.way, missing.reader);
+                    let whose = (missing.source, missing.transit, missing.reader);
                     return Err(raise("_gap_error", (before, index, whose)));
                 }
             }

@@ -19,15 +19,15 @@ use crate::memory::Held;
 pub(crate) struct Missing {
     /// The producer never made them.
     pub(crate) source: u64,
-    /// On the way: in a network, in a kernel, or because the producer of shared memory dropped them for this reader.
-    pub(crate) way: u64,
+    /// In transit: in a network, in a kernel, or dropped by the producer of shared memory for this reader.
+    pub(crate) transit: u64,
     /// Here: this reader was too slow for the policy of its queue.
     pub(crate) reader: u64,
 }
 
 impl Missing {
     pub(crate) fn samples(&self) -> u64 {
-        self.source + self.way + self.reader
+        self.source + self.transit + self.reader
     }
 }
 
@@ -162,9 +162,9 @@ impl Splitter {
         // Drops of the queue are part of gaps in its output, some of which may be still to come.
         let reader = dropped.saturating_sub(self.told_dropped).min(samples - source);
         self.told_dropped += reader;
-        let missing = Missing { source, reader, way: samples - source - reader };
+        let missing = Missing { source, reader, transit: samples - source - reader };
         self.missing.source += missing.source;
-        self.missing.way += missing.way;
+        self.missing.transit += missing.transit;
         self.missing.reader += missing.reader;
         missing
     }

@@ -54,8 +54,9 @@ pub(crate) fn probe_path(
         cancel: cancel.clone(),
     };
     // A probe that waited for Python would measure Python.
-    let work =
-        move |teller: Teller<String>| probe(&ticket, &options, |event| teller.tell_if_heard(told(&event)));
+    let work = move |teller: Teller<String>| {
+        probe(&ticket, &options, |event| teller.tell_if_heard(event_json(&event)))
+    };
     let hear = |event: String| progress.map_or(Ok(()), |tell| tell.call1((event,)).map(drop));
     let report = watched(py, "grebe-probe", &cancel, SOON, work, hear)?.map_err(error_of)?;
     serde_json::to_string(&report).map_err(|error| Kind::General.error(error.to_string()))
@@ -99,7 +100,7 @@ pub(crate) fn serve_probes(
     watched(py, "grebe-probe", &cancel, SOON, work, hear)?.map_err(error_of)
 }
 
-fn told(event: &ProbeEvent) -> String {
+fn event_json(event: &ProbeEvent) -> String {
     let direction = |is_down: bool| if is_down { "down" } else { "up" };
     let value = match event {
         ProbeEvent::Waiting { ahead } => json!({ "event": "waiting", "ahead": ahead }),

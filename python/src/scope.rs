@@ -32,7 +32,7 @@ pub(crate) struct StreamScope {
     /// Without what lets anybody in.
     name: String,
     link: ScopeLink,
-    look: Look,
+    settings: ScopeSettings,
     channels: Vec<ChannelSetup>,
     status: Status,
     /// The page for a browser, if it is served.
@@ -54,7 +54,7 @@ enum Behind {
 
 /// How it is drawn.
 #[derive(Clone, Copy)]
-struct Look {
+struct ScopeSettings {
     span_s: Option<f64>,
     theme: ThemeChoice,
     spectrum: bool,
@@ -97,10 +97,10 @@ impl StreamScope {
             None => TriggerOptions::default(),
         };
         let theme = if dark { ThemeChoice::Dark } else { ThemeChoice::Light };
-        let look = Look { span_s: span, theme, spectrum, xy, trigger };
+        let settings = ScopeSettings { span_s: span, theme, spectrum, xy, trigger };
         let timeout = timeout.map(seconds).transpose()?;
         if uri.starts_with("serve://") {
-            return Self::far(py, uri, look, timeout);
+            return Self::remote(py, uri, settings, timeout);
         }
         let parsed: Uri = uri.parse().map_err(of_stream)?;
         let cancel = Cancel::default();
@@ -126,7 +126,7 @@ impl StreamScope {
         Ok(Self {
             name: uri.to_owned(),
             link,
-            look,
+            settings,
             channels: Vec::new(),
             status: Arc::new(move || status(&observe(), &name)),
             page: None,
@@ -178,15 +178,15 @@ impl StreamScope {
             wait: seconds(timeout)?,
             ..PngOptions::new("")
         };
-        let (link, look, status, channels) =
-            (self.link.clone(), self.look, self.status.clone(), self.channels.clone());
+        let (link, settings, status, channels) =
+            (self.link.clone(), self.settings, self.status.clone(), self.channels.clone());
         let work = move |_: Teller<()>| {
             let view = ViewOptions {
-                span: look.span_s,
-                theme: Some(look.theme),
-                spectrum: look.spectrum,
-                xy: look.xy,
-                trigger: look.trigger,
+                span: settings.span_s,
+                theme: Some(settings.theme),
+                spectrum: settings.spectrum,
+                xy: settings.xy,
+                trigger: settings.trigger,
                 channels,
                 ..ViewOptions::new(move || status())
             };
@@ -236,7 +236,12 @@ impl StreamScope {
 
 impl StreamScope {
     /// The scope of a stream that is served.
-    fn far(py: Python<'_>, uri: &str, look: Look, timeout: Option<Duration>) -> PyResult<Self> {
+    fn remote(
+        py: Python<'_>,
+        uri: &str,
+        settings: ScopeSettings,
+        timeout: Option<Duration>,
+    ) -> PyResult<Self> {
         let address: FarAddress = uri.parse().map_err(|why: String| {
             // The given link contains a token.
             Kind::Usage.error(format!("invalid link of grebe serve: {why}"))
@@ -278,7 +283,7 @@ impl StreamScope {
         Ok(Self {
             name,
             link,
-            look,
+            settings,
             channels,
             status: Arc::new(status),
             page: Some(page),

@@ -71,8 +71,7 @@ impl Kind for PythonKind {
                 return Ok(());
             }
             let there = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message =
-                format!("the graph has no function '{}'; it has: {there}", self.function);
+            let message = format!("the graph has no function '{}'; it has: {there}", self.function);
             Err(Fault::new("function", message))
         })
     }

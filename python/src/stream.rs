@@ -188,7 +188,7 @@ impl Stream {
         stats.set_item("blocks", self.blocks.load(Ordering::Relaxed))?;
         stats.set_item("samples", samples)?;
         stats.set_item("missing_source", missing.source)?;
-        stats.set_item("missing_way", missing.way)?;
+        stats.set_item("missing_transit", missing.transit)?;
         stats.set_item("missing_reader", missing.reader)?;
         stats.set_item("streams", counts.streams)?;
         stats.set_item("copied_blocks", self.copied_blocks.load(Ordering::Relaxed))?;

@@ -108,7 +108,7 @@ pub(crate) fn receive_files<'py>(
     std::fs::create_dir_all(&directory)
         .map_err(|source| Kind::General.error(format!("cannot create {}: {source}", directory.display())))?;
     let cancel = Cancel::default();
-    let asked = accept.map(Asked::new);
+    let asked = accept.map(OfferFilter::new);
     let mut options = ConnectionOptions {
         answer_within: seconds(answer_within)?,
         cancel: cancel.clone(),
@@ -143,9 +143,9 @@ pub(crate) fn receive_files<'py>(
 
 /// A Python function that accepts or rejects an offer, and its exception.
 #[derive(Clone)]
-struct Asked(Arc<(Py<PyAny>, std::sync::Mutex<Option<PyErr>>)>);
+struct OfferFilter(Arc<(Py<PyAny>, std::sync::Mutex<Option<PyErr>>)>);
 
-impl Asked {
+impl OfferFilter {
     fn new(accept: Py<PyAny>) -> Self {
         Self(Arc::new((accept, std::sync::Mutex::new(None))))
     }

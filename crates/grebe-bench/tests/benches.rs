@@ -81,7 +81,11 @@ fn two_processes_hand_over_a_file_beside_plain_tcp() {
     assert_eq!(ways[..2], ["grebe", "TCP"]);
     for other in ["iperf3", "scp"] {
         let is_left_out = of_kind(&rows, "left_out").iter().any(|row| row["what"] == other);
-        assert_ne!(ways.contains(&other), is_left_out, "{other} is measured, or skipped with a reason: {said}");
+        assert_ne!(
+            ways.contains(&other),
+            is_left_out,
+            "{other} is measured, or skipped with a reason: {said}"
+        );
     }
     for row in &copies {
         assert_eq!((row["size_bytes"].as_u64(), row["runs"].as_u64()), (Some(3 << 20), Some(2)));

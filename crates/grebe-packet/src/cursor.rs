@@ -106,7 +106,11 @@ impl<'a> Reader<'a> {
     /// Fails if bytes follow the last field.
     #[inline]
     pub fn end(&self) -> Result<()> {
-        if self.is_empty() { Ok(()) } else { Err(Error::Malformed { what: "extra bytes after the last field" }) }
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Malformed { what: "extra bytes after the last field" })
+        }
     }
 }
 

@@ -93,9 +93,8 @@ impl Ticket {
         let word = Zeroizing::new(word.trim().to_ascii_lowercase());
         let code = word.strip_prefix(PREFIX).ok_or(wrong("it does not begin with grebe"))?;
         let code = Zeroizing::new(code.to_ascii_uppercase());
-        let bytes = BASE32_NOPAD
-            .decode(code.as_bytes())
-            .map_err(|_| wrong("it has invalid letters, or is cut"))?;
+        let bytes =
+            BASE32_NOPAD.decode(code.as_bytes()).map_err(|_| wrong("it has invalid letters, or is cut"))?;
         let bytes = Zeroizing::new(bytes);
         let (body, check) = bytes.split_last_chunk::<CHECK_BYTES>().ok_or(wrong("it is too short"))?;
         if checksum(body) != *check {

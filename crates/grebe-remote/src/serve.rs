@@ -41,7 +41,8 @@ pub type Input = BufReader<File>;
 pub fn hello<T: DeserializeOwned>(input: &mut Input, call: &Call) -> Result<Option<Hello<T>>> {
     print(MARK)?;
     let command = call.arguments.split_whitespace().next().unwrap_or_default();
-    let wrong = |why: serde_json::Error| Error::Peer(format!("the other end is not `grebe {command}`: {why}"));
+    let wrong =
+        |why: serde_json::Error| Error::Peer(format!("the other end is not `grebe {command}`: {why}"));
     let line = line(input)?.ok_or_else(|| Error::Peer("nothing came from the other end".to_owned()))?;
     // Only this number is certain to exist in every version.
     let value: Value = serde_json::from_slice(&line).map_err(wrong)?;

@@ -50,9 +50,7 @@ pub enum Error {
     #[error("cannot {action}: {source}")]
     System { action: &'static str, source: io::Error },
     /// This platform has no shared memory of this kind.
-    #[error(
-        "shared memory (shm://) needs Linux: use udp:// or pipe:"
-    )]
+    #[error("shared memory (shm://) needs Linux: use udp:// or pipe:")]
     Platform,
 }
 

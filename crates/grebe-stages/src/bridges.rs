@@ -26,7 +26,7 @@ pub use soapy::{Soapy, SoapyDevice, SoapyLibrary, soapy_devices, soapy_library};
 pub use text::TextStream;
 pub use udp::{UdpSink, UdpSource, UdpStream};
 pub use vita49::Vita49Stream;
-pub use zenoh::{NamedStream, Way, ZenohKey};
+pub use zenoh::{NamedStream, Route, ZenohKey};
 pub use zmq::Zmq;
 
 use std::fmt;
@@ -196,14 +196,14 @@ impl Uri {
 
     /// The URI by which readers open a stream with this sink: `shm://NAME`, `udp://HOST:PORT`, `zenoh://KEY`. `None`:
     /// no reader can.
-    pub fn way_to_read(&self) -> Option<String> {
-        each!(self, it => it.way_to_read())
+    pub fn uri_for_readers(&self) -> Option<String> {
+        each!(self, it => it.uri_for_readers())
     }
 
     /// The URI by which producers send to a source that listens on this address: `udp://127.0.0.1:5000`, `shm://NAME`.
     /// `None`: none can.
-    pub fn way_to_send(&self, listening: Option<SocketAddr>) -> Option<String> {
-        each!(self, it => it.way_to_send(listening))
+    pub fn uri_for_senders(&self, listening: Option<SocketAddr>) -> Option<String> {
+        each!(self, it => it.uri_for_senders(listening))
     }
 
     fn check(&self, end: End) -> Result<(), Error> {

@@ -67,17 +67,17 @@ impl Payload {
         };
         let open = move |cancel: &_| Ok(Reader::new(open(cancel)?, sample_bytes));
         let from = patience.open(notify, |_| open(patience.cancel))?;
-        let again = patience.waits.then(|| Reconnect::new(what, open));
+        let reconnect = patience.waits.then(|| Reconnect::new(what, open));
         Ok(match self {
             Self::Samples(raw) => {
                 let missing = Box::new(Missing { rate_hz: raw.rate_hz });
                 let source = RawSource::new(from, |_| Ok(true), raw.clone()).retune(missing).loses_unseen();
-                let source = source.reconnects(again).bounded(options);
+                let source = source.reconnects(reconnect).bounded(options);
                 OpenSource { rate_hz: raw.known_rate_hz(), ..OpenSource::of(source) }
             }
             Self::Lines(text) => {
                 let source = TextSource::new(from, |_| Ok(true), text.clone()).loses_unseen();
-                let source = source.reconnects(again).bounded(options);
+                let source = source.reconnects(reconnect).bounded(options);
                 OpenSource { rate_hz: text.rate_hz(), ..OpenSource::of(source) }
             }
         })
@@ -96,10 +96,10 @@ impl Payload {
         open: impl Fn(&Cancel) -> Result<W, Error> + Send + Sync + 'static,
     ) -> Result<OpenSink, Error> {
         let to = options.patience(waits).open(notify, |_| open(&options.cancel))?;
-        let again = waits.then(|| Reconnect::new(what, open));
+        let reconnect = waits.then(|| Reconnect::new(what, open));
         Ok(match self {
-            Self::Samples(raw) => OpenSink::of(RawSink::new(to, raw.clone()).reconnects(again)),
-            Self::Lines(text) => OpenSink::of(TextSink::new(to, text.clone()).reconnects(again)),
+            Self::Samples(raw) => OpenSink::of(RawSink::new(to, raw.clone()).reconnects(reconnect)),
+            Self::Lines(text) => OpenSink::of(TextSink::new(to, text.clone()).reconnects(reconnect)),
         })
     }
 }

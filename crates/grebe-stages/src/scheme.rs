@@ -119,12 +119,12 @@ pub(crate) trait Scheme: Sized {
     }
 
     /// The URI by which readers open a stream with this sink. `None`: no reader can.
-    fn way_to_read(&self) -> Option<String> {
+    fn uri_for_readers(&self) -> Option<String> {
         None
     }
 
     /// The URI by which producers send to a source that listens on this address. `None`: none can.
-    fn way_to_send(&self, _: Option<SocketAddr>) -> Option<String> {
+    fn uri_for_senders(&self, _: Option<SocketAddr>) -> Option<String> {
         None
     }
 

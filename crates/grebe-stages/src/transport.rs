@@ -18,7 +18,7 @@ pub(crate) use {
     byte_stream::ByteStream,
     carrier::{Carrier, is_text},
     datagrams::{listen, reachable, send_to},
-    link::{Heard, Link, Wait},
+    link::{Link, ReadResult, Wait},
     outgoing::{Outgoing, Written},
     outlet::{Outlet, drain},
     patience::Patience,

@@ -18,7 +18,7 @@ pub fn message(attachment: &[u8], message: &[u8]) {
 pub fn announcement(key: &str, json: &[u8]) {
     let Ok(found) = Found::parse(key, json) else { return };
     let texts = [&found.what.host, &found.what.command, &found.what.format];
-    assert!(texts.into_iter().chain(&found.what.ways).all(|text| !text.contains(char::is_control)));
+    assert!(texts.into_iter().chain(&found.what.routes).all(|text| !text.contains(char::is_control)));
     let again = What::parse(found.what.to_json().as_bytes());
     assert!(again.is_ok(), "{again:?}");
 }

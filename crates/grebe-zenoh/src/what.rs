@@ -25,7 +25,8 @@ pub struct What {
     /// When the stream was announced, in milliseconds since 1970.
     pub since_unix_ms: u64,
     /// URIs by which the stream can be read, the host's own words for it.
-    pub ways: Vec<String>,
+    #[serde(rename = "ways")]
+    pub routes: Vec<String>,
     /// Whether it is sent by UDP to readers that ask for that.
     #[serde(skip_serializing_if = "is_false")]
     pub udp_on_request: bool,
@@ -89,8 +90,8 @@ impl What {
         }
         let mut what: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let texts = [&mut what.host, &mut what.boot, &mut what.command, &mut what.format];
-        texts.into_iter().chain(&mut what.ways).for_each(tame);
-        what.ways.truncate(WAYS_MAX);
+        texts.into_iter().chain(&mut what.routes).for_each(tame);
+        what.routes.truncate(ROUTES_MAX);
         what.sample_rate_hz =
             Some(what.sample_rate_hz).filter(|hz| hz.is_finite() && *hz > 0.0).unwrap_or(0.0);
         Ok(what)
@@ -100,9 +101,9 @@ impl What {
     pub const UDP_ON_REQUEST: &str = "udp on request";
 
     /// By which ways it can be had, for people.
-    pub fn told_ways(&self) -> Vec<&str> {
+    pub fn shown_routes(&self) -> Vec<&str> {
         let (zenoh, given): (Vec<&str>, Vec<&str>) =
-            self.ways.iter().map(String::as_str).partition(|way| way.starts_with("zenoh://"));
+            self.routes.iter().map(String::as_str).partition(|route| route.starts_with("zenoh://"));
         let on_request = self.udp_on_request.then_some(Self::UDP_ON_REQUEST);
         given.into_iter().chain(on_request).chain(zenoh).collect()
     }
@@ -214,7 +215,7 @@ pub(crate) const UDP: &str = "grebe/udp/";
 pub(crate) const COUNTS: &str = "grebe/counts/";
 const JSON_BYTES_MAX: usize = 128 << 10;
 const TEXT_BYTES_MAX: usize = 512;
-const WAYS_MAX: usize = 16;
+const ROUTES_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -226,7 +227,7 @@ mod tests {
     fn what_is_sent_is_read_again() {
         let description = Description { centre_frequency_hz: Some(1e8), ..Description::default() };
         let what = What {
-            ways: vec!["shm://adc".to_owned()],
+            routes: vec!["shm://adc".to_owned()],
             format: "i16".to_owned(),
             channels: 2,
             sample_rate_hz: 1e6,
@@ -250,13 +251,13 @@ mod tests {
         let json = r#"{"host":"a\u001b[2Jb","ways":["shm://x\n"],"sample_rate_hz":-5,"unknown":1}"#;
         let what = What::parse(json.as_bytes()).unwrap();
         assert_eq!(
-            (what.host.as_str(), what.ways[0].as_str(), what.sample_rate_hz),
+            (what.host.as_str(), what.routes[0].as_str(), what.sample_rate_hz),
             ("a[2Jb", "shm://x", 0.0)
         );
         assert_eq!(What::parse(b"{}"), Ok(What::default()));
         let many = format!(r#"{{"host":"{}","ways":[{}"x"]}}"#, "h".repeat(5_000), "\"x\",".repeat(40));
         let what = What::parse(many.as_bytes()).unwrap();
-        assert_eq!((what.host.len(), what.ways.len()), (128, 16));
+        assert_eq!((what.host.len(), what.routes.len()), (128, 16));
         for bad in ["", "\"x\"", "5", "{\"pid\":-1}", &" ".repeat(JSON_BYTES_MAX + 1)] {
             assert!(What::parse(bad.as_bytes()).is_err());
         }

@@ -35,8 +35,8 @@ class GapError(Error):
     """Samples per channel that are missing."""
     source: int
     """Those that the producer never made."""
-    way: int
-    """Those that were lost on the way."""
+    transit: int
+    """Samples lost in transit."""
     reader: int
     """Those that were dropped here, because this reader was too slow."""
 
@@ -46,12 +46,12 @@ class LeaseWarning(RuntimeWarning):
 
 
 def _gap_error(found: tuple[np.ndarray[Any, Any], int, tuple[int, int, int]]) -> GapError:
-    samples, index, (source, way, reader) = found
-    missing = source + way + reader
+    samples, index, (source, transit, reader) = found
+    missing = source + transit + reader
     error = GapError(
-        f'{missing} samples are missing before sample {index} ({source} at the source, {way} on the way, {reader} at this '
+        f'{missing} samples are missing before sample {index} ({source} at the source, {transit} in transit, {reader} at this '
         f'reader): gaps="zero", "nan" or "skip" reads on'
     )
     error.samples, error.index, error.missing = samples, index, missing
-    error.source, error.way, error.reader = source, way, reader
+    error.source, error.transit, error.reader = source, transit, reader
     return error

@@ -61,7 +61,7 @@ impl Lent {
         // A short run may end before the kill is noticed.
         while havoc.killed_at.is_some() && havoc.faults.noticed_ms.is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
-            havoc.look(&self.publisher);
+            havoc.check(&self.publisher);
         }
         let mut faults = havoc.faults;
         drop(havoc);
@@ -93,7 +93,7 @@ impl FrameSender for Lent {
         };
         fill(&mut batch, frames);
         self.publisher.send(&batch.freeze(), || false)?;
-        self.havoc.iter_mut().for_each(|havoc| havoc.look(&self.publisher));
+        self.havoc.iter_mut().for_each(|havoc| havoc.check(&self.publisher));
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Havoc {
     }
 
     /// Called by the producer after each batch.
-    fn look(&mut self, publisher: &Publisher) {
+    fn check(&mut self, publisher: &Publisher) {
         let elapsed = self.began.get_or_insert_with(Instant::now).elapsed();
         if elapsed > self.duration / 4
             && let Some(peer) = self.running.take()

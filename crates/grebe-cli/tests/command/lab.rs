@@ -137,9 +137,9 @@ mod with_zenoh {
         assert_eq!((found["sample_rate_hz"].as_f64(), found["command"].as_str()), (Some(1e5), Some("sg")));
         assert_eq!(found["ways"].as_array().unwrap().len(), 2, "{found}");
         let ways: &[(&str, &str)] = if cfg!(target_os = "linux") {
-            &[("", &memory), ("?way=shm", &memory), ("?way=zenoh", "zenoh://grebe/data/")]
+            &[("", &memory), ("?route=shm", &memory), ("?route=zenoh", "zenoh://grebe/data/")]
         } else {
-            &[("?way=zenoh", "zenoh://grebe/data/")]
+            &[("?route=zenoh", "zenoh://grebe/data/")]
         };
         for (way, by) in ways {
             let file = folder.path().join(format!("{}.sigmf-meta", way.len()));
@@ -153,7 +153,7 @@ mod with_zenoh {
         }
         let output = run(&[
             "record",
-            &format!("{name}?way=udp"),
+            &format!("{name}?route=udp"),
             folder.path().join("x.sigmf-meta").to_str().unwrap(),
             "--no-udp-on-request",
         ]);

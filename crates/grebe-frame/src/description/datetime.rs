@@ -20,7 +20,8 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SystemTime>, D::Error> {
     let text: Option<String> = Option::deserialize(deserializer)?;
-    let time = |text: String| utc_time(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not a time")));
+    let time =
+        |text: String| utc_time(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not a time")));
     text.map(time).transpose()
 }
 

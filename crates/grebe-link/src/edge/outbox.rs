@@ -204,8 +204,8 @@ impl Outbox {
     }
 
     /// Queues frames of this process with their description, for which that era had room.
-    pub(super) fn send(&self, link: u16, era: u32, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
-        self.at(link, |lane| lane.send(era, before, batch, frames_bytes));
+    pub(super) fn send(&self, link: u16, epoch: u32, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
+        self.at(link, |lane| lane.send(epoch, before, batch, frames_bytes));
         self.news.notify_one();
     }
 
@@ -240,13 +240,13 @@ impl Outbox {
     }
 
     /// Tells the other end's producer to begin this era, because its consumer is back.
-    pub fn tell_join(&self, link: u16, era: u32) {
-        self.tell(link, Item::Join(era));
+    pub fn tell_join(&self, link: u16, epoch: u32) {
+        self.tell(link, Item::Join(epoch));
     }
 
     /// Begins this era at this end's producer, because its consumer is back.
-    pub fn join(&self, link: u16, era: u32) {
-        self.at(link, |lane| lane.join(era));
+    pub fn join(&self, link: u16, epoch: u32) {
+        self.at(link, |lane| lane.join(epoch));
         self.news.notify_one();
         self.room.notify_all();
     }

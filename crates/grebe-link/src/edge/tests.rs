@@ -149,8 +149,8 @@ struct Joined {
 
 const LINK: u16 = 7;
 
-fn lead(outbox: &Arc<Outbox>) -> Arc<Lead> {
-    Arc::new(Lead::new(LINK, outbox.clone()))
+fn link_route(outbox: &Arc<Outbox>) -> Arc<LinkRoute> {
+    Arc::new(LinkRoute::new(LINK, outbox.clone()))
 }
 
 impl Joined {
@@ -175,12 +175,12 @@ impl Joined {
 
         let mut graph = Graph::new();
         let source = graph.add("source", Count::new(frames));
-        let out = graph.add("out", LinkOut::new(lead(&producing), 16, false));
+        let out = graph.add("out", LinkOut::new(link_route(&producing), 16, false));
         graph.connect(source, out, queue);
         let producer = graph.start().unwrap();
         let (seen, may) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(may)));
         let mut graph = Graph::new();
-        let into = graph.add("in", LinkIn::new(inbox, lead(&consuming), None));
+        let into = graph.add("in", LinkIn::new(inbox, link_route(&consuming), None));
         let sink = graph
             .add("sink", Collect { seen: Arc::clone(&seen), may: may.clone(), most, pauses_at: usize::MAX });
         graph.connect(into, sink, QueueOptions::block(4));
@@ -283,7 +283,7 @@ impl Consumer {
         connect(&outbox, Routes::from([(LINK, Route::In(inbox.clone()))]), end);
         let (seen, may) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(true)));
         let mut graph = Graph::new();
-        let into = graph.add("in", LinkIn::new(inbox.clone(), lead(&outbox), behind));
+        let into = graph.add("in", LinkIn::new(inbox.clone(), link_route(&outbox), behind));
         let sink = graph.add("sink", Collect { seen: Arc::clone(&seen), may, most: usize::MAX, pauses_at });
         graph.connect(into, sink, QueueOptions::block(4));
         Self { running: graph.start().unwrap(), inbox, outbox, seen }
@@ -299,7 +299,7 @@ impl Consumer {
 fn produce(outbox: &Arc<Outbox>, frames: u64, queue: QueueOptions, is_again: bool) -> Running {
     let mut graph = Graph::new();
     let source = graph.add("source", Count::new(frames));
-    let out = graph.add("out", LinkOut::new(lead(outbox), 16, is_again));
+    let out = graph.add("out", LinkOut::new(link_route(outbox), 16, is_again));
     graph.connect(source, out, queue);
     graph.start().unwrap()
 }
@@ -377,11 +377,11 @@ fn a_producer_that_comes_back_goes_on_behind_a_gap_in_one_stream() {
 
 /// Moves both ends of a link to another connection, after reading everything on the previous one.
 fn turn(
-    leads: &[Arc<Lead>; 2],
+    leads: &[Arc<LinkRoute>; 2],
     inbox: &Arc<Inbox>,
     before: &Arc<Outbox>,
     reader: thread::JoinHandle<()>,
-    era: u32,
+    epoch: u32,
 ) -> (Arc<Outbox>, thread::JoinHandle<()>) {
     let [producing, consuming] = [(); 2].map(|()| Arc::new(Outbox::kept()));
     leads[0].turn(&producing);
@@ -391,14 +391,14 @@ fn turn(
     let (one, other) = crossed();
     connect(&producing, Routes::from([(LINK, Route::Out)]), one);
     let reader = connect(&consuming, Routes::from([(LINK, Route::In(inbox.clone()))]), other);
-    producing.join(LINK, era);
+    producing.join(LINK, epoch);
     (producing, reader)
 }
 
 #[test]
 fn a_link_goes_on_over_another_connection_and_what_was_under_way_is_counted() {
     let [first, consuming] = [(); 2].map(|()| Arc::new(Outbox::kept()));
-    let (inbox, leads) = (Arc::new(Inbox::default()), [&first, &consuming].map(lead));
+    let (inbox, leads) = (Arc::new(Inbox::default()), [&first, &consuming].map(link_route));
     let (one, other) = crossed();
     connect(&first, Routes::from([(LINK, Route::Out)]), one);
     let mut reader = connect(&consuming, Routes::from([(LINK, Route::In(inbox.clone()))]), other);
@@ -419,8 +419,8 @@ fn a_link_goes_on_over_another_connection_and_what_was_under_way_is_counted() {
         thread::sleep(Duration::from_millis(1));
     }
     let (mut before, mut frames) = (first, 0);
-    for era in 1..=3 {
-        (before, reader) = turn(&leads, &inbox, &before, reader, era);
+    for epoch in 1..=3 {
+        (before, reader) = turn(&leads, &inbox, &before, reader, epoch);
         may.store(true, Ordering::Release);
         frames += 500;
         while seen.lock().unwrap().indices.len() < frames {

@@ -528,10 +528,7 @@ fn blocks_of_another_shape_are_refused() {
     let error = writer.write(0, &[&[1i16], &[1, 2]]).unwrap_err().to_string();
     assert_eq!(error, "samples of a channel: 2 where 1 is expected");
     let error = writer.write(0, &[&[1f32], &[1.0]]).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "the samples are f32, but i16 is needed: put a convert stage before this one"
-    );
+    assert_eq!(error, "the samples are f32, but i16 is needed: put a convert stage before this one");
     assert_eq!(writer.len_samples(), 0);
 }
 

@@ -66,7 +66,7 @@ proptest! {
                     free.push_back(chunk);
                 }
             }
-            lender.look().unwrap();
+            lender.refresh().unwrap();
             prop_assert_eq!(lender.queued() as usize, waiting.len());
             prop_assert!(lender.out() as usize >= waiting.len() + held.len());
         }
@@ -109,9 +109,9 @@ fn each_lie_has_its_name() {
             assert!(matches!(lender.offer(Arc::new(()), descriptor(chunk)), Ok(Offer::Queued(None))));
         }
         borrower.pop().unwrap();
-        lender.look().unwrap();
+        lender.refresh().unwrap();
         write(&words, shape);
-        lender.reap(drop).and_then(|_| lender.look()).unwrap_err()
+        lender.reap(drop).and_then(|_| lender.refresh()).unwrap_err()
     };
     assert_eq!(lie(&|words, _| words.at(HEAD).store(0, Ordering::Relaxed)), Violation::Head { head: 0 });
     assert_eq!(lie(&|words, _| words.at(HEAD).store(4, Ordering::Relaxed)), Violation::Head { head: 4 });

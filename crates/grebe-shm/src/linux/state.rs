@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use grebe_frame::Batch;
 use grebe_ring::{Policy, Signal};
 
-use super::consumer::{Consumer, Fate};
+use super::consumer::{Consumer, Presence};
 use super::consumers::Consumers;
 use super::map::{self, Mapping};
 use super::packet;
@@ -120,7 +120,7 @@ impl PublisherState {
             lent_frames: 0,
             dropped_frames: 0,
             waits: None,
-            fate: Fate::Stays,
+            presence: Presence::Connected,
         });
         drop(consumers);
         self.signal.notify();

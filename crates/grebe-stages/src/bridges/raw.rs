@@ -83,8 +83,8 @@ impl Scheme for RawStream {
             }
             carrier => {
                 let patience = options.patience(carrier.reconnects());
-                let (stream, again) = carrier.open(End::Source, &patience, notify)?;
-                let source = RawSource::new(stream, ByteStream::readable, self.clone()).reconnects(again);
+                let (stream, reconnect) = carrier.open(End::Source, &patience, notify)?;
+                let source = RawSource::new(stream, ByteStream::readable, self.clone()).reconnects(reconnect);
                 OpenSource::of(source.bounded(&options))
             }
         };
@@ -98,9 +98,9 @@ impl Scheme for RawStream {
             let given = options.transport.datagram_bytes;
             return Ok(OpenSink::of(RawUdpSink::new(sender, self.clone(), given, datagram_bytes)));
         }
-        let (to, again) =
+        let (to, reconnect) =
             self.carrier.open(End::Sink, &options.patience(self.carrier.reconnects()), notify)?;
-        Ok(OpenSink::of(RawSink::new(to, self.clone()).reconnects(again)))
+        Ok(OpenSink::of(RawSink::new(to, self.clone()).reconnects(reconnect)))
     }
 
     fn kinds(kinds: &mut Kinds) {

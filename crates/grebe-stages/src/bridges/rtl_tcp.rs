@@ -33,7 +33,8 @@ use server::RtlTcpServer;
 
 impl Scheme for RtlTcp {
     const WRITTEN: &'static str = "rtl_tcp://HOST:PORT";
-    const OTHERWISE: &'static str = "is not an rtl_tcp server: write rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M";
+    const OTHERWISE: &'static str =
+        "is not an rtl_tcp server: write rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("rtl_tcp://").map(Self::parse)
@@ -68,7 +69,9 @@ impl Scheme for RtlTcp {
     fn takes(&self, format: Option<SampleFormat>, _: Option<u32>) -> Result<(), String> {
         match format {
             None | Some(SampleFormat::Cu8) => Ok(()),
-            Some(format) => Err(format!("rtl_tcp carries cu8, but the input is {format}: put convert before it")),
+            Some(format) => {
+                Err(format!("rtl_tcp carries cu8, but the input is {format}: put convert before it"))
+            }
         }
     }
 

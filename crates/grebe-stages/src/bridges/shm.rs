@@ -41,11 +41,11 @@ impl Scheme for ShmName {
         (end == End::Sink).then(|| format!("the stream shm://{}", self.name))
     }
 
-    fn way_to_read(&self) -> Option<String> {
+    fn uri_for_readers(&self) -> Option<String> {
         Some(format!("shm://{}", self.name))
     }
 
-    fn way_to_send(&self, _: Option<SocketAddr>) -> Option<String> {
+    fn uri_for_senders(&self, _: Option<SocketAddr>) -> Option<String> {
         Some(self.uri())
     }
 
@@ -71,7 +71,7 @@ impl Scheme for ShmName {
                         notify(Notice::WaitingForStream { name: self.name.clone() });
                         is_told = true;
                     }
-                    std::thread::sleep(LOOK_EVERY);
+                    std::thread::sleep(CHECK_EVERY);
                 }
                 source => {
                     let source = source?.bounded(&options);
@@ -90,7 +90,7 @@ impl Scheme for ShmName {
         if readers > 0 {
             notify(Notice::WaitingForReaders { count: readers });
         }
-        while !sink.wait_for_consumers(readers, LOOK_EVERY) {
+        while !sink.wait_for_consumers(readers, CHECK_EVERY) {
             if options.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -105,4 +105,4 @@ impl Scheme for ShmName {
 }
 
 /// Interval of checks for cancellation and for a new stream.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_EVERY: Duration = Duration::from_millis(50);

@@ -73,14 +73,14 @@ impl Scheme for Soapy {
         let (driver, hardware) = source.made_by();
         let tuned = source.tuned();
         notify(Notice::Radio(format!("{hardware}: {}", source.words())));
-        for (what, asked, is) in [
+        for (what, requested, is) in [
             ("samples per second", self.rate_hz, tuned.rate_hz),
             ("Hz", self.frequency_hz, tuned.frequency_hz),
         ] {
             // Drivers choose the nearest setting without reporting it.
-            if let Some(asked) = asked.filter(|asked| (asked - is).abs() > asked * NEAR) {
+            if let Some(requested) = requested.filter(|requested| (requested - is).abs() > requested * NEAR) {
                 notify(Notice::Radio(format!(
-                    "{hardware} has {is} {what} instead of the requested {asked}"
+                    "{hardware} has {is} {what} instead of the requested {requested}"
                 )));
             }
         }

@@ -12,7 +12,6 @@ mod byte_order;
 mod class;
 mod context;
 mod continuity;
-mod heard;
 mod intake;
 mod kind;
 mod packets;
@@ -22,6 +21,7 @@ mod sample_clock;
 mod sink;
 mod source;
 mod stamp;
+mod streams;
 mod template;
 mod uri;
 
@@ -70,7 +70,7 @@ impl Scheme for Vita49Stream {
         Ok(DATAGRAM_BYTES)
     }
 
-    fn way_to_send(&self, at: Option<SocketAddr>) -> Option<String> {
+    fn uri_for_senders(&self, at: Option<SocketAddr>) -> Option<String> {
         at.map(|at| format!("vrt://{}", reachable(at)))
     }
 

@@ -14,12 +14,12 @@ mod asking;
 mod kind;
 mod named;
 mod on_request;
+mod routes;
 mod sink;
 mod source;
 mod uri;
-mod ways;
 
-pub use uri::{NamedStream, Way, ZenohKey};
+pub use uri::{NamedStream, Route, ZenohKey};
 
 use std::fmt;
 
@@ -58,7 +58,7 @@ impl Scheme for ZenohKey {
         (end == End::Sink).then(|| format!("the key {}", self.key))
     }
 
-    fn way_to_read(&self) -> Option<String> {
+    fn uri_for_readers(&self) -> Option<String> {
         Some(format!("zenoh://{}", self.key))
     }
 
@@ -94,7 +94,7 @@ impl Scheme for NamedStream {
 
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)?;
-        self.way.map_or(Ok(()), |way| write!(f, "?way={}", way.name()))
+        self.route.map_or(Ok(()), |route| write!(f, "?route={}", route.name()))
     }
 
     fn traits(&self) -> Traits {
@@ -102,10 +102,10 @@ impl Scheme for NamedStream {
     }
 
     fn check(&self, end: End) -> Result<(), String> {
-        match self.way {
-            Some(way) if end == End::Sink => Err(format!(
-                "says way={}, which is for who reads: say where else it goes by --to",
-                way.name()
+        match self.route {
+            Some(route) if end == End::Sink => Err(format!(
+                "has route={}, which is for readers: give other destinations with --to",
+                route.name()
             )),
             _ => Ok(()),
         }
@@ -144,7 +144,7 @@ impl Scheme for NamedStream {
     fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let lab = Lab::shared()?;
         let sink =
-            AnnouncedSink::open(&lab, &self.name, &options.producer, &options.ways, &options.transport)?;
+            AnnouncedSink::open(&lab, &self.name, &options.producer, &options.routes, &options.transport)?;
         notify(Notice::Announced { name: self.name.to_string(), reach: lab.reach().to_owned() });
         Ok(OpenSink::of(sink))
     }

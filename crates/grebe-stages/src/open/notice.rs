@@ -26,7 +26,7 @@ pub enum Notice {
         reach: String,
     },
     /// The route of a stream that was opened by name.
-    Way {
+    Route {
         /// The stream.
         name: String,
         /// Its producer.
@@ -87,7 +87,7 @@ impl fmt::Display for Notice {
         match self {
             Notice::WaitingForStream { name } => write!(f, "waiting for the stream shm://{name}"),
             Notice::WaitingForName { name, reach } => write!(f, "waiting for {name} (searching {reach})"),
-            Notice::Way { name, from, by } => write!(f, "{name} of {from} by {by}"),
+            Notice::Route { name, from, by } => write!(f, "{name} of {from} by {by}"),
             Notice::NothingComes { name, reach } => write!(
                 f,
                 "nothing comes of {name}, although its producer sends: the access control at {reach} may not let this user receive it \

@@ -106,7 +106,7 @@ pub struct SinkOptions {
     /// Name of this command in announcements.
     pub producer: String,
     /// URIs by which other hosts can read an announced stream, beside Zenoh.
-    pub ways: Vec<String>,
+    pub routes: Vec<String>,
     /// Cancels the wait for readers.
     pub cancel: Cancel,
 }

@@ -43,9 +43,7 @@ impl SerialEnd {
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let name = name.strip_prefix("//").unwrap_or(name);
         if name.trim_matches('/').is_empty() {
-            return Err(
-                "names no port: write serial:///dev/ttyUSB0; grebe devices lists the ports".into()
-            );
+            return Err("names no port: write serial:///dev/ttyUSB0; grebe devices lists the ports".into());
         }
         let path = if name.starts_with('/') { PathBuf::from(name) } else { Path::new("/dev").join(name) };
         Ok(Self {

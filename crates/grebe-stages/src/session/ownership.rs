@@ -13,7 +13,7 @@ pub(crate) struct Ownership<Id> {
     /// The previous owner, and the time of its last frame since.
     displaced: Option<(Id, Option<Instant>)>,
     pub(crate) silence: Silence,
-    told: Option<Id>,
+    reported: Option<Id>,
     foreign: u64,
 }
 
@@ -51,14 +51,14 @@ impl<Id: Copy + PartialEq> Ownership<Id> {
         tracker: &StreamTracker,
         now: Instant,
     ) -> Whose {
-        let gives_way = self.silence.gives_way(now);
+        let allows_takeover = self.silence.allows_takeover(now);
         // Restarted, usually on another port. The previous owner is not restarted, however low its sequence.
         let begins =
             || tracker.begins_again(header) && header.sequence < BEGINNING_FRAMES && !self.was_owner(from);
         match self.owner {
             Some(owner) if owner == from => Whose::Ours,
             None => Whose::Ours,
-            Some(_) if gives_way || tracker.is_ended() || begins() => Whose::Newcomer,
+            Some(_) if allows_takeover || tracker.is_ended() || begins() => Whose::Newcomer,
             Some(_) => Whose::Foreign,
         }
     }
@@ -82,17 +82,17 @@ impl<Id: Copy + PartialEq> Ownership<Id> {
     /// Counts frames of another sender. Returns whether it is the first report of that one.
     pub(crate) fn count_foreign(&mut self, from: Id, count: u64, now: Instant) -> bool {
         self.foreign += count;
-        if let Some((displaced, heard)) = &mut self.displaced
+        if let Some((displaced, seen)) = &mut self.displaced
             && *displaced == from
         {
-            *heard = Some(now);
+            *seen = Some(now);
         }
-        self.told.replace(from) != Some(from)
+        self.reported.replace(from) != Some(from)
     }
 
     /// Whether the previous owner still sends.
     pub(crate) fn is_disputed(&self, now: Instant) -> bool {
-        self.displaced.and_then(|(_, heard)| heard).is_some_and(|heard| is_recent(heard, now))
+        self.displaced.and_then(|(_, seen)| seen).is_some_and(|seen| is_recent(seen, now))
     }
 
     /// Frames, datagrams or messages of other senders.
@@ -103,7 +103,7 @@ impl<Id: Copy + PartialEq> Ownership<Id> {
 
 impl<Id> Default for Ownership<Id> {
     fn default() -> Self {
-        Self { owner: None, displaced: None, silence: Silence::begin(), told: None, foreign: 0 }
+        Self { owner: None, displaced: None, silence: Silence::begin(), reported: None, foreign: 0 }
     }
 }
 

@@ -37,11 +37,11 @@ impl Senders {
     pub(crate) fn hear(&mut self, from: SocketAddr, datagrams: usize, now: Instant) -> Whose {
         let is_ours = self.port.owner().is_some_and(|owner| (self.is_same)(owner, from));
         let comes_back = self.has_ended && self.port.was_owner(from);
-        if !is_ours && !comes_back && !self.port.silence.gives_way(now) {
+        if !is_ours && !comes_back && !self.port.silence.allows_takeover(now) {
             self.count_foreign(from, datagrams, now);
             return Whose::Foreign;
         }
-        self.port.silence.heard(now);
+        self.port.silence.reset(now);
         // Another port of the same sender becomes the owner with its first data.
         if is_ours {
             return Whose::Ours;

@@ -128,21 +128,21 @@ impl Carrier {
             Self::Tcp(end) => {
                 let connector = end.connector("tcp", notify)?;
                 let stream = patience.open(notify, |_| connector.open(patience.cancel, patience.within))?;
-                let again = end.reconnects.then(|| {
+                let reconnect = end.reconnects.then(|| {
                     Reconnect::new(connector.uri(), move |cancel| {
                         connector.open(cancel, None).map(ByteStream::Tcp)
                     })
                 });
-                (ByteStream::Tcp(stream), again)
+                (ByteStream::Tcp(stream), reconnect)
             }
             Self::Serial(end) => {
                 let port = patience.open(notify, |_| SerialPort::open(end))?;
-                let again = end.reconnects.then(|| {
+                let reconnect = end.reconnects.then(|| {
                     let end = end.clone();
                     let open = move |_: &_| SerialPort::open(&end).map(ByteStream::Serial);
                     Reconnect::new(self.to_string(), open)
                 });
-                (ByteStream::Serial(port), again)
+                (ByteStream::Serial(port), reconnect)
             }
             Self::Udp(_) => {
                 let reason = "carries datagrams, not a byte stream".to_owned();

@@ -100,8 +100,7 @@ impl HostPort {
     /// The address to send to. Without a host: this machine.
     pub(crate) fn to_send(&self) -> Result<SocketAddr, Error> {
         if self.port == 0 {
-            let reason =
-                "has port 0, which only a listener can use: give the receiver's port".to_owned();
+            let reason = "has port 0, which only a listener can use: give the receiver's port".to_owned();
             return Err(Error::Name { name: self.to_string(), reason });
         }
         if self.host.is_empty() { Ok((Ipv4Addr::LOCALHOST, self.port).into()) } else { self.resolve() }

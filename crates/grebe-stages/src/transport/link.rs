@@ -13,7 +13,7 @@ pub(crate) struct Link<R> {
     /// `None` while lost. A device returns under another name if the old handle stays open.
     from: Option<R>,
     wait: Wait<R>,
-    again: Option<Reconnect<R>>,
+    reconnect: Option<Reconnect<R>>,
     silence: Silence,
     lost: Instant,
 }
@@ -23,7 +23,7 @@ pub(crate) type Wait<R> = fn(&R) -> io::Result<bool>;
 
 /// Result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ReadResult {
     /// This many bytes.
     Bytes(usize),
     /// No bytes so far.
@@ -31,19 +31,19 @@ pub(crate) enum Heard {
     /// The other end is lost.
     Lost,
     /// Reconnected after this time.
-    Again(Duration),
+    Reconnected(Duration),
     /// The writer has closed it.
     End,
 }
 
 impl<R: Read + Send + 'static> Link<R> {
     pub(crate) fn new(from: R, wait: Wait<R>) -> Self {
-        Self { from: Some(from), wait, again: None, silence: Silence::begin(), lost: Instant::now() }
+        Self { from: Some(from), wait, reconnect: None, silence: Silence::begin(), lost: Instant::now() }
     }
 
     /// Reconnects after a loss.
-    pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
-        self.again = again;
+    pub(crate) fn reconnects(mut self, reconnect: Option<Reconnect<R>>) -> Self {
+        self.reconnect = reconnect;
         self
     }
 
@@ -60,19 +60,19 @@ impl<R: Read + Send + 'static> Link<R> {
     ///
     /// # Errors
     /// The system's, if it does not reconnect; [`Error::Idle`].
-    pub(crate) fn read(&mut self, bytes: &mut [u8], ctx: &Context) -> StageResult<Heard> {
-        let Some(from) = &mut self.from else { return self.look(ctx) };
+    pub(crate) fn read(&mut self, bytes: &mut [u8], ctx: &Context) -> StageResult<ReadResult> {
+        let Some(from) = &mut self.from else { return self.try_reconnect(ctx) };
         let read = match ctx.waiting(|| (self.wait)(from)) {
             Ok(true) => from.read(bytes),
             Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
             Err(error) => Err(error),
         };
         match read {
-            Ok(0) if self.again.is_none() => Ok(Heard::End),
+            Ok(0) if self.reconnect.is_none() => Ok(ReadResult::End),
             Ok(0) => Ok(self.lose(None, ctx)),
             Ok(read) => {
                 self.silence.hear();
-                Ok(Heard::Bytes(read))
+                Ok(ReadResult::Bytes(read))
             }
             Err(error) => self.failed(error, ctx),
         }
@@ -82,44 +82,44 @@ impl<R: Read + Send + 'static> Link<R> {
     ///
     /// # Errors
     /// The error ends the stream.
-    pub(crate) fn failed(&mut self, error: io::Error, ctx: &Context) -> StageResult<Heard> {
+    pub(crate) fn failed(&mut self, error: io::Error, ctx: &Context) -> StageResult<ReadResult> {
         use io::ErrorKind::{Interrupted, InvalidData, TimedOut, WouldBlock};
         match error.kind() {
             WouldBlock | TimedOut | Interrupted => self.nothing(),
             // A wrong peer would be wrong again.
-            kind if self.again.is_some() && kind != InvalidData => Ok(self.lose(Some(&error), ctx)),
+            kind if self.reconnect.is_some() && kind != InvalidData => Ok(self.lose(Some(&error), ctx)),
             _ => Err(error.into()),
         }
     }
 
-    fn lose(&mut self, why: Option<&io::Error>, ctx: &Context) -> Heard {
+    fn lose(&mut self, why: Option<&io::Error>, ctx: &Context) -> ReadResult {
         (self.from, self.lost) = (None, Instant::now());
-        if let Some(again) = &mut self.again {
+        if let Some(reconnect) = &mut self.reconnect {
             // The notice already says that it is missing.
             let why = why.filter(|why| why.kind() != io::ErrorKind::NotConnected).map(io::Error::to_string);
-            again.lost(why.as_deref(), |words| ctx.note(words));
+            reconnect.lost(why.as_deref(), |words| ctx.note(words));
         }
-        Heard::Lost
+        ReadResult::Lost
     }
 
     /// Tries to reconnect.
-    fn look(&mut self, ctx: &Context) -> StageResult<Heard> {
-        let Some(again) = &mut self.again else { return Ok(Heard::End) };
-        match ctx.waiting(|| again.poll(AGAIN_WITHIN, |words| ctx.note(words)))? {
+    fn try_reconnect(&mut self, ctx: &Context) -> StageResult<ReadResult> {
+        let Some(reconnect) = &mut self.reconnect else { return Ok(ReadResult::End) };
+        match ctx.waiting(|| reconnect.poll(RECONNECT_WAIT, |words| ctx.note(words)))? {
             Some(from) => {
                 self.from = Some(from);
                 self.silence.hear();
-                Ok(Heard::Again(self.lost.elapsed()))
+                Ok(ReadResult::Reconnected(self.lost.elapsed()))
             }
             None => self.nothing(),
         }
     }
 
-    fn nothing(&mut self) -> StageResult<Heard> {
+    fn nothing(&mut self) -> StageResult<ReadResult> {
         self.silence.check()?;
-        Ok(Heard::Nothing)
+        Ok(ReadResult::Nothing)
     }
 }
 
 /// Maximum wait of a step for the other end.
-const AGAIN_WITHIN: Duration = Duration::from_millis(100);
+const RECONNECT_WAIT: Duration = Duration::from_millis(100);

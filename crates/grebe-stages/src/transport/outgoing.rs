@@ -12,7 +12,7 @@ use crate::error::Error;
 pub(crate) struct Outgoing<W> {
     /// `None` while lost.
     to: Option<W>,
-    again: Option<Reconnect<W>>,
+    reconnect: Option<Reconnect<W>>,
 }
 
 /// Result of a write.
@@ -27,12 +27,12 @@ pub(crate) enum Written {
 
 impl<W: Write + Send + 'static> Outgoing<W> {
     pub(crate) fn new(to: W) -> Self {
-        Self { to: Some(to), again: None }
+        Self { to: Some(to), reconnect: None }
     }
 
     /// Reconnects after a loss.
-    pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
-        self.again = again;
+    pub(crate) fn reconnects(mut self, reconnect: Option<Reconnect<W>>) -> Self {
+        self.reconnect = reconnect;
         self
     }
 
@@ -42,9 +42,9 @@ impl<W: Write + Send + 'static> Outgoing<W> {
     /// The address has another peer than before.
     pub(crate) fn comes_back(&mut self, ctx: &Context) -> Result<bool, Error> {
         if self.to.is_none()
-            && let Some(again) = &mut self.again
+            && let Some(reconnect) = &mut self.reconnect
         {
-            self.to = again.poll(Duration::ZERO, |words| ctx.note(words))?;
+            self.to = reconnect.poll(Duration::ZERO, |words| ctx.note(words))?;
             return Ok(self.to.is_some());
         }
         Ok(false)
@@ -55,9 +55,9 @@ impl<W: Write + Send + 'static> Outgoing<W> {
         match to.write_all(bytes) {
             Ok(()) => Ok(Written::Whole),
             Err(error) if !is_gone(&error) && !is_unplugged(&error) => Err(error),
-            Err(error) => match &mut self.again {
-                Some(again) => {
-                    again.lost(None, |words| ctx.note(words));
+            Err(error) => match &mut self.reconnect {
+                Some(reconnect) => {
+                    reconnect.lost(None, |words| ctx.note(words));
                     self.to = None;
                     Ok(Written::Absent)
                 }

@@ -122,7 +122,7 @@ impl Connector {
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
                 {
-                    std::thread::sleep(LOOK_EVERY);
+                    std::thread::sleep(CHECK_EVERY);
                 }
                 Err(source) => return Err(self.failed("listen on", source)),
             }
@@ -145,4 +145,4 @@ fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const READ_WITHIN: Duration = Duration::from_millis(100);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);

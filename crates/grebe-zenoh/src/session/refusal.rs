@@ -9,9 +9,9 @@ use super::failure::without_places;
 
 /// Does something, and answers what of it Zenoh warns of on this thread.
 pub(super) fn warnings_of<T>(action: impl FnOnce() -> T) -> (T, Vec<String>) {
-    let heard = Heard::default();
-    let done = tracing::subscriber::with_default(heard.clone(), action);
-    let warnings = std::mem::take(&mut *heard.lock());
+    let warnings = Warnings::default();
+    let done = tracing::subscriber::with_default(warnings.clone(), action);
+    let warnings = std::mem::take(&mut *warnings.lock());
     (done, warnings)
 }
 
@@ -56,15 +56,15 @@ pub(super) struct Reason {
 
 /// Zenoh's warnings.
 #[derive(Debug, Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+struct Warnings(Arc<Mutex<Vec<String>>>);
 
-impl Heard {
+impl Warnings {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Subscriber for Heard {
+impl Subscriber for Warnings {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= Level::WARN && metadata.target().starts_with("zenoh")
     }

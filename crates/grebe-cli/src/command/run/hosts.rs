@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_flow::{Cut, CutEdge, GraphFile, Running, Snapshot, monotonic_ns};
-use grebe_link::edge::{BadLink, Lead, Outbox, Route, Routes};
+use grebe_link::edge::{BadLink, LinkRoute, Outbox, Route, Routes};
 use grebe_remote::Config;
 use grebe_ring::Cancel;
 use serde_json::{Value, json};
@@ -224,7 +224,7 @@ impl Whole {
         let own = self.cut.parts.iter().position(|part| part.host.is_none());
         let built = own.map(|own| {
             let outbox = |link| self.other_end(link, own).and_then(|other| self.outbox(other));
-            let lead = |link| Some(Arc::new(Lead::new(link, outbox(link)?)));
+            let lead = |link| Some(Arc::new(LinkRoute::new(link, outbox(link)?)));
             self.here.build(&self.cut.parts[own].file, cancel, &mut |note| note!("{note}"), lead)
         });
         let built = built.transpose().and_then(|graph| {

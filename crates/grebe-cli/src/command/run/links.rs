@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use grebe_flow::{FileStage, Graph, GraphFile, Kinds, LINK_IN, LINK_OUT, Stage};
-use grebe_link::edge::{Inbox, Lead, LinkIn, LinkInKind, LinkOut, LinkOutKind, Route, Routes, add_kinds};
+use grebe_link::edge::{
+    Inbox, LinkIn, LinkInKind, LinkOut, LinkOutKind, LinkRoute, Route, Routes, add_kinds,
+};
 use grebe_ring::Cancel;
 use serde::de::Deserialize;
 
@@ -73,13 +75,17 @@ impl Ends {
         file: &GraphFile,
         cancel: &Cancel,
         notify: &mut dyn FnMut(String),
-        lead: impl Fn(u16) -> Option<Arc<Lead>>,
+        lead: impl Fn(u16) -> Option<Arc<LinkRoute>>,
     ) -> Result<Graph> {
         let mut made = |stage: &FileStage| self.stage(stage, &lead);
         Ok(file.build_with(&kinds(), cancel, notify, &mut made)?)
     }
 
-    fn stage(&self, stage: &FileStage, lead: impl Fn(u16) -> Option<Arc<Lead>>) -> Option<Box<dyn Stage>> {
+    fn stage(
+        &self,
+        stage: &FileStage,
+        lead: impl Fn(u16) -> Option<Arc<LinkRoute>>,
+    ) -> Option<Box<dyn Stage>> {
         match stage.kind.as_str() {
             LINK_OUT => {
                 let LinkOutKind { link, window } = params(stage).ok()?;

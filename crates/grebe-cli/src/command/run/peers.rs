@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use grebe_connection::{ConnectionListener, Purpose, Ticket, connect, listen_anywhere};
-use grebe_link::edge::{Lead, Outbox};
+use grebe_link::edge::{LinkRoute, Outbox};
 use grebe_remote::{Channel, Route, Terms};
 
 use super::joined::{Attempt, Joined, Meant};
@@ -32,7 +32,7 @@ pub(super) struct Peers {
     /// To the process that runs the graph.
     outbox: Arc<Outbox>,
     /// Where each link of this host leads to.
-    leads: BTreeMap<u16, Arc<Lead>>,
+    leads: BTreeMap<u16, Arc<LinkRoute>>,
     /// Ends of streams are not told before it is sure that this part of the graph is not started again.
     holds_ends: bool,
     /// This host has nothing more to say than what is under way.
@@ -54,7 +54,7 @@ struct Meeting {
 
 impl Peers {
     pub(super) fn new(outbox: Arc<Outbox>, ends: &Ends, holds_ends: bool) -> Self {
-        let leads = ends.links().map(|link| (link, Arc::new(Lead::new(link, outbox.clone())))).collect();
+        let leads = ends.links().map(|link| (link, Arc::new(LinkRoute::new(link, outbox.clone())))).collect();
         Self {
             outbox,
             leads,
@@ -92,7 +92,7 @@ impl Peers {
     }
 
     /// What leads to the other end of a link.
-    pub(super) fn lead(&self, link: u16) -> Option<Arc<Lead>> {
+    pub(super) fn lead(&self, link: u16) -> Option<Arc<LinkRoute>> {
         self.leads.get(&link).cloned()
     }
 

@@ -324,7 +324,8 @@ fn a_setting_that_a_radio_refuses_when_it_comes_back_is_told_once_and_it_goes_on
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("has gone (") && said.contains("; waiting for it\n"), "{said}");
     assert!(said.contains("is there again, after "), "{said}");
-    let told: Vec<&str> = said.lines().filter(|line| line.contains("continues with its own setting")).collect();
+    let told: Vec<&str> =
+        said.lines().filter(|line| line.contains("continues with its own setting")).collect();
     assert_eq!(told.len(), 1, "{said}");
     assert!(told[0].starts_with("cannot set frequency=50000000 of soapy:driver=grebe_test"), "{said}");
     let says = "it has no frequency now; valid: 1M to 6G; it continues with its own setting: ci16 at 1 MS/s, 100 MHz, gain 20 dB";

@@ -45,7 +45,7 @@ impl SoundDevice {
 
     /// # Errors
     /// As [`open`](Self::open).
-    pub(super) fn look(stream: &AudioStream, direction: Direction) -> Result<(), Error> {
+    pub(super) fn check(stream: &AudioStream, direction: Direction) -> Result<(), Error> {
         let encoding = Encoding::of(grebe_frame::SampleFormat::I16);
         Self::open(stream, direction, Settings { encoding, channels: 1, rate_hz: 1 }).map(drop)
     }

@@ -83,7 +83,7 @@ impl SoundDevice {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub(super) fn look(stream: &AudioStream, direction: Direction) -> Result<(), Error> {
+    pub(super) fn check(stream: &AudioStream, direction: Direction) -> Result<(), Error> {
         Self::unset(stream, direction).map(drop)
     }
 
@@ -138,7 +138,8 @@ impl SoundDevice {
             )
         };
         check(set.into()).map(drop).map_err(|error| {
-            let what = format!("it does not support {encoding} in {channels} channels at {rate_hz} S/s ({error})");
+            let what =
+                format!("it does not support {encoding} in {channels} channels at {rate_hz} S/s ({error})");
             (io::Error::other(what), "; choose others, or plughw: instead of hw:, which converts")
         })
     }

@@ -37,7 +37,7 @@ pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevi
         clock: UtcClock::default().renewed(monotonic_ns()),
         ..Description::default()
     };
-    let again = audio.reconnects.then(|| {
+    let reconnect = audio.reconnects.then(|| {
         let audio = audio.clone();
         Reconnect::new(audio.uri(), move |_: &Cancel| {
             let device = SoundDevice::open(&audio, Direction::Capture, settings)?;
@@ -47,7 +47,7 @@ pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevi
     let source = RawSource::new(Capture::new(device, settings), Capture::wait, raw)
         .described(Arc::new(description))
         .retune(Box::new(Missed { rate_hz: f64::from(rate_hz) }))
-        .reconnects(again);
+        .reconnects(reconnect);
     Ok((source, f64::from(rate_hz)))
 }
 
@@ -284,9 +284,9 @@ mod tests {
     fn a_device_that_is_plugged_in_again_goes_on_behind_a_gap() {
         let device = |next| Device { next, reads: 0, overruns: vec![], length: 2 };
         let raw = RawStream::plain(SampleFormat::I16, 1e3);
-        let again = Reconnect::new("audio:", move |_: &Cancel| Ok(Capture::new(device(500), settings())));
+        let reconnect = Reconnect::new("audio:", move |_: &Cancel| Ok(Capture::new(device(500), settings())));
         let source = RawSource::new(Capture::new(device(0), settings()), Capture::wait, raw)
-            .reconnects(Some(again))
+            .reconnects(Some(reconnect))
             .samples(Some(400));
         let counters = source.counters().unwrap();
         let made = StageBench::new(source).unwrap().end().unwrap();

@@ -24,7 +24,7 @@ pub(crate) struct AudioSink {
     /// `None` before the first frame, and while the device is unplugged.
     device: Option<SoundDevice>,
     stream: Option<(Settings, RawStream)>,
-    again: Option<Reconnect<SoundDevice>>,
+    reconnect: Option<Reconnect<SoundDevice>>,
     bytes: Vec<u8>,
     gaps: Gaps,
     counters: Counted,
@@ -36,12 +36,12 @@ impl AudioSink {
     /// # Errors
     /// [`Error::Device`].
     pub(crate) fn new(audio: AudioStream) -> Result<Self, Error> {
-        SoundDevice::look(&audio, Direction::Playback)?;
+        SoundDevice::check(&audio, Direction::Playback)?;
         Ok(Self {
             audio,
             device: None,
             stream: None,
-            again: None,
+            reconnect: None,
             bytes: Vec::new(),
             gaps: Gaps::default(),
             counters: Counted::default(),
@@ -74,7 +74,7 @@ impl AudioSink {
                 let _ = device.drain();
             }
             self.device = Some(SoundDevice::open(&self.audio, Direction::Playback, settings)?);
-            self.again = self.audio.reconnects.then(|| {
+            self.reconnect = self.audio.reconnects.then(|| {
                 let audio = self.audio.clone();
                 Reconnect::new(audio.uri(), move |_: &Cancel| {
                     SoundDevice::open(&audio, Direction::Playback, settings)
@@ -83,9 +83,9 @@ impl AudioSink {
             self.stream = Some((settings, raw));
         }
         if self.device.is_none()
-            && let Some(again) = &mut self.again
+            && let Some(reconnect) = &mut self.reconnect
         {
-            self.device = again.poll(Duration::ZERO, |words| ctx.note(words))?;
+            self.device = reconnect.poll(Duration::ZERO, |words| ctx.note(words))?;
             self.counters.reconnects.add(u64::from(self.device.is_some()));
         }
         Ok(())
@@ -160,9 +160,9 @@ impl Stage for AudioSink {
             };
             match write(device, bytes, &self.counters, wait) {
                 Ok(()) => {}
-                Err(error) => match &mut self.again {
-                    Some(again) if error.kind() == io::ErrorKind::NotConnected => {
-                        again.lost(None, |words| ctx.note(words));
+                Err(error) => match &mut self.reconnect {
+                    Some(reconnect) if error.kind() == io::ErrorKind::NotConnected => {
+                        reconnect.lost(None, |words| ctx.note(words));
                         self.device = None;
                         self.counters.absent_samples.add(samples);
                     }

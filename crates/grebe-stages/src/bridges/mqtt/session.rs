@@ -18,13 +18,13 @@ use crate::scheme::End;
 /// A session whose thread answers the broker between reads and writes.
 pub(super) struct Session {
     client: Client,
-    heard: Receiver<Heard>,
+    received: Receiver<Received>,
     topic: String,
     qos: QoS,
 }
 
 /// A payload. An empty one confirms the last request.
-type Heard = io::Result<Vec<u8>>;
+type Received = io::Result<Vec<u8>>;
 
 impl Session {
     /// Connects, and subscribes as a source. Fails if there is no broker, or if it refuses this user.
@@ -39,10 +39,10 @@ impl Session {
         }
         // One request at a time, and the disconnect.
         let (client, connection) = Client::new(options, 2);
-        let (tell, heard) = sync_channel(PAYLOADS_MAX);
+        let (tell, received) = sync_channel(PAYLOADS_MAX);
         let qos = if mqtt.is_confirmed { QoS::AtLeastOnce } else { QoS::AtMostOnce };
         std::thread::spawn(move || answer(connection, qos, &tell));
-        let mut session = Self { client, heard, topic: mqtt.topic.clone(), qos };
+        let mut session = Self { client, received, topic: mqtt.topic.clone(), qos };
         session.wait(mqtt, cancel)?;
         if end == End::Source {
             // After a lost connection, the next read reports the error. The same holds below.
@@ -71,9 +71,9 @@ impl Session {
 }
 
 impl Messages for Session {
-    fn receive(&mut self) -> Heard {
-        match self.heard.recv_timeout(LOOK_EVERY) {
-            Ok(heard) => heard,
+    fn receive(&mut self) -> Received {
+        match self.received.recv_timeout(CHECK_EVERY) {
+            Ok(received) => received,
             Err(RecvTimeoutError::Timeout) => Err(ErrorKind::WouldBlock.into()),
             Err(RecvTimeoutError::Disconnected) => Err(ErrorKind::ConnectionReset.into()),
         }
@@ -81,10 +81,10 @@ impl Messages for Session {
 }
 
 /// Answers the broker until the connection ends or the reader has gone.
-fn answer(mut connection: Connection, qos: QoS, tell: &SyncSender<Heard>) {
-    let mut told = Ok(());
-    while let (Ok(()), Ok(event)) = (&told, connection.recv()) {
-        told = match event {
+fn answer(mut connection: Connection, qos: QoS, tell: &SyncSender<Received>) {
+    let mut sent = Ok(());
+    while let (Ok(()), Ok(event)) = (&sent, connection.recv()) {
+        sent = match event {
             Ok(Event::Incoming(Packet::Publish(publish))) => tell.send(Ok(publish.payload.into())),
             Ok(Event::Incoming(Packet::SubAck(ack)))
                 if ack.return_codes.contains(&SubscribeReasonCode::Failure) =>
@@ -119,7 +119,7 @@ impl Write for Session {
         loop {
             match self.receive() {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                heard => return heard.map(|_| bytes.len()),
+                received => return received.map(|_| bytes.len()),
             }
         }
     }
@@ -134,14 +134,14 @@ impl Drop for Session {
     fn drop(&mut self) {
         let until = Instant::now() + FAREWELL;
         if self.client.try_disconnect().is_ok() {
-            while self.heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
+            while self.received.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
         }
     }
 }
 
 /// A broker that is silent for twice this time is considered gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 const FAREWELL: Duration = Duration::from_secs(2);
 const PACKET_BYTES_MAX: usize = 16 << 20;
 /// Payloads that wait for the reader. More of them wait at the broker.

@@ -10,7 +10,7 @@ use grebe_process::stream::{CHUNK_BYTES, block_length};
 use crate::bridges::raw::uri::RawStream;
 use crate::error::Error;
 use crate::session::{Bounded, Gaps, Limit, Silence};
-use crate::transport::{Heard, Link, Outgoing, Reconnect, Wait, Written};
+use crate::transport::{Link, Outgoing, ReadResult, Reconnect, Wait, Written};
 
 /// Reads samples from a byte stream. The stream ends when its writer closes it, or continues after a gap once it
 /// reconnects.
@@ -69,8 +69,8 @@ impl<R: Read + Send + 'static> RawSource<R> {
     }
 
     /// Reconnects after a lost connection, and continues.
-    pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
-        self.link = self.link.reconnects(again);
+    pub(crate) fn reconnects(mut self, reconnect: Option<Reconnect<R>>) -> Self {
+        self.link = self.link.reconnects(reconnect);
         self
     }
 
@@ -126,7 +126,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
     }
 
     /// Reads more bytes, if there are any.
-    fn read(&mut self, ctx: &Context) -> StageResult<Heard> {
+    fn read(&mut self, ctx: &Context) -> StageResult<ReadResult> {
         if let Some(remote) = &mut self.remote
             && let Some(from) = self.link.get_mut()
         {
@@ -178,17 +178,17 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         match self.read(ctx)? {
-            Heard::Bytes(read) => self.end += read,
-            Heard::Nothing => {}
+            ReadResult::Bytes(read) => self.end += read,
+            ReadResult::Nothing => {}
             // A partial sample is discarded.
-            heard @ (Heard::Lost | Heard::End) => {
+            result @ (ReadResult::Lost | ReadResult::End) => {
                 self.counters.odd_bytes.add(self.end as u64);
                 self.end = 0;
-                if heard == Heard::End {
+                if result == ReadResult::End {
                     return Ok(Outcome::End);
                 }
             }
-            Heard::Again(away) => {
+            ReadResult::Reconnected(away) => {
                 // The gap is the time without a connection by this machine's clock, at least one sample.
                 let gap_samples = (away.as_secs_f64() * self.next.sample_rate_hz) as u64;
                 self.leave_out(gap_samples.max(1));
@@ -227,8 +227,8 @@ impl<W: Write + Send + 'static> RawSink<W> {
     }
 
     /// Reconnects after a lost connection, and continues.
-    pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
-        self.to = self.to.reconnects(again);
+    pub(crate) fn reconnects(mut self, reconnect: Option<Reconnect<W>>) -> Self {
+        self.to = self.to.reconnects(reconnect);
         self
     }
 }

@@ -127,7 +127,7 @@ impl RawUdpSink {
         self.counters.refused.set(sent.refused);
         self.counters.unsent.set(sent.unsent);
         self.counters.unmarked_gap_samples.set(self.gap_samples);
-        self.outage.look(&self.sender, |words| ctx.note(words));
+        self.outage.update(&self.sender, |words| ctx.note(words));
     }
 }
 

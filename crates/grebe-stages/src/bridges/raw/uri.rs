@@ -106,9 +106,7 @@ impl RawStream {
         let number_end = number.map_or(0, |number| number.at + number.bytes);
         let skip_bytes = skip_bytes.unwrap_or(number_end);
         if skip_bytes < number_end {
-            return Err(format!(
-                "has seq= up to byte {number_end}: give skip={number_end} or more"
-            ));
+            return Err(format!("has seq= up to byte {number_end}: give skip={number_end} or more"));
         }
         if !matches!(carrier, Carrier::Udp(_)) && (skip_bytes > 0 || is_by_block) {
             return Err("has skip=, seq= or interleave=block, which are for datagrams".to_owned());

@@ -47,13 +47,13 @@ pub(crate) fn receiver(
     };
     let source =
         RawSource::new(stream, readable, raw).described(remote.description(&rtl.tuning)).loses_unseen();
-    let again = rtl.reconnects.then(|| {
+    let reconnect = rtl.reconnects.then(|| {
         let (tuner, correction_ppm) = (tuner.clone(), rtl.correction_ppm);
         Reconnect::new(connector.uri(), move |cancel| {
             meet(&connector, &tuner, correction_ppm, cancel).map(|(stream, _)| stream)
         })
     });
-    Ok((source.reconnects(again).retune(Box::new(remote)), tuner))
+    Ok((source.reconnects(reconnect).retune(Box::new(remote)), tuner))
 }
 
 /// Connects, reads the greeting, and tunes the server.
@@ -64,7 +64,7 @@ fn meet(
     cancel: &Cancel,
 ) -> Result<(TcpStream, Hello), Error> {
     let mut stream = connector.open(cancel, None)?;
-    let bytes = heard(&mut stream, cancel).map_err(|source| match source.kind() {
+    let bytes = read_hello(&mut stream, cancel).map_err(|source| match source.kind() {
         io::ErrorKind::Interrupted => Error::Cancelled,
         _ => Error::Tcp { action: "read from an rtl_tcp server at", uri: connector.uri(), source },
     })?;
@@ -80,13 +80,13 @@ fn meet(
     let tuning = tuner.tuning();
     let all = Command::tuning(&tuning).chain(switches);
     all.for_each(|command| commands.extend(command.to_bytes()));
-    let told = stream.write_all(&commands);
-    told.map_err(|source| Error::Tcp { action: "tune", uri: connector.uri(), source })?;
+    let sent = stream.write_all(&commands);
+    sent.map_err(|source| Error::Tcp { action: "tune", uri: connector.uri(), source })?;
     Ok((stream, hello))
 }
 
 /// The greeting of a server. Interrupted when `cancel` is set.
-fn heard(stream: &mut TcpStream, cancel: &Cancel) -> io::Result<[u8; Hello::BYTES]> {
+fn read_hello(stream: &mut TcpStream, cancel: &Cancel) -> io::Result<[u8; Hello::BYTES]> {
     let (mut bytes, mut filled, began) = ([0; Hello::BYTES], 0, Instant::now());
     while filled < bytes.len() {
         if cancel.is_cancelled() {

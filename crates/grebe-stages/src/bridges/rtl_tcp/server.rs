@@ -28,7 +28,7 @@ pub(crate) struct RtlTcpServer {
     tuner: Option<Tuner>,
     /// The samples of a batch, concatenated.
     bytes: Vec<u8>,
-    looked: Option<Instant>,
+    served: Option<Instant>,
     gaps: Gaps,
     counters: Counted,
 }
@@ -37,7 +37,7 @@ pub(crate) struct RtlTcpServer {
 struct Client {
     out: Outlet,
     command: [u8; Command::BYTES],
-    heard: usize,
+    filled: usize,
 }
 
 impl RtlTcpServer {
@@ -56,7 +56,7 @@ impl RtlTcpServer {
             clients: Vec::new(),
             tuner,
             bytes: Vec::new(),
-            looked: None,
+            served: None,
             gaps: Gaps::default(),
             counters: Counted::default(),
         };
@@ -68,17 +68,17 @@ impl RtlTcpServer {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(CHECK_EVERY);
         }
     }
 
     /// Accepts waiting clients and reads commands, at intervals.
-    fn look(&mut self) {
+    fn serve_clients(&mut self) {
         let now = Instant::now();
-        if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
+        if self.served.is_some_and(|served| now - served < CHECK_EVERY) {
             return;
         }
-        self.looked = Some(now);
+        self.served = Some(now);
         self.admit();
         for client in &mut self.clients {
             // Limits the commands per client, so that none can hold up the stream.
@@ -131,22 +131,22 @@ impl Client {
     fn welcome(stream: TcpStream) -> io::Result<Self> {
         let mut out = Outlet::new(stream)?;
         out.send(&Hello { tuner: R820T, gains: R820T_GAINS.len() as u32 }.to_bytes(), BACKLOG_BYTES);
-        Ok(Self { out, command: [0; Command::BYTES], heard: 0 })
+        Ok(Self { out, command: [0; Command::BYTES], filled: 0 })
     }
 
     /// The next whole command.
     fn hear(&mut self) -> Option<Command> {
-        while self.heard < Command::BYTES {
-            self.heard += self.out.read(&mut self.command[self.heard..])?;
+        while self.filled < Command::BYTES {
+            self.filled += self.out.read(&mut self.command[self.filled..])?;
         }
-        self.heard = 0;
+        self.filled = 0;
         Some(Command::parse(self.command))
     }
 }
 
 impl Stage for RtlTcpServer {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
-        self.look();
+        self.serve_clients();
         let Some(batch) = input.next() else {
             self.clients.iter_mut().for_each(|client| client.out.flush());
             return Ok(Outcome::WantsInput);
@@ -178,7 +178,7 @@ grebe_flow::counters! {
     struct Counted { unmarked_gap_samples, gauge clients, refused_clients, client_dropped_samples, commands }
 }
 /// Interval of accepting clients and reading their commands.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 /// Per client and interval.
 const COMMANDS_MAX: usize = 64;
 /// Per slow client: about a second of a dongle's samples.

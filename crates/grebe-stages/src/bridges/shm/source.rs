@@ -89,7 +89,7 @@ impl ShmSource {
                 self.is_between = false;
                 self.silence.hear();
             }
-            Err(ShmError::NoStream { .. }) => ctx.waiting(|| std::thread::sleep(LOOK_AROUND)),
+            Err(ShmError::NoStream { .. }) => ctx.waiting(|| std::thread::sleep(WAIT_MAX)),
             Err(error) => return Err(error),
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Stage for ShmSource {
             self.end();
             return Ok(Outcome::End);
         }
-        if !ctx.waiting(|| self.subscriber.wait(LOOK_AROUND))? {
+        if !ctx.waiting(|| self.subscriber.wait(WAIT_MAX))? {
             self.silence.check()?;
         }
         Ok(Outcome::Produced)
@@ -149,4 +149,4 @@ impl Stage for ShmSource {
 }
 
 /// Maximum wait, so that a stop takes effect.
-const LOOK_AROUND: Duration = Duration::from_millis(100);
+const WAIT_MAX: Duration = Duration::from_millis(100);

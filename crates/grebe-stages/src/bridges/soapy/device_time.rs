@@ -11,7 +11,7 @@ pub(super) struct DeviceTime {
     /// Whether the driver has reported a loss since.
     is_suspect: bool,
     /// Gaps by the clock that the driver has not reported yet. Some drivers report later, between the samples.
-    untold: u64,
+    unreported: u64,
     /// Times that the clock went back.
     backward: u32,
     offset: Option<Offset>,
@@ -49,12 +49,12 @@ impl DeviceTime {
 
     /// Starts over: the next read is unrelated to the previous ones.
     pub(super) fn forget(&mut self) {
-        (self.before, self.offset, self.is_suspect, self.untold) = (None, None, false, 0);
+        (self.before, self.offset, self.is_suspect, self.unreported) = (None, None, false, 0);
     }
 
     /// Handles a read.
     pub(super) fn step(&mut self, read: &Read, rate_hz: f64) -> Missing {
-        let told = std::mem::take(&mut self.is_suspect);
+        let reported = std::mem::take(&mut self.is_suspect);
         let samples = read.samples as u64;
         let time_ns = read.time_ns.filter(|_| self.backward < BACKWARD_MAX);
         let ahead = time_ns.zip(self.before).map(|(time_ns, before)| {
@@ -67,26 +67,26 @@ impl DeviceTime {
             (None, None) => {}
         }
         let Some((ahead, since)) = ahead else {
-            if told {
+            if reported {
                 self.offset = None;
             }
-            return if told { Missing::Unknown } else { Missing::Nothing };
+            return if reported { Missing::Unknown } else { Missing::Nothing };
         };
         // Drivers round to nanoseconds, and their clocks deviate from the rate.
         let tolerance = 0.5 + since as f64 * DRIFT;
         if ahead > tolerance && ahead <= rate_hz * GAP_S_MAX {
-            self.untold += u64::from(!told);
+            self.unreported += u64::from(!reported);
             return Missing::Samples(ahead.round().max(1.0) as u64);
         }
-        if ahead < -tolerance && !told {
+        if ahead < -tolerance && !reported {
             // The first time, a user has set the clock. More often, the clock does not follow the samples.
             self.backward += 1;
             self.offset = None;
         }
-        if told && self.untold == 0 {
+        if reported && self.unreported == 0 {
             return Missing::Unknown;
         }
-        self.untold -= u64::from(told);
+        self.unreported -= u64::from(reported);
         Missing::Nothing
     }
 
@@ -214,7 +214,11 @@ mod tests {
     fn a_loss_by_the_clock_needs_nobody_who_tells_of_it() {
         let mut time = DeviceTime::default();
         time.step(&read(100, Some(0)), RATE_HZ);
-        assert_eq!(time.step(&read(50, None), RATE_HZ), Missing::Nothing, "a part of the loss reported before");
+        assert_eq!(
+            time.step(&read(50, None), RATE_HZ),
+            Missing::Nothing,
+            "a part of the loss reported before"
+        );
         assert_eq!(time.step(&read(100, Some(157)), RATE_HZ), Missing::Samples(7));
         time.suspect();
         let later = time.step(&read(100, Some(257)), RATE_HZ);

@@ -60,11 +60,11 @@ pub(super) fn set(
     let failed = |why: String| Error::Soapy { action: "open".to_owned(), uri: name.short(), why };
     let count = device.channels(direction);
     if let Some(missing) = channels.iter().find(|&&channel| channel >= count) {
-        let way = if direction == Direction::Rx { "receive" } else { "send" };
+        let verb = if direction == Direction::Rx { "receive" } else { "send" };
         return Err(failed(match count {
-            0 => format!("it cannot {way}"),
-            1 => format!("it has no channel {missing} to {way} by, only channel 0"),
-            _ => format!("it has no channel {missing} to {way} by, only 0 to {}", count - 1),
+            0 => format!("it cannot {verb}"),
+            1 => format!("it has no channel {missing} to {verb} by, only channel 0"),
+            _ => format!("it has no channel {missing} to {verb} by, only 0 to {}", count - 1),
         }));
     }
     let mut radio = Radio { name, device, direction, refusals };
@@ -76,7 +76,7 @@ pub(super) fn set(
 ///
 /// # Errors
 /// A refused setting, if refusals are errors.
-pub(super) fn tune_again(
+pub(super) fn restore_tuning(
     name: &Soapy,
     device: &Device,
     channels: &[usize],
@@ -86,8 +86,9 @@ pub(super) fn tune_again(
     let is = tuning(device, Direction::Rx, channels[0], wanted);
     for why in retune(device, channels, &is, wanted).1 {
         // Reported before, when the settings of the name were applied.
-        let is_told = matches!(refusals, Refusals::Keep(told) if told.iter().any(|told| told.contains(&why)));
-        if !is_told {
+        let is_known =
+            matches!(refusals, Refusals::Keep(known) if known.iter().any(|known| known.contains(&why)));
+        if !is_known {
             refusals.take(Error::Soapy { action: "tune".to_owned(), uri: name.short(), why })?;
         }
     }
@@ -140,16 +141,16 @@ pub(super) fn switch(device: &Device, channels: &[usize], switch: Switch, value:
 }
 
 /// Current tuning of a device, read from one channel. Values that the driver does not return come from `last`.
-pub(super) fn tuning(device: &Device, direction: Direction, channel: usize, told: &Tuning) -> Tuning {
+pub(super) fn tuning(device: &Device, direction: Direction, channel: usize, last: &Tuning) -> Tuning {
     let is_automatic =
         device.has_gain_mode(direction, channel) && device.is_gain_automatic(direction, channel);
     let rate_hz = known(device.rate_hz(direction, channel)).filter(|&hz| hz > 0.0);
     Tuning {
-        frequency_hz: known(device.frequency_hz(direction, channel)).unwrap_or(told.frequency_hz),
-        rate_hz: rate_hz.unwrap_or(told.rate_hz),
+        frequency_hz: known(device.frequency_hz(direction, channel)).unwrap_or(last.frequency_hz),
+        rate_hz: rate_hz.unwrap_or(last.rate_hz),
         gain_db: match is_automatic {
             true => None,
-            false => known(device.gain_db(direction, channel)).or(told.gain_db),
+            false => known(device.gain_db(direction, channel)).or(last.gain_db),
         },
     }
 }
@@ -336,10 +337,10 @@ impl Radio<'_> {
         Ok(())
     }
 
-    /// Handles the result of setting `key=asked`.
-    fn settle(&mut self, key: &str, asked: impl Display, set: Result<(), String>) -> Result<(), Error> {
+    /// Handles the result of setting `key=requested`.
+    fn settle(&mut self, key: &str, requested: impl Display, set: Result<(), String>) -> Result<(), Error> {
         let Err(why) = set else { return Ok(()) };
-        let action = format!("set {key}={asked} of");
+        let action = format!("set {key}={requested} of");
         self.refusals.take(Error::Soapy { action, uri: self.name.short(), why })
     }
 }

@@ -14,7 +14,7 @@ use crate::tuner::{Tuner, Tuning};
 /// Reopens a lost device with its settings. After repeated refusals it continues with the device's own values and
 /// reports a
 /// notice.
-pub(super) fn again(
+pub(super) fn reconnect(
     name: &Soapy,
     format: SampleFormat,
     channels: Vec<usize>,
@@ -59,7 +59,7 @@ pub(super) fn receive(
     let device = radio::open(name, Direction::Rx, channels, refusals)?;
     if let Some(wanted) = tuning {
         // Changes made while it ran are restored.
-        radio::tune_again(name, &device, channels, wanted, refusals)?;
+        radio::restore_tuning(name, &device, channels, wanted, refusals)?;
     }
     let format = radio::format(&device, Direction::Rx, channels[0], name.format);
     let format = format.map_err(|why| failed("receive from", why))?;
@@ -70,7 +70,7 @@ pub(super) fn receive(
 }
 
 /// The tuning that the name requests.
-pub(super) fn told(name: &Soapy) -> Tuning {
+pub(super) fn requested_tuning(name: &Soapy) -> Tuning {
     let gain_db = match name.gain {
         Some(Gain::Db(gain_db)) => Some(gain_db),
         _ => None,

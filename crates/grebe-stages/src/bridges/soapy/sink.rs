@@ -7,7 +7,7 @@ use grebe_frame::{Batch, Header, SampleFormat};
 use grebe_ring::Cancel;
 
 use super::radio::{self, Refusals};
-use super::sys::{Device, Direction, Trouble, TxStream};
+use super::sys::{Device, Direction, StreamError, TxStream};
 use super::uri::Soapy;
 use crate::error::Error;
 use crate::scheme::Scheme as _;
@@ -34,7 +34,7 @@ pub(crate) struct SoapySink {
     sent_samples: u64,
     has_status: bool,
     stuck: Option<Instant>,
-    again: Option<Reconnect<TxStream>>,
+    reconnect: Option<Reconnect<TxStream>>,
     is_lost: bool,
     counters: Counted,
 }
@@ -71,7 +71,7 @@ impl SoapySink {
             sent_samples: 0,
             has_status: true,
             stuck: None,
-            again: None,
+            reconnect: None,
             is_lost: false,
             counters: Counted::default(),
         })
@@ -108,7 +108,7 @@ impl SoapySink {
         // At a change of rate it is closed and reopened.
         self.radio = None;
         self.radio = Some(transmit(&name, self.device.take())?);
-        self.again = name.reconnects.then(|| {
+        self.reconnect = name.reconnects.then(|| {
             Reconnect::new(name.short(), move |cancel: &Cancel| {
                 if cancel.is_cancelled() {
                     return Err(Error::Cancelled);
@@ -156,17 +156,17 @@ impl SoapySink {
                     next = if done < block { (frame_at, done) } else { (frame_at + 1, 0) };
                     None
                 }
-                Err(Trouble::Underflow) => {
+                Err(StreamError::Underflow) => {
                     self.counters.underflows.add(1);
                     None
                 }
-                Err(Trouble::Timeout | Trouble::Overflow | Trouble::Damaged) => {
+                Err(StreamError::Timeout | StreamError::Overflow | StreamError::Damaged) => {
                     let stuck = self.stuck.get_or_insert_with(Instant::now).elapsed();
                     let why = || format!("it has accepted no sample for {} s", STUCK_MAX.as_secs());
                     (stuck >= STUCK_MAX).then(why)
                 }
-                Err(Trouble::NotSupported) => Some("its driver does not send".to_owned()),
-                Err(Trouble::Failed(why)) => Some(why),
+                Err(StreamError::NotSupported) => Some("its driver does not send".to_owned()),
+                Err(StreamError::Failed(why)) => Some(why),
             };
             if failed.is_some() {
                 self.counters.absent_samples.add((block - done) as u64);
@@ -184,8 +184,8 @@ impl SoapySink {
     /// Whether the radio is open, after trying to reopen it.
     fn has_radio(&mut self, ctx: &Context) -> Result<bool, Error> {
         if self.is_lost
-            && let Some(again) = &mut self.again
-            && let Some(radio) = ctx.waiting(|| again.poll(Duration::ZERO, |words| ctx.note(words)))?
+            && let Some(reconnect) = &mut self.reconnect
+            && let Some(radio) = ctx.waiting(|| reconnect.poll(Duration::ZERO, |words| ctx.note(words)))?
         {
             (self.radio, self.is_lost, self.has_status) = (Some(radio), false, true);
             self.counters.reconnects.add(1);
@@ -196,9 +196,9 @@ impl SoapySink {
     /// Handles the loss of the device.
     fn lose(&mut self, why: String, ctx: &Context) -> Result<(), Error> {
         (self.radio, self.stuck, self.is_lost) = (None, None, true);
-        match &mut self.again {
-            Some(again) => {
-                again.lost(Some(&why), |words| ctx.note(words));
+        match &mut self.reconnect {
+            Some(reconnect) => {
+                reconnect.lost(Some(&why), |words| ctx.note(words));
                 Ok(())
             }
             None => Err(Error::DeviceGone { uri: self.name.short(), why }),
@@ -209,8 +209,8 @@ impl SoapySink {
     fn hear_status(&mut self) {
         let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
         match radio.status() {
-            Err(Trouble::Underflow) => self.counters.underflows.add(1),
-            Err(Trouble::NotSupported | Trouble::Failed(_)) => self.has_status = false,
+            Err(StreamError::Underflow) => self.counters.underflows.add(1),
+            Err(StreamError::NotSupported | StreamError::Failed(_)) => self.has_status = false,
             Ok(()) | Err(_) => {}
         }
     }

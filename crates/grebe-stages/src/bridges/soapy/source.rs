@@ -10,8 +10,8 @@ use grebe_process::stream::{CHUNK_BYTES, block_length};
 
 use super::device_time::{DeviceTime, Missing};
 use super::radio::{self, Refusals};
-use super::receive::{again, receive, told};
-use super::sys::{Direction, Read, RxStream, Trouble};
+use super::receive::{receive, reconnect, requested_tuning};
+use super::sys::{Direction, Read, RxStream, StreamError};
 use super::uri::Soapy;
 use crate::error::Error;
 use crate::session::{Bounded, Limit, Silence};
@@ -47,7 +47,7 @@ pub(crate) struct SoapySource {
     lost: Option<Instant>,
     why_lost: String,
     silence: Silence,
-    again: Option<Reconnect<RxStream>>,
+    reconnect: Option<Reconnect<RxStream>>,
     limit: Limit,
     counters: Counted,
 }
@@ -60,7 +60,7 @@ impl SoapySource {
     pub(crate) fn open(name: &Soapy, tuner: Option<&Tuner>) -> Result<Self, Error> {
         let channels = if name.channels.is_empty() { vec![0] } else { name.channels.clone() };
         let (radio, format) = receive(name, &channels, None, &mut Refusals::End)?;
-        let tuned = radio::tuning(radio.device(), Direction::Rx, channels[0], &told(name));
+        let tuned = radio::tuning(radio.device(), Direction::Rx, channels[0], &requested_tuning(name));
         let header = Header {
             channel_count: channels.len() as u32,
             format,
@@ -69,7 +69,7 @@ impl SoapySource {
         };
         let block_samples = block_length(CHUNK_BYTES, channels.len(), format, tuned.rate_hz) as usize;
         let tuner = Tuner::of_receiver(tuner, tuned);
-        let again = name.reconnects.then(|| again(name, format, channels.clone(), tuner.clone()));
+        let reconnect = name.reconnects.then(|| reconnect(name, format, channels.clone(), tuner.clone()));
         Ok(Self {
             name: name.short(),
             description: Arc::new(radio::description(radio.device(), &channels, &tuned)),
@@ -90,7 +90,7 @@ impl SoapySource {
             lost: None,
             why_lost: String::new(),
             silence: Silence::begin(),
-            again,
+            reconnect,
             limit: Limit::default(),
             counters: Counted::default(),
         })
@@ -158,20 +158,20 @@ impl SoapySource {
             ctx.count_waited(took);
             let read = match got {
                 Ok(read) => read,
-                Err(Trouble::Timeout) => {
+                Err(StreamError::Timeout) => {
                     // Some drivers return at once without samples.
                     if filled == 0 && took < SPIN_BELOW {
                         ctx.sleep_until(began + SPIN_BELOW);
                     }
                     break Ok(());
                 }
-                Err(Trouble::Overflow | Trouble::Damaged) => {
+                Err(StreamError::Overflow | StreamError::Damaged) => {
                     self.counters.overflows.add(1);
                     self.time.suspect();
                     break Ok(());
                 }
-                Err(Trouble::Failed(why)) => break Err(Lost(why)),
-                Err(Trouble::NotSupported | Trouble::Underflow) => {
+                Err(StreamError::Failed(why)) => break Err(Lost(why)),
+                Err(StreamError::NotSupported | StreamError::Underflow) => {
                     break Err(Lost("its driver does not receive".to_owned()));
                 }
             };
@@ -227,7 +227,7 @@ impl SoapySource {
             self.next.sequence += 1;
             self.next.first_sample_index = header.next_sample_index();
             self.silent = None;
-            self.silence.heard(Instant::now());
+            self.silence.reset(Instant::now());
         }
     }
 
@@ -259,7 +259,7 @@ impl SoapySource {
             // Few drivers change the rate while running.
             radio.deactivate();
         }
-        let (told, refused) = radio::retune(radio.device(), &self.channels, &self.tuned, &wanted);
+        let (accepted, refused) = radio::retune(radio.device(), &self.channels, &self.tuned, &wanted);
         if new_rate && let Err(why) = radio.activate() {
             self.lose(why, ctx);
             return;
@@ -275,10 +275,10 @@ impl SoapySource {
         }
         self.switches = switches;
         self.counters.refused_changes.add(refusals as u64);
-        self.tuned = told;
-        self.tuner.settle(told, changes);
+        self.tuned = accepted;
+        self.tuner.settle(accepted, changes);
         let device = radio.device();
-        let is = radio::tuning(device, Direction::Rx, self.channels[0], &told);
+        let is = radio::tuning(device, Direction::Rx, self.channels[0], &accepted);
         let ahead = match device.time_ns().filter(|_| !new_rate) {
             Some(now_ns) => self.time.samples_until(now_ns, self.next.sample_rate_hz),
             None => 0,
@@ -298,8 +298,8 @@ impl SoapySource {
 
     /// Handles the loss of the device.
     fn lose(&mut self, why: String, ctx: &Context) {
-        if let Some(again) = &mut self.again {
-            again.lost(Some(&why), |words| ctx.note(words));
+        if let Some(reconnect) = &mut self.reconnect {
+            reconnect.lost(Some(&why), |words| ctx.note(words));
         }
         self.held = None;
         self.radio = None;
@@ -330,18 +330,18 @@ impl SoapySource {
         let first_sample_index = self.next.first_sample_index;
         self.description = Arc::new(Description { first_sample_index, clock, ..said });
         (self.radio, self.lost) = (Some(radio), None);
-        self.silence.heard(Instant::now());
+        self.silence.reset(Instant::now());
     }
 
     /// Reads the driver's status.
     fn hear_status(&mut self) {
         let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
         match radio.status() {
-            Err(Trouble::Overflow | Trouble::Damaged) if !self.time.is_suspect() => {
+            Err(StreamError::Overflow | StreamError::Damaged) if !self.time.is_suspect() => {
                 self.counters.overflows.add(1);
                 self.time.suspect();
             }
-            Err(Trouble::NotSupported | Trouble::Failed(_)) => self.has_status = false,
+            Err(StreamError::NotSupported | StreamError::Failed(_)) => self.has_status = false,
             Ok(()) | Err(_) => {}
         }
     }
@@ -357,7 +357,7 @@ impl SoapySource {
 
     /// Whether the device may reconnect.
     fn check_lost(&self) -> StageResult {
-        if self.radio.is_none() && self.again.is_none() {
+        if self.radio.is_none() && self.reconnect.is_none() {
             return Err(Error::DeviceGone { uri: self.name.clone(), why: self.why_lost.clone() }.into());
         }
         Ok(Outcome::Produced)
@@ -399,8 +399,8 @@ impl Bounded for SoapySource {
 
 impl Stage for SoapySource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        if let (Some(since), Some(again)) = (self.lost, &mut self.again) {
-            return match ctx.waiting(|| again.poll(AGAIN_WITHIN, |words| ctx.note(words)))? {
+        if let (Some(since), Some(reconnect)) = (self.lost, &mut self.reconnect) {
+            return match ctx.waiting(|| reconnect.poll(RECONNECT_WAIT, |words| ctx.note(words)))? {
                 Some(radio) => {
                     self.go_on(radio, since);
                     Ok(Outcome::Produced)
@@ -460,7 +460,7 @@ grebe_flow::counters! {
 }
 const READ_WITHIN: Duration = Duration::from_millis(100);
 /// Maximum wait of a step for a lost device.
-const AGAIN_WITHIN: Duration = Duration::from_millis(100);
+const RECONNECT_WAIT: Duration = Duration::from_millis(100);
 const SPIN_BELOW: Duration = Duration::from_millis(1);
 /// A receiver that delivers nothing for this long is unplugged, although its driver does not report it.
 const SILENT_MAX: Duration = Duration::from_secs(5);

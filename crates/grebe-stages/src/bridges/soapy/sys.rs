@@ -6,4 +6,4 @@ mod stream;
 
 pub(super) use device::{Device, Direction};
 pub(super) use library::{Version, enumerate, version};
-pub(super) use stream::{Read, RxStream, Trouble, TxStream};
+pub(super) use stream::{Read, RxStream, StreamError, TxStream};

@@ -7,7 +7,7 @@ use grebe_datagram::Received;
 use grebe_flow::{Context, Outputs};
 use grebe_frame::{Arrival, BatchMut, Frame, Header, Refusal, Refusals, StreamTracker};
 use grebe_link::described::Described;
-use grebe_link::far_clock::FarClock;
+use grebe_link::remote_clock::RemoteClock;
 use grebe_link::reorder::{AHEAD_MAX, Reorder};
 
 use crate::session::{Limit, Ownership, Whose};
@@ -25,7 +25,7 @@ pub(super) struct Intake {
     pub(super) port: Ownership<SocketAddr>,
     pub(super) second_sender: SecondSender,
     pub(super) described: Described,
-    pub(super) far_clock: FarClock,
+    pub(super) remote_clock: RemoteClock,
     pub(super) copied_frames: u64,
     /// Collects frames of sparse slabs, so that a small datagram does not pin 64 KiB.
     compact: Option<BatchMut>,
@@ -46,7 +46,7 @@ impl Intake {
             port: Ownership::default(),
             second_sender: SecondSender::default(),
             described: Described::default(),
-            far_clock: FarClock::default(),
+            remote_clock: RemoteClock::default(),
             copied_frames: 0,
             compact: None,
             limit: Limit::default(),
@@ -78,7 +78,7 @@ impl Intake {
             }
         }
         if self.port.is_owner(received.from) {
-            self.port.silence.heard(Instant::now());
+            self.port.silence.reset(Instant::now());
         }
         if !self.reorder.is_empty() && !self.reorder.is_held() {
             self.leave_slab(&mut slab, chunk, output, ctx);
@@ -374,7 +374,7 @@ impl Intake {
 
     /// Sends a batch, with the stream's description.
     fn hand_on(&mut self, mut batch: BatchMut, output: &mut Outputs, ctx: &Context) {
-        batch.describe(self.far_clock.described(self.described.now(), self.port.owner()));
+        batch.describe(self.remote_clock.described(self.described.now(), self.port.owner()));
         self.limit.send(batch.freeze(), output, ctx);
     }
 

@@ -165,7 +165,7 @@ impl Stage for UdpSink {
         let sent = self.send_held();
         self.announcer.take_note().into_iter().for_each(|note| ctx.note(note));
         self.publish();
-        self.outage.look(&self.sender, |words| ctx.note(words));
+        self.outage.update(&self.sender, |words| ctx.note(words));
         sent.map(|()| Outcome::Produced)
     }
 

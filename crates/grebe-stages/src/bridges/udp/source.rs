@@ -160,7 +160,7 @@ impl Stage for UdpSource {
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
         self.counters.publish_socket(self.intake.port.foreign(), self.intake.copied_frames);
-        self.counters.publish_clock(self.intake.far_clock.error_ns());
+        self.counters.publish_clock(self.intake.remote_clock.error_ns());
         if self.intake.is_over() || self.intake.limit.is_reached() {
             return Ok(Outcome::End);
         }

@@ -12,10 +12,10 @@ use super::byte_order;
 use super::class::Class;
 use super::context::SignalContext;
 use super::continuity::{Continuity, Missing, Step};
-use super::heard::Heard;
 use super::payload_format::Shape;
 use super::prologue::{Kind, Prologue};
 use super::stamp::Stamp;
+use super::streams::Streams;
 use super::template::{Packet, Template};
 use super::uri::Vita49Stream;
 use crate::error::Error;
@@ -26,7 +26,7 @@ use crate::session::Limit;
 #[derive(Debug)]
 pub(crate) struct Intake {
     name: Vita49Stream,
-    heard: Heard,
+    streams: Streams,
     /// Identifier of the selected stream, once there is one. The inner `None`: it has no identifier.
     stream: Option<Option<u32>>,
     class: Option<Class>,
@@ -81,7 +81,7 @@ pub(crate) struct Onward<'a> {
 impl Intake {
     pub(crate) fn new(name: Vita49Stream) -> Self {
         Self {
-            heard: Heard::default(),
+            streams: Streams::default(),
             stream: name.stream_id.map(Some),
             class: None,
             shape: name.shape(),
@@ -103,7 +103,7 @@ impl Intake {
 
     /// A new sender: the contexts of the previous one do not hold.
     pub(crate) fn begin(&mut self) {
-        self.heard.forget();
+        self.streams.forget();
         self.stream = self.name.stream_id.map(Some);
         self.shape = self.name.shape();
         self.order = self.name.order;
@@ -123,7 +123,7 @@ impl Intake {
         while !datagram.is_empty() {
             let taken = match self.template.as_ref().and_then(|template| template.read(datagram)) {
                 Some(packet) => self.enter(datagram, packet, onward),
-                None => self.look(datagram, onward)?,
+                None => self.enter_other(datagram, onward)?,
             };
             match taken {
                 Ok(packet_bytes) => datagram = &datagram[packet_bytes..],
@@ -138,7 +138,11 @@ impl Intake {
 
     /// Handles a packet whose header differs from the previous one: of another stream, a context, or of another size.
     #[cold]
-    fn look(&mut self, bytes: &[u8], onward: &mut Onward<'_>) -> Result<Result<usize, Refusal>, Error> {
+    fn enter_other(
+        &mut self,
+        bytes: &[u8],
+        onward: &mut Onward<'_>,
+    ) -> Result<Result<usize, Refusal>, Error> {
         let (prologue, places) = match Prologue::read(bytes) {
             Ok(read) => read,
             Err(refusal) => return Ok(Err(refusal)),
@@ -149,7 +153,7 @@ impl Intake {
                 Ok(context) => {
                     self.counts.context_packets += 1;
                     // Context packets always have an identifier.
-                    self.heard.take(prologue.stream_id.unwrap_or(0), &context);
+                    self.streams.take(prologue.stream_id.unwrap_or(0), &context);
                     self.changed = Some(prologue.stamp);
                     self.follow_context()?;
                     Ok(Ok(places.packet_bytes))
@@ -159,7 +163,7 @@ impl Intake {
         }
         if *self.stream.get_or_insert(prologue.stream_id) != prologue.stream_id {
             self.counts.other_streams += 1;
-            if self.heard.note_other(prologue.stream_id.unwrap_or(0)) {
+            if self.streams.note_other(prologue.stream_id.unwrap_or(0)) {
                 self.changed = Some(prologue.stamp);
             }
             return Ok(Ok(places.packet_bytes));
@@ -196,7 +200,7 @@ impl Intake {
     /// Applies the context of the selected stream.
     fn follow_context(&mut self) -> Result<(), Error> {
         let Some(stream) = self.stream else { return Ok(()) };
-        let Some(context) = self.heard.of(stream) else { return Ok(()) };
+        let Some(context) = self.streams.of(stream) else { return Ok(()) };
         if self.name.rate_hz == 0.0 {
             self.next.sample_rate_hz = context.rate_hz().unwrap_or(0.0);
         }
@@ -319,7 +323,7 @@ impl Intake {
         let ahead = changed.since(stamp, header.sample_rate_hz).map_or(0.0, |elapsed| elapsed.samples);
         let ahead = if header.sample_rate_hz > 0.0 { ahead.clamp(0.0, header.sample_rate_hz) } else { 0.0 };
         let first = header.first_sample_index.wrapping_add(ahead as u64);
-        let description = self.heard.describe(self.stream.flatten(), self.class, stamp, first);
+        let description = self.streams.describe(self.stream.flatten(), self.class, stamp, first);
         let is_same = self.description.as_ref().is_some_and(|known| {
             // Another reading of the same clock is not a change.
             let clock =
@@ -349,7 +353,7 @@ impl Intake {
 
     /// Number of other streams of samples on the port.
     pub(crate) fn other_streams(&self) -> usize {
-        self.heard.others()
+        self.streams.others()
     }
 }
 

@@ -11,11 +11,11 @@ use grebe_process::stream::is_same;
 
 use super::class::Class;
 use super::context::{Fields, SignalContext};
-use super::heard::REFERENCE_LEVEL;
 use super::packets::Packets;
 use super::payload_format::{PayloadFormat, Shape};
 use super::prologue::{Kind, Prologue};
 use super::sample_clock::SampleClock;
+use super::streams::REFERENCE_LEVEL;
 use super::uri::{Profile, Time, Vita49Stream};
 
 /// Sends a stream as VITA-49 packets of one size, except the last before a gap or the end. Context packets precede the
@@ -249,7 +249,7 @@ impl Vita49Sink {
         self.counters.refused.set(sent.refused);
         self.counters.unsent.set(sent.unsent);
         self.counters.gap_samples.set(self.gap_samples);
-        self.outage.look(&self.sender, |words| ctx.note(words));
+        self.outage.update(&self.sender, |words| ctx.note(words));
     }
 }
 

@@ -8,8 +8,8 @@ use grebe_process::stream::is_same;
 use grebe_zenoh::{Announcement, Lab, StreamName, What};
 
 use crate::bridges::zenoh::on_request::OnRequest;
+use crate::bridges::zenoh::routes::own_route;
 use crate::bridges::zenoh::sink::Sending;
-use crate::bridges::zenoh::ways::own_way;
 use crate::error::Error;
 use crate::open::Transport;
 
@@ -36,15 +36,15 @@ impl AnnouncedSink {
         lab: &Lab,
         name: &StreamName,
         command: &str,
-        ways: &[String],
+        routes: &[String],
         transport: &Transport,
     ) -> Result<Self, Error> {
         let to = Sending::new(lab.sender(&lab.data_key(name), false)?);
-        let ways = ways.iter().cloned().chain([own_way(lab, name)]).collect();
+        let routes = routes.iter().cloned().chain([own_route(lab, name)]).collect();
         let udp_on_request = lab.has_udp_on_request();
         // Every reader that finds the name may request datagrams.
         let on_request = udp_on_request.then(|| OnRequest::open(lab, name, transport)).transpose()?;
-        let what = What { ways, udp_on_request, ..What::of_this_process(command) };
+        let what = What { routes, udp_on_request, ..What::of_this_process(command) };
         let announcement = lab.announce(name, what)?;
         Ok(Self { to, on_request, announcement, said: None, counters: Counted::default() })
     }

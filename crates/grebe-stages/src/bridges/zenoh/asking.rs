@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use grebe_zenoh::{Answer, Found, Lab, Nonce, Request, StreamName};
 
 use crate::bridges::udp::UdpSource;
-use crate::bridges::zenoh::ways::WITHIN;
+use crate::bridges::zenoh::routes::WITHIN;
 use crate::error::Error;
 use crate::open::Transport;
 use crate::transport::HostPort;
@@ -25,9 +25,9 @@ pub(super) struct Asking {
 
 /// State of the requested datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum DatagramState {
     /// They arrive.
-    Come,
+    Arriving,
     /// The producer has stopped. Another request may restart it.
     Ended,
     /// Too many are lost, or none arrived before the producer stopped: this route is bad.
@@ -95,16 +95,16 @@ impl Asking {
     }
 
     /// State of the datagrams, after `frames` frames have been sent on.
-    pub(super) fn look(&self, frames: u64) -> Fate {
+    pub(super) fn state(&self, frames: u64) -> DatagramState {
         let Shared { frames: came, has_ended, are_lost, .. } = &*self.shared;
         came.store(frames, Ordering::Relaxed);
         if has_ended.load(Ordering::Relaxed) {
             // Frames that no datagram carries, or none on this path; descriptions may have arrived.
-            if frames == 0 && self.is_choosy { Fate::Lost } else { Fate::Ended }
+            if frames == 0 && self.is_choosy { DatagramState::Lost } else { DatagramState::Ended }
         } else if are_lost.load(Ordering::Relaxed) {
-            Fate::Lost
+            DatagramState::Lost
         } else {
-            Fate::Come
+            DatagramState::Arriving
         }
     }
 }
@@ -124,8 +124,8 @@ impl Shared {
     /// Repeats the request. `is_choosy`: takes another route if this one loses too much.
     fn go_on(&self, producer: &Producer, nonce: Nonce, is_choosy: bool) {
         let mut share = Share::default();
-        while !self.stops_within(AGAIN_EVERY) {
-            match producer.ask(&Request::Send { nonce }, AGAIN_EVERY) {
+        while !self.stops_within(REPEAT_EVERY) {
+            match producer.ask(&Request::Send { nonce }, REPEAT_EVERY) {
                 Ok(Some(Answer::Sends { frames })) => {
                     let is_bad = share.is_bad(frames, self.frames.load(Ordering::Relaxed), Instant::now());
                     self.are_lost.fetch_or(is_bad && is_choosy, Ordering::Relaxed);
@@ -230,7 +230,7 @@ fn hears_frames(socket: &UdpSocket, timeout: Duration) -> bool {
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// Three times within the timeout of the producer.
-const AGAIN_EVERY: Duration = Duration::from_millis(500);
+const REPEAT_EVERY: Duration = Duration::from_millis(500);
 const ENDS_WITHIN: Duration = Duration::from_millis(200);
 const JUDGED_EVERY: Duration = Duration::from_secs(2);
 /// Consecutive bad judgements.
@@ -291,13 +291,15 @@ mod tests {
     #[test]
     fn a_way_that_ended_before_anything_came_is_not_tried_again_where_there_is_another() {
         let asking = |is_choosy| Asking { shared: Arc::default(), is_choosy, thread: None };
-        for (is_choosy, frames, fate) in
-            [(true, 0, Fate::Lost), (true, 1, Fate::Ended), (false, 0, Fate::Ended)]
-        {
+        for (is_choosy, frames, state) in [
+            (true, 0, DatagramState::Lost),
+            (true, 1, DatagramState::Ended),
+            (false, 0, DatagramState::Ended),
+        ] {
             let asking = asking(is_choosy);
-            assert_eq!(asking.look(frames), Fate::Come);
+            assert_eq!(asking.state(frames), DatagramState::Arriving);
             asking.shared.has_ended.store(true, Ordering::Relaxed);
-            assert_eq!(asking.look(frames), fate);
+            assert_eq!(asking.state(frames), state);
         }
     }
 

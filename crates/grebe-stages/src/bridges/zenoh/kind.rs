@@ -4,8 +4,8 @@ use grebe_flow::{Count, Fault, Kind, Ports, Site, Stage, StageResult, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::routes::uri_for_readers;
 use super::uri::{NamedStream, ZenohKey};
-use super::ways::way_to_read;
 use crate::error::Error;
 use crate::kind::{sink, source, source_options, stream_kinds};
 use crate::open::{SinkOptions, SourceOptions};
@@ -66,7 +66,7 @@ pub(crate) struct NamedOut {
     name: String,
     /// URIs of other sinks of the graph with the same stream, shm_out and udp_out, which readers use if they can.
     #[serde(default)]
-    ways: Vec<String>,
+    routes: Vec<String>,
 }
 
 impl Kind for NamedOut {
@@ -75,7 +75,7 @@ impl Kind for NamedOut {
 
     fn check(&self) -> Result<(), Fault> {
         NamedStream::named(&self.name, End::Sink).map_err(|error| Fault::new("name", error.to_string()))?;
-        self.ways().map(drop).map_err(|error| Fault::new("ways", error.to_string()))
+        self.routes().map(drop).map_err(|error| Fault::new("routes", error.to_string()))
     }
 
     fn claims(&self) -> Option<String> {
@@ -84,17 +84,17 @@ impl Kind for NamedOut {
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let options =
-            SinkOptions { producer: "run".to_owned(), ways: self.ways()?, ..SinkOptions::default() };
+            SinkOptions { producer: "run".to_owned(), routes: self.routes()?, ..SinkOptions::default() };
         sink(&NamedStream::named(&self.name, End::Sink)?, options, site)
     }
 }
 
 impl NamedOut {
-    fn ways(&self) -> Result<Vec<String>, Error> {
-        let read = |way: &String| {
+    fn routes(&self) -> Result<Vec<String>, Error> {
+        let read = |route: &String| {
             let reason = || "is not a route to a stream: write shm://NAME or udp://HOST:PORT".to_owned();
-            way_to_read(way).ok_or_else(|| Error::Name { name: way.clone(), reason: reason() })
+            uri_for_readers(route).ok_or_else(|| Error::Name { name: route.clone(), reason: reason() })
         };
-        self.ways.iter().map(read).collect()
+        self.routes.iter().map(read).collect()
     }
 }

@@ -10,11 +10,11 @@ use grebe_zenoh::{Found, Lab, Pattern, Using, Watch};
 
 use crate::bridges::shm::ShmSource;
 use crate::bridges::udp::UdpSource;
-use crate::bridges::zenoh::asking::{Asking, Fate};
+use crate::bridges::zenoh::asking::{Asking, DatagramState};
+use crate::bridges::zenoh::routes::{Candidate, Onward, listen};
 use crate::bridges::zenoh::source::ReaderOptions;
 use crate::bridges::zenoh::source::ZenohSource;
 use crate::bridges::zenoh::uri::NamedStream;
-use crate::bridges::zenoh::ways::{Candidate, Onward, listen};
 use crate::error::Error;
 use crate::open::{Notice, Notify, Transport};
 use crate::scheme::Scheme as _;
@@ -35,11 +35,11 @@ pub(crate) struct NamedSource {
     /// Session of a producer that is gone, although it may still be announced.
     gone: Option<String>,
     /// Session of a producer whose datagrams are mostly lost.
-    unheard: Option<String>,
+    unreachable: Option<String>,
     /// Session of a producer whose stream continues by another route, with its position.
     onward: Option<(String, Onward)>,
     /// Time of the next attempt to open a route.
-    again_at: Option<Instant>,
+    retry_at: Option<Instant>,
     /// Samples per channel left to send.
     left_samples: Option<u64>,
     waits_since: Instant,
@@ -102,9 +102,9 @@ impl NamedSource {
             reading,
             current: None,
             gone: None,
-            unheard: None,
+            unreachable: None,
             onward: None,
-            again_at: None,
+            retry_at: None,
             waits_since: Instant::now(),
             counters: Mirror::new(),
         };
@@ -127,7 +127,7 @@ impl NamedSource {
             if !std::mem::replace(&mut is_told, true) {
                 notify(Notice::WaitingForName { name, reach });
             }
-            source.watch.wait(source.known, LOOK_EVERY);
+            source.watch.wait(source.known, CHECK_EVERY);
         }
     }
 
@@ -152,27 +152,27 @@ impl NamedSource {
         };
         let onward = self.onward.take().filter(|(session, _)| *session == newest.session);
         let onward = onward.map(|(_, onward)| onward);
-        for candidate in &Candidate::of(&newest, self.from.way) {
-            let Some((by, asking)) = self.open_way(candidate, &newest, onward.as_ref())? else { continue };
+        for candidate in &Candidate::of(&newest, self.from.route) {
+            let Some((by, asking)) = self.open_route(candidate, &newest, onward.as_ref())? else { continue };
             let silence =
                 Some(Silence { look_at: Instant::now() + DOUBTED_AFTER, sent: None, is_due: false });
             self.current = Some(Current { session: newest.session, by, asking, silence });
             let (name, from) = (newest.name.to_string(), newest.what.to_string());
-            return Ok(Some(Notice::Way { name, from, by: candidate.uri() }));
+            return Ok(Some(Notice::Route { name, from, by: candidate.uri() }));
         }
-        let way = self.from.way.map_or("", |way| way.name());
+        let route = self.from.route.map_or("", |route| route.name());
         let reason = format!(
             "cannot be read by {}: {} sends it by {}",
-            if way.is_empty() { "any route from here" } else { way },
+            if route.is_empty() { "any route from here" } else { route },
             newest.what,
-            newest.what.told_ways().join(", ")
+            newest.what.shown_routes().join(", ")
         );
         self.onward = onward.map(|onward| (newest.session, onward));
         Err(Error::Name { name: self.from.uri(), reason })
     }
 
     /// `None`: no frame arrives by this route.
-    fn open_way(
+    fn open_route(
         &self,
         candidate: &Candidate,
         found: &Found,
@@ -193,7 +193,7 @@ impl NamedSource {
                 Ok(Some((self.by_udp(source, onward), None)))
             }
             Candidate::OnRequest { is_near } => {
-                let is_unheard = self.unheard.as_ref() == Some(&found.session);
+                let is_unheard = self.unreachable.as_ref() == Some(&found.session);
                 if is_unheard || !self.lab.has_udp_on_request() {
                     return Ok(None);
                 }
@@ -217,13 +217,13 @@ impl NamedSource {
 
     /// Handles the loss of the producer: keeps the counts, and waits for the next producer.
     fn leave(&mut self) {
-        if let Some((session, _)) = self.leave_way() {
+        if let Some((session, _)) = self.leave_route() {
             self.gone = Some(session);
         }
     }
 
     /// Closes the route. The search covers the routes of new producers too.
-    fn leave_way(&mut self) -> Option<(String, By)> {
+    fn leave_route(&mut self) -> Option<(String, By)> {
         let Current { session, by, asking, .. } = self.current.take()?;
         drop(asking);
         self.left_samples = by.left_samples();
@@ -234,15 +234,15 @@ impl NamedSource {
     }
 
     /// Changes the route if the requested datagrams stop, or too many are lost.
-    fn look_after_datagrams(&mut self) {
+    fn check_datagrams(&mut self) {
         let Some(Current { by: By::Udp(source), asking: Some(asking), .. }) = &self.current else { return };
-        let fate = asking.look(source.tracker().counts().frames);
-        if fate == Fate::Come || source.tracker().is_ended() {
+        let state = asking.state(source.tracker().counts().frames);
+        if state == DatagramState::Arriving || source.tracker().is_ended() {
             return;
         }
-        let Some((session, By::Udp(source))) = self.leave_way() else { return };
-        if fate == Fate::Lost {
-            self.unheard = Some(session.clone());
+        let Some((session, By::Udp(source))) = self.leave_route() else { return };
+        if state == DatagramState::Lost {
+            self.unreachable = Some(session.clone());
         }
         let (tracker, description) = (source.tracker().onward(), source.description().cloned());
         self.onward = Some((session, Onward { tracker, description }));
@@ -289,18 +289,18 @@ impl NamedSource {
 
     /// Waits for a producer.
     fn wait(&mut self, ctx: &Context) -> Result<(), Error> {
-        let is_news = ctx.waiting(|| self.watch.wait(self.known, LOOK_EVERY));
-        if !is_news && self.again_at.is_none_or(|at| Instant::now() < at) {
+        let is_news = ctx.waiting(|| self.watch.wait(self.known, CHECK_EVERY));
+        if !is_news && self.retry_at.is_none_or(|at| Instant::now() < at) {
             return self.check_idle();
         }
         self.known = self.watch.changes();
         let found = ctx.waiting(|| self.find());
         // A producer may not answer in time, or by no route that works now.
         let is_there = self.watch.streams().iter().any(|(session, _)| Some(session) != self.gone.as_ref());
-        self.again_at = is_there.then(|| Instant::now() + AGAIN_EVERY);
+        self.retry_at = is_there.then(|| Instant::now() + REPEAT_EVERY);
         match found {
             Ok(Some(notice)) => {
-                self.again_at = None;
+                self.retry_at = None;
                 ctx.note(notice.to_string());
                 Ok(())
             }
@@ -319,7 +319,7 @@ impl Stage for NamedSource {
                 self.leave();
             }
         }
-        self.look_after_datagrams();
+        self.check_datagrams();
         self.doubt(ctx)?;
         let Some(current) = &mut self.current else {
             self.wait(ctx)?;
@@ -424,7 +424,7 @@ impl Mirror {
         let shown = self.shown.shared();
         for (position, (name, value)) in counters.iter().enumerate() {
             self.now[position] = value;
-            shown.set(position, together(name, self.kept[position], value));
+            shown.set(position, combined(name, self.kept[position], value));
         }
     }
 
@@ -434,14 +434,14 @@ impl Mirror {
         self.follow(last, true);
         let names = self.shown.shared();
         for ((name, _), (kept, now)) in names.iter().zip(self.kept.iter_mut().zip(&mut self.now)) {
-            *kept = together(name, *kept, std::mem::take(now));
+            *kept = combined(name, *kept, std::mem::take(now));
         }
         (self.last, self.at) = (None, None);
     }
 }
 
 /// Combines the counts of earlier routes with those of the present one.
-fn together(name: &str, kept: u64, now: u64) -> u64 {
+fn combined(name: &str, kept: u64, now: u64) -> u64 {
     match name {
         // The drops of earlier routes are known.
         "kernel_drops_known" => kept.max(now),
@@ -453,8 +453,8 @@ fn together(name: &str, kept: u64, now: u64) -> u64 {
 
 /// Time until existing announcements arrive.
 const SETTLE: Duration = Duration::from_millis(100);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-const AGAIN_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+const REPEAT_EVERY: Duration = Duration::from_secs(1);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// Frames arrive within this time, unless a filter drops them.
 const DOUBTED_AFTER: Duration = Duration::from_secs(3);
@@ -469,11 +469,11 @@ mod tests {
     fn counts_go_on_from_way_to_way_and_states_are_those_of_the_way_that_is_taken() {
         let mut mirror = Mirror::new();
         let mut take = |drops: Option<u64>, foreign: u64, error_ns: Option<u64>| {
-            let way = ArrivalCounters::default();
-            way.publish_kernel_drops(drops);
-            way.publish_socket(foreign, 0);
-            way.publish_clock(error_ns);
-            mirror.follow(Some(way.shared()), true);
+            let route = ArrivalCounters::default();
+            route.publish_kernel_drops(drops);
+            route.publish_socket(foreign, 0);
+            route.publish_clock(error_ns);
+            mirror.follow(Some(route.shared()), true);
             let shown = mirror.shown.shared();
             mirror.keep();
             ["kernel_drops", "kernel_drops_known", "foreign_datagrams", "clock_error_ns"]

@@ -82,18 +82,18 @@ impl Sending {
     }
 
     fn end(&mut self, end: Option<Header>) {
-        let mut told = self.desk.lock();
-        told.is_over = true;
-        told.asked.clear();
+        let mut clients = self.desk.lock();
+        clients.is_over = true;
+        clients.claims.clear();
         if let Some(end) = end {
-            for reader in &told.readers {
+            for reader in &clients.readers {
                 // The stream ends once.
                 let _ = reader.end.set(end);
             }
         }
         // Queued batches go first.
-        told.newcomers.clear();
-        drop(told);
+        clients.newcomers.clear();
+        drop(clients);
         self.queues.clear();
     }
 }
@@ -101,7 +101,7 @@ impl Sending {
 /// Handles requests of readers.
 #[derive(Debug)]
 struct Desk {
-    told: Mutex<Told>,
+    clients: Mutex<Clients>,
     has_newcomers: AtomicBool,
     /// Batches that the source has memory for. 0: no frame so far.
     batches_in_flight: AtomicUsize,
@@ -136,8 +136,8 @@ impl Room {
 }
 
 #[derive(Debug, Default)]
-struct Told {
-    asked: Vec<Asked>,
+struct Clients {
+    claims: Vec<Claim>,
     asks: u64,
     readers: Vec<Arc<Reader>>,
     newcomers: Vec<QueueSender>,
@@ -146,7 +146,7 @@ struct Told {
 
 /// An address that a reader claims.
 #[derive(Debug)]
-struct Asked {
+struct Claim {
     /// The request that claimed it, possibly with other addresses.
     ask: u64,
     nonce: Nonce,
@@ -169,36 +169,40 @@ struct Reader {
 impl Desk {
     fn new(transport: Transport, lease: Duration) -> Self {
         let (has_newcomers, batches_in_flight) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Self { told: Mutex::default(), has_newcomers, batches_in_flight, transport, lease }
+        Self { clients: Mutex::default(), has_newcomers, batches_in_flight, transport, lease }
     }
 
     fn answer(&self, request: &Request, now: Instant) -> Answer {
-        let mut told = self.lock();
-        told.asked.retain(|asked| now.saturating_duration_since(asked.at) < ASKED_FOR);
-        told.readers.retain(|reader| !reader.is_over());
+        let mut clients = self.lock();
+        clients.claims.retain(|claims| now.saturating_duration_since(claims.at) < CLAIM_TIMEOUT);
+        clients.readers.retain(|reader| !reader.is_over());
         match request {
-            _ if told.is_over => Answer::Unknown,
-            Request::Ask { at, is_near } => self.probe(&mut told, at, *is_near, now),
-            Request::Send { nonce } => self.go_on(&mut told, nonce, now),
+            _ if clients.is_over => Answer::Unknown,
+            Request::Ask { at, is_near } => self.probe(&mut clients, at, *is_near, now),
+            Request::Send { nonce } => self.go_on(&mut clients, nonce, now),
             Request::End { nonce } => {
-                told.readers.iter().filter(|reader| reader.nonce == *nonce).for_each(|reader| reader.stop());
+                clients
+                    .readers
+                    .iter()
+                    .filter(|reader| reader.nonce == *nonce)
+                    .for_each(|reader| reader.stop());
                 Answer::Unknown
             }
         }
     }
 
     /// Sends a number to each address. A reader there can repeat it.
-    fn probe(&self, told: &mut Told, at: &[SocketAddr], is_near: bool, now: Instant) -> Answer {
-        if told.asked.len() + at.len() > ASKED_MAX || !told.has_place(now, self.room()) {
+    fn probe(&self, clients: &mut Clients, at: &[SocketAddr], is_near: bool, now: Instant) -> Answer {
+        if clients.claims.len() + at.len() > CLAIMS_MAX || !clients.has_place(now, self.room()) {
             return Answer::Full;
         }
-        told.asks += 1;
+        clients.asks += 1;
         for to in at {
             // The other addresses may have a route.
             let Ok(mut sink) = self.connect(*to, is_near) else { continue };
             let nonce = Nonce::random();
             if sink.send_bytes(&nonce.probe()).is_ok() {
-                told.asked.push(Asked { ask: told.asks, nonce, sink, at: now });
+                clients.claims.push(Claim { ask: clients.asks, nonce, sink, at: now });
             }
         }
         Answer::Asked
@@ -216,37 +220,37 @@ impl Desk {
     }
 
     /// A reader that knows the number receives at that address.
-    fn go_on(&self, told: &mut Told, nonce: &Nonce, now: Instant) -> Answer {
-        if let Some(reader) = told.readers.iter().find(|reader| reader.nonce == *nonce) {
+    fn go_on(&self, clients: &mut Clients, nonce: &Nonce, now: Instant) -> Answer {
+        if let Some(reader) = clients.readers.iter().find(|reader| reader.nonce == *nonce) {
             reader.go_on_until(now + self.lease);
             return Answer::Sends { frames: reader.frames.load(Ordering::Relaxed) };
         }
-        let Some(at) = told.asked.iter().position(|asked| asked.nonce == *nonce) else {
+        let Some(at) = clients.claims.iter().position(|claims| claims.nonce == *nonce) else {
             return Answer::Unknown;
         };
         let room = self.room();
-        if !told.has_place(now, room) {
+        if !clients.has_place(now, room) {
             return Answer::Full;
         }
         // An active reader may replace a silent one.
-        if told.readers.len() >= room.readers
-            && let Some(silent) = told.readers.iter().position(|reader| reader.is_silent(now))
+        if clients.readers.len() >= room.readers
+            && let Some(silent) = clients.readers.iter().position(|reader| reader.is_silent(now))
         {
-            told.readers.swap_remove(silent).stop();
+            clients.readers.swap_remove(silent).stop();
         }
-        let asked = told.asked.swap_remove(at);
-        told.asked.retain(|other| other.ask != asked.ask);
+        let claims = clients.claims.swap_remove(at);
+        clients.claims.retain(|other| other.ask != claims.ask);
         let reader = Arc::new(Reader::new(*nonce, now));
         reader.go_on_until(now + self.lease);
         let signal = Arc::new(Signal::new());
         let (to, batches) = room.queue(&signal);
-        let (sink, state) = (asked.sink, reader.clone());
+        let (sink, state) = (claims.sink, reader.clone());
         let sending = move || state.serve(sink, batches, &signal);
         if std::thread::Builder::new().name("udp on request".to_owned()).spawn(sending).is_err() {
             return Answer::Unknown;
         }
-        told.readers.push(reader);
-        told.newcomers.push(to);
+        clients.readers.push(reader);
+        clients.newcomers.push(to);
         self.has_newcomers.store(true, Ordering::Relaxed);
         Answer::Sends { frames: 0 }
     }
@@ -254,7 +258,7 @@ impl Desk {
     fn wait_for_ends(&self) {
         let until = Instant::now() + ENDS_WITHIN;
         while Instant::now() < until && self.lock().readers.iter().any(|reader| !reader.is_over()) {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(CHECK_EVERY);
         }
     }
 
@@ -262,12 +266,12 @@ impl Desk {
         Room::of(self.batches_in_flight.load(Ordering::Relaxed))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Told {
+impl Clients {
     fn has_place(&self, now: Instant, room: Room) -> bool {
         self.readers.iter().filter(|reader| !reader.is_silent(now)).count() < room.readers
     }
@@ -293,7 +297,7 @@ impl Reader {
                 if batches.is_ended() {
                     break;
                 }
-                signal.wait(LOOK_EVERY, || batches.has_batch() || batches.is_ended());
+                signal.wait(CHECK_EVERY, || batches.has_batch() || batches.is_ended());
                 continue;
             };
             if self.is_silent(Instant::now()) {
@@ -356,11 +360,11 @@ const READERS_MAX: usize = 8;
 /// Validity of a request. A killed reader gets no frames after that.
 const LEASE: Duration = Duration::from_millis(1_500);
 /// Maximum unconfirmed addresses, and the time after which they are forgotten. Limits the probes in that time.
-const ASKED_MAX: usize = 64;
-const ASKED_FOR: Duration = Duration::from_secs(2);
+const CLAIMS_MAX: usize = 64;
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(2);
 /// Few, because they hold the source's memory.
 const QUEUE_BATCHES_MAX: usize = 16;
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

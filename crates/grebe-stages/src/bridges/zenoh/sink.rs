@@ -33,7 +33,7 @@ impl ZenohSink {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(CHECK_EVERY);
         }
         Ok(Self { to: sending, _presence: presence, counters: Counted::default() })
     }
@@ -119,7 +119,7 @@ impl Sending {
     }
 }
 
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 const END_REPEATS: u32 = 5;
 const END_OVER: Duration = Duration::from_millis(500);
 

@@ -12,8 +12,8 @@ use grebe_process::stream::{CHUNK_BYTES, is_same};
 use grebe_shm::Policy;
 use grebe_zenoh::{DataReceiver, Lab, Message, Overflow, SenderId, Watch, pieces};
 
+use crate::bridges::zenoh::routes::Onward;
 use crate::bridges::zenoh::uri::ZenohKey;
-use crate::bridges::zenoh::ways::Onward;
 use crate::error::Error;
 use crate::scheme::Scheme as _;
 use crate::session::{Bounded, Limit, Ownership, Silence, Whose};
@@ -156,7 +156,7 @@ impl ZenohSource {
     }
 
     /// Checks the producers after a silence.
-    fn look(&mut self) -> Result<(), Error> {
+    fn check_producers(&mut self) -> Result<(), Error> {
         self.silence.check()?;
         let Some(watch) = &self.watch else { return Ok(()) };
         if !watch.streams().is_empty() {
@@ -184,8 +184,8 @@ impl Bounded for ZenohSource {
 
 impl Stage for ZenohSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        if self.next.is_none() && self.kept.is_none() && !ctx.waiting(|| self.receiver.wait(LOOK_AROUND)) {
-            self.look()?;
+        if self.next.is_none() && self.kept.is_none() && !ctx.waiting(|| self.receiver.wait(WAIT_MAX)) {
+            self.check_producers()?;
             return Ok(Outcome::Produced);
         }
         let chunk_bytes = self.chunk_bytes;
@@ -326,7 +326,7 @@ impl Intake {
             self.description = said.map(|(_, description)| description);
         }
         self.ownership.give(from, whose == Whose::Newcomer);
-        self.ownership.silence.heard(now);
+        self.ownership.silence.reset(now);
         true
     }
 
@@ -337,7 +337,7 @@ impl Intake {
 }
 
 /// Maximum wait, so that a stop takes effect.
-const LOOK_AROUND: Duration = Duration::from_millis(100);
+const WAIT_MAX: Duration = Duration::from_millis(100);
 /// Messages in flight when the producer left still arrive.
 const GRACE: Duration = Duration::from_millis(500);
 const POOL_BYTES_MAX: usize = 128 << 20;

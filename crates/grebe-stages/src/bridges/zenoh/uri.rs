@@ -36,12 +36,12 @@ pub struct NamedStream {
     /// The stream.
     pub name: StreamName,
     /// The route to use; `None`: the best.
-    pub way: Option<Way>,
+    pub route: Option<Route>,
 }
 
 /// The route of a stream from its producer to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum Route {
     /// Shared memory.
     Shm,
     /// Datagrams, sent here anyway or on request.
@@ -85,15 +85,15 @@ impl NamedStream {
         }
         let read = |query| {
             let mut query = Query::new(query)?;
-            let way = query.choice("way", Way::WORDS)?;
+            let route = query.choice("route", Route::WORDS)?;
             query.end()?;
-            Ok(Self { name, way })
+            Ok(Self { name, route })
         };
         Some(read(query))
     }
 }
 
-impl Way {
+impl Route {
     pub(super) const WORDS: &Words<Self> = &[("shm", Self::Shm), ("udp", Self::Udp), ("zenoh", Self::Zenoh)];
 
     /// Its spelling in a name.
@@ -116,8 +116,8 @@ mod tests {
             "zenoh://adc",
             "zenoh://site/adc?policy=block&wait&reconnect",
             "lab/mast3/adc",
-            "lab/mast3/adc?way=shm",
-            "lab/mast3/adc?way=zenoh",
+            "lab/mast3/adc?route=shm",
+            "lab/mast3/adc?route=zenoh",
         ] {
             assert_eq!(text.parse::<Uri>().unwrap().to_string(), text);
         }
@@ -133,7 +133,7 @@ mod tests {
             ("zenoh://a/**", "not a Zenoh key"),
             ("zenoh://a?policy=some", "wrong policy"),
             ("zenoh://a?colour=red", "known: policy, wait, reconnect"),
-            ("lab/adc?way=horse", "has way=horse: give shm, udp or zenoh"),
+            ("lab/adc?route=horse", "has route=horse: give shm, udp or zenoh"),
             ("adc", "names no stream"),
             ("/lab/adc", "names no stream"),
         ] {

@@ -37,7 +37,7 @@ pub(crate) struct Peers {
 }
 
 /// A failed handshake.
-enum Trouble {
+enum HandshakeError {
     Io(io::Error),
     Garbage(Garbage),
 }
@@ -60,7 +60,7 @@ impl Meeting {
         }
         let (peers, began) = (self.peers(), Instant::now());
         loop {
-            match peers.met.recv_timeout(LOOK_EVERY) {
+            match peers.met.recv_timeout(CHECK_EVERY) {
                 Ok(peer) => return Ok(peer),
                 Err(RecvTimeoutError::Timeout) if !cancel.is_cancelled() => {
                     if let Some(timeout) = within.filter(|&within| began.elapsed() >= within) {
@@ -86,7 +86,7 @@ impl Meeting {
                     meeting.connector.open(&until, None).ok()
                 };
                 let Some(stream) = next else {
-                    std::thread::sleep(LOOK_EVERY);
+                    std::thread::sleep(CHECK_EVERY);
                     continue;
                 };
                 let (meeting, until, sender, one) =
@@ -110,8 +110,8 @@ impl Meeting {
         match shaking.run(self) {
             Ok(()) => Ok(Peer { stream }),
             Err(_) if cancel.is_cancelled() => Err(Error::Cancelled),
-            Err(Trouble::Garbage(what)) => Err(Error::Peer { uri: self.connector.uri(), what }),
-            Err(Trouble::Io(source)) => {
+            Err(HandshakeError::Garbage(what)) => Err(Error::Peer { uri: self.connector.uri(), what }),
+            Err(HandshakeError::Io(source)) => {
                 Err(Error::Tcp { action: "shake hands with", uri: self.connector.uri(), source })
             }
         }
@@ -132,13 +132,13 @@ struct Handshake<'a> {
 
 impl Handshake<'_> {
     /// The handshake. Subscriptions of a SUB may follow at any time.
-    fn run(&mut self, ours: &Meeting) -> Result<(), Trouble> {
+    fn run(&mut self, ours: &Meeting) -> Result<(), HandshakeError> {
         self.stream.write_all(&wire::greeting())?;
         wire::check_greeting(&self.array()?)?;
         self.stream.write_all(&wire::ready(ours.socket))?;
         let (head, body) = self.frame()?;
         if !head.is_command {
-            return Err(Trouble::Garbage("sends no READY"));
+            return Err(HandshakeError::Garbage("sends no READY"));
         }
         wire::check_ready(&body, ours.socket)?;
         if ours.socket == Socket::Sub {
@@ -151,37 +151,37 @@ impl Handshake<'_> {
         Ok(())
     }
 
-    fn frame(&mut self) -> Result<(Head, Vec<u8>), Trouble> {
+    fn frame(&mut self) -> Result<(Head, Vec<u8>), HandshakeError> {
         let mut bytes = self.array::<2>()?.to_vec();
         if Head::parse(&bytes)?.is_none() {
             bytes.extend(self.array::<7>()?);
         }
-        let head = Head::parse(&bytes)?.ok_or(Trouble::Garbage("sends an invalid ZMTP frame"))?;
+        let head = Head::parse(&bytes)?.ok_or(HandshakeError::Garbage("sends an invalid ZMTP frame"))?;
         if head.body_bytes > COMMAND_BYTES_MAX {
-            return Err(Trouble::Garbage("sends samples before READY"));
+            return Err(HandshakeError::Garbage("sends samples before READY"));
         }
         let mut body = vec![0; head.body_bytes as usize];
         self.fill(&mut body)?;
         Ok((head, body))
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Trouble> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], HandshakeError> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Trouble> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), HandshakeError> {
         let mut filled = 0;
         while filled < bytes.len() {
             if self.cancel.is_cancelled() {
-                return Err(Trouble::Io(io::ErrorKind::Interrupted.into()));
+                return Err(HandshakeError::Io(io::ErrorKind::Interrupted.into()));
             }
             match self.stream.read(&mut bytes[filled..]) {
-                Ok(0) => return Err(Trouble::Io(io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(HandshakeError::Io(io::ErrorKind::UnexpectedEof.into())),
                 Ok(read) => filled += read,
                 Err(error) if is_nothing_yet(&error) && Instant::now() < self.until => {}
-                Err(error) => return Err(Trouble::Io(error)),
+                Err(error) => return Err(HandshakeError::Io(error)),
             }
         }
         Ok(())
@@ -193,18 +193,18 @@ pub(super) fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for HandshakeError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Garbage> for Trouble {
+impl From<Garbage> for HandshakeError {
     fn from(what: Garbage) -> Self {
         Self::Garbage(what)
     }
 }
 
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 const HANDSHAKES_MAX: usize = 64;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);

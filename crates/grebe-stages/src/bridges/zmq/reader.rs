@@ -25,15 +25,15 @@ pub(crate) fn source(zmq: &Zmq, meeting: Arc<Meeting>, peer: Peer) -> RawSource<
         move |Peer { stream }| Reader::new(stream, has_tags, has_key, frame_bytes)
     };
     let reader = begin(peer);
-    let heard = Heard {
+    let state = StreamState {
         rate_hz: zmq.raw.rate_hz,
         description: zmq.raw.description().map(Arc::unwrap_or_clone).unwrap_or_default(),
     };
-    let source = RawSource::new(reader, Reader::wait, zmq.raw.clone()).retune(Box::new(heard));
-    let again = zmq.end.reconnects.then(|| {
+    let source = RawSource::new(reader, Reader::wait, zmq.raw.clone()).retune(Box::new(state));
+    let reconnect = zmq.end.reconnects.then(|| {
         Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel, None).map(&begin))
     });
-    (if loses_unseen { source.loses_unseen() } else { source }).reconnects(again)
+    (if loses_unseen { source.loses_unseen() } else { source }).reconnects(reconnect)
 }
 
 /// Samples of a connection, without headers.
@@ -176,9 +176,7 @@ impl<S: Read> Reader<S> {
         self.begin += header_bytes as usize;
         let payload = head.body_bytes - header_bytes;
         if !payload.is_multiple_of(self.frame_bytes as u64) {
-            return Err(garbage(
-                "sends messages of partial samples: check format, channels, tags and key",
-            ));
+            return Err(garbage("sends messages of partial samples: check format, channels, tags and key"));
         }
         self.samples = payload;
         Ok(true)
@@ -250,12 +248,12 @@ fn garbage(what: &'static str) -> io::Error {
 }
 
 /// Current state of the stream.
-struct Heard {
+struct StreamState {
     rate_hz: f64,
     description: Description,
 }
 
-impl<S: Read> Retune<Reader<S>> for Heard {
+impl<S: Read> Retune<Reader<S>> for StreamState {
     fn retune(&mut self, reader: &mut Reader<S>) -> io::Result<Option<Retuned>> {
         if !reader.has_news() {
             return Ok(None);
@@ -283,10 +281,10 @@ impl<S: Read> Retune<Reader<S>> for Heard {
 pub(crate) fn fuzz(choice: u8, bytes: &[u8]) {
     let (has_tags, has_key, frame_bytes) = (choice & 1 > 0, choice & 2 > 0, 1 + usize::from(choice >> 4));
     let mut reader = Reader::new(Pieces(bytes), has_tags, has_key, frame_bytes);
-    let mut heard = Heard { rate_hz: 1.0, description: Description::default() };
+    let mut state = StreamState { rate_hz: 1.0, description: Description::default() };
     let (mut out, mut given) = (vec![0; 4096], 0);
     loop {
-        if heard.retune(&mut reader).is_err() {
+        if state.retune(&mut reader).is_err() {
             break;
         }
         match reader.read(&mut out) {

@@ -36,9 +36,9 @@ pub(crate) struct ZmqSink {
     samples: Vec<u8>,
     scratch: Vec<u8>,
     tags: Vec<Tag>,
-    said: Option<(f64, Option<Arc<Description>>)>,
+    announced: Option<(f64, Option<Arc<Description>>)>,
     gaps: Gaps,
-    looked: Option<Instant>,
+    served: Option<Instant>,
     counters: Counted,
 }
 
@@ -55,7 +55,7 @@ enum Origin {
 struct Reader {
     out: Outlet,
     topics: Vec<Vec<u8>>,
-    heard: Vec<u8>,
+    input: Vec<u8>,
 }
 
 impl ZmqSink {
@@ -90,9 +90,9 @@ impl ZmqSink {
             samples: Vec::new(),
             scratch: Vec::new(),
             tags: Vec::new(),
-            said: None,
+            announced: None,
             gaps: Gaps::default(),
-            looked: None,
+            served: None,
             counters: Counted::default(),
         };
         first.into_iter().for_each(|peer| sink.admit(peer));
@@ -108,8 +108,8 @@ impl ZmqSink {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            std::thread::sleep(LOOK_EVERY);
-            sink.look(drop)?;
+            std::thread::sleep(CHECK_EVERY);
+            sink.serve_readers(drop)?;
         }
         Ok(sink)
     }
@@ -123,30 +123,30 @@ impl ZmqSink {
     fn admit(&mut self, peer: Peer) {
         if let Ok(out) = Outlet::new(peer.stream) {
             self.counters.readers.add(1);
-            self.said = None;
-            self.readers.push(Reader { out, topics: Vec::new(), heard: Vec::new() });
+            self.announced = None;
+            self.readers.push(Reader { out, topics: Vec::new(), input: Vec::new() });
         }
     }
 
     /// Accepts readers and reads their subscriptions, at intervals. `tell` reports readers that leave and return.
-    fn look(&mut self, tell: impl Fn(String)) -> Result<(), Error> {
+    fn serve_readers(&mut self, tell: impl Fn(String)) -> Result<(), Error> {
         let now = Instant::now();
-        if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
+        if self.served.is_some_and(|served| now - served < CHECK_EVERY) {
             return Ok(());
         }
-        self.looked = Some(now);
+        self.served = Some(now);
         for reader in &mut self.readers {
             if reader.hear() {
                 // Repeats the tags for a new reader.
-                self.said = None;
+                self.announced = None;
             }
         }
         self.part(&tell);
         let mut came = Vec::new();
         match &mut self.origin {
             Origin::Peers(peers) => came.extend(peers.met.try_iter()),
-            Origin::Place(Some(again)) if self.readers.is_empty() => {
-                came.extend(again.poll(Duration::ZERO, tell)?);
+            Origin::Place(Some(reconnect)) if self.readers.is_empty() => {
+                came.extend(reconnect.poll(Duration::ZERO, tell)?);
             }
             Origin::Place(_) => {}
         }
@@ -158,10 +158,10 @@ impl ZmqSink {
     fn part(&mut self, tell: impl Fn(String)) {
         let before = self.readers.len();
         self.readers.retain(|reader| !reader.out.is_gone());
-        if let Origin::Place(Some(again)) = &mut self.origin
+        if let Origin::Place(Some(reconnect)) = &mut self.origin
             && self.readers.len() < before
         {
-            again.lost(None, tell);
+            reconnect.lost(None, tell);
         }
     }
 
@@ -199,13 +199,13 @@ impl ZmqSink {
     /// Tags a sample at which the stream changes.
     fn tell(&mut self, header: &Header, batch: &Batch) {
         let description = batch.description();
-        let is_said = self.said.as_ref().is_some_and(|(rate_hz, said)| {
-            *rate_hz == header.sample_rate_hz && is_same(said.as_ref(), description)
+        let is_said = self.announced.as_ref().is_some_and(|(rate_hz, announced)| {
+            *rate_hz == header.sample_rate_hz && is_same(announced.as_ref(), description)
         });
         if is_said || !self.zmq.has_tags {
             return;
         }
-        self.said = Some((header.sample_rate_hz, description.cloned()));
+        self.announced = Some((header.sample_rate_hz, description.cloned()));
         let item = header.first_sample_index;
         let frequency_hz = description.and_then(|it| it.centre_frequency_hz).or(self.zmq.raw.frequency_hz);
         let time = description.and_then(|it| it.time_of(header, item));
@@ -266,7 +266,7 @@ impl ZmqSink {
                 }
             }
             self.part(|words| ctx.note(words));
-            self.look(|words| ctx.note(words))?;
+            self.serve_readers(|words| ctx.note(words))?;
             if self.is_deserted() || ctx.is_stopping() && waited > STOP_WITHIN {
                 self.counters.absent_samples.add(samples);
                 return Ok(());
@@ -289,10 +289,10 @@ impl Reader {
         // Limits the reads, so that a peer that sends without end cannot hold up the stream.
         for _ in 0..READS_MAX {
             let Some(read) = self.out.read(&mut bytes) else { break };
-            self.heard.extend_from_slice(&bytes[..read]);
-            while let Ok(Some(head)) = Head::parse(&self.heard) {
+            self.input.extend_from_slice(&bytes[..read]);
+            while let Ok(Some(head)) = Head::parse(&self.input) {
                 let end = usize::try_from(head.body_bytes).ok().and_then(|body| body.checked_add(head.bytes));
-                let Some(body) = end.and_then(|end| self.heard.get(head.bytes..end)) else { break };
+                let Some(body) = end.and_then(|end| self.input.get(head.bytes..end)) else { break };
                 match wire::subscription(head.is_command, body) {
                     Some((true, topic)) if self.topics.len() < TOPICS_MAX => {
                         self.topics.push(topic.to_vec());
@@ -304,11 +304,11 @@ impl Reader {
                     }
                     _ => {}
                 }
-                self.heard.drain(..end.unwrap_or(0));
+                self.input.drain(..end.unwrap_or(0));
             }
             // Longer input is not ZMTP.
-            if self.heard.len() as u64 > 2 * COMMAND_BYTES_MAX {
-                self.heard.clear();
+            if self.input.len() as u64 > 2 * COMMAND_BYTES_MAX {
+                self.input.clear();
                 break;
             }
         }
@@ -322,7 +322,7 @@ fn await_room(readers: &[Reader]) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut fds: Vec<_> =
         readers.iter().map(|reader| PollFd::new(reader.out.stream(), PollFlags::OUT)).collect();
-    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_EVERY.as_nanos() as _ };
+    let timeout = Timespec { tv_sec: 0, tv_nsec: CHECK_EVERY.as_nanos() as _ };
     // The next write shows any error.
     let _ = poll(&mut fds, Some(&timeout));
 }
@@ -334,7 +334,7 @@ fn await_room(_: &[Reader]) {
 
 impl Stage for ZmqSink {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
-        self.look(|words| ctx.note(words))?;
+        self.serve_readers(|words| ctx.note(words))?;
         let Some(batch) = input.next() else {
             self.readers.iter_mut().for_each(|reader| reader.out.flush());
             return Ok(Outcome::WantsInput);
@@ -358,7 +358,7 @@ impl Stage for ZmqSink {
 grebe_flow::counters! {
     struct Counted { unmarked_gap_samples, client_dropped_samples, absent_samples, gauge readers, messages }
 }
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 /// Per slow subscriber.
 const PUB_BACKLOG_BYTES: usize = 8 << 20;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;

@@ -43,12 +43,12 @@ fn zmq(text: &str) -> Zmq {
 }
 
 /// All batches of a source until its sender has gone, or its error.
-fn reading(uri: String) -> JoinHandle<Heard> {
+fn reading(uri: String) -> JoinHandle<ReadResult> {
     reading_upto(uri, None)
 }
 
 /// The same with a limit of samples.
-fn reading_upto(uri: String, samples: Option<u64>) -> JoinHandle<Heard> {
+fn reading_upto(uri: String, samples: Option<u64>) -> JoinHandle<ReadResult> {
     thread::spawn(move || {
         let options = SourceOptions { samples, ..SourceOptions::default() };
         let source = open_source(&uri.parse().unwrap(), options, &mut |_| ());
@@ -66,10 +66,10 @@ fn reading_upto(uri: String, samples: Option<u64>) -> JoinHandle<Heard> {
 }
 
 /// The result of a reader.
-type Heard = Result<(Vec<Batch>, Counters), String>;
+type ReadResult = Result<(Vec<Batch>, Counters), String>;
 
 /// A listening sink, and as many readers as it waits for.
-fn sending(query: &str, readers: &[&str]) -> (StageBench, Counters, Vec<JoinHandle<Heard>>) {
+fn sending(query: &str, readers: &[&str]) -> (StageBench, Counters, Vec<JoinHandle<ReadResult>>) {
     let (sender, address) = channel::<SocketAddr>();
     let readers: Vec<String> = readers.iter().map(|&reader| reader.to_owned()).collect();
     let count = readers.len();

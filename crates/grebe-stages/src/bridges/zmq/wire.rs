@@ -65,7 +65,9 @@ pub(super) fn check_greeting(greeting: &[u8; GREETING_BYTES]) -> Result<(), Garb
     match greeting {
         _ if greeting[0] != 0xff || greeting[9] & 1 == 0 => Err("does not speak ZMTP: it is not ZeroMQ"),
         _ if greeting[10] < 3 => Err("speaks ZMTP older than 3.0 (before ZeroMQ 4)"),
-        _ if &greeting[12..17] != b"NULL\0" => Err("requires encryption or a password, which grebe does not support"),
+        _ if &greeting[12..17] != b"NULL\0" => {
+            Err("requires encryption or a password, which grebe does not support")
+        }
         _ => Ok(()),
     }
 }
@@ -85,11 +87,7 @@ pub(super) fn ready(socket: Socket) -> Vec<u8> {
 /// Checks that the peer's socket matches ours.
 pub(super) fn check_ready(body: &[u8], ours: Socket) -> Result<(), Garbage> {
     let Some(mut rest) = body.strip_prefix(b"\x05READY") else {
-        return Err(if body.starts_with(b"\x05ERROR") {
-            "refuses the connection"
-        } else {
-            "sends no READY"
-        });
+        return Err(if body.starts_with(b"\x05ERROR") { "refuses the connection" } else { "sends no READY" });
     };
     while let Some((&length, after)) = rest.split_first() {
         let Some((name, after)) = after.split_at_checked(usize::from(length)) else { return Err(BAD_READY) };

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
-use super::library::{Functions, Loaded, RawDevice, c_text, library, take_said};
+use super::library::{Functions, Loaded, RawDevice, c_text, library, take_logged};
 use crate::error::Error;
 
 /// Direction of samples.
@@ -32,7 +32,7 @@ impl Device {
     /// The library is missing. The inner error is the driver's message.
     pub(crate) fn open(args: &str) -> Result<Answer<Self>, Error> {
         let library = library()?;
-        take_said();
+        take_logged();
         let args = c_text(args);
         // SAFETY: the text lasts as long as the call.
         let raw = unsafe { (library.functions.make)(args.as_ptr()) };
@@ -41,7 +41,7 @@ impl Device {
         }
         let why = library.last_error().unwrap_or_default();
         // A driver's log says more than its exception.
-        let more = take_said().filter(|said| !why.contains(said.as_str()));
+        let more = take_logged().filter(|said| !why.contains(said.as_str()));
         Ok(Err([Some(why), more]
             .into_iter()
             .flatten()

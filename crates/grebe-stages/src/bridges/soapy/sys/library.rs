@@ -200,13 +200,13 @@ impl Loaded {
     /// Error of the last call in this thread.
     pub(super) fn last_error(&self) -> Option<String> {
         // SAFETY: the text is the library's own, of this thread, and is copied before the next call.
-        let said = unsafe {
+        let logged = unsafe {
             if (self.functions.last_status)() == 0 {
                 return None;
             }
             lent_text((self.functions.last_error)())
         };
-        Some(said)
+        Some(logged)
     }
 
     /// Takes over a text from the library.
@@ -292,8 +292,8 @@ pub(super) fn c_text(text: &str) -> CString {
 }
 
 /// The drivers' last logged error, which it clears.
-pub(super) fn take_said() -> Option<String> {
-    said().take()
+pub(super) fn take_logged() -> Option<String> {
+    logged().take()
 }
 
 /// Replaces the library's printing to the terminal. Only errors are kept.
@@ -301,11 +301,11 @@ extern "C" fn hear(level: c_int, message: *const c_char) {
     if level <= LOG_ERROR && !message.is_null() {
         // SAFETY: the library hands a text that lasts as long as the call.
         let text = unsafe { lent_text(message) };
-        *said() = Some(text.trim().to_owned());
+        *logged() = Some(text.trim().to_owned());
     }
 }
 
-fn said() -> MutexGuard<'static, Option<String>> {
+fn logged() -> MutexGuard<'static, Option<String>> {
     SAID.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Read {
 
 /// Reason for a read or a write of no samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum StreamError {
     /// Nothing within the timeout.
     Timeout,
     /// The device overwrote unread samples.
@@ -96,7 +96,7 @@ impl RxStream {
     /// `channel_bytes` each.
     ///
     /// # Errors
-    /// The reason for no samples. [`Trouble::Failed`] if `payload` has no room.
+    /// The reason for no samples. [`StreamError::Failed`] if `payload` has no room.
     pub(crate) fn read(
         &mut self,
         payload: &mut [u8],
@@ -104,12 +104,12 @@ impl RxStream {
         filled: usize,
         samples: usize,
         timeout: Duration,
-    ) -> Result<Read, Trouble> {
+    ) -> Result<Read, StreamError> {
         let sample_bytes = self.stream.sample_bytes;
         let has_room = payload.len() >= self.places.len() * channel_bytes
             && channel_bytes >= (filled + samples) * sample_bytes;
         if !has_room || samples == 0 {
-            return Err(Trouble::Failed("no room for samples".to_owned()));
+            return Err(StreamError::Failed("no room for samples".to_owned()));
         }
         let channels = payload.chunks_exact_mut(channel_bytes);
         for (place, channel) in self.places.iter_mut().zip(channels) {
@@ -135,7 +135,7 @@ impl RxStream {
     }
 
     /// Reads the driver's status without waiting. Some drivers report losses only here.
-    pub(crate) fn status(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn status(&mut self) -> Result<(), StreamError> {
         self.stream.status()
     }
 }
@@ -169,11 +169,11 @@ impl TxStream {
         channel_bytes: usize,
         done: usize,
         timeout: Duration,
-    ) -> Result<usize, Trouble> {
+    ) -> Result<usize, StreamError> {
         let sample_bytes = self.stream.sample_bytes;
         let samples = (channel_bytes / sample_bytes).saturating_sub(done);
         if payload.len() < self.places.len() * channel_bytes || samples == 0 {
-            return Err(Trouble::Failed("no samples to write".to_owned()));
+            return Err(StreamError::Failed("no samples to write".to_owned()));
         }
         for (place, channel) in self.places.iter_mut().zip(payload.chunks_exact(channel_bytes)) {
             *place = channel[done * sample_bytes..].as_ptr().cast();
@@ -188,7 +188,7 @@ impl TxStream {
     }
 
     /// Reads the driver's status without waiting.
-    pub(crate) fn status(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn status(&mut self) -> Result<(), StreamError> {
         self.stream.status()
     }
 
@@ -253,7 +253,7 @@ impl Stream {
         unsafe { (self.device.library.functions.deactivate_stream)(self.device.raw, self.raw, 0, 0) };
     }
 
-    fn status(&mut self) -> Result<(), Trouble> {
+    fn status(&mut self) -> Result<(), StreamError> {
         let (mut channels, mut flags, mut time_ns) = (0, 0, 0);
         // SAFETY: device and stream are open; the driver's results go to variables of ours.
         let code = unsafe {
@@ -270,17 +270,19 @@ impl Stream {
     }
 
     /// Number of samples from a return code. 0 counts as a timeout.
-    fn judge(&self, code: c_int) -> Result<usize, Trouble> {
+    fn judge(&self, code: c_int) -> Result<usize, StreamError> {
         match code {
             1.. => Ok(code as usize),
-            0 => Err(Trouble::Timeout),
+            0 => Err(StreamError::Timeout),
             // A driver's exception has one of these codes too.
-            TIMEOUT => Err(self.device.library.last_error().map_or(Trouble::Timeout, Trouble::Failed)),
-            OVERFLOW => Err(Trouble::Overflow),
-            CORRUPTION | TIME_ERROR => Err(Trouble::Damaged),
-            UNDERFLOW => Err(Trouble::Underflow),
-            NOT_SUPPORTED => Err(Trouble::NotSupported),
-            _ => Err(Trouble::Failed(
+            TIMEOUT => {
+                Err(self.device.library.last_error().map_or(StreamError::Timeout, StreamError::Failed))
+            }
+            OVERFLOW => Err(StreamError::Overflow),
+            CORRUPTION | TIME_ERROR => Err(StreamError::Damaged),
+            UNDERFLOW => Err(StreamError::Underflow),
+            NOT_SUPPORTED => Err(StreamError::NotSupported),
+            _ => Err(StreamError::Failed(
                 self.device.library.last_error().unwrap_or_else(|| self.device.words(code)),
             )),
         }

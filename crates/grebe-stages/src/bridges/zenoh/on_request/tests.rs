@@ -109,7 +109,7 @@ fn nobody_has_a_stream_sent_to_somebody_else() {
     sending.send(&batch(0, 8));
     let probe = came(&victim);
     assert_eq!(probe.len(), Nonce::PROBE_BYTES);
-    let late = now + ASKED_FOR;
+    let late = now + CLAIM_TIMEOUT;
     assert_eq!(
         sending.go_on(Nonce::of_probe(&probe).unwrap(), late),
         Answer::Unknown,
@@ -156,9 +156,9 @@ fn there_are_only_so_many_readers_and_those_that_are_silent_give_way() {
 #[test]
 fn there_are_only_so_many_probes_whoever_asks() {
     let (sending, at, now) = (desk(HOUR), listening(), Instant::now());
-    assert!((0..ASKED_MAX).all(|_| sending.ask(&at, now) == Answer::Asked));
+    assert!((0..CLAIMS_MAX).all(|_| sending.ask(&at, now) == Answer::Asked));
     assert_eq!(sending.ask(&at, now), Answer::Full);
-    assert_eq!(sending.ask(&at, now + ASKED_FOR), Answer::Asked);
+    assert_eq!(sending.ask(&at, now + CLAIM_TIMEOUT), Answer::Asked);
 }
 
 #[cfg(target_os = "linux")]

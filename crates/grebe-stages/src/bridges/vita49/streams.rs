@@ -11,14 +11,14 @@ use super::stamp::Stamp;
 
 /// The known streams.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct Streams {
     /// By stream identifier.
     contexts: Vec<(u32, SignalContext)>,
     /// Other streams of samples than the selected one.
     others: Vec<u32>,
 }
 
-impl Heard {
+impl Streams {
     /// Handles a context packet of a stream.
     pub(crate) fn take(&mut self, stream_id: u32, context: &SignalContext) {
         if let Some((_, known)) = self.contexts.iter_mut().find(|(id, _)| *id == stream_id) {
@@ -107,22 +107,22 @@ mod tests {
 
     #[test]
     fn each_stream_has_its_context_and_none_of_them_fills_memory() {
-        let mut heard = Heard::default();
+        let mut streams = Streams::default();
         for id in 0..1_000 {
-            heard.take(id, &SignalContext { gain_db: Some(f64::from(id)), ..Default::default() });
-            heard.take(id, &SignalContext { bandwidth_hz: Some(5.0), ..Default::default() });
-            heard.note_other(id);
+            streams.take(id, &SignalContext { gain_db: Some(f64::from(id)), ..Default::default() });
+            streams.take(id, &SignalContext { bandwidth_hz: Some(5.0), ..Default::default() });
+            streams.note_other(id);
         }
-        assert_eq!(heard.of(Some(7)).map(|it| (it.gain_db, it.bandwidth_hz)), Some((Some(7.0), Some(5.0))));
-        assert_eq!(heard.of(None).and_then(|it| it.gain_db), Some(0.0));
-        assert_eq!((heard.of(Some(999)), heard.others()), (None, STREAMS_MAX));
-        assert!(!heard.note_other(3));
+        assert_eq!(streams.of(Some(7)).map(|it| (it.gain_db, it.bandwidth_hz)), Some((Some(7.0), Some(5.0))));
+        assert_eq!(streams.of(None).and_then(|it| it.gain_db), Some(0.0));
+        assert_eq!((streams.of(Some(999)), streams.others()), (None, STREAMS_MAX));
+        assert!(!streams.note_other(3));
     }
 
     #[test]
     fn a_stream_is_called_by_its_profile() {
-        let mut heard = Heard::default();
-        heard.take(
+        let mut streams = Streams::default();
+        streams.take(
             9,
             &SignalContext {
                 rf_reference_hz: Some(1e9),
@@ -131,14 +131,14 @@ mod tests {
             },
         );
         let stamp = Stamp::at(super::super::stamp::Seconds::Utc, 1_700_000_000, 0);
-        let described = heard.describe(Some(9), Some(Class::DIFI_DATA), &stamp, 5);
+        let described = streams.describe(Some(9), Some(Class::DIFI_DATA), &stamp, 5);
         assert_eq!(
             described.hardware.as_deref(),
             Some("DIFI (class 6A-62-1E 0000:0000), stream 0x00000009, UTC in picoseconds")
         );
         assert_eq!((described.centre_frequency_hz, described.first_sample_index), (Some(1e9), 5));
         assert_eq!(described.rest[REFERENCE_LEVEL], -10.0);
-        let nothing = heard.describe(None, None, &Stamp::default(), 0);
+        let nothing = streams.describe(None, None, &Stamp::default(), 0);
         assert_eq!(
             nothing.hardware.as_deref(),
             Some("VITA-49 (no class), stream without an identifier, no clock")
