@@ -301,7 +301,7 @@ mod tests {
             format!("nothing says the sample rate: name it, as in '{}&rate=2.4M'", typed.display());
         assert_eq!(notes, [expected]);
         let said = format!("{}&rate=2.4M", typed.display());
-        assert_eq!(SampleFile::open(said.as_ref()).unwrap().sample_rate_hz(), 2.4e6);
+        assert_eq!(SampleFile::open(said).unwrap().sample_rate_hz(), 2.4e6);
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn recorded(folder: &Path, name: &str, begin_ms: Option<u64>, samples: std::ops:
 }
 
 fn channels(path: &str) -> Vec<Vec<i16>> {
-    let mut file = SampleFile::open(path.as_ref()).unwrap();
+    let mut file = SampleFile::open(path).unwrap();
     let (length, channels) = (file.len_samples() as usize, file.channels());
     let block = file.block(0, length).unwrap();
     (0..channels).map(|channel| block.channel::<i16>(channel).unwrap().into_owned()).collect()
@@ -78,7 +78,7 @@ fn each_to_its_own_destination_all_of_them_is_sent() {
     assert_eq!(told["error"], serde_json::Value::Null);
     assert_eq!(channels(&to_a), [(100..600).collect::<Vec<i16>>()]);
     assert_eq!(channels(&to_b), [(10_350..10_900).collect::<Vec<i16>>()]);
-    let began = |path: &str| SampleFile::open(path.as_ref()).unwrap().time_at(0).unwrap();
+    let began = |path: &str| SampleFile::open(path).unwrap().time_at(0).unwrap();
     assert_eq!(began(&to_b).duration_since(began(&to_a)).unwrap().as_millis(), 250);
 }
 

@@ -321,7 +321,7 @@ fn a_part_of_something_else_is_refused_until_it_may_be_replaced() {
     let place = |name: &str| folder.path().join(name);
     std::fs::write(place("a.i16"), vec![1; 12 << 20]).unwrap();
     std::fs::write(place("b.i16"), [5, 0, 6, 0]).unwrap();
-    let open = |name: &str| SampleFile::open(format!("{}?rate=8k", place(name).display()).as_ref()).unwrap();
+    let open = |name: &str| SampleFile::open(format!("{}?rate=8k", place(name).display())).unwrap();
     let (save, cancel) = (SaveOptions::default(), Cancel::default());
     // Cancelled, once something of it is written.
     std::thread::scope(|scope| {
@@ -388,8 +388,7 @@ fn a_recording_takes_its_place_when_it_is_whole_and_what_was_there_goes() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     std::fs::write(place("a.i16"), [1, 0, 2, 0, 3, 0, 4, 0]).unwrap();
-    let open =
-        |query: &str| SampleFile::open(format!("{}{query}", place("a.i16").display()).as_ref()).unwrap();
+    let open = |query: &str| SampleFile::open(format!("{}{query}", place("a.i16").display())).unwrap();
     let overwrite = SaveOptions { overwrite: true, ..SaveOptions::default() };
     open("?rate=1k&channels=2").save_as(&place("x"), &SaveOptions::default(), &Cancel::default()).unwrap();
     let again = open("?rate=1k").save_as(&place("x"), &SaveOptions::default(), &Cancel::default());

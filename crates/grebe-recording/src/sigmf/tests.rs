@@ -222,10 +222,10 @@ fn what_is_being_recorded_is_not_called_cut_off() {
 
 #[test]
 fn the_electrocardiogram_is_read() {
-    let mut file = SampleFile::open(ECG.as_ref()).unwrap();
+    let mut file = SampleFile::open(ECG).unwrap();
     assert_eq!((file.sample_rate_hz(), file.channels(), file.len_samples()), (360.0, 1, 108_000));
     assert_eq!(stretches(&file), [(0, 108_000, 0)]);
-    let mut wav = SampleFile::open(ECG.replace(".sigmf-meta", ".wav").as_ref()).unwrap();
+    let mut wav = SampleFile::open(ECG.replace(".sigmf-meta", ".wav")).unwrap();
     assert_eq!(channel(&mut file, 0), channel(&mut wav, 0));
 }
 

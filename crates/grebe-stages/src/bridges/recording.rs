@@ -68,7 +68,7 @@ impl Scheme for PathBuf {
 /// use grebe_stages::{SourceOptions, open_file};
 ///
 /// let receivers = ["north.sigmf-meta", "south.sigmf-meta"];
-/// let files = receivers.iter().map(|path| SampleFile::open(path.as_ref())).collect::<Result<Vec<_>, _>>()?;
+/// let files = receivers.iter().map(SampleFile::open).collect::<Result<Vec<_>, _>>()?;
 /// let both = SampleFile::side_by_side(files, Alignment::Time)?;
 /// let source = open_file(both, &SourceOptions::default(), &mut |notice| eprintln!("{notice}"))?;
 /// # Ok::<(), grebe_stages::Error>(())
@@ -120,7 +120,7 @@ fn player(
 ) -> Result<OpenSource, Error> {
     let datagram_bytes = options.transport.datagram_bytes.unwrap_or(DATAGRAM_BYTES_MAX);
     check_datagram_bytes(datagram_bytes)?;
-    let rate_hz = Some(file.sample_rate_hz()).filter(|&rate_hz| rate_hz > 0.0);
+    let rate_hz = file.rate_hz();
     let of_duration = |duration: Duration| (duration.as_secs_f64() * file.sample_rate_hz()) as u64;
     let asked = options.samples.or(options.duration.map(of_duration));
     let samples = asked.unwrap_or(u64::MAX).min(file.len_samples());
