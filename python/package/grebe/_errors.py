@@ -1,4 +1,4 @@
-"""One family of exceptions, with the words of the command."""
+"""Exceptions, with the messages of the command."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class Error(Exception):
 
 
 class UsageError(Error, ValueError):
-    """A name or a value that cannot be."""
+    """An invalid name or value."""
 
 
 class GoneError(Error, ConnectionError):
-    """The other side fell silent or is gone, without an end of stream."""
+    """The other side is silent or gone, without an end of stream."""
 
 
 class Timeout(Error, TimeoutError):
-    """Nothing came in time. The stream goes on: ask again."""
+    """Nothing arrived in time. The stream continues: read again."""
 
 
 class GapError(Error):
@@ -30,19 +30,19 @@ class GapError(Error):
     samples: np.ndarray[Any, Any]
     """The samples before the gap, channels x samples."""
     index: int
-    """Index of the first sample behind the gap."""
+    """Index of the first sample after the gap."""
     missing: int
-    """Samples per channel that are missing."""
+    """Missing samples per channel."""
     source: int
-    """Those that the producer never made."""
+    """Samples that the producer never made."""
     transit: int
     """Samples lost in transit."""
     reader: int
-    """Those that were dropped here, because this reader was too slow."""
+    """Samples dropped here, because this reader was too slow."""
 
 
 class LeaseWarning(RuntimeWarning):
-    """A program keeps more blocks than their stream can spare; from now on it gets copies."""
+    """The program keeps more blocks than the stream can lend; from now on it gets copies."""
 
 
 def _gap_error(found: tuple[np.ndarray[Any, Any], int, tuple[int, int, int]]) -> GapError:

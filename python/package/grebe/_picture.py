@@ -1,4 +1,4 @@
-"""Pictures of samples, for notebooks: PNG, drawn by the scope's own raster."""
+"""Pictures of samples for notebooks: PNG, drawn by the scope's rasteriser."""
 
 from __future__ import annotations
 
@@ -71,13 +71,12 @@ def waterfall(
 
 
 def _cells(shape: tuple[int, ...]) -> tuple[int, int]:
-    """As many as a picture has room for."""
+    """The maximum that fits into a picture."""
     return min(shape[0], WATERFALL_HEIGHT), min(shape[1], plot_columns(WIDTH))
 
 
 def columns_of(samples: npt.NDArray[Any], places: npt.NDArray[Any], span: int, columns: int) -> npt.NDArray[Any]:
-    """The extremes of each of so many columns over a span in which the samples have these places: lanes x columns x 2, NaN where
-    there are none."""
+    """Extremes of each column over a span with samples at these positions: lanes x columns x 2, NaN without samples."""
     i, q = _parts(samples)
     lanes = i if q is None else np.stack([i, q], axis=1).reshape(-1, i.shape[-1])
     columns = max(1, min(columns, span))
