@@ -24,8 +24,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Smallest and largest sample of a lane (a channel, or I or Q of one) within these positions, which lie within the
-    /// recording. Those of
-    /// cu8 are around 0.
+    /// recording. Those of cu8 are around 0.
     ///
     /// # Errors
     /// Errors of the files.

@@ -10,8 +10,7 @@
 //! ```
 //!
 //! Samples of a block are a NumPy array over [`memory`]: the bytes of a lease. Receiving and sending have threads of
-//! their own, each with
-//! a [`Graph`](grebe_flow::Graph). The thread with the interpreter releases it whenever it waits.
+//! their own, each with a [`Graph`](grebe_flow::Graph). The thread with the interpreter releases it whenever it waits.
 
 mod array;
 mod block;

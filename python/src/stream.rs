@@ -148,8 +148,7 @@ impl Stream {
     }
 
     /// The next ``n`` samples of all channels as a new array, channels x n. Fewer at the end of the stream or before
-    /// another one,
-    /// and none after that.
+    /// another one, and none after that.
     #[pyo3(signature = (n, *, gaps="raise", timeout=None))]
     fn read<'py>(
         &self,
@@ -249,10 +248,8 @@ impl Stream {
     ) -> PyResult<Self> {
         let address = source.address.map(|address| address.to_string());
         // A source with its own memory can fill the queue, of which Python may keep a part. The producer limits the
-        // memory of a shared
-        // stream: half of it for Python, a quarter in the queue, the rest waits there. That producer drops by the
-        // policy, so a dropping queue
-        // would lose batches for which the memory has room.
+        // memory of a shared stream: half of it for Python, a quarter in the queue, the rest waits there. That producer
+        // drops by the policy, so a dropping queue would lose batches for which the memory has room.
         let (leases_max, queue) = match source.lent_max {
             None => {
                 let capacity = QueueOptions::block(QUEUE_BATCHES + LEASES_MAX).bytes(QUEUE_BYTES);

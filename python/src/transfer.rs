@@ -28,8 +28,7 @@ enum News {
     Ticket(String),
     Notice(Notice),
     /// Bytes done and bytes in total; the rate in bits per second, the round trip in us, the loss, and the cause that
-    /// limits
-    /// the rate.
+    /// limits the rate.
     Progress(u64, u64, Option<f64>, Option<u64>, Option<f64>, Option<&'static str>),
 }
 

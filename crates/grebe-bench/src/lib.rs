@@ -61,8 +61,7 @@ pub use stream::{Checker, FrameSender, Frames};
 use peer::Task as _;
 
 /// Runs a process of a bench: reads its task from standard input, writes its answers to standard output. `other` is a
-/// program whose
-/// shared memory is measured beside ours.
+/// program whose shared memory is measured beside ours.
 ///
 /// # Errors
 /// The task cannot be read, or the output is closed. An error within the task is an answer.

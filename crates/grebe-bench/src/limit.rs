@@ -1,11 +1,9 @@
 //! The limit of the machine for a stream: the simplest transfer of frames from one core to another.
 //!
 //! Two threads, each on its core, share a ring of chunks with two indices. One writes the frames of a run, the other
-//! does the
-//! consumers' work. Nothing sleeps, counts or calls the system. For techniques that go through the kernel, the consumer
-//! first copies
-//! each chunk, as the kernel must. The distance of a technique from this limit is its own cost; other differences are
-//! the machine's.
+//! does the consumers' work. Nothing sleeps, counts or calls the system. For techniques that go through the kernel, the
+//! consumer first copies each chunk, as the kernel must. The distance of a technique from this limit is its own cost;
+//! other differences are the machine's.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -225,8 +225,7 @@ impl BatchMut {
     }
 
     /// Sets the description of the stream, one per batch, so that no stage and no queue can lose another. A source
-    /// whose stream changes
-    /// starts another batch. A new batch has the description of its pool
+    /// whose stream changes starts another batch. A new batch has the description of its pool
     /// ([`BatchPool::describe`](crate::BatchPool::describe)).
     #[inline]
     pub fn describe(&mut self, description: Option<&Arc<Description>>) {
@@ -304,9 +303,8 @@ impl Batch {
     }
 
     /// The description of the stream, if known. It holds from its
-    /// [`first_sample_index`](Description::first_sample_index) on, which may
-    /// lie within the batch or after it. The previous description holds for earlier samples. It is the same `Arc` until
-    /// it changes.
+    /// [`first_sample_index`](Description::first_sample_index) on, which may lie within the batch or after it. The
+    /// previous description holds for earlier samples. It is the same `Arc` until it changes.
     #[inline]
     pub fn description(&self) -> Option<&Arc<Description>> {
         self.lease.meta().description.as_ref()

@@ -14,8 +14,7 @@
 //! | 56 | first_sample_index: from where on it holds | u64 |
 //!
 //! All parts but the last have one size. A repeated description differs only in its sequence and time. A reader
-//! recognises it by
-//! text_bytes, text_crc32c and first_sample_index, without parsing it.
+//! recognises it by text_bytes, text_crc32c and first_sample_index, without parsing it.
 
 use std::time::{Duration, SystemTime};
 
@@ -247,8 +246,8 @@ impl Description {
     }
 
     /// Time of a sample of the stream by the monotonic clock of a host. That is a receiver's clock, if it has measured
-    /// the offset of the
-    /// producer's clock, otherwise the producer's own. Times of one clock are comparable whatever UTC is.
+    /// the offset of the producer's clock, otherwise the producer's own. Times of one clock are comparable whatever UTC
+    /// is.
     pub fn axis_time_of(&self, header: &Header, sample_index: u64) -> Option<AxisTime> {
         let behind_ns = |from: u64| match i128::from(sample_index) - i128::from(from) {
             0 => Some(0),
@@ -283,8 +282,7 @@ impl Description {
     }
 
     /// The description of a decimated stream, which turns each `factor` samples, starting at a multiple of it, into
-    /// `kept`.
-    /// `sample_rate_hz` is this stream's. Annotations keep their extent.
+    /// `kept`. `sample_rate_hz` is this stream's. Annotations keep their extent.
     pub fn decimated(&self, factor: u64, kept: u64, sample_rate_hz: f64) -> Self {
         let first_group = self.first_sample_index.div_ceil(factor);
         let later_samples = first_group.saturating_mul(factor).saturating_sub(self.first_sample_index);
@@ -335,8 +333,7 @@ impl Description {
     }
 
     /// Amplitude of a full-scale tone, if the samples have fewer bits than `format` (`grebe:bits`), or the integers
-    /// from which
-    /// floats were made. For numbers around 0.
+    /// from which floats were made. For numbers around 0.
     pub fn full_scale(&self, format: SampleFormat) -> Option<f64> {
         let bits = i32::try_from(self.rest.get(Self::BITS)?.as_u64()?).ok()?;
         let component = format.component();

@@ -11,10 +11,8 @@ use crate::header::Header;
 /// Follows one stream by its headers: gaps in frames *and* samples, late and duplicate frames, restarts, the end.
 ///
 /// Joining late is not loss: the first frame seen sets the position. Drops of the generator before that count only if
-/// it is the
-/// stream's very first frame. A frame in order costs a few comparisons. Only gaps touch the list of missing ranges,
-/// which has at most
-/// 256. The oldest are forgotten, and their late frames then count as duplicates.
+/// it is the stream's very first frame. A frame in order costs a few comparisons. Only gaps touch the list of missing
+/// ranges, which has at most 256. The oldest are forgotten, and their late frames then count as duplicates.
 ///
 /// ```
 /// use grebe_frame::{Arrival, Gap, Header, StreamTracker};
@@ -91,8 +89,7 @@ pub struct TrackerCounts {
     /// Samples per channel in them.
     pub lost_samples: u64,
     /// Samples per channel that the generator dropped, according to its headers. Includes those without an index, and
-    /// those before the
-    /// stream's first frame if the tracker saw that one.
+    /// those before the stream's first frame if the tracker saw that one.
     pub generator_samples: u64,
     /// Frames that came after later ones: they were counted as lost until then, and their place has passed.
     pub late_frames: u64,

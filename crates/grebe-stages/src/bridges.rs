@@ -100,8 +100,7 @@ schemes! {
     ///
     /// The query of a serial port: `baud=` (default 115,200), `mode=` (data bits, parity, stop bits: `8N1`),
     /// `flow=none|hardware|software`, `hangup=no` (keeps DTR up on close, so that opening the port does not reset the
-    /// board) and
-    /// `reconnect` (waits for an unplugged port).
+    /// board) and `reconnect` (waits for an unplugged port).
     ///
     /// ```
     /// use grebe_stages::Uri;
@@ -137,8 +136,7 @@ schemes! {
         /// Frames under a Zenoh key.
         Zenoh(ZenohKey) = ZenohKey,
         /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`]
-        /// except those of
-        /// the transport. Default: four channels.
+        /// except those of the transport. Default: four channels.
         Synth(Box<Synth>) = Synth,
         /// A recording.
         File(PathBuf) = PathBuf,

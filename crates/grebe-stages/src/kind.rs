@@ -11,8 +11,7 @@ use crate::scheme::Scheme;
 use crate::tuner::{Tuner, Tuning};
 
 /// Declares the kinds of a source and a sink whose parameters are in the name: help text, name of the kind, scheme, and
-/// help per
-/// parameter.
+/// help per parameter.
 macro_rules! stream_kinds {
     ($($(#[$about:meta])* $end:ident $kind:ident = $name:literal of $scheme:ty { $($(#[$said:meta])* $param:ident,)+ })+) => {
         $(crate::kind::stream_kinds!(@$end $(#[$about])* $kind, $name, $scheme, { $($(#[$said])* $param,)+ });)+

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! A [`Uri`] opens a stream as a stage of a [`Graph`](grebe_flow::Graph). This example records 1,000 samples of a
-//! generator with a
-//! gain of 2, and reads them:
+//! generator with a gain of 2, and reads them:
 //!
 //! ```
 //! use grebe_flow::{Graph, Kind, QueueOptions, Site};
@@ -40,8 +39,7 @@
 //! ```
 //!
 //! [`kinds`] lists the stages that a graph file can name. Options beyond a URI, such as memory of its own, belong to
-//! the type of a
-//! stage: [`UdpSource`], [`UdpSink`], [`ShmSource`], [`ShmSink`], [`PipeSource`], [`PipeSink`],
+//! the type of a stage: [`UdpSource`], [`UdpSink`], [`ShmSource`], [`ShmSink`], [`PipeSource`], [`PipeSink`],
 //! [`SynthSource`](grebe_process::synth::SynthSource).
 #![deny(unsafe_code)]
 

@@ -1,8 +1,7 @@
 //! A scheme of streams: its names, properties, and constructors of sources and sinks.
 //!
 //! A bridge is a folder that implements [`Scheme`] for the type of its name, and a row in the table of
-//! [`Uri`](crate::Uri). Other code
-//! uses [`Traits`] and knows no scheme.
+//! [`Uri`](crate::Uri). Other code uses [`Traits`] and knows no scheme.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -33,8 +33,7 @@ pub enum Switch {
 /// Tunes a receiver from any thread. Clones tune the same one.
 ///
 /// The stream's description, or the rate in its headers, changes at the first sample read from the receiver after the
-/// command was sent.
-/// Without a confirmation, as with `rtl_tcp`, samples in flight come before that.
+/// command was sent. Without a confirmation, as with `rtl_tcp`, samples in flight come before that.
 ///
 /// ```
 /// use grebe_stages::{Tuner, Tuning};

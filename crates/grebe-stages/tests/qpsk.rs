@@ -1,6 +1,5 @@
 //! QPSK of known SNR, from the generator through a recording to the scope's measurements, against the signal's
-//! definition and
-//! SciPy; and a tone, which has no image.
+//! definition and SciPy; and a tone, which has no image.
 
 use std::f64::consts::PI;
 use std::path::Path;
@@ -16,8 +15,7 @@ const ROLL_OFF: f64 = 0.35;
 const SAMPLES: u64 = 262_144;
 
 /// Symbols per second, SNR in decibels, and SciPy 1.17's results: SNR in decibels, and hertz that hold 99 % of the
-/// power within 1.6
-/// symbol rates. `ci/qpsk.py` prints them and checks them against the definition.
+/// power within 1.6 symbol rates. `ci/qpsk.py` prints them and checks them against the definition.
 const SCIPY: [(f64, f64, f64, f64); 9] = [
     (600_000.0, 10.0, 9.992, 749_198.0),
     (600_000.0, 20.0, 19.994, 703_715.0),

@@ -79,8 +79,7 @@ fn small_datagrams_are_gathered_and_large_ones_lent_as_they_came() {
 }
 
 /// Batches of a receiver for the datagrams of `send`, up to the end that `send` must send. The budget of 0.2 s makes
-/// the test
-/// independent of slow machines.
+/// the test independent of slow machines.
 fn received(send: impl FnOnce(std::net::SocketAddr, &Options)) -> (Vec<Batch>, StageSnapshot) {
     let options =
         Options { gso: false, gro: false, latency: Duration::from_millis(200), ..Options::default() };

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
 
 /// Batches of one frame each, at these sample indices and of these lengths. Every sample differs from its neighbours. A
-/// jump of the
-/// index counts as two lost frames.
+/// jump of the index counts as two lost frames.
 pub fn stream(channels: u32, frames: &[(u64, u32)]) -> Vec<Batch> {
     batches_of(channels, frames, 1)
 }

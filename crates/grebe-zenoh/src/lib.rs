@@ -10,8 +10,7 @@
 //! ```
 //!
 //! A [`Lab`] is this process's session. A [`StreamName`] names a stream, [`What`] describes it, and [`pieces`] splits a
-//! message into
-//! frames. This crate knows no stages.
+//! message into frames. This crate knows no stages.
 //!
 //! Without the feature `zenoh` names can be parsed, and [`Lab::open`] returns an error with advice.
 #![forbid(unsafe_code)]

@@ -5,8 +5,7 @@ use std::ops::Range;
 use grebe_frame::{DescriptionReader, HEADER_BYTES, Header, Refusal};
 
 /// Maximum bytes of frames in a message. With Zenoh's own bytes it fits into a batch of 65,535, so it is not
-/// fragmented. A longer
-/// frame is a message of its own.
+/// fragmented. A longer frame is a message of its own.
 pub const MESSAGE_BYTES_MAX: usize = 65_000;
 
 /// Sender of a message: 16 bytes beside the frames (Zenoh's attachment), unique per sender. All zero if unknown.

@@ -1,10 +1,8 @@
 //! quinn-udp and plain `std` sockets beside grebe-datagram, in turns, with the same frames, checks and buffers. Also
-//! the benefit of
-//! batches for a receiver, against one datagram per wake-up of tokio.
+//! the benefit of batches for a receiver, against one datagram per wake-up of tokio.
 //!
 //! `cargo run --release -- [ROUNDS] [SECONDS]`. Runs iperf3 first if it is installed. Receivers are threads, so that
-//! all start in the
-//! same manner.
+//! all start in the same manner.
 
 mod iperf;
 

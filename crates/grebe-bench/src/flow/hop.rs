@@ -1,6 +1,5 @@
 //! Cost per frame of passing on a batch of small frames: clone, send, queue, wake-up, receive, drop, and all counters.
-//! Also the cost of
-//! reading the counters: ten times a second as reports and JSON, against never.
+//! Also the cost of reading the counters: ten times a second as reports and JSON, against never.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -57,10 +57,8 @@ pub(super) fn chosen(names: &[String]) -> Result<Vec<Link>> {
 }
 
 /// Random links: rate from 10 to 300 Mbit/s and round trip from 5 to 400 ms, both log-uniform. Loss is 0 for one in
-/// five, otherwise up
-/// to 10 %. Three in ten have loss in runs of ten, three in ten a jitter of 1 to 20 ms. The file has 50 MB, or the
-/// bytes that the link
-/// carries in 10 s. The same seed gives the same links.
+/// five, otherwise up to 10 %. Three in ten have loss in runs of ten, three in ten a jitter of 1 to 20 ms. The file has
+/// 50 MB, or the bytes that the link carries in 10 s. The same seed gives the same links.
 pub(super) fn drawn(count: usize, seed: u64) -> Vec<Link> {
     // As Python seeds: by as many words as the number has.
     let words = if seed >> 32 == 0 { &[seed as u32][..] } else { &[seed as u32, (seed >> 32) as u32] };

@@ -91,8 +91,7 @@ fn delivered_after_s(by_tenth: &[u64], bytes: f64) -> Option<f64> {
 }
 
 /// The simulator loses packets before its bottleneck. The emulator, like most real links, loses them after it, when
-/// they have cost
-/// time already. A bottleneck slower by the loss makes both equal.
+/// they have cost time already. A bottleneck slower by the loss makes both equal.
 fn path_of(link: &Link) -> Path {
     let rate_bits_per_s = link.rate_mbit * 1e6 * (1.0 - link.loss);
     let forward = grebe_simulator::Link {

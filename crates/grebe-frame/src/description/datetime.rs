@@ -26,8 +26,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
 }
 
 /// Parses a UTC time: RFC 3339 as in SigMF, or common variants. These are: no zone, `UTC` or an offset after it,
-/// blanks, more digits
-/// than nanoseconds, no seconds, or a leap second, which counts as the next minute's first.
+/// blanks, more digits than nanoseconds, no seconds, or a leap second, which counts as the next minute's first.
 ///
 /// ```
 /// use grebe_frame::utc_time;

@@ -7,8 +7,7 @@ impl Description {
     /// As [`frames`](Self::frames), shortened if it does not fit. Then also returns its original length.
     ///
     /// Cuts long names in their middle first, then other texts. Then drops the last annotations, keys unknown to SigMF,
-    /// and names.
-    /// Numbers stay: frequency, scale, time.
+    /// and names. Numbers stay: frequency, scale, time.
     pub fn frames_that_fit(&self, next: &Header, frame_bytes_max: usize) -> (Vec<Vec<u8>>, Option<TooLong>) {
         let too_long = match self.frames(next, frame_bytes_max) {
             Ok(frames) => return (frames, None),

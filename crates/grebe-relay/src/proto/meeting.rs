@@ -12,8 +12,7 @@
 //! ```
 //!
 //! The relayed route is an address like the others, the relay's own. The relay forwards datagrams from one end to the
-//! other. Direct
-//! routes get a head start.
+//! other. Direct routes get a head start.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};

@@ -75,8 +75,7 @@ proptest! {
     }
 
     /// Arbitrary writes of a consumer into its own lane cause no panic. At most its quota is on loan, and every lease
-    /// returns when it is
-    /// cut off.
+    /// returns when it is cut off.
     #[test]
     fn a_consumer_that_writes_garbage_harms_nobody(
         policy in policies(),

@@ -1,8 +1,7 @@
 //! Sound devices: `audio:`, `audio:hw:1,0?rate=96k&format=i32`.
 //!
 //! Loads ALSA's library when a device is opened, so grebe neither builds against it nor needs it to run. ALSA offers
-//! PipeWire and
-//! PulseAudio as devices.
+//! PipeWire and PulseAudio as devices.
 //!
 //! ```text
 //!  capture: samples and gaps           sink: playback           list

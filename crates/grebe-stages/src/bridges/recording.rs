@@ -89,15 +89,12 @@ pub fn open_file(
 /// Opens recordings as sources that keep step by one clock.
 ///
 /// Each source sends its samples when they are due: at its own rate, or by the recorded clock of its host. Gaps take
-/// their time, and
-/// later recordings wait. With `repeat`, all start over after the last has ended. `options.start` and `length` count
-/// from the
-/// earliest sample of all. Without a speed the sources do not keep step.
+/// their time, and later recordings wait. With `repeat`, all start over after the last has ended. `options.start` and
+/// `length` count from the earliest sample of all. Without a speed the sources do not keep step.
 ///
 /// # Errors
 /// [`Error::Recording`] if a file lacks the metadata that the alignment needs (see [`Alignment`]), has no rate, or has
-/// no samples in
-/// that range.
+/// no samples in that range.
 pub fn open_in_step(
     files: Vec<SampleFile>,
     alignment: Alignment,

@@ -1,6 +1,5 @@
 //! VITA-49 radio transport (VRT), with DIFI as a profile: samples in UDP packets with a header that many receivers and
-//! modems
-//! share.
+//! modems share.
 //!
 //! ```text
 //!  datagram -> prologue (header) -> continuity (gaps) -> source: frames

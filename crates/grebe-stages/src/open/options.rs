@@ -37,8 +37,7 @@ pub struct SourceOptions {
     /// Whether to wait for a stream in shared memory that does not exist yet.
     pub waits: bool,
     /// Whether a source over UDP or shared memory waits for the next stream at the end of one. The end frame is then
-    /// sent on, so that
-    /// readers see it.
+    /// sent on, so that readers see it.
     pub listens_on: bool,
     /// Whether a pipe closed without an end frame ends the stream normally, because not every program sends one.
     pub ends_with_writer: bool,
@@ -95,8 +94,7 @@ pub struct SinkOptions {
     /// Receives the disks that are dropped because they are full or fail, while the others continue.
     pub left_out: Option<Sender<LeftOut>>,
     /// Offers the sink's own memory, if it has some, for the source to write into. This avoids a copy, and the sink
-    /// then accepts no
-    /// other batches.
+    /// then accepts no other batches.
     pub lends_pool: bool,
     /// Maximum bytes of a frame in shared memory, header included; `None`: 256 KiB.
     pub frame_bytes_max: Option<usize>,

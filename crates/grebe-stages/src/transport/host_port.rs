@@ -85,8 +85,7 @@ impl HostPort {
     }
 
     /// The address to listen on, and an alternative. Without a host an IPv6 socket receives from all addresses, IPv4
-    /// included, and a
-    /// machine without IPv6 needs the alternative.
+    /// included, and a machine without IPv6 needs the alternative.
     pub(crate) fn to_listen(&self) -> Result<(SocketAddr, SocketAddr), Error> {
         if self.host.is_empty() {
             return Ok((

@@ -21,8 +21,7 @@ impl Outlet {
     }
 
     /// Sends bytes, and keeps those that the system does not accept now. `false`: they would exceed
-    /// `backlog_bytes_max`, and none was
-    /// sent.
+    /// `backlog_bytes_max`, and none was sent.
     pub(crate) fn send(&mut self, bytes: &[u8], backlog_bytes_max: usize) -> bool {
         self.flush();
         let sent = if self.backlog.is_empty() { self.write(bytes) } else { 0 };
@@ -93,8 +92,7 @@ fn is_not_now(error: &io::Error) -> bool {
 }
 
 /// Sends the kept bytes, while readers accept a minimum per interval; for up to ten seconds once the graph
-/// `is_stopping`. Returns
-/// the bytes left.
+/// `is_stopping`. Returns the bytes left.
 ///
 /// Then shuts each connection down and lets the reader close first, because closing with unread input discards sent
 /// bytes.

@@ -183,8 +183,7 @@ impl Message {
     }
 
     /// Appends the next message, if both are short and from one sender. Returns whether it did. The result is a message
-    /// of both frames,
-    /// but an invalid frame would end it, so it stays alone.
+    /// of both frames, but an invalid frame would end it, so it stays alone.
     fn join(&mut self, next: &Self) -> bool {
         if self.sender != next.sender || self.len() + next.len() > JOINED_BYTES_MAX {
             return false;

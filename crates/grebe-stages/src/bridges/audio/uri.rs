@@ -5,8 +5,7 @@ use grebe_process::query::{Pairs, Query};
 use grebe_recording::Encoding;
 
 /// A sound device, as [`Uri::Audio`](crate::Uri::Audio) names it: `audio:` is the system's default, `audio:hw:1,0` the
-/// first
-/// device of the second card.
+/// first device of the second card.
 ///
 /// | in the query | means | default |
 /// |---|---|---|

@@ -8,8 +8,8 @@ use crate::transport::{HostPort, TcpEnd};
 /// A topic of an MQTT broker, as [`Uri::Mqtt`](crate::Uri::Mqtt) names it.
 ///
 /// The query is that of a [`RawStream`](crate::RawStream) over TCP or of a [`TextStream`](crate::TextStream). In
-/// addition, `qos=1`
-/// makes the broker confirm each payload, and `user=` logs in with the password in `GREBE_MQTT_PASSWORD`.
+/// addition, `qos=1` makes the broker confirm each payload, and `user=` logs in with the password in
+/// `GREBE_MQTT_PASSWORD`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mqtt {
     pub(super) end: TcpEnd,

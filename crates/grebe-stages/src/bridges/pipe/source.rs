@@ -20,16 +20,14 @@ use crate::transport::standard::readable;
 /// Reads frames from a byte stream: standard input, or a child's standard output.
 ///
 /// A byte stream has no marks to resynchronise at. An invalid frame ends the stream with an error that gives its
-/// position. The
-/// frames before it are good.
+/// position. The frames before it are good.
 pub struct PipeSource<R> {
     from: R,
     pool: Option<BatchPool>,
     /// Bytes per chunk: sized for the caches, until a larger frame arrives.
     chunk_bytes: usize,
     /// The start of an incomplete frame, which moves to the next chunk. Or bytes that belong to the next batch, because
-    /// a new
-    /// description precedes them.
+    /// a new description precedes them.
     rest: Vec<u8>,
     has_whole: bool,
     position: u64,
@@ -93,8 +91,7 @@ impl<R: Read + Send> PipeSource<R> {
     }
 
     /// Whether closing the pipe between two frames ends the stream normally. Otherwise it is an error without an end
-    /// frame,
-    /// because the writer may have been killed.
+    /// frame, because the writer may have been killed.
     pub fn ends_with_writer(mut self, ends: bool) -> Self {
         self.ends_with_writer = ends;
         self

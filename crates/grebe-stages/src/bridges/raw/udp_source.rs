@@ -14,12 +14,10 @@ use crate::session::{Bounded, Limit, Senders, Silence, Whose};
 use crate::transport::SecondSender;
 
 /// Receives datagrams of samples from one sender: the first, until it is silent for half a second. Its empty datagram
-/// ends the
-/// stream.
+/// ends the stream.
 ///
 /// With numbered datagrams, a lost one becomes a gap as long as the datagram after it. A late one is counted and
-/// skipped. Without
-/// numbers only drops of this machine's kernel are seen, and not their place.
+/// skipped. Without numbers only drops of this machine's kernel are seen, and not their place.
 #[derive(Debug)]
 pub(crate) struct RawUdpSource {
     receiver: Receiver<Vec<u8>>,

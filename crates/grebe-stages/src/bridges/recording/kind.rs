@@ -86,8 +86,7 @@ pub(crate) struct Record {
     #[serde(default)]
     overwrite: bool,
     /// Takes the next free name if the recording exists: NAME_2, NAME_3, ... The default for stages that a host
-    /// restarts with
-    /// `restart = "always"`.
+    /// restarts with `restart = "always"`.
     #[serde(default)]
     numbered: bool,
 }

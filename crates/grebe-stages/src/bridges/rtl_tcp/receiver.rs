@@ -21,8 +21,7 @@ use crate::tuner::{Switch, Tuner, Tuning};
 /// Connects to the server, tunes it, and reads its samples. `tuner` accepts later changes.
 ///
 /// The wire reports neither drops of the server nor the sample at which a command takes effect. The description changes
-/// with the first
-/// sample that is read after the command was sent.
+/// with the first sample that is read after the command was sent.
 ///
 /// # Errors
 /// No server listens there, or it is not an `rtl_tcp` server.

@@ -13,8 +13,7 @@ stream_kinds! {
     /// Lends a stream to other processes of this machine, in shared memory.
     sink ShmOut = "shm_out" of ShmName {
         /// The stream: shm://NAME. ?wait=N starts the graph after N readers have joined, ?block=no lets no reader block
-        /// it,
-        /// ?readers=N sets the readers that share its memory (default 4), ?memory=1G its size (default 256 MiB).
+        /// it, ?readers=N sets the readers that share its memory (default 4), ?memory=1G its size (default 256 MiB).
         uri,
     }
 }

@@ -12,8 +12,7 @@ use crate::error::Error;
 /// Lends frames to every process that reads the stream of this name.
 ///
 /// Batches from the stream's own pool ([`lend_pool`](Self::lend_pool)) are lent without a copy. Batches of another pool
-/// are copied
-/// into it and counted.
+/// are copied into it and counted.
 #[derive(Debug)]
 pub struct ShmSink {
     publisher: Publisher,
@@ -51,8 +50,8 @@ impl ShmSink {
     }
 
     /// The stream's pool, for the one source of the graph to write into, as
-    /// [`SynthSource::pool`](grebe_process::synth::SynthSource::pool)
-    /// and [`UdpSource::pool`](crate::UdpSource::pool) do. Afterwards the sink sends only batches of this pool.
+    /// [`SynthSource::pool`](grebe_process::synth::SynthSource::pool) and [`UdpSource::pool`](crate::UdpSource::pool)
+    /// do. Afterwards the sink sends only batches of this pool.
     pub fn lend_pool(&mut self) -> Option<BatchPool> {
         self.pool.take()
     }

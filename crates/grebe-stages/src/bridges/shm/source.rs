@@ -10,8 +10,7 @@ use grebe_shm::{Error as ShmError, Subscriber, SubscriberOptions};
 use crate::session::{Bounded, Limit, Silence};
 
 /// Reads the stream of this name from its producer. From a trusted producer ([`grebe_shm::Trust`]) nothing is copied:
-/// batches stay
-/// in its memory, and return to it when the last stage has released them.
+/// batches stay in its memory, and return to it when the last stage has released them.
 #[derive(Debug)]
 pub struct ShmSource {
     subscriber: Subscriber,

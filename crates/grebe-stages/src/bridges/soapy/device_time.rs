@@ -93,9 +93,8 @@ impl DeviceTime {
     /// Time of the first sample of a read.
     ///
     /// If the device's time is UTC, it is that. Otherwise it is on the clock of `now_ns`, the time of the read's
-    /// return. Samples then
-    /// follow the device's time, or without one their number, and none is later than its arrival. `index` is the
-    /// sample's index.
+    /// return. Samples then follow the device's time, or without one their number, and none is later than its arrival.
+    /// `index` is the sample's index.
     pub(super) fn stamp_ns(&mut self, read: &Read, index: u64, rate_hz: f64, now_ns: u64) -> u64 {
         if rate_hz <= 0.0 {
             return now_ns;

@@ -12,8 +12,7 @@ use crate::transport::{Reconnect, is_absent};
 use crate::tuner::{Tuner, Tuning};
 
 /// Reopens a lost device with its settings. After repeated refusals it continues with the device's own values and
-/// reports a
-/// notice.
+/// reports a notice.
 pub(super) fn reconnect(
     name: &Soapy,
     format: SampleFormat,

@@ -17,8 +17,7 @@ use crate::transport::Reconnect;
 /// Transmits a stream at the radio's rate.
 ///
 /// A radio cannot represent a gap: the sink skips the gaps of the stream and counts them. During an underrun the radio
-/// is silent, and
-/// the sink counts underruns that the driver reports.
+/// is silent, and the sink counts underruns that the driver reports.
 pub(crate) struct SoapySink {
     name: Soapy,
     /// The device, until the first frame gives its settings.
@@ -217,8 +216,7 @@ impl SoapySink {
 }
 
 /// Opens a stream to the device, and the device if needed. A refused setting is an error, also after a reconnect,
-/// because a
-/// transmitter on a wrong frequency does harm.
+/// because a transmitter on a wrong frequency does harm.
 fn transmit(name: &Soapy, device: Option<Device>) -> Result<TxStream, Error> {
     let failed = |action: &str, why| Error::Soapy { action: action.to_owned(), uri: name.short(), why };
     let device = match device {

@@ -346,8 +346,7 @@ impl Intake {
     }
 
     /// A new description holds from this frame on: sends the frames before it, and puts the rest into another chunk.
-    /// Without memory for
-    /// that, they stay in one batch.
+    /// Without memory for that, they stay in one batch.
     #[cold]
     fn describe_anew(
         &mut self,

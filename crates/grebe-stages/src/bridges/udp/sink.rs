@@ -16,10 +16,9 @@ use grebe_link::wire::Wire;
 /// Sends frames, one per datagram, with few system calls for all waiting batches.
 ///
 /// Frames that are contiguous in a batch leave without a copy; the kernel copies datagrams of up to 512 bytes. While
-/// the network
-/// accepts nothing, frames count as unsent and the stream continues. The description names a port where receivers on
-/// other hosts
-/// query this host's clock. The last frame is sent five times over half a second, because a datagram may be lost.
+/// the network accepts nothing, frames count as unsent and the stream continues. The description names a port where
+/// receivers on other hosts query this host's clock. The last frame is sent five times over half a second, because a
+/// datagram may be lost.
 #[derive(Debug)]
 pub struct UdpSink {
     sender: Sender,

@@ -18,14 +18,11 @@ use crate::transport::SecondSender;
 /// Receives one stream of frames, one per datagram.
 ///
 /// Invalid datagrams are counted by reason and change nothing else. Frames that the network swapped are put in order,
-/// within 32
-/// frames (or what a chunk holds) and the latency budget. Later frames and duplicates are counted and dropped, so the
-/// output is in
-/// order. A loss is a gap in the sample index.
+/// within 32 frames (or what a chunk holds) and the latency budget. Later frames and duplicates are counted and
+/// dropped, so the output is in order. A loss is a gap in the sample index.
 ///
 /// The stream belongs to one address. A sender that restarts, with a low sequence number and a younger clock, takes
-/// over at once.
-/// Frames of other senders count as foreign until the first has been silent for half a second.
+/// over at once. Frames of other senders count as foreign until the first has been silent for half a second.
 #[derive(Debug)]
 pub struct UdpSource {
     receiver: Receiver<BatchMut>,
@@ -98,8 +95,7 @@ impl UdpSource {
     }
 
     /// Receives into this pool instead of its own: the kernel writes datagrams into memory that other processes read.
-    /// Its chunks must
-    /// be 64 KiB, and it needs 66 more than the graph holds.
+    /// Its chunks must be 64 KiB, and it needs 66 more than the graph holds.
     pub fn pool(mut self, pool: BatchPool) -> Self {
         self.given = Some(pool);
         self

@@ -19,8 +19,7 @@ use super::streams::REFERENCE_LEVEL;
 use super::uri::{Profile, Time, Vita49Stream};
 
 /// Sends a stream as VITA-49 packets of one size, except the last before a gap or the end. Context packets precede the
-/// first, and
-/// follow each change and every 100 ms. An empty datagram ends the stream.
+/// first, and follow each change and every 100 ms. An empty datagram ends the stream.
 #[derive(Debug)]
 pub(crate) struct Vita49Sink {
     sender: Sender,

@@ -14,8 +14,7 @@ use crate::session::{Bounded, Limit, Senders, Silence, Whose};
 use crate::transport::SecondSender;
 
 /// Receives VITA-49 packets from one sender: the first, until it is silent for half a second. Its empty datagram ends
-/// the stream
-/// (grebe sends one).
+/// the stream (grebe sends one).
 #[derive(Debug)]
 pub(crate) struct Vita49Source {
     receiver: Receiver<Vec<u8>>,

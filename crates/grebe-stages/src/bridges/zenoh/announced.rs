@@ -14,8 +14,7 @@ use crate::error::Error;
 use crate::open::Transport;
 
 /// Announces a stream while it flows. Sends its frames by UDP to readers that request it, and over Zenoh to readers
-/// without
-/// another route.
+/// without another route.
 #[derive(Debug)]
 pub(crate) struct AnnouncedSink {
     to: Sending,

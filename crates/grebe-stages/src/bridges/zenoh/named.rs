@@ -21,8 +21,7 @@ use crate::scheme::Scheme as _;
 use crate::session::Bounded as _;
 
 /// Reads the stream of a name by the best route. Waits for a producer that is lost without an end of stream. When it
-/// returns, also
-/// on another host or by another route, the stream continues after a gap.
+/// returns, also on another host or by another route, the stream continues after a gap.
 pub(crate) struct NamedSource {
     from: NamedStream,
     lab: Lab,

@@ -42,8 +42,7 @@ impl OnRequest {
     }
 
     /// Queues a batch for all readers. A slow reader loses it, which the sequence shows. `batches_in_flight` is the
-    /// memory of the
-    /// source.
+    /// memory of the source.
     pub(super) fn send(&mut self, batch: &Batch, batches_in_flight: usize) {
         self.sending.desk.batches_in_flight.store(batches_in_flight, Ordering::Relaxed);
         self.sending.send(batch);

@@ -21,8 +21,7 @@ use crate::session::{Bounded, Limit, Ownership, Silence, Whose};
 /// Receives one stream of frames of a key.
 ///
 /// The stream belongs to its sender. Another takes over if it starts a new stream, or after half a second of silence.
-/// The sequence
-/// shows losses: Zenoh drops messages if a link is too slow, and this source if its reader is.
+/// The sequence shows losses: Zenoh drops messages if a link is too slow, and this source if its reader is.
 #[derive(Debug)]
 pub(crate) struct ZenohSource {
     uri: String,
@@ -237,8 +236,7 @@ struct Intake {
 
 impl Intake {
     /// Adds the frames of a message in the batch's memory. Returns the position of the first frame after a new
-    /// description, which
-    /// belongs to the next batch.
+    /// description, which belongs to the next batch.
     fn take(
         &mut self,
         batch: &mut BatchMut,

@@ -29,8 +29,7 @@ pub struct ZenohKey {
 }
 
 /// A stream by name, as [`Uri::Named`](crate::Uri::Named) has it: `lab/mast3/adc`, or `?route=zenoh` to select a route
-/// instead of the
-/// best one.
+/// instead of the best one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedStream {
     /// The stream.

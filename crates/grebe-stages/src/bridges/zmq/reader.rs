@@ -16,8 +16,7 @@ use crate::transport::Reconnect;
 use crate::transport::standard::readable;
 
 /// Reads from a PUB or a PUSH. Tags take effect at their sample, and items missing between two messages become a gap.
-/// Starts with
-/// `peer`, and reconnects through `meeting`.
+/// Starts with `peer`, and reconnects through `meeting`.
 pub(crate) fn source(zmq: &Zmq, meeting: Arc<Meeting>, peer: Peer) -> RawSource<Reader> {
     let loses_unseen = zmq.loses_unseen(meeting.socket);
     let begin = {
@@ -205,8 +204,7 @@ impl<S: Read> Reader<S> {
 
 impl<S: Read> Read for Reader<S> {
     /// Reads samples: those received before, then one more call to the system. Returns `WouldBlock` at a change, which
-    /// the caller
-    /// takes first.
+    /// the caller takes first.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let (mut filled, mut has_asked) = (0, false);
         while filled < out.len() {

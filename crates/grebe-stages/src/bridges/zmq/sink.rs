@@ -21,8 +21,7 @@ use crate::transport::{Outlet, Reconnect, drain};
 /// Sends a stream in messages of up to a chunk.
 ///
 /// A PUB sends to all subscribers. A slow one loses whole messages, which are counted, and holds up no other. A PUSH
-/// gives each
-/// message to one reader, and waits for one.
+/// gives each message to one reader, and waits for one.
 #[derive(Debug)]
 pub(crate) struct ZmqSink {
     zmq: Zmq,

@@ -1,6 +1,5 @@
 //! Header of GNU Radio's ZMQ messages with tags: the index of the first item, and the tags in GNU Radio's serialization
-//! of
-//! polymorphic types (PMT).
+//! of polymorphic types (PMT).
 //!
 //! | offset | field | type |
 //! |---|---|---|

@@ -6,8 +6,7 @@ use crate::bridges::raw::RawStream;
 use crate::transport::{Carrier, HostPort, TcpEnd};
 
 /// A stream of GNU Radio's items over ZeroMQ, as [`Uri::Zmq`](crate::Uri::Zmq) names it. In addition to the options of
-/// a
-/// [`RawStream`](crate::RawStream) over TCP (`format=`, `rate=`, `channels=`, `frequency=`, `listen`, `reconnect`):
+/// a [`RawStream`](crate::RawStream) over TCP (`format=`, `rate=`, `channels=`, `frequency=`, `listen`, `reconnect`):
 ///
 /// | in the query | means | default |
 /// |---|---|---|

@@ -117,8 +117,7 @@ impl RxStream {
         }
         let (mut flags, mut time_ns) = (0, 0);
         // SAFETY: device and stream are open; the check above ensures room for `samples` at each pointer; the driver's
-        // results go to
-        // variables of ours.
+        // results go to variables of ours.
         let code = unsafe {
             (self.stream.device.library.functions.read_stream)(
                 self.stream.device.raw,
@@ -158,8 +157,7 @@ impl TxStream {
     }
 
     /// Writes the samples of `payload` after the first `done` of each channel, which has `channel_bytes`. Returns the
-    /// number that the
-    /// device accepted.
+    /// number that the device accepted.
     ///
     /// # Errors
     /// The reason for no samples.
