@@ -8,6 +8,6 @@ pub struct Counts {
     pub of: (String, String),
     /// The counts; empty before the first.
     pub bytes: Arc<[u8]>,
-    /// When that came, or when the process was seen first.
+    /// Time of their arrival, or of the process's first appearance.
     pub at: Instant,
 }

@@ -10,24 +10,24 @@ pub enum Error {
         "this grebe was built without Zenoh, which names of streams and zenoh:// need: build it with cargo build --release --features zenoh"
     )]
     NotBuilt,
-    /// A configuration that Zenoh does not take.
+    /// A configuration that Zenoh refuses.
     #[error("cannot use {} as a configuration of Zenoh: {why}", path.display())]
     Config { path: PathBuf, why: String },
-    /// A router's address that is none.
+    /// An invalid address of a router.
     #[error("'{router}' is not a router: write tcp/HOST:7447, or tls/HOST:7447")]
     Router { router: String },
-    /// Nobody answers, or nobody lets us in.
+    /// No router answers, or none accepts this process.
     #[error("cannot join the lab by {reach}: {why}")]
     Join { reach: String, why: String },
-    /// Two streams cannot have one name.
+    /// Two streams with one name.
     #[error("{name} is announced already, by {by}: choose another name")]
     Taken { name: String, by: String },
-    /// Access control drops what this process says, and says nothing.
+    /// Access control silently drops messages of this process.
     #[error(
         "{what} is not seen by others: the access control at {reach} does not let this user {may}; docs/many-hosts.md has rules that do"
     )]
     Unseen { what: String, reach: String, may: &'static str },
-    /// Zenoh refused something.
+    /// An error of Zenoh.
     #[error("cannot {action}: {why}")]
     Zenoh { action: String, why: String },
 }

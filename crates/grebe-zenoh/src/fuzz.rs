@@ -2,7 +2,7 @@
 
 use crate::{Answer, Found, Nonce, Request, SenderId, What, pieces};
 
-/// A message and its attachment: its pieces lie one after the other, within it.
+/// A message and its attachment: its pieces lie in order within it.
 pub fn message(attachment: &[u8], message: &[u8]) {
     let sender = SenderId::read(attachment);
     assert!(attachment.len() == 16 || sender == SenderId::default());
@@ -14,7 +14,7 @@ pub fn message(attachment: &[u8], message: &[u8]) {
     }
 }
 
-/// An announcement: what is accepted is printable, and says the same when it is sent on.
+/// An announcement: an accepted one is printable, and writing and reading again gives the same.
 pub fn announcement(key: &str, json: &[u8]) {
     let Ok(found) = Found::parse(key, json) else { return };
     let texts = [&found.what.host, &found.what.command, &found.what.format];

@@ -1,4 +1,4 @@
-//! The bytes of a message: frames back to back, as in a pipe, and who sent them.
+//! Content of a message: frames back to back, as in a pipe, and its sender.
 
 use std::ops::Range;
 
@@ -13,18 +13,18 @@ pub const MESSAGE_BYTES_MAX: usize = 65_000;
 pub struct SenderId(pub [u8; 16]);
 
 impl SenderId {
-    /// Out of an attachment; one that is something else says nothing.
+    /// From an attachment; zero for any other content.
     pub fn read(attachment: &[u8]) -> Self {
         attachment.try_into().map(Self).unwrap_or_default()
     }
 }
 
-/// Something in a message.
+/// A frame in a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
-    /// Its bytes in the message.
+    /// Its position in the message.
     pub range: Range<usize>,
-    /// Of a frame of samples, or of an end of stream; `None`: it is a part of a description.
+    /// Header of a frame of samples or of the end; `None`: a part of a description.
     pub header: Option<Header>,
 }
 
@@ -68,7 +68,7 @@ impl Iterator for Pieces<'_> {
     }
 }
 
-/// Bytes of the first piece.
+/// Bytes of the first frame.
 fn length(bytes: &[u8]) -> Result<(usize, Option<Header>), Refusal> {
     if bytes.len() < HEADER_BYTES {
         return Err(Refusal::Short);

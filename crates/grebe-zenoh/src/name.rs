@@ -16,7 +16,7 @@ use std::str::FromStr;
 pub struct StreamName(String);
 
 impl StreamName {
-    /// As it is written.
+    /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -37,24 +37,24 @@ impl fmt::Display for StreamName {
     }
 }
 
-/// Names that are meant: as a name, with `*` for any one word and `**` for any number of them.
+/// A pattern of names, with `*` for one word and `**` for any number of words.
 ///
-/// One word alone means all below it: `lab` is `lab/**`.
+/// A single word includes all names below it: `lab` is `lab/**`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Every name.
+    /// All names.
     pub fn all() -> Self {
         Self("**".to_owned())
     }
 
-    /// As Zenoh reads it.
+    /// In Zenoh's notation.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a name is meant.
+    /// Whether the pattern includes a name.
     pub fn matches(&self, name: &StreamName) -> bool {
         fn matches(pattern: &[&str], words: &[&str]) -> bool {
             match pattern {
@@ -87,7 +87,7 @@ impl FromStr for Pattern {
         if !text.contains(['/', '*']) {
             return Ok(Self(format!("{text}/**")));
         }
-        // Zenoh takes the one way to write it: `**` behind `*`, and once.
+        // Zenoh accepts only the canonical form: `**` after `*`, and once.
         let mut words: Vec<&str> = Vec::new();
         for word in text.split('/') {
             match (words.last(), word) {

@@ -1,4 +1,4 @@
-//! A time as SigMF writes it: RFC 3339 in UTC. Without a zone it is read as UTC, too: SigMF has no other times.
+//! A time in SigMF: RFC 3339 in UTC. Without a zone it counts as UTC too.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::Serializer;
 
 pub(super) fn serialize<S: Serializer>(time: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
-    // One that is beyond the year 9999 is none.
+    // Times after the year 9999 are omitted.
     match time.and_then(|time| Timestamp::try_from(time).ok()) {
         Some(time) => serializer.collect_str(&time),
         None => serializer.serialize_none(),
@@ -41,7 +41,7 @@ pub fn utc_time(text: &str) -> Option<SystemTime> {
     otherwise(text).or_else(plain).map(SystemTime::from)
 }
 
-/// `DATE TIME ZONE` with blanks, a `T` or nothing between them.
+/// `DATE TIME ZONE`, separated by blanks, a `T` or nothing.
 fn otherwise(text: &str) -> Option<Timestamp> {
     let upper = text.trim().to_ascii_uppercase();
     let (date, rest) = upper.split_once(['T', ' '])?;
@@ -61,7 +61,7 @@ fn otherwise(text: &str) -> Option<Timestamp> {
     (second <= 60).then(|| local.checked_sub(offset).ok()?.checked_add(leap).ok()).flatten()
 }
 
-/// How far a zone is ahead of UTC: of `Z`, `UTC`, `+02:00`, `+0200`, and of several of these, the offset.
+/// Offset of a zone from UTC: of `Z`, `UTC`, `+02:00`, `+0200`, or the offset among several of these.
 fn offset_s(zone: &str) -> Option<i64> {
     let zone = zone.replace("UTC", "").replace("GMT", "").replace(['Z', ' '], "");
     if zone.is_empty() {

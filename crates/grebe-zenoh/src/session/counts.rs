@@ -14,7 +14,7 @@ use crate::counts::Counts;
 use crate::error::Error;
 use crate::what::{COUNTS, token};
 
-/// Tells what this process counts, for as long as it is kept.
+/// Publishes counts of this process while it exists.
 #[derive(Debug)]
 pub struct CountsSender {
     publisher: Publisher<'static>,
@@ -31,7 +31,7 @@ impl CountsSender {
         Ok(Self { publisher, _token: token, _lab: lab.clone() })
     }
 
-    /// Whether anybody watches, as far as it is known here.
+    /// Whether there is a viewer, as far as known here.
     pub fn is_watched(&self) -> bool {
         self.publisher.matching_status().wait().is_ok_and(|status| status.matching())
     }
@@ -112,7 +112,7 @@ impl Seen {
     }
 }
 
-/// A thousand stages fit.
+/// Enough for a thousand stages.
 const COUNTS_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of processes. Further ones are ignored.
 const PROCESSES_MAX: usize = 4_096;

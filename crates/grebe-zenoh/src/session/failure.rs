@@ -8,7 +8,7 @@ pub(super) fn failed(action: &str) -> impl Fn(zenoh::Error) -> Error + use<> {
     move |error| Error::Zenoh { action: action.clone(), why: why(error) }
 }
 
-/// An error in Zenoh's words, without the places in its source.
+/// Zenoh's error text, without positions in its source.
 pub(super) fn why(error: zenoh::Error) -> String {
     without_places(&error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Why a router lets nobody in: Zenoh says it in its log alone.
+//! Reason for a router's refusal, which Zenoh only logs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use super::failure::without_places;
 
-/// Does something, and answers what of it Zenoh warns of on this thread.
+/// Runs a function, and returns Zenoh's warnings on this thread.
 pub(super) fn warnings_of<T>(action: impl FnOnce() -> T) -> (T, Vec<String>) {
     let warnings = Warnings::default();
     let done = tracing::subscriber::with_default(warnings.clone(), action);
@@ -15,7 +15,7 @@ pub(super) fn warnings_of<T>(action: impl FnOnce() -> T) -> (T, Vec<String>) {
     (done, warnings)
 }
 
-/// Why no router let this process in, for people; `None`: the warnings do not say it.
+/// Reason why no router accepted this process. `None`: the warnings do not tell.
 pub(super) fn reason(warnings: &[String]) -> Option<Reason> {
     let mut reasons = warnings.iter().rev().filter_map(|warning| {
         let (_, refused) = warning.strip_prefix("Unable to connect to ")?.split_once("! ")?;
@@ -50,7 +50,7 @@ pub(super) fn reason(warnings: &[String]) -> Option<Reason> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reason {
     pub(super) why: String,
-    /// Whether it will be the same in a moment.
+    /// Whether a retry would fail the same way.
     pub(super) is_final: bool,
 }
 
@@ -92,7 +92,7 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// The message of an event.
+/// Message of an event.
 #[derive(Default)]
 struct Text(String);
 

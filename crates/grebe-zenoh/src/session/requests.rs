@@ -1,4 +1,4 @@
-//! Readers that ask a producer for datagrams.
+//! Readers' requests for datagrams.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::name::StreamName;
 use crate::request::{Answer, Request};
 use crate::what::UDP;
 
-/// Requests are answered until this is dropped.
+/// Answers requests until it is dropped.
 #[derive(Debug)]
 pub struct Requests {
     _answers: Queryable<()>,
@@ -41,7 +41,7 @@ impl Requests {
     }
 }
 
-/// Asks the producer with this session.
+/// Sends a request to the producer with this session.
 pub(super) fn request(
     lab: &Lab,
     session: &str,
@@ -59,7 +59,7 @@ pub(super) fn request(
     Ok(read.next())
 }
 
-/// Addresses of this host at which another may reach it.
+/// Addresses of this host for other hosts.
 pub(super) fn own_addresses() -> Vec<IpAddr> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     let own = interfaces.iter().map(if_addrs::Interface::ip);
