@@ -184,12 +184,12 @@ mod tests {
             ("x", "'PLACE/x?format=cf32&rate=2.4M'"),
         ] {
             std::fs::write(place(name), [7; 64]).unwrap();
-            let error = SampleFile::open(&place(name)).unwrap_err().to_string();
+            let error = SampleFile::open(place(name)).unwrap_err().to_string();
             let line = line.replace("PLACE", &folder.path().display().to_string());
             assert!(error.contains(&line), "{error}\n{line}");
         }
         for name in ["gone", "gone.gz", "gone.iq", "gone.wav", "gone.cu8", "gone.sigmf-meta"] {
-            let error = SampleFile::open(&place(name)).unwrap_err().to_string();
+            let error = SampleFile::open(place(name)).unwrap_err().to_string();
             assert!(error.starts_with("cannot open ") && error.contains("No such file"), "{error}");
         }
     }

@@ -241,7 +241,7 @@ fn raw_datagrams_go_out_as_they_come_in() {
     let reference = folder.path().join("y.sigmf-meta");
     let generator = "synth:saw,sine,square,noise?format=f32&channels=4&rate=1M&samples=20000";
     assert_eq!(run(&["record", generator, reference.to_str().unwrap()]).status.code(), Some(0));
-    let mut both = [&file, &reference].map(|file| SampleFile::open(file).unwrap());
+    let mut both = [&file, &reference].map(|path| SampleFile::open(path).unwrap());
     let [sent, made] = both.each_mut().map(|file| file.block(0, 20_000).unwrap());
     for channel in 0..4 {
         assert!(sent.channel_bytes(channel).unwrap() == made.channel_bytes(channel).unwrap(), "{channel}");

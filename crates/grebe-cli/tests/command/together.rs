@@ -54,7 +54,7 @@ fn to_one_destination_they_are_channels_that_fit_to_the_sample() {
     let again = folder.path().join("again.sigmf-meta").display().to_string();
     let played = run(&[&["play", &a, &b, "--to", &again, "--free-run"][..], &repeat[..3]].concat());
     assert_eq!(played.status.code(), Some(0), "{}", text(&played.stderr));
-    let file = SampleFile::open(&folder.path().join("again.sigmf-collection")).unwrap();
+    let file = SampleFile::open(folder.path().join("again.sigmf-collection")).unwrap();
     assert_eq!((file.len_samples(), file.segments().len()), (600, 1));
 
     // By their indexes all of A goes with the first of B.

@@ -74,7 +74,7 @@ fn channels_of_one_stream_stay_beside_each_other_however_they_are_read() {
         let path = folder.path().join(format!("{number}.sigmf-meta"));
         let uri = format!("soapy:driver=grebe_test, channels=4{args}?rate=10M&channels=3,0,1");
         let (report, _) = record(&uri, &path, "60k");
-        let mut file = SampleFile::open(&path.with_extension("sigmf-collection")).unwrap();
+        let mut file = SampleFile::open(path.with_extension("sigmf-collection")).unwrap();
         assert_eq!((file.channels(), file.len_samples()), (3, 60_000));
         let lost = report["losses"]["generator_samples"].as_u64().unwrap();
         assert_eq!(lost > 0, args.contains("drop"), "{report}");
