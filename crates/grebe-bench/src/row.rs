@@ -1,4 +1,4 @@
-//! Results, for people as a line or a table and for programs as JSON.
+//! Results: lines and tables as text, and JSON.
 
 use std::fmt::Write as _;
 
@@ -16,10 +16,10 @@ pub enum Progress<'a> {
     Row(&'a Row),
 }
 
-/// How a bench tells it.
+/// Receives the progress of a bench.
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(Progress<'_>);
 
-/// One result. Serialized, it is what was measured, with all digits; as text it is a title and cells.
+/// One result. As JSON it has all digits; as text a title and cells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     title: String,
@@ -50,35 +50,35 @@ impl Cell {
 }
 
 impl Row {
-    /// A row without cells. Those with the same title and columns share a table.
+    /// A row without cells. Rows with the same title and columns share a table.
     pub(crate) fn new(title: impl Into<String>, measured: &impl Serialize) -> Self {
         // Fails only for maps with keys other than strings, which no row has.
         let json = serde_json::to_value(measured).unwrap_or_default();
         Self { title: title.into(), cells: Vec::new(), json }
     }
 
-    /// Something that could not be measured here.
+    /// A measurement that was impossible here.
     pub(crate) fn left_out(what: &str, why: &str) -> Self {
         let row = Self::new("", &json!({ "kind": "left_out", "what": what, "why": why }));
         row.name("left out", what).text("why", why)
     }
 
-    /// A cell that says what was measured.
+    /// A cell that names the measurement.
     pub(crate) fn name(self, column: &'static str, text: impl ToString) -> Self {
         self.add(column, text, Kind::Name)
     }
 
-    /// A cell that says how much; the column is its unit or what is counted. Without text there is nothing to say.
+    /// A cell with a quantity, whose column is the unit. Omitted without a text.
     pub(crate) fn cell(self, column: &'static str, text: impl ToString) -> Self {
         self.add(column, text, Kind::Number)
     }
 
-    /// The same, where the text may be a range.
+    /// The same for a text that may be a range.
     pub(crate) fn range(self, column: &'static str, text: impl ToString) -> Self {
         self.add(column, text, Kind::Range)
     }
 
-    /// A cell of words, which need no column to be understood.
+    /// A cell of text that needs no column.
     pub(crate) fn text(self, column: &'static str, text: impl ToString) -> Self {
         self.add(column, text, Kind::Text)
     }
@@ -90,7 +90,7 @@ impl Row {
         self
     }
 
-    /// The round trips of the canary before and after, and a word on what was between.
+    /// The canary's round trips before and after, with a comment on the change.
     pub(crate) fn machine(self, machine: Option<(Reading, Reading)>, between: &str) -> Self {
         let text = machine.map_or(String::new(), |(before, after)| {
             format!("{:.0}-{:.0}{between}", before.round_trip_ns, after.round_trip_ns)

@@ -6,24 +6,24 @@ use clap::Args;
 use grebe_flow::{NoQuantity, SizeBytes, Time};
 use serde::{Deserialize, Serialize};
 
-/// How long and how often is measured.
+/// Duration and number of runs.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Runs")]
 pub struct Runs {
-    /// How long one run takes.
+    /// Duration of one run.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub duration: Duration,
-    /// Runs of each kind; medians are shown.
+    /// Runs of each kind, for the median.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub repeats: u16,
 }
 
-/// Reads a time as the command line has it.
+/// Parses a time of the command line.
 pub(crate) fn time(text: &str) -> Result<Duration, NoQuantity> {
     text.parse().map(|time: Time| time.0)
 }
 
-/// Reads a size as the command line has it.
+/// Parses a size of the command line.
 pub(crate) fn size(text: &str) -> Result<usize, NoQuantity> {
     text.parse().map(|size: SizeBytes| size.0)
 }
@@ -37,12 +37,12 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of what `value` says of each.
+    /// Of the value of each run.
     pub(crate) fn over<T>(all: &[T], value: impl Fn(&T) -> f64) -> Self {
         Self::of(&all.iter().map(value).collect::<Vec<_>>())
     }
 
-    /// Of these values; zeros where there are none.
+    /// Of these values; zeros without values.
     pub(crate) fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);

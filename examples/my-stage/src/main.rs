@@ -1,4 +1,4 @@
-//! Runs a graph file with the built-in kinds and those of this crate.
+//! Runs a graph file with the built-in kinds and the kinds of this crate.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
