@@ -1,20 +1,20 @@
 //! A block that Python fills.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 
 use crate::array::{empty, over};
 use crate::error::Kind;
 use crate::memory::Memory;
-use crate::publisher::Publisher;
+use crate::sending::Sending;
 use crate::sole::Filled;
 use crate::turns::locked;
 
 /// A block to be filled: ``with out.block(n) as a: a[:] = ...`` sends it at the end; with an exception nothing is sent.
 #[pyclass(frozen, module = "grebe")]
 pub(crate) struct Filling {
-    publisher: Py<Publisher>,
+    sending: Arc<Sending>,
     samples: usize,
     is_in_place: bool,
     /// While it is being filled.
@@ -29,19 +29,20 @@ enum Place {
 }
 
 impl Filling {
-    pub(crate) fn new(publisher: Py<Publisher>, samples: usize, is_in_place: bool) -> Self {
-        Self { publisher, samples, is_in_place, place: Mutex::new(None) }
+    pub(crate) fn new(sending: Arc<Sending>, samples: usize) -> Self {
+        let is_in_place = sending.fills_in_place(samples);
+        Self { sending, samples, is_in_place, place: Mutex::new(None) }
     }
 
     fn place(&self, py: Python<'_>) -> PyResult<Place> {
-        let publisher = self.publisher.get();
-        let (format, channels) = (publisher.format, publisher.channels);
-        let may_lie = self.is_in_place && publisher.spares_a_batch();
+        let sending = &*self.sending;
+        let (format, channels) = (sending.format, sending.channels);
+        let may_lie = self.is_in_place && sending.spares_a_batch();
         if !may_lie {
             return Ok(Place::Copied(empty(py, format, channels, self.samples)?.unbind()));
         }
-        let batch = publisher.acquire(py)?;
-        let memory = Memory::to_fill(batch, channels * self.samples * format.bytes(), &publisher.filled);
+        let batch = sending.acquire(py)?;
+        let memory = Memory::to_fill(batch, channels * self.samples * format.bytes(), &sending.filled);
         let memory = memory.ok_or_else(|| Kind::General.error("the block is larger than a chunk"))?;
         let memory = Bound::new(py, memory)?;
         let hidden = over(py, &memory, format, channels, self.samples)?;
@@ -79,7 +80,7 @@ impl Filling {
         if !kind.is_none() {
             return Ok(());
         }
-        let publisher = self.publisher.get();
+        let sending = &*self.sending;
         let array = match &place {
             Place::Copied(array) => {
                 array.call_method1(py, "setflags", (false,))?;
@@ -87,15 +88,15 @@ impl Filling {
             }
             Place::Batch(filled) => {
                 filled.seal(py)?;
-                if publisher.send_filled(py, filled, self.samples)? {
+                if sending.send_filled(py, filled, self.samples)? {
                     return Ok(());
                 }
                 &filled.array
             }
         };
         if self.is_in_place {
-            publisher.count_copied();
+            sending.count_copied();
         }
-        self.publisher.call_method1(py, "write", (array,)).map(drop)
+        sending.write(py, array.bind(py))
     }
 }

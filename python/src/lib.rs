@@ -3,7 +3,7 @@
 //! ```text
 //!  module   lib: the names that Python sees
 //!  classes  stream, publisher, filling, recording, block, spectrum, scope
-//!           graph -> stage (a Python function), reader, feed, envelope
+//!           sending (of publisher and filling); graph -> stage (a function of Python's), reader, feed, envelope
 //!           pieces (of batches), sole
 //!  functions  command, measure, trigger, transfer, probe
 //!  below    opening, job, turns -> error, fork, memory, array, format
@@ -33,6 +33,7 @@ mod publisher;
 mod reader;
 mod recording;
 mod scope;
+mod sending;
 mod sole;
 mod spectrum;
 mod stage;

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use grebe_packet::{Address, printable};
 
-use crate::proto::wire::Verdict;
-
 /// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -77,6 +75,17 @@ pub enum Error {
     /// A socket failed.
     #[error(transparent)]
     Socket(#[from] grebe_datagram::Error),
+}
+
+/// Outcome of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every byte arrived.
+    Whole = 0,
+    /// One end cancelled.
+    Cancelled = 4,
+    /// Another end has used the ticket.
+    Taken = 7,
 }
 
 impl From<grebe_packet::Error> for Error {

@@ -21,7 +21,7 @@ use crate::stage::{Ports, Stage, StageError};
 /// `#[serde(default)]` is optional.
 ///
 /// ```
-/// use grebe_flow::{Context, Inputs, Kind, Kinds, Outcome, Outputs, Ports, Site, Stage, StageError};
+/// use grebe_flow::{Context, Inputs, Kind, Kinds, Outcome, Outputs, Ports, Site, Stage, StageError, StageResult};
 ///
 /// /// Turns every sample around.
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -41,7 +41,7 @@ use crate::stage::{Ports, Stage, StageError};
 /// }
 ///
 /// impl Stage for Negate {
-///     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+///     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
 ///         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
 ///         let mut batch = batch.try_unique().map_err(|_| "shared")?;
 ///         if !self.off {

@@ -11,12 +11,12 @@
 //! [`Signal`](grebe_ring::Signal), which its queues, its pool and the stop of the graph notify.
 //!
 //! ```
-//! use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageError};
+//! use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageResult};
 //! use grebe_frame::{BatchPool, Header};
 //!
 //! struct Ramp(BatchPool, u64);
 //! impl Stage for Ramp {
-//!     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+//!     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
 //!         let Some(mut batch) = ctx.acquire(&mut self.0) else { return Ok(Outcome::Produced) };
 //!         let header = Header { sequence: self.1, channel_count: 1, block_length_samples: 8, ..Header::default() };
 //!         batch.push::<i16>(&header, |_, samples| samples.fill(self.1 as i16))?;
@@ -28,14 +28,14 @@
 //!
 //! struct Sum(std::sync::mpsc::Sender<i64>, i64);
 //! impl Stage for Sum {
-//!     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> Result<Outcome, StageError> {
+//!     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
 //!         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
 //!         for frame in batch.frames() {
 //!             self.1 += frame.channel::<i16>(0)?.iter().map(|&sample| i64::from(sample)).sum::<i64>();
 //!         }
 //!         Ok(Outcome::Produced)
 //!     }
-//!     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
+//!     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> StageResult<()> {
 //!         Ok(self.0.send(self.1)?)
 //!     }
 //! }

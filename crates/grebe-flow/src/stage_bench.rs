@@ -9,17 +9,17 @@ use crate::graph::Graph;
 use crate::queue::QueueOptions;
 use crate::runtime::Stepper;
 use crate::snapshot::Snapshot;
-use crate::stage::{Context, Inputs, Outcome, Outputs, Stage, StageError};
+use crate::stage::{Context, Inputs, Outcome, Outputs, Stage, StageError, StageResult};
 
 /// Feeds one stage and collects its output, for tests of stages.
 ///
 /// ```
-/// use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError, StageBench};
+/// use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageBench, StageResult};
 /// use grebe_frame::{BatchPool, Header};
 ///
 /// struct Negate;
 /// impl Stage for Negate {
-///     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> Result<Outcome, StageError> {
+///     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
 ///         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
 ///         let mut batch = batch.try_unique().map_err(|_| "shared")?;
 ///         batch.update::<i16>(|_, _, samples| samples.iter_mut().for_each(|sample| *sample = -*sample))?;
@@ -90,12 +90,7 @@ impl StageBench {
 struct Feed(Receiver<Batch>);
 
 impl Stage for Feed {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         match self.0.try_recv() {
             Ok(batch) => {
                 output.send(batch, ctx);
@@ -110,12 +105,7 @@ impl Stage for Feed {
 struct Tray(Sender<Batch>);
 
 impl Stage for Tray {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         Ok(if self.0.send(copy(&batch)?).is_ok() { Outcome::Produced } else { Outcome::End })
     }

@@ -8,19 +8,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use grebe_flow::telemetry::{Report, Watch, Watched, publish};
-use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Running, Stage, StageError};
+use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Running, Stage, StageResult};
 use grebe_frame::{BatchPool, Header};
 
 /// Makes a frame of 8 samples every millisecond.
 struct Clock(BatchPool, u64);
 
 impl Stage for Clock {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         ctx.sleep_until(Instant::now() + Duration::from_millis(1));
         let Some(mut batch) = ctx.acquire(&mut self.0) else { return Ok(Outcome::Produced) };
         let header = Header {
@@ -40,12 +35,7 @@ impl Stage for Clock {
 struct Copy;
 
 impl Stage for Copy {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         if batch.frames().any(|frame| frame.header().sequence.is_multiple_of(2)) {
             ctx.count_copied(batch.len());

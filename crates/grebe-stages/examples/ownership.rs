@@ -31,7 +31,7 @@ mod linux {
 
     use grebe_datagram::{Options, Sender};
     use grebe_flow::{
-        Context, Graph, Inputs, Offer, Outcome, Outputs, QueueOptions, Stage, StageError, queue,
+        Context, Graph, Inputs, Offer, Outcome, Outputs, QueueOptions, Stage, StageResult, queue,
     };
     use grebe_frame::{Batch, BatchPool, Header, SampleFormat, TrustedBatchImport};
     use grebe_ring::{Memory, MemoryMut, Signal};
@@ -167,12 +167,7 @@ mod linux {
     }
 
     impl Stage for MinMax {
-        fn process(
-            &mut self,
-            input: &mut Inputs,
-            _: &mut Outputs,
-            _: &mut Context,
-        ) -> Result<Outcome, StageError> {
+        fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
             let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
             for frame in batch.frames() {
                 let (low, high) = extremes(&frame.channel::<i16>(0).unwrap());
@@ -194,12 +189,7 @@ mod linux {
     struct Stopped;
 
     impl Stage for Stopped {
-        fn process(
-            &mut self,
-            input: &mut Inputs,
-            _: &mut Outputs,
-            _: &mut Context,
-        ) -> Result<Outcome, StageError> {
+        fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
             if STOPPED.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_millis(20));
                 return Ok(Outcome::Produced);

@@ -112,11 +112,12 @@ struct Reader<M> {
     message: Vec<u8>,
     taken_bytes: usize,
     missing_samples: u64,
+    odd_messages: u64,
 }
 
 impl<M: Messages> Reader<M> {
     fn new(from: M, sample_bytes: Option<usize>) -> Self {
-        Self { from, sample_bytes, message: Vec::new(), taken_bytes: 0, missing_samples: 0 }
+        Self { from, sample_bytes, message: Vec::new(), taken_bytes: 0, missing_samples: 0, odd_messages: 0 }
     }
 }
 
@@ -128,6 +129,7 @@ impl<M: Messages> Read for Reader<M> {
                 None => self.message.push(b'\n'),
                 Some(bytes) if !self.message.len().is_multiple_of(bytes) => {
                     self.missing_samples += self.message.len().div_ceil(bytes) as u64;
+                    self.odd_messages += 1;
                     self.message.clear();
                 }
                 Some(_) => {}
@@ -147,7 +149,9 @@ struct Missing {
 impl<M: Messages> Retune<Reader<M>> for Missing {
     fn retune(&mut self, from: &mut Reader<M>) -> io::Result<Option<Retuned>> {
         let gap_samples = std::mem::take(&mut from.missing_samples);
-        Ok((gap_samples > 0).then_some(Retuned { gap_samples, rate_hz: self.rate_hz, description: None }))
+        let odd_messages = std::mem::take(&mut from.odd_messages);
+        let rate_hz = self.rate_hz;
+        Ok((odd_messages > 0).then_some(Retuned { gap_samples, odd_messages, rate_hz, description: None }))
     }
 }
 
@@ -167,15 +171,21 @@ mod tests {
         }
     }
 
-    /// Reads messages in pieces of a given size. Returns the bytes and the missing samples.
-    fn read(messages: &[Vec<u8>], sample_bytes: Option<usize>, at_once: usize) -> (Vec<u8>, u64) {
+    /// What is read of messages, as much at a time as is asked for, the samples that are missing, and the messages left out.
+    fn read(messages: &[Vec<u8>], sample_bytes: Option<usize>, at_once: usize) -> (Vec<u8>, u64, u64) {
         let mut reader = Reader::new(Sent(messages.to_vec().into()), sample_bytes);
         let (mut all, mut out) = (Vec::new(), vec![0; at_once]);
+        let (mut missing_samples, mut odd_messages) = (0, 0);
         loop {
-            match reader.read(&mut out) {
+            let read = reader.read(&mut out);
+            if let Some(told) = (Missing { rate_hz: 1.0 }).retune(&mut reader).unwrap() {
+                missing_samples += told.gap_samples;
+                odd_messages += told.odd_messages;
+            }
+            match read {
                 Ok(read) => all.extend_from_slice(&out[..read]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return (all, reader.missing_samples),
+                Err(_) => return (all, missing_samples, odd_messages),
             }
         }
     }
@@ -191,13 +201,14 @@ mod tests {
             let (whole, odd): (Vec<_>, Vec<_>) =
                 messages.iter().cloned().partition(|message| message.len() % sample_bytes == 0);
             let missing = odd.iter().map(|message| message.len().div_ceil(sample_bytes) as u64).sum();
-            prop_assert_eq!(read(&messages, Some(sample_bytes), at_once), (whole.concat(), missing));
+            let expected = (whole.concat(), missing, odd.len() as u64);
+            prop_assert_eq!(read(&messages, Some(sample_bytes), at_once), expected);
         }
     }
 
     #[test]
     fn the_end_of_a_message_ends_its_line() {
         let messages = [b"1,2".to_vec(), b"3,4\n5,".to_vec(), Vec::new(), b"6".to_vec()];
-        assert_eq!(read(&messages, None, 2), (b"1,2\n3,4\n5,\n\n6\n".to_vec(), 0));
+        assert_eq!(read(&messages, None, 2), (b"1,2\n3,4\n5,\n\n6\n".to_vec(), 0, 0));
     }
 }

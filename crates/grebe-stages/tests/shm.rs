@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Running, Stage, StageError};
+use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Running, Stage, StageResult};
 use grebe_process::synth::ChannelSpec;
 use grebe_process::synth::{SynthOptions, SynthSource};
 use grebe_shm::{Policy, PublisherOptions, SubscriberOptions};
@@ -15,12 +15,7 @@ use grebe_stages::{ShmSink, ShmSource, UdpSink, UdpSource};
 struct Notes(Arc<Mutex<Vec<i16>>>);
 
 impl Stage for Notes {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         for frame in batch.frames() {
             self.0.lock().unwrap().extend_from_slice(&frame.channel::<i16>(0).unwrap());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use grebe_flow::{
     Context, Count, Graph, Inputs, Kind, Outcome, Outputs, QueueOptions, RateHz, Site, Stage, StageBench,
-    StageError, StageSnapshot,
+    StageError, StageResult, StageSnapshot,
 };
 use grebe_frame::{Arrival, Batch, BatchPool, Header, SampleFormat, StreamTracker};
 use grebe_process::stream::block_length;
@@ -204,12 +204,7 @@ impl std::io::Write for Written {
 struct DropsAtItsEnd(Option<Batch>);
 
 impl Stage for DropsAtItsEnd {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = self.0.take() else { return Ok(Outcome::End) };
         output.send(batch, ctx);
         Ok(Outcome::Produced)

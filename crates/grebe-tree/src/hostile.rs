@@ -86,17 +86,7 @@ struct Liar {
 impl Liar {
     fn new() -> Self {
         let mut writer = FrameWriter::new(Vec::new());
-        let hello = Hello {
-            role: Role::Sender,
-            options: None,
-            sources: 2,
-            is_contents: false,
-            is_fresh: false,
-            is_local: false,
-            is_offer: false,
-            is_taken: false,
-            replaces: false,
-        };
+        let hello = Hello { sources: 2, ..Hello::new(Role::Sender) };
         writer.write(Kind::Hello, &hello.encode()).unwrap();
         Self { writer }
     }

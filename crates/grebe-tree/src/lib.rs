@@ -47,6 +47,7 @@ mod delta;
 mod directories;
 mod error;
 mod exclude;
+mod handover;
 #[cfg(test)]
 mod hostile;
 mod local;
@@ -60,6 +61,7 @@ mod receive;
 mod report;
 mod scan;
 mod send;
+mod stretch;
 mod system;
 mod wire;
 

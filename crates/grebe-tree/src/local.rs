@@ -1,16 +1,13 @@
 //! Both ends in one process: messages pass through memory, and the system copies the content.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use grebe_packet::Cancel;
 
-use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
 use crate::exclude::Exclude;
+use crate::handover::Handover;
 use crate::name::bytes_of;
 use crate::pipe::pipe;
 use crate::progress::Progress;
@@ -18,7 +15,6 @@ use crate::receive::{self, How, ReceiveTree};
 use crate::report::Report;
 use crate::scan::means_contents;
 use crate::send::{self, SendTree, What};
-use crate::wire::EntryId;
 
 /// Copies trees within this host, like [`send`](crate::send) and [`receive`](crate::receive). File systems
 /// that can share content share it; otherwise the system copies it.
@@ -102,36 +98,4 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     }
     let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Some(above.canonicalize().ok()?.join(path.file_name()?))
-}
-
-/// Files that the sender hands over to the receiver.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Handover {
-    directories: Arc<Directories>,
-    files: Arc<Mutex<HashMap<EntryId, Handed>>>,
-}
-
-#[derive(Debug)]
-struct Handed {
-    place: Place,
-    name: Box<[u8]>,
-    follows: bool,
-}
-
-impl Handover {
-    pub(crate) fn directories(&self) -> Arc<Directories> {
-        self.directories.clone()
-    }
-
-    pub(crate) fn put(&self, id: EntryId, place: Place, name: &[u8], follows: bool) {
-        let handed = Handed { place, name: name.into(), follows };
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(id, handed);
-    }
-
-    /// Opens a file that was handed over.
-    pub(crate) fn take(&self, id: EntryId) -> io::Result<File> {
-        let handed = self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        let handed = handed.ok_or(io::ErrorKind::NotFound)?;
-        self.directories.open(handed.place)?.read_file(&handed.name, handed.follows)
-    }
 }

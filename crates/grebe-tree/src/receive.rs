@@ -8,6 +8,7 @@
 //! ```
 
 mod adopting;
+mod basis;
 mod choosing;
 mod comparing;
 mod content;
@@ -18,6 +19,7 @@ mod finishing;
 mod flushing;
 mod frames;
 mod journal;
+mod laid_file;
 mod laying;
 mod linking;
 mod looked_at;
@@ -25,7 +27,9 @@ mod one_name;
 mod part;
 mod partial;
 mod parts;
+mod pending;
 mod rates;
+mod session;
 mod shared;
 mod signing;
 mod small;
@@ -44,7 +48,7 @@ use grebe_packet::Cancel;
 
 use crate::error::{Error, Result};
 use crate::exclude::Exclude;
-use crate::local::Handover;
+use crate::handover::Handover;
 use crate::name::words;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -55,6 +59,7 @@ use crate::receive::finishing::finish;
 use crate::receive::frames::{Frames, write_messages};
 use crate::receive::parts::write_parts;
 use crate::receive::rates::Measured;
+use crate::receive::session::Session;
 use crate::receive::shared::Receiving;
 use crate::receive::signing::{sign_files, tell_again};
 use crate::receive::small::write_small_files;
@@ -89,17 +94,13 @@ pub fn is_fresh(destination: &Path) -> bool {
 /// # Errors
 /// Errors of the whole copy. Errors of single files are in [`Report::left_out`]. After any error, the same
 /// copy resumes where this one stopped.
-pub fn receive<R, W>(
-    reader: R,
-    writer: W,
+pub fn receive(
+    reader: impl Read + Send + 'static,
+    writer: impl Write + Send,
     tree: &ReceiveTree,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write + Send,
-{
+) -> Result<Report> {
     run(reader, writer, &How::Tree(tree, None), progress, cancel)
 }
 
@@ -107,17 +108,13 @@ where
 ///
 /// # Errors
 /// As those of [`receive`]; [`Error::Declined`] and [`Error::TooMuch`] if the offer is not accepted.
-pub fn receive_offer<R, W>(
-    reader: R,
-    writer: W,
+pub fn receive_offer(
+    reader: impl Read + Send + 'static,
+    writer: impl Write + Send,
     reception: &Reception,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write + Send,
-{
+) -> Result<Report> {
     run(reader, writer, &How::Offer(reception), progress, cancel)
 }
 
@@ -128,17 +125,13 @@ pub(crate) enum How<'a> {
     Offer(&'a Reception),
 }
 
-pub(crate) fn run<R, W>(
-    reader: R,
-    writer: W,
+pub(crate) fn run(
+    reader: impl Read + Send + 'static,
+    writer: impl Write + Send,
     how: &How<'_>,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write + Send,
-{
+) -> Result<Report> {
     let mut writer = FrameWriter::new(writer);
     let received = greet(&mut writer, how)
         .and_then(|is_fresh| receive_all(reader, &mut writer, how, is_fresh, progress, cancel));
@@ -153,18 +146,8 @@ where
 
 /// Sends the greeting. A sender without a login learns only that this end exists, if a user must decide
 /// first.
-fn greet<W: Write>(writer: &mut FrameWriter<W>, how: &How<'_>) -> Result<bool> {
-    let hello = Hello {
-        role: Role::Receiver,
-        options: None,
-        sources: 0,
-        is_contents: false,
-        is_fresh: false,
-        is_local: false,
-        is_offer: false,
-        is_taken: false,
-        replaces: false,
-    };
+fn greet(writer: &mut FrameWriter<impl Write>, how: &How<'_>) -> Result<bool> {
+    let hello = Hello::new(Role::Receiver);
     let hello = match how {
         How::Offer(reception) => Hello {
             is_offer: true,
@@ -194,9 +177,9 @@ struct Greeted {
     stranger: Option<Stranger>,
 }
 
-fn agree<W: Write>(
+fn agree(
     frames: &mut Frames,
-    writer: &mut FrameWriter<W>,
+    writer: &mut FrameWriter<impl Write>,
     how: &How<'_>,
     is_fresh: bool,
     cancel: &Cancel,
@@ -241,18 +224,14 @@ fn agree<W: Write>(
     }
 }
 
-fn receive_all<R, W>(
-    reader: R,
-    writer: &mut FrameWriter<W>,
+fn receive_all(
+    reader: impl Read + Send + 'static,
+    writer: &mut FrameWriter<impl Write + Send>,
     how: &How<'_>,
     is_fresh: bool,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write + Send,
-{
+) -> Result<Report> {
     let measured = Arc::new(Measured::default());
     let mut frames = Frames::read(reader, measured.clone());
     let Greeted { sender, options, is_fresh, stranger } = agree(&mut frames, writer, how, is_fresh, cancel)?;
@@ -263,7 +242,7 @@ where
     };
     let (destination, directories) = found.open(path, &sender, options.dry_run)?;
     let (to_sender, said) = bounded(MESSAGES_MAX);
-    let receiving = Receiving::new(
+    let session = Session::new(
         options,
         destination,
         directories,
@@ -275,6 +254,7 @@ where
         measured,
         stranger,
     )?;
+    let receiving = Receiving::new(session);
     if receiving.flushing.is_on() && !receiving.options.dry_run {
         receiving.destination.flush_name()?;
     }

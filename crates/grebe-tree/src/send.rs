@@ -12,6 +12,7 @@
 mod blocks;
 mod comparing;
 mod frames;
+mod job;
 mod reading;
 mod ready;
 mod sending;
@@ -27,7 +28,7 @@ use crate::delta::SharedIndex;
 use crate::directories::{Directories, Listed};
 use crate::error::{Error, Result};
 use crate::exclude::Exclude;
-use crate::local::Handover;
+use crate::handover::Handover;
 use crate::offering::Offering;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -36,11 +37,10 @@ use crate::scan::{Scanner, means_contents};
 use crate::send::blocks::{BlockFiles, read_blocks};
 use crate::send::comparing::{Comparing, compare_files};
 use crate::send::frames::{Frames, read_frames};
-use crate::send::reading::{Job, Source, read_jobs};
+use crate::send::job::Job;
+use crate::send::reading::{Source, read_jobs};
 use crate::send::sending::Sending;
 use crate::wire::{FrameWriter, Hello, Kind, Role};
-
-pub(crate) use sending::FILES_AHEAD;
 
 /// Sources of a copy and its options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,17 +61,13 @@ pub struct SendTree {
 /// # Errors
 /// Errors of the whole copy. Errors of single files are in [`Report::left_out`]. After any error, the same
 /// copy resumes where this one stopped.
-pub fn send<R, W>(
-    reader: R,
-    writer: W,
+pub fn send(
+    reader: impl Read + Send + 'static,
+    writer: impl Write,
     tree: &SendTree,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write,
-{
+) -> Result<Report> {
     run(reader, writer, &What::Tree(tree, None), progress, cancel)
 }
 
@@ -79,17 +75,13 @@ where
 ///
 /// # Errors
 /// As those of [`send`]; [`Error::Peer`] if the offer is not accepted.
-pub fn send_offer<R, W>(
-    reader: R,
-    writer: W,
+pub fn send_offer(
+    reader: impl Read + Send + 'static,
+    writer: impl Write,
     offering: &Offering,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write,
-{
+) -> Result<Report> {
     run(reader, writer, &What::Offering(offering), progress, cancel)
 }
 
@@ -100,17 +92,13 @@ pub(crate) enum What<'a> {
     Offering(&'a Offering),
 }
 
-pub(crate) fn run<R, W>(
-    reader: R,
-    writer: W,
+pub(crate) fn run(
+    reader: impl Read + Send + 'static,
+    writer: impl Write,
     what: &What<'_>,
     progress: &Arc<Progress>,
     cancel: &Cancel,
-) -> Result<Report>
-where
-    R: Read + Send + 'static,
-    W: Write,
-{
+) -> Result<Report> {
     // Before the first message, to report invalid patterns at once.
     if let What::Tree(SendTree { options: Some(options), .. }, _) = what {
         Exclude::new(&options.exclude)?;
@@ -138,9 +126,9 @@ where
     Ok(report)
 }
 
-fn greet_and_send<W: Write>(
+fn greet_and_send(
     frames: &Frames,
-    writer: &mut FrameWriter<W>,
+    writer: &mut FrameWriter<impl Write>,
     what: &What<'_>,
     progress: &Progress,
     cancel: &Cancel,
@@ -226,23 +214,13 @@ struct Greeted {
     replaces: bool,
 }
 
-fn greet<W: Write>(
+fn greet(
     frames: &Frames,
-    writer: &mut FrameWriter<W>,
+    writer: &mut FrameWriter<impl Write>,
     what: &What<'_>,
     cancel: &Cancel,
 ) -> Result<Greeted> {
-    let mut hello = Hello {
-        role: Role::Sender,
-        options: None,
-        sources: 0,
-        is_contents: false,
-        is_fresh: false,
-        is_local: false,
-        is_offer: false,
-        is_taken: false,
-        replaces: false,
-    };
+    let mut hello = Hello::new(Role::Sender);
     match what {
         What::Tree(tree, handover) => {
             hello.options.clone_from(&tree.options);

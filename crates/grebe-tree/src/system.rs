@@ -88,6 +88,12 @@ pub(crate) struct Name {
     pub(crate) inode: u64,
 }
 
+/// A listed file may have become something else.
+pub(crate) fn regular(open: &File) -> io::Result<Metadata> {
+    let metadata = metadata(open)?;
+    if metadata.kind == Kind::File { Ok(metadata) } else { Err(io::Error::other("it is no file any more")) }
+}
+
 /// Writes zeros if a hole is not possible.
 fn write_zeros(file: &File, stretch: Range<u64>) -> io::Result<()> {
     let (zeros, mut at) = ([0; 16 << 10], stretch.start);

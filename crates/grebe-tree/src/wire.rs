@@ -34,6 +34,10 @@ pub(crate) const FRAME_BYTES_MAX: usize = 1 << 20;
 /// Unit of hashing, writing and resuming, in bytes of a file.
 pub(crate) const GROUP_BYTES: usize = 256 << 10;
 
+/// Maximum files listed and not sent, some 20 MB with their names. More than a path holds of small files, or
+/// of names in a round trip.
+pub(crate) const FILES_AHEAD: usize = 100_000;
+
 /// Length of a hash on the wire; collisions are infeasible.
 pub(crate) const HASH_BYTES: usize = 16;
 

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageError};
+use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageResult};
 use grebe_frame::{BatchPool, Header};
 use grebe_process::synth::{ChannelSpec, Generator, Wave};
 
@@ -68,12 +68,7 @@ struct Decimate {
 }
 
 impl Stage for Decimate {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         let pool = self.pool.get_or_insert_with(|| BatchPool::new(8, CHUNK_BYTES));
         let mut made = ctx.acquire(pool).ok_or("no chunk for the result")?;

@@ -3,7 +3,9 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, Snapshot, Stage, StageError, telemetry};
+use grebe_flow::{
+    Context, Graph, Inputs, Outcome, Outputs, Snapshot, Stage, StageError, StageResult, telemetry,
+};
 use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
 use grebe_process::synth::{ChannelSpec, Wave};
 use grebe_process::synth::{SynthOptions, SynthSource};
@@ -59,12 +61,7 @@ pub(super) const CHANGES: [Change; 3] = [
 pub(super) struct Transform(pub(super) Change);
 
 impl Stage for Transform {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         let mut batch = batch.try_unique().map_err(|_| "this stage is the only one that reads the batch")?;
         batch.update::<i16>(|_, _, samples| (self.0)(samples))?;
@@ -94,12 +91,7 @@ impl Hash {
 }
 
 impl Stage for Hash {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         for frame in batch.frames() {
             self.hash = Hash::add(self.hash, frame.payload());
@@ -127,12 +119,7 @@ impl Relend {
 }
 
 impl Stage for Relend {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if self.left == 0 {
             return Ok(Outcome::End);
         }
@@ -164,12 +151,7 @@ pub(super) fn small_frames(batches: usize) -> Result<Vec<Batch>> {
 pub(super) struct Sink;
 
 impl Stage for Sink {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         Ok(if input.next().is_some() { Outcome::Produced } else { Outcome::WantsInput })
     }
 }
@@ -178,12 +160,7 @@ impl Stage for Sink {
 pub(super) struct Sleeper(pub(super) Duration);
 
 impl Stage for Sleeper {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         for _ in batch.frames() {
             ctx.sleep_until(Instant::now() + self.0);

@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use grebe_datagram::Options as SocketOptions;
-use grebe_flow::{Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Snapshot, Stage, StageError};
+use grebe_flow::{
+    Context, Graph, Inputs, Outcome, Outputs, QueueOptions, Snapshot, Stage, StageError, StageResult,
+};
 use grebe_frame::BatchPool;
 use grebe_shm::{Policy, PublisherOptions};
 use grebe_stages::{PipeSink, PipeSource, ShmSink, ShmSource, UdpSink, UdpSource};
@@ -147,12 +149,7 @@ impl Source {
 }
 
 impl Stage for Source {
-    fn process(
-        &mut self,
-        _: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let pool = self
             .pool
             .get_or_insert_with(|| BatchPool::new(ctx.batches_in_flight() + 2, self.task.chunk_bytes));
@@ -195,12 +192,7 @@ impl Downstream {
 }
 
 impl Stage for Downstream {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let (Some(batch), Some(checker)) = (input.next(), &mut self.checker) else {
             return Ok(Outcome::WantsInput);
         };

@@ -50,8 +50,9 @@ pub(crate) struct Losses {
     pub(crate) underruns: u64,
     /// Lines that are no numbers.
     pub(crate) bad_lines: u64,
-    /// Bytes that make no whole sample, and datagrams that have none.
+    /// Bytes and messages that make no whole sample, and datagrams that have none.
     pub(crate) odd_bytes: u64,
+    pub(crate) odd_messages: u64,
     pub(crate) short_datagrams: u64,
     /// Samples per channel that are missing since the host that makes them was away.
     pub(crate) away_samples: u64,
@@ -86,6 +87,7 @@ impl Losses {
             underruns: own("underruns"),
             bad_lines: own("bad_lines"),
             odd_bytes: own("odd_bytes"),
+            odd_messages: own("odd_messages"),
             short_datagrams: own("short_datagrams"),
             away_samples: own("away_samples"),
             unconfirmed_samples: own("unconfirmed_samples"),
@@ -123,6 +125,7 @@ impl Losses {
             "underruns": self.underruns,
             "bad_lines": self.bad_lines,
             "odd_bytes": self.odd_bytes,
+            "odd_messages": self.odd_messages,
             "short_datagrams": self.short_datagrams,
             "away_samples": self.away_samples,
             "unconfirmed_samples": self.unconfirmed_samples,
@@ -156,6 +159,7 @@ impl fmt::Display for Losses {
             (self.underruns, "times the sound device had nothing to play"),
             (self.bad_lines, "lines left out that are no numbers like the others"),
             (self.odd_bytes, "bytes left out that make no whole sample"),
+            (self.odd_messages, "messages left out that are no whole samples"),
             (self.short_datagrams, "datagrams left out without a whole sample"),
             (self.away_samples, "samples missing while their host was away"),
             (self.unconfirmed_samples, "samples on the way to a host that went away"),
@@ -270,7 +274,7 @@ fn is_loss(name: &str) -> bool {
         "unknown_",
         "underruns",
         "bad_lines",
-        "odd_bytes",
+        "odd_",
         "short_datagrams",
         "away_",
         "unconfirmed_",

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime};
 
-use crate::support::recordings::{SmallDisk, check_saw, kills};
+use crate::support::kills::kills;
+use crate::support::recordings::{SmallDisk, check_saw};
 use crate::support::{finish, grebe, run, text};
 use grebe::recording::{Error, SampleFile};
 

@@ -1,10 +1,11 @@
 //! Receiving half of a stream, without sockets, threads or a clock of its own.
 
+mod peak_rate;
 mod reading;
 
 use std::ops::Range;
 
-use self::reading::PeakRate;
+use self::peak_rate::PeakRate;
 use crate::proto::ranges::RangeSet;
 use crate::proto::train::{FIRST_PACKETS, TrainDispersion};
 use crate::proto::wire::{

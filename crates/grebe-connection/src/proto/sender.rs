@@ -14,7 +14,6 @@ use std::ops::Range;
 
 use self::datagram_sizes::DatagramSizes;
 use self::trains::Trains;
-use self::writing::Writing;
 use crate::proto::congestion::{Controller, Mode, Phase, PhaseCost};
 use crate::proto::ranges::RangeSet;
 use crate::proto::sent_packets::{Item, SentPackets};
@@ -177,6 +176,15 @@ pub struct Sender {
     options: SenderOptions,
     /// Counters so far.
     pub counters: SendCounters,
+}
+
+/// Written end of a stream that is sent as it is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Writing {
+    /// The writer wants all bytes below to leave now.
+    flushed: u64,
+    /// Time since which new bytes wait.
+    pending_us: u64,
 }
 
 impl Sender {

@@ -11,13 +11,14 @@ mod header;
 pub(crate) use self::feedback::TRAIN_US_MAX;
 pub use self::{
     feedback::{Feedback, ReceivedPackets, RunBytes, Train},
-    frame::{Frame, Verdict},
+    frame::Frame,
     header::{HEADER_BYTES, Header, Stamp, TAG_BYTES},
 };
 pub(crate) use self::{
     frame::{DATA_HEADER_BYTES, data_header},
     header::{TRAIN_MARKS, decode_rtt, encode_rtt, expand_number},
 };
+pub use crate::error::Verdict;
 
 /// Bytes of IPv4 and UDP headers per datagram.
 pub const UDP_IP_BYTES: usize = 28;

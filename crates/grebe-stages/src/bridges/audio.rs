@@ -17,6 +17,7 @@ mod alsa;
 mod alsa;
 mod capture;
 mod kind;
+mod settings;
 mod sink;
 mod uri;
 

@@ -1,7 +1,7 @@
 //! Shared support of the source tests: a generator, and stages that forward batches to the test.
 #![allow(dead_code, reason = "not every test uses everything")]
 
-use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError};
+use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Batch, Header, SampleFormat};
 
 pub(crate) fn headers(batches: &[Batch]) -> Vec<Header> {
@@ -17,12 +17,7 @@ pub(crate) fn channel(batches: &[Batch], channel: usize) -> Vec<i16> {
 pub(crate) struct Tray(pub(crate) std::sync::mpsc::Sender<Batch>);
 
 impl Stage for Tray {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         self.0.send(batch)?;
         Ok(Outcome::Produced)
@@ -33,12 +28,7 @@ impl Stage for Tray {
 pub(crate) struct Headers(pub(crate) std::sync::mpsc::Sender<Header>);
 
 impl Stage for Headers {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        _: &mut Outputs,
-        _: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         batch.frames().try_for_each(|frame| self.0.send(frame.header()))?;
         Ok(Outcome::Produced)

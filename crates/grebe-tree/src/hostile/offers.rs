@@ -7,17 +7,7 @@ use crate::wire::OfferedNames;
 /// Builds the stream of a sender that offers two files and 10 bytes.
 fn offering(names: &[&[u8]]) -> Liar {
     let mut writer = FrameWriter::new(Vec::new());
-    let hello = Hello {
-        role: Role::Sender,
-        options: None,
-        sources: 2,
-        is_contents: false,
-        is_fresh: false,
-        is_local: false,
-        is_offer: true,
-        is_taken: false,
-        replaces: false,
-    };
+    let hello = Hello { sources: 2, is_offer: true, ..Hello::new(Role::Sender) };
     writer.write(Kind::Hello, &hello.encode()).unwrap();
     let tops = names.iter().map(|name| Box::from(*name)).collect();
     writer.write(Kind::Offer, &OfferedNames { tops, files: 2, bytes: 10 }.encode()).unwrap();

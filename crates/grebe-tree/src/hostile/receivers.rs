@@ -9,17 +9,7 @@ fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
     fs::write(from.path().join("named"), vec![1; 3_000_000]).unwrap();
     let say = |fill: &dyn Fn(&mut FrameWriter<Vec<u8>>)| {
         let mut writer = FrameWriter::new(Vec::new());
-        let hello = Hello {
-            role: Role::Receiver,
-            options: None,
-            sources: 0,
-            is_contents: false,
-            is_fresh: false,
-            is_local: false,
-            is_offer: false,
-            is_taken: false,
-            replaces: false,
-        };
+        let hello = Hello::new(Role::Receiver);
         writer.write(Kind::Hello, &hello.encode()).unwrap();
         fill(&mut writer);
         writer.into_stream()
@@ -73,17 +63,7 @@ fn a_receiver_that_looks_where_nothing_is_gets_what_there_is() {
         ("bits without an end", Kind::Left, vec![0, 100, 1], true),
     ] {
         let mut writer = FrameWriter::new(Vec::new());
-        let hello = Hello {
-            role: Role::Receiver,
-            options: None,
-            sources: 0,
-            is_contents: false,
-            is_fresh: false,
-            is_local: false,
-            is_offer: false,
-            is_taken: false,
-            replaces: false,
-        };
+        let hello = Hello::new(Role::Receiver);
         writer.write(Kind::Hello, &hello.encode()).unwrap();
         writer.write(kind, &body).unwrap();
         let options = Options { progressive: true, ..Options::default() };

@@ -7,16 +7,14 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::delta::{FOUND_BYTES_MIN, Found};
 use crate::name::{bytes_of, os_name};
-use crate::progress::add;
-use crate::receive::content::dress;
-use crate::receive::partial::Temporary;
-use crate::receive::shared::{Pending, Receiving};
-use crate::system::{self, Directory, Kind, clone_content, read_at, write_all_at};
+use crate::receive::pending::{Adopted, Pending};
+use crate::receive::session::Session;
+use crate::system::{Directory, clone_content, read_at, regular, write_all_at};
 use crate::wire::{GROUP_BYTES, ShortHash, short};
 
 /// Files found under other names so far.
@@ -24,26 +22,19 @@ pub(super) struct Elsewhere {
     found: Found,
 }
 
-/// Unnamed copy of such a file. Dropping it deletes the copy, unless it got a name.
-#[derive(Debug)]
-pub(super) struct Adopted {
-    /// Present until it gets its name.
-    temporary: Mutex<Option<Temporary>>,
-}
-
 /// Minimum search time, in addition to the time that sending would take at 100 Mbit/s.
 const LOOK_AT_LEAST: Duration = Duration::from_millis(20);
 const SENT_BYTES_PER_S: f64 = 12.5e6;
 
 impl Elsewhere {
-    pub(super) fn new(receiving: &Receiving) -> Self {
-        let options = &receiving.options;
+    pub(super) fn new(session: &Session) -> Self {
+        let options = &session.options;
         let mut directories = Vec::new();
         // Within one host, and in a dry run, this saves no bytes.
-        let is_looked = receiving.handover.is_none() && receiving.stranger.is_none();
+        let is_looked = session.handover.is_none() && session.stranger.is_none();
         // A sender without a login must not learn of other files here.
         if is_looked && !options.dry_run && !options.whole_file {
-            let destination = &receiving.destination;
+            let destination = &session.destination;
             directories.extend(options.also_look_in.iter().map(|directory| destination.path.join(directory)));
             directories.extend(destination.there());
         }
@@ -51,19 +42,15 @@ impl Elsewhere {
     }
 
     /// Copies a file with the same length and time, and returns its hash.
-    pub(super) fn adopt(
-        &mut self,
-        receiving: &Receiving,
-        file: &Pending,
-    ) -> Option<(ShortHash, Arc<Adopted>)> {
+    pub(super) fn adopt(&mut self, session: &Session, file: &Pending) -> Option<(ShortHash, Arc<Adopted>)> {
         if file.bytes < FOUND_BYTES_MIN {
             return None;
         }
-        self.look(receiving, file.bytes);
+        self.look(session, file.bytes);
         let mtime_s = file.modified_ns.div_euclid(1_000_000_000);
         let same = self.found.same(file.bytes, mtime_s, os_name(&file.name)?)?;
         // On failure the file is sent instead.
-        copy(receiving, file, &same.path).ok()?
+        copy(session, file, &same.path).ok()?
     }
 
     /// A file of the same name and similar length.
@@ -72,9 +59,9 @@ impl Elsewhere {
         Some((similar.path.clone(), similar.bytes))
     }
 
-    fn look(&mut self, receiving: &Receiving, bytes: u64) {
+    fn look(&mut self, session: &Session, bytes: u64) {
         let until = Instant::now() + LOOK_AT_LEAST + Duration::from_secs_f64(bytes as f64 / SENT_BYTES_PER_S);
-        self.found.look(|| Instant::now() < until && !receiving.is_stopped());
+        self.found.look(|| Instant::now() < until && !session.is_stopped());
     }
 }
 
@@ -84,24 +71,21 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
         return Err(io::ErrorKind::NotFound.into());
     };
     let file = Directory::open(above)?.read_file(&bytes_of(name), false)?;
-    if system::metadata(&file)?.kind != Kind::File {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    Ok(file)
+    regular(&file).map(|_| file)
 }
 
 /// `None`: its length changed, or the copy is over.
-fn copy(receiving: &Receiving, file: &Pending, from: &Path) -> io::Result<Option<(ShortHash, Arc<Adopted>)>> {
+fn copy(session: &Session, file: &Pending, from: &Path) -> io::Result<Option<(ShortHash, Arc<Adopted>)>> {
     let from = open(from)?;
-    let into = receiving.directories.open(file.place)?;
-    let (to, temporary) = receiving.partial.create(&into, file.mode)?;
-    let adopted = Adopted { temporary: Mutex::new(Some(temporary)) };
+    let into = session.directories.open(file.place)?;
+    let (to, temporary) = session.partial.create(&into, file.mode)?;
+    let adopted = Adopted::new(temporary);
     // Nobody else can change shared content after cloning, so the clone is hashed.
     let is_shared = clone_content(&from, &to).is_ok();
     let read = if is_shared { &to } else { &from };
     let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; GROUP_BYTES], 0);
     loop {
-        if receiving.is_stopped() {
+        if session.is_stopped() {
             return Ok(None);
         }
         let bytes = match read_at(read, &mut buffer, at)? {
@@ -117,16 +101,4 @@ fn copy(receiving: &Receiving, file: &Pending, from: &Path) -> io::Result<Option
     }
     to.set_len(at)?;
     Ok((at == file.bytes).then(|| (short(&hasher.finalize()), Arc::new(adopted))))
-}
-
-impl Adopted {
-    /// Completes the copy except for its name, after the sender confirmed it.
-    pub(super) fn finish(&self, receiving: &Receiving, file: &Pending) -> io::Result<(File, Temporary)> {
-        let temporary = self.temporary.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let temporary = temporary.ok_or(io::ErrorKind::NotFound)?;
-        let open = temporary.directory.write_file(&temporary.name)?;
-        dress(receiving, file, &open, 0)?;
-        add(&receiving.progress.bytes_same, file.bytes);
-        Ok((open, temporary))
-    }
 }

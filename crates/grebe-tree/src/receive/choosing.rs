@@ -17,12 +17,12 @@ use crate::directories::Place;
 use crate::error::{Error, Result};
 use crate::name::{self, printable};
 use crate::receive::adopting::Elsewhere;
-use crate::receive::choosing::files::ListedFile;
+use crate::receive::basis::ToSign;
 use crate::receive::deleting::Deletions;
 use crate::receive::linking::Links;
 use crate::receive::one_name::{Met, are_one};
-use crate::receive::shared::{Pending, Receiving};
-use crate::receive::signing::ToSign;
+use crate::receive::pending::Pending;
+use crate::receive::shared::Receiving;
 use crate::receive::small::Batch;
 use crate::receive::stranger::{ListedSoFar, Stranger};
 use crate::system::{self, Directory, Kind, Metadata, reason};
@@ -132,7 +132,7 @@ impl<'a> Choosing<'a> {
                 self.receiving.fail(error);
                 return None;
             }
-            self.receiving.listing_done(self.next);
+            self.receiving.pending.listing_done(self.next);
         }
         (!self.receiving.is_stopped()).then_some(self.chosen)
     }
@@ -381,6 +381,14 @@ struct At {
     state: State,
     /// `None` if there is nothing to compare with.
     directory: Option<Arc<Directory>>,
+}
+
+/// Fields that only files have.
+struct ListedFile {
+    id: EntryId,
+    bytes: u64,
+    touched: u64,
+    is_linked: bool,
 }
 
 fn finally(entry: &Entry, keeps_owners: bool) -> Finally {

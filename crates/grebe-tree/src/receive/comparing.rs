@@ -1,16 +1,17 @@
 //! Compares a listed file with the existing one.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use crate::delta::{CHANGED_BYTES_MIN, ChunkSizes, Known, delta_pays};
 use crate::name::PartNames;
 use crate::receive::journal::Come;
 use crate::receive::partial::identity;
-use crate::receive::shared::{Pending, Receiving};
+use crate::receive::pending::Pending;
+use crate::receive::shared::Receiving;
 use crate::receive::volumes::Of;
-use crate::system::{self, Directory, Metadata, read_at, reason};
-use crate::wire::{GROUP_BYTES, ShortHash, TOUCHED_BYTES, short};
+use crate::stretch::Stretch;
+use crate::system::{self, Directory, Metadata, reason};
+use crate::wire::{ShortHash, TOUCHED_BYTES, short};
 
 /// Corrects the attributes of a file whose content is right.
 pub(super) fn mend(
@@ -19,9 +20,10 @@ pub(super) fn mend(
     file: &Pending,
     there: &Metadata,
 ) {
+    let path = || receiving.directories.path_of(file.place, &file.name);
     let keeps = |of| {
-        let volume = receiving.volumes.of(receiving, there.device, file.place);
-        volume.keeps(of, receiving, || receiving.directories.path_of(file.place, &file.name))
+        let volume = receiving.volume(there.device, file.place);
+        volume.keeps(of, |why| receiving.blemish(path(), why))
     };
     let is_dry_run = receiving.options.dry_run;
     let is_same_mode = is_dry_run || !receiving.options.modes || there.mode == file.mode || !keeps(Of::Mode);
@@ -46,8 +48,7 @@ pub(super) fn mend(
         if is_same_time { Ok(()) } else { system::set_modified(&open, file.modified_ns) }
     });
     if let Err(error) = mended {
-        let path = receiving.directories.path_of(file.place, &file.name);
-        receiving.blemish(path, format!("its mode, owner or attributes cannot be set: {}", reason(&error)));
+        receiving.blemish(path(), format!("its mode, owner or attributes cannot be set: {}", reason(&error)));
     }
 }
 
@@ -90,25 +91,13 @@ pub(super) fn hash(receiving: &Receiving, directory: &Directory, file: &Pending)
     if let Some(hash) = receiving.index.known(&path, &before).and_then(|known| known.hash) {
         return Some(hash);
     }
-    let hash = read_and_hash(receiving, &open)?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(Stretch::whole(&open, || receiving.is_stopped())).ok()?;
+    let hash = short(&hasher.finalize());
     if system::metadata(&open).is_ok_and(|now| now.is_same_content(&before)) {
         receiving.index.note(&path, &before, Known { hash: Some(hash), signature: None });
     }
     Some(hash)
-}
-
-fn read_and_hash(receiving: &Receiving, file: &File) -> Option<ShortHash> {
-    let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; GROUP_BYTES], 0);
-    while !receiving.is_stopped() {
-        match read_at(file, &mut buffer, at).ok()? {
-            0 => return Some(short(&hasher.finalize())),
-            read => {
-                hasher.update(&buffer[..read]);
-                at += read as u64;
-            }
-        }
-    }
-    None
 }
 
 /// Whether the existing time may be the listed one as rounded by a file system, judged by trailing zeros. A

@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::progress::add;
-use crate::receive::shared::{Pending, Receiving};
-use crate::receive::volumes::Of;
+use crate::receive::pending::Pending;
+use crate::receive::session::Session;
+use crate::receive::volumes::{Abilities, Of};
 use crate::system::{
-    self, Kind, Metadata, clone_content, copy_range, is_full, next_stretch, read_at, reason, write_all_at,
+    self, Metadata, clone_content, copy_range, is_full, next_stretch, read_at, reason, regular, write_all_at,
 };
 use crate::wire::GROUP_BYTES;
 
@@ -18,13 +19,6 @@ const TRIES: u32 = 3;
 
 /// Bytes per system call, after which cancellation takes effect.
 const STEP_BYTES: u64 = 32 << 20;
-
-/// Limits of the file systems: a failed operation is not tried again.
-#[derive(Debug, Default)]
-pub(super) struct Abilities {
-    cannot_clone: AtomicBool,
-    cannot_copy: AtomicBool,
-}
 
 /// Result of copying a local file.
 pub(super) enum Copied {
@@ -38,24 +32,21 @@ pub(super) enum Copied {
 
 /// Copies a file that the sender handed over, and reports progress to `step`.
 pub(super) fn copy_local(
-    receiving: &Receiving,
+    session: &Session,
     file: &Pending,
     from: &File,
     to: &File,
     mut step: impl FnMut(u64),
 ) -> io::Result<Copied> {
     for tried in 0..TRIES {
-        let before = system::metadata(from)?;
-        if before.kind != Kind::File {
-            return Err(io::Error::other("it is no file any more"));
-        }
+        let before = regular(from)?;
         // A part of an earlier copy is valid only for an unchanged file.
         let is_as_listed = before.bytes == file.bytes && before.modified_ns == file.modified_ns;
         let start = if tried == 0 && is_as_listed { file.left_bytes } else { 0 };
         if tried > 0 || start != file.left_bytes {
             to.set_len(start)?;
         }
-        if !copy_once(receiving, &before, from, to, start, &mut step)? {
+        if !copy_once(session, &before, from, to, start, &mut step)? {
             return Ok(Copied::Stopped);
         }
         if system::metadata(from)?.is_same_content(&before) {
@@ -68,14 +59,14 @@ pub(super) fn copy_local(
 
 /// `false`: the copy was stopped.
 fn copy_once(
-    receiving: &Receiving,
+    session: &Session,
     metadata: &Metadata,
     from: &File,
     to: &File,
     start: u64,
     step: &mut impl FnMut(u64),
 ) -> io::Result<bool> {
-    let abilities = &receiving.abilities;
+    let abilities = &session.abilities;
     let is_small = metadata.bytes <= GROUP_BYTES as u64 / 4;
     if start == 0 && !is_small && !abilities.cannot_clone.load(Ordering::Relaxed) {
         match clone_content(from, to) {
@@ -88,7 +79,7 @@ fn copy_once(
     while let Some(stretch) = next_stretch(from, at, metadata.bytes, metadata)? {
         at = stretch.start;
         while at < stretch.end {
-            if receiving.is_stopped() {
+            if session.is_stopped() {
                 return Ok(false);
             }
             let copied = copy_stretch(abilities, from, to, at..stretch.end.min(at + STEP_BYTES), is_small)?;
@@ -97,8 +88,8 @@ fn copy_once(
                 return Ok(true);
             }
             at += copied;
-            add(&receiving.done.data_bytes, copied);
-            add(&receiving.progress.data_bytes, copied);
+            add(&session.done.data_bytes, copied);
+            add(&session.progress.data_bytes, copied);
             step(at);
         }
     }
@@ -132,15 +123,15 @@ fn copy_stretch(
 
 /// Gives a file everything but its name. Reports attributes that cannot be set; the file is good without
 /// them.
-pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns: i64) -> io::Result<()> {
-    let path = || receiving.directories.path_of(file.place, &file.name);
+pub(super) fn dress(session: &Session, file: &Pending, open: &File, later_ns: i64) -> io::Result<()> {
+    let path = || session.directories.path_of(file.place, &file.name);
     let tell = |what: &str, error: &io::Error| {
-        receiving.blemish(path(), format!("{what} cannot be set: {}", reason(error)));
+        session.blemish(path(), format!("{what} cannot be set: {}", reason(error)));
     };
     // A look costs less than setting a value that is already right.
     let now = system::metadata(open)?;
-    let volume = receiving.volumes.of(receiving, now.device, file.place);
-    let keeps = |of| volume.keeps(of, receiving, path);
+    let volume = session.volume(now.device, file.place);
+    let keeps = |of| volume.keeps(of, |why| session.blemish(path(), why));
     let new_owner = file.owner.filter(|owner| *owner != now.owner && keeps(Of::Owner));
     if let Some(owner) = new_owner
         && let Err(error) = system::set_owner(open, owner)
@@ -148,15 +139,15 @@ pub(super) fn dress(receiving: &Receiving, file: &Pending, open: &File, later_ns
         tell("its owner", &error);
     }
     // After the owner, because that clears bits of the mode.
-    let mode = if receiving.options.modes { Some(file.mode) } else { file.replaces };
+    let mode = if session.options.modes { Some(file.mode) } else { file.replaces };
     let sets_mode = |mode: &u16| *mode != now.mode || new_owner.is_some();
-    let may_set = || if receiving.options.modes { keeps(Of::Mode) } else { volume.keeps_modes() };
+    let may_set = || if session.options.modes { keeps(Of::Mode) } else { volume.keeps_modes() };
     if let Some(mode) = mode.filter(|mode| sets_mode(mode) && may_set())
         && let Err(error) = system::set_mode(open, mode)
     {
         tell("its mode", &error);
     }
-    if receiving.options.attributes
+    if session.options.attributes
         && !file.attributes.is_empty()
         && let Err(error) = system::set_attributes(open, &file.attributes)
     {

@@ -154,17 +154,7 @@ mod tests {
     use crate::wire::Role;
 
     fn sender(sources: u64, is_contents: bool) -> Hello {
-        Hello {
-            role: Role::Sender,
-            options: None,
-            sources,
-            is_contents,
-            is_fresh: false,
-            is_local: false,
-            is_offer: false,
-            is_taken: false,
-            replaces: false,
-        }
+        Hello { sources, is_contents, ..Hello::new(Role::Sender) }
     }
 
     fn open(path: &Path, sources: u64, is_contents: bool) -> Result<Option<Vec<u8>>> {

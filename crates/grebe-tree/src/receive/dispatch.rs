@@ -10,11 +10,13 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use crate::error::{Error, Result};
 use crate::name::words;
 use crate::progress::add;
+use crate::receive::basis::ToSign;
 use crate::receive::comparing::chunk_sizes;
 use crate::receive::frames::Frames;
 use crate::receive::parts::{Piece, ToParts, is_large};
-use crate::receive::shared::{Pending, Receiving};
-use crate::receive::signing::{Again, ToSign};
+use crate::receive::pending::Pending;
+use crate::receive::shared::Receiving;
+use crate::receive::signing::Again;
 use crate::receive::small::{Batch, Content};
 use crate::wire::{DataFrame, EntryId, Kind, Look, Note, RecordKind, Refine, SenderEnd, Shift};
 
@@ -43,7 +45,7 @@ impl Dispatch<'_> {
             receiving.progress.stream_bytes.store(frames.read_bytes, Ordering::Relaxed);
             match frame.kind {
                 Kind::Listing => {
-                    receiving.listing_came();
+                    receiving.pending.listing_came();
                     // The thread is gone only after a failure.
                     let _ = self.listings.send(frame.body);
                 }
@@ -155,7 +157,7 @@ impl Dispatch<'_> {
         let Pending { id, place, bytes, mode, .. } = file;
         let to_sign = ToSign { id, place, name: file.name.clone(), elsewhere: None, bytes, mode, sizes };
         self.receiving.bases.will_be_told(id);
-        self.receiving.expect(file)?;
+        self.receiving.pending.expect(file)?;
         let _ = self.to_sign.send(to_sign);
         Ok(())
     }

@@ -56,9 +56,8 @@ fn directory(receiving: &Receiving, place: Place, facts: &Facts) -> io::Result<(
     let now = directory.own_metadata()?;
     // An unknown file system counts as capable: creating a probe file now would change times.
     let volume = receiving.volumes.known(now.device);
-    let keeps = |of| {
-        volume.as_ref().is_none_or(|volume| volume.keeps(of, receiving, || receiving.directories.path(place)))
-    };
+    let tell = |why| receiving.blemish(receiving.directories.path(place), why);
+    let keeps = |of| volume.as_ref().is_none_or(|volume| volume.keeps(of, tell));
     let new_owner = finally.owner.filter(|owner| *owner != now.owner && keeps(Of::Owner));
     if let Some(owner) = new_owner {
         directory.set_own_owner(owner)?;

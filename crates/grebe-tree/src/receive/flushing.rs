@@ -26,7 +26,8 @@ use crate::options::Fsync;
 use crate::receive::content::dress;
 use crate::receive::flushing::unflushed::Unflushed;
 use crate::receive::partial::{Temporary, remove_notes};
-use crate::receive::shared::{Pending, Receiving};
+use crate::receive::pending::Pending;
+use crate::receive::session::Session;
 use crate::system::{self, Directory, is_full};
 
 /// A complete, verified file.
@@ -85,49 +86,49 @@ impl Flushing {
     }
 
     /// Takes a complete file. Gives it its name and reports it, as soon as the policy allows.
-    pub(super) fn take(&self, receiving: &Receiving, open: File, whole: Whole) {
+    pub(super) fn take(&self, session: &Session, open: File, whole: Whole) {
         match self.mode {
             Fsync::Never => {
                 let mut whole = whole;
-                if whole.finish(receiving) {
-                    whole.tell(receiving);
+                if whole.finish(session) {
+                    whole.tell(session);
                 }
             }
             Fsync::File => {
-                if let Err(error) = self.take_one(receiving, &open, whole) {
-                    self.fail(receiving, error);
+                if let Err(error) = self.take_one(session, &open, whole) {
+                    self.fail(session, error);
                 }
             }
-            Fsync::Batch => self.take_many(receiving, open, whole),
+            Fsync::Batch => self.take_many(session, open, whole),
         }
     }
 
-    fn take_one(&self, receiving: &Receiving, open: &File, mut whole: Whole) -> io::Result<()> {
+    fn take_one(&self, session: &Session, open: &File, mut whole: Whole) -> io::Result<()> {
         system::flush(open)?;
-        if self.is_broken() || !whole.finish(receiving) {
+        if self.is_broken() || !whole.finish(session) {
             return Ok(());
         }
-        match (&whole.then, receiving.directories.open(whole.file.place)) {
+        match (&whole.then, session.directories.open(whole.file.place)) {
             (Then::Dress, _) => system::flush(open)?,
             (Then::Name(..), Ok(directory)) => directory.flush()?,
             // The temporary file is gone, so the file failed.
             (Then::Name(..), Err(error)) => {
-                receiving.file_failed(&whole.file, &error);
+                session.file_failed(&whole.file, &error);
                 return Ok(());
             }
         }
-        whole.tell(receiving);
+        whole.tell(session);
         Ok(())
     }
 
-    fn take_many(&self, receiving: &Receiving, open: File, whole: Whole) {
+    fn take_many(&self, session: &Session, open: File, whole: Whole) {
         // Before another thread can take the file. It can be closed then, because there may be thousands.
-        let directory = receiving.directories.open(whole.file.place);
+        let directory = session.directories.open(whole.file.place);
         let noted = directory
             .and_then(|directory| self.unflushed.of_system(&directory, |system| system.add_content(open)));
         if let Err(error) = noted {
             // Its directory is gone.
-            return receiving.file_failed(&whole.file, &error);
+            return session.file_failed(&whole.file, &error);
         }
         let mut batch = self.lock();
         while batch.waiting.len() >= 2 * BATCH_FILES {
@@ -142,34 +143,34 @@ impl Flushing {
     }
 
     /// Notes a change of names in a directory.
-    pub(super) fn names_changed(&self, receiving: &Receiving, place: Place) {
-        if !self.is_on() || receiving.options.dry_run {
+    pub(super) fn names_changed(&self, session: &Session, place: Place) {
+        if !self.is_on() || session.options.dry_run {
             return;
         }
-        let open = receiving.directories.open(place);
+        let open = session.directories.open(place);
         // A missing directory is reported by the code that needs it.
         let _ = open
             .and_then(|open| self.unflushed.of_system(&open, |system| system.add_directory(place, &open)));
     }
 
     /// Notes a new directory, before anything in it is reported.
-    pub(super) fn made_directory(&self, receiving: &Receiving, place: Place) {
+    pub(super) fn made_directory(&self, session: &Session, place: Place) {
         if self.mode != Fsync::File {
-            return self.names_changed(receiving, place);
+            return self.names_changed(session, place);
         }
-        if let Ok(directory) = receiving.directories.open(place)
+        if let Ok(directory) = session.directories.open(place)
             && let Err(error) = directory.flush()
         {
-            self.fail(receiving, error);
+            self.fail(session, error);
         }
     }
 
     /// Notes an existing file, which may not be on the disk either.
-    pub(super) fn was_there(&self, receiving: &Receiving, place: Place, name: &[u8]) {
-        if !self.is_on() || receiving.options.dry_run {
+    pub(super) fn was_there(&self, session: &Session, place: Place, name: &[u8]) {
+        if !self.is_on() || session.options.dry_run {
             return;
         }
-        let Ok(directory) = receiving.directories.open(place) else { return };
+        let Ok(directory) = session.directories.open(place) else { return };
         let _ = self.unflushed.of_system(&directory, |system| {
             system.add_directory(place, &directory);
             system.add_what_was_there(|| directory.read_file(name, false), BATCH_FILES);
@@ -177,14 +178,14 @@ impl Flushing {
     }
 
     /// Renames files while `others` runs, and the remaining ones after it.
-    pub(super) fn during<T>(&self, receiving: &Receiving, others: impl FnOnce() -> T) -> T {
+    pub(super) fn during<T>(&self, session: &Session, others: impl FnOnce() -> T) -> T {
         std::thread::scope(|scope| {
             // Also if they panic.
             let _close = Close(self);
             if self.mode == Fsync::Batch {
                 scope.spawn(|| {
                     while let Some(batch) = self.next() {
-                        self.flush(receiving, batch);
+                        self.flush(session, batch);
                     }
                 });
             }
@@ -193,9 +194,9 @@ impl Flushing {
     }
 
     /// Flushes all changes, and reports the files that have their names.
-    pub(super) fn finish(&self, receiving: &Receiving) {
+    pub(super) fn finish(&self, session: &Session) {
         if self.is_on() {
-            self.flush(receiving, Vec::new());
+            self.flush(session, Vec::new());
         }
     }
 
@@ -227,22 +228,22 @@ impl Flushing {
         }
     }
 
-    fn flush(&self, receiving: &Receiving, batch: Vec<Whole>) {
+    fn flush(&self, session: &Session, batch: Vec<Whole>) {
         if self.is_broken() {
             return;
         }
         let named = take(&mut self.lock().named);
         if let Err(error) = self.unflushed.flush() {
-            return self.fail(receiving, error);
+            return self.fail(session, error);
         }
-        named.iter().for_each(|whole| whole.tell(receiving));
+        named.iter().for_each(|whole| whole.tell(session));
         let named = batch.into_iter().filter_map(|mut whole| {
-            if !whole.finish(receiving) {
+            if !whole.finish(session) {
                 return None;
             }
             match whole.then {
-                Then::Name(..) => self.names_changed(receiving, whole.file.place),
-                Then::Dress => self.was_there(receiving, whole.file.place, &whole.file.name),
+                Then::Name(..) => self.names_changed(session, whole.file.place),
+                Then::Dress => self.was_there(session, whole.file.place, &whole.file.name),
             }
             Some(whole)
         });
@@ -256,10 +257,10 @@ impl Flushing {
     }
 
     /// Notes a failed flush. The system reports such an error once, so later flushes prove nothing.
-    pub(super) fn fail(&self, receiving: &Receiving, source: io::Error) {
+    pub(super) fn fail(&self, session: &Session, source: io::Error) {
         self.lock().is_broken = true;
-        let path = receiving.destination.path.clone();
-        receiving.fail(if is_full(&source) {
+        let path = session.destination.path.clone();
+        session.fail(if is_full(&source) {
             Error::NoRoom { path }
         } else {
             Error::File { action: "bring to the disk", path, source }
@@ -290,29 +291,29 @@ impl Batch {
 
 impl Whole {
     /// Applies the final step to a file, and reports a failure.
-    fn finish(&mut self, receiving: &Receiving) -> bool {
-        let into = receiving.directories.open(self.file.place);
+    fn finish(&mut self, session: &Session) -> bool {
+        let into = session.directories.open(self.file.place);
         let finished = into.and_then(|into| match &mut self.then {
             Then::Name(temporary, notes) => {
-                let named = receiving.give_name(temporary, &into, &self.file.name);
+                let named = session.give_name(temporary, &into, &self.file.name);
                 if let Some((folder, names)) = notes {
                     remove_notes(folder, names);
                 }
                 named
             }
-            Then::Dress => dress(receiving, &self.file, &into.read_file(&self.file.name, false)?, 0),
+            Then::Dress => dress(session, &self.file, &into.read_file(&self.file.name, false)?, 0),
         });
         match &finished {
-            Ok(()) => receiving.note_good(&self.file),
-            Err(error) => receiving.file_failed(&self.file, error),
+            Ok(()) => session.note_good(&self.file),
+            Err(error) => session.file_failed(&self.file, error),
         }
         finished.is_ok()
     }
 
-    fn tell(&self, receiving: &Receiving) {
+    fn tell(&self, session: &Session) {
         match self.then {
-            Then::Name(..) => receiving.copied(&self.file, self.bytes),
-            Then::Dress => receiving.same(&self.file),
+            Then::Name(..) => session.copied(&self.file, self.bytes),
+            Then::Dress => session.same(&self.file),
         }
     }
 }

@@ -8,22 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 
-use crate::delta::{Block, Laid, Laying};
-use crate::receive::partial::Temporary;
-use crate::receive::shared::Receiving;
-use crate::receive::signing::{Basis, ToSign};
-use crate::system::{self, Directory};
-use crate::wire::{EntryId, short};
-
-/// New file under a temporary name, with the data written ahead.
-#[derive(Debug)]
-pub(super) struct LaidFile {
-    /// Length, as listed.
-    bytes: u64,
-    open: File,
-    temporary: Temporary,
-    pub(super) laid: Laid,
-}
+use crate::delta::{Block, Experience, Laid, Laying};
+use crate::receive::basis::{Basis, ToSign};
+use crate::receive::laid_file::{LaidFile, write, write_early};
+use crate::receive::session::Session;
+use crate::wire::EntryId;
 
 /// The file being written ahead, and the sender's messages about it.
 #[derive(Debug, Default)]
@@ -50,54 +39,22 @@ const LAID_BYTES_MIN: u64 = 4 << 20;
 /// Minimum common share of earlier files; below it, most writes would be useless.
 const COMMON_SHARE_MIN: f64 = 0.5;
 
-/// Zeros of this length stay holes.
-const STEP_BYTES: usize = 64 << 10;
-
-impl LaidFile {
-    /// New file to write ahead into; `None` if that does not pay or is impossible.
-    fn create(receiving: &Receiving, file: &ToSign) -> Option<Self> {
-        if file.bytes < LAID_BYTES_MIN || receiving.bases.experience().share() < COMMON_SHARE_MIN {
-            return None;
-        }
-        let into = receiving.directories.open(file.place).ok()?;
-        let (open, temporary) = receiving.partial.create(&into, file.mode).ok()?;
-        Some(Self { bytes: file.bytes, open, temporary, laid: Laid::default() })
-    }
-
-    /// Takes the file under its temporary name.
-    pub(super) fn take(self) -> (File, Temporary) {
-        (self.open, self.temporary)
-    }
-
-    /// Takes the file under a new, unused name.
-    pub(super) fn rename(mut self, to: &Directory, name: &[u8]) -> io::Result<File> {
-        self.temporary.rename(to, name)?;
-        Ok(self.open)
-    }
-
-    /// Writes data that arrived before the plan.
-    pub(super) fn add(&mut self, at: u64, content: &[u8]) -> io::Result<()> {
-        // Data beyond the end is useless.
-        if at.saturating_add(content.len() as u64) > self.bytes {
-            return Ok(());
-        }
-        write_early(&self.open, &mut self.laid, at, content)
-    }
-}
-
 /// Runs `sign` with a writer for its data. Leaves the new file with the basis, if all writes succeeded.
 pub(super) fn lay<E>(
-    receiving: &Receiving,
+    session: &Session,
+    (along, experience): (&Along, Experience),
     file: &ToSign,
     basis: &Basis,
     begun: impl FnOnce(),
     sign: impl FnOnce(Option<&mut Laying<'_>>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let Some(mut new) = LaidFile::create(receiving, file) else { return sign(None) };
+    let pays = file.bytes >= LAID_BYTES_MIN && experience.share() >= COMMON_SHARE_MIN;
+    let new = pays.then(|| LaidFile::create(session, file.place, file.mode, file.bytes).ok()).flatten();
+    let Some(mut new) = new else { return sign(None) };
     let (blocks_in, blocks) = bounded(BLOCKS_MAX);
     let (spare, spare_out) = bounded(BLOCKS_MAX);
     let (early_in, early) = bounded(EARLY_MAX);
-    let shift = receiving.along.begin(file.id, early_in);
+    let shift = along.begin(file.id, early_in);
     begun();
     std::thread::scope(|scope| {
         let open = &new.open;
@@ -106,7 +63,7 @@ pub(super) fn lay<E>(
         let signed = sign(Some(&mut laying));
         // The writer ends with the last block, and with early data until then.
         drop(laying);
-        let mut along = receiving.along.lock();
+        let mut along = along.lock();
         *along = None;
         let laid = writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         signed.map(|()| laid.map(|laid| (laid, along)))
@@ -164,23 +121,6 @@ fn write_block(open: &File, laid: &mut Laid, block: &Block) -> io::Result<()> {
         let end = at + u64::from(chunk.len);
         laid.add(at..end, chunk.hash);
         at = end;
-    }
-    Ok(())
-}
-
-fn write_early(open: &File, laid: &mut Laid, at: u64, content: &[u8]) -> io::Result<()> {
-    write(open, at, content, laid.end())?;
-    laid.add(at..at + content.len() as u64, short(&blake3::hash(content)));
-    Ok(())
-}
-
-/// Beyond `end` nothing was written, and a hole reads as zeros.
-fn write(open: &File, mut at: u64, bytes: &[u8], end: u64) -> io::Result<()> {
-    for bytes in bytes.chunks(STEP_BYTES) {
-        if at < end || bytes.iter().any(|byte| *byte != 0) {
-            system::write_all_at(open, bytes, at)?;
-        }
-        at += bytes.len() as u64;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::arriving::{MAP_HEAD_BYTES, WANTED_BYTES_MAX, decode_wanted, map_head};
 use crate::blocks::BlockMap;
 use crate::name::PartNames;
-use crate::receive::shared::Receiving;
+use crate::receive::session::Session;
 use crate::system::{Directory, write_all_at};
 use crate::wire::{EntryId, Kind, Want};
 
@@ -84,7 +84,7 @@ impl LookedAt {
     }
 
     /// Passes on the requests of viewers until the end.
-    pub(super) fn tell(&self, receiving: &Receiving) {
+    pub(super) fn tell(&self, session: &Session) {
         loop {
             let state = self.lock();
             if state.is_closed {
@@ -104,7 +104,7 @@ impl LookedAt {
                 }
                 // The request of a viewer of another version is ignored.
                 if let Some(stretches) = decode_wanted(&bytes) {
-                    receiving.say(Kind::Want, Want { id, stretches }.encode());
+                    session.say(Kind::Want, Want { id, stretches }.encode());
                 }
             }
         }

@@ -16,13 +16,14 @@ use crate::delta::{Laid, Run, copy_run};
 use crate::error::{Error, Result};
 use crate::name::PartNames;
 use crate::progress::{Current, add};
+use crate::receive::basis::Basis;
 use crate::receive::content::dress;
 use crate::receive::flushing::{Then, Whole};
 use crate::receive::journal::{self, Come};
 use crate::receive::looked_at::LiveMap;
 use crate::receive::partial::{Temporary, identity, remove_notes};
-use crate::receive::shared::{Pending, Receiving};
-use crate::receive::signing::Basis;
+use crate::receive::pending::Pending;
+use crate::receive::shared::Receiving;
 use crate::system::{self, Directory};
 use crate::wire::{RecordKind, ShortHash, TOP, TOUCHED_BYTES};
 

@@ -13,10 +13,11 @@ use crate::error::{Error, Result};
 use crate::progress::add;
 use crate::receive::content::{Copied, copy_local};
 use crate::receive::part::{Note, Part, write_notes};
-use crate::receive::shared::{Pending, Receiving};
+use crate::receive::pending::Pending;
+use crate::receive::shared::Receiving;
 use crate::receive::stranger::is_too_much;
 use crate::system::{self, is_full};
-use crate::wire::{EntryId, GROUP_BYTES, MadeWord, RecordKind, WITHOUT_MAX};
+use crate::wire::{EntryId, GROUP_BYTES, Kind, Made, MadeWord, RecordKind, WITHOUT_MAX};
 
 /// Message to the thread of the parts.
 pub(super) enum ToParts {
@@ -142,7 +143,7 @@ impl Parts<'_> {
         // A file that could not be started or written is not finished.
         let Some(part) = self.open.get_mut(&id) else {
             if is_awaited {
-                self.receiving.bases.made(self.receiving, id, MadeWord::Good);
+                self.made(id, MadeWord::Good);
             }
             return Ok(());
         };
@@ -236,7 +237,7 @@ impl Parts<'_> {
                 let Some(part) = self.open.remove(&id) else { return Ok(()) };
                 if is_awaited {
                     self.receiving.bases.learn(bytes, part.copied_bytes);
-                    self.receiving.bases.made(self.receiving, id, MadeWord::Good);
+                    self.made(id, MadeWord::Good);
                 }
                 self.finish(part, bytes, later_ns);
                 return Ok(());
@@ -282,9 +283,14 @@ impl Parts<'_> {
             MadeWord::Whole
         };
         self.asked.insert(id);
-        self.receiving.expect(file)?;
-        self.receiving.bases.made(self.receiving, id, word);
+        self.receiving.pending.expect(file)?;
+        self.made(id, word);
         Ok(())
+    }
+
+    /// Reports whether a file could be made from its basis. Failed ranges are sent again.
+    fn made(&self, id: EntryId, word: MadeWord) {
+        self.receiving.say(Kind::Made, Made { id, word }.encode());
     }
 
     /// Handles a file that could not be written. A full disk keeps all parts.

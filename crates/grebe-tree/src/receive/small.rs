@@ -12,7 +12,8 @@ use crossbeam_channel::Receiver;
 use crate::progress::add;
 use crate::receive::content::{Copied, copy_local, dress};
 use crate::receive::flushing::{Then, Whole};
-use crate::receive::shared::{Pending, Receiving};
+use crate::receive::pending::Pending;
+use crate::receive::shared::Receiving;
 use crate::receive::stranger::is_too_much;
 use crate::system::{self, Metadata};
 
@@ -75,7 +76,11 @@ fn one(
     let directory = receiving.directories.open(file.place)?;
     if let Content::Same = content {
         if let Some(adopted) = &file.adopted {
-            let (open, temporary) = adopted.finish(receiving, file)?;
+            // The sender confirmed the copy, which lacks its attributes and its name.
+            let temporary = adopted.take()?;
+            let open = temporary.directory.write_file(&temporary.name)?;
+            dress(receiving, file, &open, 0)?;
+            add(&receiving.progress.bytes_same, file.bytes);
             return Ok(Some((open, file.bytes, Then::Name(temporary, None))));
         }
         let open = directory.read_file(&file.name, false)?;

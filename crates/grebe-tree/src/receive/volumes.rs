@@ -5,14 +5,19 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::directories::Place;
-use crate::receive::shared::Receiving;
 use crate::system::{self, Directory};
 use crate::wire::Owner;
 
 /// File systems met so far, by device number.
 #[derive(Debug, Default)]
 pub(super) struct Volumes(Mutex<Vec<(u64, Arc<Volume>)>>);
+
+/// Limits of the file systems: a failed operation is not tried again.
+#[derive(Debug, Default)]
+pub(super) struct Abilities {
+    pub(super) cannot_clone: AtomicBool,
+    pub(super) cannot_copy: AtomicBool,
+}
 
 /// One file system.
 #[derive(Debug)]
@@ -45,17 +50,14 @@ pub(super) enum Of {
 }
 
 impl Volumes {
-    /// File system of a directory, if it has this device number. Without a probe it counts as capable.
-    pub(super) fn of(&self, receiving: &Receiving, device: u64, place: Place) -> Arc<Volume> {
+    /// File system of this device number. If the probe fails, it counts as capable.
+    pub(super) fn of(&self, device: u64, probe: impl FnOnce() -> io::Result<Keeps>) -> Arc<Volume> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, volume)) = known.iter().find(|(known, _)| *known == device) {
             return volume.clone();
         }
-        let tried = receiving.directories.open(place).and_then(|directory| {
-            let directory = receiving.partial.beside(&directory)?;
-            try_it(&directory, &receiving.partial.name(), receiving.keeps_owners)
-        });
-        let volume = Arc::new(Volume { keeps: tried.unwrap_or(EVERYTHING), told: Default::default() });
+        let keeps = probe().unwrap_or(EVERYTHING);
+        let volume = Arc::new(Volume { keeps, told: Default::default() });
         known.push((device, volume.clone()));
         volume
     }
@@ -68,8 +70,8 @@ impl Volumes {
 }
 
 impl Volume {
-    /// Whether it keeps this property. A missing one is reported once, for the first affected name.
-    pub(super) fn keeps(&self, of: Of, receiving: &Receiving, name: impl FnOnce() -> Vec<u8>) -> bool {
+    /// Whether it keeps this property. A missing one is told once, for the first affected name.
+    pub(super) fn keeps(&self, of: Of, tell: impl FnOnce(String)) -> bool {
         let Keeps { modes, owners, time_step_ns, .. } = self.keeps;
         let (is_kept, what) = match of {
             Of::Mode => (modes, "modes"),
@@ -77,7 +79,7 @@ impl Volume {
             Of::Time => (time_step_ns.is_some(), "times, and contents are compared instead"),
         };
         if !is_kept && !self.told[of as usize].swap(true, Ordering::Relaxed) {
-            receiving.blemish(name(), format!("its file system keeps no {what} (said once)"));
+            tell(format!("its file system keeps no {what} (said once)"));
         }
         is_kept
     }

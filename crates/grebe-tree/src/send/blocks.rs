@@ -21,8 +21,8 @@ use crate::blocks::{BlockMap, Blocks, Halving, ends, is_summary};
 use crate::directories::Directories;
 use crate::options::Options;
 use crate::progress::Current;
-use crate::send::reading::{Ended, Outcome, Read, Wanted, regular};
-use crate::system::{self, Metadata, next_stretch, read_at, reason};
+use crate::send::job::{Ended, Outcome, Read, Wanted};
+use crate::system::{self, Metadata, next_stretch, read_at, reason, regular};
 use crate::wire::{DataWriter, EntryId, GROUP_BYTES, Want};
 
 /// Handle of the thread for the sending thread.

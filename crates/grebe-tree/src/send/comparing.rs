@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -12,13 +12,14 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use grebe_packet::Cancel;
 
 use crate::delta::{
-    self, ChunkSizes, EarlyBytes, EarlyLooks, Finding, Gap, Piece, Settled, Signature, Told, compare, gaps,
-    read_piece, refine, with_settled,
+    self, ChunkSizes, EarlyBytes, EarlyLooks, Finding, Gap, Signature, Told, compare, gaps, read_piece,
+    refine,
 };
 use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
-use crate::send::reading::{How, Wanted, regular};
-use crate::system::{self, Metadata, read_at};
+use crate::send::job::{How, Plan, Wanted};
+use crate::stretch::Stretch;
+use crate::system::{self, Metadata, regular};
 use crate::wire::{
     EntryId, Kind, Look as LookAgain, Made, MadeWord, Refine, Shift, SignaturePart, SignatureState,
 };
@@ -110,15 +111,6 @@ pub(super) enum Next {
     Say(Kind, Vec<u8>),
     /// New data, whatever the plan will be.
     Early(EntryId, EarlyBytes),
-}
-
-/// How to make a file from the receiver's data.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// Metadata at the comparison.
-    pub(super) before: Metadata,
-    pub(super) pieces: Vec<Piece>,
-    settled: Vec<Settled>,
 }
 
 /// Maximum, more than an honest receiver sends before it sees a result.
@@ -319,18 +311,6 @@ impl Comparing {
     }
 }
 
-impl Plan {
-    /// Replaces the plan's gaps with the early results.
-    fn settle(self) -> Self {
-        let Self { before, pieces, settled } = self;
-        Self { before, pieces: with_settled(pieces, &settled), settled: Vec::new() }
-    }
-
-    fn has_copies(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Copy { .. }))
-    }
-}
-
 /// Runs until there are no more jobs.
 pub(super) fn compare_files(
     jobs: &Receiver<Job>,
@@ -371,8 +351,9 @@ fn first(
 ) -> io::Result<Found> {
     let before = regular(open)?;
     let mut pieces = Vec::new();
-    let reader = Stretch { file: open, cancel, at: 0, end: u64::MAX };
-    let stretch = |bytes: Range<u64>| Ok(Stretch { file: open, cancel, at: bytes.start, end: bytes.end });
+    let is_stopped = || cancel.is_cancelled();
+    let reader = Stretch::whole(open, is_stopped);
+    let stretch = |bytes: Range<u64>| Ok(Stretch::of(open, bytes, is_stopped));
     let early = sizes.finer().map(|finer| EarlyLooks::new(finer, unsent, stretch));
     let come = compare(reader, sizes, told, early, |finding| {
         match finding {
@@ -399,29 +380,9 @@ fn first(
 fn second(open: io::Result<File>, finer: Finer, cancel: &Cancel) -> Plan {
     let Finer { plan, gaps, sizes, first, signature } = finer;
     let Ok(open) = open else { return plan };
-    let stretch = |bytes: Range<u64>| Ok(Stretch { file: &open, cancel, at: bytes.start, end: bytes.end });
+    let stretch = |bytes: Range<u64>| Ok(Stretch::of(&open, bytes, || cancel.is_cancelled()));
     match refine(&plan.pieces, &gaps, sizes, signature, first, stretch) {
         Ok(Some(pieces)) => Plan { pieces, ..plan },
         _ => plan,
-    }
-}
-
-/// Part of a file. Reading fails once the copy is cancelled.
-struct Stretch<'a> {
-    file: &'a File,
-    cancel: &'a Cancel,
-    at: u64,
-    end: u64,
-}
-
-impl Read for Stretch<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.cancel.is_cancelled() {
-            return Err(io::Error::other("stopped"));
-        }
-        let room = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(out.len());
-        let read = read_at(self.file, &mut out[..room], self.at)?;
-        self.at += read as u64;
-        Ok(read)
     }
 }

@@ -8,85 +8,14 @@ use crossbeam_channel::{Receiver, Sender};
 use grebe_packet::Cancel;
 
 use crate::delta::{CHANGED_BYTES_MIN, ChunkSizes, Known, Piece, SharedIndex};
-use crate::directories::{Directories, Place};
-use crate::local::Handover;
+use crate::directories::Directories;
+use crate::handover::Handover;
 use crate::options::Options;
 use crate::progress::Current;
-use crate::send::comparing::Plan;
-use crate::system::{self, Kind, Metadata, next_stretch, read_at, reason};
-use crate::wire::{DataWriter, EntryId, GROUP_BYTES, ShortHash, short};
-
-/// A listed file that the receiver wants.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    pub(super) id: EntryId,
-    pub(super) place: Place,
-    pub(super) name: Box<[u8]>,
-    pub(super) follows: bool,
-    /// As listed.
-    pub(super) bytes: u64,
-    /// As listed.
-    pub(super) modified_ns: i64,
-    /// As listed.
-    pub(super) touched: u64,
-    /// Memory of its attributes at the receiver until the file arrives.
-    pub(super) attribute_bytes: usize,
-}
-
-/// How a file is to be sent.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum How {
-    Whole,
-    From(u64),
-    Unless(ShortHash),
-    /// The receiver has a part of it.
-    Changed(Plan),
-    /// The file made from the receiver's data is wrong; send everything.
-    Again,
-    /// These ranges of the made file are wrong; the others are right if the file is unchanged.
-    Stretches(Metadata, Vec<Range<u64>>),
-    /// It changed while it was sent in blocks.
-    Anew,
-}
-
-/// Consecutive files to read, and the channel for their content.
-pub(super) struct Job {
-    pub(super) files: Vec<(Wanted, How)>,
-    pub(super) out: Sender<Read>,
-}
-
-/// A frame of content.
-pub(super) struct Read {
-    pub(super) body: Vec<u8>,
-    pub(super) content_bytes: u64,
-    /// Bytes that the receiver copies from its own data.
-    pub(super) copied_bytes: u64,
-    /// Files that end with this frame.
-    pub(super) ended: Vec<Ended>,
-    /// Progress of the large file in this frame.
-    pub(super) part: Option<Current>,
-}
-
-/// Result for a file.
-pub(super) struct Ended {
-    pub(super) file: Wanted,
-    pub(super) outcome: Outcome,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Sent,
-    /// The receiver will confirm whether it could make this file, which had these metadata.
-    SentInPieces(Metadata),
-    /// Sent again; it counts already.
-    SentAgain,
-    /// It changed while it was sent in blocks, and must be read like other files.
-    Changed,
-    /// It differs from the receiver's hash; a signature follows.
-    Differs,
-    Same,
-    LeftOut(String),
-}
+use crate::send::job::{Ended, How, Job, Outcome, Plan, Read, Wanted};
+use crate::stretch::Stretch;
+use crate::system::{self, Metadata, next_stretch, read_at, reason, regular};
+use crate::wire::{DataWriter, GROUP_BYTES, ShortHash, short};
 
 /// Reason for not sending a file that would replace another one.
 pub(crate) const KEPT: &str =
@@ -154,6 +83,8 @@ impl Reading<'_> {
         }
         match self.content(&file, how) {
             Ok(Ok(outcome)) => self.ended.push(Ended { file, outcome }),
+            // The copy is over, and the file is not at fault.
+            Ok(Err(_)) if self.from.cancel.is_cancelled() => return Err(Gone),
             Ok(Err(error)) => {
                 self.writer.failed(file.id, false);
                 let why = format!("it cannot be read: {}", reason(&error));
@@ -439,7 +370,7 @@ impl Reading<'_> {
         })
     }
 
-    fn is_same(&mut self, open: &File, file: &Wanted, theirs: ShortHash) -> io::Result<bool> {
+    fn is_same(&self, open: &File, file: &Wanted, theirs: ShortHash) -> io::Result<bool> {
         let before = regular(open)?;
         if before.bytes != file.bytes {
             return Ok(false);
@@ -448,21 +379,10 @@ impl Reading<'_> {
         if let Some(hash) = self.from.index.known(&path, &before).and_then(|known| known.hash) {
             return Ok(hash == theirs);
         }
-        let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
-        loop {
-            if self.from.cancel.is_cancelled() {
-                return Ok(false);
-            }
-            match read_at(open, &mut self.buffer[..GROUP_BYTES], at)? {
-                0 => break,
-                read => {
-                    hasher.update(&self.buffer[..read]);
-                    at += read as u64;
-                }
-            }
-        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(Stretch::whole(open, || self.from.cancel.is_cancelled()))?;
         let hash = short(&hasher.finalize());
-        if at != before.bytes || !system::metadata(open)?.is_same_content(&before) {
+        if hasher.count() != before.bytes || !system::metadata(open)?.is_same_content(&before) {
             return Ok(false);
         }
         self.from.index.note(&path, &before, Known { hash: Some(hash), signature: None });
@@ -484,10 +404,4 @@ impl Reading<'_> {
         };
         self.out.send(read).map_err(|_| Gone)
     }
-}
-
-/// A listed file may have become something else.
-pub(super) fn regular(open: &File) -> io::Result<Metadata> {
-    let metadata = system::metadata(open)?;
-    if metadata.kind == Kind::File { Ok(metadata) } else { Err(io::Error::other("it is no file any more")) }
 }

@@ -7,7 +7,7 @@ use crate::directories::Directories;
 use crate::error::Result;
 use crate::exclude::Exclude;
 use crate::options::Options;
-use crate::send::reading::{How, Wanted};
+use crate::send::job::{How, Wanted};
 
 /// Files that match `first`, then the others in order of the answers.
 pub(super) struct Ready {

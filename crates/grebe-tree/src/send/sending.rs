@@ -18,10 +18,12 @@ use crate::scan::{Found, Names, Scanned};
 use crate::send::blocks::BlockFiles;
 use crate::send::comparing::{Came, Comparing};
 use crate::send::frames::Frames;
-use crate::send::reading::{Ended, How, Job, Outcome, READ_AHEAD, Read, Wanted};
+use crate::send::job::{Ended, How, Job, Outcome, Read, Wanted};
+use crate::send::reading::READ_AHEAD;
 use crate::send::ready::Ready;
 use crate::wire::{
-    EntryId, EntryKind, Frame, FrameWriter, GROUP_BYTES, Kind, Left, ListingWriter, Note, SenderEnd,
+    EntryId, EntryKind, FILES_AHEAD, Frame, FrameWriter, GROUP_BYTES, Kind, Left, ListingWriter, Note,
+    SenderEnd,
 };
 
 pub(super) struct Sending<'a, W> {
@@ -61,10 +63,6 @@ pub(super) struct Sending<'a, W> {
     stream: Duration,
     disk: Duration,
 }
-
-/// Maximum files listed and not sent, some 20 MB with their names. More than a path holds of small files, or
-/// of names in a round trip.
-pub(crate) const FILES_AHEAD: usize = 100_000;
 
 /// Maximum attribute bytes of such files.
 const ATTRIBUTE_BYTES_AHEAD: usize = 16 << 20;
@@ -183,27 +181,26 @@ impl<'a, W: Write> Sending<'a, W> {
         let blocks =
             if is_idle || self.blocks.is_urgent() { &self.blocks.reads } else { &no_content }.clone();
         let waiting = Instant::now();
+        let next = |within| {
+            select! {
+                recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
+                recv(names) -> names => Step::Names(names.ok()),
+                recv(content) -> content => Step::Content(content.ok()),
+                recv(compared) -> compared => Step::Compared(compared.ok()),
+                recv(blocks) -> block => Step::Block(block.ok()),
+                default(within) => Step::Nothing,
+            }
+        };
         // Pending events first. Only an idle thread flushes the stream.
-        let found = select! {
-            recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
-            recv(names) -> names => Step::Names(names.ok()),
-            recv(content) -> content => Step::Content(content.ok()),
-            recv(compared) -> compared => Step::Compared(compared.ok()),
-            recv(blocks) -> block => Step::Block(block.ok()),
-            default => {
+        let found = match next(Duration::ZERO) {
+            Step::Nothing => {
                 self.writer.flush()?;
                 let is_for_disk = !is_enough && self.scanned.is_none() || !self.running.is_empty();
-                let found = select! {
-                    recv(frames) -> frame => Step::Frame(frame.unwrap_or(Err(Error::Closed))),
-                    recv(names) -> names => Step::Names(names.ok()),
-                    recv(content) -> content => Step::Content(content.ok()),
-                    recv(compared) -> compared => Step::Compared(compared.ok()),
-                    recv(blocks) -> block => Step::Block(block.ok()),
-                    default(Duration::from_millis(100)) => Step::Nothing,
-                };
+                let found = next(Duration::from_millis(100));
                 *if is_for_disk { &mut self.disk } else { &mut self.stream } += waiting.elapsed();
                 found
             }
+            found => found,
         };
         match found {
             Step::Frame(frame) => self.frame(&frame?),

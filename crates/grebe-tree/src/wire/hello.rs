@@ -42,6 +42,21 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
+    /// A greeting that says nothing but the role.
+    pub(crate) fn new(role: Role) -> Self {
+        Self {
+            role,
+            options: None,
+            sources: 0,
+            is_contents: false,
+            is_fresh: false,
+            is_local: false,
+            is_offer: false,
+            is_taken: false,
+            replaces: false,
+        }
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         put_varint(&mut out, VERSION);
@@ -100,9 +115,7 @@ impl Hello {
             (Some(_), Some(_)) => Err(Error::Roles { what: "both ends were told how to copy" }),
         }
     }
-}
 
-impl Hello {
     /// Checks that the other end also makes or takes an offer.
     pub(crate) fn agree_on_offer(theirs: &Self, our_role: Role) -> Result<()> {
         Self::differ(theirs, our_role)?;

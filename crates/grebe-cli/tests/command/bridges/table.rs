@@ -50,7 +50,7 @@ pub(crate) enum Listens {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Describes {
     Nothing,
-    /// The centre frequency, as often as packets begin.
+    /// The centre frequency.
     Frequency,
     Everything,
 }

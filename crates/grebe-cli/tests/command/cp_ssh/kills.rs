@@ -1,7 +1,5 @@
 //! `kill -9` of this end, of the other one or of the `ssh` between them, and blackouts, at any moment and over any way: both ends are
 //! gone soon, and the same command begun again ends with the right tree. In half of the stories an older one is there before.
-//!
-//! `GREBE_KILLS=100` plays so many stories; a story that fails names its seed, and `GREBE_KILLS_SEED` plays that one alone.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -11,26 +9,14 @@ use std::time::{Duration, Instant};
 
 use super::sshd::Sshd;
 use super::{path, run, there};
+use crate::support::kills::play_stories;
 use crate::support::trees::{assert_same, file, noise, plant};
 use crate::support::{finish, signal, text};
 
 #[test]
 fn whatever_is_killed_the_same_command_ends_with_the_right_tree() {
     let Some(sshd) = Sshd::start() else { return };
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    if let Some(seed) = number("GREBE_KILLS_SEED") {
-        return Story::new(seed, &sshd).play();
-    }
-    // A few at a time: most of each is waiting.
-    let stories = number("GREBE_KILLS").unwrap_or(12);
-    std::thread::scope(|scope| {
-        for lane in 0..LANES {
-            let sshd = &sshd;
-            scope.spawn(move || {
-                (lane..stories).step_by(LANES as usize).for_each(|seed| Story::new(seed, sshd).play())
-            });
-        }
-    });
+    play_stories(|seed| Story::new(seed, &sshd).play());
 }
 
 /// The data goes from one to the other, and not by here: that one of them is gone, this end hears from its ssh alone.
@@ -62,8 +48,6 @@ fn between_two_machines_it_is_noticed_at_once_that_one_end_was_killed() {
         assert_same(&from, &to, killed);
     }
 }
-
-const LANES: u64 = 3;
 
 /// One tree, cut off a few times and then not.
 struct Story<'a> {

@@ -2,6 +2,7 @@
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "tests of other systems use less of it"))]
 
 pub(crate) mod far_host;
+pub(crate) mod kills;
 pub(crate) mod recordings;
 #[cfg(target_os = "linux")]
 pub(crate) mod screen;

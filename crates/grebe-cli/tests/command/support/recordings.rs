@@ -1,13 +1,8 @@
-//! Recordings of a generator's saw, disks that are small, and how often a recorder is killed.
+//! Recordings of a generator's saw, and disks that are small.
 
 use std::process::Command;
 
 use grebe::recording::SampleFile;
-
-/// Kills of each test; more of them: `GREBE_KILLS=100 cargo test -p grebe-cli --test command recording:: -- --nocapture`.
-pub(crate) fn kills() -> u32 {
-    std::env::var("GREBE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(4)
-}
 
 /// Every sample of the generator's saw stands at its index.
 pub(crate) fn check_saw(file: &mut SampleFile) {

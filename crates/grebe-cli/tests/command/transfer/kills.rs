@@ -1,7 +1,5 @@
 //! `kill -9` at any moment, on either side or both, begun again in either order: the file comes whole, what was noted is not
 //! sent again, and nothing is left behind.
-//!
-//! `GREBE_KILLS=100` plays so many stories; a story that fails names its seed, and `GREBE_KILLS_SEED` plays that one alone.
 
 use std::fs;
 use std::path::Path;
@@ -9,26 +7,13 @@ use std::process::Child;
 use std::time::Duration;
 
 use super::peers::{Ended, Waiting, file, names, noted_bytes, path, receive, send, sent};
+use crate::support::kills::play_stories;
 use crate::support::signal;
 
 #[test]
 fn whatever_is_killed_the_file_comes_whole() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    if let Some(seed) = number("GREBE_KILLS_SEED") {
-        return Story::new(seed).play();
-    }
-    let stories = number("GREBE_KILLS").unwrap_or(12);
-    // A few at a time: most of each is waiting.
-    std::thread::scope(|scope| {
-        for lane in 0..LANES {
-            scope.spawn(move || {
-                (lane..stories).step_by(LANES as usize).for_each(|seed| Story::new(seed).play())
-            });
-        }
-    });
+    play_stories(|seed| Story::new(seed).play());
 }
-
-const LANES: u64 = 3;
 
 /// One file, cut off a few times and then not.
 struct Story {

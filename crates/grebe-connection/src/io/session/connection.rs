@@ -1,6 +1,8 @@
 //! Connections: a reliable byte stream each way between a listener and the holder of its ticket.
 
 mod driver;
+mod options;
+mod shared;
 mod stream;
 mod wake;
 
@@ -9,22 +11,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grebe_datagram::{Options, Receiver as Datagrams, Sender, bind_with_tcp};
-use grebe_packet::{Cancel, Purpose, Ticket};
+use grebe_packet::{Purpose, Ticket};
 use grebe_relay::{Side, Via};
 
 use self::driver::{Driver, Early, Start};
-use self::stream::Shared;
-pub use self::stream::{ConnectionProgress, ConnectionReader, ConnectionStatus, ConnectionWriter};
+pub use self::options::ConnectionOptions;
+use self::options::SLOT_BYTES;
+pub use self::shared::ConnectionProgress;
+use self::shared::Shared;
+pub use self::stream::{ConnectionReader, ConnectionStatus, ConnectionWriter};
 use super::attempt::{Attempt, Connected};
 use super::connect::{self, Fallback, LOOK_AT_DOOR_EVERY};
 use super::finding::{Found, find};
 use super::rendezvous::Rendezvous;
 use super::route::Route;
 use super::tcp::{Heard, TcpDoor};
-use super::{KEEP_TRYING, Notice, Notify, Transport};
+use super::{Notice, Transport};
 use crate::error::{Error, Result};
 use crate::io::{ArrivalTimes, Clock, unix_s};
-use crate::proto::congestion::Mode;
 use crate::proto::handshake::{Responder, Session};
 
 /// An encrypted, ordered byte stream each way, at the rate of the path. A background thread carries it, even
@@ -81,28 +85,6 @@ pub struct ConnectionListener {
     /// ticket.
     pub ticket: Ticket,
     door: Option<TcpDoor>,
-}
-
-/// Options of a connection.
-#[derive(Clone)]
-pub struct ConnectionOptions {
-    /// Share of a shared path to take for this end's stream.
-    pub mode: Mode,
-    /// Maximum rate on the wire of this end's stream, in bits per second. `None`: no limit.
-    pub limit_bits_per_s: Option<f64>,
-    /// Transport that the holder of the ticket uses. The listener accepts both.
-    pub transport: Transport,
-    /// Allowed routes if the ticket names a relay.
-    pub via: Via,
-    /// Maximum time to wait for the first answer.
-    pub answer_within: Duration,
-    /// Maximum silence of the other end after it has answered once. A live end sends at least once per
-    /// second, whatever its application does.
-    pub keep_trying: Duration,
-    /// Aborts the connection: notifies the other end, and fails all later reads and writes.
-    pub cancel: Cancel,
-    /// Callback for events before the end.
-    pub notify: Notify,
 }
 
 /// Connects to the maker of the ticket over UDP, or over TCP where no UDP passes.
@@ -253,21 +235,6 @@ fn accept(
     Ok((start, answering.early))
 }
 
-impl Default for ConnectionOptions {
-    fn default() -> Self {
-        Self {
-            mode: Mode::Fair,
-            limit_bits_per_s: None,
-            transport: Transport::Any,
-            via: Via::Any,
-            answer_within: Duration::from_secs(10),
-            keep_trying: KEEP_TRYING,
-            cancel: Cancel::default(),
-            notify: Arc::new(|_| {}),
-        }
-    }
-}
-
 /// The maker of the ticket, before the other end connects.
 struct Answering {
     responder: Responder,
@@ -325,7 +292,7 @@ fn start_connection(start: Start, early: Early, options: &ConnectionOptions) -> 
     let cannot =
         |source| grebe_datagram::Error::Open { action: "start the connection with", address: peer, source };
     let shared = Arc::new(Shared::new(driver::ROOM_BYTES_MIN, start.tcp.is_some()).map_err(cannot)?);
-    let (reader, writer, status) = shared.ends();
+    let (reader, writer, status) = stream::ends(&shared);
     let driver = Driver::new(start, shared, options);
     let options = options.clone();
     let thread = std::thread::Builder::new().name("grebe-connection".into());
@@ -341,6 +308,3 @@ fn socket_options() -> grebe_datagram::Options {
 fn another_handle(datagrams: &Datagrams<Vec<u8>>) -> Result<UdpSocket> {
     datagrams.try_clone_socket().map_err(|source| Error::from(grebe_datagram::Error::Receive { source }))
 }
-
-/// One kernel buffer of coalesced datagrams.
-const SLOT_BYTES: usize = 65_536;

@@ -3,15 +3,6 @@
 use super::{REPEATS, Receiver};
 use crate::proto::wire::STREAM_BYTES_MAX;
 
-/// Peak rate of a stream. An application that writes in bursts must not wait for the window to grow again.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct PeakRate {
-    since_us: u64,
-    since_bytes: u64,
-    /// Bytes per microsecond.
-    pub(super) greatest: f64,
-}
-
 impl Receiver {
     /// Length of the stream including the byte that marks its end, once known.
     pub(crate) fn end(&self) -> Option<u64> {
@@ -39,26 +30,8 @@ impl Receiver {
     }
 }
 
-impl PeakRate {
-    /// Takes the bytes delivered so far.
-    pub(super) fn on_report(&mut self, now_us: u64, delivered_bytes: u64) {
-        let span_us = now_us.saturating_sub(self.since_us);
-        if span_us < PEAK_SPAN_US {
-            return;
-        }
-        if span_us < PEAK_SPAN_US_MAX {
-            self.greatest = self.greatest.max((delivered_bytes - self.since_bytes) as f64 / span_us as f64);
-        }
-        (self.since_us, self.since_bytes) = (now_us, delivered_bytes);
-    }
-}
-
 /// A gain of the window below this share waits for the next report.
 const WINDOW_GAIN_SHARE: u64 = 4;
-
-/// Span of a rate measurement. A pause in it would make the rate too low.
-const PEAK_SPAN_US: u64 = 100_000;
-const PEAK_SPAN_US_MAX: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -126,17 +99,5 @@ mod tests {
         receiver.set_backlog(2_500_000, 0);
         let ends = window_ends(&mut receiver, 3_000_000);
         assert!(ends.len() > 1 && ends[0] >= 2 * window_bytes, "{ends:?}");
-    }
-
-    #[test]
-    fn a_pause_does_not_make_the_window_small() {
-        let mut peak = PeakRate::default();
-        for second in 0..3_u64 {
-            for tenth in 0..10 {
-                let now_us = second * 60_000_000 + tenth * 100_000;
-                peak.on_report(now_us, second * 1_000_000 + tenth * 100_000);
-            }
-        }
-        assert_eq!(peak.greatest, 1.0);
     }
 }

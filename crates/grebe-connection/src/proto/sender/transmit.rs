@@ -138,10 +138,7 @@ impl Sender {
     /// Tail loss probe: resends the newest packet now and then, so that its loss shows at once.
     fn choose_tail_probe(&mut self, now_us: u64) -> Option<(Item, bool)> {
         self.tail_probe_at_us().filter(|probe_us| now_us >= *probe_us)?;
-        let item = match self.in_flight.newest_data() {
-            Some(sent) => self.cut(sent.item),
-            None => Item::Ping,
-        };
+        let item = self.unconfirmed_tail()?;
         self.tail_probes += 1;
         self.tail_probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(2_000);
         Some((item, true))
@@ -150,7 +147,15 @@ impl Sender {
     /// Time of the next tail loss probe.
     fn tail_probe_at_us(&self) -> Option<u64> {
         let is_due = !self.is_stream && self.is_tail() && self.tail_probes < self.tail_probes_max();
-        (is_due && self.in_flight.newest_data().is_some()).then_some(self.tail_probe_us)
+        (is_due && self.unconfirmed_tail().is_some()).then_some(self.tail_probe_us)
+    }
+
+    /// Newest data in flight, unless another copy of it has arrived. A probe of confirmed data would be
+    /// confirmed too and allow the next one, without end.
+    fn unconfirmed_tail(&self) -> Option<Item> {
+        let item = self.in_flight.newest_data()?.item;
+        let range = item.data()?;
+        (!self.confirmed.contains(&range)).then(|| self.cut(item))
     }
 
     /// Sends one packet after a timeout, whatever the window, to learn the reason.
@@ -160,7 +165,7 @@ impl Sender {
         self.counters.probes += 1;
         self.sizes.on_timeout(self.in_flight.oldest().map(|sent| sent.wire_bytes));
         if let Some(sent) = self.in_flight.oldest()
-            && matches!(sent.item, Item::Data { .. })
+            && sent.item.data().is_some_and(|range| !self.confirmed.contains(&range))
             && !self.is_stream
         {
             return (self.cut(sent.item), true);

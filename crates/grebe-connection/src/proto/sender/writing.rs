@@ -4,15 +4,6 @@ use super::Sender;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::STREAM_BYTES_MAX;
 
-/// Written end of a stream that is sent as it is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Writing {
-    /// The writer wants all bytes below to leave now.
-    flushed: u64,
-    /// Time since which new bytes wait.
-    pending_us: u64,
-}
-
 impl Sender {
     /// Sets the written length, and the offset below which the writer wants bytes to leave now.
     pub fn extend(&mut self, now_us: u64, written: u64, flushed: u64) {
@@ -250,5 +241,28 @@ mod tests {
         assert_eq!(repeats, 1 + PAUSE_PROBES_MAX as usize);
         assert!(!sender.is_done() && !sender.is_finished());
         assert!(matches!(sender.in_flight.newest_data().unwrap().item, Item::Data { offset: 0, len: 100 }));
+    }
+    /// A probe whose data has arrived must not bring the next one: the other end would hear the same bytes
+    /// for ever, no sign of life among them, and leave the route.
+    #[test]
+    fn a_confirmed_tail_is_not_probed() {
+        let mut sender = sender();
+        sender.extend(0, 100, 100);
+        let (mut under_way, mut repeats, mut pings) = (Vec::new(), 0, 0);
+        for now_us in (0..10_000_000).step_by(1_000) {
+            let before = sender.counters.packets;
+            let (ranges, others) = sent(&mut sender, now_us);
+            repeats += ranges.len();
+            pings += others;
+            if sender.counters.packets > before {
+                under_way.push((now_us + RTT_US, sender.counters.packets - 1));
+            }
+            while let Some((_, highest)) = under_way.first().copied().filter(|(at_us, _)| *at_us <= now_us) {
+                under_way.remove(0);
+                confirm(&mut sender, now_us, highest);
+            }
+        }
+        assert_eq!(repeats, 1 + PAUSE_PROBES_MAX as usize);
+        assert!(pings >= 8, "{pings} in ten seconds");
     }
 }

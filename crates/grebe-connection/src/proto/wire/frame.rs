@@ -4,7 +4,7 @@ use grebe_packet::{Reader, Writer};
 
 use super::feedback::Feedback;
 use super::header::*;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Verdict};
 
 /// Bytes of a data frame before its payload.
 pub(crate) const DATA_HEADER_BYTES: usize = 12;
@@ -126,17 +126,6 @@ pub(crate) fn data_header(stamp: Stamp, offset: u64, is_last: bool) -> [u8; DATA
     head[2..6].copy_from_slice(&stamp.sent_us.to_be_bytes());
     head[6..].copy_from_slice(&offset.to_be_bytes()[2..]);
     head
-}
-
-/// Outcome of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Every byte arrived.
-    Whole = 0,
-    /// One end cancelled.
-    Cancelled = 4,
-    /// Another end has used the ticket.
-    Taken = 7,
 }
 
 #[cfg(test)]

@@ -7,30 +7,10 @@ use grebe_recording::Encoding;
 
 use crate::Device;
 use crate::bridges::audio::AudioStream;
+use crate::bridges::audio::settings::{Direction, Settings};
 use crate::error::Error;
 
-/// Direction of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    Capture,
-    Playback,
-}
-
-/// Settings of a device.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Settings {
-    pub(super) encoding: Encoding,
-    pub(super) channels: usize,
-    pub(super) rate_hz: u32,
-}
-
-impl Settings {
-    pub(super) fn frame_bytes(&self) -> usize {
-        self.encoding.sample_bytes() * self.channels
-    }
-}
-
-/// Uninhabited.
+/// There is none.
 #[derive(Debug)]
 pub(crate) struct SoundDevice(Infallible);
 

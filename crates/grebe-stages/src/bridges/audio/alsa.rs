@@ -10,6 +10,7 @@ use libloading::Library;
 
 use crate::Device;
 use crate::bridges::audio::AudioStream;
+use crate::bridges::audio::settings::{Direction, Settings};
 use crate::error::Error;
 
 /// The functions that grebe calls, without their prefix `snd_`.
@@ -40,32 +41,7 @@ struct Pcm {
     _private: [u8; 0],
 }
 
-/// Direction of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// `SND_PCM_STREAM_PLAYBACK`.
-    Playback = 0,
-    /// `SND_PCM_STREAM_CAPTURE`.
-    Capture = 1,
-}
-
-/// Settings of a device.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Settings {
-    pub(super) encoding: Encoding,
-    /// Channels of the stream: a complex one takes two of the device.
-    pub(super) channels: usize,
-    pub(super) rate_hz: u32,
-}
-
-impl Settings {
-    /// Bytes of a sample of all channels.
-    pub(super) fn frame_bytes(&self) -> usize {
-        self.encoding.sample_bytes() * self.channels
-    }
-}
-
-/// An open device with its settings.
+/// A device that was opened and set.
 #[derive(Debug)]
 pub(crate) struct SoundDevice {
     pcm: NonNull<Pcm>,

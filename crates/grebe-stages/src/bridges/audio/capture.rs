@@ -9,7 +9,8 @@ use grebe_recording::Encoding;
 use grebe_ring::Cancel;
 
 use crate::bridges::audio::AudioStream;
-use crate::bridges::audio::alsa::{Direction, Settings, SoundDevice};
+use crate::bridges::audio::alsa::SoundDevice;
+use crate::bridges::audio::settings::{Direction, Settings};
 use crate::bridges::raw::{RawSource, RawStream, Retune, Retuned};
 use crate::error::Error;
 use crate::scheme::Scheme as _;
@@ -156,7 +157,9 @@ impl<I: Input> Retune<Capture<I>> for Missed {
     fn retune(&mut self, from: &mut Capture<I>) -> io::Result<Option<Retuned>> {
         Ok(match std::mem::take(&mut from.missed_samples) {
             0 => None,
-            gap_samples => Some(Retuned { gap_samples, rate_hz: self.rate_hz, description: None }),
+            gap_samples => {
+                Some(Retuned { gap_samples, odd_messages: 0, rate_hz: self.rate_hz, description: None })
+            }
         })
     }
 }

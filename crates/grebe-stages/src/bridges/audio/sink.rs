@@ -9,8 +9,9 @@ use grebe_recording::Encoding;
 use grebe_ring::Cancel;
 
 use crate::bridges::audio::AudioStream;
-use crate::bridges::audio::alsa::{Direction, Settings, SoundDevice};
+use crate::bridges::audio::alsa::SoundDevice;
 use crate::bridges::audio::capture::{is_overrun, is_unplugged, unplugged};
+use crate::bridges::audio::settings::{Direction, Settings};
 use crate::bridges::audio::uri::whole_rate;
 use crate::bridges::raw::{RawStream, interleaved};
 use crate::error::Error;

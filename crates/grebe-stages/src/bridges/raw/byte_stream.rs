@@ -42,6 +42,8 @@ pub(crate) trait Retune<R>: Send {
 pub(crate) struct Retuned {
     /// Samples missing before it.
     pub(crate) gap_samples: u64,
+    /// Messages left out of it that are no whole samples.
+    pub(crate) odd_messages: u64,
     pub(crate) rate_hz: f64,
     /// `None`: unchanged.
     pub(crate) description: Option<Arc<Description>>,
@@ -141,6 +143,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
 
     fn take(&mut self, retuned: Retuned) {
         self.leave_out(retuned.gap_samples);
+        self.counters.odd_messages.add(retuned.odd_messages);
         self.next.sample_rate_hz = retuned.rate_hz;
         if let Some(description) = retuned.description {
             let first_sample_index = self.next.first_sample_index;
@@ -303,7 +306,7 @@ impl<W> std::fmt::Debug for RawSink<W> {
 const BUFFER_BYTES: usize = 256 << 10;
 // `lost_*` are always zero here. They let a reader separate loss on the network from drops of the queues that follow.
 grebe_flow::counters! {
-    struct SourceCounted { odd_bytes, lost_frames, lost_samples, reconnects, gauge unseen_loss }
+    struct SourceCounted { odd_bytes, odd_messages, lost_frames, lost_samples, reconnects, gauge unseen_loss }
 }
 grebe_flow::counters! {
     struct SinkCounted { unmarked_gap_samples, absent_samples, reconnects }

@@ -136,7 +136,7 @@ impl Retune<TcpStream> for Remote {
         stream.write_all(&commands)?;
         self.switches = switches;
         let description = Some(self.description(&tuning));
-        Ok(Some(Retuned { gap_samples: 0, rate_hz: tuning.rate_hz, description }))
+        Ok(Some(Retuned { gap_samples: 0, odd_messages: 0, rate_hz: tuning.rate_hz, description }))
     }
 }
 

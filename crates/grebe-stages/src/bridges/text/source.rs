@@ -62,8 +62,6 @@ impl<R: Read + Send + 'static> TextSource<R> {
     /// Lines from `from`; `wait` waits until there is something to read, for 100 ms at most, and says whether there is.
     pub(crate) fn new(from: R, wait: Wait<R>, text: TextStream) -> Self {
         let rate_hz = if let Rate::Given(rate_hz) = text.rate { rate_hz } else { 0.0 };
-        let counters = Counted::default();
-        counters.unseen_loss.set(u64::from(matches!(text.carrier, Carrier::Udp(_))));
         Self {
             link: Link::new(from, wait),
             columns: Columns::new(text.format, text.fixed.clone(), text.time.clone()),

@@ -18,8 +18,8 @@ use super::sample_clock::SampleClock;
 use super::streams::REFERENCE_LEVEL;
 use super::uri::{Profile, Time, Vita49Stream};
 
-/// Sends a stream as VITA-49 packets of one size, except the last before a gap or the end. Context packets precede the
-/// first, and follow each change and every 100 ms. An empty datagram ends the stream.
+/// Sends a stream as VITA-49 packets of one size, but the last before a gap, a change or the end, with a context packet before the
+/// first, where something changes, and ten times a second. An empty datagram says that the stream is over.
 #[derive(Debug)]
 pub(crate) struct Vita49Sink {
     sender: Sender,
@@ -41,6 +41,7 @@ pub(crate) struct Vita49Sink {
 #[derive(Debug)]
 struct Announced {
     description: Option<Arc<Description>>,
+    context: SignalContext,
     at: Instant,
     count: u8,
 }
@@ -60,7 +61,12 @@ impl Vita49Sink {
             is_asked: asked_bytes.is_some(),
             packets: None,
             clock: SampleClock::default(),
-            announced: Announced { description: None, at: Instant::now(), count: 0 },
+            announced: Announced {
+                description: None,
+                context: SignalContext::default(),
+                at: Instant::now(),
+                count: 0,
+            },
             next_index: 0,
             rate_hz: 0.0,
             gap_samples: 0,
@@ -149,8 +155,9 @@ impl Vita49Sink {
         let samples_max = if self.is_asked || timely == 0 { usize::MAX } else { timely };
         self.packets = Some(Packets::new(shape, prologue, self.datagram_bytes, samples_max));
         (self.rate_hz, self.next_index) = (header.sample_rate_hz, header.first_sample_index);
-        self.announced.description = None;
-        self.send_context(batch.description(), header.first_sample_index, true)
+        let context = self.context_of(batch.description());
+        self.announced.description = batch.description().cloned();
+        self.send_context(context, header.first_sample_index, true)
     }
 
     fn stream_id(&self) -> u32 {
@@ -159,31 +166,40 @@ impl Vita49Sink {
 
     /// Sends a context packet after a change or an interval.
     fn announce(&mut self, batch: &Batch, index: u64) -> StageResult<()> {
-        let is_new = !is_same(self.announced.description.as_ref(), batch.description());
-        if is_new || self.announced.at.elapsed() >= CONTEXT_EVERY {
+        let is_other = !is_same(self.announced.description.as_ref(), batch.description());
+        let is_due = self.announced.at.elapsed() >= CONTEXT_EVERY;
+        if !is_other && !is_due {
+            return Ok(());
+        }
+        let context = self.context_of(batch.description());
+        self.announced.description = batch.description().cloned();
+        if context != self.announced.context {
+            // Samples of two descriptions share no packet: each packet has one context.
+            self.send_all()?;
+            return self.send_context(context, index, true);
+        }
+        if is_due {
             self.send_whole()?;
-            self.send_context(batch.description(), index, is_new)?;
+            self.send_context(context, index, false)?;
         }
         Ok(())
     }
 
-    fn send_context(
-        &mut self,
-        description: Option<&Arc<Description>>,
-        index: u64,
-        is_new: bool,
-    ) -> StageResult<()> {
-        let Some(packets) = &self.packets else { return Ok(()) };
+    /// What a context packet says of a description.
+    fn context_of(&self, description: Option<&Arc<Description>>) -> SignalContext {
         let said = description.map(|it| &**it);
-        let context = SignalContext {
+        SignalContext {
             bandwidth_hz: said.and_then(|it| it.bandwidth_hz),
             rf_reference_hz: said.and_then(|it| it.centre_frequency_hz),
             reference_level_dbm: said.and_then(|it| it.rest.get(REFERENCE_LEVEL)?.as_f64()),
             gain_db: said.and_then(|it| it.gain_db),
             sample_rate_hz: Some(self.rate_hz).filter(|&rate_hz| rate_hz > 0.0),
-            payload_format: Some(PayloadFormat::of(packets.shape())),
+            payload_format: self.packets.as_ref().map(|packets| PayloadFormat::of(packets.shape())),
             ..SignalContext::default()
-        };
+        }
+    }
+
+    fn send_context(&mut self, context: SignalContext, index: u64, is_new: bool) -> StageResult<()> {
         let (fields, class) = match self.name.profile {
             Profile::Vita49 => (Fields::Known, None),
             Profile::Difi => (Fields::Difi, Some(Class::DIFI_CONTEXT)),
@@ -199,11 +215,9 @@ impl Vita49Sink {
         };
         let mut head = [0; Prologue::BYTES_MAX];
         let head_bytes = prologue.write(payload.len(), &mut head);
-        self.announced = Announced {
-            description: description.cloned(),
-            at: Instant::now(),
-            count: self.announced.count.wrapping_add(1) & 15,
-        };
+        self.announced.context = context;
+        self.announced.at = Instant::now();
+        self.announced.count = self.announced.count.wrapping_add(1) & 15;
         let mut sending = self.sender.batch();
         sending.push(&head[..head_bytes], &payload)?;
         Ok(sending.flush()?)

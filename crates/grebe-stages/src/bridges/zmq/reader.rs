@@ -270,7 +270,7 @@ impl<S: Read> Retune<Reader<S>> for StreamState {
                 before != (self.rate_hz, self.description.centre_frequency_hz, self.description.recorded_at);
         }
         let description = is_changed.then(|| Arc::new(self.description.clone()));
-        Ok(Some(Retuned { gap_samples, rate_hz: self.rate_hz, description }))
+        Ok(Some(Retuned { gap_samples, odd_messages: 0, rate_hz: self.rate_hz, description }))
     }
 }
 

@@ -3,24 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{At, Choosing, EMPTY_ATTRIBUTE_BYTES, EMPTY_FILES};
+use super::{At, Choosing, EMPTY_ATTRIBUTE_BYTES, EMPTY_FILES, ListedFile};
 use crate::blocks::{Blocks, comes_in_blocks};
 use crate::error::Result;
 use crate::progress::add;
+use crate::receive::basis::ToSign;
 use crate::receive::comparing::{chunk_sizes, hash, left_part, may_be_same_time, mend};
-use crate::receive::shared::Pending;
-use crate::receive::signing::ToSign;
+use crate::receive::pending::Pending;
 use crate::receive::stranger::EXISTS;
 use crate::system::{Kind, Metadata};
-use crate::wire::{self, Answer, Entry, EntryId, Left, bytes_of_attributes};
-
-/// Fields that only files have.
-pub(super) struct ListedFile {
-    pub(super) id: EntryId,
-    pub(super) bytes: u64,
-    pub(super) touched: u64,
-    pub(super) is_linked: bool,
-}
+use crate::wire::{self, Answer, Entry, Left, bytes_of_attributes};
 
 impl Choosing<'_> {
     pub(super) fn file(
@@ -72,7 +64,7 @@ impl Choosing<'_> {
         let (is_same_time, keeps_times) = match there {
             // A dry run creates no files and cannot know.
             Some(there) if is_same_size && bytes > 0 && !is_same_time && !is_dry_run => {
-                let volume = receiving.volumes.of(receiving, there.device, at.place);
+                let volume = receiving.volume(there.device, at.place);
                 (volume.is_same_time(there.modified_ns, entry.modified_ns), volume.keeps_times())
             }
             _ => (is_same_time, true),
@@ -119,7 +111,7 @@ impl Choosing<'_> {
         if receiving.options.dry_run && !file.is_hashed {
             receiving.copied(&file, bytes);
         } else {
-            receiving.expect(file)?;
+            receiving.pending.expect(file)?;
         }
         if to_sign.is_some() {
             receiving.bases.will_be_told(id);

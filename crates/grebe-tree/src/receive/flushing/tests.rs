@@ -14,7 +14,8 @@ use crate::wire::{OfferedNames, TOP};
 /// A receiver for these files.
 struct Ground {
     at: tempfile::TempDir,
-    receiving: Receiving,
+    session: Session,
+    flushing: Flushing,
 }
 
 impl Ground {
@@ -28,7 +29,7 @@ impl Ground {
         let directories = Directories::default();
         directories.add_root(Directory::open(&path).unwrap(), b"");
         let destination = Destination { path, new_name: None, is_new: false, of_several: false };
-        let receiving = Receiving::new(
+        let session = Session::new(
             Options { recursive: true, fsync, ..Options::default() },
             destination,
             directories,
@@ -40,13 +41,13 @@ impl Ground {
             Arc::default(),
             stranger,
         );
-        Self { at, receiving: receiving.unwrap() }
+        Self { at, flushing: Flushing::new(fsync), session: session.unwrap() }
     }
 
     /// A file whose content is its name.
     fn write(&self, name: &str) -> (File, Whole) {
-        let top = self.receiving.directories.open(TOP).unwrap();
-        let (open, temporary) = self.receiving.partial.create(&top, 0o600).unwrap();
+        let top = self.session.directories.open(TOP).unwrap();
+        let (open, temporary) = self.session.partial.create(&top, 0o600).unwrap();
         system::write_all_at(&open, name.as_bytes(), 0).unwrap();
         let file = Pending {
             id: 1,
@@ -69,15 +70,15 @@ impl Ground {
     }
 
     fn take(&self, (open, whole): (File, Whole)) {
-        self.receiving.flushing.take(&self.receiving, open, whole);
+        self.flushing.take(&self.session, open, whole);
     }
 
     fn during(&self, write: impl FnOnce()) {
-        self.receiving.flushing.during(&self.receiving, write);
+        self.flushing.during(&self.session, write);
     }
 
     fn finish(&self) {
-        self.receiving.flushing.finish(&self.receiving);
+        self.flushing.finish(&self.session);
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -90,7 +91,7 @@ impl Ground {
 
     /// Number of files reported as copied.
     fn told(&self) -> u64 {
-        self.receiving.done.files_copied.load(Ordering::Relaxed)
+        self.session.done.files_copied.load(Ordering::Relaxed)
     }
 
     fn nothing_of_ours_is_left(&self) -> bool {
@@ -179,7 +180,7 @@ fn what_the_disk_refuses_gets_no_name_and_ends_the_copy() {
         assert_eq!((ground.has("a"), ground.has("b")), (is_given, is_given), "{fsync:?}");
         assert_eq!(ground.told(), if is_given { 2 } else { 0 }, "{fsync:?}");
         assert!(ground.nothing_of_ours_is_left(), "{fsync:?}");
-        match ground.receiving.failure() {
+        match ground.session.failure() {
             None => assert!(is_given, "{fsync:?}"),
             Some(error) => assert!(error.to_string().contains("bring to the disk"), "{error}"),
         }
@@ -206,7 +207,7 @@ fn a_name_that_somebody_takes_before_the_flush_stays_theirs() {
         assert_eq!(fs::read_to_string(ground.path("a")).unwrap(), "precious", "{fsync:?}");
         assert!(ground.has("b") && ground.told() == 1, "{fsync:?}");
         assert!(ground.nothing_of_ours_is_left(), "{fsync:?}");
-        let (left_out, _) = ground.receiving.left_out.take();
+        let (left_out, _) = ground.session.left_out.take();
         assert!(left_out.len() == 1 && left_out[0].why.contains("--overwrite"), "{left_out:?}");
     }
 }
@@ -224,6 +225,6 @@ fn what_is_there_gets_its_time_once_its_content_is_on_the_disk() {
         ground.finish();
         let modified = fs::metadata(ground.path("a")).unwrap().modified().unwrap();
         assert_eq!(modified, std::time::UNIX_EPOCH, "{fsync:?}");
-        assert_eq!(ground.receiving.done.files_same.load(Ordering::Relaxed), 1, "{fsync:?}");
+        assert_eq!(ground.session.done.files_same.load(Ordering::Relaxed), 1, "{fsync:?}");
     }
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::progress::add;
 use crate::report::Report;
 use crate::send::comparing::Next;
-use crate::send::reading::{Ended, How, Outcome, Wanted};
+use crate::send::job::{Ended, How, Outcome, Wanted};
 use crate::wire::{Answer, Answers, DataWriter, Frame, Hello, Kind, Left, Role, Summary, Taken, Want};
 
 impl<W: Write> Sending<'_, W> {

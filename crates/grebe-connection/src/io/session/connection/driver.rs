@@ -10,8 +10,8 @@ use std::time::Duration;
 use grebe_datagram::Receiver as Datagrams;
 
 use self::packets::Packets;
-use super::stream::{ConnectionProgress, Failure, Shared};
-use super::{ConnectionOptions, SLOT_BYTES};
+use super::options::{ConnectionOptions, SLOT_BYTES};
+use super::shared::{ConnectionProgress, Failure, Shared};
 use crate::error::Error;
 use crate::io::session::connect;
 use crate::io::session::route::Route;

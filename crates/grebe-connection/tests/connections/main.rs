@@ -1,6 +1,8 @@
 //! Tests both ends of a connection in this process, with sockets and threads as on two hosts.
 
+#[path = "../detours/mod.rs"]
 mod detours;
+mod paths;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -200,154 +202,6 @@ fn who_does_not_want_to_read_holds_nobody_back() {
 }
 
 #[test]
-fn where_no_udp_passes_tcp_does() {
-    let notices = Arc::new(Mutex::new(Vec::new()));
-    let heard = notices.clone();
-    let notify: grebe_connection::Notify = Arc::new(move |notice: Notice| heard.lock().unwrap().push(notice));
-    let options = ConnectionOptions { notify, ..ConnectionOptions::default() };
-    let ends = pair_by([&options; 2], |address| vec![pass_tcp_on(address)]);
-    let statuses = [ends[0].status.clone(), ends[1].status.clone()];
-    exchange(ends, [20_000_000, 10_000_000]);
-    assert!(statuses.iter().all(|status| status.progress().received_bytes >= 10_000_000));
-    assert_eq!(*notices.lock().unwrap(), [Notice::OverTcp, Notice::OverTcp], "each end says so, once");
-}
-
-#[test]
-fn udp_that_loses_the_first_questions_is_still_taken_before_tcp() {
-    let notices = Arc::new(Mutex::new(Vec::new()));
-    let heard = notices.clone();
-    let notify: grebe_connection::Notify = Arc::new(move |notice: Notice| heard.lock().unwrap().push(notice));
-    let options = ConnectionOptions { notify, ..ConnectionOptions::default() };
-    let lost = Arc::new(AtomicU32::new(0));
-    // TCP is dialled after two questions, and answered at once.
-    let passes = move |is_forward: bool, _: usize| !is_forward || lost.fetch_add(1, Ordering::Relaxed) >= 4;
-    let ends = pair_by([&options; 2], |address| {
-        vec![pass_udp_on_where(address, passes.clone()), pass_tcp_on(address)]
-    });
-    exchange(ends, [100_000, 100_000]);
-    assert_eq!(*notices.lock().unwrap(), []);
-}
-
-#[test]
-fn udp_that_stops_in_the_middle_goes_on_by_tcp() {
-    let is_cut = Arc::new(AtomicBool::new(false));
-    let slowly = ConnectionOptions { limit_bits_per_s: Some(40e6), ..ConnectionOptions::default() };
-    // UDP passes a path that can be cut. TCP is direct: the ticket's second address accepts only TCP.
-    let ends =
-        pair_by([&slowly; 2], |address| vec![pass_udp_on(address, is_cut.clone()), pass_tcp_on(address)]);
-    let statuses = [ends[0].status.clone(), ends[1].status.clone()];
-    scope(|scope| {
-        scope.spawn(|| exchange(ends, [4_000_000, 3_000_000]));
-        while statuses[0].progress().confirmed_bytes < 500_000 {
-            sleep(Duration::from_millis(1));
-        }
-        is_cut.store(true, Ordering::Relaxed);
-    });
-    assert!(statuses.iter().all(|status| status.progress().is_over_tcp));
-}
-
-#[test]
-fn udp_that_stops_in_one_direction_or_for_long_datagrams_goes_on_by_tcp() {
-    let is_data = |bytes| bytes > 1_100;
-    let sizes = [4_000_000, 3_000_000];
-    type Stops = fn(bool, bool) -> bool;
-    let stops: [(&str, Stops); 4] = [
-        ("what the end with the ticket sends", |is_forward, _| is_forward),
-        ("what the other end sends", |is_forward, _| !is_forward),
-        ("what is long of the end with the ticket", |is_forward, is_long| is_forward && is_long),
-        ("what is long of the other end", |is_forward, is_long| !is_forward && is_long),
-    ];
-    scope(|scope| {
-        for (what, stops) in stops {
-            scope.spawn(move || {
-                let is_cut = Arc::new(AtomicBool::new(false));
-                let notices = Arc::new(Mutex::new(Vec::new()));
-                let (cut, heard) = (is_cut.clone(), notices.clone());
-                let notify: grebe_connection::Notify =
-                    Arc::new(move |notice: Notice| heard.lock().unwrap().push(notice));
-                let slowly = ConnectionOptions {
-                    limit_bits_per_s: Some(40e6),
-                    notify,
-                    ..ConnectionOptions::default()
-                };
-                let passes = move |is_forward, bytes| {
-                    !(cut.load(Ordering::Relaxed) && stops(is_forward, is_data(bytes)))
-                };
-                let ends = pair_by([&slowly; 2], |address| {
-                    vec![pass_udp_on_where(address, passes), pass_tcp_on(address)]
-                });
-                let statuses = [ends[0].status.clone(), ends[1].status.clone()];
-                std::thread::scope(|scope| {
-                    scope.spawn(|| exchange(ends, sizes));
-                    while statuses[0].progress().confirmed_bytes < 500_000 {
-                        sleep(Duration::from_millis(1));
-                    }
-                    is_cut.store(true, Ordering::Relaxed);
-                });
-                assert!(statuses.iter().all(|status| status.progress().is_over_tcp), "{what}");
-                assert_eq!(*notices.lock().unwrap(), [Notice::OverTcp, Notice::OverTcp], "{what}");
-            });
-        }
-    });
-}
-
-#[test]
-fn tcp_that_ends_while_udp_passes_again_is_not_the_end() {
-    let (is_cut, is_closed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let slowly = ConnectionOptions { limit_bits_per_s: Some(20e6), ..ConnectionOptions::default() };
-    let ends = pair_by([&slowly; 2], |address| {
-        vec![pass_udp_on(address, is_cut.clone()), pass_tcp_on_until(address, is_closed.clone())]
-    });
-    let statuses = [ends[0].status.clone(), ends[1].status.clone()];
-    let is_over_tcp = |expected| statuses.iter().all(|status| status.progress().is_over_tcp == expected);
-    scope(|scope| {
-        scope.spawn(|| exchange(ends, [15_000_000, 15_000_000]));
-        while statuses[0].progress().confirmed_bytes < 500_000 {
-            sleep(Duration::from_millis(1));
-        }
-        is_cut.store(true, Ordering::Relaxed);
-        while !is_over_tcp(true) {
-            sleep(Duration::from_millis(1));
-        }
-        is_cut.store(false, Ordering::Relaxed);
-        is_closed.store(true, Ordering::Relaxed);
-    });
-    assert!(is_over_tcp(false));
-}
-
-/// A TCP-only port that forwards connections until it is closed.
-fn pass_tcp_on_until(to: SocketAddr, is_closed: Arc<AtomicBool>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            if is_closed.load(Ordering::Relaxed) {
-                return;
-            }
-            let (near, far) = (stream.unwrap(), TcpStream::connect(to).unwrap());
-            for (mut from, mut into) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
-                let is_closed = is_closed.clone();
-                from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-                std::thread::spawn(move || {
-                    let mut bytes = vec![0; 65_536];
-                    while !is_closed.load(Ordering::Relaxed) {
-                        match from.read(&mut bytes) {
-                            Ok(read @ 1..) if into.write_all(&bytes[..read]).is_ok() => {}
-                            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                            Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
-                            _ => break,
-                        }
-                    }
-                    let _ = from.shutdown(Shutdown::Both);
-                    let _ = into.shutdown(Shutdown::Both);
-                });
-            }
-        }
-    });
-    address
-}
-
-#[test]
 fn a_host_that_vanishes_is_an_error_and_never_an_end() {
     let is_cut = Arc::new(AtomicBool::new(false));
     let options = ConnectionOptions { keep_trying: Duration::from_secs(2), ..ConnectionOptions::default() };
@@ -429,56 +283,6 @@ fn a_thread_that_reads_hears_that_the_connection_was_closed() {
         drop((writer, far.writer));
         far.status.close().unwrap();
     });
-}
-
-#[test]
-fn a_path_that_repeats_changes_and_invents_datagrams_changes_nothing() {
-    let ends = pair_by([&ConnectionOptions::default(); 2], |address| vec![pass_udp_on_badly(address)]);
-    exchange(ends, [3_000_000, 3_000_000]);
-}
-
-/// Forwards datagrams, most of them more than once, and corrupted copies too.
-fn pass_udp_on_badly(to: SocketAddr) -> SocketAddr {
-    let near = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
-    far.connect(to).unwrap();
-    let address = near.local_addr().unwrap();
-    let asking = Arc::new(Mutex::new(None));
-    for is_forward in [true, false] {
-        let (near, far, asking) = (near.try_clone().unwrap(), far.try_clone().unwrap(), asking.clone());
-        std::thread::spawn(move || {
-            let (mut bytes, mut kept) = (vec![0; 65_536], Vec::new());
-            for number in 0_u64.. {
-                let length = if is_forward {
-                    let Ok((length, from)) = near.recv_from(&mut bytes) else { continue };
-                    *asking.lock().unwrap() = Some(from);
-                    length
-                } else {
-                    let Ok(length) = far.recv(&mut bytes) else { continue };
-                    length
-                };
-                let pass = |bytes: &[u8]| {
-                    let asking = *asking.lock().unwrap();
-                    let _ = match (is_forward, asking) {
-                        (true, _) => far.send(bytes),
-                        (false, Some(asking)) => near.send_to(bytes, asking),
-                        (false, None) => Ok(0),
-                    };
-                };
-                let mut changed = bytes[..length].to_vec();
-                changed[number as usize * 7 % length] ^= 1 << (number % 8);
-                pass(&changed);
-                pass(&changed[..length / 2]);
-                pass(&bytes[..length]);
-                pass(&bytes[..length]);
-                if kept.len() < 1_000 {
-                    kept.push(bytes[..length].to_vec());
-                }
-                pass(&kept[number as usize * 31 % kept.len()]);
-            }
-        });
-    }
-    address
 }
 
 #[test]

@@ -1,0 +1,205 @@
+//! Finds events among the samples of a lane.
+
+use anyhow::Result;
+use grebe_scope::{Condition, Passage, Polarity, Slope, Trigger, Value};
+
+use super::number::Number;
+use super::wanted::Wanted;
+use crate::cli::EventKind;
+
+/// An event: the index of its first sample, and how many it lasts; 0: a moment.
+pub(crate) type Hit = (u64, u64);
+
+/// What finds events among the samples of a lane.
+pub(super) enum Detector<V: Value> {
+    Moments(Trigger<V>),
+    Level(Lasting, Box<Edges<V>>),
+    Power(Lasting, Powers),
+}
+
+/// Where the signal comes beyond a level, and where it comes back.
+pub(super) struct Edges<V: Value> {
+    begins: Trigger<V>,
+    ends: Trigger<V>,
+    is_beyond: Box<dyn Fn(V) -> bool + Send>,
+}
+
+/// Means of squares, window by window.
+pub(super) struct Powers {
+    window_samples: u64,
+    /// The sum of a window is at least so much, or below.
+    threshold: f64,
+    is_above: bool,
+    sum: f64,
+    count: u64,
+}
+
+/// What begins and ends.
+pub(super) struct Lasting {
+    since: Option<u64>,
+    until: u64,
+    least_samples: u64,
+    most_samples: u64,
+    holdoff_samples: u64,
+    ready_from: u64,
+}
+
+impl<V: Number> Detector<V> {
+    pub(super) fn new(wanted: &Wanted) -> Result<Self> {
+        let hysteresis = V::hysteresis(wanted.hysteresis);
+        let Wanted { slope, level, low, high, .. } = *wanted;
+        let falls = slope == Slope::Falling;
+        let polarity = if falls { Polarity::Negative } else { Polarity::Positive };
+        let of_level = if falls { V::down(level) } else { V::up(level) };
+        let condition = match wanted.kind {
+            EventKind::Pulse => Condition::PulseWidth {
+                polarity,
+                level: V::up(level),
+                hysteresis,
+                samples: wanted.least_samples..=wanted.most_samples,
+            },
+            EventKind::Runt => Condition::Runt { polarity, low: V::up(low), high: V::up(high) },
+            EventKind::Window => {
+                let passage = if falls { Passage::Enters } else { Passage::Leaves };
+                Condition::Window { passage, low: V::up(low), high: V::down(high), hysteresis }
+            }
+            EventKind::Dropout => {
+                Condition::Dropout { level: V::up(level), hysteresis, samples: wanted.least_samples }
+            }
+            EventKind::Level => return Self::level(wanted, of_level),
+            EventKind::Power | EventKind::Silence => {
+                let window = wanted.window_samples as f64;
+                let powers = Powers {
+                    window_samples: wanted.window_samples,
+                    threshold: 10f64.powf(level / 10.0) * wanted.full_power * window,
+                    is_above: wanted.kind == EventKind::Power,
+                    sum: 0.0,
+                    count: 0,
+                };
+                return Ok(Detector::Power(Lasting::new(wanted), powers));
+            }
+            EventKind::Edge | EventKind::Gap => Condition::Edge { slope, level: of_level, hysteresis },
+        };
+        Ok(Detector::Moments(Trigger::new(condition, wanted.holdoff_samples)?))
+    }
+
+    fn level(wanted: &Wanted, level: V) -> Result<Self> {
+        let at = level.to_f64();
+        let edge = |slope, level, hysteresis| Trigger::new(Condition::Edge { slope, level, hysteresis }, 0);
+        // It ends at the first sample that is beyond the hysteresis on the other side: the mirror of where it began.
+        let (begins, ends) = if wanted.slope == Slope::Falling {
+            let back = V::above(at + wanted.hysteresis);
+            let width = V::hysteresis((back.to_f64() - V::above(at).to_f64()).max(0.0));
+            (
+                edge(Slope::Falling, level, V::hysteresis(wanted.hysteresis))?,
+                edge(Slope::Rising, back, width)?,
+            )
+        } else {
+            let back = V::below(at - wanted.hysteresis);
+            let width = V::hysteresis((V::below(at).to_f64() - back.to_f64()).max(0.0));
+            (
+                edge(Slope::Rising, level, V::hysteresis(wanted.hysteresis))?,
+                edge(Slope::Falling, back, width)?,
+            )
+        };
+        let is_beyond: Box<dyn Fn(V) -> bool + Send> = if wanted.slope == Slope::Falling {
+            Box::new(move |sample| sample <= level)
+        } else {
+            Box::new(move |sample| sample >= level)
+        };
+        Ok(Detector::Level(Lasting::new(wanted), Box::new(Edges { begins, ends, is_beyond })))
+    }
+
+    pub(super) fn scan(&mut self, first_index: u64, samples: &[V], is_next: bool, found: &mut Vec<Hit>) {
+        match self {
+            Detector::Moments(trigger) => {
+                trigger.scan(first_index, samples, |event| found.push((event.index, 0)))
+            }
+            Detector::Level(lasting, edges) => {
+                if !is_next && samples.first().is_some_and(|&first| (edges.is_beyond)(first)) {
+                    lasting.begin(first_index);
+                }
+                let (mut begins, mut ends) = (Vec::new(), Vec::new());
+                edges.begins.scan(first_index, samples, |event| begins.push(event.index));
+                edges.ends.scan(first_index, samples, |event| ends.push(event.index));
+                let mut begins = begins.into_iter().peekable();
+                for end in ends {
+                    while let Some(begin) = begins.next_if(|&begin| begin < end) {
+                        lasting.begin(begin);
+                    }
+                    lasting.end(end, found);
+                }
+                begins.for_each(|begin| lasting.begin(begin));
+                lasting.until = first_index + samples.len() as u64;
+            }
+            Detector::Power(lasting, powers) => powers.scan(first_index, samples, lasting, found),
+        }
+    }
+
+    /// Nothing follows what came.
+    pub(super) fn end(&mut self, found: &mut Vec<Hit>) {
+        match self {
+            Detector::Moments(_) => {}
+            Detector::Level(lasting, _) => lasting.end(lasting.until, found),
+            Detector::Power(lasting, powers) => {
+                // A last window that is not full says nothing.
+                (powers.sum, powers.count) = (0.0, 0);
+                lasting.end(lasting.until, found);
+            }
+        }
+    }
+}
+
+impl Powers {
+    fn scan<V: Number>(
+        &mut self,
+        first_index: u64,
+        samples: &[V],
+        lasting: &mut Lasting,
+        found: &mut Vec<Hit>,
+    ) {
+        let mut at = 0;
+        while at < samples.len() {
+            let count = (self.window_samples - self.count).min((samples.len() - at) as u64) as usize;
+            self.sum += V::squares(&samples[at..at + count]);
+            self.count += count as u64;
+            at += count;
+            if self.count == self.window_samples {
+                let end = first_index + at as u64;
+                if (self.sum >= self.threshold) == self.is_above {
+                    lasting.begin(end - self.window_samples);
+                    lasting.until = end;
+                } else {
+                    lasting.end(end - self.window_samples, found);
+                }
+                (self.sum, self.count) = (0.0, 0);
+            }
+        }
+    }
+}
+
+impl Lasting {
+    fn new(wanted: &Wanted) -> Self {
+        Self {
+            since: None,
+            until: 0,
+            least_samples: wanted.least_samples,
+            most_samples: wanted.most_samples,
+            holdoff_samples: wanted.holdoff_samples,
+            ready_from: 0,
+        }
+    }
+
+    fn begin(&mut self, index: u64) {
+        self.since.get_or_insert(index);
+    }
+
+    fn end(&mut self, index: u64, found: &mut Vec<Hit>) {
+        let Some(since) = self.since.take() else { return };
+        let length = index - since;
+        if (self.least_samples..=self.most_samples).contains(&length) && since >= self.ready_from {
+            self.ready_from = since.saturating_add(self.holdoff_samples);
+            found.push((since, length));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What is looked for, and in what.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use grebe_frame::{ChannelDescription, Component, Description, SampleFormat};
+use grebe_recording::SampleFile;
+use grebe_scope::Slope;
+use grebe_view::{LaneId, Part};
+
+use crate::cli::{Conditions, EventKind};
+use crate::ending::Usage;
+
+/// What is searched: what its samples are and mean.
+#[derive(Debug, Clone)]
+pub(crate) struct Signal {
+    pub(crate) format: SampleFormat,
+    pub(crate) channels: usize,
+    /// 0: unknown.
+    pub(crate) sample_rate_hz: f64,
+    pub(crate) description: Option<Arc<Description>>,
+}
+
+impl Signal {
+    pub(crate) fn of(file: &SampleFile) -> Self {
+        Self {
+            format: file.format(),
+            channels: file.channels(),
+            sample_rate_hz: file.sample_rate_hz(),
+            description: file.description(0).cloned(),
+        }
+    }
+
+    /// The amplitude that a sine of full scale has.
+    pub(super) fn full_scale(&self) -> f64 {
+        let of_bits = self.description.as_ref().and_then(|description| description.full_scale(self.format));
+        of_bits.unwrap_or_else(|| full_scale(self.format))
+    }
+
+    /// The lanes that are searched: those that are named, or all.
+    ///
+    /// # Errors
+    /// [`Usage`] where there is no such lane.
+    pub(crate) fn lanes(&self, named: &[LaneId]) -> Result<Vec<LaneId>> {
+        let is_complex = self.format.is_complex();
+        let part = if is_complex { Part::Magnitude } else { Part::Real };
+        if named.is_empty() {
+            return Ok((0..self.channels).map(|channel| LaneId { channel, part }).collect());
+        }
+        let lane = |&lane: &LaneId| {
+            let usage = |what: String| Err(Usage(format!("--channel {lane}: {what}")).into());
+            match lane.part {
+                Part::Math => usage("a recording has no such channel".to_owned()),
+                _ if lane.channel >= self.channels => usage(match self.channels {
+                    1 => "there is 1 channel".to_owned(),
+                    channels => format!("there are {channels} channels"),
+                }),
+                Part::Real => Ok(LaneId { part, ..lane }),
+                _ if !is_complex => usage(format!("its samples are {}, and have no parts", self.format)),
+                _ => Ok(lane),
+            }
+        };
+        named.iter().map(lane).collect()
+    }
+}
+
+/// What is looked for, in samples and in counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(super) kind: EventKind,
+    pub(super) slope: Slope,
+    pub(super) level: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) hysteresis: f64,
+    pub(super) least_samples: u64,
+    pub(super) most_samples: u64,
+    pub(super) window_samples: u64,
+    pub(super) holdoff_samples: u64,
+    /// The power that 0 dB stands for.
+    pub(super) full_power: f64,
+    /// What is no signal: the middle of `u8`.
+    pub(super) middle: f32,
+}
+
+impl Wanted {
+    /// What the conditions mean for a lane of this signal; `option` is that which names the kind.
+    ///
+    /// # Errors
+    /// [`Usage`] where a level or a time is missing.
+    pub(crate) fn of(
+        option: &str,
+        kind: EventKind,
+        options: &Conditions,
+        lane: LaneId,
+        signal: &Signal,
+    ) -> Result<Self> {
+        use EventKind::{Dropout, Edge, Level, Power, Pulse, Runt, Silence, Window};
+        let usage = |what: &str| Usage(format!("{option} {} needs {what}", kind.name()));
+        let needs = |value: Option<f64>, what| value.ok_or_else(|| usage(what));
+        let rate_hz = signal.sample_rate_hz;
+        let samples = |time: std::time::Duration| {
+            if rate_hz <= 0.0 && !time.is_zero() {
+                let what = "nothing says the sample rate, which makes samples of a time: name it, as in 'x.cu8?rate=2.4M'";
+                return Err(Usage(what.to_owned()));
+            }
+            Ok((time.as_secs_f64() * rate_hz).round() as u64)
+        };
+        let (mut level, mut low, mut high) = (0.0, 0.0, 0.0);
+        match kind {
+            Edge | Pulse | Dropout | Level => level = needs(options.level, "--level VALUE")?,
+            Power | Silence => level = needs(options.level, "--level DB, as in --level -30")?,
+            Runt | Window => {
+                low = needs(options.low, "--low VALUE and --high VALUE")?;
+                high = needs(options.high, "--low VALUE and --high VALUE")?;
+            }
+            EventKind::Gap => {}
+        }
+        if kind == Dropout && options.longer.is_none() {
+            return Err(usage("--longer TIME").into());
+        }
+        let is_power = matches!(kind, Power | Silence);
+        let units = Units::of(lane, signal);
+        let (format, full_scale) = (signal.format, signal.full_scale());
+        let is_tone = lane.part == Part::Magnitude;
+        let window_samples = if rate_hz > 0.0 { samples(options.window)? } else { WINDOW_SAMPLES };
+        Ok(Self {
+            kind,
+            slope: options.slope,
+            level: if is_power { level } else { units.counts(level) },
+            low: units.counts(low),
+            high: units.counts(high),
+            hysteresis: units.distance(options.hysteresis).abs(),
+            least_samples: options.longer.map(samples).transpose()?.unwrap_or(0).max(1),
+            most_samples: options.shorter.map(samples).transpose()?.unwrap_or(u64::MAX),
+            window_samples: window_samples.max(1),
+            holdoff_samples: samples(options.holdoff)?,
+            full_power: full_scale * full_scale * if is_tone { 1.0 } else { 0.5 },
+            middle: if is_power && format == SampleFormat::U8 { 128.0 } else { 0.0 },
+        })
+    }
+
+    /// Whether all is within what 16 bits can be.
+    pub(super) fn fits_i16(&self) -> bool {
+        let levels = if matches!(self.kind, EventKind::Power | EventKind::Silence) {
+            [0.0; 3]
+        } else {
+            [self.level, self.low, self.high]
+        };
+        levels.iter().all(|level| (-32_768.0..=32_767.0).contains(level)) && self.hysteresis <= 65_535.0
+    }
+}
+
+/// What the numbers of a lane mean.
+struct Units {
+    scale: f64,
+    offset: f64,
+}
+
+impl Units {
+    fn of(lane: LaneId, signal: &Signal) -> Self {
+        let said = signal.description.as_ref().and_then(|description| description.channels.get(lane.channel));
+        let ChannelDescription { scale, offset, .. } = said.cloned().unwrap_or_default();
+        match lane.part {
+            Part::Real | Part::I | Part::Q => Self { scale, offset },
+            Part::Magnitude => Self { scale: scale.abs(), offset: 0.0 },
+            _ => Self { scale: 1.0, offset: 0.0 },
+        }
+    }
+
+    fn counts(&self, value: f64) -> f64 {
+        (value - self.offset) / self.scale
+    }
+
+    fn distance(&self, value: f64) -> f64 {
+        value / self.scale
+    }
+}
+
+/// The amplitude that a sine of full scale has.
+fn full_scale(format: SampleFormat) -> f64 {
+    match format.component() {
+        Component::I8 | Component::U8 => 128.0,
+        Component::I16 => 32_768.0,
+        Component::I32 => 2_147_483_648.0,
+        Component::F32 | Component::F64 => 1.0,
+    }
+}
+
+/// Of a power, where nothing says the rate.
+const WINDOW_SAMPLES: u64 = 1_000;

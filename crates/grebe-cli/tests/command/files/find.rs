@@ -1,0 +1,210 @@
+//! `find`.
+
+use super::*;
+
+/// A recording of one channel at 1 kS/s from index 100 on, behind which 50 samples are missing, and then the same again.
+fn twice(folder: &Path, samples: &[i16]) -> String {
+    let path = folder.join("x.sigmf-meta");
+    let settings = SigmfSettings { sample_rate_hz: 1e3, overwrite: true, ..SigmfSettings::default() };
+    let mut writer = SigmfWriter::create(&path, &settings).unwrap();
+    writer.write(100, &[samples]).unwrap();
+    writer.write(150 + samples.len() as u64, &[samples]).unwrap();
+    writer.finish().unwrap();
+    path.display().to_string()
+}
+
+/// What is found: positions in the file, and lengths.
+fn found(file: &str, arguments: &[&str]) -> Vec<(u64, u64)> {
+    let said = run(&[&["find", file, "--json"][..], arguments].concat());
+    assert_eq!(said.status.code(), Some(0), "{arguments:?}: {}", text(&said.stderr));
+    let events = lines(&said.stdout);
+    let number = |event: &Value, name: &str| event[name].as_u64().unwrap();
+    events.iter().map(|event| (number(event, "position"), number(event, "samples"))).collect()
+}
+
+#[test]
+fn find_lists_every_event_of_each_kind_and_none_across_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut samples = vec![0i16; 1_000];
+    samples[200] = 900; // one sample
+    samples[400..450].fill(900);
+    samples[600..610].fill(500);
+    samples[995..].fill(900); // to the end: it ends with what is there
+    let file = twice(folder.path(), &samples);
+    let both = |events: &[(u64, u64)]| -> Vec<(u64, u64)> {
+        [0, 1_000]
+            .iter()
+            .flat_map(|at| events.iter().map(move |(index, length)| (index + at, *length)))
+            .collect()
+    };
+    let edge = ["--trigger", "edge", "--level", "700"];
+    assert_eq!(found(&file, &edge), both(&[(200, 0), (400, 0), (995, 0)]));
+    let falling = [&edge[..], &["--slope", "falling"]].concat();
+    assert_eq!(found(&file, &falling), both(&[(201, 0), (450, 0)]));
+    // 1,200 lies 255 ms behind 995, as 50 samples are missing between.
+    let held_off = [&edge[..], &["--holdoff", "300ms"]].concat();
+    assert_eq!(found(&file, &held_off), [(200, 0), (995, 0), (1_400, 0), (1_995, 0)]);
+    let pulse = ["--trigger", "pulse", "--level", "700", "--longer", "2ms"];
+    assert_eq!(found(&file, &pulse), both(&[(450, 0)]));
+    let runt = ["--trigger", "runt", "--low", "300", "--high", "800"];
+    assert_eq!(found(&file, &runt), both(&[(610, 0)]));
+    let window = ["--trigger", "window", "--low", "-100", "--high", "600"];
+    assert_eq!(found(&file, &window), both(&[(200, 0), (400, 0), (995, 0)]));
+    let level = ["--trigger", "level", "--level", "400"];
+    assert_eq!(found(&file, &level), both(&[(200, 1), (400, 50), (600, 10), (995, 5)]));
+    let short = [&level[..], &["--shorter", "10ms", "--longer", "5ms"]].concat();
+    assert_eq!(found(&file, &short), both(&[(600, 10), (995, 5)]));
+    let below = ["--trigger", "level", "--level", "100", "--slope", "falling", "--longer", "300ms"];
+    assert_eq!(found(&file, &below), both(&[(610, 385)]));
+    let dropout = ["--trigger", "dropout", "--level", "700", "--longer", "300ms"];
+    assert_eq!(found(&file, &dropout), both(&[(750, 0)]));
+    assert_eq!(found(&file, &["--trigger", "gap"]), [(1_000, 50)]);
+    // 900 of full scale are -31.2 dB of a sine, 25 of 50 of them three less.
+    let power = ["--trigger", "power", "--level=-32", "--window", "50ms"];
+    assert_eq!(found(&file, &power), both(&[(400, 50)]));
+    let silence = ["--trigger", "silence", "--level=-80", "--window", "50ms", "--longer", "100ms"];
+    assert_eq!(found(&file, &silence), both(&[(0, 200), (250, 150), (450, 150), (650, 300)]));
+    // Of a part, the places are those of the file.
+    let part = [&edge[..], &["--start", "350ms", "--duration", "200ms"]].concat();
+    assert_eq!(found(&file, &part), [(400, 0)]);
+    assert_eq!(found(&file, &[&edge[..], &["--max", "2"]].concat()), [(200, 0), (400, 0)]);
+}
+
+#[test]
+fn find_tells_events_as_text_and_csv_with_indexes_and_times_of_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut samples = vec![0i16; 100];
+    samples[20] = 900;
+    let file = twice(folder.path(), &samples);
+    let said = run(&["find", &file, "--trigger", "level", "--level", "700", "--csv"]);
+    let csv = text(&said.stdout);
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(
+        rows[0],
+        ["event", "channel", "seconds", "position", "sample_index", "samples", "duration_s", "time"]
+    );
+    assert_eq!(rows[1][..7], ["level", "1", "0.02", "20", "120", "1", "0.001"]);
+    assert_eq!(rows[2][..7], ["level", "1", "0.17", "120", "270", "1", "0.001"], "50 are missing before it");
+    assert!(rows[1][7].ends_with('Z') && rows[1][7].starts_with("20"), "{csv}");
+    let said = run(&["find", &file, "--trigger", "level", "--level", "700"]);
+    let words = text(&said.stdout);
+    assert!(
+        words.starts_with("     0.020000000 s  sample          120  channel 1  level  1 samples (1 ms)"),
+        "{words}"
+    );
+    assert!(text(&said.stderr).contains("found 2 events in 200 samples"), "{}", text(&said.stderr));
+    for (arguments, says) in [
+        (&["--trigger", "edge"][..], "--trigger edge needs --level VALUE"),
+        (&["--trigger", "runt", "--low", "1"], "needs --low VALUE and --high VALUE"),
+        (&["--trigger", "dropout", "--level", "1"], "needs --longer TIME"),
+        (&["--trigger", "edge", "--level", "1", "--channel", "2"], "--channel 2: there is 1 channel"),
+        (&["--trigger", "edge", "--level", "1", "--channel", "1.phase"], "have no parts"),
+    ] {
+        let said = run(&[&["find", &file][..], arguments].concat());
+        assert_eq!(said.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&said.stderr).contains(says), "{}", text(&said.stderr));
+    }
+}
+
+#[test]
+fn find_knows_units_complex_samples_and_several_channels() {
+    let folder = tempfile::tempdir().unwrap();
+    // The peaks of the ECG, in millivolts.
+    let ecg = example("ecg.sigmf-meta").display().to_string();
+    let millivolts = found(&ecg, &["--trigger", "edge", "--level", "1", "--hysteresis", "0.5"]);
+    let wav = example("ecg.wav").display().to_string();
+    let counts = found(&wav, &["--trigger", "edge", "--level", "200", "--hysteresis", "100"]);
+    assert!(millivolts == counts && millivolts.len() > 300, "{}", millivolts.len());
+    let path = folder.path().join("c");
+    let settings = SigmfSettings {
+        format: SampleFormat::Cf32,
+        channels: 2,
+        sample_rate_hz: 1e3,
+        ..SigmfSettings::default()
+    };
+    let mut writer = SigmfWriter::create(&path, &settings).unwrap();
+    let tone = |at: usize, burst: std::ops::Range<usize>| {
+        let size = if burst.contains(&at) { 0.5 } else { 0.01 };
+        let phase = at as f32 * std::f32::consts::FRAC_PI_2;
+        Complex::new(size * phase.cos(), size * phase.sin())
+    };
+    let of = |burst: std::ops::Range<usize>| {
+        (0..500).map(|at| tone(at, burst.clone())).collect::<Vec<Complex<f32>>>()
+    };
+    writer.write(0, &[&of(100..200), &of(300..350)]).unwrap();
+    writer.finish().unwrap();
+    let file = folder.path().join("c.sigmf-collection").display().to_string();
+    let power = ["--trigger", "power", "--level=-7", "--window", "10ms"];
+    assert_eq!(found(&file, &power), [(100, 100), (300, 50)]);
+    assert_eq!(found(&file, &[&power[..], &["--channel", "2"]].concat()), [(300, 50)]);
+    let magnitude = ["--trigger", "level", "--level", "0.4", "--channel", "1.magnitude,2.db"];
+    assert_eq!(found(&file, &magnitude), [(100, 100)], "decibels are below 0.4");
+}
+
+#[test]
+fn levels_of_24_bits_count_from_24_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    // A square wave of half the full scale: 3 dB less than a sine of full scale has.
+    let samples: Vec<u8> = (0..1_000)
+        .flat_map(|at| {
+            let sample: i32 = if at % 20 < 10 { 4_194_304 } else { -4_194_304 };
+            sample.to_le_bytes()[..3].to_vec()
+        })
+        .collect();
+    let (one, three) = (1u16.to_le_bytes(), 3u16.to_le_bytes());
+    let head = [
+        &b"RIFF"[..],
+        &(36 + samples.len() as u32).to_le_bytes(),
+        b"WAVEfmt ",
+        &16u32.to_le_bytes(),
+        &one,
+        &one,
+        &1_000u32.to_le_bytes(),
+        &3_000u32.to_le_bytes(),
+        &three,
+        &24u16.to_le_bytes(),
+        b"data",
+        &(samples.len() as u32).to_le_bytes(),
+    ]
+    .concat();
+    let wav = place("x.wav");
+    fs::write(&wav, [head, samples].concat()).unwrap();
+    let power = |file: &str, level: &str| {
+        found(file, &["--trigger", "power", &format!("--level={level}"), "--window", "20ms"])
+    };
+    let recording = place("x.sigmf-meta");
+    let converted = run(&["convert", &wav, &recording]);
+    assert!(converted.status.success(), "{}", text(&converted.stderr));
+    for file in [&wav, &recording] {
+        assert_eq!(power(file, "-3.5").len(), 1, "{file}");
+        assert_eq!(power(file, "-2.5").len(), 0, "{file}");
+    }
+    let float = place("x.npy");
+    let converted = run(&["convert", &wav, &float, "--format", "f32"]);
+    assert!(converted.status.success(), "{}", text(&converted.stderr));
+    let mut file = SampleFile::open(float).unwrap();
+    assert_eq!(file.block(0, 1).unwrap().channel::<f32>(0).unwrap()[0], 0.5);
+}
+
+#[test]
+fn find_writes_annotations_once_that_the_recording_then_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut samples = vec![0i16; 100];
+    samples[20..25].fill(900);
+    let file = twice(folder.path(), &samples);
+    let find = ["find", &file, "--trigger", "level", "--level", "700", "--annotate", "--label", "burst"];
+    for says in ["wrote 2 annotations into", "wrote 0 annotations into"] {
+        let said = run(&find);
+        assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
+        assert!(text(&said.stderr).contains(says), "{}", text(&said.stderr));
+    }
+    let opened = SampleFile::open(file).unwrap();
+    let places: Vec<_> = opened.annotations().iter().map(|it| (it.position, it.length_samples)).collect();
+    assert_eq!(places, [(20, 5), (120, 5)]);
+    assert_eq!(opened.annotations()[0].fields["core:label"], "burst");
+    let wav = example("ecg.wav").display().to_string();
+    let said = run(&["find", &wav, "--trigger", "gap", "--annotate"]);
+    assert_eq!(said.status.code(), Some(1));
+    assert!(text(&said.stderr).contains("annotations are written into SigMF only"), "{}", text(&said.stderr));
+}

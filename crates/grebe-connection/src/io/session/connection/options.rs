@@ -1,0 +1,50 @@
+//! Options of a connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use grebe_packet::Cancel;
+use grebe_relay::Via;
+
+use crate::io::session::{KEEP_TRYING, Notify, Transport};
+use crate::proto::congestion::Mode;
+
+/// Options of a connection.
+#[derive(Clone)]
+pub struct ConnectionOptions {
+    /// Share of a shared path to take for this end's stream.
+    pub mode: Mode,
+    /// Maximum rate on the wire of this end's stream, in bits per second. `None`: no limit.
+    pub limit_bits_per_s: Option<f64>,
+    /// Transport that the holder of the ticket uses. The listener accepts both.
+    pub transport: Transport,
+    /// Allowed routes if the ticket names a relay.
+    pub via: Via,
+    /// Maximum time to wait for the first answer.
+    pub answer_within: Duration,
+    /// Maximum silence of the other end after it has answered once. A live end sends at least once per
+    /// second, whatever its application does.
+    pub keep_trying: Duration,
+    /// Aborts the connection: notifies the other end, and fails all later reads and writes.
+    pub cancel: Cancel,
+    /// Callback for events before the end.
+    pub notify: Notify,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Fair,
+            limit_bits_per_s: None,
+            transport: Transport::Any,
+            via: Via::Any,
+            answer_within: Duration::from_secs(10),
+            keep_trying: KEEP_TRYING,
+            cancel: Cancel::default(),
+            notify: Arc::new(|_| {}),
+        }
+    }
+}
+
+/// One kernel buffer of coalesced datagrams.
+pub(super) const SLOT_BYTES: usize = 65_536;
